@@ -1,0 +1,354 @@
+//! The interface between a congestion controller and the endpoint that asks it.
+
+use crate::{
+    chance::Chance,
+    evidence::Sample,
+    time::{Instant, Span},
+};
+
+/// What a call may know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cx {
+    /// The time of the call; never earlier than in the call before.
+    pub now: Instant,
+    /// One uniform word that belongs to this call alone.
+    pub chance: Chance,
+    /// Exchanges outstanding to this peer, the one the call is about included.
+    pub open: u16,
+    /// Messages held back for this peer; zero means that the application is what limits the rate.
+    pub waiting: u16,
+}
+
+impl Cx {
+    /// A context with one exchange open and nothing waiting.
+    #[must_use]
+    pub const fn new(now: Instant, chance: Chance) -> Self {
+        Self { now, chance, open: 1, waiting: 0 }
+    }
+}
+
+/// Whether the peer will acknowledge a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// A confirmable message: opens an exchange.
+    Confirmable,
+    /// A message that nobody acknowledges.
+    Plain,
+}
+
+/// Whether a message may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Admit {
+    /// It may leave now.
+    Now,
+    /// Nothing leaves before this point, which lies after the call's `now`; ask again then.
+    At(Instant),
+    /// Ask again when an exchange with this peer ends.
+    WhenOneEnds,
+}
+
+/// Why a wait is as long as it is, so that traces explain themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The first copy, timed by the controller's estimate or default.
+    Initial,
+    /// A later copy, backed off from the wait before.
+    BackedOff,
+    /// Timed by a separate, slow estimate of the path.
+    Slow,
+    /// The first copy, timed by a backed-off wait kept from an earlier exchange.
+    Carried,
+    /// The first copy to a peer whose round-trip time was never measured.
+    Blind,
+}
+
+impl Reason {
+    /// One lower-case word for traces.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Initial => "initial",
+            Self::BackedOff => "backed-off",
+            Self::Slow => "slow",
+            Self::Carried => "carried",
+            Self::Blind => "blind",
+        }
+    }
+}
+
+/// What follows when a wait runs out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Then {
+    /// A further copy leaves, if the endpoint's limit allows one.
+    Retransmit,
+    /// The exchange ends without an answer.
+    Abandon,
+}
+
+/// How long to wait, and what then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wait {
+    /// How long.
+    pub span: Span,
+    /// What follows.
+    pub then: Then,
+    /// Why this long.
+    pub reason: Reason,
+}
+
+impl Wait {
+    /// Wait this long, then send a further copy.
+    #[must_use]
+    pub const fn then_retransmit(span: Span, reason: Reason) -> Self {
+        Self { span, then: Then::Retransmit, reason }
+    }
+}
+
+/// Why an exchange ended without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum End {
+    /// The wait after the last copy ran out.
+    GaveUp,
+    /// The peer rejected the message with a Reset.
+    Reset,
+    /// The application no longer wants it, or the peer's state was dropped.
+    Cancelled,
+}
+
+/// What an algorithm asks of the endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Wishes {
+    /// Number the copies of a request so that the reply can name one.
+    pub copy_counter: bool,
+    /// Among this many consecutive unacknowledged messages, make one confirmable; zero: no wish.
+    pub confirmable_every: u8,
+}
+
+impl Wishes {
+    /// Nothing.
+    pub const NONE: Self = Self { copy_counter: false, confirmable_every: 0 };
+}
+
+/// Numbers for traces and reports, never for decisions. What a controller does not keep is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct View {
+    /// The timeout, before limit and dither, that the next exchange starts from unless a wait is carried.
+    pub rto: Option<Span>,
+    /// Smoothed round-trip time of the (strong) estimator.
+    pub srtt: Option<Span>,
+    /// Round-trip time variation of the (strong) estimator.
+    pub rttvar: Option<Span>,
+    /// Smoothed round-trip time of the weak estimator.
+    pub weak_srtt: Option<Span>,
+    /// Round-trip time variation of the weak estimator.
+    pub weak_rttvar: Option<Span>,
+    /// A backed-off wait kept for the next exchange.
+    pub carried: Option<Span>,
+}
+
+/// The scratch record of one confirmable exchange. Whoever keeps the message keeps this beside it and
+/// hands it back unread; only controllers read and write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Exchange {
+    started: Instant,
+    current: Span,
+    base: Span,
+    mark: Span,
+    retransmissions: u8,
+    series: u8,
+    /// Written by [`Checked`](crate::Checked) alone; zero means that the record is not under its eye.
+    pub(crate) ticket: u16,
+}
+
+impl Exchange {
+    /// A blank record, to be given to `on_start`.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            started: Instant::ORIGIN,
+            current: Span::ZERO,
+            base: Span::ZERO,
+            mark: Span::ZERO,
+            retransmissions: 0,
+            series: 0,
+            ticket: 0,
+        }
+    }
+
+    /// For controllers, in `on_start`: starts the record afresh with the first wait.
+    pub const fn begin(&mut self, now: Instant, first: Span) {
+        *self = Self { started: now, current: first, base: first, ticket: self.ticket, ..Self::new() };
+    }
+
+    /// For controllers, in `on_timeout`: a further copy leaves and waits this long.
+    pub const fn advance(&mut self, wait: Span) {
+        self.retransmissions = self.retransmissions.saturating_add(1);
+        self.current = wait;
+    }
+
+    /// When the first copy left.
+    #[must_use]
+    pub const fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The wait in force.
+    #[must_use]
+    pub const fn current(&self) -> Span {
+        self.current
+    }
+
+    /// The first wait.
+    #[must_use]
+    pub const fn first_wait(&self) -> Span {
+        self.base
+    }
+
+    /// Copies sent after the first.
+    #[must_use]
+    pub const fn retransmissions(&self) -> u8 {
+        self.retransmissions
+    }
+
+    /// A length that the algorithm left in the record; zero if it left none.
+    #[must_use]
+    pub const fn mark(&self) -> Span {
+        self.mark
+    }
+
+    /// For controllers: leaves a length in the record.
+    pub const fn set_mark(&mut self, mark: Span) {
+        self.mark = mark;
+    }
+
+    /// A small number (a state, a choice of series) that the algorithm left in the record; zero if it left none.
+    #[must_use]
+    pub const fn series(&self) -> u8 {
+        self.series
+    }
+
+    /// For controllers: leaves a small number in the record.
+    pub const fn set_series(&mut self, series: u8) {
+        self.series = series;
+    }
+}
+
+/// One peer's congestion controller: a small value with a handful of calls.
+///
+/// The contract, checked by [`Checked`](crate::Checked) in debug builds:
+///
+/// 1. Per exchange one [`on_start`](Self::on_start), any number of [`on_timeout`](Self::on_timeout), then
+///    exactly one of [`on_reply`](Self::on_reply) and [`on_end`](Self::on_end).
+/// 2. `cx.now` never goes back.
+/// 3. The same calls give the same answers: the value and the list of calls are the whole history.
+/// 4. There is no error value and no panic. How many copies there may be, when an id may be used again and what
+///    counts as a duplicate is the endpoint's business; the wait after the *last* copy is still the controller's.
+/// 5. A retransmission is never held back by [`admit`](Self::admit), but it is charged.
+/// 6. Every wait lies within [`shortest_wait`](Self::shortest_wait) and [`longest_wait`](Self::longest_wait), and
+///    is what the exchange record was told by [`begin`](Exchange::begin) or [`advance`](Exchange::advance).
+/// 7. An exchange ends with the controller that started it. When a peer gets another controller, exchanges still
+///    open end with the old one as [`End::Cancelled`]; if they go on, the new one sees a blank record in
+///    [`on_start`](Self::on_start) when their next copy leaves.
+///
+/// May grow by provided methods.
+pub trait Controller {
+    /// May a message of this class and length (bytes of CoAP) leave now, and if not, when? Asking changes nothing.
+    /// NSTART is the endpoint's and is not asked about here.
+    fn admit(&self, class: Class, len: u16, cx: Cx) -> Admit {
+        let _ = (class, len, cx);
+        Admit::Now
+    }
+
+    /// The first copy of a confirmable message of `len` bytes leaves now. How long until the second?
+    fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait;
+
+    /// The wait ran out and a further copy leaves now. How long this time? Also asked for the last copy.
+    fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait;
+
+    /// The exchange ended with an answer.
+    fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx);
+
+    /// The exchange ended without an answer.
+    fn on_end(&mut self, exchange: &Exchange, why: End, cx: Cx) {
+        let _ = (exchange, why, cx);
+    }
+
+    /// A message of `len` bytes that nobody will acknowledge left now.
+    fn on_plain_send(&mut self, len: u16, cx: Cx) {
+        let _ = (len, cx);
+    }
+
+    /// What this algorithm asks of the endpoint.
+    fn wishes(&self) -> Wishes {
+        Wishes::NONE
+    }
+
+    /// Numbers for traces and reports.
+    fn view(&self) -> View;
+
+    /// The shortest wait that this controller can ever arm; never zero.
+    fn shortest_wait(&self) -> Span {
+        Span::from_micros(1)
+    }
+
+    /// The longest wait that this controller can ever arm after copy number `copy` (0 is the first), given the
+    /// longest after the copy before (`previous`; zero for the first). Endpoints sum these to get the times that
+    /// RFC 7252 §4.8.2 derives, which an adaptive timer would otherwise outlive.
+    fn longest_wait(&self, copy: u8, previous: Span) -> Span;
+}
+
+impl<C: Controller + ?Sized> Controller for &mut C {
+    fn admit(&self, class: Class, len: u16, cx: Cx) -> Admit {
+        (**self).admit(class, len, cx)
+    }
+
+    fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait {
+        (**self).on_start(exchange, len, cx)
+    }
+
+    fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
+        (**self).on_timeout(exchange, cx)
+    }
+
+    fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
+        (**self).on_reply(exchange, sample, cx);
+    }
+
+    fn on_end(&mut self, exchange: &Exchange, why: End, cx: Cx) {
+        (**self).on_end(exchange, why, cx);
+    }
+
+    fn on_plain_send(&mut self, len: u16, cx: Cx) {
+        (**self).on_plain_send(len, cx);
+    }
+
+    fn wishes(&self) -> Wishes {
+        (**self).wishes()
+    }
+
+    fn view(&self) -> View {
+        (**self).view()
+    }
+
+    fn shortest_wait(&self) -> Span {
+        (**self).shortest_wait()
+    }
+
+    fn longest_wait(&self, copy: u8, previous: Span) -> Span {
+        (**self).longest_wait(copy, previous)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_stay_small() {
+        assert_eq!(size_of::<Exchange>(), 24);
+        assert!(size_of::<Cx>() <= 24);
+        assert_eq!(size_of::<Wait>(), 8);
+    }
+}

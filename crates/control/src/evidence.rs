@@ -1,0 +1,184 @@
+//! What a reply says about the round-trip time, in three grades.
+//!
+//! A reply to a message that was sent once, or that names the last copy, gives an *exact* sample. A reply
+//! that names an earlier copy gives an upper bound (*echoed*): a server that answers duplicates with its
+//! stored reply (RFC 7252 §4.5) names the copy it processed, not the copy whose reply got through. A reply to
+//! a message sent several times that names nothing is *ambiguous*. Estimators that must not sample ambiguous
+//! exchanges (Karn's rule; RFC 8961 §4 (2d)) take only [`ExactRtt`], which has no other constructor.
+
+use crate::time::Span;
+
+/// What kind of message ended the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReplyKind {
+    /// An empty acknowledgement; it has no token and so never names a copy.
+    EmptyAck,
+    /// A response inside the acknowledgement; the time includes the server's own.
+    Piggybacked,
+    /// A separate response that came before, or instead of, the acknowledgement. No RTT sample.
+    Separate,
+}
+
+/// A round-trip time that certainly belongs to one copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExactRtt(Span);
+
+impl ExactRtt {
+    /// The round-trip time.
+    #[must_use]
+    pub const fn span(self) -> Span {
+        self.0
+    }
+}
+
+/// A sample and how far it may be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Evidence {
+    /// One copy was sent, or the reply names the last one.
+    Exact(ExactRtt),
+    /// The reply names an earlier copy: at most this long, usually just this long.
+    Echoed {
+        /// From the copy that the reply names.
+        at_most: Span,
+    },
+    /// Several copies were sent and the reply names none.
+    Ambiguous {
+        /// From the first copy: the longest it can have been.
+        at_most: Span,
+        /// From the last copy: the shortest it can have been.
+        at_least: Span,
+        /// Copies sent after the first.
+        retransmissions: u8,
+    },
+    /// The reply says nothing about the path (a separate response).
+    None,
+}
+
+/// The evidence that ends an exchange, as the endpoint saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sample {
+    since_first: Span,
+    since_last: Span,
+    since_named: Span,
+    retransmissions: u8,
+    named: u8,
+    kind: ReplyKind,
+}
+
+/// Marks a sample whose reply names no copy.
+const NAMES_NONE: u8 = u8::MAX;
+
+impl Sample {
+    /// A reply that names no copy. `since_first` and `since_last` count from the first and the last copy,
+    /// `retransmissions` is how many copies followed the first.
+    #[must_use]
+    pub const fn new(kind: ReplyKind, since_first: Span, since_last: Span, retransmissions: u8) -> Self {
+        Self { since_first, since_last, since_named: Span::ZERO, retransmissions, named: NAMES_NONE, kind }
+    }
+
+    /// The same, but the reply names copy number `copy` (0 is the first), sent `since_named` ago.
+    /// A copy number that was never sent names nothing.
+    #[must_use]
+    pub const fn naming(self, copy: u8, since_named: Span) -> Self {
+        if copy > self.retransmissions || copy == NAMES_NONE {
+            return self;
+        }
+        Self { since_named, named: copy, ..self }
+    }
+
+    /// Time from the first copy to the reply.
+    #[must_use]
+    pub const fn since_first(&self) -> Span {
+        self.since_first
+    }
+
+    /// Copies sent after the first before the reply came.
+    #[must_use]
+    pub const fn retransmissions(&self) -> u8 {
+        self.retransmissions
+    }
+
+    /// What kind of message the reply was.
+    #[must_use]
+    pub const fn kind(&self) -> ReplyKind {
+        self.kind
+    }
+
+    /// The copy that the reply names, 0 being the first.
+    #[must_use]
+    pub const fn named(&self) -> Option<u8> {
+        if self.named == NAMES_NONE { None } else { Some(self.named) }
+    }
+
+    /// The grade of this sample.
+    #[must_use]
+    pub const fn evidence(&self) -> Evidence {
+        if matches!(self.kind, ReplyKind::Separate) {
+            return Evidence::None;
+        }
+        if self.retransmissions == 0 {
+            return Evidence::Exact(ExactRtt(self.since_first));
+        }
+        if self.named == NAMES_NONE {
+            return Evidence::Ambiguous {
+                at_most: self.since_first,
+                at_least: self.since_last,
+                retransmissions: self.retransmissions,
+            };
+        }
+        if self.named == self.retransmissions {
+            return Evidence::Exact(ExactRtt(self.since_named));
+        }
+        Evidence::Echoed { at_most: self.since_named }
+    }
+
+    /// The round-trip time, if it is certain.
+    #[must_use]
+    pub const fn exact(&self) -> Option<ExactRtt> {
+        match self.evidence() {
+            Evidence::Exact(rtt) => Some(rtt),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Span = Span::from_secs(7);
+    const LAST: Span = Span::from_secs(1);
+
+    #[test]
+    fn a_message_sent_once_gives_an_exact_sample() {
+        let sample = Sample::new(ReplyKind::Piggybacked, FIRST, FIRST, 0);
+        assert_eq!(sample.exact().map(ExactRtt::span), Some(FIRST));
+    }
+
+    #[test]
+    fn several_copies_and_no_name_is_ambiguous() {
+        let sample = Sample::new(ReplyKind::EmptyAck, FIRST, LAST, 2);
+        assert_eq!(sample.evidence(), Evidence::Ambiguous { at_most: FIRST, at_least: LAST, retransmissions: 2 });
+        assert_eq!(sample.exact(), None);
+    }
+
+    #[test]
+    fn only_the_last_copy_named_is_exact() {
+        let sample = Sample::new(ReplyKind::Piggybacked, FIRST, LAST, 2);
+        assert_eq!(sample.naming(2, LAST).exact().map(ExactRtt::span), Some(LAST));
+        let middle = Span::from_secs(3);
+        assert_eq!(sample.naming(1, middle).evidence(), Evidence::Echoed { at_most: middle });
+        assert_eq!(sample.naming(3, middle), sample, "a copy that was never sent names nothing");
+    }
+
+    #[test]
+    fn a_separate_response_gives_no_sample() {
+        assert_eq!(Sample::new(ReplyKind::Separate, FIRST, FIRST, 0).evidence(), Evidence::None);
+    }
+
+    #[test]
+    fn a_sample_fits_sixteen_bytes() {
+        assert_eq!(size_of::<Sample>(), 16);
+    }
+}

@@ -1,0 +1,195 @@
+//! Points in time and lengths of time, both in whole microseconds.
+//!
+//! A point is 64 bits wide, a length 32, because only lengths are multiplied and small cores have no
+//! 64-bit multiplier. Neither type can read a clock: whoever drives a state machine hands time in.
+
+use core::fmt;
+
+/// A point in time: microseconds since an origin that the caller chose.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The caller's origin.
+    pub const ORIGIN: Self = Self(0);
+    /// Later than every event; "never".
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The point `micros` microseconds after the origin.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the origin.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// The point `span` later; stays at [`Instant::NEVER`] once there.
+    #[must_use]
+    pub const fn after(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0 as u64))
+    }
+
+    /// The length from `earlier` to here: zero if `earlier` is later, [`Span::MAX`] if it does not fit.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Span {
+        let micros = self.0.saturating_sub(earlier.0);
+        if micros > u32::MAX as u64 { Span::MAX } else { Span(micros as u32) }
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::NEVER {
+            return f.write_str("never");
+        }
+        write_seconds(f, self.0)
+    }
+}
+
+/// A length of time: microseconds in 32 bits, so at most [`Span::MAX`] ≈ 71 minutes; arithmetic saturates.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(u32);
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// The longest length that can be told, 4294.967295 s.
+    pub const MAX: Self = Self(u32::MAX);
+
+    /// A length of `micros` microseconds.
+    #[must_use]
+    pub const fn from_micros(micros: u32) -> Self {
+        Self(micros)
+    }
+
+    /// A length of `millis` milliseconds, saturating.
+    #[must_use]
+    pub const fn from_millis(millis: u32) -> Self {
+        Self(millis.saturating_mul(1_000))
+    }
+
+    /// A length of `seconds` seconds, saturating.
+    #[must_use]
+    pub const fn from_secs(seconds: u32) -> Self {
+        Self(seconds.saturating_mul(1_000_000))
+    }
+
+    /// The length in microseconds.
+    #[must_use]
+    pub const fn as_micros(self) -> u32 {
+        self.0
+    }
+
+    /// The sum, saturating at [`Span::MAX`].
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, saturating at zero.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The distance between two lengths, whichever is the longer.
+    #[must_use]
+    pub const fn distance(self, other: Self) -> Self {
+        Self(self.0.abs_diff(other.0))
+    }
+
+    /// `self · numerator / denominator`, rounded to the nearest microsecond (halves up), saturating.
+    /// A denominator of zero counts as one.
+    #[must_use]
+    pub const fn scaled(self, numerator: u32, denominator: u32) -> Self {
+        let denominator = if denominator == 0 { 1 } else { denominator as u64 };
+        // At most (2^32 - 1)^2 + 2^31: always fits.
+        let product = (self.0 as u64).saturating_mul(numerator as u64).saturating_add(denominator >> 1);
+        let micros = match product.checked_div(denominator) {
+            Some(micros) => micros,
+            None => product,
+        };
+        if micros > u32::MAX as u64 { Self::MAX } else { Self(micros as u32) }
+    }
+
+    /// Twice the length, saturating.
+    #[must_use]
+    pub const fn doubled(self) -> Self {
+        Self(self.0.saturating_mul(2))
+    }
+
+    /// Half the length, rounded down.
+    #[must_use]
+    pub const fn halved(self) -> Self {
+        Self(self.0 >> 1)
+    }
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_seconds(f, u64::from(self.0))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_seconds(f, u64::from(self.0))
+    }
+}
+
+/// Seconds with as many decimals as the number of microseconds needs.
+fn write_seconds(f: &mut fmt::Formatter<'_>, micros: u64) -> fmt::Result {
+    let (whole, mut rest, mut width) = (micros / 1_000_000, micros % 1_000_000, 6_usize);
+    if rest == 0 {
+        return write!(f, "{whole} s");
+    }
+    while rest % 10 == 0 {
+        rest /= 10;
+        width = width.saturating_sub(1);
+    }
+    write!(f, "{whole}.{rest:0width$} s")
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::format;
+
+    #[test]
+    fn lengths_saturate_instead_of_wrapping() {
+        assert_eq!(Span::from_secs(5_000), Span::MAX);
+        assert_eq!(Span::MAX.plus(Span::from_micros(1)), Span::MAX);
+        assert_eq!(Span::ZERO.minus(Span::from_secs(1)), Span::ZERO);
+        assert_eq!(Span::MAX.scaled(3, 2), Span::MAX);
+        assert_eq!(Instant::NEVER.after(Span::from_secs(1)), Instant::NEVER);
+        assert_eq!(Instant::ORIGIN.since(Instant::from_micros(7)), Span::ZERO);
+        assert_eq!(Instant::NEVER.since(Instant::ORIGIN), Span::MAX);
+    }
+
+    #[test]
+    fn scaling_rounds_to_the_nearest_microsecond() {
+        assert_eq!(Span::from_micros(3).scaled(1, 2), Span::from_micros(2));
+        assert_eq!(Span::from_micros(5).scaled(1, 4), Span::from_micros(1));
+        assert_eq!(Span::from_secs(2).scaled(3, 2), Span::from_secs(3));
+        assert_eq!(Span::from_secs(2).scaled(1, 0), Span::from_secs(2));
+    }
+
+    #[test]
+    fn lengths_print_as_seconds() {
+        assert_eq!(format!("{:?}", Span::from_millis(2_500)), "2.5 s");
+        assert_eq!(format!("{}", Span::from_micros(1)), "0.000001 s");
+        assert_eq!(format!("{:?}", Instant::from_micros(3_000_000)), "3 s");
+        assert_eq!(format!("{:?}", Instant::NEVER), "never");
+    }
+
+    #[test]
+    fn types_stay_small() {
+        assert_eq!(size_of::<Span>(), 4);
+        assert_eq!(size_of::<Instant>(), 8);
+    }
+}
