@@ -1,0 +1,57 @@
+//! One direction of a network path as a pure state machine: a tail-drop queue, a rate, a delay and a loss process.
+//!
+//! ```text
+//!  offer ──► (loss before) ──► tail-drop queue ──► rate ──► (loss after) ──► propagation + jitter ──► deliver
+//! ```
+//!
+//! The same machine serves a simulator and a live emulator. It has no clock and no random source: time is an argument
+//! of every call and chance is addressed by link and packet number ([`millpond_control::ChanceSeed`]), so packet *n* of
+//! link *k* meets the same luck whatever else happens. There is exactly one queue and its limit is in the [`Config`].
+//!
+//! The owner keeps one wake-up per link, at [`Link::next`], and drains [`Link::deliver`] when it fires:
+//!
+//! ```
+//! use millpond_control::{ChanceSeed, Instant, Span};
+//! use millpond_link::{Config, Delivered, Limit, Link, Rate};
+//!
+//! let config = Config::plain(Rate::BitsPerSecond(30_000), Span::from_millis(415), Limit::Bytes(2_500));
+//! let mut link = Link::new(&config, ChanceSeed::new(1), 0)?;
+//! link.offer(Instant::ORIGIN, 94, "hello").map_err(|(why, _)| why)?;
+//!
+//! while let Some(now) = link.next() {
+//!     while let Some(delivered) = link.deliver(now) {
+//!         match delivered {
+//!             Delivered::Arrived(parcel) => println!("{} at {:?}", parcel.payload, parcel.at),
+//!             Delivered::Lost(parcel) => println!("packet {} was lost", parcel.number),
+//!         }
+//!     }
+//! }
+//! link.check_conservation()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Memory holds the packets that are inside and nothing else; it grows to the largest number ever inside and is then
+//! reused, so a link in its steady state does not allocate.
+
+#![forbid(unsafe_code)]
+// Theory, which tests compare with, is in floats.
+#![cfg_attr(not(test), deny(clippy::float_arithmetic))]
+
+mod air;
+mod config;
+mod counters;
+mod exponential;
+mod jitter;
+mod link;
+mod loss;
+mod probability;
+mod queue;
+mod rate;
+mod statistics;
+
+pub use config::{Config, ConfigError, Jitter, Limit, Loss, LossAt, Order, Rate};
+pub use counters::{Counters, Imbalance, Tally};
+pub use link::{Delivered, Link, Parcel};
+pub use probability::Probability;
+pub use queue::{DropReason, Occupancy};
+pub use statistics::{Level, Statistics};

@@ -1,0 +1,277 @@
+//! The link: what comes in, what goes out, and when to look again.
+
+use crate::air::{Air, Flying};
+use crate::config::{Config, ConfigError, LossAt, Order, Rate};
+use crate::counters::{Counters, Imbalance, Tally};
+use crate::jitter::Delay;
+use crate::loss::LossProcess;
+use crate::queue::{DropReason, Occupancy, Queue, Waiting};
+use crate::rate::RateStage;
+use crate::statistics::{Meter, Statistics};
+use millpond_control::{ChanceSeed, Instant};
+
+/// One direction of a path. `P` is whatever the owner wants moved along with a packet: a buffer, or its index.
+///
+/// Time never goes back: a `now` before the latest seen counts as the latest seen. Everything due before `now` happens
+/// before the call does: at the instant at which a packet's last bit is out, its room in the queue is free again.
+#[derive(Clone, Debug)]
+pub struct Link<P> {
+    /// The latest instant seen.
+    clock: u64,
+    overhead: i64,
+    overhead_in_queue: bool,
+    loss_at: LossAt,
+    rate: RateStage,
+    loss: LossProcess,
+    delay: Delay,
+    queue: Queue<P>,
+    air: Air<P>,
+    counters: Counters,
+    meter: Meter,
+    /// Busy time before the statistics were restarted.
+    busy_before: u64,
+}
+
+/// A packet that a link hands out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivered<P> {
+    /// It arrived.
+    Arrived(Parcel<P>),
+    /// The medium lost it, after it had used queue and link. It is handed out when it would have arrived at the
+    /// earliest, so that the owner may reuse its payload.
+    Lost(Parcel<P>),
+}
+
+/// What is known of a packet at the far end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel<P> {
+    /// As offered.
+    pub payload: P,
+    /// Its length in bytes, as offered.
+    pub len: u32,
+    /// Its number: 0 for the first packet ever offered to this link, dropped ones included.
+    pub number: u64,
+    /// When its last bit left the rate stage, rounded up to a microsecond.
+    pub left: Instant,
+    /// When it arrived.
+    pub at: Instant,
+}
+
+impl<P> Link<P> {
+    /// Bytes of memory that one packet inside takes at the most, its payload included (what the payload points to is
+    /// the owner's). Room for packets grows by doubling.
+    pub const BYTES_PER_PACKET: usize =
+        if size_of::<Waiting<P>>() > size_of::<Flying<P>>() { size_of::<Waiting<P>>() } else { size_of::<Flying<P>>() };
+
+    /// An empty link. `number` names it: links with the same seed and different numbers have luck of their own.
+    ///
+    /// # Errors
+    /// What [`Config::check`] finds.
+    pub fn new(config: &Config, seed: ChanceSeed, number: u32) -> Result<Self, ConfigError> {
+        config.check()?;
+        let delay = Delay::new(config, seed, number);
+        Ok(Self {
+            clock: 0,
+            overhead: i64::from(config.overhead),
+            overhead_in_queue: config.overhead_in_queue,
+            loss_at: config.loss_at,
+            rate: RateStage::new(config.rate),
+            loss: LossProcess::new(config.loss, seed, number),
+            delay,
+            queue: Queue::new(config.queue),
+            air: Air::new(delay.order()),
+            counters: Counters::default(),
+            meter: Meter::default(),
+            busy_before: 0,
+        })
+    }
+
+    /// Hands a packet of `len` bytes to the link.
+    ///
+    /// # Errors
+    /// Gives the payload back if the packet is dropped, and says why.
+    pub fn offer(&mut self, now: Instant, len: u32, payload: P) -> Result<(), (DropReason, P)> {
+        let now = self.advance(now);
+        let number = self.counters.offered.packets;
+        self.counters.offered.add(len);
+        if self.loss_at == LossAt::BeforeRate && self.loss.strikes(number, now) {
+            self.counters.lost.add(len);
+            return Err((DropReason::Radio, payload));
+        }
+        let charged = self.charged(len);
+        let room = if self.overhead_in_queue { charged.min(u64::from(u32::MAX)) as u32 } else { len };
+        if let Err(reason) = self.queue.admit(room) {
+            match reason {
+                DropReason::TooLarge => self.counters.dropped_too_large.add(len),
+                DropReason::QueueFull | DropReason::Radio => self.counters.dropped_full.add(len),
+            }
+            return Err((reason, payload));
+        }
+        let departs = self.rate.serve(now, charged);
+        let waiting = Waiting { number, departs, len, room, payload };
+        if departs <= now {
+            // Takes no time to send, so everything before it is out as well: it never is in the queue.
+            self.launch(waiting);
+        } else {
+            self.meter.spend(now, self.queue.held());
+            self.queue.push(waiting);
+        }
+        Ok(())
+    }
+
+    /// When to call [`Link::deliver`] next; none if nothing is inside. Ask again after every call that changes the link.
+    ///
+    /// With jitter that may reorder, or jitter and losses after the rate stage, this can be earlier than the next
+    /// packet is due, at most once for each packet; `deliver` then hands out nothing.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        let waiting = self.queue.front().map(|waiting| self.earliest_due(waiting));
+        let next = match (&self.air, self.air.due(), waiting) {
+            // Nothing overtakes what is in the air.
+            (Air::InOrder { .. }, Some(due), _) => due,
+            (Air::Free(_), Some(due), Some(waiting)) => due.min(waiting),
+            (_, due, waiting) => due.or(waiting)?,
+        };
+        Some(Instant::from_micros(next))
+    }
+
+    /// The next packet due at or before `now`. Call until none comes.
+    pub fn deliver(&mut self, now: Instant) -> Option<Delivered<P>> {
+        let now = self.advance(now);
+        let Flying { due, number, left, len, lost, payload } = self.air.pop(now)?;
+        let parcel = Parcel { payload, len, number, left: Instant::from_micros(left), at: Instant::from_micros(due) };
+        if lost {
+            self.counters.lost.add(len);
+            Some(Delivered::Lost(parcel))
+        } else {
+            self.counters.delivered.add(len);
+            Some(Delivered::Arrived(parcel))
+        }
+    }
+
+    /// What is in the queue at `now`, the packet in service included.
+    pub fn queued(&mut self, now: Instant) -> Occupancy {
+        self.advance(now);
+        self.queue.held()
+    }
+
+    /// Changes the rate from `now` on; the rest of the packet in service goes at the new rate too. Costs time in
+    /// proportion to the packets waiting.
+    ///
+    /// # Errors
+    /// What [`Config::check`] says of such a rate; the link is then as before.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) -> Result<(), ConfigError> {
+        rate.check()?;
+        let clock = self.advance(now);
+        let overhead = self.overhead;
+        let total = self.queue.line.iter().map(|waiting| u128::from(charge(waiting.len, overhead))).sum();
+        let waiting = self.queue.line.iter_mut();
+        self.rate.change(clock, rate, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
+        self.advance(now);
+        Ok(())
+    }
+
+    /// Counts of packets and bytes by what became of them.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Occupancy of the queue and busy time up to `now`.
+    pub fn statistics(&mut self, now: Instant) -> Statistics {
+        let now = self.advance(now);
+        self.meter.spend(now, self.queue.held());
+        self.meter.read(self.rate.busy(now) - self.busy_before)
+    }
+
+    /// Begins the statistics afresh at `now`, for instance after a warm-up. Counters go on.
+    pub fn restart_statistics(&mut self, now: Instant) {
+        let now = self.advance(now);
+        self.meter.restart(now);
+        self.busy_before = self.rate.busy(now);
+    }
+
+    /// Checks that every packet and byte offered is accounted for, by walking over all that is inside.
+    ///
+    /// # Errors
+    /// The law that does not hold: a fault of this crate.
+    pub fn check_conservation(&self) -> Result<(), Imbalance> {
+        let mut in_queue = Tally::default();
+        let mut room = Occupancy::default();
+        for waiting in &self.queue.line {
+            in_queue.add(waiting.len);
+            room.packets += 1;
+            room.bytes += u64::from(waiting.room);
+        }
+        let mut in_air = Tally::default();
+        self.air.lengths().for_each(|len| in_air.add(len));
+        let lost_after = match self.loss_at {
+            LossAt::AfterRate => self.counters.lost,
+            LossAt::BeforeRate => Tally::default(),
+        };
+        self.counters.balance(in_queue, in_air, lost_after)?;
+        let held = self.queue.held();
+        if held != room {
+            let (left, right) = (Tally::from(held), Tally::from(room));
+            return Err(Imbalance { law: "occupancy = sum of what waits", left, right });
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory held, this value included.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.queue.memory() + self.air.memory() + self.meter.memory()
+    }
+
+    /// Lets everything leave the rate stage that is out by `now`. Returns the instant that counts as now, µs.
+    #[inline]
+    fn advance(&mut self, now: Instant) -> u64 {
+        self.clock = self.clock.max(now.as_micros());
+        while let Some(first) = self.queue.front() {
+            if first.departs > self.clock {
+                break;
+            }
+            self.meter.spend(first.departs, self.queue.held());
+            if let Some(waiting) = self.queue.pop() {
+                self.launch(waiting);
+            }
+        }
+        self.clock
+    }
+
+    /// The packet's last bit is out: decides its fate and delay.
+    fn launch(&mut self, waiting: Waiting<P>) {
+        let Waiting { number, departs, len, payload, .. } = waiting;
+        self.counters.carried.add(len);
+        let lost = self.loss_at == LossAt::AfterRate && self.loss.strikes(number, departs);
+        let due = if lost { self.delay.earliest(departs) } else { self.delay.arrival(departs, number) };
+        self.air.push(Flying { due, number, left: departs, len, lost, payload });
+    }
+
+    /// A bound for when the first packet of the queue, or any after it, is due; exact if the order is preserved and the
+    /// packet cannot be lost.
+    fn earliest_due(&self, waiting: &Waiting<P>) -> u64 {
+        let safe = self.loss.is_idle() || self.loss_at == LossAt::BeforeRate;
+        if safe && self.delay.order() == Order::Preserved {
+            self.delay.arrival(waiting.departs, waiting.number)
+        } else {
+            self.delay.earliest(waiting.departs)
+        }
+    }
+
+    fn charged(&self, len: u32) -> u64 {
+        charge(len, self.overhead)
+    }
+}
+
+/// Bytes that the rate stage charges.
+fn charge(len: u32, overhead: i64) -> u64 {
+    (i64::from(len) + overhead).max(0) as u64
+}
+
+impl From<Occupancy> for Tally {
+    fn from(held: Occupancy) -> Self {
+        Self { packets: held.packets, bytes: held.bytes }
+    }
+}

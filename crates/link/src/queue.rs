@@ -1,0 +1,131 @@
+//! The one queue of a link: first in, first out, full is full.
+
+use crate::config::Limit;
+use core::fmt;
+use std::collections::VecDeque;
+
+/// What is in the queue, the packet in service included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Bytes, counted as the queue's limit counts them.
+    pub bytes: u64,
+    /// Packets.
+    pub packets: u64,
+}
+
+/// Why a packet was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// The queue has no room left.
+    QueueFull,
+    /// The packet alone is longer than the queue's limit in bytes.
+    TooLarge,
+    /// The medium loses it; only with [`crate::LossAt::BeforeRate`].
+    Radio,
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::QueueFull => "the queue is full",
+            Self::TooLarge => "the packet is longer than the queue",
+            Self::Radio => "the medium lost the packet",
+        })
+    }
+}
+
+impl std::error::Error for DropReason {}
+
+/// One packet in the queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting<P> {
+    pub(crate) number: u64,
+    /// When its last bit is out.
+    pub(crate) departs: u64,
+    pub(crate) len: u32,
+    /// What it counts for in the occupancy.
+    pub(crate) room: u32,
+    pub(crate) payload: P,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Queue<P> {
+    pub(crate) line: VecDeque<Waiting<P>>,
+    limit: Limit,
+    held: Occupancy,
+}
+
+impl<P> Queue<P> {
+    pub(crate) const fn new(limit: Limit) -> Self {
+        Self { line: VecDeque::new(), limit, held: Occupancy { bytes: 0, packets: 0 } }
+    }
+
+    pub(crate) const fn held(&self) -> Occupancy {
+        self.held
+    }
+
+    /// Whether a packet that needs `room` bytes may join.
+    pub(crate) const fn admit(&self, room: u32) -> Result<(), DropReason> {
+        let room = room as u64;
+        match self.limit {
+            Limit::Bytes(limit) if room > limit => Err(DropReason::TooLarge),
+            Limit::Bytes(limit) if self.held.bytes > limit - room => Err(DropReason::QueueFull),
+            Limit::Packets(limit) if self.held.packets >= limit => Err(DropReason::QueueFull),
+            Limit::Bytes(_) | Limit::Packets(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn push(&mut self, waiting: Waiting<P>) {
+        self.held.packets += 1;
+        self.held.bytes += u64::from(waiting.room);
+        self.line.push_back(waiting);
+    }
+
+    pub(crate) fn front(&self) -> Option<&Waiting<P>> {
+        self.line.front()
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Waiting<P>> {
+        let waiting = self.line.pop_front()?;
+        self.held.packets -= 1;
+        self.held.bytes -= u64::from(waiting.room);
+        Some(waiting)
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory(&self) -> usize {
+        self.line.capacity() * size_of::<Waiting<P>>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many packets of `room` bytes fit.
+    fn capacity(limit: Limit, room: u32) -> u64 {
+        let mut queue = Queue::new(limit);
+        while queue.admit(room).is_ok() {
+            queue.push(Waiting { number: 0, departs: 0, len: room, room, payload: () });
+        }
+        queue.held().packets
+    }
+
+    #[test]
+    fn the_buffers_of_the_nbiot_path_hold_what_the_studies_say() {
+        let limits = [2_500, 14_100, 28_200, 1_410_000].map(Limit::Bytes);
+        assert_eq!(limits.map(|limit| capacity(limit, 94)), [26, 150, 300, 15_000]);
+        assert_eq!(limits.map(|limit| capacity(limit, 296)), [8, 47, 95, 4_763]);
+        assert_eq!(capacity(Limit::Packets(8), 94), 8);
+        assert_eq!(capacity(Limit::Packets(1), u32::MAX), 1);
+    }
+
+    #[test]
+    fn a_packet_longer_than_the_queue_never_fits() {
+        let queue: Queue<()> = Queue::new(Limit::Bytes(100));
+        assert_eq!(queue.admit(100), Ok(()));
+        assert_eq!(queue.admit(101), Err(DropReason::TooLarge));
+        let endless: Queue<()> = Queue::new(Limit::Bytes(u64::MAX));
+        assert_eq!(endless.admit(u32::MAX), Ok(()));
+    }
+}
