@@ -1,0 +1,298 @@
+use millpond_control::Span;
+
+use crate::message::MAX_DATAGRAM;
+
+/// How an endpoint behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// The transmission parameters of RFC 7252 §4.8 that are the endpoint's and not the controller's.
+    pub transmission: Transmission,
+    /// What a further copy of a request meets.
+    pub duplicates: Duplicates,
+    /// Bytes in the tokens that the endpoint makes, 0 to 8. With 0 one request per peer can be under way at a time, and
+    /// the next waits. Tokens of 2 bytes and more are not used again for as long as message IDs are not; tokens of 1
+    /// byte are merely distinct among the requests under way.
+    pub token_length: u8,
+    /// How long the application may take to answer a confirmable request before it is acknowledged without the
+    /// response (RFC 7252 §5.2.2). Zero acknowledges at once, so that no response is ever piggybacked.
+    pub ack_delay: Span,
+    /// What the endpoint may hold.
+    pub limits: Limits,
+}
+
+impl Config {
+    /// Parameters of RFC 7252 §4.8, stored replies, tokens of 4 bytes, and an ACK delay of 500 ms: a quarter of
+    /// ACK_TIMEOUT, so that an acknowledgement on any path faster than 1.5 s comes before the peer's first timer.
+    pub const DEFAULT: Self = Self {
+        transmission: Transmission::RFC7252,
+        duplicates: Duplicates::Stored,
+        token_length: 4,
+        ack_delay: Span::from_millis(500),
+        limits: Limits::DEFAULT,
+    };
+
+    /// Refuses what cannot work.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let Limits { peers, exchanges_per_peer, requests, datagram, duplicate_bytes, .. } = self.limits;
+        if self.transmission.nstart == 0 {
+            return Err(ConfigError::NothingMayStart);
+        }
+        if self.transmission.max_retransmit > Transmission::MOST_RETRANSMISSIONS {
+            return Err(ConfigError::TooManyCopies { asked: self.transmission.max_retransmit });
+        }
+        if self.token_length > 8 {
+            return Err(ConfigError::TokenLength { asked: self.token_length });
+        }
+        if self.token_length == 1 && exchanges_per_peer > 256 {
+            return Err(ConfigError::TokensTooFew { exchanges_per_peer });
+        }
+        for (name, value) in [
+            ("peers", u64::from(peers)),
+            ("exchanges_per_peer", u64::from(exchanges_per_peer)),
+            ("requests", u64::from(requests)),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::ZeroLimit { name });
+            }
+        }
+        if peers > Limits::MOST_ENTRIES || requests > Limits::MOST_ENTRIES {
+            return Err(ConfigError::LimitTooLarge { most: Limits::MOST_ENTRIES });
+        }
+        if !(Limits::LEAST_DATAGRAM..=MAX_DATAGRAM).contains(&usize::from(datagram)) {
+            return Err(ConfigError::Datagram { asked: datagram });
+        }
+        if self.duplicates == Duplicates::Stored && duplicate_bytes < Limits::LEAST_DUPLICATE_BYTES {
+            return Err(ConfigError::DuplicateBytes { asked: duplicate_bytes });
+        }
+        if self.limits.bytes < Limits::LEAST_BYTES {
+            return Err(ConfigError::Bytes { asked: self.limits.bytes });
+        }
+        Ok(())
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Transmission parameters of RFC 7252 §4.8 and §4.8.2. ACK_TIMEOUT and ACK_RANDOM_FACTOR are the controller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Transmission {
+    /// MAX_RETRANSMIT: copies of a confirmable message after the first, at most 250.
+    pub max_retransmit: u8,
+    /// NSTART: interactions outstanding with one peer, at least 1 (RFC 7252 §4.7).
+    pub nstart: u16,
+    /// MAX_LATENCY: the longest that a datagram is assumed to be under way.
+    pub max_latency: Span,
+    /// PROCESSING_DELAY: the longest that a peer is assumed to take to acknowledge.
+    pub processing_delay: Span,
+    /// PROBING_RATE: bytes a second that may go to a peer that does not answer; zero counts as one.
+    pub probing_rate: u32,
+}
+
+impl Transmission {
+    /// The defaults of RFC 7252 §4.8: 4 retransmissions, 1 outstanding interaction, 100 s, 2 s, 1 byte/s.
+    pub const RFC7252: Self = Self {
+        max_retransmit: 4,
+        nstart: 1,
+        max_latency: Span::from_secs(100),
+        processing_delay: Span::from_secs(2),
+        probing_rate: 1,
+    };
+
+    /// The most retransmissions that can be asked for.
+    pub const MOST_RETRANSMISSIONS: u8 = 250;
+}
+
+impl Default for Transmission {
+    fn default() -> Self {
+        Self::RFC7252
+    }
+}
+
+/// What a further copy of a request meets (RFC 7252 §4.5). Copies of a *response* are never delivered twice, whichever
+/// is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Duplicates {
+    /// The reply that the first copy got is sent again, for EXCHANGE_LIFETIME after it; the application does not notice.
+    /// Copies of a non-confirmable request are dropped for NON_LIFETIME.
+    Stored,
+    /// Every copy is handed up as a request of its own and answered by itself, which RFC 7252 §4.5 allows for
+    /// idempotent requests. Nothing is remembered, so nothing tells a copy from a first request.
+    Afresh,
+}
+
+/// What an endpoint may hold at most. Whatever would exceed it is refused or ignored, and counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Peers whose congestion state and message IDs are kept. Beyond that the one idle for longest is dropped, but
+    /// never within EXCHANGE_LIFETIME of its last message ID. Who merely asks and gets piggybacked answers is no peer.
+    pub peers: u32,
+    /// Requests and separate responses under way to one peer, those included whose response is still awaited after
+    /// an acknowledgement.
+    pub exchanges_per_peer: u16,
+    /// Messages held back for one peer.
+    pub waiting_per_peer: u16,
+    /// Requests received that the application has not answered yet.
+    pub requests: u32,
+    /// Bytes that the endpoint may hold in all.
+    pub bytes: usize,
+    /// Bytes of it for what must be known of messages already handled. Oldest go first.
+    pub duplicate_bytes: usize,
+    /// Bytes of the longest datagram, sent or received.
+    pub datagram: u16,
+}
+
+impl Limits {
+    /// 16 384 peers with 16 exchanges and 64 waiting messages each, 16 384 unanswered requests, 64 MiB of which 16 MiB
+    /// for duplicates, datagrams of 1152 bytes (RFC 7252 §4.6). A judgement: enough for a busy server, little beside
+    /// the memory of a machine that runs one.
+    pub const DEFAULT: Self = Self {
+        peers: 16_384,
+        exchanges_per_peer: 16,
+        waiting_per_peer: 64,
+        requests: 16_384,
+        bytes: 64 << 20,
+        duplicate_bytes: 16 << 20,
+        datagram: 1_152,
+    };
+
+    /// The smallest datagram that can be asked for: header, token and a little more.
+    const LEAST_DATAGRAM: usize = 32;
+    /// The smallest budget in which replies can be stored at all.
+    const LEAST_DUPLICATE_BYTES: usize = 4_096;
+    /// The smallest total in which an endpoint can do anything.
+    const LEAST_BYTES: usize = 4_096;
+    /// Slots are numbered with 31 bits.
+    const MOST_ENTRIES: u32 = i32::MAX as u32;
+
+    /// The same limits, widened where they would be too narrow for `peers` peers that are all active at once, 16 KiB
+    /// of duplicate state and 16 KiB of the rest each.
+    #[must_use]
+    pub fn for_peers(self, peers: u32) -> Self {
+        let bytes = usize::try_from(peers).unwrap_or(usize::MAX).saturating_mul(16 << 10);
+        let duplicate_bytes = self.duplicate_bytes.max(bytes);
+        Self {
+            peers: self.peers.max(peers),
+            requests: self.requests.max(peers),
+            bytes: self.bytes.max(duplicate_bytes.saturating_add(bytes)),
+            duplicate_bytes,
+            ..self
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Why an endpoint cannot be configured like this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// NSTART of zero.
+    #[error("transmission.nstart is 0, so that nothing could ever leave; use 1 or more")]
+    NothingMayStart,
+    /// More retransmissions than can be counted.
+    #[error("transmission.max_retransmit is {asked}; use at most {}", Transmission::MOST_RETRANSMISSIONS)]
+    TooManyCopies {
+        /// What was asked for.
+        asked: u8,
+    },
+    /// A token longer than RFC 7252 allows.
+    #[error("token_length is {asked}; use 0 to 8")]
+    TokenLength {
+        /// What was asked for.
+        asked: u8,
+    },
+    /// More exchanges than there are tokens.
+    #[error("token_length 1 gives 256 tokens for limits.exchanges_per_peer {exchanges_per_peer}; use 2 or more")]
+    TokensTooFew {
+        /// The limit that has no use.
+        exchanges_per_peer: u16,
+    },
+    /// A limit of zero.
+    #[error("limits.{name} is 0; use 1 or more")]
+    ZeroLimit {
+        /// Which one.
+        name: &'static str,
+    },
+    /// A limit that slots cannot be numbered for.
+    #[error("limits.peers and limits.requests are at most {most}")]
+    LimitTooLarge {
+        /// The largest that can be asked for.
+        most: u32,
+    },
+    /// A datagram that is too short for a message, or too long for UDP.
+    #[error("limits.datagram is {asked}; use {} to {MAX_DATAGRAM}", Limits::LEAST_DATAGRAM)]
+    Datagram {
+        /// What was asked for.
+        asked: u16,
+    },
+    /// Replies are to be stored, but there is no room for them.
+    #[error(
+        "limits.duplicate_bytes is {asked}, but replies are to be stored; use {} or more, or answer duplicates afresh",
+        Limits::LEAST_DUPLICATE_BYTES
+    )]
+    DuplicateBytes {
+        /// What was asked for.
+        asked: usize,
+    },
+    /// A total in which nothing fits.
+    #[error("limits.bytes is {asked}; use {} or more", Limits::LEAST_BYTES)]
+    Bytes {
+        /// What was asked for.
+        asked: usize,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn with(change: impl FnOnce(&mut Config)) -> Result<(), ConfigError> {
+        let mut config = Config::default();
+        change(&mut config);
+        config.check()
+    }
+
+    #[test]
+    fn the_defaults_can_be_used() {
+        assert_eq!(Config::default().check(), Ok(()));
+        assert_eq!(with(|config| config.limits = config.limits.for_peers(1_000_000)), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_its_place_and_its_mend() {
+        type Change = fn(&mut Config);
+        let cases: [(Change, &str); 9] = [
+            (|c| c.transmission.nstart = 0, "transmission.nstart is 0"),
+            (|c| c.transmission.max_retransmit = 251, "use at most 250"),
+            (|c| c.token_length = 9, "token_length is 9; use 0 to 8"),
+            (|c| (c.token_length, c.limits.exchanges_per_peer) = (1, 257), "use 2 or more"),
+            (|c| c.limits.requests = 0, "limits.requests is 0"),
+            (|c| c.limits.peers = u32::MAX, "at most 2147483647"),
+            (|c| c.limits.datagram = 31, "limits.datagram is 31; use 32 to 65527"),
+            (|c| c.limits.duplicate_bytes = 0, "or answer duplicates afresh"),
+            (|c| c.limits.bytes = 1, "limits.bytes is 1"),
+        ];
+        for (change, expected) in cases {
+            let message = with(change).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(message.contains(expected), "{message:?} lacks {expected:?}");
+        }
+    }
+
+    #[test]
+    fn answering_afresh_needs_no_room_for_replies() {
+        let afresh = |config: &mut Config| {
+            config.duplicates = Duplicates::Afresh;
+            config.limits.duplicate_bytes = 0;
+        };
+        assert_eq!(with(afresh), Ok(()));
+    }
+}

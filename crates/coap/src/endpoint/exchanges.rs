@@ -1,0 +1,305 @@
+use alloc::{boxed::Box, vec::Vec};
+
+use hashbrown::HashTable;
+use millpond_control::{Instant, Reason, Sample, Span, Then, Wait};
+
+use super::{
+    ExchangeId, Identities, RequestId, SleepReason,
+    slots::{Linked, Links, List, Slots},
+};
+use crate::message::{HEADER, Kind, MessageId, Token};
+
+/// Peers that may have more exchanges than this under way are searched through a hash table instead of one by one.
+const LOOKED_THROUGH: u16 = 16;
+
+/// Buffers of at most so many bytes are kept for the next message.
+const KEPT_BUFFER: usize = 2_048;
+
+/// How far an exchange has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Held back; no copy has left.
+    Waiting,
+    /// Confirmable, sent, not acknowledged.
+    Sent,
+    /// A confirmable request, acknowledged; its response is awaited.
+    Acknowledged,
+    /// A non-confirmable request; its response is awaited.
+    Asked,
+}
+
+/// What a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Request,
+    /// A separate response to this request.
+    Response(RequestId),
+}
+
+/// A message of ours until its end.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    links: Links,
+    /// Slot of the peer.
+    pub(super) peer: u32,
+    /// How manieth message to this peer: its place in addressed chance.
+    pub(super) number: u32,
+    /// When the first and the last copy left.
+    pub(super) first: Instant,
+    pub(super) last: Instant,
+    /// What the controller keeps of this exchange.
+    pub(super) record: millpond_control::Exchange,
+    /// The wait that was armed last.
+    pub(super) wait: Wait,
+    /// The whole message. Message ID, and token unless `own_token`, are filled in when the first copy leaves.
+    pub(super) bytes: Vec<u8>,
+    pub(super) role: Role,
+    pub(super) kind: Kind,
+    pub(super) stage: Stage,
+    /// Copies sent after the first.
+    pub(super) retransmissions: u8,
+    /// The token was given by the caller, or is the request's.
+    pub(super) own_token: bool,
+    /// The peer's controller was told of the start and waits to be told of the end.
+    pub(super) controlled: bool,
+    /// What its timer is for.
+    pub(super) alarm: SleepReason,
+}
+
+impl Linked for Exchange {
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+impl Exchange {
+    fn blank() -> Self {
+        Self {
+            links: Links::NOWHERE,
+            peer: 0,
+            number: 0,
+            first: Instant::ORIGIN,
+            last: Instant::ORIGIN,
+            record: millpond_control::Exchange::new(),
+            wait: Wait { span: Span::ZERO, then: Then::Retransmit, reason: Reason::Initial },
+            bytes: Vec::new(),
+            role: Role::Request,
+            kind: Kind::Confirmable,
+            stage: Stage::Waiting,
+            retransmissions: 0,
+            own_token: false,
+            controlled: false,
+            alarm: SleepReason::Retransmission,
+        }
+    }
+
+    /// Whether it counts in the books: a non-confirmable response is sent and forgotten.
+    pub(super) fn is_counted(&self) -> bool {
+        self.role == Role::Request || self.kind == Kind::Confirmable
+    }
+
+    pub(super) fn id(&self) -> MessageId {
+        match self.bytes.get(2..HEADER) {
+            Some(&[high, low]) => MessageId(u16::from_be_bytes([high, low])),
+            _ => MessageId(0),
+        }
+    }
+
+    pub(super) fn token(&self) -> Token {
+        let length = usize::from(self.bytes.first().map_or(0, |first| first & 0x0f));
+        let bytes = self.bytes.get(HEADER..).and_then(|rest| rest.get(..length));
+        bytes.and_then(Token::new).unwrap_or_default()
+    }
+
+    /// Fills in what is known only when the first copy leaves. The token must be of the length that was kept free.
+    pub(super) fn address(&mut self, id: MessageId, token: Option<Token>) {
+        if let Some(place) = self.bytes.get_mut(2..HEADER) {
+            place.copy_from_slice(&id.0.to_be_bytes());
+        }
+        let Some(token) = token else { return };
+        if let Some(place) = self.bytes.get_mut(HEADER..).and_then(|rest| rest.get_mut(..token.len())) {
+            place.copy_from_slice(token.as_bytes());
+        }
+    }
+
+    /// What a reply that comes now says about the path.
+    pub(super) fn sample(&self, kind: millpond_control::ReplyKind, now: Instant) -> Sample {
+        Sample::new(kind, now.since(self.first), now.since(self.last), self.retransmissions)
+    }
+
+    /// The length as controllers are told it.
+    pub(super) fn length(&self) -> u16 {
+        u16::try_from(self.bytes.len()).unwrap_or(u16::MAX)
+    }
+}
+
+/// The messages of an endpoint that have not come to their end.
+#[derive(Debug)]
+pub(super) struct Exchanges {
+    pub(super) slots: Slots<Exchange>,
+    /// By peer and message ID and by peer and token, for endpoints that may have many exchanges with one peer.
+    table: Option<Box<HashTable<Key>>>,
+    /// Bytes held by buffers of messages.
+    buffers: usize,
+    /// Those that count in the books.
+    pub(super) counted: u32,
+}
+
+/// An entry of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    slot: u32,
+    by_token: bool,
+}
+
+impl Exchanges {
+    /// For at most so many exchanges with one peer.
+    pub(super) fn new(per_peer: u16) -> Self {
+        let table = (per_peer > LOOKED_THROUGH).then(Box::default);
+        Self { slots: Slots::new(), table, buffers: 0, counted: 0 }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> Option<&Exchange> {
+        self.slots.get(slot)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Exchange> {
+        self.slots.get_mut(slot)
+    }
+
+    #[inline]
+    pub(super) fn name(&self, slot: u32) -> ExchangeId {
+        ExchangeId { slot, generation: self.slots.generation(slot) }
+    }
+
+    /// The slot of an exchange that is not over.
+    #[inline]
+    pub(super) fn find(&self, id: ExchangeId) -> Option<u32> {
+        self.slots.is(id.slot, id.generation).then_some(id.slot)
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        let table = self.table.as_ref();
+        let table = table.map_or(0, |table| size_of::<HashTable<Key>>().saturating_add(table.allocation_size()));
+        self.slots.memory().saturating_add(self.buffers).saturating_add(table)
+    }
+
+    /// Takes a slot with an empty message. Its buffer must be given back to the books with
+    /// [`account`](Self::account) once the message is written.
+    #[inline]
+    pub(super) fn take(&mut self) -> u32 {
+        let slot = self.slots.take(Exchange::blank);
+        if let Some(exchange) = self.slots.get_mut(slot) {
+            let mut bytes = core::mem::take(&mut exchange.bytes);
+            bytes.clear();
+            self.buffers = self.buffers.saturating_sub(bytes.capacity());
+            *exchange = Exchange { bytes, ..Exchange::blank() };
+        }
+        slot
+    }
+
+    /// Counts the buffer of a slot that was just taken.
+    #[inline]
+    pub(super) fn account(&mut self, slot: u32) {
+        let capacity = self.slots.get(slot).map_or(0, |exchange| exchange.bytes.capacity());
+        self.buffers = self.buffers.saturating_add(capacity);
+    }
+
+    /// Gives a slot back. Its buffer stays for the next message unless it is large.
+    #[inline]
+    pub(super) fn release(&mut self, slot: u32) {
+        if self.slots.get(slot).is_some_and(|exchange| exchange.bytes.capacity() > KEPT_BUFFER) {
+            self.drop_buffer(slot);
+        }
+        self.slots.release(slot);
+    }
+
+    /// Gives a slot back, and nothing is left of what it held.
+    pub(super) fn release_with_buffer(&mut self, slot: u32) {
+        self.drop_buffer(slot);
+        self.slots.release(slot);
+    }
+
+    fn drop_buffer(&mut self, slot: u32) {
+        if let Some(exchange) = self.slots.get_mut(slot) {
+            self.buffers = self.buffers.saturating_sub(exchange.bytes.capacity());
+            exchange.bytes = Vec::new();
+        }
+    }
+
+    /// The exchange that is under way with this peer and has this message ID.
+    #[inline]
+    pub(super) fn with_id(&self, peer: u32, open: &List, id: MessageId, identities: &Identities) -> Option<u32> {
+        let fits = |exchange: &Exchange| exchange.peer == peer && exchange.id() == id;
+        // A request acknowledged long ago may have an ID that was used again since: its successor comes first.
+        let mut acknowledged = None;
+        let mut sent = None;
+        let mut look = |slot: u32, exchange: &Exchange| {
+            if fits(exchange) {
+                *(if exchange.stage == Stage::Acknowledged { &mut acknowledged } else { &mut sent }) = Some(slot);
+            }
+        };
+        match &self.table {
+            None => open.iter(&self.slots).for_each(|(slot, exchange)| look(slot, exchange)),
+            Some(table) => {
+                for key in table.iter_hash(identities.hash(&(peer, id.0))).filter(|key| !key.by_token) {
+                    if let Some(exchange) = self.slots.get(key.slot) {
+                        look(key.slot, exchange);
+                    }
+                }
+            }
+        }
+        sent.or(acknowledged)
+    }
+
+    /// The request that is under way with this peer and has this token.
+    #[inline]
+    pub(super) fn with_token(&self, peer: u32, open: &List, token: Token, identities: &Identities) -> Option<u32> {
+        let fits =
+            |exchange: &Exchange| exchange.peer == peer && exchange.role == Role::Request && exchange.token() == token;
+        match &self.table {
+            None => open.iter(&self.slots).find(|(_, exchange)| fits(exchange)).map(|(slot, _)| slot),
+            Some(table) => table
+                .find(identities.hash(&(peer, token)), |key| key.by_token && self.slots.get(key.slot).is_some_and(fits))
+                .map(|key| key.slot),
+        }
+    }
+
+    /// Makes an exchange that is under way findable.
+    #[inline]
+    pub(super) fn enter(&mut self, slot: u32, identities: &Identities) {
+        let Self { slots, table: Some(table), .. } = self else { return };
+        let hash = |key: &Key| hash(slots, key, identities);
+        for by_token in [false, true] {
+            let key = Key { slot, by_token };
+            table.insert_unique(hash(&key), key, hash);
+        }
+    }
+
+    /// The opposite of [`enter`](Self::enter).
+    #[inline]
+    pub(super) fn leave(&mut self, slot: u32, identities: &Identities) {
+        let Self { slots, table: Some(table), .. } = self else { return };
+        for by_token in [false, true] {
+            let key = Key { slot, by_token };
+            if let Ok(entry) = table.find_entry(hash(slots, &key, identities), |other| *other == key) {
+                entry.remove();
+            }
+        }
+    }
+}
+
+fn hash(slots: &Slots<Exchange>, key: &Key, identities: &Identities) -> u64 {
+    let Some(exchange) = slots.get(key.slot) else { return 0 };
+    if key.by_token {
+        identities.hash(&(exchange.peer, exchange.token()))
+    } else {
+        identities.hash(&(exchange.peer, exchange.id().0))
+    }
+}

@@ -1,0 +1,119 @@
+//! What an endpoint keeps of messages that came in, and how requests are answered.
+
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::Instant;
+
+use super::{
+    Duplicates as Policy, Endpoint, Identities, Outgoing, Refused, RequestId,
+    counters::Count,
+    duplicates::{Duplicates, Reply},
+    exchanges::Role,
+    message_ids::later,
+    queue::What,
+    requests::{Owed, Request, Requests},
+    send::write,
+};
+use crate::message::Kind;
+
+/// Requests not answered yet, and messages that must be recognised when they come again. An endpoint that only asks and
+/// gets piggybacked responses has none of this.
+#[derive(Debug)]
+pub(super) struct Inbox<A> {
+    pub(super) requests: Requests<A>,
+    pub(super) duplicates: Duplicates<A>,
+}
+
+impl<A: Copy + Eq + Hash> Inbox<A> {
+    pub(super) fn new(budget: usize) -> Self {
+        Self { requests: Requests::new(), duplicates: Duplicates::new(budget) }
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>().saturating_add(self.requests.memory()).saturating_add(self.duplicates.memory())
+    }
+
+    /// Drops a request that nobody has answered.
+    pub(super) fn drop_request(&mut self, slot: u32, identities: &Identities) {
+        let Self { requests, duplicates } = self;
+        let Some(request) = requests.get(slot) else { return };
+        if request.owed == Owed::Acknowledgement {
+            duplicates.forget(request.from, request.id, requests, identities);
+        }
+        requests.remove(slot);
+    }
+}
+
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// The response leaves: in the acknowledgement if that has not left yet, else in a message of its own.
+    pub(super) fn answer(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
+        if !response.code.is_response() {
+            return Err(Refused::Code(response.code));
+        }
+        if !matches!(response.kind, Kind::Confirmable | Kind::NonConfirmable) {
+            return Err(Refused::Kind(response.kind));
+        }
+        let (slot, request) = self.asked(to)?;
+        if request.owed == Owed::Acknowledgement {
+            self.piggyback(now, to, &request, response)?;
+        } else {
+            self.submit(now, request.from, Role::Response(to), response, Some(request.token))?;
+        }
+        if let Some(inbox) = self.inbox.as_deref_mut() {
+            inbox.requests.remove(slot);
+        }
+        Ok(())
+    }
+
+    fn piggyback(
+        &mut self,
+        now: Instant,
+        to: RequestId,
+        request: &Request<A>,
+        response: &Outgoing<'_>,
+    ) -> Result<(), Refused> {
+        let start = self.queue.bytes.len();
+        let limit = usize::from(self.setup.config.limits.datagram);
+        write(&mut self.queue.bytes, Kind::Acknowledgement, request.id, request.token, response, limit)?;
+        self.queue.push_written(request.from, What::Reply { request: to, repeated: false }, start);
+        self.counts.one_more(Count::Sent(Kind::Acknowledgement));
+        if self.setup.config.duplicates == Policy::Stored {
+            let stored = self.queue.bytes.len().saturating_sub(start);
+            let until = later(now, self.exchange_lifetime);
+            self.handled(now, request.from, request.id, Reply::Response(to), stored, until);
+        }
+        Ok(())
+    }
+
+    /// The request is rejected: with a reset if it was not acknowledged, else in silence (RFC 7252 §4.2, §4.3).
+    pub(super) fn decline(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
+        let (slot, request) = self.asked(to)?;
+        if request.owed == Owed::Acknowledgement {
+            if self.setup.config.duplicates == Policy::Stored {
+                let until = later(now, self.exchange_lifetime);
+                self.handled(now, request.from, request.id, Reply::Reset, 0, until);
+            }
+            self.reset(request.from, request.id);
+        }
+        if let Some(inbox) = self.inbox.as_deref_mut() {
+            inbox.requests.remove(slot);
+        }
+        Ok(())
+    }
+
+    /// The application has not answered in time: the request is acknowledged without a response.
+    pub(super) fn acknowledge_request(&mut self, slot: u32, now: Instant) {
+        let Some(inbox) = self.inbox.as_deref_mut() else { return };
+        let Some(&Request { from, id, .. }) = inbox.requests.get(slot) else { return };
+        inbox.requests.acknowledged(slot);
+        if self.setup.config.duplicates == Policy::Stored {
+            self.handled(now, from, id, Reply::Acknowledgement, 0, later(now, self.exchange_lifetime));
+        }
+        self.acknowledge_to(from, id);
+    }
+
+    fn asked(&self, to: RequestId) -> Result<(u32, Request<A>), Refused> {
+        self.inbox.as_deref().and_then(|inbox| inbox.requests.find(to)).ok_or(Refused::UnknownRequest)
+    }
+}

@@ -1,0 +1,114 @@
+use core::{fmt, num::NonZeroU32};
+
+use millpond_control::Instant;
+
+use crate::message::{Code, Kind, Token, WriteError};
+
+/// A request or response to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// [`Kind::Confirmable`] or [`Kind::NonConfirmable`]. A response that can still be piggybacked is sent in the
+    /// acknowledgement, whichever is asked for.
+    pub kind: Kind,
+    /// Method or response code.
+    pub code: Code,
+    /// Options in ascending order of their numbers.
+    pub options: &'a [(u16, &'a [u8])],
+    /// Payload; empty for none.
+    pub payload: &'a [u8],
+    /// A token to use instead of one that the endpoint makes. A request waits while another one with the same token is
+    /// under way to its peer. Not looked at in responses, which carry their request's.
+    pub token: Option<Token>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// A confirmable message without payload.
+    #[must_use]
+    pub const fn confirmable(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
+        Self { kind: Kind::Confirmable, code, options, payload: &[], token: None }
+    }
+
+    /// A non-confirmable message without payload.
+    #[must_use]
+    pub const fn non_confirmable(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
+        Self { kind: Kind::NonConfirmable, ..Self::confirmable(code, options) }
+    }
+
+    /// The same message with this payload.
+    #[must_use]
+    pub const fn with_payload(self, payload: &'a [u8]) -> Self {
+        Self { payload, ..self }
+    }
+}
+
+/// Names one message that the endpoint was asked to send, until its end has been told. Never names another one of the
+/// same endpoint within 2³¹ uses of its slot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExchangeId {
+    pub(super) slot: u32,
+    pub(super) generation: NonZeroU32,
+}
+
+/// Names one request that the application has been handed, until it answers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId {
+    pub(super) slot: u32,
+    pub(super) generation: NonZeroU32,
+}
+
+impl fmt::Debug for ExchangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ExchangeId({}.{})", self.slot, self.generation)
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestId({}.{})", self.slot, self.generation)
+    }
+}
+
+/// Why the endpoint does not do what it was asked for. Nothing was sent, and nothing waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Only confirmable and non-confirmable messages can be asked for.
+    #[error("{0} cannot be asked for: only CON and NON")]
+    Kind(Kind),
+    /// A request needs a method, a response a response code.
+    #[error("code {0} does not make a request or response of this")]
+    Code(Code),
+    /// The message cannot be written.
+    #[error(transparent)]
+    Message(#[from] WriteError),
+    /// The request was answered already, or dropped.
+    #[error("no such request: it was answered, or dropped unanswered after EXCHANGE_LIFETIME")]
+    UnknownRequest,
+    /// As many messages are held back for this peer as may be.
+    #[error("{limit} messages wait for this peer already (limits.waiting_per_peer)")]
+    TooManyWaiting {
+        /// How many may wait.
+        limit: u16,
+    },
+    /// Nothing may wait, and the message cannot leave at once because all message IDs of this peer were used within
+    /// their lifetime (RFC 7252 §4.4).
+    #[error("all message IDs to this peer are in use, the next is free at {until:?}")]
+    NoMessageId {
+        /// When the next ID is free.
+        until: Instant,
+    },
+    /// As many peers are known as may be, and none can be forgotten.
+    #[error("{limit} peers are known already and none can be forgotten yet (limits.peers)")]
+    TooManyPeers {
+        /// How many may be known.
+        limit: u32,
+        /// When the one idle for longest can be forgotten; none is idle if there is no such time.
+        until: Option<Instant>,
+    },
+    /// The endpoint holds as many bytes as it may.
+    #[error("the endpoint may not hold more than {limit} bytes (limits.bytes)")]
+    OutOfBytes {
+        /// How many it may hold.
+        limit: usize,
+    },
+}

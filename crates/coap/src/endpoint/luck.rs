@@ -1,0 +1,38 @@
+use millpond_control::{ChanceSeed, Cx, Instant, Purpose};
+
+use super::peers::Peer;
+
+/// Where the words of chance come from that controllers are given.
+///
+/// Words are addressed by node, peer (in the order of first contact), message to that peer, and what the call is about,
+/// so that two controllers in the same experiment meet the same luck.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Luck {
+    pub(super) seed: ChanceSeed,
+    pub(super) node: u32,
+}
+
+/// What a call to a controller is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Word {
+    /// Copy number so and so, 0 being the first.
+    Copy(u8),
+    Reply,
+    End,
+    Admission,
+}
+
+impl Luck {
+    /// What a controller may know in a call about message `number` to this peer. `open` includes that message.
+    #[inline]
+    pub(super) fn cx<A>(self, peer: &Peer<A>, now: Instant, open: u16, number: u32, word: Word) -> Cx {
+        let word = match word {
+            Word::Copy(copy) => u32::from(copy),
+            Word::Reply => 0x100,
+            Word::End => 0x101,
+            Word::Admission => 0x102,
+        };
+        let chance = self.seed.at(Purpose::Dither, [self.node, peer.number, number, word]);
+        Cx { now, chance, open, waiting: u16::try_from(peer.waiting.len()).unwrap_or(u16::MAX) }
+    }
+}

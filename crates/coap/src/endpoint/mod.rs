@@ -1,0 +1,448 @@
+//! The message layer and the matching of requests and responses (RFC 7252 §4, §5.2, §5.3) as a state machine without
+//! clock and socket.
+//!
+//! An [`Endpoint`] is client and server at once, for any number of peers. It is driven by *one input, then drain*: call
+//! one of [`receive`](Endpoint::receive), [`request`](Endpoint::request), [`respond`](Endpoint::respond),
+//! [`reject`](Endpoint::reject), [`cancel`](Endpoint::cancel), [`forget_controller`](Endpoint::forget_controller) and
+//! [`set_controller`](Endpoint::set_controller), then [`poll`](Endpoint::poll) until it says [`Output::Sleep`] or
+//! [`Output::Idle`]. When a sleep is over, poll again. Time is an argument and so is chance; how datagrams travel is the
+//! caller's business:
+//!
+//! ```
+//! use millpond_coap::message::{Code, number};
+//! use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output, RequestId};
+//! use millpond_control::{ChanceSeed, Instant, Preset};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let make = |node| {
+//!     let (controller, chance) = (Preset::Rfc7252.build(), ChanceSeed::new(1));
+//!     Endpoint::new(Config::default(), controller, chance, node, Identities::counted())
+//! };
+//! let (mut client, mut server) = (make(0)?, make(1)?);
+//! let mut now = Instant::ORIGIN;
+//! let mut answer = None;
+//!
+//! client.request(now, "server", &Outgoing::confirmable(Code::GET, &[(number::URI_PATH, b"hello")]))?;
+//! while answer.is_none() {
+//!     // Drain the client. What it sends is handed to the server at once: a path without loss or delay.
+//!     let mut sleep = Instant::NEVER;
+//!     let mut sent: Vec<Vec<u8>> = Vec::new();
+//!     loop {
+//!         match client.poll(now) {
+//!             Output::Transmit(transmit) => sent.push(transmit.bytes.to_vec()),
+//!             Output::Event(Event::Response { message, .. }) => answer = Some(message.payload().to_vec()),
+//!             Output::Event(Event::Failed { why, .. }) => return Err(format!("no answer: {why:?}").into()),
+//!             Output::Event(_) => {}
+//!             Output::Sleep(until, _) => break sleep = until,
+//!             Output::Idle => break,
+//!         }
+//!     }
+//!     let mut replies: Vec<Vec<u8>> = Vec::new();
+//!     for datagram in &sent {
+//!         server.receive(now, "client", datagram);
+//!         let mut asked: Option<RequestId> = None;
+//!         loop {
+//!             match server.poll(now) {
+//!                 Output::Transmit(transmit) => replies.push(transmit.bytes.to_vec()),
+//!                 Output::Event(Event::Request { id, .. }) => asked = Some(id),
+//!                 Output::Event(_) => {}
+//!                 // Drained: the next input is the application's answer.
+//!                 Output::Sleep(..) | Output::Idle => match asked.take() {
+//!                     Some(id) => server.respond(now, id, &Outgoing::confirmable(Code::CONTENT, &[]).with_payload(b"world"))?,
+//!                     None => break,
+//!                 },
+//!             }
+//!         }
+//!     }
+//!     match replies.first() {
+//!         Some(reply) => client.receive(now, "server", reply),
+//!         None => now = sleep,
+//!     }
+//! }
+//! assert_eq!(answer.as_deref(), Some(&b"world"[..]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it does, and how it reads the RFC
+//!
+//! * **Retransmission** (§4.2). Every wait is the controller's, the one after the last copy included. A message given up
+//!   has no place among the outstanding ones any more; its application knows that nothing is expected.
+//! * **NSTART** (§4.7). Outstanding are confirmable messages not acknowledged and non-confirmable requests not answered.
+//!   A request that was acknowledged no longer counts. What may not leave waits in the order of asking, and the
+//!   controller is asked besides. A response is awaited for EXCHANGE_LIFETIME after the acknowledgement, for
+//!   NON_LIFETIME after a non-confirmable request, and longer where PROBING_RATE asks for it.
+//! * **Message IDs** (§4.4) count up per peer. None is used again within EXCHANGE_LIFETIME: a message waits until one is
+//!   free. That is why a peer is never forgotten within that time.
+//! * **Lifetimes** (§4.8.2) are derived from the longest waits that the controllers can arm ([`Lifetimes`]), not from
+//!   the defaults.
+//! * **Duplicates** (§4.5). See [`Duplicates`]. Copies of separate responses are acknowledged again and not delivered.
+//! * **Hostile input** costs bounded memory ([`Limits`]) and no walk over peers. Who only asks and is answered in
+//!   acknowledgements leaves nothing but a record within the budget for duplicates.
+
+mod config;
+mod counters;
+mod duplicates;
+mod exchanges;
+mod identities;
+mod inbox;
+mod input;
+mod lifetimes;
+mod luck;
+mod message_ids;
+mod output;
+mod peers;
+mod progress;
+mod queue;
+mod receive;
+mod requests;
+mod send;
+mod slots;
+mod timers;
+
+use alloc::{boxed::Box, sync::Arc};
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::{AnyController, ChanceSeed, Controller, Instant, View};
+
+pub use config::{Config, ConfigError, Duplicates, Limits, Transmission};
+pub use counters::{Counters, Failures, Kinds, Reasons};
+pub use identities::Identities;
+pub use input::{ExchangeId, Outgoing, Refused, RequestId};
+pub use lifetimes::Lifetimes;
+pub use output::{Cause, Event, Failure, Ignored, Output, SleepReason, Transmit};
+
+use counters::Counts;
+use exchanges::{Exchanges, Role};
+use inbox::Inbox;
+use luck::Luck;
+use peers::Peers;
+use queue::Queue;
+use timers::Timers;
+
+/// The message layer of RFC 7252 for one socket. See the [module](self) for how to drive it.
+///
+/// `A` is an address: a socket address live, a number in a simulation.
+#[derive(Debug)]
+pub struct Endpoint<A> {
+    setup: Arc<Setup>,
+    node: u32,
+    /// EXCHANGE_LIFETIME and NON_LIFETIME in microseconds, for the slowest of all controllers used so far.
+    exchange_lifetime: u64,
+    non_lifetime: u64,
+    /// The latest time of all calls so far.
+    now: Instant,
+    peers: Peers<A>,
+    exchanges: Exchanges,
+    timers: Timers,
+    /// There once something came in that must be remembered.
+    inbox: Option<Box<Inbox<A>>>,
+    queue: Queue<A>,
+    counts: Counts,
+}
+
+/// What never changes, shared by endpoints that are alike.
+#[derive(Debug)]
+struct Setup {
+    config: Config,
+    /// What every new peer's controller starts as.
+    prototype: AnyController,
+    chance: ChanceSeed,
+    identities: Identities,
+}
+
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// An endpoint that knows nobody. Every new peer gets a copy of `controller`; `chance` and `node` address the words
+    /// of chance that controllers are given; `identities` makes message IDs and tokens.
+    ///
+    /// # Errors
+    /// What cannot work, with its place in `config` and its mend.
+    pub fn new(
+        config: Config,
+        controller: AnyController,
+        chance: ChanceSeed,
+        node: u32,
+        identities: Identities,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self::with(Arc::new(Setup { config, prototype: controller, chance, identities }), node))
+    }
+
+    /// An endpoint that was made like this one but for its number, and that knows nobody. The two share what never
+    /// changes, so that many endpoints take less memory than if each were made by [`new`](Self::new).
+    #[must_use]
+    pub fn sibling(&self, node: u32) -> Self {
+        Self::with(Arc::clone(&self.setup), node)
+    }
+
+    fn with(setup: Arc<Setup>, node: u32) -> Self {
+        let lifetimes = Lifetimes::of(&setup.prototype, &setup.config.transmission);
+        Self {
+            node,
+            exchange_lifetime: lifetimes.exchange,
+            non_lifetime: lifetimes.non,
+            now: Instant::ORIGIN,
+            peers: Peers::new(),
+            exchanges: Exchanges::new(setup.config.limits.exchanges_per_peer),
+            timers: Timers::new(),
+            inbox: None,
+            queue: Queue::new(),
+            counts: Counts::default(),
+            setup,
+        }
+    }
+
+    /// Input: a datagram came in. Whatever its bytes, this ends in at most a few outputs.
+    #[inline]
+    pub fn receive(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        let now = self.input(now);
+        self.take(now, from, datagram);
+    }
+
+    /// Input: a request is to be sent. It leaves at once, or waits until NSTART, the controller, the token or the
+    /// message ID allows it to.
+    ///
+    /// # Errors
+    /// What cannot be sent or exceeds a limit. Nothing is sent then.
+    #[inline]
+    pub fn request(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
+        let now = self.input(now);
+        if !request.code.is_request() {
+            return Err(Refused::Code(request.code));
+        }
+        let slot = self.submit(now, to, Role::Request, request, request.token)?;
+        Ok(self.exchanges.name(slot))
+    }
+
+    /// Input: the application answers a request. The response is piggybacked if the acknowledgement has not left yet,
+    /// else it is a message of its own, confirmable or not as asked for. A confirmable one is reported as
+    /// [`Event::Delivered`] or [`Event::Undelivered`].
+    ///
+    /// # Errors
+    /// A request answered before, and what cannot be sent or exceeds a limit. The request can still be answered then.
+    #[inline]
+    pub fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
+        let now = self.input(now);
+        self.answer(now, to, response)
+    }
+
+    /// Input: the application cannot make sense of a request. A reset goes back if the request was not acknowledged
+    /// yet (RFC 7252 §4.2), else nothing.
+    ///
+    /// # Errors
+    /// A request answered before.
+    pub fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        let now = self.input(now);
+        self.decline(now, request)
+    }
+
+    /// Input: the application no longer wants a response. Its request ends as [`Failure::Cancelled`]; a response that
+    /// comes all the same is [`Event::Late`]. False if the exchange was over before.
+    pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
+        let now = self.input(now);
+        let Some(slot) = self.exchanges.find(exchange) else { return false };
+        self.fail(slot, now, Failure::Cancelled);
+        true
+    }
+
+    /// Input: the congestion-control state of a peer starts afresh from the prototype; message IDs and tokens go on.
+    /// Nothing happens if the peer is not known.
+    ///
+    /// Exchanges under way keep their armed timers. They end as cancelled for the old controller, are unknown to the
+    /// new one, and double their waits from now on.
+    pub fn forget_controller(&mut self, now: Instant, peer: A) {
+        let now = self.input(now);
+        if let Some(number) = self.peers.find(peer, &self.setup.identities) {
+            self.replace_controller(number, now, self.setup.prototype);
+        }
+    }
+
+    /// Input: a peer gets this controller instead of the one it has, or instead of a copy of the prototype. Exchanges
+    /// under way fare as with [`forget_controller`](Self::forget_controller). Lifetimes become those of the slowest
+    /// controller ever set. A peer that is forgotten to make room for others starts from the prototype again.
+    ///
+    /// # Errors
+    /// The peer is not known and there is no room for another.
+    pub fn set_controller(&mut self, now: Instant, peer: A, controller: AnyController) -> Result<(), Refused> {
+        let now = self.input(now);
+        let number = self.peer_for(now, peer)?;
+        let lifetimes = Lifetimes::of(&controller, &self.setup.config.transmission);
+        self.exchange_lifetime = self.exchange_lifetime.max(lifetimes.exchange);
+        self.non_lifetime = self.non_lifetime.max(lifetimes.non);
+        self.replace_controller(number, now, controller);
+        Ok(())
+    }
+
+    /// The next output. Also fires timers that are due.
+    #[inline]
+    pub fn poll(&mut self, now: Instant) -> Output<'_, A> {
+        let now = self.advance(now);
+        let entry = loop {
+            if let Some(entry) = self.queue.pop() {
+                break entry;
+            }
+            let timer = self.timers.earliest();
+            let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
+            match (owed, timer) {
+                (Some((due, slot)), _) if due <= now => self.acknowledge_request(slot, now),
+                (_, Some((at, slot))) if at <= now => self.fire(slot, now),
+                (Some((due, _)), timer) if timer.is_none_or(|(at, _)| due <= at) => {
+                    return Output::Sleep(due, SleepReason::Acknowledgement);
+                }
+                (_, Some((at, slot))) => {
+                    let alarm = self.exchanges.get(slot).map_or(SleepReason::Retransmission, |exchange| exchange.alarm);
+                    return Output::Sleep(at, alarm);
+                }
+                (_, None) => return Output::Idle,
+            }
+        };
+        self.queue.output(entry)
+    }
+
+    /// What a peer's controller knows; `None` if the peer is not known.
+    #[must_use]
+    pub fn view(&self, peer: A) -> Option<View> {
+        let number = self.peers.find(peer, &self.setup.identities)?;
+        self.peers.get(number).map(|peer| peer.controller.view())
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counts.all()
+    }
+
+    /// Requests and confirmable separate responses that are not over, those that wait included.
+    #[must_use]
+    pub const fn exchanges(&self) -> u32 {
+        self.exchanges.counted
+    }
+
+    /// Peers that are known.
+    #[must_use]
+    pub fn peers(&self) -> u32 {
+        self.peers.len()
+    }
+
+    /// Requests that the application has been handed and has not answered.
+    #[must_use]
+    pub fn requests(&self) -> u32 {
+        self.inbox.as_deref().map_or(0, |inbox| inbox.requests.len())
+    }
+
+    /// Bytes held, this value itself included, and of what is shared between [siblings](Self::sibling) its share.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let shared = size_of::<Setup>().checked_div(Arc::strong_count(&self.setup)).unwrap_or(0);
+        size_of::<Self>()
+            .saturating_add(shared)
+            .saturating_add(self.counts.memory())
+            .saturating_add(self.peers.memory())
+            .saturating_add(self.exchanges.memory())
+            .saturating_add(self.timers.memory())
+            .saturating_add(self.queue.memory())
+            .saturating_add(self.inbox.as_deref().map_or(0, Inbox::memory))
+    }
+
+    /// What every input begins with.
+    #[inline]
+    fn input(&mut self, now: Instant) -> Instant {
+        debug_assert!(self.queue.is_empty(), "input before all output was drained: poll until Sleep or Idle first");
+        self.queue.clear();
+        self.advance(now)
+    }
+
+    /// Time never goes back.
+    #[inline]
+    fn advance(&mut self, now: Instant) -> Instant {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    #[inline]
+    fn luck(&self) -> Luck {
+        Luck { seed: self.setup.chance, node: self.node }
+    }
+
+    fn replace_controller(&mut self, number: u32, now: Instant, controller: AnyController) {
+        self.release_controller(number, now);
+        if let Some(peer) = self.peers.get_mut(number) {
+            peer.controller = peers::keep(controller);
+        }
+        self.pump(number, now);
+        self.peers.settle(number, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Code;
+    use alloc::vec::Vec;
+    use millpond_control::Preset;
+
+    fn endpoint() -> Endpoint<u8> {
+        let (controller, chance) = (Preset::Rfc7252.build(), ChanceSeed::new(1));
+        Endpoint::new(Config::default(), controller, chance, 0, Identities::counted()).unwrap()
+    }
+
+    /// What release builds do where debug builds would stop: the inputs are the functions behind the assertion.
+    #[test]
+    fn nothing_is_lost_if_nobody_drains() {
+        let now = Instant::ORIGIN;
+        let mut endpoint = endpoint();
+        let request = Outgoing::confirmable(Code::GET, &[]);
+        let mut slots = Vec::new();
+        for to in 0..3 {
+            slots.extend(endpoint.submit(now, to, Role::Request, &request, None));
+        }
+        for id in 0..3_u8 {
+            endpoint.take(now, 9, &[0x40, 1, 0, id, 0xff, b'a' + id]);
+        }
+        endpoint.take(now, 0, &[0x64, 0x45, 0, 0, 0, 0, 0, 0, 0xff, b'!']);
+        assert_eq!(slots.len(), 3);
+        endpoint.fail(slots[1], now, Failure::Cancelled);
+
+        let mut said = Vec::new();
+        loop {
+            said.push(match endpoint.poll(now) {
+                Output::Transmit(transmit) => (transmit.to, transmit.bytes.to_vec()),
+                Output::Event(Event::Request { from, message, .. } | Event::Response { from, message, .. }) => {
+                    (from, message.payload().to_vec())
+                }
+                Output::Event(Event::Failed { to, why: Failure::Cancelled, .. }) => (to, b"cancelled".to_vec()),
+                Output::Event(event) => panic!("{event:?}"),
+                Output::Sleep(..) | Output::Idle => break,
+            });
+        }
+        let copy = b"\x44\x01\0\0\0\0\0\0";
+        let expected: [(u8, &[u8]); 8] =
+            [(0, copy), (1, copy), (2, copy), (9, b"a"), (9, b"b"), (9, b"c"), (0, b"!"), (1, b"cancelled")];
+        assert!(said.iter().map(|(peer, bytes)| (*peer, &bytes[..])).eq(expected), "{said:?}");
+    }
+
+    /// Outputs pile up as far as memory may; then datagrams are dropped, and counted.
+    #[test]
+    fn memory_is_bounded_even_if_nobody_drains() {
+        let mut endpoint = endpoint();
+        let limit = endpoint.setup.config.limits.bytes;
+        // An acknowledgement with a response that nobody waits for.
+        let late = [&b"\x60\x45\0\0\xff"[..], &[b'.'; 1_000]].concat();
+        for _ in 0..100_000 {
+            endpoint.take(Instant::ORIGIN, 0, &late);
+        }
+        assert!((limit / 2..=limit).contains(&endpoint.memory()), "{} bytes", endpoint.memory());
+        let counters = endpoint.counters();
+        assert_eq!(counters.late + counters.ignored.no_room, 100_000);
+        assert!(counters.ignored.no_room > 0);
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    #[should_panic(expected = "input before all output was drained")]
+    fn debug_builds_insist_on_draining() {
+        let mut endpoint = endpoint();
+        endpoint.receive(Instant::ORIGIN, 0, &[0x40, 1, 0, 1]);
+        endpoint.receive(Instant::ORIGIN, 0, &[0x40, 1, 0, 2]);
+    }
+}

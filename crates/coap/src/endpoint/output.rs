@@ -1,0 +1,184 @@
+use millpond_control::{Instant, Sample, Wait};
+
+use super::{ExchangeId, RequestId};
+use crate::message::{Message, ParseError};
+
+/// What the endpoint wants next.
+#[derive(Clone, Copy, Debug)]
+pub enum Output<'e, A> {
+    /// A datagram leaves.
+    Transmit(Transmit<'e, A>),
+    /// The application learns something.
+    Event(Event<'e, A>),
+    /// Nothing until this point, which lies after `now`, unless there is input. What for is told for traces.
+    Sleep(Instant, SleepReason),
+    /// Nothing until there is input.
+    Idle,
+}
+
+/// A datagram that leaves now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit<'e, A> {
+    /// To whom.
+    pub to: A,
+    /// One whole message.
+    pub bytes: &'e [u8],
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why a datagram leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A copy of a confirmable message: a request, or a separate response.
+    Exchange {
+        /// Which exchange.
+        id: ExchangeId,
+        /// Which copy, 0 being the first.
+        copy: u8,
+        /// How long the controller waits after this copy, and why so long.
+        wait: Wait,
+    },
+    /// A response in an acknowledgement, or a non-confirmable response.
+    Reply {
+        /// The request that it answers.
+        request: RequestId,
+        /// A stored reply sent again because the request came again.
+        repeated: bool,
+    },
+    /// An empty acknowledgement.
+    Ack,
+    /// A reset.
+    Reset,
+    /// A non-confirmable request.
+    Plain,
+}
+
+/// What the application learns.
+///
+/// Every exchange that [`request`](super::Endpoint::request) began ends with one [`Response`](Self::Response) or one
+/// [`Failed`](Self::Failed); every confirmable separate response with one [`Delivered`](Self::Delivered) or one
+/// [`Undelivered`](Self::Undelivered).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Event<'e, A> {
+    /// A request came in. Answer it with [`respond`](super::Endpoint::respond).
+    Request {
+        /// From whom.
+        from: A,
+        /// By which to answer it.
+        id: RequestId,
+        /// The request.
+        message: Message<'e>,
+    },
+    /// A request was answered. The exchange is over.
+    Response {
+        /// Which exchange.
+        exchange: ExchangeId,
+        /// By whom.
+        from: A,
+        /// The response.
+        message: Message<'e>,
+        /// What the response said about the path. `None` if the acknowledgement had told that already, or if the
+        /// request was non-confirmable.
+        sample: Option<Sample>,
+        /// Copies of the request that had been sent.
+        copies: u8,
+    },
+    /// A request was acknowledged; its response is awaited.
+    Acknowledged {
+        /// Which exchange.
+        exchange: ExchangeId,
+        /// What the acknowledgement said about the path.
+        sample: Sample,
+    },
+    /// A request ended without a response. The exchange is over.
+    Failed {
+        /// Which exchange.
+        exchange: ExchangeId,
+        /// Whom it was for.
+        to: A,
+        /// Why.
+        why: Failure,
+    },
+    /// A confirmable separate response was acknowledged.
+    Delivered {
+        /// The request that it answered.
+        request: RequestId,
+        /// Whom it was for.
+        to: A,
+        /// What the acknowledgement said about the path.
+        sample: Sample,
+    },
+    /// A confirmable separate response was not acknowledged.
+    Undelivered {
+        /// The request that it answered.
+        request: RequestId,
+        /// Whom it was for.
+        to: A,
+        /// Why.
+        why: Failure,
+    },
+    /// A response, acknowledgement or reset came in that nothing waits for (any more).
+    Late {
+        /// From whom.
+        from: A,
+        /// The message.
+        message: Message<'e>,
+    },
+    /// A datagram came in and was not processed. A reset may have gone back.
+    Ignored {
+        /// From whom.
+        from: A,
+        /// Why.
+        why: Ignored,
+    },
+}
+
+/// Why a message ended without what it was sent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Failure {
+    /// MAX_RETRANSMIT copies, and no acknowledgement after the last one's wait; or the controller abandoned it.
+    GaveUp,
+    /// The peer rejected it with a reset.
+    Reset,
+    /// The application cancelled it.
+    Cancelled,
+    /// It was acknowledged, or non-confirmable, and no response came.
+    NoResponse,
+}
+
+/// Why a datagram was not processed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ignored {
+    /// It is no message of RFC 7252.
+    Malformed(ParseError),
+    /// It is longer than the limit.
+    TooLong,
+    /// A response in an acknowledgement whose message ID fits and whose token does not (RFC 7252 §5.3.2), or a response
+    /// to a response.
+    Unmatched,
+    /// An empty confirmable message ("ping", RFC 7252 §4.3), answered with the reset that it asks for.
+    Ping,
+    /// The endpoint holds as much as it may.
+    NoRoom,
+}
+
+/// What the endpoint sleeps for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SleepReason {
+    /// The next copy of a confirmable message, or giving it up.
+    Retransmission,
+    /// Giving up on a response.
+    Response,
+    /// The controller lets the next message leave.
+    Admission,
+    /// A message ID may be used again.
+    MessageId,
+    /// A request must be acknowledged, answered or not.
+    Acknowledgement,
+}

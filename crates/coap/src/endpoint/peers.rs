@@ -1,0 +1,215 @@
+use alloc::boxed::Box;
+use core::hash::Hash;
+
+use hashbrown::HashTable;
+use millpond_control::{AnyController, Instant};
+
+use super::{
+    Identities,
+    identities::Pair,
+    message_ids::MessageIds,
+    slots::{Linked, Links, List, Slots},
+};
+
+/// The controller as a peer keeps it: in debug builds with both sides of its contract watched.
+#[cfg(debug_assertions)]
+pub(super) type Kept = millpond_control::Checked<AnyController>;
+/// The controller as a peer keeps it.
+#[cfg(not(debug_assertions))]
+pub(super) type Kept = AnyController;
+
+/// A controller as it is kept.
+pub(super) const fn keep(controller: AnyController) -> Kept {
+    #[cfg(debug_assertions)]
+    let controller = millpond_control::Checked::new(controller);
+    controller
+}
+
+/// So many peers are looked through one by one; beyond that there is a hash table.
+const LOOKED_THROUGH: usize = 4;
+
+/// All that is kept of one peer.
+#[derive(Debug)]
+pub(super) struct Peer<A> {
+    pub(super) address: A,
+    pub(super) controller: Kept,
+    pub(super) ids: MessageIds,
+    /// In the list of idle peers, if it is idle.
+    links: Links,
+    /// Exchanges under way.
+    pub(super) open: List,
+    /// Messages held back.
+    pub(super) waiting: List,
+    /// How manieth peer of this endpoint it is: its place in addressed chance.
+    pub(super) number: u32,
+    /// Interactions outstanding in the sense of RFC 7252 §4.7.
+    pub(super) outstanding: u16,
+    idle: bool,
+}
+
+impl<A> Linked for Peer<A> {
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+impl<A> Peer<A> {
+    /// Neither side of the controller's contract was broken. Only debug builds look.
+    #[inline]
+    pub(super) fn keeps_contract(&self) {
+        #[cfg(debug_assertions)]
+        debug_assert_eq!(self.controller.violation(), None, "the contract between endpoint and controller");
+    }
+
+    fn has_nothing_to_do(&self) -> bool {
+        self.open.is_empty() && self.waiting.is_empty()
+    }
+}
+
+/// The peers, found by their addresses; idle ones in the order in which they became so.
+#[derive(Debug)]
+pub(super) struct Peers<A> {
+    slots: Slots<Peer<A>>,
+    /// Numbers of slots, once there were more than [`LOOKED_THROUGH`].
+    table: Option<Box<HashTable<u32>>>,
+    idle: List,
+    /// Peers ever met.
+    met: u32,
+    /// Bytes held by the message IDs of peers, at most.
+    id_bytes: usize,
+}
+
+/// There is no place for another peer.
+pub(super) struct Full {
+    /// When the peer that is idle for longest can be forgotten; no such time if none is idle.
+    pub(super) until: Option<Instant>,
+}
+
+impl<A: Copy + Eq + Hash> Peers<A> {
+    pub(super) const fn new() -> Self {
+        Self { slots: Slots::new(), table: None, idle: List::EMPTY, met: 0, id_bytes: 0 }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, number: u32) -> Option<&Peer<A>> {
+        self.slots.get(number)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Peer<A>> {
+        self.slots.get_mut(number)
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.slots.taken()
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        let table = self.table.as_deref();
+        let table = table.map_or(0, |table| size_of_val(table).saturating_add(table.allocation_size()));
+        self.slots.memory().saturating_add(table).saturating_add(self.id_bytes)
+    }
+
+    /// The slot of the peer with this address.
+    #[inline]
+    pub(super) fn find(&self, address: A, identities: &Identities) -> Option<u32> {
+        let Some(table) = &self.table else {
+            return self.slots.iter().find(|(_, peer)| peer.address == address).map(|(number, _)| number);
+        };
+        let is_it = |number: &u32| self.slots.get(*number).is_some_and(|peer| peer.address == address);
+        table.find(identities.hash(&address), is_it).copied()
+    }
+
+    /// Bytes that one more peer adds to what is held, if none can be forgotten for it.
+    pub(super) fn growth(&self) -> usize {
+        let is_full = |table: &&HashTable<u32>| table.len() >= table.capacity();
+        let table = self.table.as_deref().filter(is_full).map_or(0, HashTable::allocation_size);
+        self.slots.growth().saturating_add(table)
+    }
+
+    /// Forgets the peer that is idle for longest, if its last message ID may be used again.
+    pub(super) fn forget_oldest(&mut self, now: Instant, lifetime: u64, identities: &Identities) -> Result<(), Full> {
+        let oldest = self.idle.first();
+        let Some(peer) = self.slots.get_mut(oldest) else { return Err(Full { until: None }) };
+        let until = peer.ids.forgettable(lifetime);
+        if until > now {
+            return Err(Full { until: Some(until) });
+        }
+        self.id_bytes = self.id_bytes.saturating_sub(peer.ids.memory());
+        peer.ids = MessageIds::starting_at(0);
+        if let Some(table) = &mut self.table
+            && let Ok(entry) = table.find_entry(identities.hash(&peer.address), |number| *number == oldest)
+        {
+            entry.remove();
+        }
+        self.idle.remove(&mut self.slots, oldest);
+        self.slots.release(oldest);
+        Ok(())
+    }
+
+    /// Adds a peer that is not known yet. It is idle.
+    pub(super) fn add(&mut self, node: u32, address: A, controller: AnyController, identities: &Identities) -> u32 {
+        let number = self.met;
+        let first_id = identities.first_id(Pair { node, peer: number });
+        self.met = self.met.wrapping_add(1);
+        let controller = keep(controller);
+        let peer = Peer {
+            address,
+            controller,
+            ids: MessageIds::starting_at(first_id),
+            links: Links::NOWHERE,
+            open: List::EMPTY,
+            waiting: List::EMPTY,
+            number,
+            outstanding: 0,
+            idle: true,
+        };
+        let slot = self.slots.put(peer);
+        self.idle.push(&mut self.slots, slot);
+        self.enter(slot, identities);
+        slot
+    }
+
+    /// Enters a peer into the table, or all of them once there are too many to look through.
+    fn enter(&mut self, slot: u32, identities: &Identities) {
+        let Self { slots, table, .. } = self;
+        let hash = |number: &u32| slots.get(*number).map_or(0, |peer| identities.hash(&peer.address));
+        if let Some(table) = table {
+            table.insert_unique(hash(&slot), slot, hash);
+        } else if slots.ever_taken() > LOOKED_THROUGH {
+            let table = table.insert(Box::default());
+            for (number, _) in slots.iter() {
+                table.insert_unique(hash(&number), number, hash);
+            }
+        }
+    }
+
+    /// Enters a peer among the idle ones, or takes it out, as it should be now. One that just did something goes to
+    /// the end of those idle.
+    #[inline]
+    pub(super) fn settle(&mut self, number: u32, did_something: bool) {
+        let Some(peer) = self.slots.get_mut(number) else { return };
+        let (was, is) = (peer.idle, peer.has_nothing_to_do());
+        peer.idle = is;
+        if was && (!is || did_something) {
+            self.idle.remove(&mut self.slots, number);
+        }
+        if is && (!was || did_something) {
+            self.idle.push(&mut self.slots, number);
+        }
+    }
+
+    /// Uses the next message ID of a peer, which must be free.
+    #[inline]
+    pub(super) fn take_id(&mut self, number: u32, now: Instant, lifetime: u64) -> Option<crate::message::MessageId> {
+        let peer = self.slots.get_mut(number)?;
+        let before = peer.ids.memory();
+        let id = peer.ids.take(now, lifetime);
+        self.id_bytes = self.id_bytes.saturating_add(peer.ids.memory()).saturating_sub(before);
+        Some(id)
+    }
+}

@@ -1,0 +1,185 @@
+//! Messages of ours, from the first copy to their end.
+
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::{Controller, End, Instant, Reason, ReplyKind, Sample, Then, Wait};
+
+use super::{
+    Endpoint, Failure, SleepReason,
+    counters::Count,
+    exchanges::{Role, Stage},
+    luck::Word,
+    queue::What,
+    slots::List,
+};
+
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// The timer of a message ran out.
+    pub(super) fn fire(&mut self, slot: u32, now: Instant) {
+        self.timers.clear(slot);
+        let Some(exchange) = self.exchanges.get(slot) else { return };
+        match exchange.stage {
+            Stage::Waiting => {
+                let peer = exchange.peer;
+                self.pump(peer, now);
+                self.peers.settle(peer, true);
+            }
+            Stage::Sent if exchange.wait.then == Then::Abandon => self.fail(slot, now, Failure::GaveUp),
+            Stage::Sent if exchange.retransmissions >= self.setup.config.transmission.max_retransmit => {
+                self.fail(slot, now, Failure::GaveUp);
+            }
+            Stage::Sent => self.retransmit(slot, now),
+            Stage::Acknowledged | Stage::Asked => self.fail(slot, now, Failure::NoResponse),
+        }
+    }
+
+    /// A further copy leaves (RFC 7252 §4.2).
+    fn retransmit(&mut self, slot: u32, now: Instant) {
+        let luck = self.luck();
+        let id = self.exchanges.name(slot);
+        let Some(exchange) = self.exchanges.get_mut(slot) else { return };
+        let Some(peer) = self.peers.get_mut(exchange.peer) else { return };
+        exchange.retransmissions = exchange.retransmissions.saturating_add(1);
+        exchange.last = now;
+        let copy = exchange.retransmissions;
+        exchange.wait = if exchange.controlled {
+            let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Copy(copy));
+            peer.controller.on_timeout(&mut exchange.record, cx)
+        } else {
+            Wait::then_retransmit(exchange.wait.span.doubled(), Reason::BackedOff)
+        };
+        peer.keeps_contract();
+        let wait = exchange.wait;
+        self.queue.push(peer.address, What::Copy { id, copy, wait }, &exchange.bytes);
+        self.counts.one_more(Count::Sent(exchange.kind));
+        self.counts.one_more(Count::Retransmission);
+        self.arm(slot, now, now.after(wait.span), SleepReason::Retransmission);
+    }
+
+    /// The peer's controller learns what a reply said about the path, if it waits for that.
+    pub(super) fn learn(&mut self, slot: u32, now: Instant, kind: ReplyKind) -> Option<Sample> {
+        let luck = self.luck();
+        let exchange = self.exchanges.get_mut(slot)?;
+        let peer = self.peers.get_mut(exchange.peer)?;
+        let sample = exchange.sample(kind, now);
+        if core::mem::take(&mut exchange.controlled) {
+            let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Reply);
+            peer.controller.on_reply(&exchange.record, sample, cx);
+            peer.keeps_contract();
+        }
+        Some(sample)
+    }
+
+    /// The peer's controller learns that there is nothing to learn, if it waits for anything.
+    fn unlearn(&mut self, slot: u32, now: Instant, why: End) {
+        let luck = self.luck();
+        let Some(exchange) = self.exchanges.get_mut(slot) else { return };
+        let Some(peer) = self.peers.get_mut(exchange.peer) else { return };
+        if core::mem::take(&mut exchange.controlled) {
+            let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::End);
+            peer.controller.on_end(&exchange.record, why, cx);
+            peer.keeps_contract();
+        }
+    }
+
+    /// A confirmable message was acknowledged without a response.
+    pub(super) fn acknowledge(&mut self, slot: u32, now: Instant) {
+        let Some(sample) = self.learn(slot, now, ReplyKind::EmptyAck) else { return };
+        let id = self.exchanges.name(slot);
+        let Some(exchange) = self.exchanges.get_mut(slot) else { return };
+        let number = exchange.peer;
+        let Some(peer) = self.peers.get_mut(number) else { return };
+        if let Role::Response(request) = exchange.role {
+            self.queue.push(peer.address, What::Delivered { request, sample }, &[]);
+            self.counts.one_more(Count::Delivered);
+            return self.leave(slot, now);
+        }
+        exchange.stage = Stage::Acknowledged;
+        peer.outstanding = peer.outstanding.saturating_sub(1);
+        self.queue.push(peer.address, What::Acknowledged { exchange: id, sample }, &[]);
+        let due = self.response_due(slot, now);
+        self.arm(slot, now, due, SleepReason::Response);
+        self.pump(number, now);
+    }
+
+    /// A request was answered.
+    pub(super) fn answered(&mut self, slot: u32, now: Instant, kind: ReplyKind, datagram: &[u8]) {
+        let exchange = self.exchanges.name(slot);
+        let was_sent = self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Sent);
+        let sample = if was_sent { self.learn(slot, now, kind) } else { None };
+        let Some((from, retransmissions)) = self.whose(slot) else { return };
+        let copies = retransmissions.saturating_add(1);
+        self.queue.push(from, What::Response { exchange, sample, copies }, datagram);
+        self.counts.one_more(Count::Answered);
+        self.leave(slot, now);
+    }
+
+    /// A message ends without what it was sent for.
+    pub(super) fn fail(&mut self, slot: u32, now: Instant, why: Failure) {
+        self.unlearn(
+            slot,
+            now,
+            match why {
+                Failure::GaveUp => End::GaveUp,
+                Failure::Reset => End::Reset,
+                Failure::Cancelled | Failure::NoResponse => End::Cancelled,
+            },
+        );
+        let Some((to, _)) = self.whose(slot) else { return };
+        let Some(role) = self.exchanges.get(slot).map(|exchange| exchange.role) else { return };
+        let what = match role {
+            Role::Request => What::Failed { exchange: self.exchanges.name(slot), why },
+            Role::Response(request) => What::Undelivered { request, why },
+        };
+        self.queue.push(to, what, &[]);
+        self.counts.one_more(Count::Failed(why));
+        self.leave(slot, now);
+    }
+
+    /// Exchanges under way with this peer go on without its controller: it learns that they were cancelled, and from
+    /// now on their waits double.
+    pub(super) fn release_controller(&mut self, number: u32, now: Instant) {
+        let luck = self.luck();
+        let Some(peer) = self.peers.get_mut(number) else { return };
+        let mut open = peer.outstanding;
+        let mut slot = peer.open.first();
+        loop {
+            let next = List::after(&self.exchanges.slots, slot);
+            let Some(exchange) = self.exchanges.get_mut(slot) else { return };
+            if core::mem::take(&mut exchange.controlled) {
+                let cx = luck.cx(peer, now, open, exchange.number, Word::End);
+                peer.controller.on_end(&exchange.record, End::Cancelled, cx);
+                peer.keeps_contract();
+                open = open.saturating_sub(1);
+            }
+            slot = next;
+        }
+    }
+
+    /// Takes a message out of the books; the next may leave.
+    fn leave(&mut self, slot: u32, now: Instant) {
+        self.timers.clear(slot);
+        let Some(exchange) = self.exchanges.get(slot) else { return };
+        let (number, stage, is_counted) = (exchange.peer, exchange.stage, exchange.is_counted());
+        let Some(peer) = self.peers.get_mut(number) else { return };
+        if stage == Stage::Waiting {
+            peer.waiting.remove(&mut self.exchanges.slots, slot);
+        } else {
+            peer.open.remove(&mut self.exchanges.slots, slot);
+            if stage != Stage::Acknowledged {
+                peer.outstanding = peer.outstanding.saturating_sub(1);
+            }
+            self.exchanges.leave(slot, &self.setup.identities);
+        }
+        self.exchanges.counted = self.exchanges.counted.saturating_sub(u32::from(is_counted));
+        self.exchanges.release(slot);
+        self.pump(number, now);
+        self.peers.settle(number, true);
+    }
+
+    /// Whom a message is for, and how many copies followed the first.
+    fn whose(&self, slot: u32) -> Option<(A, u8)> {
+        let exchange = self.exchanges.get(slot)?;
+        Some((self.peers.get(exchange.peer)?.address, exchange.retransmissions))
+    }
+}

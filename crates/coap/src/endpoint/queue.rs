@@ -1,0 +1,149 @@
+use alloc::vec::Vec;
+
+use millpond_control::{Sample, Wait};
+
+use super::{Cause, Event, ExchangeId, Failure, Ignored, Output, RequestId, Transmit};
+use crate::message::Message;
+
+/// Outputs that wait to be drained. Their bytes lie one behind the other in a buffer that is emptied when all outputs
+/// were drained, so that nothing is lost should there be input before.
+#[derive(Debug)]
+pub(super) struct Queue<A> {
+    entries: Vec<Entry<A>>,
+    /// Entries drained.
+    drained: usize,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// One output without its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<A> {
+    /// To whom or from whom.
+    peer: A,
+    what: What,
+    start: u32,
+    len: u32,
+}
+
+/// What an output is. All but `Failed`, `Acknowledged`, `Delivered`, `Undelivered` and `Ignored` have bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    Copy { id: ExchangeId, copy: u8, wait: Wait },
+    Reply { request: RequestId, repeated: bool },
+    Ack,
+    Reset,
+    Plain,
+    Request { id: RequestId },
+    Response { exchange: ExchangeId, sample: Option<Sample>, copies: u8 },
+    Late,
+    Acknowledged { exchange: ExchangeId, sample: Sample },
+    Failed { exchange: ExchangeId, why: Failure },
+    Delivered { request: RequestId, sample: Sample },
+    Undelivered { request: RequestId, why: Failure },
+    Ignored { why: Ignored },
+}
+
+impl<A: Copy> Queue<A> {
+    pub(super) const fn new() -> Self {
+        Self { entries: Vec::new(), drained: 0, bytes: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.drained == self.entries.len()
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        self.bytes.capacity().saturating_add(self.entries.capacity().saturating_mul(size_of::<Entry<A>>()))
+    }
+
+    /// Bytes that one more output with so many bytes adds to what is held.
+    pub(super) fn growth(&self, len: usize) -> usize {
+        let bytes = self.bytes.capacity();
+        let more_bytes = if self.bytes.len().saturating_add(len) <= bytes { 0 } else { bytes.max(len) };
+        let entries = self.entries.capacity();
+        let more_entries = if self.entries.len() < entries { 0 } else { entries.max(1) };
+        more_bytes.saturating_add(more_entries.saturating_mul(size_of::<Entry<A>>()))
+    }
+
+    /// Queues an output whose bytes are everything behind `start`.
+    #[inline]
+    pub(super) fn push_written(&mut self, peer: A, what: What, start: usize) {
+        let len = self.bytes.len().saturating_sub(start);
+        if self.entries.len() == self.entries.capacity() {
+            self.entries.reserve_exact(self.entries.len().max(1));
+        }
+        self.entries.push(Entry { peer, what, start: start as u32, len: len as u32 });
+    }
+
+    /// Queues an output with these bytes.
+    #[inline]
+    pub(super) fn push(&mut self, peer: A, what: What, bytes: &[u8]) {
+        let start = self.bytes.len();
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve_exact(bytes.len());
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.push_written(peer, what, start);
+    }
+
+    /// Takes the oldest output. Once there is none, forgets the bytes of all before.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Entry<A>> {
+        match self.entries.get(self.drained) {
+            Some(entry) => {
+                self.drained = self.drained.saturating_add(1);
+                Some(*entry)
+            }
+            None => {
+                self.clear();
+                None
+            }
+        }
+    }
+
+    /// Forgets what was drained, if all was.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        if self.is_empty() {
+            self.entries.clear();
+            self.bytes.clear();
+            self.drained = 0;
+        }
+    }
+
+    /// An entry with its bytes.
+    #[inline]
+    pub(super) fn output(&self, entry: Entry<A>) -> Output<'_, A> {
+        let Entry { peer, what, start, len } = entry;
+        let bytes = self.bytes.get(start as usize..).and_then(|rest| rest.get(..len as usize)).unwrap_or_default();
+        let transmit = |cause| Output::Transmit(Transmit { to: peer, bytes, cause });
+        match what {
+            What::Copy { id, copy, wait } => transmit(Cause::Exchange { id, copy, wait }),
+            What::Reply { request, repeated } => transmit(Cause::Reply { request, repeated }),
+            What::Ack => transmit(Cause::Ack),
+            What::Reset => transmit(Cause::Reset),
+            What::Plain => transmit(Cause::Plain),
+            What::Request { id } => message(peer, bytes, |message| Event::Request { from: peer, id, message }),
+            What::Response { exchange, sample, copies } => {
+                message(peer, bytes, |message| Event::Response { exchange, from: peer, message, sample, copies })
+            }
+            What::Late => message(peer, bytes, |message| Event::Late { from: peer, message }),
+            What::Acknowledged { exchange, sample } => Output::Event(Event::Acknowledged { exchange, sample }),
+            What::Failed { exchange, why } => Output::Event(Event::Failed { exchange, to: peer, why }),
+            What::Delivered { request, sample } => Output::Event(Event::Delivered { request, to: peer, sample }),
+            What::Undelivered { request, why } => Output::Event(Event::Undelivered { request, to: peer, why }),
+            What::Ignored { why } => Output::Event(Event::Ignored { from: peer, why }),
+        }
+    }
+}
+
+/// An event with a message. Its bytes were parsed before they were queued, so they can be parsed again.
+#[inline]
+fn message<'e, A>(from: A, bytes: &'e [u8], event: impl FnOnce(Message<'e>) -> Event<'e, A>) -> Output<'e, A> {
+    Output::Event(match Message::parse(bytes) {
+        Ok(message) => event(message),
+        Err(error) => Event::Ignored { from, why: Ignored::Malformed(error) },
+    })
+}

@@ -1,0 +1,226 @@
+//! What comes in.
+
+use alloc::boxed::Box;
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::{Instant, ReplyKind};
+
+use super::{
+    Duplicates, Endpoint, Failure, Ignored,
+    counters::Count,
+    duplicates::{Known, Reply},
+    exchanges::{Role, Stage},
+    inbox::Inbox,
+    message_ids::later,
+    queue::What,
+    requests::Owed,
+};
+use crate::message::{Kind, Message, MessageId, Writer};
+
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// A datagram came in.
+    pub(super) fn take(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        if datagram.len() > usize::from(self.setup.config.limits.datagram) {
+            return self.ignore(from, Ignored::TooLong);
+        }
+        // Outputs that nobody drains must not fill the memory.
+        if !self.queue.is_empty() && !self.has_room(self.queue.growth(datagram.len())) {
+            return self.counts.one_more(Count::Ignored(Ignored::NoRoom));
+        }
+        let message = match Message::parse(datagram) {
+            Ok(message) => message,
+            Err(error) => {
+                if let Some(id) = error.reset() {
+                    self.reset(from, id);
+                }
+                return self.ignore(from, Ignored::Malformed(error));
+            }
+        };
+        self.counts.one_more(Count::Received(message.kind));
+        match message.kind {
+            Kind::Confirmable if message.code.is_empty() => {
+                self.reset(from, message.id);
+                self.ignore(from, Ignored::Ping);
+            }
+            Kind::Confirmable | Kind::NonConfirmable if message.code.is_request() => {
+                self.request_came(now, from, &message, datagram);
+            }
+            Kind::Confirmable | Kind::NonConfirmable => self.response_came(now, from, &message, datagram),
+            Kind::Acknowledgement => self.acknowledgement_came(now, from, &message, datagram),
+            Kind::Reset => self.reset_came(now, from, &message, datagram),
+        }
+    }
+
+    /// RFC 7252 §4.5, §5.2.
+    fn request_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
+        if self.inbox.is_none() {
+            self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
+        }
+        let is_stored = self.setup.config.duplicates == Duplicates::Stored;
+        if is_stored && self.is_known(now, from, message.id) {
+            return;
+        }
+        let Some(inbox) = self.inbox.as_deref() else { return };
+        let growth = inbox.requests.growth();
+        if inbox.requests.len() >= self.setup.config.limits.requests || (growth > 0 && !self.has_room(growth)) {
+            let Some(inbox) = self.inbox.as_deref_mut() else { return };
+            match inbox.requests.abandoned(now, self.exchange_lifetime) {
+                Some(slot) => inbox.drop_request(slot, &self.setup.identities),
+                // No acknowledgement: its sender will try again, and wait longer each time.
+                None => return self.ignore(from, Ignored::NoRoom),
+            }
+        }
+        let Some(inbox) = self.inbox.as_deref_mut() else { return };
+        let due = now.after(self.setup.config.ack_delay);
+        let is_confirmable = message.kind == Kind::Confirmable;
+        let owed = if is_confirmable { Owed::Acknowledgement } else { Owed::Nothing };
+        let slot = inbox.requests.add(from, message.id, message.token, owed, due);
+        if is_stored {
+            if is_confirmable {
+                inbox.duplicates.pending(from, message.id, slot, &inbox.requests, &self.setup.identities);
+            } else {
+                let expires = later(now, self.non_lifetime);
+                self.handled(now, from, message.id, Reply::Silence, 0, expires);
+            }
+        }
+        let Some(inbox) = self.inbox.as_deref() else { return };
+        self.queue.push(from, What::Request { id: inbox.requests.name(slot) }, datagram);
+        self.counts.one_more(Count::Request);
+    }
+
+    /// A response in a message of its own (RFC 7252 §5.2.2, §5.2.3).
+    fn response_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
+        // Before the token is looked at: a later request may use the same one.
+        if self.is_known(now, from, message.id) {
+            return;
+        }
+        let is_confirmable = message.kind == Kind::Confirmable;
+        let Some(slot) = self.peer_at(from).and_then(|number| {
+            let peer = self.peers.get(number)?;
+            self.exchanges.with_token(number, &peer.open, message.token, &self.setup.identities)
+        }) else {
+            if is_confirmable {
+                self.reset(from, message.id);
+            }
+            return self.late(from, datagram);
+        };
+        let (reply, lifetime) = if is_confirmable {
+            self.acknowledge_to(from, message.id);
+            (Reply::Acknowledgement, self.exchange_lifetime)
+        } else {
+            (Reply::Silence, self.non_lifetime)
+        };
+        if self.inbox.is_none() && self.setup.config.limits.duplicate_bytes > 0 {
+            self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
+        }
+        self.handled(now, from, message.id, reply, 0, later(now, lifetime));
+        self.answered(slot, now, ReplyKind::Separate, datagram);
+    }
+
+    /// RFC 7252 §4.2, §5.2.1, §5.3.2.
+    fn acknowledgement_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
+        let Some(slot) = self.with_id(from, message.id) else { return self.late(from, datagram) };
+        let Some(exchange) = self.exchanges.get(slot) else { return };
+        if message.code.is_empty() {
+            return match exchange.stage {
+                Stage::Sent => self.acknowledge(slot, now),
+                _ => self.late(from, datagram),
+            };
+        }
+        let is_awaited = exchange.role == Role::Request
+            && matches!(exchange.stage, Stage::Sent | Stage::Acknowledged)
+            && exchange.token() == message.token;
+        if is_awaited {
+            self.answered(slot, now, ReplyKind::Piggybacked, datagram);
+        } else {
+            self.ignore(from, Ignored::Unmatched);
+        }
+    }
+
+    /// RFC 7252 §4.2, §4.3. A reset is never answered.
+    fn reset_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
+        match self.with_id(from, message.id) {
+            Some(slot) if self.exchanges.get(slot).is_some_and(|exchange| exchange.stage != Stage::Acknowledged) => {
+                self.fail(slot, now, Failure::Reset);
+            }
+            _ => self.late(from, datagram),
+        }
+    }
+
+    /// Whether a message came before, in which case it has been seen to.
+    fn is_known(&mut self, now: Instant, from: A, id: MessageId) -> bool {
+        let Some(inbox) = self.inbox.as_deref() else { return false };
+        let Some(known) = inbox.duplicates.find(from, id, now, &inbox.requests, &self.setup.identities) else {
+            return false;
+        };
+        self.counts.one_more(Count::Duplicate);
+        if let Known::Handled(handled) = known {
+            match handled.reply {
+                Reply::Silence => {}
+                Reply::Acknowledgement => self.acknowledge_to(from, id),
+                Reply::Reset => self.reset(from, id),
+                Reply::Response(request) => {
+                    let start = self.queue.bytes.len();
+                    inbox.duplicates.copy_response(handled, &mut self.queue.bytes);
+                    self.queue.push_written(from, What::Reply { request, repeated: true }, start);
+                    self.counts.one_more(Count::Sent(Kind::Acknowledgement));
+                }
+            }
+        }
+        true
+    }
+
+    /// Remembers that a message was handled. The last `stored` bytes queued are the response to repeat.
+    pub(super) fn handled(
+        &mut self,
+        now: Instant,
+        from: A,
+        id: MessageId,
+        reply: Reply,
+        stored: usize,
+        until: Instant,
+    ) {
+        let Some(inbox) = self.inbox.as_deref_mut() else { return };
+        let start = self.queue.bytes.len().saturating_sub(stored);
+        let response = self.queue.bytes.get(start..).unwrap_or_default();
+        let Inbox { requests, duplicates } = inbox;
+        let forgotten = duplicates.handled((from, id), reply, response, (now, until), requests, &self.setup.identities);
+        for _ in 0..forgotten {
+            self.counts.one_more(Count::ForgottenDuplicate);
+        }
+    }
+
+    fn peer_at(&self, address: A) -> Option<u32> {
+        self.peers.find(address, &self.setup.identities)
+    }
+
+    fn with_id(&self, from: A, id: MessageId) -> Option<u32> {
+        let number = self.peer_at(from)?;
+        let peer = self.peers.get(number)?;
+        self.exchanges.with_id(number, &peer.open, id, &self.setup.identities)
+    }
+
+    fn late(&mut self, from: A, datagram: &[u8]) {
+        self.counts.one_more(Count::Late);
+        self.queue.push(from, What::Late, datagram);
+    }
+
+    fn ignore(&mut self, from: A, why: Ignored) {
+        self.counts.one_more(Count::Ignored(why));
+        self.queue.push(from, What::Ignored { why }, &[]);
+    }
+
+    pub(super) fn reset(&mut self, to: A, id: MessageId) {
+        let start = self.queue.bytes.len();
+        Writer::reset(&mut self.queue.bytes, id);
+        self.queue.push_written(to, What::Reset, start);
+        self.counts.one_more(Count::Sent(Kind::Reset));
+    }
+
+    pub(super) fn acknowledge_to(&mut self, to: A, id: MessageId) {
+        let start = self.queue.bytes.len();
+        Writer::acknowledgement(&mut self.queue.bytes, id);
+        self.queue.push_written(to, What::Ack, start);
+        self.counts.one_more(Count::Sent(Kind::Acknowledgement));
+    }
+}

@@ -1,0 +1,170 @@
+use millpond_control::Instant;
+
+use super::{
+    RequestId,
+    message_ids::later,
+    slots::{Linked, Links, List, NONE, Slots},
+};
+use crate::message::{MessageId, Token};
+
+/// How a request is to be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owed {
+    /// Confirmable and not acknowledged: a response can be piggybacked.
+    Acknowledgement,
+    /// Confirmable and acknowledged.
+    Response,
+    /// Non-confirmable.
+    Nothing,
+}
+
+/// A request that the application has not answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<A> {
+    links: Links,
+    pub(super) from: A,
+    pub(super) token: Token,
+    pub(super) id: MessageId,
+    pub(super) owed: Owed,
+    /// When it must be acknowledged.
+    pub(super) due: Instant,
+}
+
+impl<A> Linked for Request<A> {
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// The requests that the application has not answered, in the order in which they came.
+///
+/// Each is due the same time after its arrival, so the first that is owed an acknowledgement is the first to be due.
+#[derive(Debug)]
+pub(super) struct Requests<A> {
+    slots: Slots<Request<A>>,
+    order: List,
+    /// The first in order that is owed an acknowledgement, or one before it.
+    first_owed: u32,
+}
+
+impl<A: Copy> Requests<A> {
+    pub(super) const fn new() -> Self {
+        Self { slots: Slots::new(), order: List::EMPTY, first_owed: NONE }
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.slots.taken()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.slots.memory()
+    }
+
+    pub(super) fn growth(&self) -> usize {
+        self.slots.growth()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> Option<&Request<A>> {
+        self.slots.get(slot)
+    }
+
+    #[inline]
+    pub(super) fn find(&self, id: RequestId) -> Option<(u32, Request<A>)> {
+        if !self.slots.is(id.slot, id.generation) {
+            return None;
+        }
+        self.slots.get(id.slot).map(|request| (id.slot, *request))
+    }
+
+    #[inline]
+    pub(super) fn name(&self, slot: u32) -> RequestId {
+        RequestId { slot, generation: self.slots.generation(slot) }
+    }
+
+    /// Adds a request that came in now.
+    #[inline]
+    pub(super) fn add(&mut self, from: A, id: MessageId, token: Token, owed: Owed, due: Instant) -> u32 {
+        let slot = self.slots.put(Request { links: Links::NOWHERE, from, token, id, owed, due });
+        self.order.push(&mut self.slots, slot);
+        if self.first_owed == NONE {
+            self.first_owed = slot;
+        }
+        slot
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, slot: u32) {
+        if self.first_owed == slot {
+            self.first_owed = List::after(&self.slots, slot);
+        }
+        self.order.remove(&mut self.slots, slot);
+        self.slots.release(slot);
+    }
+
+    /// The request that must be acknowledged first, and when.
+    #[inline]
+    pub(super) fn first_due(&mut self) -> Option<(Instant, u32)> {
+        while let Some(request) = self.slots.get(self.first_owed) {
+            if request.owed == Owed::Acknowledgement {
+                return Some((request.due, self.first_owed));
+            }
+            self.first_owed = List::after(&self.slots, self.first_owed);
+        }
+        None
+    }
+
+    /// The request was acknowledged without a response.
+    pub(super) fn acknowledged(&mut self, slot: u32) {
+        if let Some(request) = self.slots.get_mut(slot) {
+            request.owed = Owed::Response;
+        }
+    }
+
+    /// The oldest request, if the application let it lie for longer than `lifetime` microseconds after it was due.
+    pub(super) fn abandoned(&self, now: Instant, lifetime: u64) -> Option<u32> {
+        let oldest = self.order.first();
+        self.slots.get(oldest).filter(|request| later(request.due, lifetime) <= now).map(|_| oldest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(requests: &mut Requests<u8>, from: u8, owed: Owed) -> u32 {
+        let due = Instant::from_micros(u64::from(from));
+        requests.add(from, MessageId(0), Token::EMPTY, owed, due)
+    }
+
+    #[test]
+    fn the_first_due_is_found_past_those_owed_nothing() {
+        let mut requests = Requests::new();
+        let nothing = add(&mut requests, 1, Owed::Nothing);
+        assert_eq!(requests.first_due(), None);
+        let second = add(&mut requests, 2, Owed::Acknowledgement);
+        let third = add(&mut requests, 3, Owed::Acknowledgement);
+        let fourth = add(&mut requests, 4, Owed::Acknowledgement);
+        assert_eq!(requests.first_due().map(|(_, slot)| slot), Some(second));
+        requests.remove(third);
+        requests.acknowledged(second);
+        assert_eq!(requests.first_due(), Some((Instant::from_micros(4), fourth)));
+        requests.remove(nothing);
+        requests.remove(fourth);
+        assert_eq!(requests.first_due(), None);
+        assert_eq!(requests.len(), 1);
+        let fifth = add(&mut requests, 5, Owed::Acknowledgement);
+        assert_eq!(requests.first_due().map(|(_, slot)| slot), Some(fifth));
+    }
+
+    #[test]
+    fn only_the_oldest_can_be_abandoned_and_only_after_its_lifetime() {
+        let mut requests = Requests::new();
+        let oldest = add(&mut requests, 10, Owed::Response);
+        assert_eq!(requests.abandoned(Instant::from_micros(109), 100), None);
+        assert_eq!(requests.abandoned(Instant::from_micros(110), 100), Some(oldest));
+    }
+}

@@ -1,0 +1,290 @@
+//! Messages of ours, from being asked for to the first copy.
+
+use alloc::vec::Vec;
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::{Admit, Class, Controller, Instant};
+
+use super::{
+    Endpoint, Outgoing, Refused, Setup, SleepReason, Transmission,
+    counters::Count,
+    exchanges::{Role, Stage},
+    identities::Pair,
+    luck::Word,
+    message_ids::later,
+    peers::Full,
+    queue::What,
+    slots::NONE,
+};
+use crate::message::{Kind, MessageId, Token, WriteError, Writer};
+
+/// Whether a message may leave.
+enum Gate {
+    Open,
+    /// Until something happens.
+    Closed,
+    /// Until then.
+    Until(Instant, SleepReason),
+}
+
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// Accepts a message for sending: it leaves now or waits. Returns its slot, which is released already if it was a
+    /// non-confirmable response that left.
+    pub(super) fn submit(
+        &mut self,
+        now: Instant,
+        to: A,
+        role: Role,
+        message: &Outgoing<'_>,
+        token: Option<Token>,
+    ) -> Result<u32, Refused> {
+        if !matches!(message.kind, Kind::Confirmable | Kind::NonConfirmable) {
+            return Err(Refused::Kind(message.kind));
+        }
+        let slot = self.write(role, message, token)?;
+        let peer = match self.peer_for(now, to) {
+            Ok(peer) => peer,
+            Err(refused) => {
+                self.exchanges.release(slot);
+                return Err(refused);
+            }
+        };
+        let Some(exchange) = self.exchanges.get_mut(slot) else { return Err(self.out_of_bytes()) };
+        exchange.peer = peer;
+        let is_counted = exchange.is_counted();
+        let waiting = self.peers.get(peer).map_or(0, |peer| peer.waiting.len());
+        // A non-confirmable response is not subject to NSTART, so it need not stand behind what is.
+        let gate = if waiting == 0 || !is_counted { self.gate(slot, now) } else { Gate::Closed };
+        match gate {
+            Gate::Open => self.launch(slot, now),
+            _ if waiting >= u32::from(self.setup.config.limits.waiting_per_peer) => {
+                self.exchanges.release(slot);
+                return Err(match gate {
+                    Gate::Until(until, SleepReason::MessageId) => Refused::NoMessageId { until },
+                    _ => Refused::TooManyWaiting { limit: self.setup.config.limits.waiting_per_peer },
+                });
+            }
+            closed => {
+                if let Some(peer) = self.peers.get_mut(peer) {
+                    peer.waiting.push(&mut self.exchanges.slots, slot);
+                }
+                if let Gate::Until(at, reason) = closed
+                    && waiting == 0
+                {
+                    self.arm(slot, now, at, reason);
+                }
+            }
+        }
+        if is_counted {
+            self.counts.one_more(Count::Begun);
+            self.exchanges.counted = self.exchanges.counted.saturating_add(1);
+        }
+        self.peers.settle(peer, true);
+        Ok(slot)
+    }
+
+    /// Writes a message into a slot of its own; message ID and generated token are left blank.
+    fn write(&mut self, role: Role, message: &Outgoing<'_>, token: Option<Token>) -> Result<u32, Refused> {
+        let growth = self.exchanges.slots.growth();
+        if growth > 0 && !self.has_room(growth) {
+            return Err(self.out_of_bytes());
+        }
+        let slot = self.exchanges.take();
+        let Some(exchange) = self.exchanges.get_mut(slot) else { return Err(self.out_of_bytes()) };
+        exchange.role = role;
+        exchange.kind = message.kind;
+        exchange.own_token = token.is_some();
+        let blank = [0; Token::MAX];
+        let blank = blank.get(..usize::from(self.setup.config.token_length)).and_then(Token::new);
+        let token = token.or(blank).unwrap_or_default();
+        let before = exchange.bytes.capacity();
+        let limit = usize::from(self.setup.config.limits.datagram);
+        let written = write(&mut exchange.bytes, message.kind, MessageId(0), token, message, limit);
+        let has_grown = exchange.bytes.capacity() > before;
+        self.exchanges.account(slot);
+        if let Err(error) = written {
+            self.exchanges.release(slot);
+            return Err(Refused::Message(error));
+        }
+        if has_grown && !self.has_room(0) {
+            self.exchanges.release_with_buffer(slot);
+            return Err(self.out_of_bytes());
+        }
+        Ok(slot)
+    }
+
+    /// The slot of a peer, which becomes known if it was not.
+    pub(super) fn peer_for(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
+        if let Some(peer) = self.peers.find(address, &self.setup.identities) {
+            return Ok(peer);
+        }
+        let limit = self.setup.config.limits.peers;
+        let growth = self.peers.growth();
+        let is_out_of_bytes = growth > 0 && !self.has_room(growth);
+        if self.peers.len() >= limit || is_out_of_bytes {
+            match self.peers.forget_oldest(now, self.exchange_lifetime, &self.setup.identities) {
+                Ok(()) => self.counts.one_more(Count::ForgottenPeer),
+                Err(_) if is_out_of_bytes => return Err(self.out_of_bytes()),
+                Err(Full { until }) => return Err(Refused::TooManyPeers { limit, until }),
+            }
+        }
+        Ok(self.peers.add(self.node, address, self.setup.prototype, &self.setup.identities))
+    }
+
+    /// May this message, which waits or is about to, leave now?
+    fn gate(&self, slot: u32, now: Instant) -> Gate {
+        let Some(exchange) = self.exchanges.get(slot) else { return Gate::Closed };
+        let Some(peer) = self.peers.get(exchange.peer) else { return Gate::Closed };
+        if exchange.is_counted() {
+            if peer.outstanding >= self.setup.config.transmission.nstart
+                || peer.open.len() >= u32::from(self.setup.config.limits.exchanges_per_peer)
+            {
+                return Gate::Closed;
+            }
+            // Without tokens of our own making, one request at a time keeps tokens apart.
+            let is_fixed = exchange.own_token || self.setup.config.token_length == 0;
+            if exchange.role == Role::Request && is_fixed && !peer.open.is_empty() {
+                let same =
+                    self.exchanges.with_token(exchange.peer, &peer.open, exchange.token(), &self.setup.identities);
+                if same.is_some() {
+                    return Gate::Closed;
+                }
+            }
+        }
+        let free = peer.ids.next_free(now, self.exchange_lifetime);
+        if free > now {
+            return Gate::Until(free, SleepReason::MessageId);
+        }
+        let class = if exchange.kind == Kind::Confirmable { Class::Confirmable } else { Class::Plain };
+        let open = peer.outstanding.saturating_add(u16::from(exchange.is_counted()));
+        let cx = self.luck().cx(peer, now, open, peer.ids.used() as u32, Word::Admission);
+        match peer.controller.admit(class, exchange.length(), cx) {
+            Admit::Now => Gate::Open,
+            Admit::At(at) if at > now => Gate::Until(at, SleepReason::Admission),
+            // Nothing could end: waiting for it would be for ever.
+            Admit::At(_) => Gate::Open,
+            Admit::WhenOneEnds if peer.outstanding == 0 => Gate::Open,
+            Admit::WhenOneEnds => Gate::Closed,
+        }
+    }
+
+    /// The first copy leaves.
+    fn launch(&mut self, slot: u32, now: Instant) {
+        let luck = self.luck();
+        let Self { peers, exchanges, setup, .. } = self;
+        let Setup { config, identities, .. } = &**setup;
+        let Some(exchange) = exchanges.get(slot) else { return };
+        let number = exchange.peer;
+        let Some(peer) = peers.get(number) else { return };
+        let count = peer.ids.used();
+        let whose = Pair { node: self.node, peer: peer.number };
+        let mut token = None;
+        if !exchange.own_token {
+            // A token that is still under way, because it is short or somebody gave it, is passed over. There are more
+            // tokens than exchanges that may be under way.
+            token = (0..=u64::from(config.limits.exchanges_per_peer))
+                .map(|more| identities.token(whose, count.wrapping_add(more), config.token_length))
+                .find(|token| exchanges.with_token(number, &peer.open, *token, identities).is_none());
+        }
+        let Some(id) = peers.take_id(number, now, self.exchange_lifetime) else { return };
+        let name = exchanges.name(slot);
+        let (Some(exchange), Some(peer)) = (exchanges.get_mut(slot), peers.get_mut(number)) else { return };
+        exchange.number = count as u32;
+        (exchange.first, exchange.last) = (now, now);
+        exchange.address(id, token);
+        self.counts.one_more(Count::Sent(exchange.kind));
+        let length = exchange.length();
+
+        if let (Role::Response(request), Kind::NonConfirmable) = (exchange.role, exchange.kind) {
+            let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Copy(0));
+            peer.controller.on_plain_send(length, cx);
+            self.queue.push(peer.address, What::Reply { request, repeated: false }, &exchange.bytes);
+            exchanges.release(slot);
+            return;
+        }
+        peer.outstanding = peer.outstanding.saturating_add(1);
+        let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Copy(0));
+        if exchange.kind == Kind::Confirmable {
+            exchange.stage = Stage::Sent;
+            exchange.controlled = true;
+            exchange.wait = peer.controller.on_start(&mut exchange.record, length, cx);
+            let (at, wait) = (now.after(exchange.wait.span), exchange.wait);
+            self.queue.push(peer.address, What::Copy { id: name, copy: 0, wait }, &exchange.bytes);
+            self.arm(slot, now, at, SleepReason::Retransmission);
+        } else {
+            exchange.stage = Stage::Asked;
+            peer.controller.on_plain_send(length, cx);
+            self.queue.push(peer.address, What::Plain, &exchange.bytes);
+            let at = self.response_due(slot, now);
+            self.arm(slot, now, at, SleepReason::Response);
+        }
+        if let Some(peer) = self.peers.get_mut(number) {
+            peer.keeps_contract();
+            peer.open.push(&mut self.exchanges.slots, slot);
+        }
+        self.exchanges.enter(slot, &self.setup.identities);
+    }
+
+    /// Lets messages leave that wait for this peer, as many as may.
+    pub(super) fn pump(&mut self, number: u32, now: Instant) {
+        while let Some(head) = self.peers.get(number).map(|peer| peer.waiting.first()).filter(|head| *head != NONE) {
+            match self.gate(head, now) {
+                Gate::Open => {
+                    self.timers.clear(head);
+                    if let Some(peer) = self.peers.get_mut(number) {
+                        peer.waiting.remove(&mut self.exchanges.slots, head);
+                    }
+                    self.launch(head, now);
+                }
+                Gate::Closed => return self.timers.clear(head),
+                Gate::Until(at, reason) => return self.arm(head, now, at, reason),
+            }
+        }
+    }
+
+    /// Sets the timer of a message. It never fires at once, so that draining always comes to an end.
+    pub(super) fn arm(&mut self, slot: u32, now: Instant, at: Instant, reason: SleepReason) {
+        if let Some(exchange) = self.exchanges.get_mut(slot) {
+            exchange.alarm = reason;
+        }
+        self.timers.set(slot, at.max(later(now, 1)));
+    }
+
+    /// Until when a response is awaited if none is being fetched by retransmissions: for the lifetime of the message,
+    /// and longer if NSTART messages of this length in that time were more than PROBING_RATE (RFC 7252 §4.7).
+    pub(super) fn response_due(&self, slot: u32, now: Instant) -> Instant {
+        let Some(exchange) = self.exchanges.get(slot) else { return now };
+        let is_confirmable = exchange.kind == Kind::Confirmable;
+        let lifetime = if is_confirmable { self.exchange_lifetime } else { self.non_lifetime };
+        let Transmission { nstart, probing_rate, .. } = self.setup.config.transmission;
+        let bytes = (exchange.bytes.len() as u64).saturating_mul(u64::from(nstart));
+        let probing = bytes.saturating_mul(1_000_000).checked_div(u64::from(probing_rate.max(1))).unwrap_or(0);
+        later(now, lifetime.max(probing))
+    }
+
+    /// May so many bytes more be held?
+    pub(super) fn has_room(&self, more: usize) -> bool {
+        self.memory().saturating_add(more) <= self.setup.config.limits.bytes
+    }
+
+    fn out_of_bytes(&self) -> Refused {
+        Refused::OutOfBytes { limit: self.setup.config.limits.bytes }
+    }
+}
+
+/// Writes one whole message behind what the buffer holds.
+pub(super) fn write(
+    buffer: &mut Vec<u8>,
+    kind: Kind,
+    id: MessageId,
+    token: Token,
+    message: &Outgoing<'_>,
+    limit: usize,
+) -> Result<usize, WriteError> {
+    let mut writer = Writer::start(buffer, kind, message.code, id, token).within(limit);
+    for (number, value) in message.options {
+        writer.option(*number, value)?;
+    }
+    writer.payload(message.payload)?;
+    writer.finish()
+}

@@ -1,0 +1,27 @@
+//! The Constrained Application Protocol: messages and the message layer as pure state machines.
+//!
+//! [`message`] reads and writes the bytes of RFC 7252 §3: strictly, without copying and without allocating.
+//! [`endpoint`] is what speaks with them: a client and server without clock and socket, driven by whoever has both.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::panic,
+        clippy::arithmetic_side_effects,
+        reason = "a test may fail loudly"
+    )
+)]
+
+extern crate alloc;
+
+pub mod endpoint;
+pub mod message;
+
+pub use endpoint::{
+    Cause, Config, ConfigError, Counters, Duplicates, Endpoint, Event, ExchangeId, Failure, Identities, Ignored,
+    Lifetimes, Limits, Outgoing, Output, Refused, RequestId, SleepReason, Transmission, Transmit,
+};

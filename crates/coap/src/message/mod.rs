@@ -1,0 +1,46 @@
+//! Messages of RFC 7252 §3 as bytes.
+//!
+//! [`Message::parse`] checks a whole datagram once and borrows from it; everything read afterwards (options, payload)
+//! is infallible. [`Writer`] appends one message to a buffer of the caller's. Neither allocates in its steady state,
+//! neither panics, whatever the bytes.
+//!
+//! Reading is strict: what the RFC calls a message format error is an error here, with its place and with what the
+//! endpoint needs to answer it ([`ParseError`]). What parses can be written again and yields the same bytes, because
+//! the encoding of options leaves no choice: 13 and 14 as a nibble only ever mean values that fit no shorter form.
+//!
+//! ```
+//! use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
+//!
+//! let mut bytes = Vec::new();
+//! let mut writer = Writer::start(&mut bytes, Kind::Confirmable, Code::GET, MessageId(0x7d34), Token::EMPTY);
+//! writer.option(number::URI_PATH, b"hello")?;
+//! assert_eq!(writer.finish()?, 10);
+//!
+//! let message = Message::parse(&bytes)?;
+//! assert_eq!(message.code, Code::GET);
+//! assert!(message.uri_path().eq([b"hello"]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod code;
+mod fault;
+mod id;
+mod kind;
+mod options;
+mod parse;
+mod token;
+mod uint;
+mod write;
+
+/// Option numbers of the IANA registry, by their names ([`number::URI_PATH`] is 11).
+pub use coap_numbers::option as number;
+
+pub use code::Code;
+pub use fault::{Fault, ParseError};
+pub use id::MessageId;
+pub use kind::Kind;
+pub use options::{Opt, Options};
+pub use parse::{HEADER, Message};
+pub use token::Token;
+pub use uint::Uint;
+pub use write::{MAX_DATAGRAM, WriteError, Writer};

@@ -1,0 +1,135 @@
+use super::options::{self, MARKER};
+use super::{Code, Fault, Kind, MessageId, Opt, Options, ParseError, Token, number};
+
+/// Length of the fixed header, bytes (RFC 7252 §3).
+pub const HEADER: usize = 4;
+
+/// A received message, borrowed from its datagram and known to be well-formed.
+///
+/// Its code suits its kind ([`Code::suits`]), an empty message is empty, and no code class is reserved.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// How it takes part in the message layer.
+    pub kind: Kind,
+    /// Request method, response code or empty.
+    pub code: Code,
+    /// Message ID.
+    pub id: MessageId,
+    /// Token.
+    pub token: Token,
+    options: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Reads one message that fills the whole datagram.
+    ///
+    /// # Errors
+    /// Whatever RFC 7252 calls a message format error (§3, §3.1, §4.1), a reserved code class, or a code that the kind
+    /// of message must not carry (§4.2, §4.3). [`ParseError::reset`] says how to answer it.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        let Some((&[first, code, id_high, id_low], body)) = bytes.split_first_chunk::<HEADER>() else {
+            return Err(ParseError { at: 0, fault: Fault::ShortHeader, header: None });
+        };
+        let version = first >> 6;
+        if version != 1 {
+            return Err(ParseError { at: 0, fault: Fault::Version(version), header: None });
+        }
+        let kind = Kind::of_first_byte(first);
+        let code = Code::from_byte(code);
+        let id = MessageId(u16::from_be_bytes([id_high, id_low]));
+        let fault = |at, fault| ParseError { at, fault, header: Some((kind, id)) };
+
+        let token_length = first & 0x0f;
+        if usize::from(token_length) > Token::MAX {
+            return Err(fault(0, Fault::TokenLength(token_length)));
+        }
+        if !code.suits(kind) {
+            let reason = if code.is_reserved() { Fault::ReservedClass(code.class()) } else { Fault::UnsuitedCode };
+            return Err(fault(1, reason));
+        }
+        if code.is_empty() && token_length != 0 {
+            return Err(fault(0, Fault::NotEmpty));
+        }
+        if code.is_empty() && !body.is_empty() {
+            return Err(fault(HEADER, Fault::NotEmpty));
+        }
+        let Some((token, rest)) = Token::take(body, token_length) else {
+            return Err(fault(HEADER, Fault::TokenTruncated));
+        };
+        match frame(rest) {
+            Ok((options, payload)) => Ok(Self { kind, code, id, token, options, payload }),
+            Err((reason, left)) => Err(fault(bytes.len().saturating_sub(left), reason)),
+        }
+    }
+
+    /// All options, ascending.
+    #[inline]
+    pub fn options(&self) -> Options<'a> {
+        Options::over(self.options)
+    }
+
+    /// The value of the first option of this number.
+    #[inline]
+    pub fn option(&self, number: u16) -> Option<&'a [u8]> {
+        self.values(number).next()
+    }
+
+    /// The values of all options of this number, in the order of sending.
+    #[inline]
+    pub fn values(&self, number: u16) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
+        self.options()
+            .skip_while(move |option| option.number < number)
+            .take_while(move |option| option.number == number)
+            .map(|option| option.value)
+    }
+
+    /// The segments of the path asked for, without slashes (RFC 7252 §5.10.1). Not checked to be UTF-8.
+    #[inline]
+    pub fn uri_path(&self) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
+        self.values(number::URI_PATH)
+    }
+
+    /// The format of the payload (RFC 7252 §5.10.3). `None` if not given, or longer than its two bytes, which makes it
+    /// an unrecognized elective option (§5.4.3).
+    #[inline]
+    pub fn content_format(&self) -> Option<u16> {
+        let value = self.option(number::CONTENT_FORMAT).filter(|value| value.len() <= 2)?;
+        Opt { number: number::CONTENT_FORMAT, value }.uint().and_then(|format| u16::try_from(format).ok())
+    }
+
+    /// The payload, without its marker; empty if there is none.
+    #[inline]
+    pub const fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+}
+
+/// The bytes of the options and the payload.
+type Frame<'a> = (&'a [u8], &'a [u8]);
+
+/// Walks through everything after the token. Returns what it consists of, or what is wrong and
+/// how many bytes are left from there.
+#[inline]
+fn frame(bytes: &[u8]) -> Result<Frame<'_>, (Fault, usize)> {
+    let mut number = 0;
+    let mut rest = bytes;
+    while let Some((&head, after)) = rest.split_first() {
+        if head == MARKER {
+            if after.is_empty() {
+                return Err((Fault::PayloadMissing, rest.len()));
+            }
+            let length = bytes.len().saturating_sub(rest.len());
+            return Ok((bytes.get(..length).unwrap_or_default(), after));
+        }
+        match options::split(head, after, number) {
+            Ok((reached, _, after)) => {
+                number = reached;
+                rest = after;
+            }
+            Err(fault) => return Err((fault, rest.len())),
+        }
+    }
+    Ok((bytes, &[]))
+}

@@ -1,0 +1,99 @@
+use core::fmt;
+use core::hash::{Hash, Hasher};
+
+/// Matches a response to its request: 0 to 8 bytes that only the client reads (RFC 7252 §5.3.1).
+///
+/// The longer tokens of RFC 8974 are refused: nothing here has negotiated them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// Zero beyond `len`, so that equality and hashing need not look at the length first.
+    bytes: [u8; Self::MAX],
+    len: u8,
+}
+
+impl Token {
+    /// Longest token, in bytes.
+    pub const MAX: usize = 8;
+
+    /// The token of no bytes.
+    pub const EMPTY: Self = Self { bytes: [0; Self::MAX], len: 0 };
+
+    /// A token of these bytes; `None` if there are more than 8.
+    #[inline]
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut token = Self::EMPTY;
+        token.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        token.len = u8::try_from(bytes.len()).ok()?;
+        Some(token)
+    }
+
+    /// Splits a token of `len` bytes off the front; `None` if there are not so many, or more than 8 are asked for.
+    #[inline]
+    pub(super) fn take(bytes: &[u8], len: u8) -> Option<(Self, &[u8])> {
+        let (token, rest) = bytes.split_at_checked(usize::from(len))?;
+        // Copying a length that is not known beforehand calls into memcpy, which costs as much as the rest of a parse.
+        match bytes.first_chunk::<{ Self::MAX }>() {
+            Some(word) if len <= 8 => {
+                let unused = 64_u32.saturating_sub(u32::from(len).saturating_mul(8));
+                let kept = u64::MAX.checked_shr(unused).unwrap_or(0);
+                Some((Self { bytes: (u64::from_le_bytes(*word) & kept).to_le_bytes(), len }, rest))
+            }
+            _ => Some((Self::new(token)?, rest)),
+        }
+    }
+
+    /// The bytes, 0 to 8 of them.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len()).unwrap_or_default()
+    }
+
+    /// The bytes, followed by zeros.
+    #[inline]
+    pub(super) const fn padded(&self) -> [u8; Self::MAX] {
+        self.bytes
+    }
+
+    /// Number of bytes, 0 to 8.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Is this the token of no bytes?
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl Default for Token {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+/// Two words rather than a slice: the hash sits on the path of every response.
+impl Hash for Token {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from_le_bytes(self.bytes));
+        state.write_u8(self.len);
+    }
+}
+
+/// Hexadecimal, `-` for the empty token.
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.len == 0 {
+            return f.write_str("-");
+        }
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({self})")
+    }
+}

@@ -1,0 +1,28 @@
+//! The endpoint against RFC 7252, one file for each behaviour: two endpoints in invented time with a path between them
+//! whose every datagram can be lost.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::arithmetic_side_effects,
+    reason = "a test may fail loudly"
+)]
+
+mod controllers;
+mod corpus;
+mod duplicates;
+mod giving_up;
+mod identities;
+mod lifetimes;
+mod malformed;
+mod memory;
+mod pair;
+mod piggybacked;
+mod plain;
+mod properties;
+mod resets;
+mod separate;
+mod session;
+mod waiting;

@@ -1,0 +1,286 @@
+//! A client and a server with a path between them, and a log of all that happens.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+use millpond_coap::message::{Code, Kind, Message, number};
+use millpond_coap::{
+    Cause, Config, Endpoint, Event, ExchangeId, Identities, Outgoing, Output, Refused, RequestId, Transmit,
+};
+use millpond_control::{AnyController, ChanceSeed, Instant, Preset, Sample, SettingValue, Span};
+
+/// Where an endpoint is; also its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Side {
+    Client,
+    Server,
+}
+
+impl Side {
+    fn other(self) -> Self {
+        if self == Self::Client { Self::Server } else { Self::Client }
+    }
+
+    fn letter(self) -> char {
+        if self == Self::Client { 'C' } else { 'S' }
+    }
+}
+
+pub(crate) const SECOND: u64 = 1_000_000;
+
+/// One way.
+const DELAY: u64 = SECOND / 20;
+
+/// The two, and what is under way between them.
+pub(crate) struct Pair {
+    /// Microseconds.
+    pub(crate) now: u64,
+    pub(crate) client: Endpoint<Side>,
+    pub(crate) server: Endpoint<Side>,
+    /// Numbers of the datagrams that get lost, in the order of sending, both ways counted together.
+    pub(crate) lose: BTreeSet<usize>,
+    /// How long the server's application takes to answer; `None` if it never does.
+    pub(crate) think: Option<u64>,
+    /// What it answers with, should the response not be piggybacked.
+    pub(crate) answer: Kind,
+    /// The last request that an application was handed.
+    pub(crate) handed: Option<RequestId>,
+    /// When, where and what arrives; the number keeps the order of sending.
+    wire: BTreeSet<(u64, usize, Side, Vec<u8>)>,
+    sent: usize,
+    owed: BTreeSet<(u64, RequestId)>,
+    sleeps: [u64; 2],
+    log: Vec<String>,
+}
+
+/// A controller whose first wait is always 2.5 s, the middle of what RFC 7252 draws from.
+pub(crate) fn steady() -> AnyController {
+    let mut controller = Preset::Rfc7252.build();
+    controller.set("ack-timeout", SettingValue::Time(Span::from_millis(2_500))).unwrap();
+    controller.set("random-factor", SettingValue::Ratio(1_000)).unwrap();
+    controller
+}
+
+pub(crate) fn endpoint<A: Copy + Eq + std::hash::Hash + std::fmt::Debug>(
+    node: u32,
+    change: impl FnOnce(&mut Config),
+) -> Endpoint<A> {
+    let mut config = Config::default();
+    change(&mut config);
+    Endpoint::new(config, steady(), ChanceSeed::new(1), node, Identities::counted()).unwrap()
+}
+
+pub(crate) const HELLO: &[(u16, &[u8])] = &[(number::URI_PATH, b"hello")];
+
+pub(crate) fn get() -> Outgoing<'static> {
+    Outgoing::confirmable(Code::GET, HELLO)
+}
+
+pub(crate) fn content(kind: Kind) -> Outgoing<'static> {
+    Outgoing { kind, ..Outgoing::confirmable(Code::CONTENT, &[]) }.with_payload(b"world")
+}
+
+impl Pair {
+    pub(crate) fn new(change: impl Fn(Side, &mut Config)) -> Self {
+        Self {
+            now: 0,
+            client: endpoint(0, |config| change(Side::Client, config)),
+            server: endpoint(1, |config| change(Side::Server, config)),
+            lose: BTreeSet::new(),
+            think: Some(0),
+            answer: Kind::Confirmable,
+            handed: None,
+            wire: BTreeSet::new(),
+            sent: 0,
+            owed: BTreeSet::new(),
+            sleeps: [u64::MAX; 2],
+            log: Vec::new(),
+        }
+    }
+
+    /// With the defaults of the configuration.
+    pub(crate) fn usual() -> Self {
+        Self::new(|_, _| {})
+    }
+
+    pub(crate) fn losing(mut self, lose: impl IntoIterator<Item = usize>) -> Self {
+        self.lose = lose.into_iter().collect();
+        self
+    }
+
+    pub(crate) fn thinking(mut self, think: u64) -> Self {
+        self.think = Some(think);
+        self
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        Instant::from_micros(self.now)
+    }
+
+    /// The client asks.
+    pub(crate) fn get(&mut self) -> ExchangeId {
+        self.ask(&get()).unwrap()
+    }
+
+    pub(crate) fn ask(&mut self, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
+        let id = self.client.request(self.now(), Side::Server, request);
+        self.drain(Side::Client);
+        id
+    }
+
+    pub(crate) fn cancel(&mut self, exchange: ExchangeId) -> bool {
+        let was_open = self.client.cancel(self.now(), exchange);
+        self.drain(Side::Client);
+        was_open
+    }
+
+    /// A datagram out of the blue.
+    pub(crate) fn inject(&mut self, to: Side, datagram: &[u8]) {
+        let now = self.now();
+        self.side(to).receive(now, to.other(), datagram);
+        self.drain(to);
+    }
+
+    /// Everything that has happened, and nothing any more.
+    pub(crate) fn take_log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+
+    /// Asserts what has happened since the last time this was asked.
+    #[track_caller]
+    pub(crate) fn happened(&mut self, expected: &[&str]) {
+        let log = self.take_log();
+        assert!(
+            log.iter().eq(expected.iter()),
+            "happened:\n  {}\nexpected:\n  {}",
+            log.join("\n  "),
+            expected.join("\n  ")
+        );
+        self.check();
+    }
+
+    /// Lets time pass until nothing is under way and both sides sleep for ever.
+    pub(crate) fn run(&mut self) {
+        self.run_until(u64::MAX);
+    }
+
+    /// Lets time pass up to this point, what happens at it included.
+    pub(crate) fn run_until(&mut self, end: u64) {
+        loop {
+            let arrival = self.wire.first().map_or(u64::MAX, |first| first.0);
+            let answer = self.owed.first().map_or(u64::MAX, |first| first.0);
+            let next = arrival.min(answer).min(self.sleeps[0]).min(self.sleeps[1]);
+            if next == u64::MAX || next > end {
+                break;
+            }
+            self.now = next;
+            if arrival == next {
+                let (_, _, to, bytes) = self.wire.pop_first().unwrap();
+                self.inject(to, &bytes);
+            } else if answer == next {
+                let (_, request) = self.owed.pop_first().unwrap();
+                self.server.respond(self.now(), request, &content(self.answer)).unwrap();
+                self.drain(Side::Server);
+            } else if self.sleeps[0] == next {
+                self.drain(Side::Client);
+            } else {
+                self.drain(Side::Server);
+            }
+        }
+        if end != u64::MAX {
+            self.now = end;
+        }
+    }
+
+    /// Drains one side: puts on the wire what it sends and writes down what it says.
+    pub(crate) fn drain(&mut self, side: Side) {
+        let now = self.now();
+        for step in 0.. {
+            assert!(step < 1_000, "draining does not end");
+            let endpoint = if side == Side::Client { &mut self.client } else { &mut self.server };
+            let said = match endpoint.poll(now) {
+                Output::Transmit(Transmit { to, bytes, cause }) => {
+                    assert_eq!(to, side.other());
+                    let lost = self.lose.contains(&self.sent);
+                    if !lost {
+                        self.wire.insert((self.now + DELAY, self.sent, to, bytes.to_vec()));
+                    }
+                    self.sent += 1;
+                    let message = Message::parse(bytes).unwrap();
+                    let copy = match cause {
+                        Cause::Exchange { copy, .. } if copy > 0 => format!(" #{copy}"),
+                        Cause::Reply { repeated: true, .. } => " again".to_owned(),
+                        _ => String::new(),
+                    };
+                    format!("sends {}{copy}{}", shape(&message), if lost { " (lost)" } else { "" })
+                }
+                Output::Event(event) => {
+                    if let Event::Request { id, .. } = event {
+                        self.handed = Some(id);
+                        self.owed.extend(self.think.map(|think| (self.now + think, id)));
+                    }
+                    line(event)
+                }
+                Output::Sleep(until, _) => {
+                    assert!(until > now, "asleep until {until:?} at {now:?}");
+                    self.sleeps[side as usize] = until.as_micros();
+                    return;
+                }
+                Output::Idle => {
+                    self.sleeps[side as usize] = u64::MAX;
+                    return;
+                }
+            };
+            self.log.push(format!("{} {} {said}", seconds(self.now), side.letter()));
+        }
+    }
+
+    fn side(&mut self, side: Side) -> &mut Endpoint<Side> {
+        if side == Side::Client { &mut self.client } else { &mut self.server }
+    }
+
+    /// What is begun is over or under way.
+    fn check(&self) {
+        for endpoint in [&self.client, &self.server] {
+            let counters = endpoint.counters();
+            let over = counters.answered + counters.delivered + counters.failed.total();
+            assert_eq!(counters.begun, over + u64::from(endpoint.exchanges()), "{counters:?}");
+        }
+    }
+}
+
+fn line(event: Event<'_, Side>) -> String {
+    match event {
+        Event::Request { message, .. } => format!("has {}", shape(&message)),
+        Event::Response { message, sample, copies, .. } => {
+            let sample = sample.map_or("no sample".to_owned(), |sample| told(&sample));
+            let copies = if copies == 1 { String::new() } else { format!(", {copies} copies") };
+            format!("gets {}: {sample}{copies}", shape(&message))
+        }
+        Event::Acknowledged { sample, .. } => format!("is acknowledged: {}", told(&sample)),
+        Event::Failed { why, .. } => format!("fails: {why:?}"),
+        Event::Delivered { sample, .. } => format!("has delivered: {}", told(&sample)),
+        Event::Undelivered { why, .. } => format!("has not delivered: {why:?}"),
+        Event::Late { message, .. } => format!("is told late {}", shape(&message)),
+        Event::Ignored { why, .. } => format!("ignores {why:?}"),
+        other => panic!("unknown event {other:?}"),
+    }
+}
+
+/// Kind, code and message ID: `CON GET 0`, `ACK 0`.
+fn shape(message: &Message<'_>) -> String {
+    match message.code.name() {
+        Some(_) if message.code.is_empty() => format!("{} {}", message.kind, message.id.0),
+        Some(name) => format!("{} {name} {}", message.kind, message.id.0),
+        None => format!("{} {} {}", message.kind, message.code, message.id.0),
+    }
+}
+
+fn told(sample: &Sample) -> String {
+    format!("{:?} after {}", sample.kind(), sample.since_first())
+}
+
+/// `2.5`
+fn seconds(micros: u64) -> impl Display {
+    Instant::from_micros(micros).since(Instant::ORIGIN).to_string().trim_end_matches(" s").to_owned()
+}
