@@ -1,0 +1,98 @@
+//! How fast the laboratory is: the congestion collapse of 400 clients over an unlimited buffer, and what a client weighs.
+
+#![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    hint::black_box,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use millpond_sim::{Options, Scenario, run};
+
+/// Counts the heap, to tell what a client weighs.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[allow(unsafe_code, reason = "an allocator is unsafe by its trait; this one only counts and passes on")]
+// SAFETY: every call is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(held, Relaxed);
+        // SAFETY: the caller's promise about `layout` is handed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: `place` came from `alloc` above with this layout.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn scenario(clients: u32, exchanges: u32, controller: &str, spread: &str) -> Scenario {
+    let text = format!(
+        r#"
+        [path.uplink]
+        rate = "60 kbit/s"
+        delay = "215 ms"
+        queue = "1410000 B"
+        [path.downlink]
+        rate = "30 kbit/s"
+        delay = "415 ms"
+        queue = "1410000 B"
+        [[clients]]
+        count = {clients}
+        exchanges = {exchanges}
+        controller = {controller}
+        max_retransmit = 20
+        start_spread = "{spread}"
+        [server]
+        duplicates = "afresh"
+        "#
+    );
+    Scenario::from_toml(&text, "bench").expect("the scenario is legal")
+}
+
+fn collapse(c: &mut Criterion) {
+    let mut group = c.benchmark_group("collapse");
+    group.sample_size(20);
+    for (name, controller) in [
+        ("rfc7252", r#"{ preset = "rfc7252", max-wait = "60 s" }"#),
+        ("default-fb1", r#"{ preset = "default-fb1", max-wait = "60 s" }"#),
+        ("cocoa-03", r#""cocoa-03""#),
+    ] {
+        let scenario = scenario(400, 50, controller, "0 s");
+        let events = run(&scenario, 1, &Options::default(), || false).expect("it runs").summary.events;
+        println!("collapse/{name}: {events} events a run");
+        group.throughput(Throughput::Elements(events));
+        group.bench_function(name, |b| {
+            b.iter(|| run(black_box(&scenario), 1, &Options::default(), || false));
+        });
+    }
+    group.finish();
+}
+
+fn weight(_: &mut Criterion) {
+    let peak = |clients| {
+        let scenario = scenario(clients, 1, "\"cocoa-03\"", "60 min");
+        let before = HELD.load(Relaxed);
+        PEAK.store(before, Relaxed);
+        black_box(run(&scenario, 1, &Options::default(), || false)).expect("it runs");
+        PEAK.load(Relaxed) - before
+    };
+    let (few, many) = (peak(1_000), peak(11_000));
+    println!(
+        "weight: {} bytes of heap a client at the peak (endpoint, application, the server's entry, ledger, result row)",
+        (many - few) / 10_000
+    );
+}
+
+criterion_group!(benches, weight, collapse);
+criterion_main!(benches);

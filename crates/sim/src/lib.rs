@@ -1,0 +1,85 @@
+//! The laboratory: real endpoints and controllers in virtual time.
+//!
+//! A [`Scenario`] says what is simulated, [`run`] turns it and a seed into an [`Outcome`]: rows of plain numbers. Clients
+//! and server hold the same [`Endpoint`](millpond_coap::Endpoint)s that run live, exchange real bytes, and the links between
+//! them are the links of the emulator. This crate reads no clock and no file, and knows of no paper.
+//!
+//! ```
+//! use millpond_sim::{Options, Scenario, run};
+//!
+//! let scenario = Scenario::from_toml(
+//!     r#"
+//!     [path.uplink]
+//!     rate = "60 kbit/s"
+//!     delay = "215 ms"
+//!     queue = "2500 B"
+//!     [path.downlink]
+//!     rate = "30 kbit/s"
+//!     delay = "415 ms"
+//!     queue = "2500 B"
+//!     [[clients]]
+//!     count = 1
+//!     controller = "rfc7252"
+//!     "#,
+//!     "example",
+//! )?;
+//! let outcome = run(&scenario, 1, &Options::default(), || false)?;
+//! // Fifty exchanges of 660.13 ms.
+//! assert_eq!(outcome.flows[0].fct_us.map(|us| us / 1_000), Some(33_006));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod agenda;
+mod device;
+mod ledger;
+mod outcome;
+mod trace;
+mod world;
+
+pub mod scenario;
+
+pub use outcome::{
+    ExchangeRow, FlowRow, HistogramRow, LinkRow, Outcome, PacketEvent, QueueSample, ShareSample, Summary, TimerSample,
+};
+pub use scenario::{Scenario, ScenarioError};
+pub use trace::{Options, TraceKind};
+
+/// Why a run has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// It was told to stop.
+    #[error("cancelled")]
+    Cancelled,
+    /// The scenario's link cannot be built.
+    #[error("{0}: {1}")]
+    Link(&'static str, String),
+    /// An endpoint of the scenario cannot be built or refused its application.
+    #[error("{0}: {1}")]
+    Endpoint(&'static str, String),
+    /// A client's request was refused.
+    #[error("client {0}: {1}")]
+    Refused(u32, String),
+    /// What came into a link is not what left it and what is inside: a fault of the laboratory, not of the scenario.
+    #[error("{0}: packets were lost from the books: {1}")]
+    Conservation(&'static str, String),
+}
+
+/// Runs a scenario. `is_cancelled` is asked every few thousand steps.
+///
+/// The result depends on the scenario, the seed and the options alone.
+///
+/// # Errors
+/// [`RunError::Cancelled`] when told to stop; the others name what could not be built or broke its own books.
+pub fn run(
+    scenario: &Scenario,
+    seed: u64,
+    options: &Options,
+    is_cancelled: impl FnMut() -> bool,
+) -> Result<Outcome, RunError> {
+    let mut world = world::World::new(scenario, seed, options)?;
+    let end = world.run(is_cancelled)?;
+    world.finish(end)
+}

@@ -1,0 +1,205 @@
+//! What a run gives: rows of plain numbers. Times are whole microseconds of simulated time.
+
+/// The results of one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// The run as a whole.
+    pub summary: Summary,
+    /// One row a client.
+    pub flows: Vec<FlowRow>,
+    /// Exchanges by number of retransmissions.
+    pub histogram: Vec<HistogramRow>,
+    /// One row a direction of the path.
+    pub links: Vec<LinkRow>,
+    /// Queue over time, if asked for.
+    pub queue_trace: Vec<QueueSample>,
+    /// Carried and useful bytes over time, if asked for.
+    pub share_trace: Vec<ShareSample>,
+    /// Every timer that was armed, if asked for.
+    pub rto_trace: Vec<TimerSample>,
+    /// What happened to each packet, if asked for.
+    pub packets: Vec<PacketEvent>,
+    /// One row an exchange, if asked for.
+    pub exchanges: Vec<ExchangeRow>,
+}
+
+/// The run as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// When the run ended.
+    pub simulated_us: u64,
+    /// Steps of state machines: transmissions, packets offered to, served by and delivered by links, datagrams handled.
+    pub events: u64,
+    /// From the first request of any client to the last response of any; `None` while a client is unfinished.
+    pub makespan_us: Option<u64>,
+    /// Clients.
+    pub flows: u32,
+    /// Clients that did not end all their exchanges in time.
+    pub unfinished: u32,
+}
+
+/// One client.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FlowRow {
+    /// Number of the client.
+    pub flow: u32,
+    /// Number of its group in the scenario.
+    pub group: u32,
+    /// From its first request to its last response; `None` if it did not finish or abandoned an exchange at the end.
+    pub fct_us: Option<u64>,
+    /// When its first request left.
+    pub first_send_us: u64,
+    /// Exchanges that were answered.
+    pub completed: u32,
+    /// Exchanges that were abandoned.
+    pub failed: u32,
+    /// Copies sent in all.
+    pub transmissions: u32,
+    /// Copies sent after the first of their exchange.
+    pub retransmissions: u32,
+    /// Retransmissions that were not needed: the response to an earlier copy reached the client after all.
+    pub unnecessary: u32,
+    /// Responses that came after their exchange had ended.
+    pub late_replies: u32,
+    /// Mean time from first copy to response, over answered exchanges.
+    pub rtt_first_mean_us: Option<f64>,
+    /// Mean time from the copy that was answered to its response.
+    pub rtt_true_mean_us: Option<f64>,
+    /// Mean time from first copy to response, over exchanges without retransmission.
+    pub rtt_strong_mean_us: Option<f64>,
+    /// Exchanges without retransmission.
+    pub strong_samples: u32,
+    /// Batches begun (1 for continuous clients).
+    pub batches: u32,
+}
+
+/// Answered exchanges of one group by number of retransmissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistogramRow {
+    /// Number of the group in the scenario.
+    pub group: u32,
+    /// Whether the exchanges belong to their client's first batch.
+    pub first_batch: bool,
+    /// Copies sent after the first before the response was accepted.
+    pub retransmissions: u32,
+    /// How many exchanges.
+    pub exchanges: u64,
+}
+
+/// One direction of the path.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkRow {
+    /// `uplink` or `downlink`.
+    pub link: &'static str,
+    /// Packets that came to the queue.
+    pub offered_packets: u64,
+    /// Their bytes.
+    pub offered_bytes: u64,
+    /// Packets that found the queue full.
+    pub dropped_queue_packets: u64,
+    /// Their bytes.
+    pub dropped_queue_bytes: u64,
+    /// Packets lost by the radio.
+    pub dropped_radio_packets: u64,
+    /// Their bytes.
+    pub dropped_radio_bytes: u64,
+    /// Packets that arrived.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Bytes of the copies that completed an exchange.
+    pub useful_bytes: u64,
+    /// Time the link was busy.
+    pub busy_us: u64,
+    /// Time-weighted mean of the queue.
+    pub queue_mean_bytes: f64,
+    /// The queue was at most this long for 95 % of the time.
+    pub queue_p95_bytes: u64,
+    /// The longest queue.
+    pub queue_max_bytes: u64,
+    /// Time-weighted mean of the queue in packets.
+    pub queue_mean_packets: f64,
+    /// The longest queue in packets.
+    pub queue_max_packets: u64,
+}
+
+/// The queue of one direction at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSample {
+    /// `uplink` or `downlink`.
+    pub link: &'static str,
+    /// When.
+    pub t_us: u64,
+    /// Bytes in the queue, the packet in service included.
+    pub bytes: u64,
+    /// Packets in the queue.
+    pub packets: u64,
+}
+
+/// What one direction carried in one window of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareSample {
+    /// `uplink` or `downlink`.
+    pub link: &'static str,
+    /// Start of the window.
+    pub t_us: u64,
+    /// Bytes that arrived in the window.
+    pub carried_bytes: u64,
+    /// Bytes of the copies that completed an exchange in the window.
+    pub useful_bytes: u64,
+}
+
+/// One armed timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimerSample {
+    /// Number of the client.
+    pub flow: u32,
+    /// Number of the exchange within the client.
+    pub exchange: u32,
+    /// Number of the copy that left, 0 being the first.
+    pub copy: u32,
+    /// When it left.
+    pub t_us: u64,
+    /// How long the client waits now.
+    pub wait_us: u32,
+    /// Why this long.
+    pub reason: &'static str,
+}
+
+/// What happened to one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketEvent {
+    /// When.
+    pub t_us: u64,
+    /// `enq`, `drop_queue`, `drop_radio` or `recv`.
+    pub event: &'static str,
+    /// `uplink` or `downlink`.
+    pub link: &'static str,
+    /// Number of the client.
+    pub flow: u32,
+    /// Number of the exchange within the client.
+    pub exchange: u32,
+    /// Number of the request copy that the packet is, or answers.
+    pub copy: u32,
+    /// Bytes with IP and UDP headers.
+    pub bytes: u32,
+}
+
+/// One exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExchangeRow {
+    /// Number of the client.
+    pub flow: u32,
+    /// Number of the exchange within the client.
+    pub exchange: u32,
+    /// When the first copy left.
+    pub first_send_us: u64,
+    /// When the response was accepted.
+    pub accepted_us: Option<u64>,
+    /// Copies sent.
+    pub copies: u32,
+    /// The copy whose response was accepted, 0 being the first.
+    pub winning_copy: Option<u32>,
+    /// The first copy whose response ever reached the client.
+    pub first_useful_copy: Option<u32>,
+}

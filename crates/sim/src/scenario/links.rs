@@ -1,0 +1,59 @@
+//! From a direction as the scenario says it to a link as it is built.
+
+use millpond_control::Span;
+use millpond_link::{Config, Jitter, Limit, Loss, LossAt, Order, Probability, Rate};
+
+use super::{Direction, QueueLimit};
+
+impl Direction {
+    /// The link that this direction describes. Probabilities were checked when the scenario was read; one that lies outside
+    /// 0 to 1 all the same (a scenario made by hand) counts as never.
+    pub(crate) fn config(&self) -> Config {
+        let queue = match self.queue {
+            QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
+            QueueLimit::Packets(packets) => Limit::Packets(packets),
+        };
+        Config {
+            jitter: self.jitter.as_ref().map_or(Jitter::None, |jitter| Jitter::Uniform {
+                from: jitter.from.span(),
+                to: jitter.to.span(),
+                order: match jitter.order {
+                    super::Order::Preserved => Order::Preserved,
+                    super::Order::Free => Order::Free,
+                },
+            }),
+            overhead: i32::try_from(self.overhead.0).unwrap_or(i32::MAX),
+            loss: self.loss.model(),
+            loss_at: match self.loss_at {
+                super::LossAt::AfterRate => LossAt::AfterRate,
+                super::LossAt::BeforeRate => LossAt::BeforeRate,
+            },
+            ..Config::plain(Rate::BitsPerSecond(self.rate.0), self.delay.span(), queue)
+        }
+    }
+}
+
+impl super::Loss {
+    fn model(&self) -> Loss {
+        let chance = |fraction: f64| Probability::from_f64(fraction).unwrap_or(Probability::ZERO);
+        match *self {
+            Self::None => Loss::None,
+            Self::Bernoulli { rate } => Loss::Bernoulli { rate: chance(rate) },
+            Self::Markov { good_loss, bad_loss, good_dwell, bad_dwell } => Loss::Markov {
+                good_loss: chance(good_loss),
+                bad_loss: chance(bad_loss),
+                good_dwell: good_dwell.span().max(Loss::SHORTEST_DWELL),
+                bad_dwell: bad_dwell.span().max(Loss::SHORTEST_DWELL),
+            },
+            Self::GilbertElliott { p, r, one_minus_h, one_minus_k } => Loss::GilbertElliott {
+                p: chance(p),
+                r: chance(r),
+                one_minus_h: chance(one_minus_h),
+                one_minus_k: chance(one_minus_k),
+            },
+        }
+    }
+}
+
+/// The shortest dwell that a scenario may name.
+pub(super) const SHORTEST_DWELL: Span = Loss::SHORTEST_DWELL;

@@ -1,0 +1,203 @@
+//! What a run records beside its results, only when asked for.
+
+use std::str::FromStr;
+
+use millpond_control::{Instant, Wait};
+
+use crate::{
+    ledger::Tag,
+    outcome::{Outcome, PacketEvent, QueueSample, ShareSample, TimerSample},
+};
+
+/// What can be recorded beside the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceKind {
+    /// Queue of both directions, sampled.
+    Queue,
+    /// Carried and useful bytes of both directions, in windows.
+    Share,
+    /// Every timer that is armed.
+    Rto,
+    /// What happens to each packet.
+    Packets,
+    /// One row an exchange.
+    Exchanges,
+}
+
+impl TraceKind {
+    /// Every kind.
+    pub const ALL: &'static [Self] = &[Self::Queue, Self::Share, Self::Rto, Self::Packets, Self::Exchanges];
+
+    /// The kind's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Share => "share",
+            Self::Rto => "rto",
+            Self::Packets => "packets",
+            Self::Exchanges => "exchanges",
+        }
+    }
+}
+
+impl FromStr for TraceKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = || Self::ALL.iter().copied();
+        known().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names: Vec<_> = known().map(Self::name).collect();
+            format!("unknown trace `{name}` (known: {})", names.join(", "))
+        })
+    }
+}
+
+/// What to record and how finely.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What to record.
+    pub traces: Vec<TraceKind>,
+    /// Step of the sampled traces in microseconds; zero counts as one second.
+    pub trace_step_us: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { traces: Vec::new(), trace_step_us: 1_000_000 }
+    }
+}
+
+/// The two directions, in the order of their numbers.
+pub(crate) const LINKS: [&str; 2] = ["uplink", "downlink"];
+
+/// A window of the share trace.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    carried: u64,
+    useful: u64,
+}
+
+/// The recorder of one run. When nothing is asked for, its only cost is one comparison a step.
+pub(crate) struct Recorder {
+    queue: bool,
+    share: bool,
+    rto: bool,
+    packets: bool,
+    pub(crate) exchanges: bool,
+    step: u64,
+    next: Instant,
+    windows: [Window; 2],
+    queue_rows: Vec<QueueSample>,
+    share_rows: Vec<ShareSample>,
+    rto_rows: Vec<TimerSample>,
+    packet_rows: Vec<PacketEvent>,
+}
+
+impl Recorder {
+    pub(crate) fn new(options: &Options) -> Self {
+        let asked = |kind| options.traces.contains(&kind);
+        let sampled = asked(TraceKind::Queue) || asked(TraceKind::Share);
+        Self {
+            queue: asked(TraceKind::Queue),
+            share: asked(TraceKind::Share),
+            rto: asked(TraceKind::Rto),
+            packets: asked(TraceKind::Packets),
+            exchanges: asked(TraceKind::Exchanges),
+            step: if options.trace_step_us == 0 { 1_000_000 } else { options.trace_step_us },
+            next: if sampled { Instant::ORIGIN } else { Instant::NEVER },
+            windows: [Window::default(); 2],
+            queue_rows: Vec::new(),
+            share_rows: Vec::new(),
+            rto_rows: Vec::new(),
+            packet_rows: Vec::new(),
+        }
+    }
+
+    /// Whether a sample is due at or before `now`.
+    #[inline]
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.next <= now
+    }
+
+    /// Takes the samples that are due at or before `now`; `occupancy` tells bytes and packets of both queues at a
+    /// point in time.
+    pub(crate) fn sample(&mut self, now: Instant, mut occupancy: impl FnMut(Instant) -> [(u64, u64); 2]) {
+        while self.next <= now {
+            let t_us = self.next.as_micros();
+            if self.queue {
+                for (link, (bytes, packets)) in LINKS.into_iter().zip(occupancy(self.next)) {
+                    self.queue_rows.push(QueueSample { link, t_us, bytes, packets });
+                }
+            }
+            if let Some(start) = t_us.checked_sub(self.step) {
+                self.close_windows(start);
+            }
+            self.next = Instant::from_micros(t_us.saturating_add(self.step));
+        }
+    }
+
+    /// Ends the last, shorter window.
+    pub(crate) fn finish(&mut self) {
+        if self.next != Instant::NEVER {
+            self.close_windows(self.next.as_micros().saturating_sub(self.step));
+        }
+    }
+
+    fn close_windows(&mut self, t_us: u64) {
+        let windows = std::mem::take(&mut self.windows);
+        if self.share {
+            for (link, window) in LINKS.into_iter().zip(windows) {
+                let Window { carried, useful } = window;
+                self.share_rows.push(ShareSample { link, t_us, carried_bytes: carried, useful_bytes: useful });
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn carried(&mut self, link: usize, bytes: u32) {
+        self.windows[link].carried += u64::from(bytes);
+    }
+
+    #[inline]
+    pub(crate) fn useful(&mut self, link: usize, bytes: u32) {
+        self.windows[link].useful += u64::from(bytes);
+    }
+
+    #[inline]
+    pub(crate) fn armed(&mut self, tag: &Tag, wait: Wait) {
+        if self.rto {
+            self.rto_rows.push(TimerSample {
+                flow: tag.flow,
+                exchange: tag.exchange,
+                copy: u32::from(tag.copy),
+                t_us: tag.sent.as_micros(),
+                wait_us: wait.span.as_micros(),
+                reason: wait.reason.name(),
+            });
+        }
+    }
+
+    #[inline]
+    pub(crate) fn packet(&mut self, now: Instant, event: &'static str, link: usize, tag: &Tag, bytes: u32) {
+        if self.packets {
+            self.packet_rows.push(PacketEvent {
+                t_us: now.as_micros(),
+                event,
+                link: LINKS[link],
+                flow: tag.flow,
+                exchange: tag.exchange,
+                copy: u32::from(tag.copy),
+                bytes,
+            });
+        }
+    }
+
+    /// Hands over what was recorded.
+    pub(crate) fn give(self, outcome: &mut Outcome) {
+        outcome.queue_trace = self.queue_rows;
+        outcome.share_trace = self.share_rows;
+        outcome.rto_trace = self.rto_rows;
+        outcome.packets = self.packet_rows;
+    }
+}

@@ -1,0 +1,516 @@
+//! One run: clients, two links and a server in virtual time.
+//!
+//! Every actor keeps its own timers; the [`Agenda`] holds one wake-up for each. A step takes the earliest, hands the
+//! actor its input and drains it. A run is single-threaded and a pure function of scenario and seed.
+
+use std::collections::VecDeque;
+
+use millpond_coap::{
+    Cause, Config, Duplicates, Endpoint, Event, Identities, Outgoing, Output, RequestId, Transmit,
+    message::{Code, Kind, number},
+};
+use millpond_control::{ChanceSeed, Instant, Preset, Purpose, Span};
+use millpond_link::{Delivered, DropReason, Link};
+
+use crate::{
+    RunError,
+    agenda::{Actor, Agenda},
+    device::{Device, Next, SERVER},
+    ledger::{Ledger, NO_EXCHANGE, Tag},
+    outcome::{LinkRow, Outcome, Summary},
+    scenario::{self, Clients, Scenario},
+    trace::{LINKS, Options, Recorder},
+};
+
+const UP: usize = 0;
+const DOWN: usize = 1;
+
+/// A datagram on its way, with what only the laboratory knows about it.
+struct Packet {
+    bytes: Vec<u8>,
+    tag: Tag,
+}
+
+/// One direction: its link, and the buffers that both directions share lie in [`Network`].
+struct Network {
+    links: [Link<Packet>; 2],
+    /// Actors of the two links on the agenda.
+    actors: [Actor; 2],
+    header: u32,
+    /// Empty buffers, so that the steady state allocates nothing.
+    spare: Vec<Vec<u8>>,
+    useful: [u64; 2],
+    datagrams: u64,
+}
+
+impl Network {
+    /// Offers a datagram to a link and wakes the link accordingly.
+    #[inline]
+    fn send(&mut self, way: usize, now: Instant, payload: &[u8], tag: Tag, agenda: &mut Agenda, rec: &mut Recorder) {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(payload);
+        let length = self.length(payload);
+        match self.links[way].offer(now, length, Packet { bytes, tag }) {
+            Ok(()) => rec.packet(now, "enq", way, &tag, length),
+            Err((reason, packet)) => {
+                let event = if reason == DropReason::Radio { "drop_radio" } else { "drop_queue" };
+                rec.packet(now, event, way, &tag, length);
+                self.spare.push(packet.bytes);
+            }
+        }
+        agenda.set(self.actors[way], self.links[way].next().unwrap_or(Instant::NEVER));
+    }
+
+    /// The next datagram that arrives at or before `now`.
+    #[inline]
+    fn receive(&mut self, way: usize, now: Instant, rec: &mut Recorder) -> Option<Packet> {
+        loop {
+            match self.links[way].deliver(now)? {
+                Delivered::Arrived(parcel) => {
+                    rec.carried(way, parcel.len);
+                    rec.packet(now, "recv", way, &parcel.payload.tag, parcel.len);
+                    self.datagrams += 1;
+                    return Some(parcel.payload);
+                }
+                Delivered::Lost(parcel) => {
+                    rec.packet(now, "drop_radio", way, &parcel.payload.tag, parcel.len);
+                    self.spare.push(parcel.payload.bytes);
+                }
+            }
+        }
+    }
+
+    fn length(&self, payload: &[u8]) -> u32 {
+        self.header + payload.len() as u32
+    }
+}
+
+/// The server: a real endpoint and an application that answers every request alike.
+struct Server {
+    endpoint: Endpoint<u32>,
+    host_time: Span,
+    content_format: Vec<u8>,
+    payload: Vec<u8>,
+    /// Resources that it has: those that the clients ask for.
+    resources: Vec<Vec<Vec<u8>>>,
+    /// Requests that the application is working on.
+    working: VecDeque<(Instant, RequestId, Tag)>,
+}
+
+/// The parts of a run.
+pub(crate) struct World<'s> {
+    scenario: &'s Scenario,
+    seed: ChanceSeed,
+    agenda: Agenda,
+    /// Options of the request of each group.
+    asks: Vec<Vec<(u16, &'s [u8])>>,
+    devices: Vec<Device>,
+    server: Server,
+    network: Network,
+    ledger: Ledger,
+    rec: Recorder,
+    transmissions: u64,
+    unfinished: u32,
+}
+
+impl<'s> World<'s> {
+    pub(crate) fn new(scenario: &'s Scenario, seed: u64, options: &Options) -> Result<Self, RunError> {
+        let seed = ChanceSeed::new(seed);
+        let groups = interleave(&scenario.clients);
+        let count = groups.len() as u32;
+        let mut devices = Vec::with_capacity(groups.len());
+        let mut agenda = Agenda::new(groups.len() + 3);
+        let alike = |clients| client_endpoint(clients, datagram(scenario), seed);
+        let alike: Vec<_> = scenario.clients.iter().map(alike).collect::<Result<_, _>>()?;
+        for (flow, &group) in groups.iter().enumerate() {
+            let clients = &scenario.clients[group as usize];
+            let flow = flow as u32;
+            // Clients of a group share what never changes.
+            devices.push(Device::new(alike[group as usize].sibling(flow), group));
+            let spread = clients.start_spread.span();
+            let start = seed.at(Purpose::Start, [flow, 0, 0, 0]).between(Span::ZERO, spread);
+            agenda.set(flow, Instant::ORIGIN.after(start));
+        }
+        let link = |way: usize, direction: &scenario::Direction| {
+            Link::new(&direction.config(), seed, way as u32)
+                .map_err(|error| RunError::Link(LINKS[way], error.to_string()))
+        };
+        let network = Network {
+            links: [link(UP, &scenario.path.uplink)?, link(DOWN, &scenario.path.downlink)?],
+            actors: [count + 1, count + 2],
+            header: scenario.path.header.0 as u32,
+            spare: Vec::new(),
+            useful: [0; 2],
+            datagrams: 0,
+        };
+        let exchanges = groups.iter().map(|&group| scenario.clients[group as usize].exchanges);
+        Ok(Self {
+            scenario,
+            seed,
+            agenda,
+            asks: scenario.clients.iter().map(|group| uri_path(&group.uri_path)).collect(),
+            ledger: Ledger::new(exchanges),
+            devices,
+            server: Server::new(scenario, seed, count)?,
+            network,
+            rec: Recorder::new(options),
+            transmissions: 0,
+            unfinished: count,
+        })
+    }
+
+    /// Runs until every client is done, the time is up or `is_cancelled` says so (asked every few thousand steps).
+    pub(crate) fn run(&mut self, mut is_cancelled: impl FnMut() -> bool) -> Result<Instant, RunError> {
+        let until = Instant::from_micros(self.scenario.run.until.0);
+        let server = self.devices.len() as Actor;
+        let (up, down) = (self.network.actors[UP], self.network.actors[DOWN]);
+        let mut steps = 0_u32;
+        let mut last = Instant::ORIGIN;
+        while self.unfinished > 0 {
+            let Some((now, actor)) = self.agenda.next() else { break };
+            if now > until {
+                last = until;
+                break;
+            }
+            debug_assert!(now >= last, "time went back");
+            last = now;
+            if self.rec.is_due(now) {
+                let links = &mut self.network.links;
+                self.rec.sample(now, |at| {
+                    links.each_mut().map(|link| {
+                        let occupancy = link.queued(at);
+                        (occupancy.bytes, occupancy.packets)
+                    })
+                });
+            }
+            if actor == down {
+                self.deliver_to_clients(now)?;
+            } else if actor == up {
+                self.deliver_to_server(now)?;
+            } else if actor == server {
+                self.wake_server(now)?;
+            } else {
+                self.wake_client(actor, now)?;
+            }
+            steps = steps.wrapping_add(1);
+            if steps.is_multiple_of(4_096) && is_cancelled() {
+                return Err(RunError::Cancelled);
+            }
+        }
+        self.rec.finish();
+        Ok(last)
+    }
+
+    fn wake_client(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        if self.devices[flow as usize].has_begun() { self.drain_client(flow, now, None) } else { self.go_on(flow, now) }
+    }
+
+    fn deliver_to_clients(&mut self, now: Instant) -> Result<(), RunError> {
+        while let Some(packet) = self.network.receive(DOWN, now, &mut self.rec) {
+            let tag = packet.tag;
+            if tag.exchange != NO_EXCHANGE {
+                self.ledger.reached(&tag);
+            }
+            self.devices[tag.flow as usize].endpoint.receive(now, SERVER, &packet.bytes);
+            let length = self.network.length(&packet.bytes);
+            self.network.spare.push(packet.bytes);
+            self.drain_client(tag.flow, now, Some((tag, length)))?;
+        }
+        self.agenda.set(self.network.actors[DOWN], self.network.links[DOWN].next().unwrap_or(Instant::NEVER));
+        Ok(())
+    }
+
+    /// Drains a client's endpoint; `arrived` is what was just handed to it, with its length.
+    fn drain_client(&mut self, flow: u32, now: Instant, arrived: Option<(Tag, u32)>) -> Result<(), RunError> {
+        let device = &mut self.devices[flow as usize];
+        let first_batch = device.in_first_batch();
+        let mut ended: Option<bool> = None;
+        loop {
+            // The endpoint lends its buffers until the next call, so what else is needed of the device is read before.
+            let open = device.open();
+            match device.endpoint.poll(now) {
+                Output::Transmit(Transmit { bytes, cause, .. }) => {
+                    let mut tag = Tag {
+                        flow,
+                        exchange: NO_EXCHANGE,
+                        copy: 0,
+                        request_bytes: self.network.length(bytes),
+                        sent: now,
+                    };
+                    if let Cause::Exchange { id, copy, wait } = cause
+                        && let Some((_, number)) = open.filter(|(open, _)| *open == id)
+                    {
+                        tag.exchange = number;
+                        tag.copy = copy;
+                        self.ledger.sent(&tag, first_batch);
+                        self.rec.armed(&tag, wait);
+                    }
+                    self.transmissions += 1;
+                    self.network.send(UP, now, bytes, tag, &mut self.agenda, &mut self.rec);
+                }
+                Output::Event(Event::Response { .. }) => ended = Some(true),
+                Output::Event(Event::Failed { .. }) => ended = Some(false),
+                Output::Event(Event::Late { .. }) => device.late += 1,
+                Output::Event(_) => {}
+                Output::Sleep(at, _) => {
+                    self.agenda.set(flow, at);
+                    break;
+                }
+                Output::Idle => {
+                    self.agenda.clear(flow);
+                    break;
+                }
+            }
+        }
+        match (ended, arrived) {
+            (Some(true), Some((tag, length))) => {
+                self.ledger.accepted(&tag, now);
+                for (way, bytes) in [(UP, tag.request_bytes), (DOWN, length)] {
+                    self.network.useful[way] += u64::from(bytes);
+                    self.rec.useful(way, bytes);
+                }
+                device.answered(&tag, now);
+            }
+            (None, _) => return Ok(()),
+            _ => device.abandoned(),
+        }
+        self.go_on(flow, now)
+    }
+
+    /// The client's application goes on: asks again, or is done.
+    fn go_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let device = &mut self.devices[flow as usize];
+        let clients = &self.scenario.clients[device.group as usize];
+        match device.next(flow, clients, self.seed) {
+            Next::Done => {
+                self.unfinished -= 1;
+                return Ok(());
+            }
+            Next::Ask => {}
+            Next::ForgetAndAsk => device.endpoint.forget_controller(now, SERVER),
+        }
+        let options = &self.asks[device.group as usize];
+        let request = Outgoing { kind: Kind::Confirmable, code: Code::GET, options, payload: &[], token: None };
+        let id =
+            device.endpoint.request(now, SERVER, &request).map_err(|why| RunError::Refused(flow, why.to_string()))?;
+        device.begin(id, now);
+        self.drain_client(flow, now, None)
+    }
+
+    fn deliver_to_server(&mut self, now: Instant) -> Result<(), RunError> {
+        while let Some(packet) = self.network.receive(UP, now, &mut self.rec) {
+            let tag = packet.tag;
+            self.server.endpoint.receive(now, tag.flow, &packet.bytes);
+            self.network.spare.push(packet.bytes);
+            self.drain_server(now, tag)?;
+        }
+        self.agenda.set(self.network.actors[UP], self.network.links[UP].next().unwrap_or(Instant::NEVER));
+        Ok(())
+    }
+
+    fn wake_server(&mut self, now: Instant) -> Result<(), RunError> {
+        while let Some(&(due, id, tag)) = self.server.working.front() {
+            if due > now {
+                break;
+            }
+            self.server.working.pop_front();
+            self.server.answer(now, id)?;
+            self.drain_server(now, tag)?;
+        }
+        // What the endpoint sends of its own accord answers nobody in particular.
+        let nobody = Tag { flow: 0, exchange: NO_EXCHANGE, copy: 0, request_bytes: 0, sent: now };
+        self.drain_server(now, nobody)
+    }
+
+    /// Drains the server's endpoint; what it sends answers the request copy with this tag.
+    fn drain_server(&mut self, now: Instant, tag: Tag) -> Result<(), RunError> {
+        loop {
+            let mut asked = None;
+            let sleep = loop {
+                match self.server.endpoint.poll(now) {
+                    Output::Transmit(Transmit { to, bytes, .. }) => {
+                        let tag = Tag { flow: to, ..tag };
+                        self.transmissions += 1;
+                        self.network.send(DOWN, now, bytes, tag, &mut self.agenda, &mut self.rec);
+                    }
+                    Output::Event(Event::Request { id, message, .. }) => {
+                        let is_asked = |have: &Vec<Vec<u8>>| message.uri_path().eq(have.iter().map(Vec::as_slice));
+                        if !self.server.resources.iter().any(is_asked) {
+                            return Err(RunError::Refused(
+                                tag.flow,
+                                "it asks for a resource that nobody has".to_owned(),
+                            ));
+                        }
+                        asked = Some(id);
+                    }
+                    Output::Event(_) => {}
+                    Output::Sleep(at, _) => break at,
+                    Output::Idle => break Instant::NEVER,
+                }
+            };
+            match asked {
+                Some(id) if self.server.host_time == Span::ZERO => self.server.answer(now, id)?,
+                Some(id) => self.server.working.push_back((now.after(self.server.host_time), id, tag)),
+                None => {
+                    let working = self.server.working.front().map_or(Instant::NEVER, |(due, ..)| *due);
+                    self.agenda.set(self.devices.len() as Actor, sleep.min(working));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Closes the books.
+    pub(crate) fn finish(mut self, end: Instant) -> Result<Outcome, RunError> {
+        let mut outcome = Outcome::default();
+        let clients = &self.scenario.clients;
+        outcome.flows.reserve_exact(self.devices.len());
+        for (flow, device) in self.devices.iter().enumerate() {
+            let mut row = device.row(flow as u32, &clients[device.group as usize]);
+            self.ledger.sum(&mut row);
+            outcome.flows.push(row);
+        }
+        let groups: Vec<u32> = self.devices.iter().map(|device| device.group).collect();
+        outcome.histogram = self.ledger.histogram(&groups);
+        if self.rec.exchanges {
+            outcome.exchanges = self.ledger.rows();
+        }
+        let mut events = self.transmissions + self.network.datagrams;
+        for (way, name) in LINKS.into_iter().enumerate() {
+            let link = &mut self.network.links[way];
+            link.check_conservation().map_err(|error| RunError::Conservation(name, error.to_string()))?;
+            let counters = *link.counters();
+            let statistics = link.statistics(end);
+            events += counters.offered.packets + counters.carried.packets + counters.delivered.packets;
+            let dropped = counters.dropped_by_queue();
+            outcome.links.push(LinkRow {
+                link: name,
+                offered_packets: counters.offered.packets,
+                offered_bytes: counters.offered.bytes,
+                dropped_queue_packets: dropped.packets,
+                dropped_queue_bytes: dropped.bytes,
+                dropped_radio_packets: counters.lost.packets,
+                dropped_radio_bytes: counters.lost.bytes,
+                delivered_packets: counters.delivered.packets,
+                delivered_bytes: counters.delivered.bytes,
+                useful_bytes: self.network.useful[way],
+                busy_us: statistics.busy_micros,
+                queue_mean_bytes: statistics.bytes.mean,
+                queue_p95_bytes: statistics.bytes.p95,
+                queue_max_bytes: statistics.bytes.max,
+                queue_mean_packets: statistics.packets.mean,
+                queue_max_packets: statistics.packets.max,
+            });
+        }
+        let first = outcome.flows.iter().map(|row| row.first_send_us).min().unwrap_or(0);
+        outcome.summary = Summary {
+            simulated_us: end.as_micros(),
+            events,
+            makespan_us: (self.unfinished == 0).then(|| end.as_micros() - first),
+            flows: self.devices.len() as u32,
+            unfinished: self.unfinished,
+        };
+        self.rec.give(&mut outcome);
+        Ok(outcome)
+    }
+}
+
+impl Server {
+    fn new(scenario: &Scenario, seed: ChanceSeed, clients: u32) -> Result<Self, RunError> {
+        let described = &scenario.server;
+        let mut config = Config::default();
+        config.token_length = 0;
+        config.duplicates = match described.duplicates {
+            scenario::Duplicates::Stored => Duplicates::Stored,
+            scenario::Duplicates::Afresh => Duplicates::Afresh,
+        };
+        // The laboratory's server forgets nobody: eviction would be a result of the bound, not of the scenario.
+        config.limits = config.limits.for_peers(clients);
+        config.limits.datagram = datagram(scenario);
+        // Above the longest time that a scenario lets a server think: every response is piggybacked.
+        config.ack_delay = Span::from_secs(2);
+        let endpoint = Endpoint::new(config, Preset::Rfc7252.build(), seed, clients, Identities::counted())
+            .map_err(|error| RunError::Endpoint("the server", error.to_string()))?;
+        let format = described.content_format.to_be_bytes();
+        let zeros = format.iter().take_while(|byte| **byte == 0).count();
+        let mut resources: Vec<Vec<Vec<u8>>> = Vec::new();
+        for group in &scenario.clients {
+            let resource = segments(&group.uri_path).map(<[u8]>::to_vec).collect();
+            if !resources.contains(&resource) {
+                resources.push(resource);
+            }
+        }
+        Ok(Self {
+            endpoint,
+            host_time: described.host_time.span(),
+            content_format: format[zeros..].to_vec(),
+            payload: vec![b'.'; described.payload.0 as usize],
+            resources,
+            working: VecDeque::new(),
+        })
+    }
+
+    fn answer(&mut self, now: Instant, id: RequestId) -> Result<(), RunError> {
+        let options: [(u16, &[u8]); 1] = [(number::CONTENT_FORMAT, &self.content_format)];
+        let response = Outgoing {
+            kind: Kind::Confirmable,
+            code: Code::CONTENT,
+            options: &options,
+            payload: &self.payload,
+            token: None,
+        };
+        self.endpoint.respond(now, id, &response).map_err(|why| RunError::Endpoint("the server", why.to_string()))
+    }
+}
+
+/// An endpoint such as each client of a group has.
+fn client_endpoint(clients: &Clients, datagram: u16, seed: ChanceSeed) -> Result<Endpoint<u32>, RunError> {
+    let mut config = Config::default();
+    config.transmission.max_retransmit = clients.max_retransmit;
+    // Stop-and-wait needs no token: the message id alone names the exchange.
+    config.token_length = 0;
+    config.limits.datagram = datagram;
+    Endpoint::new(config, clients.controller.build(), seed, 0, Identities::counted())
+        .map_err(|error| RunError::Endpoint("a client", error.to_string()))
+}
+
+/// Bytes of the longest datagram of the scenario, at least what RFC 7252 §4.6 expects of everybody.
+fn datagram(scenario: &Scenario) -> u16 {
+    u16::try_from(scenario.server.payload.0 + 64).unwrap_or(u16::MAX).max(Config::default().limits.datagram)
+}
+
+fn uri_path(path: &str) -> Vec<(u16, &[u8])> {
+    segments(path).map(|segment| (number::URI_PATH, segment)).collect()
+}
+
+fn segments(path: &str) -> impl Iterator<Item = &[u8]> {
+    path.split('/').filter(|segment| !segment.is_empty()).map(str::as_bytes)
+}
+
+/// The group of each client. Groups are dealt evenly over the numbers, because of clients that start at the same
+/// instant the one with the lower number comes first.
+fn interleave(groups: &[Clients]) -> Vec<u32> {
+    let total: usize = groups.iter().map(|group| group.count as usize).sum();
+    let mut dealt = vec![0_u64; groups.len()];
+    let mut order = Vec::with_capacity(total);
+    for _ in 0..total {
+        // The group that lags most: the least (dealt + ½) / count, compared without division.
+        let lags = |index: usize| (2 * dealt[index] + 1, u64::from(groups[index].count));
+        let mut chosen = None;
+        for index in (0..groups.len()).filter(|&index| dealt[index] < u64::from(groups[index].count)) {
+            let ahead = |other: usize| {
+                let ((a, b), (c, d)) = (lags(index), lags(other));
+                u128::from(a) * u128::from(d) < u128::from(c) * u128::from(b)
+            };
+            if chosen.is_none_or(ahead) {
+                chosen = Some(index);
+            }
+        }
+        if let Some(index) = chosen {
+            dealt[index] += 1;
+            order.push(index as u32);
+        }
+    }
+    order
+}

@@ -1,0 +1,121 @@
+//! What a scenario must not say, and what the user is told: one line with the place and the mend.
+
+use millpond_sim::Scenario;
+
+const GOOD: &str = r#"
+title = "a test"
+[path]
+header = "28 B"
+[path.uplink]
+rate = "60 kbit/s"
+delay = "215 ms"
+queue = "2500 B"
+[path.downlink]
+rate = "30 kbit/s"
+delay = "415 ms"
+queue = "8 packets"
+jitter = { from = "0 ms", to = "10 ms" }
+loss = { kind = "bernoulli", rate = 0.02 }
+[[clients]]
+count = 4
+controller = "rfc7252"
+[server]
+duplicates = "afresh"
+"#;
+
+/// The complaint about the good scenario with one text replaced.
+fn complaint(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from:?} is not in the scenario");
+    let told = Scenario::from_toml(&GOOD.replacen(from, to, 1), "test.toml").unwrap_err().to_string();
+    assert!(!told.contains('\n'), "more than one line: {told}");
+    assert!(told.starts_with("test.toml"), "does not name its place: {told}");
+    told
+}
+
+#[track_caller]
+fn tells(from: &str, to: &str, parts: &[&str]) {
+    let told = complaint(from, to);
+    for part in parts {
+        assert!(told.contains(part), "{told:?} does not say {part:?}");
+    }
+}
+
+#[test]
+fn the_good_scenario_is_good() {
+    let scenario = Scenario::from_toml(GOOD, "test.toml").unwrap();
+    let again = Scenario::from_json(&scenario.to_json(), "test.json").unwrap();
+    assert_eq!(scenario, again);
+    assert_eq!(scenario.to_json(), again.to_json());
+}
+
+#[test]
+fn misspelt_keys_are_refused_with_the_nearest() {
+    tells("queue = \"2500 B\"", "quue = \"2500 B\"", &[":8:", "unknown key `quue`", "did you mean `queue`?"]);
+    tells("[server]", "[servr]", &["unknown key `servr`", "`server`"]);
+    tells("count = 4", "cuont = 4", &["`cuont`", "did you mean `count`?"]);
+    tells("duplicates =", "duplicate =", &["did you mean `duplicates`?"]);
+    tells("title =", "zzzzzzzzz =", &["unknown key `zzzzzzzzz` (known here:"]);
+    tells("\"bernoulli\"", "\"bernouli\"", &["unknown value `bernouli`", "did you mean `bernoulli`?"]);
+    tells("\"afresh\"", "\"fresh\"", &["unknown value `fresh`", "did you mean `afresh`?"]);
+}
+
+#[test]
+fn misspelt_keys_are_refused_in_json_too() {
+    let scenario = Scenario::from_toml(GOOD, "test.toml").unwrap();
+    let told = Scenario::from_json(&scenario.to_json().replace("\"rate\":\"30", "\"rte\":\"30"), "a plan").unwrap_err();
+    assert!(told.to_string().contains("did you mean `rate`?"), "{told}");
+}
+
+#[test]
+fn wrong_units_and_ranges_are_refused() {
+    tells("30 kbit/s", "30 kbps", &[":10:", "unknown unit `kbps`", "kbit/s"]);
+    tells("\"30 kbit/s\"", "30", &[":10:", "in quotes"]);
+    tells("30 kbit/s", "0 bit/s", &["a rate of 0 carries nothing"]);
+    tells("8 packets", "8", &["no unit"]);
+    tells("8 packets", "0 packets", &["holds not even"]);
+    tells("delay = \"215 ms\"", "delay = \"2 h\"", &["path.uplink.delay", "at most"]);
+    tells("from = \"0 ms\"", "from = \"20 ms\"", &["path.downlink.jitter", "put the smaller first"]);
+    tells("rate = 0.02", "rate = 2", &["path.downlink.loss.rate", "fraction from 0 to 1"]);
+    tells("rate = 0.02", "rate = nan", &["path.downlink.loss.rate"]);
+    tells("header = \"28 B\"", "header = \"2 MB\"", &["path.header"]);
+}
+
+#[test]
+fn what_sends_nothing_is_refused() {
+    tells("count = 4", "count = 0", &["clients[0].count", "at least 1"]);
+    tells("count = 4", "count = -4", &["test.toml:16"]);
+    tells("count = 4", "count = 4\nexchanges = 0", &["clients[0].exchanges"]);
+    tells("count = 4", "count = 4\nbatch = { from = 3, to = 2 }", &["clients[0].batch", "from ≤ to"]);
+    tells("[server]", "[run]\nuntil = \"0 s\"\n[server]", &["run.until"]);
+    tells("count = 4", "count = 4\nmax_retransmit = 61", &["clients[0].max_retransmit"]);
+    tells("count = 4", "count = 4294967295\nexchanges = 1", &["clients", "at most"]);
+    tells("count = 4", "count = 4000000\nexchanges = 4000000", &["exchanges in all"]);
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    tells("[[clients]]\ncount = 4\ncontroller = \"rfc7252\"", "", &["missing key `clients`"]);
+    tells("rate = \"60 kbit/s\"\n", "", &["missing key `rate`"]);
+    tells("controller = \"rfc7252\"\n", "", &["missing key `controller`"]);
+}
+
+#[test]
+fn unknown_controllers_are_refused_with_the_list() {
+    tells("\"rfc7252\"", "\"coco\"", &["unknown controller `coco`", "rfc7252", "cocoa-03"]);
+    tells("\"rfc7252\"", "\"default_fb1\"", &["did you mean `default-fb1`?"]);
+    tells("\"rfc7252\"", "{ preset = \"rfc7252\", max-wiat = \"60 s\" }", &["`max-wiat`", "did you mean `max-wait`?"]);
+    tells("\"rfc7252\"", "{ max-wait = \"60 s\" }", &["preset"]);
+    tells("\"rfc7252\"", "{ preset = \"rfc7252\", max-wait = \"60\" }", &["no unit"]);
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_line() {
+    tells("count = 4", "count = ", &["test.toml:16"]);
+    tells("count = 4", "count = 4\ncount = 5", &["test.toml:17"]);
+}
+
+#[test]
+fn a_response_that_fits_no_datagram_is_refused() {
+    tells("[server]", "[server]\npayload = \"70 kB\"", &["server.payload", "does not fit"]);
+    tells("[server]", "[server]\nhost_time = \"2 s\"", &["server.host_time"]);
+}
