@@ -6,10 +6,11 @@
 use std::collections::VecDeque;
 
 use millpond_coap::{
-    Cause, Config, Duplicates, Endpoint, Event, Identities, Outgoing, Output, RequestId, Transmit,
+    Cause, Config, Duplicates, Endpoint, Event, Identities, Lifetimes, Limits, Outgoing, Output, RequestId,
+    Transmission, Transmit,
     message::{Code, Kind, number},
 };
-use millpond_control::{ChanceSeed, Instant, Preset, Purpose, Span};
+use millpond_control::{AnyController, ChanceSeed, Instant, Preset, Purpose, Span};
 use millpond_link::{Delivered, DropReason, Link};
 
 use crate::{
@@ -419,18 +420,20 @@ impl<'s> World<'s> {
 impl Server {
     fn new(scenario: &Scenario, seed: ChanceSeed, clients: u32) -> Result<Self, RunError> {
         let described = &scenario.server;
-        let mut config = Config::default();
-        config.token_length = 0;
-        config.duplicates = match described.duplicates {
-            scenario::Duplicates::Stored => Duplicates::Stored,
-            scenario::Duplicates::Afresh => Duplicates::Afresh,
+        let (transmission, controller) = slowest(&scenario.clients);
+        let config = Config {
+            transmission,
+            duplicates: match described.duplicates {
+                scenario::Duplicates::Stored => Duplicates::Stored,
+                scenario::Duplicates::Afresh => Duplicates::Afresh,
+            },
+            token_length: 0,
+            // Above the longest time that a scenario lets a server think: every response is piggybacked.
+            ack_delay: Span::from_secs(2),
+            // The laboratory's server forgets nobody: eviction would be a result of the bound, not of the scenario.
+            limits: Limits { datagram: datagram(scenario), ..Limits::default().for_peers(clients) },
         };
-        // The laboratory's server forgets nobody: eviction would be a result of the bound, not of the scenario.
-        config.limits = config.limits.for_peers(clients);
-        config.limits.datagram = datagram(scenario);
-        // Above the longest time that a scenario lets a server think: every response is piggybacked.
-        config.ack_delay = Span::from_secs(2);
-        let endpoint = Endpoint::new(config, Preset::Rfc7252.build(), seed, clients, Identities::counted())
+        let endpoint = Endpoint::new(config, controller, seed, clients, Identities::counted())
             .map_err(|error| RunError::Endpoint("the server", error.to_string()))?;
         let format = described.content_format.to_be_bytes();
         let zeros = format.iter().take_while(|byte| **byte == 0).count();
@@ -466,13 +469,29 @@ impl Server {
 
 /// An endpoint such as each client of a group has.
 fn client_endpoint(clients: &Clients, datagram: u16, seed: ChanceSeed) -> Result<Endpoint<u32>, RunError> {
-    let mut config = Config::default();
-    config.transmission.max_retransmit = clients.max_retransmit;
-    // Stop-and-wait needs no token: the message id alone names the exchange.
-    config.token_length = 0;
-    config.limits.datagram = datagram;
+    let config = Config {
+        transmission: transmission(clients),
+        // Stop-and-wait needs no token: the message id alone names the exchange.
+        token_length: 0,
+        limits: Limits { datagram, ..Limits::default() },
+        ..Config::default()
+    };
     Endpoint::new(config, clients.controller.build(), seed, 0, Identities::counted())
         .map_err(|error| RunError::Endpoint("a client", error.to_string()))
+}
+
+fn transmission(clients: &Clients) -> Transmission {
+    Transmission { max_retransmit: clients.max_retransmit, ..Transmission::default() }
+}
+
+/// Parameters and controller of the group whose exchanges can last longest: a server must know a copy for as long as one
+/// may come.
+fn slowest(groups: &[Clients]) -> (Transmission, AnyController) {
+    groups
+        .iter()
+        .map(|group| (transmission(group), group.controller.build()))
+        .max_by_key(|(transmission, controller)| Lifetimes::of(controller, transmission).exchange)
+        .unwrap_or((Transmission::default(), Preset::Rfc7252.build()))
 }
 
 /// Bytes of the longest datagram of the scenario, at least what RFC 7252 §4.6 expects of everybody.
@@ -513,4 +532,57 @@ fn interleave(groups: &[Clients]) -> Vec<u32> {
         }
     }
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_stores_replies_knows_every_copy_however_late() {
+        // Nine in ten responses are lost, so that exchanges outlast the 247 s of RFC 7252's default parameters by far.
+        let scenario = Scenario::from_toml(
+            r#"
+            [path.uplink]
+            rate = "60 kbit/s"
+            delay = "215 ms"
+            queue = "1410000 B"
+            [path.downlink]
+            rate = "30 kbit/s"
+            delay = "415 ms"
+            queue = "1410000 B"
+            loss = { kind = "bernoulli", rate = 0.9 }
+            [[clients]]
+            count = 20
+            controller = { preset = "rfc7252", max-wait = "60 s" }
+            max_retransmit = 20
+            "#,
+            "test",
+        )
+        .unwrap();
+        let mut world = World::new(&scenario, 1, &Options::default()).unwrap();
+        world.run(|| false).unwrap();
+        let longest = world.ledger.rows().iter().filter_map(|row| Some(row.accepted_us? - row.first_send_us)).max();
+        assert!(longest > Some(247_000_000), "{longest:?}");
+        let begun = world.ledger.rows().len() as u64;
+        let arrived = world.network.links[UP].counters().delivered.packets;
+        assert_eq!(world.server.endpoint.counters().duplicates, arrived - begun);
+    }
+
+    #[test]
+    fn groups_are_dealt_evenly() {
+        let group = |count| Clients {
+            count,
+            controller: scenario::ControllerChoice::preset(Preset::Rfc7252),
+            workload: scenario::Workload::Continuous,
+            exchanges: 1,
+            batch: scenario::Batch::default(),
+            start_spread: scenario::Duration(0),
+            max_retransmit: 4,
+            uri_path: String::new(),
+        };
+        assert_eq!(interleave(&[group(2), group(2)]), [0, 1, 0, 1]);
+        assert_eq!(interleave(&[group(1), group(3)]), [1, 0, 1, 1]);
+        assert_eq!(interleave(&[group(3)]), [0, 0, 0]);
+    }
 }
