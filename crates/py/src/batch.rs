@@ -1,0 +1,146 @@
+//! Many runs at once: what Python hands in, waits for and gets back.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use millpond_sim::{Options, TraceKind};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::scenario::Scenario;
+use crate::table::Table;
+use crate::workers::{Finished, Job, Received, Workers};
+
+/// How long a wait goes on before it looks whether the user pressed Ctrl-C.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Runs spread over worker threads, handed out as they finish.
+///
+/// Each run depends on its scenario and seed alone: the number of workers changes the order, never a result.
+#[pyclass(frozen, module = "millpond._engine")]
+#[derive(Debug)]
+pub(crate) struct Batch {
+    workers: Workers,
+    total: usize,
+    handed_out: AtomicUsize,
+}
+
+#[pymethods]
+impl Batch {
+    /// Starts the jobs `(scenario, seed, run)` in their order. `workers = 0` uses every core.
+    #[new]
+    #[pyo3(signature = (jobs, *, workers = 0, trace = Vec::new(), trace_step_us = 1_000_000))]
+    fn new(
+        jobs: Vec<(PyRef<'_, Scenario>, u64, u32)>,
+        workers: usize,
+        trace: Vec<String>,
+        trace_step_us: u64,
+    ) -> PyResult<Self> {
+        let traces = trace.iter().map(|name| name.parse()).collect::<Result<Vec<TraceKind>, _>>();
+        let options = Options { traces: traces.map_err(PyValueError::new_err)?, trace_step_us };
+        let jobs: Vec<_> = jobs
+            .iter()
+            .map(|(scenario, seed, run)| Job { scenario: scenario.inner.clone(), seed: *seed, run: *run })
+            .collect();
+        let total = jobs.len();
+        let workers = Workers::start(jobs, options, workers)
+            .map_err(|error| PyOSError::new_err(format!("cannot start worker threads: {error}")))?;
+        Ok(Self { workers, total, handed_out: AtomicUsize::new(0) })
+    }
+
+    /// Waits up to `timeout` seconds (`None`: as long as it takes) for the next run that has finished. `None` if none
+    /// did, or if none is left. The interpreter lock is released meanwhile; Ctrl-C is noticed at once.
+    #[pyo3(signature = (timeout = None))]
+    fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Outcome>> {
+        let mut left = match timeout {
+            None => Duration::MAX,
+            Some(seconds) => Duration::try_from_secs_f64(seconds)
+                .map_err(|_| PyValueError::new_err(format!("timeout: {seconds} is not a number of seconds")))?,
+        };
+        loop {
+            let glance = left.min(GLANCE);
+            match py.detach(|| self.workers.receive(glance)) {
+                Received::Finished(finished) => {
+                    self.handed_out.fetch_add(1, Ordering::Relaxed);
+                    return Ok(Some(Outcome(finished)));
+                }
+                Received::NoMore => return Ok(None),
+                Received::NothingYet => py.check_signals()?,
+            }
+            left = left.saturating_sub(glance);
+            if left.is_zero() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Stops the workers promptly. Runs that had finished can still be fetched; those cut short are as if never begun.
+    fn cancel(&self) {
+        self.workers.cancel();
+    }
+
+    /// Whether no further run will come.
+    #[getter]
+    fn done(&self) -> bool {
+        self.workers.are_done() || self.finished() == self.total
+    }
+
+    /// Runs in all.
+    #[getter]
+    fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Runs handed out so far.
+    #[getter]
+    fn finished(&self) -> usize {
+        self.handed_out.load(Ordering::Relaxed)
+    }
+
+    /// Threads at work.
+    #[getter]
+    fn workers(&self) -> usize {
+        self.workers.threads()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Batch, {} of {} runs handed out, {} workers>", self.finished(), self.total, self.workers.threads())
+    }
+}
+
+/// One run that has finished.
+#[pyclass(frozen, module = "millpond._engine")]
+#[derive(Debug)]
+pub(crate) struct Outcome(Box<Finished>);
+
+#[pymethods]
+impl Outcome {
+    /// The number that the caller gave the run.
+    #[getter]
+    fn run(&self) -> u32 {
+        self.0.run
+    }
+
+    /// Why the run failed, in one line; `None` if it did not.
+    #[getter]
+    fn error(&self) -> Option<&str> {
+        self.0.tables.as_ref().err().map(String::as_str)
+    }
+
+    /// The run's tables by name; none if it failed.
+    fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tables = PyDict::new(py);
+        for (name, batch) in self.0.tables.iter().flatten() {
+            tables.set_item(name, Table(batch.clone()))?;
+        }
+        Ok(tables)
+    }
+
+    fn __repr__(&self) -> String {
+        match &self.0.tables {
+            Ok(tables) => format!("<Outcome of run {}, {} tables>", self.0.run, tables.len()),
+            Err(error) => format!("<Outcome of run {}, failed: {error}>", self.0.run),
+        }
+    }
+}

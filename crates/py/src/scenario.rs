@@ -1,0 +1,72 @@
+//! A validated scenario, and the one error that a refused one gives.
+
+use std::sync::Arc;
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+create_exception!(
+    millpond._engine,
+    ScenarioError,
+    PyValueError,
+    "A scenario that cannot be run. Its text is one line: the place and the mend."
+);
+
+/// A validated scenario. Immutable; cheap to hand to many runs.
+#[pyclass(frozen, module = "millpond._engine")]
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) inner: Arc<millpond_sim::Scenario>,
+}
+
+#[pymethods]
+impl Scenario {
+    /// Reads a scenario from TOML; `origin` names it in errors, as a rule the file's path.
+    #[staticmethod]
+    fn from_toml(text: &str, origin: &str) -> PyResult<Self> {
+        Self::checked(millpond_sim::Scenario::from_toml(text, origin))
+    }
+
+    /// Reads a scenario from JSON, as `to_json` writes it.
+    #[staticmethod]
+    #[pyo3(signature = (text, origin = "scenario"))]
+    fn from_json(text: &str, origin: &str) -> PyResult<Self> {
+        Self::checked(millpond_sim::Scenario::from_json(text, origin))
+    }
+
+    /// The whole scenario with every default filled in; equal scenarios give equal text.
+    fn to_json(&self) -> String {
+        self.inner.to_json()
+    }
+
+    /// Bytes that one run of it is expected to hold at its peak.
+    fn estimated_bytes(&self) -> u64 {
+        self.inner.estimated_bytes()
+    }
+
+    /// Clients of all groups together.
+    #[getter]
+    fn clients(&self) -> u64 {
+        self.inner.client_count()
+    }
+
+    /// The line for people.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.inner.title
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Scenario {:?}, {} clients>", self.inner.title, self.clients())
+    }
+}
+
+impl Scenario {
+    fn checked(read: Result<millpond_sim::Scenario, millpond_sim::ScenarioError>) -> PyResult<Self> {
+        match read {
+            Ok(scenario) => Ok(Self { inner: Arc::new(scenario) }),
+            Err(error) => Err(ScenarioError::new_err(error.to_string())),
+        }
+    }
+}

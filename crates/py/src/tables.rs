@@ -1,0 +1,168 @@
+//! The tables of one run: which columns they have and where each comes from.
+//!
+//! Times are whole microseconds of simulated time and end in `_us`; every table carries `run`, the number that the
+//! caller gave the run.
+
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use millpond_sim::{Options, Outcome, Scenario, TraceKind};
+
+use crate::columns::Columns;
+use crate::workers::Job;
+
+/// Tables of one run by name, in the order of the results directory.
+pub(crate) type Tables = Vec<(&'static str, RecordBatch)>;
+
+/// Turns the rows of one run into tables. Traces appear only if `options` asks for them.
+pub(crate) fn of(job: &Job, options: &Options, outcome: &Outcome, wall: Duration) -> Result<Tables, ArrowError> {
+    let run = job.run;
+    let mut tables = vec![
+        ("runs", runs(job, outcome, wall)?),
+        ("flows", flows(run, outcome, &job.scenario)?),
+        ("histogram", histogram(run, outcome)?),
+        ("links", links(run, outcome)?),
+    ];
+    for kind in TraceKind::ALL.iter().filter(|kind| options.traces.contains(kind)) {
+        tables.push(match kind {
+            TraceKind::Queue => ("queue_trace", queue_trace(run, outcome)?),
+            TraceKind::Share => ("share_trace", share_trace(run, outcome)?),
+            TraceKind::Rto => ("rto_trace", rto_trace(run, outcome)?),
+            TraceKind::Packets => ("packets", packets(run, outcome)?),
+            TraceKind::Exchanges => ("exchanges", exchanges(run, outcome)?),
+        });
+    }
+    Ok(tables)
+}
+
+fn runs(job: &Job, outcome: &Outcome, wall: Duration) -> Result<RecordBatch, ArrowError> {
+    Columns::of(std::slice::from_ref(&outcome.summary))
+        .column("run", |_| job.run)
+        .column("seed", |_| job.seed)
+        .column("simulated_us", |row| time(row.simulated_us))
+        .column("wall_us", |_| i64::try_from(wall.as_micros()).unwrap_or(i64::MAX))
+        .column("events", |row| row.events)
+        .column("makespan_us", |row| row.makespan_us.map(time))
+        .column("flows", |row| row.flows)
+        .column("unfinished", |row| row.unfinished)
+        .finish()
+}
+
+fn flows(run: u32, outcome: &Outcome, scenario: &Scenario) -> Result<RecordBatch, ArrowError> {
+    let controllers: Vec<_> = scenario.clients.iter().map(|group| group.controller.to_string()).collect();
+    Columns::of(&outcome.flows)
+        .column("run", |_| run)
+        .column("flow", |row| row.flow)
+        .column("group", |row| row.group)
+        .column("controller", |row| controllers.get(row.group as usize).map_or("", String::as_str))
+        .column("fct_us", |row| row.fct_us.map(time))
+        .column("first_send_us", |row| time(row.first_send_us))
+        .column("completed", |row| row.completed)
+        .column("failed", |row| row.failed)
+        .column("transmissions", |row| row.transmissions)
+        .column("retransmissions", |row| row.retransmissions)
+        .column("unnecessary", |row| row.unnecessary)
+        .column("late_replies", |row| row.late_replies)
+        .column("rtt_first_mean_us", |row| row.rtt_first_mean_us)
+        .column("rtt_true_mean_us", |row| row.rtt_true_mean_us)
+        .column("rtt_strong_mean_us", |row| row.rtt_strong_mean_us)
+        .column("strong_samples", |row| row.strong_samples)
+        .column("batches", |row| row.batches)
+        .finish()
+}
+
+fn histogram(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.histogram)
+        .column("run", |_| run)
+        .column("group", |row| row.group)
+        .column("first_batch", |row| row.first_batch)
+        .column("retransmissions", |row| row.retransmissions)
+        .column("exchanges", |row| row.exchanges)
+        .finish()
+}
+
+fn links(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.links)
+        .column("run", |_| run)
+        .column("link", |row| row.link)
+        .column("offered_packets", |row| row.offered_packets)
+        .column("offered_bytes", |row| row.offered_bytes)
+        .column("dropped_queue_packets", |row| row.dropped_queue_packets)
+        .column("dropped_queue_bytes", |row| row.dropped_queue_bytes)
+        .column("dropped_radio_packets", |row| row.dropped_radio_packets)
+        .column("dropped_radio_bytes", |row| row.dropped_radio_bytes)
+        .column("delivered_packets", |row| row.delivered_packets)
+        .column("delivered_bytes", |row| row.delivered_bytes)
+        .column("useful_bytes", |row| row.useful_bytes)
+        .column("busy_us", |row| time(row.busy_us))
+        .column("queue_mean_bytes", |row| row.queue_mean_bytes)
+        .column("queue_p95_bytes", |row| row.queue_p95_bytes)
+        .column("queue_max_bytes", |row| row.queue_max_bytes)
+        .column("queue_mean_packets", |row| row.queue_mean_packets)
+        .column("queue_max_packets", |row| row.queue_max_packets)
+        .finish()
+}
+
+fn queue_trace(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.queue_trace)
+        .column("run", |_| run)
+        .column("link", |row| row.link)
+        .column("t_us", |row| time(row.t_us))
+        .column("bytes", |row| row.bytes)
+        .column("packets", |row| row.packets)
+        .finish()
+}
+
+fn share_trace(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.share_trace)
+        .column("run", |_| run)
+        .column("link", |row| row.link)
+        .column("t_us", |row| time(row.t_us))
+        .column("carried_bytes", |row| row.carried_bytes)
+        .column("useful_bytes", |row| row.useful_bytes)
+        .finish()
+}
+
+fn rto_trace(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.rto_trace)
+        .column("run", |_| run)
+        .column("flow", |row| row.flow)
+        .column("exchange", |row| row.exchange)
+        .column("copy", |row| row.copy)
+        .column("t_us", |row| time(row.t_us))
+        .column("wait_us", |row| i64::from(row.wait_us))
+        .column("reason", |row| row.reason)
+        .finish()
+}
+
+fn packets(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.packets)
+        .column("run", |_| run)
+        .column("t_us", |row| time(row.t_us))
+        .column("event", |row| row.event)
+        .column("link", |row| row.link)
+        .column("flow", |row| row.flow)
+        .column("exchange", |row| row.exchange)
+        .column("copy", |row| row.copy)
+        .column("bytes", |row| row.bytes)
+        .finish()
+}
+
+fn exchanges(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.exchanges)
+        .column("run", |_| run)
+        .column("flow", |row| row.flow)
+        .column("exchange", |row| row.exchange)
+        .column("first_send_us", |row| time(row.first_send_us))
+        .column("accepted_us", |row| row.accepted_us.map(time))
+        .column("copies", |row| row.copies)
+        .column("winning_copy", |row| row.winning_copy)
+        .column("first_useful_copy", |row| row.first_useful_copy)
+        .finish()
+}
+
+/// Times are signed in tables, so that differences of columns are what they seem.
+fn time(micros: u64) -> i64 {
+    i64::try_from(micros).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,141 @@
+//! Runs spread over threads. Python is not known here.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millpond_sim::{Options, RunError, Scenario};
+
+use crate::tables::{self, Tables};
+
+/// Finished runs that may wait to be fetched before workers pause.
+const WAITING: usize = 64;
+
+/// One run to do.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) scenario: Arc<Scenario>,
+    pub(crate) seed: u64,
+    pub(crate) run: u32,
+}
+
+/// One run that is done: its tables, or one line that says why there are none.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) run: u32,
+    pub(crate) tables: Result<Tables, String>,
+}
+
+/// Threads at work on a list of jobs. Dropping it stops them.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    finished: Mutex<Receiver<Finished>>,
+    cancelled: Arc<AtomicBool>,
+    done: AtomicBool,
+    threads: usize,
+}
+
+/// What waiting for a finished run came to.
+#[derive(Debug)]
+pub(crate) enum Received {
+    Finished(Box<Finished>),
+    NothingYet,
+    NoMore,
+}
+
+impl Workers {
+    /// Starts `threads` workers (0: as many as this machine runs at once), which take the jobs in their order.
+    pub(crate) fn start(jobs: Vec<Job>, options: Options, threads: usize) -> std::io::Result<Self> {
+        let wanted = if threads == 0 { thread::available_parallelism().map_or(1, usize::from) } else { threads };
+        let threads = wanted.min(jobs.len());
+        let (sender, receiver) = sync_channel(if options.traces.is_empty() { WAITING } else { threads });
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let shared = Arc::new(Shared { jobs, options, next: AtomicUsize::new(0), cancelled: Arc::clone(&cancelled) });
+        let workers = Self { finished: Mutex::new(receiver), cancelled, done: AtomicBool::new(threads == 0), threads };
+        for _ in 0..threads {
+            let (shared, sender) = (Arc::clone(&shared), sender.clone());
+            thread::Builder::new().name("millpond".to_owned()).spawn(move || shared.work(&sender))?;
+        }
+        Ok(workers)
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Whether every worker has left and every finished run was received.
+    pub(crate) fn are_done(&self) -> bool {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Asks every worker to stop now. Runs already finished can still be received.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn receive(&self, patience: Duration) -> Received {
+        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        match finished.recv_timeout(patience) {
+            Ok(run) => Received::Finished(Box::new(run)),
+            Err(RecvTimeoutError::Timeout) => Received::NothingYet,
+            Err(RecvTimeoutError::Disconnected) => {
+                self.done.store(true, Ordering::Relaxed);
+                Received::NoMore
+            }
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+/// What all workers of a batch look at.
+struct Shared {
+    jobs: Vec<Job>,
+    options: Options,
+    next: AtomicUsize,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Shared {
+    fn work(&self, sender: &SyncSender<Finished>) {
+        while !self.cancelled.load(Ordering::Relaxed) {
+            let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
+            let Some(finished) = self.run(job) else { return };
+            if sender.send(finished).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Does one job; `None` if it was cut short. A panic of the engine is this run's error, not the program's end.
+    #[expect(clippy::disallowed_methods, reason = "the wall clock of a run is measured outside of the simulation")]
+    fn run(&self, job: &Job) -> Option<Finished> {
+        let began = Instant::now();
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            millpond_sim::run(&job.scenario, job.seed, &self.options, || self.cancelled.load(Ordering::Relaxed))
+        }));
+        let wall = began.elapsed();
+        let tables = match ended {
+            Ok(Err(RunError::Cancelled)) => return None,
+            Ok(Err(error)) => Err(error.to_string()),
+            Ok(Ok(outcome)) => {
+                tables::of(job, &self.options, &outcome, wall).map_err(|error| format!("tables: {error}"))
+            }
+            Err(panic) => Err(format!("the engine failed, which is a defect of it: {}", told(panic.as_ref()))),
+        };
+        Some(Finished { run: job.run, tables })
+    }
+}
+
+fn told(panic: &(dyn Any + Send)) -> &str {
+    let fixed = panic.downcast_ref::<&str>().copied();
+    fixed.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}

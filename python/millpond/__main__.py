@@ -1,0 +1,5 @@
+"""`python -m millpond`."""
+
+from millpond.cli import main
+
+main()

@@ -1,0 +1,137 @@
+"""What the laboratory asks of the native engine, as types; tests put a small stand-in behind the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
+
+
+class EngineScenario(Protocol):
+    """A validated scenario, see `millpond._engine.Scenario`."""
+
+    def to_json(self) -> str:
+        """The whole scenario with every default filled in."""
+        ...
+
+    def estimated_bytes(self) -> int:
+        """Estimated peak memory of one run."""
+        ...
+
+    @property
+    def clients(self) -> int:
+        """Clients of all groups."""
+        ...
+
+
+class EngineOutcome(Protocol):
+    """One finished run, see `millpond._engine.Outcome`."""
+
+    @property
+    def run(self) -> int:
+        """The number the caller gave the run."""
+        ...
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed; None if it did not."""
+        ...
+
+    def tables(self) -> Mapping[str, Any]:
+        """Its tables by name, each with the Arrow PyCapsule interface."""
+        ...
+
+
+class EngineBatch(Protocol):
+    """Runs spread over threads, see `millpond._engine.Batch`."""
+
+    def next(self, timeout: float | None = None) -> EngineOutcome | None:
+        """The next finished run; None if there was none in time."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop promptly."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether no further run will come."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """Threads at work."""
+        ...
+
+
+class Engine(Protocol):
+    """The calls used of the module `millpond._engine`."""
+
+    def scenario_from_toml(self, text: str, origin: str) -> EngineScenario:
+        """Read a scenario; raises ValueError with one line."""
+        ...
+
+    def scenario_from_json(self, text: str, origin: str) -> EngineScenario:
+        """Read a scenario; raises ValueError with one line."""
+        ...
+
+    def batch(
+        self,
+        jobs: Sequence[tuple[EngineScenario, int, int]],
+        *,
+        workers: int,
+        trace: Sequence[str],
+        trace_step_us: int,
+    ) -> EngineBatch:
+        """Start the jobs `(scenario, seed, run)`."""
+        ...
+
+    def version(self) -> str:
+        """Version of the engine."""
+        ...
+
+    def presets(self) -> list[tuple[str, str]]:
+        """Controller presets as (name, source)."""
+        ...
+
+
+class _Native:
+    """The native module behind those calls."""
+
+    def scenario_from_toml(self, text: str, origin: str) -> EngineScenario:
+        from millpond import _engine
+
+        return cast(EngineScenario, _engine.Scenario.from_toml(text, origin))
+
+    def scenario_from_json(self, text: str, origin: str) -> EngineScenario:
+        from millpond import _engine
+
+        return cast(EngineScenario, _engine.Scenario.from_json(text, origin))
+
+    def batch(
+        self,
+        jobs: Sequence[tuple[EngineScenario, int, int]],
+        *,
+        workers: int,
+        trace: Sequence[str],
+        trace_step_us: int,
+    ) -> EngineBatch:
+        from millpond import _engine
+
+        native = cast("Sequence[tuple[_engine.Scenario, int, int]]", jobs)
+        started = _engine.Batch(native, workers=workers, trace=trace, trace_step_us=trace_step_us)
+        return cast(EngineBatch, started)
+
+    def version(self) -> str:
+        from millpond import _engine
+
+        return _engine.version()
+
+    def presets(self) -> list[tuple[str, str]]:
+        from millpond import _engine
+
+        return _engine.presets()
+
+
+def native() -> Engine:
+    """The engine that ships with the package. Raises ImportError if the native module was not built."""
+    return _Native()

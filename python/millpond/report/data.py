@@ -1,0 +1,268 @@
+"""What the pictures are drawn from: cells picked by their scenario columns, columns as arrays, spreads of figures.
+
+Reads only a results directory. Times come out in seconds, sizes in bytes, missing values as NaN.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from millpond.errors import MillpondError
+from millpond.report import labels
+from millpond.results import Cell, Group, Results
+from millpond.statistics import PERCENTILES, take
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+FIXED = "fixed"
+"""The path variant that every picture but the jitter one is about."""
+UPLINK, DOWNLINK = "uplink", "downlink"
+
+_UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
+
+
+class Missing(MillpondError):
+    """A picture cannot be drawn from these results. The message is the sentence that stands in its place."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The numbers behind a picture, as a reader may download them."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+    def to_csv(self) -> str:
+        """The rows as comma-separated text with a header line."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.header)
+        for row in self.rows:
+            writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in row])
+        return out.getvalue()
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The percentiles that are drawn, of the finished flows of a cell or of one group of clients."""
+
+    n: int
+    minimum: float
+    p10: float
+    p25: float
+    median: float
+    p75: float
+    p90: float
+    maximum: float
+
+    @staticmethod
+    def of(values: Floats) -> Spread | None:
+        """Percentiles by linear interpolation between order statistics; None if no value is finite."""
+        finite = values[np.isfinite(values)]
+        if finite.size == 0:
+            return None
+        wanted = ("min", "p10", "p25", "median", "p75", "p90", "max")
+        return Spread(int(finite.size), *np.quantile(finite, [PERCENTILES[name] for name in wanted]).tolist())
+
+    HEADER = ("n", "min", "p10", "p25", "median", "p75", "p90", "max")
+
+    def row(self) -> tuple[object, ...]:
+        """The fields in the order of `HEADER`."""
+        return (self.n, self.minimum, self.p10, self.p25, self.median, self.p75, self.p90, self.maximum)
+
+
+class Data:
+    """Results, cut by cell. Every column is converted once and then sliced, so that a whole study draws in seconds."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.cells = list(results.cells)
+        self._columns: dict[tuple[str, str], Floats] = {}
+        self._runs: dict[str, Integers] = {}
+        self._links: dict[str, tuple[list[str], Integers]] = {}
+
+    @staticmethod
+    def of(results: Results | Data) -> Data:
+        """The same results, cut by cell; what is cut already stays as it is."""
+        return results if isinstance(results, Data) else Data(results)
+
+    # -- cells ------------------------------------------------------------------------------------------------------
+
+    def plain(self, path: str = FIXED, workload: str | None = None) -> list[Cell]:
+        """Cells with one kind of controller, of one path variant, and of one workload if it is given."""
+        return [
+            cell
+            for cell in self.cells
+            if not cell.mixed
+            and variant(cell) == path
+            and (workload is None or cell.columns.get("workload") == workload)
+        ]
+
+    def workloads(self) -> list[str]:
+        """The workloads of the results, in the order of first appearance."""
+        return list(dict.fromkeys(str(cell.columns["workload"]) for cell in self.cells if "workload" in cell.columns))
+
+    def controllers(self) -> list[str]:
+        """The controllers of the results, presets first in the order of the palette, then the others."""
+        return ordered(name for cell in self.cells for name in members(cell))
+
+    # -- columns ----------------------------------------------------------------------------------------------------
+
+    def values(
+        self, table: str, column: str, cell: Cell, group: Group | None = None, link: str | None = None
+    ) -> Floats:
+        """One column of the cell's rows, only those of a client group or of a link if given. `_us` becomes seconds."""
+        span = self._span(table, cell)
+        values = self._column(table, column)[span]
+        if group is not None:
+            values = values[self._column(table, "group")[span] == group.index]
+        if link is not None:
+            values = values[self._on(table, link, span)]
+        return values
+
+    def spread(self, column: str, cell: Cell, group: Group | None = None) -> Spread | None:
+        """The spread of a column of `flows` over all replications; None if no client has a value."""
+        return Spread.of(self.values("flows", column, cell, group))
+
+    def unfinished(self, cell: Cell) -> int:
+        """Clients that had not finished when their run ended."""
+        return int(np.isnan(self.values("flows", "fct_us", cell)).sum())
+
+    def histogram(self, cell: Cell, group: Group | None = None) -> dict[int, int]:
+        """Exchanges by number of retransmissions, over all replications, without gaps between the bins."""
+        bins = self.values("histogram", "retransmissions", cell, group).astype(np.int64)
+        counts = self.values("histogram", "exchanges", cell, group).astype(np.int64)
+        if bins.size == 0:
+            return {}
+        total = np.bincount(bins, weights=counts)
+        return {k: int(n) for k, n in enumerate(total)}
+
+    # -- links ------------------------------------------------------------------------------------------------------
+
+    def links(self, cell: Cell) -> list[str]:
+        """The names of the cell's links."""
+        names, codes = self._link_codes("links")
+        return [names[code] for code in dict.fromkeys(codes[self._span("links", cell)].tolist())]
+
+    def bottleneck(self, cell: Cell) -> str:
+        """The link that is busy longest."""
+        names = self.links(cell)
+        if not names:
+            return DOWNLINK
+        return max(names, key=lambda name: float(self.values("links", "busy_us", cell, link=name).sum()))
+
+    def useful_share(self, cell: Cell) -> float:
+        """Useful bytes over all bytes that the bottleneck carried, median over the runs; NaN if it carried none."""
+        link = self.bottleneck(cell)
+        carried = self.values("links", "delivered_bytes", cell, link=link) + self.values(
+            "links", "dropped_radio_bytes", cell, link=link
+        )
+        useful = self.values("links", "useful_bytes", cell, link=link)
+        return take(useful[carried > 0] / carried[carried > 0], "median")
+
+    def traced(self, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
+        """Those of the cells that have a traced run, with the number of their first one."""
+        if not self.results.has("queue_trace"):
+            return []
+        runs = np.unique(self._run_column("queue_trace"))
+        found: list[tuple[Cell, int]] = []
+        for cell in cells:
+            at = int(np.searchsorted(runs, cell.first_run))
+            if at < runs.size and runs[at] < cell.first_run + cell.replications:
+                found.append((cell, int(runs[at])))
+        return found
+
+    def trace(self, table: str, run: int, link: str, columns: Sequence[str]) -> list[Floats]:
+        """Columns of a trace of one run and link, in the order of time."""
+        runs = self._run_column(table)
+        span = slice(int(np.searchsorted(runs, run)), int(np.searchsorted(runs, run, side="right")))
+        mine = self._on(table, link, span)
+        picked = [self._column(table, column)[span][mine] for column in columns]
+        order = np.argsort(picked[0], kind="stable") if picked else slice(None)
+        return [values[order] for values in picked]
+
+    # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _run_column(self, table: str) -> Integers:
+        if table not in self._runs:
+            self._runs[table] = self.results.table(table).column("run").to_numpy().astype(np.int64)
+        return self._runs[table]
+
+    def _span(self, table: str, cell: Cell) -> slice:
+        runs = self._run_column(table)
+        return slice(
+            int(np.searchsorted(runs, cell.first_run)),
+            int(np.searchsorted(runs, cell.first_run + cell.replications)),
+        )
+
+    def _column(self, table: str, column: str) -> Floats:
+        key = (table, column)
+        if key not in self._columns:
+            values = self.results.table(table).column(column).to_numpy().astype(np.float64)
+            self._columns[key] = values / 1e6 if column.endswith("_us") else values
+        return self._columns[key]
+
+    def _on(self, table: str, link: str, span: slice) -> npt.NDArray[np.bool_]:
+        names, codes = self._link_codes(table)
+        code = names.index(link) if link in names else -1
+        found: npt.NDArray[np.bool_] = codes[span] == code
+        return found
+
+    def _link_codes(self, table: str) -> tuple[list[str], Integers]:
+        if table not in self._links:
+            column = self.results.table(table).column("link").combine_chunks()
+            encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+            names = [str(name) for name in encoded.dictionary.to_pylist()]
+            self._links[table] = names, encoded.indices.to_numpy().astype(np.int64)
+        return self._links[table]
+
+
+def variant(cell: Cell) -> str:
+    """The cell's path variant: `fixed` or `jittered`."""
+    return str(cell.columns.get("path", FIXED))
+
+
+def members(cell: Cell) -> list[str]:
+    """The presets of the cell's client groups, each once."""
+    return list(dict.fromkeys(labels.preset(group.algorithm) for group in cell.groups))
+
+
+def only(cell: Cell) -> str:
+    """The one preset of a cell that is not mixed."""
+    return members(cell)[0]
+
+
+def number(cell: Cell, column: str) -> float:
+    """A scenario column as a number; NaN if the cell does not have it."""
+    try:
+        return float(cell.columns.get(column, "nan"))
+    except ValueError:
+        return float("nan")
+
+
+def rate(cell: Cell, link: str) -> float | None:
+    """The link's rate in bit/s as the scenario says it; None if it is unlimited or not said."""
+    said = cell.scenario.get("path", {}).get(link, {}).get("rate")
+    if isinstance(said, int | float):
+        return float(said) or None
+    found = re.fullmatch(r"\s*([\d.]+)\s*(\S+)\s*", str(said))
+    if found is None or found[2] not in _UNITS:
+        return None
+    return float(found[1]) * _UNITS[found[2]] or None
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Each name once: presets in the palette's order, then the others as they come."""
+    seen = dict.fromkeys(names)
+    known = [name for name in labels.CONTROLLERS if name in seen]
+    return known + [name for name in seen if name not in labels.CONTROLLERS]

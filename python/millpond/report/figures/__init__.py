@@ -1,0 +1,52 @@
+"""The pictures of the report. Each takes opened results and gives a matplotlib `Figure`; each `..._rows` its numbers.
+
+from millpond.results import Results
+from millpond.report import figures
+
+figures.queue_over_time(Results.open("results/anrw18"))
+"""
+
+from millpond.report.data import Missing, Rows
+from millpond.report.figures.histogram import transmissions, transmissions_rows
+from millpond.report.figures.matrix import (
+    completion_times,
+    completion_times_rows,
+    unnecessary_copies,
+    unnecessary_copies_rows,
+)
+from millpond.report.figures.phase import fixed_beside_jittered, fixed_beside_jittered_rows
+from millpond.report.figures.queue import queue_over_time, queue_over_time_rows
+from millpond.report.figures.scenario import (
+    bottleneck_over_time,
+    bottleneck_over_time_rows,
+    by_group_rows,
+    completion_by_group,
+    transmissions_by_group,
+    transmissions_by_group_rows,
+    unnecessary_by_group,
+)
+from millpond.report.figures.sharing import sharing, sharing_rows
+
+__all__ = [
+    "Missing",
+    "Rows",
+    "bottleneck_over_time",
+    "bottleneck_over_time_rows",
+    "by_group_rows",
+    "completion_by_group",
+    "completion_times",
+    "completion_times_rows",
+    "fixed_beside_jittered",
+    "fixed_beside_jittered_rows",
+    "queue_over_time",
+    "queue_over_time_rows",
+    "sharing",
+    "sharing_rows",
+    "transmissions",
+    "transmissions_by_group",
+    "transmissions_by_group_rows",
+    "transmissions_rows",
+    "unnecessary_by_group",
+    "unnecessary_copies",
+    "unnecessary_copies_rows",
+]

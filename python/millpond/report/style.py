@@ -1,0 +1,130 @@
+"""Colours, line styles, markers, hatches and font sizes of every picture, in one place so that all figures agree.
+
+The colours are the colour-blind-safe set of Okabe and Ito. No picture relies on colour alone: every controller also has
+its own line style, marker and hatch, so that a black-and-white print still tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import matplotlib
+
+FILL = 0.6
+"""How much of the colour is in a filled area; the rest is white."""
+
+Dash: TypeAlias = Any
+"""A line style as matplotlib takes it: a name, or an offset and a sequence of lengths on and off."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn wherever it appears."""
+
+    colour: str
+    """Colour of lines and markers, as `#rrggbb`."""
+    dash: Dash
+    """Line style."""
+    marker: str
+    """Marker of points and of sparse marks on lines."""
+    hatch: str
+    """Hatch of filled areas. Straight lines only: a hatch of circles makes a picture ten times as large."""
+
+    @property
+    def fill(self) -> str:
+        """The colour mixed with white, for areas: hatch, median and marker stand out on it, in grey too."""
+        parts = (int(self.colour[at : at + 2], 16) for at in (1, 3, 5))
+        return "#" + "".join(f"{round(FILL * part + (1 - FILL) * 255):02x}" for part in parts)
+
+
+SOLID = Look("#D55E00", "-", "o", "")
+"""The look of a picture that has only one series."""
+
+PRESETS: dict[str, Look] = {
+    "rfc7252": SOLID,
+    "default-fb1": Look("#E69F00", (0, (6, 2)), "^", "////"),
+    "default-fb2": Look("#8C5A78", (0, (1.2, 1.6)), "v", "||||"),
+    "cocoa-03": Look("#0072B2", "-", "s", "\\\\\\\\"),
+    "cocoa-fb1": Look("#56B4E9", (0, (6, 2)), "D", "xxxx"),
+    "cocoa-fb2": Look("#009E73", (0, (1.2, 1.6)), "P", "----"),
+}
+"""The published controllers: the hue tells the family, dashes and hatches the variant."""
+
+SPARE: tuple[Look, ...] = (
+    Look("#333333", (0, (8, 2, 1.5, 2)), "X", "++++"),
+    Look("#B8A500", (0, (4, 1.5, 1.2, 1.5, 1.2, 1.5)), "h", "///"),
+    Look("#CC79A7", (0, (10, 3)), "<", "|||"),
+    Look("#777777", (0, (3, 3)), ">", "xx"),
+)
+"""Looks for controllers that have no fixed one, given out in order of first appearance."""
+
+PUBLISHED = "#000000"
+"""Colour of everything taken from a paper."""
+INK = "#1a1a1a"
+"""Colour of text, axes and box edges."""
+GRID = "#d9d9d9"
+"""Colour of grid lines."""
+
+WIDTH = 10.5
+"""Width of a full-page picture, in inches."""
+
+_SETTINGS: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": INK,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.labelcolor": INK,
+    "axes.labelsize": 10.5,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "figure.dpi": 100,
+    "figure.facecolor": "white",
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6,
+    "legend.fontsize": 10,
+    "legend.frameon": False,
+    "legend.handlelength": 2.8,
+    "lines.linewidth": 1.7,
+    "path.simplify": True,
+    "path.simplify_threshold": 0.3,
+    "savefig.dpi": 130,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "millpond",
+    "text.color": INK,
+    "xtick.color": INK,
+    "xtick.labelsize": 9.5,
+    "ytick.color": INK,
+    "ytick.labelsize": 9.5,
+}
+
+
+@contextmanager
+def applied() -> Iterator[None]:
+    """Draw with the house settings and leave the caller's own settings untouched."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_SETTINGS)
+        yield
+
+
+def looks(controllers: Sequence[str]) -> dict[str, Look]:
+    """The look of each controller: presets always have the same one, others take the spare ones in order."""
+    spare = 0
+    found: dict[str, Look] = {}
+    for name in controllers:
+        if name in PRESETS:
+            found[name] = PRESETS[name]
+        elif name not in found:
+            found[name] = SPARE[spare % len(SPARE)]
+            spare += 1
+    return found

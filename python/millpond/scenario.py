@@ -1,0 +1,59 @@
+"""Scenario files: read, changed in places, and handed to the engine, which checks every key, unit and range."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from millpond.engine import Engine, EngineScenario, native
+from millpond.errors import UsageError
+from millpond.toml_tree import read_text, read_tree
+
+
+def load(file: Path | str, engine: Engine | None = None) -> EngineScenario:
+    """Read and check a scenario file. Raises `UsageError` with one line: the place and the mend."""
+    path = Path(file)
+    try:
+        return (engine or native()).scenario_from_toml(read_text(path), str(path))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def load_tree(file: Path) -> dict[str, Any]:
+    """A scenario file as a plain tree, unchecked: a template for `with_changes` and `build`."""
+    return read_tree(file)
+
+
+def with_changes(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the tree with values set at dotted places, such as `path.uplink.queue`.
+
+    Tables on the way are made; an entry of a list is told by its number, as in `clients.0.count`.
+    """
+    changed = copy.deepcopy(dict(tree))
+    for place, value in changes.items():
+        *way, last = place.split(".")
+        spot: Any = changed
+        for step in way:
+            spot = spot[int(step)] if isinstance(spot, list) else spot.setdefault(step, {})
+        if isinstance(spot, list):
+            spot[int(last)] = copy.deepcopy(value)
+        else:
+            spot[last] = copy.deepcopy(value)
+    return changed
+
+
+def build(tree: Mapping[str, Any], origin: str, engine: Engine) -> EngineScenario:
+    """Check a tree. Raises `UsageError`; `origin` names where it came from."""
+    try:
+        return engine.scenario_from_json(json.dumps(tree), origin)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def in_full(scenario: EngineScenario) -> dict[str, Any]:
+    """The scenario with every default written out."""
+    tree: dict[str, Any] = json.loads(scenario.to_json())
+    return tree

@@ -1,0 +1,107 @@
+"""Percentiles and confidence intervals, as the studies print them.
+
+Percentiles interpolate linearly between order statistics: the p-th of n sorted values stands at rank p (n - 1).
+Confidence intervals are t-intervals over replications; flows of one run are never pooled for an interval, because they
+share one bottleneck and are not independent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+Floats = NDArray[np.float64]
+
+#: Statistics that are percentiles, as fractions.
+PERCENTILES = {
+    "min": 0.0,
+    "p10": 0.10,
+    "p25": 0.25,
+    "median": 0.50,
+    "p75": 0.75,
+    "p90": 0.90,
+    "p95": 0.95,
+    "max": 1.0,
+}
+
+#: Share of the values that an approximate range ("almost all messages 5 to 6 times") must hold.
+ALMOST_ALL = 0.80
+
+
+def percentile(values: Floats, p: float) -> float:
+    """The value at rank p (n - 1), 0 <= p <= 1, interpolated linearly; NaN for no values."""
+    if len(values) == 0:
+        return math.nan
+    return float(np.quantile(values, p, method="linear"))
+
+
+def take(values: Floats, statistic: str) -> float:
+    """The named statistic of the values, in their own unit; NaN for no values.
+
+    `typical` is the median; `max-min` the spread; `count` the number of values. Raises KeyError for another name.
+    """
+    if statistic in PERCENTILES:
+        return percentile(values, PERCENTILES[statistic])
+    try:
+        function = _OTHERS[statistic]
+    except KeyError:
+        raise KeyError(statistic) from None
+    return function(values) if len(values) else math.nan
+
+
+def known(statistic: str) -> bool:
+    """Whether `take` knows the statistic."""
+    return statistic in PERCENTILES or statistic in _OTHERS
+
+
+def t_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float] | None:
+    """t-interval of the mean of independent replications; None for fewer than two, or if one is not a number."""
+    n = len(values)
+    if n < 2 or not np.all(np.isfinite(values)):
+        return None
+    mean = float(np.mean(values))
+    half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return mean - half, mean + half
+
+
+def bulk(counts: dict[int, int], share: float = ALMOST_ALL) -> tuple[int, int] | None:
+    """The shortest run of neighbouring whole numbers that holds at least `share` of all counts; None for no counts.
+
+    Of several equally short ones, the one that holds most.
+    """
+    total = sum(counts.values())
+    if total == 0:
+        return None
+    low, high = min(counts), max(counts)
+    for width in range(high - low + 1):
+        held = [(sum(counts.get(k, 0) for k in range(a, a + width + 1)), -a) for a in range(low, high - width + 1)]
+        most, start = max(held)
+        if most >= share * total:
+            return -start, -start + width
+    return low, high
+
+
+def bulk_range(values: Floats, share: float = ALMOST_ALL) -> tuple[float, float]:
+    """The shortest interval that holds at least `share` of the values, as (low, high); NaN for no values."""
+    n = len(values)
+    if n == 0:
+        return math.nan, math.nan
+    ordered = np.sort(values)
+    inside = max(1, math.ceil(share * n))
+    widths = ordered[inside - 1 :] - ordered[: n - inside + 1]
+    start = int(np.argmin(widths))
+    return float(ordered[start]), float(ordered[start + inside - 1])
+
+
+_OTHERS: dict[str, Callable[[Floats], float]] = {
+    "mean": lambda values: float(np.mean(values)),
+    "typical": lambda values: percentile(values, 0.5),
+    "count": lambda values: float(len(values)),
+    "range_low": lambda values: float(np.min(values)),
+    "range_high": lambda values: float(np.max(values)),
+    "max-min": lambda values: float(np.max(values) - np.min(values)),
+}

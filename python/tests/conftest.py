@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake_engine import FakeEngine
+from published_rows import MakeRows
+
+import millpond
+from millpond.metrics import Measures
+from millpond.published import Published, read
+from millpond.results import Results
+from millpond.study import STUDIES, Plan, find, load
+
+
+@pytest.fixture(scope="session")
+def plan() -> Plan:
+    return load(find("anrw18"))
+
+
+@pytest.fixture(scope="session")
+def fake_results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """The whole matrix of the study from the stand-in engine, two replications."""
+    out = tmp_path_factory.mktemp("fake") / "out"
+    return millpond.reproduce("anrw18", replications=2, out=out, report=False, engine=FakeEngine()).results
+
+
+@pytest.fixture(scope="session")
+def fake(fake_results: Results) -> Measures:
+    return Measures(fake_results)
+
+
+@pytest.fixture(scope="session")
+def built_in() -> Published:
+    return read(STUDIES / "anrw18" / "published.csv")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> MakeRows:
+    """Published rows made of the columns given; the others are empty."""
+    return MakeRows(tmp_path / "published.csv")

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from published_rows import MakeRows
+
+from millpond import figures
+from millpond.compare import Figure
+from millpond.metrics import Measures, Population
+from millpond.published import Published
+from millpond.study import Plan
+
+HERE = {"clients": "400", "buffer_bytes": "1410000", "workload": "continuous", "algorithm": "default"}
+
+
+def matched(published: Published, measures: Measures, plan: Plan) -> list[Figure]:
+    return figures.match(published, measures, plan.reading)
+
+
+def test_every_published_number_of_the_study_is_measured(built_in: Published, fake: Measures, plan: Plan) -> None:
+    found = matched(built_in, fake, plan)
+    assert [figure.id for figure in found if figure.ours is None] == []
+    numbered = {
+        row.id for row in built_in.rows if row["category"] == "result" and not row.is_claim and row.value is not None
+    }
+    stated = {row.id for row in built_in.rows if row["category"] == "result" and row.is_claim and row.value is not None}
+    assert {figure.id for figure in found} == numbered | stated
+    assert {"anrw18-r0157", "anrw18-r0158", "anrw18-r0166", "anrw18-r0176", "anrw18-r0177"} == stated
+
+
+def test_a_statistic_pools_the_flows_of_all_replications(rows: MakeRows, fake: Measures, plan: Plan) -> None:
+    published = rows(HERE | {"metric": "fct", "statistic": "p90", "value": "400", "unit": "s"})
+    (figure,) = matched(published, fake, plan)
+    sample = fake.sample("fct", Population(400, 1410000, "continuous", "default", "fixed"))
+    assert figure.n == sample.n == 400 * 2
+    assert figure.ours == pytest.approx(np.quantile(sample.values, 0.9))
+    assert figure.relative == pytest.approx(np.quantile(sample.values, 0.9) / 400 - 1)
+    assert figure.interval is not None
+
+
+def test_units_are_converted(rows: MakeRows, fake: Measures, plan: Plan) -> None:
+    base = HERE | {"metric": "fct", "statistic": "median", "value": "1"}
+    seconds, milliseconds, wrong = matched(
+        rows(base | {"unit": "s"}, base | {"unit": "ms"}, base | {"unit": "kbps"}), fake, plan
+    )
+    assert seconds.ours is not None
+    assert milliseconds.ours == pytest.approx(1000 * seconds.ours)
+    assert wrong.ours is None
+    assert wrong.note == "unit 'kbps' cannot be compared with 's'"
+
+
+def test_counts_are_scaled_to_the_published_replications(rows: MakeRows, fake: Measures, plan: Plan) -> None:
+    published = rows(
+        HERE
+        | {
+            "metric": "exchanges_by_retransmissions",
+            "bin": "4",
+            "statistic": "count",
+            "value": "1",
+            "unit": "exchanges",
+        },
+        HERE | {"metric": "exchanges_by_retransmissions", "bin": ">=4", "statistic": "count", "value": "1"},
+        HERE
+        | {
+            "metric": "exchanges_by_retransmissions",
+            "bin": "4",
+            "statistic": "percent",
+            "value": "90",
+            "unit": "percent",
+        },
+    )
+    count, tail, percent = matched(published, fake, plan)
+    assert count.ours == tail.ours == 400 * 45 * 20
+    assert count.note == "counted over 2 replications, scaled to 20"
+    assert percent.ours == pytest.approx(90)
+
+
+def test_an_empty_column_holds_for_all(rows: MakeRows, fake: Measures, plan: Plan) -> None:
+    published = rows({"clients": "1", "metric": "fct", "statistic": "max", "value": "33", "unit": "s"})
+    (figure,) = matched(published, fake, plan)
+    assert figure.n == 2 * 4 * 2 * 2  # replications, buffers, workloads, and the two algorithms the text compares
+    assert figure.note == "over 16 cells"
+
+
+def test_small_buffers_are_shown_on_both_paths(rows: MakeRows, fake: Measures, plan: Plan) -> None:
+    small = HERE | {"buffer_bytes": "2500", "metric": "fct", "statistic": "median", "value": "1", "unit": "s"}
+    found = matched(rows(small, small | {"clients": "50"}), fake, plan)
+    assert [(figure.id, figure.scenario.get("path")) for figure in found] == [
+        ("x-r0", "fixed"),
+        ("x-r0", "jittered"),
+        ("x-r1", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"clients": "25"}, "not run: clients=25"),
+        ({"clients": "25;400"}, "not run: clients=25"),
+        ({"algorithm": "tcp_bbr"}, "not run: algorithm=tcp_bbr"),
+        ({"metric": "goodput"}, "metric 'goodput' is not measured by these runs"),
+        ({"error_profile": "high"}, "not run: error_profile=high"),
+        ({"topology": "chain"}, "topology=chain is no part of this study's plan"),
+        ({"bin": "bufferbloat"}, "condition 'bufferbloat' is not one this program can select by"),
+        ({"statistic": "ci95_half"}, "statistic 'ci95_half' is not one this program takes"),
+    ],
+)
+def test_what_cannot_be_matched_says_why(
+    rows: MakeRows, fake: Measures, plan: Plan, change: dict[str, str], why: str
+) -> None:
+    published = rows(HERE | {"metric": "fct", "statistic": "median", "value": "1", "unit": "s"} | change)
+    (figure,) = matched(published, fake, plan)
+    assert figure.ours is None
+    assert figure.relative is None
+    assert figure.note == why
+    assert figure.scenario["unmatched"] == why
+
+
+@pytest.mark.parametrize(
+    ("comparator", "workload", "ours"), [("default_fb1", "continuous", 69.39), ("cocoa_fb2", "random", -566.7)]
+)
+def test_reductions_are_in_percent_of_the_baseline(
+    rows: MakeRows, fake: Measures, plan: Plan, comparator: str, workload: str, ours: float
+) -> None:
+    published = rows(
+        {
+            "kind": "claim",
+            "claim_id": "x-c1",
+            "clients": "400",
+            "buffer_bytes": "1410000",
+            "workload": workload,
+            "metric": "unnecessary_retx_per_client",
+            "statistic": "median",
+            "value": "68",
+            "unit": "percent",
+            "baseline": comparator.split("_")[0],
+            "comparator": comparator,
+            "direction": "lower",
+            "relative_change": "-0.68",
+        }
+    )
+    (figure,) = matched(published, fake, plan)
+    assert figure.published == 68
+    assert figure.ours == pytest.approx(ours, abs=0.05)
+    assert figure.scenario["baseline"] == comparator.split("_")[0]
+
+
+def test_almost_all_is_the_shortest_range_of_exchanges_that_holds_most(
+    rows: MakeRows, fake: Measures, plan: Plan
+) -> None:
+    base = HERE | {
+        "metric": "unnecessary_retx_per_exchange",
+        "value": "4",
+        "unit": "retransmissions",
+        "qualifier": "approx",
+    }
+    low, high = matched(rows(base | {"statistic": "range_low"}, base | {"statistic": "range_high"}), fake, plan)
+    assert (low.ours, high.ours) == (4, 4)  # 90 % of the exchanges took four

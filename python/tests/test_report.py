@@ -1,0 +1,282 @@
+"""The report page: whole, offline, the same bytes every time, and never stopped by what is missing."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic_results
+
+from millpond.compare import Comparison
+from millpond.errors import MillpondError, UsageError
+from millpond.report import write_report
+from millpond.results import MANIFEST, Results
+
+STUDY_SECTIONS = [
+    "summary", "over-time", "completion", "transmissions", "unnecessary", "mixes", "phase", "figures", "claims", "run",
+]  # fmt: skip
+SMALL: dict[str, Any] = {"clients": (1, 100, 400), "buffers": (2500, 1410000), "replications": 1}
+SMALLER: dict[str, Any] = {**SMALL, "workloads": ("continuous",), "algorithms": ("default", "default_fb1")}
+
+
+class Page(HTMLParser):
+    """What a browser would find: elements, and every address it would follow or fetch."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attrs for name, attrs in self.elements if name == tag]
+
+    def ids(self) -> list[str]:
+        return [attrs["id"] for _, attrs in self.elements if "id" in attrs]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Comparison, Path]:
+    results = synthetic_results.study(tmp_path_factory.mktemp("study"), **SMALL)
+    comparison = synthetic_results.comparison(results)
+    return results, comparison, write_report(results.directory, comparison)
+
+
+@pytest.fixture(scope="module")
+def page(study: tuple[Results, Comparison, Path]) -> Page:
+    return Page(study[2].read_text(encoding="utf-8"))
+
+
+def test_every_section_is_there_and_in_the_table_of_contents(page: Page) -> None:
+    assert [attrs["id"] for attrs in page.all("section")] == STUDY_SECTIONS
+    linked = [attrs["href"] for attrs in page.all("a") if attrs["href"].startswith("#")]
+    assert linked == [f"#{name}" for name in STUDY_SECTIONS]
+
+
+def test_ids_are_unique(page: Page) -> None:
+    assert len(page.ids()) == len(set(page.ids()))
+
+
+def test_every_kind_of_picture_is_drawn_for_both_workloads(page: Page) -> None:
+    drawn = [attrs["id"] for attrs in page.all("figure")]
+    expected = [f"{kind}-{w}" for kind in ("queue", "fct") for w in ("continuous", "random")]
+    expected += ["histogram"]
+    expected += [f"{kind}-{w}" for kind in ("unnecessary", "mix", "phase") for w in ("continuous", "random")]
+    assert drawn == expected
+    assert "missing" not in [attrs.get("class") for attrs in page.all("p")]
+
+
+def test_it_opens_offline(page: Page) -> None:
+    for _, attrs in page.elements:
+        for name in ("src", "href", "srcset", "poster", "data", "action"):
+            assert re.match(r"(#|data:|$)", attrs.get(name, "")), attrs
+    assert not {"script", "link", "iframe", "object"} & {tag for tag, _ in page.elements}
+
+
+def test_pictures_inside_fetch_nothing(page: Page) -> None:
+    for attrs in page.all("img"):
+        svg = _svg(attrs)
+        assert not re.search(r'(href|src)="(?!#|data:image/png)', svg)
+        assert not re.search(r"url\(http|@import", svg)
+
+
+def test_pictures_are_whole_svg_with_alternative_texts(page: Page) -> None:
+    images = page.all("img")
+    assert images
+    for attrs in images:
+        assert len(attrs["alt"]) > 40
+        assert ET.fromstring(_svg(attrs)).tag.endswith("svg")
+
+
+def test_every_picture_has_a_caption_and_its_numbers(page: Page) -> None:
+    downloads = {attrs["download"]: attrs["href"] for attrs in page.all("a") if "download" in attrs}
+    for attrs in page.all("figure"):
+        rows = _csv(downloads[f"{attrs['id']}.csv"])
+        assert len(rows) > 1
+        assert all(len(row) == len(rows[0]) for row in rows)
+    assert len(page.all("figcaption")) == len(page.all("figure"))
+
+
+def test_the_same_results_give_the_same_bytes(study: tuple[Results, Comparison, Path]) -> None:
+    results, comparison, file = study
+    before = file.read_bytes()
+    assert write_report(results.directory, comparison) == file
+    assert file.read_bytes() == before
+
+
+def test_it_is_reasonably_small(study: tuple[Results, Comparison, Path]) -> None:
+    assert study[2].stat().st_size < 5_000_000
+
+
+def test_figures_stand_beside_the_published_ones(page: Page) -> None:
+    assert "\N{ALMOST EQUAL TO} 2\N{NARROW NO-BREAK SPACE}425" in page.words
+    assert "2426.1" in page.words
+    assert "+0.05\N{NARROW NO-BREAK SPACE}%" in page.words
+    assert "99.00 to 103.0" in page.words
+
+
+def test_claims_are_listed_with_verdict_measured_figure_and_reason(page: Page) -> None:
+    for words in (
+        "✓ holds",
+        "✗ fails",
+        "not judged",
+        "median 12 s < 14 s",
+        "the other way round",
+        "cites other work",
+    ):
+        assert words in page.words
+
+
+def test_text_from_outside_is_escaped(study: tuple[Results, Comparison, Path]) -> None:
+    text = study[2].read_text(encoding="utf-8")
+    assert "a &lt;note&gt;" in text
+    assert "<note>" not in text
+
+
+def test_the_head_says_what_was_run(page: Page) -> None:
+    for words in (
+        "Is CoAP Congestion Safe?",
+        "millpond reproduce anrw18",
+        "millpond 0.1.0",
+        "n = ",
+        "clients unfinished",
+    ):
+        assert words in page.words
+
+
+def test_the_lead_is_computed(page: Page) -> None:
+    # worst by construction: CoCoA, random, 5.3 useless copies a message
+    assert "CoCoA (random clients) sends each message" in page.words
+    assert "only 15.9\N{NARROW NO-BREAK SPACE}% of the bytes" in page.words
+    assert "withstands it with continuous clients" in page.words
+
+
+def test_no_collapse_is_said_when_there_is_none(tmp_path: Path) -> None:
+    results = synthetic_results.study(tmp_path, **{**SMALL, "clients": (1, 100)})
+    words = Page(write_report(results.directory).read_text(encoding="utf-8")).words
+    assert "No link collapses in these runs." in words
+    assert "Congestion collapse is a link" not in words
+
+
+@pytest.mark.parametrize(
+    ("left_out", "told"),
+    [
+        ({"traces": False}, "no run was traced"),
+        ({"mixes": False}, "no mix was run"),
+        ({"jitter": False}, "path with jitter was not run"),
+        ({"clients": (1,)}, "No client made one in these runs, with 1 client."),
+        ({"algorithms": ("cocoa",), "workloads": ("random",)}, "no mix was run"),
+    ],
+)
+def test_what_is_missing_is_left_out_with_a_sentence_why(tmp_path: Path, left_out: dict[str, Any], told: str) -> None:
+    results = synthetic_results.study(tmp_path, **{**SMALLER, **left_out})
+    found = Page(write_report(results.directory, synthetic_results.comparison(results)).read_text(encoding="utf-8"))
+    assert told in found.words
+    assert [attrs["id"] for attrs in found.all("section")] == STUDY_SECTIONS
+
+
+def test_a_study_without_published_figures_is_drawn(tmp_path: Path) -> None:
+    results = synthetic_results.study(tmp_path, **{**SMALLER, "clients": (1,)})
+    words = Page(write_report(results.directory).read_text(encoding="utf-8")).words
+    assert "No published figures were given." in words
+
+
+def test_a_queue_trace_without_shares_is_drawn(tmp_path: Path) -> None:
+    results = synthetic_results.study(tmp_path, **SMALLER)
+    _drop(results, "share_trace")
+    drawn = [attrs["id"] for attrs in Page(write_report(tmp_path).read_text(encoding="utf-8")).all("figure")]
+    assert "queue-continuous" in drawn
+
+
+def test_a_single_scenario_has_its_own_page(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path)
+    found = Page(write_report(results.directory).read_text(encoding="utf-8"))
+    sections = ["summary", "over-time", "completion", "transmissions", "unnecessary", "links", "run"]
+    assert [attrs["id"] for attrs in found.all("section")] == sections
+    assert [attrs["id"] for attrs in found.all("figure")] == ["queue", "fct", "histogram"]
+    assert "No client made an unnecessary retransmission." in found.words
+    assert "20 of 20 clients finished" in found.words
+    assert "packets offered" in found.words
+
+
+def test_unfinished_clients_are_counted_and_never_dropped_silently(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path, traces=False, unfinished=True)
+    words = Page(write_report(results.directory).read_text(encoding="utf-8")).words
+    assert "16 of 20 clients finished" in words
+    assert "the run was not traced" in words
+
+
+def test_groups_of_one_controller_are_told_apart(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path)
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    for place, group in enumerate(manifest["cells"][0]["groups"]):
+        group["algorithm"] = f"rfc7252 #{place + 1}"
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    words = Page(write_report(results.directory).read_text(encoding="utf-8")).words
+    assert "Default CoAP #1" in words
+    assert "Default CoAP #2" in words
+
+
+def test_nothing_is_written_when_there_are_no_results(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no results here"):
+        write_report(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_cut_short_are_refused_and_the_old_page_stays(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path)
+    before = write_report(results.directory).read_bytes()
+    flows = tmp_path / "flows.parquet"
+    flows.write_bytes(flows.read_bytes()[:-7])
+    with pytest.raises(MillpondError, match="cut short"):
+        write_report(tmp_path)
+    assert (tmp_path / "report.html").read_bytes() == before
+
+
+def test_a_page_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path)
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(MillpondError, match=r"report\.html: cannot be written"):
+        write_report(results.directory)
+
+
+def test_a_figure_that_could_not_be_measured_is_a_dash(tmp_path: Path) -> None:
+    results = synthetic_results.study(tmp_path, **{**SMALLER, "clients": (1,)})
+    comparison = synthetic_results.comparison(results)
+    only = [figure for figure in comparison.figures if figure.ours is None]
+    words = Page(
+        write_report(tmp_path, dataclasses.replace(comparison, figures=only)).read_text(encoding="utf-8")
+    ).words
+    assert "Published figures that could be compared: 0" in words
+    assert "\N{EN DASH}" in words
+
+
+def _svg(image: dict[str, str]) -> str:
+    head, _, body = image["src"].partition(",")
+    assert head == "data:image/svg+xml;base64"
+    return base64.b64decode(body).decode()
+
+
+def _csv(address: str) -> list[list[str]]:
+    text = base64.b64decode(address.partition(",")[2]).decode()
+    return [line.split(",") for line in text.splitlines()]
+
+
+def _drop(results: Results, table: str) -> None:
+    manifest = json.loads((results.directory / MANIFEST).read_text())
+    del manifest["files"][f"{table}.parquet"]
+    (results.directory / MANIFEST).write_text(json.dumps(manifest))
+    (results.directory / f"{table}.parquet").unlink()

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from millpond.statistics import bulk, bulk_range, known, percentile, t_interval, take
+
+
+def test_percentiles_stand_at_rank_p_times_n_minus_1() -> None:
+    values = np.array([30.0, 10.0, 20.0, 40.0])
+    assert percentile(values, 0.0) == 10
+    assert percentile(values, 0.5) == 25  # rank 1.5
+    assert percentile(values, 0.9) == pytest.approx(37)  # rank 2.7
+    assert percentile(values, 1.0) == 40
+
+
+def test_the_percentiles_of_fifty_clients_fall_between_the_right_two() -> None:
+    # the row of Table 1 with 14100 B: client i of 50 ends 25.0667 ms after the one before
+    values = np.array([62.077 + 0.0250667 * i for i in range(50)])
+    assert take(values, "p10") == pytest.approx(62.077 + 4.9 * 0.0250667)
+    assert take(values, "median") == pytest.approx(62.077 + 24.5 * 0.0250667)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "expected"), [("mean", 1.75), ("typical", 1.0), ("max-min", 5.0), ("count", 4.0)]
+)
+def test_other_statistics(statistic: str, expected: float) -> None:
+    assert take(np.array([1.0, 0.0, 5.0, 1.0]), statistic) == expected
+
+
+def test_no_values_have_no_statistic() -> None:
+    assert math.isnan(take(np.empty(0), "median"))
+    assert math.isnan(take(np.empty(0), "mean"))
+
+
+def test_an_unknown_statistic_is_refused() -> None:
+    assert not known("p99")
+    with pytest.raises(KeyError):
+        take(np.array([1.0]), "p99")
+
+
+def test_t_interval_against_the_printed_table() -> None:
+    # t(0.975, 3) = 3.18245; mean 10, standard deviation sqrt(10/3)
+    interval = t_interval(np.array([8.0, 9.0, 11.0, 12.0]))
+    assert interval is not None
+    half = 3.18245 * math.sqrt(10 / 3) / 2
+    assert interval == pytest.approx((10 - half, 10 + half), rel=1e-5)
+
+
+def test_one_replication_has_no_interval() -> None:
+    assert t_interval(np.array([1.0])) is None
+    assert t_interval(np.array([1.0, math.nan])) is None
+
+
+def test_bulk_of_the_published_histogram_is_five_and_six() -> None:
+    counts = dict(enumerate([1982, 14500, 13915, 8713, 18510, 245248, 97132]))
+    assert bulk(counts) == (5, 6)
+
+
+def test_bulk_takes_the_fuller_of_two_equally_short_ranges() -> None:
+    assert bulk({1: 40, 2: 45, 3: 46}, share=0.6) == (2, 3)
+    assert bulk({}) is None
+    assert bulk({4: 10}) == (4, 4)
+
+
+def test_bulk_range_leaves_out_stragglers() -> None:
+    assert bulk_range(np.array([1.0, 5.0, 5.1, 5.2, 5.3])) == (5.0, 5.3)
+    assert all(math.isnan(end) for end in bulk_range(np.empty(0)))

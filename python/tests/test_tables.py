@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+import millpond
+from millpond import reproduction, tables
+from millpond.campaign import Job
+from millpond.compare import Comparison, Figure
+from millpond.metrics import Measures
+from millpond.progress import Bar
+from millpond.results import Results
+from millpond.study import Planned
+
+
+@pytest.fixture(scope="module")
+def comparison(fake_results: Results, fake: Measures) -> Comparison:
+    return reproduction.compare(fake_results, measures=fake)
+
+
+def printed(fake: Measures, comparison: Comparison) -> str:
+    out = io.StringIO()
+    tables.show(tables.of_study(fake, comparison), out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_the_terminal(
+    fake: Measures, comparison: Comparison, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = printed(fake, comparison)
+    assert max(map(len, text.splitlines())) <= width
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text, "a cell was cut off"
+
+
+def test_every_claim_is_printed_with_its_verdict(fake: Measures, comparison: Comparison) -> None:
+    text = printed(fake, comparison)
+    for claim in comparison.claims:
+        assert f"\n {claim.id.removeprefix('anrw18-')} " in text
+    assert "cannot" in text
+    assert "holds" in text
+    counts = comparison.counts()
+    assert sum(counts.values()) == len(comparison.claims)
+    assert f"{counts['holds']} claims hold, {counts['fails']} fail, {counts['unjudged']} unjudged" in text
+
+
+def test_both_paths_are_in_one_table(fake: Measures, comparison: Comparison) -> None:
+    lines = printed(fake, comparison).splitlines()
+    assert sum(line.strip().startswith("~2500") for line in lines) == 3 * 2  # clients, workloads
+    assert sum(line.strip() == "~ jittered delay; buffers in B" for line in lines) == 2
+
+
+def test_figures_without_ours_are_gathered_by_reason() -> None:
+    gone = [
+        Figure(f"s-r{n}", {}, "fct", "median", "", "", "s", 1.0, None, note="not run: clients=50") for n in range(6)
+    ]
+    (line,) = tables.unmeasured(Comparison("s", "0", figures=gone))
+    assert line.plain == "Not measured, not run: clients=50: r0, r1, r2, r3 and 2 more"
+
+
+def test_settings_of_the_test_bed_are_compared(comparison: Comparison) -> None:
+    settings = {setting.id: setting for setting in comparison.settings}
+    assert len(settings) == 22
+    assert [setting.metric for setting in comparison.settings if not setting.same] == ["replications"]
+    assert settings["anrw18-r0074"].ours == "30 kbps"
+    assert settings["anrw18-r0096"].ours == "20 retransmissions"
+    assert (settings["anrw18-r0079"].ours, settings["anrw18-r0080"].ours) == ("10 ms", "20 ms")
+
+
+def test_tables_show_themselves_in_a_notebook(fake_results: Results) -> None:
+    done = millpond.Reproduction(fake_results)
+    assert all(hasattr(table, "_repr_mimebundle_") for table in done.tables)
+
+
+def test_the_bar_tells_rate_and_time_left(fake_results: Results) -> None:
+    out = io.StringIO()
+    bar = Bar(Console(file=out, force_terminal=True, width=100, highlight=False))
+    jobs = [Job(Planned(fake_results.cells[0], None), run, 0, 1) for run in range(4)]  # type: ignore[arg-type]
+    bar.start(jobs, kept=3)
+    for job in jobs:
+        bar.finished(job)
+    bar.say("a part was cut short")
+    bar.end()
+    text = out.getvalue()
+    for words in (
+        "3 runs are there already, 4 to go",
+        "4/4 runs",
+        "runs/s",
+        "left",
+        "a part was cut short",
+        "4 runs in",
+    ):
+        assert words in text
+
+
+def test_without_a_terminal_one_line_remains(fake_results: Results) -> None:
+    out = io.StringIO()
+    bar = Bar(Console(file=out, width=100))
+    job = Job(Planned(fake_results.cells[0], None), 0, 0, 1)  # type: ignore[arg-type]
+    bar.start([job], kept=0)
+    bar.finished(job)
+    bar.end()
+    assert out.getvalue().count("\n") == 1
+    assert out.getvalue().startswith("1 run in")
