@@ -47,7 +47,8 @@ $(VENV)/.dev: $(VENV)/.package pyproject.toml
 # ---------------------------------------------------------------- use
 
 demo: build ## rerun the study "Is CoAP Congestion Safe?" in small, and say where its report is
-	$(BIN)/millpond reproduce anrw18 --quick --out $(DEMO) --resume
+	@rm -rf $(DEMO)
+	$(BIN)/millpond reproduce anrw18 --quick --out $(DEMO)
 
 # ---------------------------------------------------------------- checks
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,14 @@ from millpond.metrics import Measures
 from millpond.published import Published, read
 from millpond.results import Results
 from millpond.study import STUDIES, Plan, find, load
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_interrupts() -> Iterator[None]:
+    """A shell that starts the tests in the background has them ignore Ctrl-C, and programs they start too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
