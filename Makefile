@@ -54,6 +54,8 @@ demo: build ## rerun the study "Is CoAP Congestion Safe?" in small, and say wher
 
 test: test-rust test-python ## every test
 
+# The same random cases every time; looking for others is the fuzzers' work (fuzz/README.md).
+test-rust: export PROPTEST_RNG_SEED ?= 7252
 test-rust: | $(BIN)/python
 	$(CARGO) test --workspace --locked --no-fail-fast
 
@@ -67,6 +69,7 @@ bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
 lint: lint-rust lint-deps lint-python ## formatting, lints, types, documentation, licences
 
 lint-rust: | $(BIN)/python
+	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	for feature in '' rfc7252 cocoa; do \
