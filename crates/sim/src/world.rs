@@ -32,7 +32,7 @@ struct Packet {
     tag: Tag,
 }
 
-/// One direction: its link, and the buffers that both directions share lie in [`Network`].
+/// The path: one link a direction, and the buffers that both share.
 struct Network {
     links: [Link<Packet>; 2],
     /// Actors of the two links on the agenda.
@@ -60,6 +60,12 @@ impl Network {
                 self.spare.push(packet.bytes);
             }
         }
+        self.wake(way, agenda);
+    }
+
+    /// Puts a link's next wake-up on the agenda.
+    #[inline]
+    fn wake(&self, way: usize, agenda: &mut Agenda) {
         agenda.set(self.actors[way], self.links[way].next().unwrap_or(Instant::NEVER));
     }
 
@@ -93,8 +99,6 @@ struct Server {
     host_time: Span,
     content_format: Vec<u8>,
     payload: Vec<u8>,
-    /// Resources that it has: those that the clients ask for.
-    resources: Vec<Vec<Vec<u8>>>,
     /// Requests that the application is working on.
     working: VecDeque<(Instant, RequestId, Tag)>,
 }
@@ -218,7 +222,7 @@ impl<'s> World<'s> {
             self.network.spare.push(packet.bytes);
             self.drain_client(tag.flow, now, Some((tag, length)))?;
         }
-        self.agenda.set(self.network.actors[DOWN], self.network.links[DOWN].next().unwrap_or(Instant::NEVER));
+        self.network.wake(DOWN, &mut self.agenda);
         Ok(())
     }
 
@@ -306,7 +310,7 @@ impl<'s> World<'s> {
             self.network.spare.push(packet.bytes);
             self.drain_server(now, tag)?;
         }
-        self.agenda.set(self.network.actors[UP], self.network.links[UP].next().unwrap_or(Instant::NEVER));
+        self.network.wake(UP, &mut self.agenda);
         Ok(())
     }
 
@@ -336,8 +340,9 @@ impl<'s> World<'s> {
                         self.network.send(DOWN, now, bytes, tag, &mut self.agenda, &mut self.rec);
                     }
                     Output::Event(Event::Request { id, message, .. }) => {
-                        let is_asked = |have: &Vec<Vec<u8>>| message.uri_path().eq(have.iter().map(Vec::as_slice));
-                        if !self.server.resources.iter().any(is_asked) {
+                        // The server has what the groups ask for, and nothing else.
+                        let has = |ask: &Vec<(u16, &[u8])>| message.uri_path().eq(ask.iter().map(|&(_, part)| part));
+                        if !self.asks.iter().any(has) {
                             return Err(RunError::Refused(
                                 tag.flow,
                                 "it asks for a resource that nobody has".to_owned(),
@@ -437,19 +442,11 @@ impl Server {
             .map_err(|error| RunError::Endpoint("the server", error.to_string()))?;
         let format = described.content_format.to_be_bytes();
         let zeros = format.iter().take_while(|byte| **byte == 0).count();
-        let mut resources: Vec<Vec<Vec<u8>>> = Vec::new();
-        for group in &scenario.clients {
-            let resource = segments(&group.uri_path).map(<[u8]>::to_vec).collect();
-            if !resources.contains(&resource) {
-                resources.push(resource);
-            }
-        }
         Ok(Self {
             endpoint,
             host_time: described.host_time.span(),
             content_format: format[zeros..].to_vec(),
             payload: vec![b'.'; described.payload.0 as usize],
-            resources,
             working: VecDeque::new(),
         })
     }
@@ -500,11 +497,8 @@ fn datagram(scenario: &Scenario) -> u16 {
 }
 
 fn uri_path(path: &str) -> Vec<(u16, &[u8])> {
-    segments(path).map(|segment| (number::URI_PATH, segment)).collect()
-}
-
-fn segments(path: &str) -> impl Iterator<Item = &[u8]> {
-    path.split('/').filter(|segment| !segment.is_empty()).map(str::as_bytes)
+    let segments = path.split('/').filter(|segment| !segment.is_empty());
+    segments.map(|segment| (number::URI_PATH, segment.as_bytes())).collect()
 }
 
 /// The group of each client. Groups are dealt evenly over the numbers, because of clients that start at the same
