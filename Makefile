@@ -72,7 +72,7 @@ lint-rust: | $(BIN)/python
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	for feature in '' rfc7252 cocoa; do \
+	for feature in '' rfc7252 cocoa alloc,rfc7252; do \
 	  $(CARGO) clippy -p millpond-control --all-targets --no-default-features --features "$$feature" --locked -- -D warnings || exit 1; \
 	done
 	@if rustup target list --installed 2>/dev/null | grep -qx $(SMALLEST); \

@@ -117,18 +117,37 @@ pub enum End {
     Cancelled,
 }
 
+/// How the copies of a request are told apart, so that a reply can name the one it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Naming {
+    /// They are alike: a reply names no copy.
+    #[default]
+    None = 0,
+    /// The number of the copy is part of the token, which every server echoes (draft-ietf-core-fasor-02 §4.5).
+    Token = 1,
+    /// The number of the copy travels in the option Rexmit-Cnt, which the server must know (same section).
+    Count = 2,
+    /// One bit in an option tells a further copy from the first; the server must know the option (L. Aldana Parra:
+    /// Advanced Congestion Control Mechanisms for Internet of Things, 2019, §7.2.2).
+    Flag = 3,
+    /// Every copy carries the time it left, which the server echoes (same source, §4.2.5).
+    Timestamp = 4,
+}
+
 /// What an algorithm asks of the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Wishes {
-    /// Number the copies of a request so that the reply can name one.
-    pub copy_counter: bool,
+    /// How copies of a request are to be told apart.
+    pub naming: Naming,
     /// Among this many consecutive unacknowledged messages, make one confirmable; zero: no wish.
     pub confirmable_every: u8,
 }
 
 impl Wishes {
     /// Nothing.
-    pub const NONE: Self = Self { copy_counter: false, confirmable_every: 0 };
+    pub const NONE: Self = Self { naming: Naming::None, confirmable_every: 0 };
 }
 
 /// Numbers for traces and reports, never for decisions. What a controller does not keep is `None`.

@@ -42,7 +42,7 @@ pub enum Evidence {
         /// From the copy that the reply names.
         at_most: Span,
     },
-    /// Several copies were sent and the reply names none.
+    /// Several copies were sent and the reply does not say which one it answers.
     Ambiguous {
         /// From the first copy: the longest it can have been.
         at_most: Span,
@@ -68,6 +68,19 @@ pub struct Sample {
 
 /// Marks a sample whose reply names no copy.
 const NAMES_NONE: u8 = u8::MAX;
+/// Marks a sample whose reply names some copy after the first.
+const NAMES_FURTHER: u8 = u8::MAX - 1;
+
+/// Which copy of a message a reply names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Named {
+    /// None.
+    Nothing,
+    /// The copy with this number, 0 being the first.
+    Copy(u8),
+    /// One after the first, not said which.
+    Further,
+}
 
 impl Sample {
     /// A reply that names no copy. `since_first` and `since_last` count from the first and the last copy,
@@ -81,10 +94,21 @@ impl Sample {
     /// A copy number that was never sent names nothing.
     #[must_use]
     pub const fn naming(self, copy: u8, since_named: Span) -> Self {
-        if copy > self.retransmissions || copy == NAMES_NONE {
+        if copy > self.retransmissions || copy >= NAMES_FURTHER {
             return self;
         }
         Self { since_named, named: copy, ..self }
+    }
+
+    /// The same, but the reply says that it answers a copy after the first, and not which. Of a message with one
+    /// retransmission that is the last copy; of one with none it names nothing.
+    #[must_use]
+    pub const fn naming_a_further_copy(self) -> Self {
+        match self.retransmissions {
+            0 => self,
+            1 => self.naming(1, self.since_last),
+            _ => Self { named: NAMES_FURTHER, ..self },
+        }
     }
 
     /// Time from the first copy to the reply.
@@ -105,10 +129,20 @@ impl Sample {
         self.kind
     }
 
-    /// The copy that the reply names, 0 being the first.
+    /// Time from the last copy to the reply.
     #[must_use]
-    pub const fn named(&self) -> Option<u8> {
-        if self.named == NAMES_NONE { None } else { Some(self.named) }
+    pub const fn since_last(&self) -> Span {
+        self.since_last
+    }
+
+    /// The copy that the reply names.
+    #[must_use]
+    pub const fn named(&self) -> Named {
+        match self.named {
+            NAMES_NONE => Named::Nothing,
+            NAMES_FURTHER => Named::Further,
+            copy => Named::Copy(copy),
+        }
     }
 
     /// The grade of this sample.
@@ -120,7 +154,7 @@ impl Sample {
         if self.retransmissions == 0 {
             return Evidence::Exact(ExactRtt(self.since_first));
         }
-        if self.named == NAMES_NONE {
+        if self.named >= NAMES_FURTHER {
             return Evidence::Ambiguous {
                 at_most: self.since_first,
                 at_least: self.since_last,
@@ -170,6 +204,16 @@ mod tests {
         let middle = Span::from_secs(3);
         assert_eq!(sample.naming(1, middle).evidence(), Evidence::Echoed { at_most: middle });
         assert_eq!(sample.naming(3, middle), sample, "a copy that was never sent names nothing");
+    }
+
+    #[test]
+    fn a_further_copy_is_exact_only_if_there_was_one() {
+        let twice = Sample::new(ReplyKind::Piggybacked, FIRST, LAST, 1).naming_a_further_copy();
+        assert_eq!((twice.named(), twice.exact().map(ExactRtt::span)), (Named::Copy(1), Some(LAST)));
+        let thrice = Sample::new(ReplyKind::Piggybacked, FIRST, LAST, 2).naming_a_further_copy();
+        assert_eq!((thrice.named(), thrice.exact()), (Named::Further, None));
+        let once = Sample::new(ReplyKind::Piggybacked, FIRST, FIRST, 0);
+        assert_eq!(once.naming_a_further_copy(), once);
     }
 
     #[test]

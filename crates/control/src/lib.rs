@@ -89,6 +89,9 @@
     allow(rustdoc::broken_intra_doc_links, reason = "the pages describe the crate with all its features")
 )]
 
+#[cfg(feature = "alloc")]
+extern crate alloc;
+
 pub mod ageing;
 pub mod backoff;
 pub mod carry;
@@ -106,6 +109,8 @@ mod chance;
 mod checked;
 mod controller;
 mod evidence;
+#[cfg(all(feature = "alloc", any(feature = "cocoa", feature = "rfc7252")))]
+mod own;
 #[cfg(any(feature = "cocoa", feature = "rfc7252"))]
 mod preset;
 #[cfg(any(feature = "cocoa", feature = "rfc7252"))]
@@ -118,8 +123,10 @@ pub use chance::{Chance, ChanceSeed, Purpose};
 pub use checked::{Checked, Violation};
 #[cfg(feature = "cocoa")]
 pub use cocoa::Cocoa;
-pub use controller::{Admit, Class, Controller, Cx, End, Exchange, Reason, Then, View, Wait, Wishes};
-pub use evidence::{Evidence, ExactRtt, ReplyKind, Sample};
+pub use controller::{Admit, Class, Controller, Cx, End, Exchange, Naming, Reason, Then, View, Wait, Wishes};
+pub use evidence::{Evidence, ExactRtt, Named, ReplyKind, Sample};
+#[cfg(all(feature = "alloc", any(feature = "cocoa", feature = "rfc7252")))]
+pub use own::{OwnController, PeerController};
 #[cfg(any(feature = "cocoa", feature = "rfc7252"))]
 pub use preset::Preset;
 #[cfg(feature = "rfc7252")]

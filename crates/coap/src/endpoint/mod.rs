@@ -103,7 +103,7 @@ mod timers;
 use alloc::{boxed::Box, sync::Arc};
 use core::{fmt::Debug, hash::Hash};
 
-use millpond_control::{AnyController, ChanceSeed, Controller, Instant, View};
+use millpond_control::{ChanceSeed, Controller, Instant, PeerController, View};
 
 pub use config::{Config, ConfigError, Duplicates, Limits, Transmission};
 pub use counters::{Counters, Failures, Kinds, Reasons};
@@ -146,7 +146,7 @@ pub struct Endpoint<A> {
 struct Setup {
     config: Config,
     /// What every new peer's controller starts as.
-    prototype: AnyController,
+    prototype: PeerController,
     chance: ChanceSeed,
     identities: Identities,
 }
@@ -159,13 +159,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// What cannot work, with its place in `config` and its mend.
     pub fn new(
         config: Config,
-        controller: AnyController,
+        controller: impl Into<PeerController>,
         chance: ChanceSeed,
         node: u32,
         identities: Identities,
     ) -> Result<Self, ConfigError> {
         config.check()?;
-        Ok(Self::with(Arc::new(Setup { config, prototype: controller, chance, identities }), node))
+        Ok(Self::with(Arc::new(Setup { config, prototype: controller.into(), chance, identities }), node))
     }
 
     /// An endpoint that was made like this one but for its number, and that knows nobody. The two share what never
@@ -253,7 +253,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub fn forget_controller(&mut self, now: Instant, peer: A) {
         let now = self.input(now);
         if let Some(number) = self.peers.find(peer, &self.setup.identities) {
-            self.replace_controller(number, now, self.setup.prototype);
+            self.replace_controller(number, now, self.setup.prototype.clone());
         }
     }
 
@@ -263,8 +263,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     ///
     /// # Errors
     /// The peer is not known and there is no room for another.
-    pub fn set_controller(&mut self, now: Instant, peer: A, controller: AnyController) -> Result<(), Refused> {
-        let now = self.input(now);
+    pub fn set_controller(
+        &mut self,
+        now: Instant,
+        peer: A,
+        controller: impl Into<PeerController>,
+    ) -> Result<(), Refused> {
+        let (now, controller) = (self.input(now), controller.into());
         let number = self.peer_for(now, peer)?;
         let lifetimes = Lifetimes::of(&controller, &self.setup.config.transmission);
         self.exchange_lifetime = self.exchange_lifetime.max(lifetimes.exchange);
@@ -364,7 +369,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Luck { seed: self.setup.chance, node: self.node }
     }
 
-    fn replace_controller(&mut self, number: u32, now: Instant, controller: AnyController) {
+    fn replace_controller(&mut self, number: u32, now: Instant, controller: PeerController) {
         self.release_controller(number, now);
         if let Some(peer) = self.peers.get_mut(number) {
             peer.controller = peers::keep(controller);

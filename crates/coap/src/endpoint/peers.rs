@@ -2,7 +2,7 @@ use alloc::boxed::Box;
 use core::hash::Hash;
 
 use hashbrown::HashTable;
-use millpond_control::{AnyController, Instant};
+use millpond_control::{Instant, PeerController};
 
 use super::{
     Identities,
@@ -13,13 +13,13 @@ use super::{
 
 /// The controller as a peer keeps it: in debug builds with both sides of its contract watched.
 #[cfg(debug_assertions)]
-pub(super) type Kept = millpond_control::Checked<AnyController>;
+pub(super) type Kept = millpond_control::Checked<PeerController>;
 /// The controller as a peer keeps it.
 #[cfg(not(debug_assertions))]
-pub(super) type Kept = AnyController;
+pub(super) type Kept = PeerController;
 
 /// A controller as it is kept.
-pub(super) const fn keep(controller: AnyController) -> Kept {
+pub(super) fn keep(controller: PeerController) -> Kept {
     #[cfg(debug_assertions)]
     let controller = millpond_control::Checked::new(controller);
     controller
@@ -152,7 +152,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// Adds a peer that is not known yet. It is idle.
-    pub(super) fn add(&mut self, node: u32, address: A, controller: AnyController, identities: &Identities) -> u32 {
+    pub(super) fn add(&mut self, node: u32, address: A, controller: PeerController, identities: &Identities) -> u32 {
         let number = self.met;
         let first_id = identities.first_id(Pair { node, peer: number });
         self.met = self.met.wrapping_add(1);

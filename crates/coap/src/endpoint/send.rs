@@ -128,7 +128,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Err(Full { until }) => return Err(Refused::TooManyPeers { limit, until }),
             }
         }
-        Ok(self.peers.add(self.node, address, self.setup.prototype, &self.setup.identities))
+        Ok(self.peers.add(self.node, address, self.setup.prototype.clone(), &self.setup.identities))
     }
 
     /// May this message, which waits or is about to, leave now?
