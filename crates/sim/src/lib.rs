@@ -39,6 +39,7 @@ mod trace;
 mod world;
 
 pub mod scenario;
+pub mod tcp;
 
 pub use outcome::{
     ExchangeRow, FlowRow, HistogramRow, LinkRow, Outcome, PacketEvent, QueueSample, ShareSample, Summary, TimerSample,

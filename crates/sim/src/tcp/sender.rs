@@ -1,0 +1,420 @@
+//! The sending half: what is outstanding, what is lost, what leaves next.
+//!
+//! Accounting is that of Linux without SACK: a duplicate acknowledgement counts as one segment that arrived without
+//! saying which.
+
+use std::collections::VecDeque;
+
+use super::{Ack, Config, CongestionControl, Flight, Micros, RateSample, State, timer::Timeout};
+
+/// A segment that was sent and is not acknowledged.
+#[derive(Debug)]
+struct Sent {
+    seq: u64,
+    len: u32,
+    /// When it left last.
+    at: Micros,
+    /// For the delivery rate: how things stood then.
+    first_sent: Micros,
+    delivered: u64,
+    delivered_at: Micros,
+    app_limited: bool,
+    ever_retransmitted: bool,
+    /// Marked lost.
+    lost: bool,
+    /// Lost, and sent again since.
+    repaired: bool,
+}
+
+/// Counts of one sending half.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Segments with data that left, copies included.
+    pub segments: u64,
+    /// Of those, copies.
+    pub retransmissions: u64,
+    /// Times that the timer ran out.
+    pub timeouts: u64,
+    /// When it ran out first, in microseconds.
+    pub first_timeout: Option<Micros>,
+    /// Repairs after three duplicate acknowledgements.
+    pub recoveries: u64,
+}
+
+/// How a sending half stands, for traces. Windows in segments, times in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// The congestion window.
+    pub window: u32,
+    /// The slow-start threshold.
+    pub threshold: Option<u32>,
+    /// The state of loss recovery.
+    pub state: State,
+    /// The congestion control's own word for its state.
+    pub phase: &'static str,
+    /// Segments per second, if data is paced.
+    pub pacing: Option<f64>,
+    /// The retransmission timeout in force.
+    pub timeout: Micros,
+    /// The smoothed round-trip time.
+    pub srtt: Option<Micros>,
+    /// What is under way.
+    pub flight: Flight,
+}
+
+/// A segment that leaves now: its first byte, its length, and whether it is a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Leaving {
+    pub(super) seq: u64,
+    pub(super) len: u32,
+    pub(super) copy: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) control: Box<dyn CongestionControl>,
+    pub(super) timeout: Timeout,
+    mss: u32,
+    window: u64,
+    sent: VecDeque<Sent>,
+    /// Lengths of segments that were written and have not left.
+    waiting: VecDeque<u32>,
+    /// First byte not acknowledged, and first byte not sent.
+    una: u64,
+    next: u64,
+    /// Segments that arrived without being named: duplicate acknowledgements, in effect.
+    dup: u32,
+    lost: u32,
+    repaired: u32,
+    state: State,
+    /// Recovery ends once this byte is acknowledged.
+    high: u64,
+    /// The timer ran out since data was last acknowledged.
+    timed_out: bool,
+    alarm: Option<Micros>,
+    /// The window held the sender back when it last looked.
+    window_limited: bool,
+    /// Nothing leaves before, if data is paced.
+    pace_from: f64,
+    delivered: u64,
+    delivered_at: Micros,
+    first_sent: Micros,
+    /// Samples count as limited by the application until so much is delivered.
+    app_limited_until: u64,
+    totals: Totals,
+}
+
+impl Sender {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            control: config.control.build(config.initial_window, config.mss),
+            timeout: Timeout::new(config.timing),
+            mss: config.mss,
+            window: config.receive_window,
+            sent: VecDeque::new(),
+            waiting: VecDeque::new(),
+            una: 0,
+            next: 0,
+            dup: 0,
+            lost: 0,
+            repaired: 0,
+            state: State::Open,
+            high: 0,
+            timed_out: false,
+            alarm: None,
+            window_limited: false,
+            pace_from: 0.0,
+            delivered: 0,
+            delivered_at: 0,
+            first_sent: 0,
+            app_limited_until: 0,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Cuts data into segments; nothing is joined with what was written before.
+    pub(super) fn write(&mut self, bytes: u64) {
+        let mss = u64::from(self.mss);
+        for _ in 0..bytes / mss {
+            self.waiting.push_back(self.mss);
+        }
+        if !bytes.is_multiple_of(mss) {
+            self.waiting.push_back((bytes % mss) as u32);
+        }
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.una
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        Progress {
+            window: self.control.window(),
+            threshold: self.control.slow_start_threshold(),
+            state: self.state,
+            phase: self.control.phase(),
+            pacing: self.control.pacing().map(|rate| rate * 1e6),
+            timeout: self.timeout.in_force(),
+            srtt: self.timeout.srtt(),
+            flight: self.flight(),
+        }
+    }
+
+    fn flight(&self) -> Flight {
+        let outstanding = self.sent.len() as u32;
+        let pipe = (outstanding + self.repaired).saturating_sub(self.dup + self.lost);
+        Flight { outstanding, pipe }
+    }
+
+    /// When the timer runs out or the next paced segment may leave.
+    pub(super) fn due(&self) -> Option<Micros> {
+        let paced = self.wants_to_send().then(|| self.pace_from.ceil() as Micros);
+        match (self.alarm, paced) {
+            (Some(alarm), Some(paced)) => Some(alarm.min(paced)),
+            (alarm, paced) => alarm.or(paced),
+        }
+    }
+
+    /// There is something to send, and window and receiver allow it.
+    fn wants_to_send(&self) -> bool {
+        self.flight().pipe < self.control.window() && (self.lost > self.repaired || self.may_send_more())
+    }
+
+    fn may_send_more(&self) -> bool {
+        self.waiting.front().is_some_and(|&len| self.next - self.una + u64::from(len) <= self.window)
+    }
+
+    /// The next segment that leaves at `now`, if any does.
+    pub(super) fn poll(&mut self, now: Micros) -> Option<Leaving> {
+        if self.alarm.is_some_and(|alarm| alarm <= now) {
+            self.time_out(now);
+        }
+        if self.flight().pipe >= self.control.window() {
+            self.window_limited |= self.lost > self.repaired || !self.waiting.is_empty();
+            return None;
+        }
+        let paced = self.control.pacing();
+        if paced.is_some() && self.pace_from > now as f64 {
+            return None;
+        }
+        let leaving = if self.lost > self.repaired {
+            self.repair(now)?
+        } else {
+            if !self.may_send_more() {
+                // The application is the limit from here on.
+                if self.waiting.is_empty() {
+                    self.limited_by_application();
+                }
+                return None;
+            }
+            self.send_more(now)?
+        };
+        self.totals.segments += 1;
+        self.totals.retransmissions += u64::from(leaving.copy);
+        if let Some(rate) = paced {
+            self.pace_from = self.pace_from.max(now as f64) + 1.0 / rate;
+        }
+        if self.alarm.is_none() {
+            self.alarm = Some(now + self.timeout.in_force());
+        }
+        Some(leaving)
+    }
+
+    /// Sends the oldest lost segment again.
+    fn repair(&mut self, now: Micros) -> Option<Leaving> {
+        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
+        let app_limited = self.app_limited_until > 0;
+        let first_sent = self.first_sent;
+        let segment = self.sent.iter_mut().find(|segment| segment.lost && !segment.repaired)?;
+        (segment.repaired, segment.ever_retransmitted, segment.at) = (true, true, now);
+        (segment.delivered, segment.delivered_at, segment.first_sent) = (delivered, delivered_at, first_sent);
+        segment.app_limited = app_limited;
+        let leaving = Leaving { seq: segment.seq, len: segment.len, copy: true };
+        self.repaired += 1;
+        self.control.on_sent(now, true, false);
+        Some(leaving)
+    }
+
+    /// Sends a segment for the first time.
+    fn send_more(&mut self, now: Micros) -> Option<Leaving> {
+        let len = self.waiting.pop_front()?;
+        let idle = self.sent.is_empty();
+        if idle {
+            (self.first_sent, self.delivered_at) = (now, now);
+        }
+        self.sent.push_back(Sent {
+            seq: self.next,
+            len,
+            at: now,
+            first_sent: self.first_sent,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            app_limited: self.app_limited_until > 0,
+            ever_retransmitted: false,
+            lost: false,
+            repaired: false,
+        });
+        let leaving = Leaving { seq: self.next, len, copy: false };
+        self.next += u64::from(len);
+        self.control.on_sent(now, false, idle);
+        Some(leaving)
+    }
+
+    /// The timer ran out: everything outstanding counts as lost.
+    fn time_out(&mut self, now: Micros) {
+        let first =
+            self.state == State::Open || self.una >= self.high || (self.state == State::Loss && !self.timed_out);
+        self.totals.timeouts += 1;
+        self.totals.first_timeout.get_or_insert(now);
+        let before = self.flight();
+        for segment in &mut self.sent {
+            (segment.lost, segment.repaired) = (true, false);
+        }
+        (self.lost, self.repaired, self.dup) = (self.sent.len() as u32, 0, 0);
+        self.control.on_timeout(now, before, first);
+        (self.state, self.high, self.timed_out) = (State::Loss, self.next, true);
+        self.timeout.back_off();
+        self.pace_from = 0.0;
+        self.alarm = Some(now + self.timeout.in_force());
+    }
+
+    /// An acknowledgement came. `duplicate`: it could be one, carrying neither data nor another window.
+    pub(super) fn acknowledge(&mut self, now: Micros, ack: u64, duplicate: bool) {
+        let before_flight = self.flight();
+        let mut report = Ack {
+            now,
+            acked: 0,
+            delivered: 0,
+            delivered_total: 0,
+            lost: 0,
+            before: self.state,
+            state: self.state,
+            before_flight,
+            flight: before_flight,
+            window_limited: self.window_limited,
+            rtt: None,
+            delayed: false,
+            rate: None,
+        };
+        if ack > self.una && ack <= self.next {
+            self.advance(now, ack, &mut report);
+        } else if ack == self.una && duplicate && !self.sent.is_empty() {
+            self.repeat(now, &mut report);
+        } else {
+            return;
+        }
+        if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+        report.state = self.state;
+        report.flight = self.flight();
+        report.delivered_total = self.delivered;
+        self.window_limited = false;
+        self.control.on_ack(&report);
+        if self.control.limits_itself() {
+            self.limited_by_application();
+        }
+    }
+
+    /// Takes off what is acknowledged for the first time.
+    fn advance(&mut self, now: Micros, ack: u64, report: &mut Ack) {
+        let (mut oldest, mut newest): (Option<Micros>, Option<Sent>) = (None, None);
+        let mut repeated = false;
+        while let Some(segment) = self.sent.front() {
+            if segment.seq + u64::from(segment.len) > ack {
+                break;
+            }
+            let Some(segment) = self.sent.pop_front() else { break };
+            report.acked += 1;
+            self.lost -= u32::from(segment.lost);
+            self.repaired -= u32::from(segment.repaired);
+            repeated |= segment.ever_retransmitted;
+            oldest = oldest.or(Some(segment.at));
+            if newest.as_ref().is_none_or(|newest| (segment.delivered, segment.at) >= (newest.delivered, newest.at)) {
+                newest = Some(segment);
+            }
+        }
+        let acked = report.acked;
+        self.una = ack;
+        report.delivered = acked.saturating_sub(self.dup).max(1);
+        self.deliver(now, report.delivered);
+        self.dup = if self.state == State::Recovery { self.dup.saturating_sub(acked - 1) } else { 0 };
+        if !repeated {
+            if let Some(at) = oldest {
+                self.timeout.sample(now - at);
+            }
+            report.rtt = newest.as_ref().map(|segment| now - segment.at);
+        }
+        report.delayed = acked == 1 && report.before_flight.outstanding == 1;
+        if let Some(segment) = newest {
+            let sending = segment.at.saturating_sub(segment.first_sent);
+            let acknowledging = now - segment.delivered_at;
+            report.rate = Some(RateSample {
+                prior_delivered: segment.delivered,
+                delivered: self.delivered - segment.delivered,
+                interval: sending.max(acknowledging),
+                app_limited: segment.app_limited,
+            });
+            self.first_sent = segment.at;
+        }
+        self.timed_out = false;
+        match self.state {
+            State::Open => {}
+            State::Recovery | State::Loss if ack >= self.high => {
+                self.state = State::Open;
+                self.dup = 0;
+            }
+            State::Recovery => {
+                // A partial acknowledgement: the next hole is lost as well.
+                report.lost += self.mark_oldest_lost();
+            }
+            State::Loss => {}
+        }
+        self.alarm = (!self.sent.is_empty()).then(|| now + self.timeout.in_force());
+    }
+
+    /// A duplicate: one more segment arrived somewhere behind a hole.
+    fn repeat(&mut self, now: Micros, report: &mut Ack) {
+        // After the timer ran out only data sent since then can cause duplicates that mean something.
+        if self.state == State::Loss && self.next == self.high {
+            return;
+        }
+        let most = (self.sent.len() as u32).saturating_sub(1);
+        if self.dup < most {
+            self.dup += 1;
+            report.delivered = 1;
+            self.deliver(now, 1);
+        }
+        if self.state == State::Open && self.dup >= 3 {
+            (self.state, self.high) = (State::Recovery, self.next);
+            self.totals.recoveries += 1;
+            report.lost += self.mark_oldest_lost();
+            self.control.on_recovery(now, report.before_flight);
+        }
+    }
+
+    /// What is under way now says nothing about the bandwidth of the path.
+    fn limited_by_application(&mut self) {
+        self.app_limited_until = (self.delivered + u64::from(self.flight().pipe)).max(1);
+    }
+
+    fn deliver(&mut self, now: Micros, segments: u32) {
+        self.delivered += u64::from(segments);
+        self.delivered_at = now;
+    }
+
+    /// Marks the oldest segment lost, and what was sent of it again too. Gives how many were marked.
+    fn mark_oldest_lost(&mut self) -> u32 {
+        let Some(segment) = self.sent.front_mut() else { return 0 };
+        if segment.lost {
+            return 0;
+        }
+        segment.lost = true;
+        self.lost += 1;
+        1
+    }
+}
