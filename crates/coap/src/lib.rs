@@ -2,6 +2,7 @@
 //!
 //! [`message`] reads and writes the bytes of RFC 7252 §3: strictly, without copying and without allocating.
 //! [`endpoint`] is what speaks with them: a client and server without clock and socket, driven by whoever has both.
+//! [`stream`] is the same over TCP, with the frames and signals of RFC 8323.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ extern crate alloc;
 
 pub mod endpoint;
 pub mod message;
+pub mod stream;
 
 pub use endpoint::{
     Cause, Config, ConfigError, Counters, Duplicates, Endpoint, Event, ExchangeId, Failure, Identities, Ignored,

@@ -44,3 +44,7 @@ pub use parse::{HEADER, Message};
 pub use token::Token;
 pub use uint::Uint;
 pub use write::{MAX_DATAGRAM, WriteError, Writer};
+
+pub(crate) use options::MARKER;
+pub(crate) use parse::split_body;
+pub(crate) use write::OptionHeader;

@@ -3,7 +3,7 @@ use core::iter::FusedIterator;
 use super::{Fault, Uint};
 
 /// First byte of the payload's frame (RFC 7252 §3).
-pub(super) const MARKER: u8 = 0xff;
+pub(crate) const MARKER: u8 = 0xff;
 
 /// One option of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Options<'a> {
 impl<'a> Options<'a> {
     /// Over the bytes between token and payload marker, which [`split`] has walked through once.
     #[inline]
-    pub(super) const fn over(checked: &'a [u8]) -> Self {
+    pub(crate) const fn over(checked: &'a [u8]) -> Self {
         Self { rest: checked, number: 0 }
     }
 }

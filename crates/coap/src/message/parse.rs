@@ -58,7 +58,7 @@ impl<'a> Message<'a> {
         let Some((token, rest)) = Token::take(body, token_length) else {
             return Err(fault(HEADER, Fault::TokenTruncated));
         };
-        match frame(rest) {
+        match split_body(rest) {
             Ok((options, payload)) => Ok(Self { kind, code, id, token, options, payload }),
             Err((reason, left)) => Err(fault(bytes.len().saturating_sub(left), reason)),
         }
@@ -107,12 +107,12 @@ impl<'a> Message<'a> {
 }
 
 /// The bytes of the options and the payload.
-type Frame<'a> = (&'a [u8], &'a [u8]);
+pub(crate) type Body<'a> = (&'a [u8], &'a [u8]);
 
 /// Walks through everything after the token. Returns what it consists of, or what is wrong and
 /// how many bytes are left from there.
 #[inline]
-fn frame(bytes: &[u8]) -> Result<Frame<'_>, (Fault, usize)> {
+pub(crate) fn split_body(bytes: &[u8]) -> Result<Body<'_>, (Fault, usize)> {
     let mut number = 0;
     let mut rest = bytes;
     while let Some((&head, after)) = rest.split_first() {

@@ -29,7 +29,7 @@ impl Token {
 
     /// Splits a token of `len` bytes off the front; `None` if there are not so many, or more than 8 are asked for.
     #[inline]
-    pub(super) fn take(bytes: &[u8], len: u8) -> Option<(Self, &[u8])> {
+    pub(crate) fn take(bytes: &[u8], len: u8) -> Option<(Self, &[u8])> {
         let (token, rest) = bytes.split_at_checked(usize::from(len))?;
         // Copying a length that is not known beforehand calls into memcpy, which costs as much as the rest of a parse.
         match bytes.first_chunk::<{ Self::MAX }>() {
@@ -50,7 +50,7 @@ impl Token {
 
     /// The bytes, followed by zeros.
     #[inline]
-    pub(super) const fn padded(&self) -> [u8; Self::MAX] {
+    pub(crate) const fn padded(&self) -> [u8; Self::MAX] {
         self.bytes
     }
 

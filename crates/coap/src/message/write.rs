@@ -108,16 +108,9 @@ impl<'b> Writer<'b> {
         if self.has_payload {
             return Err(WriteError::AfterPayload);
         }
-        let Some(delta) = number.checked_sub(self.number) else {
-            return Err(WriteError::Order { number, after: self.number });
-        };
-        let too_long = WriteError::TooLong { number, length: value.len() };
-        let delta = Extended::of(usize::from(delta)).ok_or(too_long)?;
-        let length = Extended::of(value.len()).ok_or(too_long)?;
-        self.check(value.len().saturating_add(1).saturating_add(delta.extra()).saturating_add(length.extra()))?;
-        self.buffer.push((delta.nibble() << 4) | length.nibble());
-        delta.put(self.buffer);
-        length.put(self.buffer);
+        let header = OptionHeader::new(self.number, number, value)?;
+        self.check(header.size().saturating_add(value.len()))?;
+        header.put(self.buffer);
         self.buffer.extend_from_slice(value);
         self.number = number;
         Ok(self)
@@ -202,6 +195,38 @@ fn put_header(buffer: &mut Vec<u8>, kind: Kind, code: Code, id: MessageId, token
     // A copy of fixed length and a cut: cheaper than one whose length is not known beforehand.
     buffer.extend_from_slice(&[first, code.to_byte(), id_high, id_low, a, b, c, d, e, f, g, h]);
     buffer.truncate(begin.saturating_add(HEADER).saturating_add(token.len()));
+}
+
+/// What stands before the value of an option (RFC 7252 §3.1).
+#[derive(Clone, Copy)]
+pub(crate) struct OptionHeader {
+    delta: Extended,
+    length: Extended,
+}
+
+impl OptionHeader {
+    /// The header of this option behind the one with the number `after`, 0 if it is the first.
+    #[inline]
+    pub(crate) fn new(after: u16, number: u16, value: &[u8]) -> Result<Self, WriteError> {
+        let delta = number.checked_sub(after).ok_or(WriteError::Order { number, after })?;
+        let too_long = WriteError::TooLong { number, length: value.len() };
+        let delta = Extended::of(usize::from(delta)).ok_or(too_long)?;
+        let length = Extended::of(value.len()).ok_or(too_long)?;
+        Ok(Self { delta, length })
+    }
+
+    /// Bytes that it takes.
+    #[inline]
+    pub(crate) const fn size(self) -> usize {
+        self.delta.extra().saturating_add(self.length.extra()).saturating_add(1)
+    }
+
+    #[inline]
+    pub(crate) fn put(self, buffer: &mut Vec<u8>) {
+        buffer.push((self.delta.nibble() << 4) | self.length.nibble());
+        self.delta.put(buffer);
+        self.length.put(buffer);
+    }
 }
 
 /// A delta or length as RFC 7252 §3.1 writes it, in the one form that its size allows.

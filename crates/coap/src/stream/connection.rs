@@ -1,0 +1,546 @@
+//! One connection: settings, signals, requests and responses.
+
+use alloc::{collections::VecDeque, vec::Vec};
+use core::ops::Range;
+
+use millpond_control::{Instant, Span};
+
+use crate::{
+    Outgoing,
+    message::{Code, Token, WriteError, number},
+};
+
+use super::{
+    BadSignal, Closing, Event, Frame, FrameReader, Lost, Output, RequestId, ResponseId, Signal, StreamRefused,
+    pending::{Asked, Owed},
+    write_frame,
+};
+
+/// What this side is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The longest frame taken, in bytes; told to the other side as Max-Message-Size.
+    pub max_message_size: u32,
+    /// Whether block-wise transfer is understood; told to the other side.
+    pub block_wise: bool,
+    /// Whether requests are taken. A side without a server answers them with 5.01 (RFC 8323 §3.3).
+    pub serves: bool,
+    /// Requests of either side that may be under way, observations included.
+    pub requests: u32,
+    /// How long an answer to a ping may take before [`Event::PongMissing`].
+    pub pong_wait: Span,
+    /// How long the other side may take to close after our Release.
+    pub release_wait: Span,
+}
+
+impl Default for Options {
+    /// 64 KiB frames with block-wise transfer, 256 requests, 10 s for a Pong, 5 s for a Release.
+    fn default() -> Self {
+        Self {
+            max_message_size: 65_536,
+            block_wise: true,
+            serves: true,
+            requests: 256,
+            pong_wait: Span::from_secs(10),
+            release_wait: Span::from_secs(5),
+        }
+    }
+}
+
+/// What the other side said it can do; before it said anything, the base values of RFC 8323 §5.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The longest frame that it takes, in bytes.
+    pub max_message_size: u32,
+    /// It understands block-wise transfer.
+    pub block_wise: bool,
+}
+
+impl Settings {
+    /// The base values.
+    pub const BASE: Self = Self { max_message_size: 1_152, block_wise: false };
+
+    /// Whether several blocks may travel in one message (BERT, RFC 8323 §6).
+    #[must_use]
+    pub const fn bert(self) -> bool {
+        self.block_wise && self.max_message_size > Self::BASE.max_message_size
+    }
+}
+
+/// One side of a connection, from the moment at which the stream is open. It is alike on both sides.
+///
+/// Driven like an [`Endpoint`](crate::Endpoint): one input ([`receive`](Self::receive), [`request`](Self::request), …), then
+/// [`poll`](Self::poll) until it says to sleep or that it is idle. Our settings are the first bytes that `poll` gives;
+/// requests may be made at once, without waiting for the other side's.
+#[derive(Debug)]
+pub struct Connection {
+    options: Options,
+    settings: Settings,
+    /// The other side's first settings came.
+    settled: bool,
+    reader: FrameReader,
+    outbox: Vec<u8>,
+    /// The bytes that the last output lent.
+    lent: Vec<u8>,
+    asked: Asked,
+    owed: Owed,
+    /// Pings whose answer waits until all requests up to a number were answered.
+    held_pongs: VecDeque<(u64, Token)>,
+    ping: Option<Ping>,
+    pings: u64,
+    releasing: Option<Releasing>,
+    /// It ends, and why.
+    ending: Option<Closing>,
+    /// It was told.
+    ended: bool,
+    notices: VecDeque<Notice>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ping {
+    token: Token,
+    due: Instant,
+}
+
+/// Who wants an orderly end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Releasing {
+    /// We do; the other side has until then to close.
+    Ours(Instant),
+    /// The other side does: we close once everything is answered.
+    Theirs,
+}
+
+/// Something to tell that borrows nothing.
+#[derive(Clone, Copy, Debug)]
+enum Notice {
+    Failed(ResponseId, Lost),
+    Unobserved(RequestId),
+}
+
+/// What a frame means to the application.
+enum Meaning {
+    Request(RequestId),
+    Response(ResponseId, bool),
+    Settings,
+    Pong(bool),
+    Released,
+    Unasked(Code),
+    Nothing,
+}
+
+impl Connection {
+    /// A connection over a stream that was just opened, by whichever side.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let mut connection = Self {
+            settings: Settings::BASE,
+            settled: false,
+            reader: FrameReader::new(options.max_message_size),
+            outbox: Vec::new(),
+            lent: Vec::new(),
+            asked: Asked::default(),
+            owed: Owed::default(),
+            held_pongs: VecDeque::new(),
+            ping: None,
+            pings: 0,
+            releasing: None,
+            ending: None,
+            ended: false,
+            notices: VecDeque::new(),
+            options,
+        };
+        let max_message_size = Some(options.max_message_size).filter(|&size| size != Settings::BASE.max_message_size);
+        connection.signal(Signal::Csm { max_message_size, block_wise: options.block_wise }, Token::EMPTY);
+        connection
+    }
+
+    /// What the other side said it can do.
+    #[must_use]
+    pub const fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// Requests of ours that are under way.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Input: bytes came in, cut in whatever way.
+    pub fn receive(&mut self, now: Instant, bytes: &[u8]) {
+        let _ = now;
+        if self.ending.is_none() {
+            self.reader.push(bytes);
+        }
+    }
+
+    /// Input: the stream ended or broke. Requests under way fail, observations are over.
+    pub fn stream_ended(&mut self) {
+        self.end(if self.releasing.is_some() && self.owed.unanswered() == 0 && self.asked.len() == 0 {
+            Closing::Released
+        } else {
+            Closing::StreamEnded
+        });
+    }
+
+    /// Input: a request is to be sent. The message's kind does not matter here.
+    ///
+    /// # Errors
+    /// What cannot be sent; nothing is sent then.
+    pub fn request(&mut self, now: Instant, request: &Outgoing<'_>) -> Result<ResponseId, StreamRefused> {
+        let _ = now;
+        self.check_open()?;
+        if self.releasing.is_some() {
+            return Err(StreamRefused::Releasing);
+        }
+        if !request.code.is_request() {
+            return Err(StreamRefused::Code(request.code));
+        }
+        let observe = request.options.iter().find(|(number, _)| *number == number::OBSERVE);
+        let limit = self.options.requests;
+        if self.asked.len() as u64 >= u64::from(limit) {
+            return Err(StreamRefused::TooManyRequests { limit });
+        }
+        let token = match request.token {
+            Some(token) if self.asked.has(token) => return Err(StreamRefused::TokenInUse),
+            Some(token) => token,
+            None => self.asked.token(),
+        };
+        self.write(request, token)?;
+        Ok(self.asked.add(token, observe.is_some_and(|(_, value)| value.iter().all(|byte| *byte == 0))))
+    }
+
+    /// Input: the answer to a request, or the next one to a request that observes: a success with the option Observe
+    /// keeps it open.
+    ///
+    /// # Errors
+    /// What cannot be sent. The request can still be answered then.
+    pub fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), StreamRefused> {
+        let _ = now;
+        self.check_open()?;
+        let debt = self.owed.get(to).ok_or(StreamRefused::UnknownRequest)?;
+        if !response.code.is_response() {
+            return Err(StreamRefused::Code(response.code));
+        }
+        self.write(response, debt.token)?;
+        let observes = response.code.class() == 2
+            && response.options.iter().any(|(number, _)| *number == number::OBSERVE)
+            && self.releasing.is_none();
+        self.owed.answered(to, observes);
+        self.after_answer();
+        Ok(())
+    }
+
+    /// Input: the answer to a request is no longer wanted; what comes all the same is [`Event::Unasked`]. An observation
+    /// is not cancelled at the other side by this: ask with Observe = 1 and the same token (RFC 8323 §7.4). False if it
+    /// was over before.
+    pub fn cancel(&mut self, request: ResponseId) -> bool {
+        let known = self.asked.remove(request);
+        if known {
+            self.notices.push_back(Notice::Failed(request, Lost::Cancelled));
+        }
+        known
+    }
+
+    /// Input: is the other side alive? With `custody`, it answers only once it has processed all that came before.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn ping(&mut self, now: Instant, custody: bool) -> Result<(), StreamRefused> {
+        self.check_open()?;
+        self.pings = self.pings.wrapping_add(1);
+        let token = Token::new(&self.pings.to_be_bytes()).unwrap_or_default();
+        self.signal(Signal::Ping { custody }, token);
+        self.ping = Some(Ping { token, due: now.after(self.options.pong_wait) });
+        Ok(())
+    }
+
+    /// Input: an orderly end is wanted. What was asked is still answered on both sides; then the other side closes.
+    ///
+    /// # Errors
+    /// An alternative address that does not fit; a connection that has ended.
+    pub fn release(
+        &mut self,
+        now: Instant,
+        alternative: Option<&[u8]>,
+        hold_off: Option<u32>,
+    ) -> Result<(), StreamRefused> {
+        self.check_open()?;
+        let limit = self.settings.max_message_size;
+        Signal::Release { alternative, hold_off }.write(&mut self.outbox, Token::EMPTY, limit)?;
+        self.releasing = Some(Releasing::Ours(now.after(self.options.release_wait)));
+        Ok(())
+    }
+
+    /// Input: the connection ends at once; the other side is told why.
+    pub fn abort(&mut self, diagnostic: &str) {
+        if self.ending.is_none() {
+            self.abort_for(Closing::Aborted, None, diagnostic);
+        }
+    }
+
+    /// The next output.
+    pub fn poll(&mut self, now: Instant) -> Output<'_> {
+        loop {
+            if !self.outbox.is_empty() {
+                self.lent.clear();
+                core::mem::swap(&mut self.lent, &mut self.outbox);
+                return Output::Transmit(&self.lent);
+            }
+            if let Some(notice) = self.notices.pop_front() {
+                return Output::Event(match notice {
+                    Notice::Failed(id, why) => Event::Failed { id, why },
+                    Notice::Unobserved(id) => Event::Unobserved { id },
+                });
+            }
+            if let Some(why) = self.ending {
+                if let Some(id) = self.asked.pop() {
+                    return Output::Event(Event::Failed { id, why: Lost::ConnectionClosed });
+                }
+                if let Some(id) = self.owed.pop_observation() {
+                    return Output::Event(Event::Unobserved { id });
+                }
+                self.owed.clear();
+                self.reader.clear();
+                if core::mem::replace(&mut self.ended, true) {
+                    return Output::Idle;
+                }
+                return Output::Close(why);
+            }
+            match self.reader.advance() {
+                Ok(Some(place)) => match self.take(place.clone()) {
+                    Meaning::Nothing => {}
+                    meaning => return self.tell(&meaning, place),
+                },
+                Ok(None) => match self.next_due() {
+                    Some((due, is_ping)) if due <= now => {
+                        if is_ping {
+                            self.ping = None;
+                            return Output::Event(Event::PongMissing);
+                        }
+                        self.end(Closing::ReleaseTimedOut);
+                    }
+                    Some((due, _)) => return Output::Sleep(due),
+                    None => return Output::Idle,
+                },
+                Err(error) => {
+                    use alloc::string::ToString;
+                    self.abort_for(Closing::BadFrame(error), None, &error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Bytes held, this value itself not included.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        /// Bytes of a request on the books, roughly.
+        const ENTRY: usize = 64;
+        let entries = self.asked.len().saturating_add(self.owed.len()).saturating_mul(ENTRY);
+        let buffers = self.outbox.capacity().saturating_add(self.lent.capacity());
+        self.reader.memory().saturating_add(buffers).saturating_add(entries)
+    }
+}
+
+impl Connection {
+    fn check_open(&self) -> Result<(), StreamRefused> {
+        if self.ending.is_some() { Err(StreamRefused::Closed) } else { Ok(()) }
+    }
+
+    fn write(&mut self, message: &Outgoing<'_>, token: Token) -> Result<(), WriteError> {
+        let Outgoing { code, options, payload, .. } = *message;
+        write_frame(&mut self.outbox, code, token, options, payload, self.settings.max_message_size).map(drop)
+    }
+
+    /// Signals of ours are short: they always fit.
+    fn signal(&mut self, signal: Signal<'_>, token: Token) {
+        let _length = signal.write(&mut self.outbox, token, u32::MAX);
+    }
+
+    /// When to act although nothing came in, and whether that is about a ping.
+    fn next_due(&self) -> Option<(Instant, bool)> {
+        let ping = self.ping.map(|ping| (ping.due, true));
+        let release = match self.releasing {
+            Some(Releasing::Ours(due)) => Some((due, false)),
+            _ => None,
+        };
+        ping.into_iter().chain(release).min()
+    }
+
+    fn end(&mut self, why: Closing) {
+        if self.ending.is_none() {
+            self.ending = Some(why);
+            self.held_pongs.clear();
+        }
+    }
+
+    fn abort_for(&mut self, why: Closing, bad_csm_option: Option<u16>, diagnostic: &str) {
+        self.signal(Signal::Abort { bad_csm_option, diagnostic: diagnostic.as_bytes() }, Token::EMPTY);
+        self.end(why);
+    }
+
+    /// Takes a frame in and says what it means.
+    fn take(&mut self, place: Range<usize>) -> Meaning {
+        let Some(frame) = self.reader.frame(place) else { return Meaning::Nothing };
+        let (code, token) = (frame.code, frame.token);
+        if !self.settled && code.to_byte() != 0xe1 {
+            self.abort_for(Closing::NoSettings, None, "the first message must be a CSM");
+            return Meaning::Nothing;
+        }
+        if code.is_empty() {
+            return Meaning::Nothing;
+        }
+        if Signal::is(code) {
+            return match Signal::read(&frame) {
+                Ok(signal) => {
+                    let signal = OwnedSignal::of(&signal);
+                    self.take_signal(signal, token)
+                }
+                Err(bad) => self.refuse(bad),
+            };
+        }
+        if code.is_request() {
+            let observe = frame.uint_option(number::OBSERVE);
+            return self.take_request(token, observe);
+        }
+        let notifies = frame.option(number::OBSERVE).is_some() && code.class() == 2;
+        self.take_response(code, token, notifies)
+    }
+
+    fn refuse(&mut self, bad: BadSignal) -> Meaning {
+        use alloc::string::ToString;
+        let option = (bad.code.to_byte() == 0xe1).then_some(bad.number);
+        self.abort_for(Closing::BadSignal(bad), option, &bad.to_string());
+        Meaning::Nothing
+    }
+
+    fn take_signal(&mut self, signal: OwnedSignal, token: Token) -> Meaning {
+        match signal {
+            OwnedSignal::Csm { max_message_size, block_wise } => {
+                self.settled = true;
+                if let Some(size) = max_message_size {
+                    self.settings.max_message_size = size;
+                }
+                self.settings.block_wise |= block_wise;
+                Meaning::Settings
+            }
+            OwnedSignal::Ping { custody: true } if self.owed.unanswered() > 0 => {
+                self.held_pongs.push_back((self.owed.latest(), token));
+                Meaning::Nothing
+            }
+            OwnedSignal::Ping { custody } => {
+                self.signal(Signal::Pong { custody }, token);
+                Meaning::Nothing
+            }
+            OwnedSignal::Pong { custody } => {
+                if self.ping.is_some_and(|ping| ping.token == token) {
+                    self.ping = None;
+                    return Meaning::Pong(custody);
+                }
+                Meaning::Nothing
+            }
+            OwnedSignal::Release => {
+                self.releasing = Some(Releasing::Theirs);
+                self.after_answer();
+                Meaning::Released
+            }
+            OwnedSignal::Abort => {
+                self.end(Closing::AbortedByPeer);
+                Meaning::Nothing
+            }
+            OwnedSignal::Unknown => Meaning::Nothing,
+        }
+    }
+
+    fn take_request(&mut self, token: Token, observe: Option<u32>) -> Meaning {
+        if !self.options.serves {
+            self.answer_by_code(Code::NOT_IMPLEMENTED, token);
+            return Meaning::Nothing;
+        }
+        if observe == Some(1)
+            && let Some(id) = self.owed.observing(token)
+        {
+            self.owed.answered(id, false);
+            self.notices.push_back(Notice::Unobserved(id));
+        }
+        if self.owed.len() as u64 >= u64::from(self.options.requests) {
+            self.answer_by_code(Code::SERVICE_UNAVAILABLE, token);
+            return Meaning::Nothing;
+        }
+        Meaning::Request(self.owed.add(token))
+    }
+
+    fn answer_by_code(&mut self, code: Code, token: Token) {
+        // Two bytes and a token fit whatever the other side takes.
+        let _length = write_frame(&mut self.outbox, code, token, &[], &[], u32::MAX);
+    }
+
+    fn take_response(&mut self, code: Code, token: Token, notifies: bool) -> Meaning {
+        let Some(question) = self.asked.find(token) else { return Meaning::Unasked(code) };
+        let last = !(question.observes && notifies);
+        if last {
+            self.asked.remove(question.id);
+            self.after_answer();
+        }
+        Meaning::Response(question.id, last)
+    }
+
+    /// Something was answered: pongs may be due, and a release may be complete.
+    fn after_answer(&mut self) {
+        while let Some(&(latest, token)) = self.held_pongs.front() {
+            if self.owed.is_unanswered_up_to(latest) {
+                break;
+            }
+            self.held_pongs.pop_front();
+            self.signal(Signal::Pong { custody: true }, token);
+        }
+        if self.releasing == Some(Releasing::Theirs) && self.owed.unanswered() == 0 && self.asked.len() == 0 {
+            self.end(Closing::Released);
+        }
+    }
+
+    /// The output that tells the application.
+    fn tell(&self, meaning: &Meaning, place: Range<usize>) -> Output<'_> {
+        let Some(frame) = self.reader.frame(place) else { return Output::Idle };
+        Output::Event(match *meaning {
+            Meaning::Request(id) => Event::Request { id, frame },
+            Meaning::Response(id, last) => Event::Response { id, frame, last },
+            Meaning::Pong(custody) => Event::Pong { custody },
+            Meaning::Released => Self::released(&frame),
+            Meaning::Unasked(code) => Event::Unasked { code },
+            Meaning::Settings | Meaning::Nothing => Event::Settings(self.settings),
+        })
+    }
+
+    fn released<'f>(frame: &Frame<'f>) -> Event<'f> {
+        match Signal::read(frame) {
+            Ok(Signal::Release { alternative, hold_off }) => Event::Released { alternative, hold_off },
+            _ => Event::Released { alternative: None, hold_off: None },
+        }
+    }
+}
+
+/// A signal without what it borrows.
+#[derive(Clone, Copy)]
+enum OwnedSignal {
+    Csm { max_message_size: Option<u32>, block_wise: bool },
+    Ping { custody: bool },
+    Pong { custody: bool },
+    Release,
+    Abort,
+    Unknown,
+}
+
+impl OwnedSignal {
+    const fn of(signal: &Signal<'_>) -> Self {
+        match *signal {
+            Signal::Csm { max_message_size, block_wise } => Self::Csm { max_message_size, block_wise },
+            Signal::Ping { custody } => Self::Ping { custody },
+            Signal::Pong { custody } => Self::Pong { custody },
+            Signal::Release { .. } => Self::Release,
+            Signal::Abort { .. } => Self::Abort,
+            Signal::Unknown => Self::Unknown,
+        }
+    }
+}

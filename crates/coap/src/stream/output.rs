@@ -1,0 +1,144 @@
+use millpond_control::Instant;
+
+use super::{Frame, FrameError, Settings, signal::BadSignal};
+use crate::message::{Code, WriteError};
+
+/// Names a request of ours until its end has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResponseId(pub(super) u64);
+
+/// Names a request of the other side until it was answered, or for as long as it observes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub(super) u64);
+
+/// What the driver is to do.
+#[derive(Debug)]
+pub enum Output<'a> {
+    /// Write these bytes to the stream.
+    Transmit(&'a [u8]),
+    /// Tell the application.
+    Event(Event<'a>),
+    /// Close the stream; it is the last output. Bytes handed out before are to be written first.
+    Close(Closing),
+    /// Nothing until then, unless something comes in.
+    Sleep(Instant),
+    /// Nothing, unless something comes in.
+    Idle,
+}
+
+/// What the application should know.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The other side asks.
+    Request {
+        /// To answer by.
+        id: RequestId,
+        /// What it asks.
+        frame: Frame<'a>,
+    },
+    /// The other side answers, or notifies an observer.
+    Response {
+        /// The request.
+        id: ResponseId,
+        /// The answer.
+        frame: Frame<'a>,
+        /// No further answer will come: always, unless the request observes.
+        last: bool,
+    },
+    /// A request of ours will not be answered.
+    Failed {
+        /// The request.
+        id: ResponseId,
+        /// Why.
+        why: Lost,
+    },
+    /// The other side no longer observes: it asked so, or the connection ends.
+    Unobserved {
+        /// Its request.
+        id: RequestId,
+    },
+    /// The other side said what it can do.
+    Settings(Settings),
+    /// The answer to a [`ping`](super::Connection::ping).
+    Pong {
+        /// All that left before the ping was processed.
+        custody: bool,
+    },
+    /// A ping was not answered in time: the connection may be dead. Nothing else follows from it.
+    PongMissing,
+    /// The other side wants an orderly end: nothing more can be asked, and what it asked should be answered.
+    Released {
+        /// Where to connect instead.
+        alternative: Option<&'a [u8]>,
+        /// Seconds during which not to connect again.
+        hold_off: Option<u32>,
+    },
+    /// A response to nothing that is under way; ignored.
+    Unasked {
+        /// Its code.
+        code: Code,
+    },
+}
+
+/// Why a request will not be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Lost {
+    /// The application no longer wants it.
+    Cancelled,
+    /// The connection ended.
+    ConnectionClosed,
+}
+
+/// Why the connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Closing {
+    /// After a Release, of whichever side, with everything answered.
+    Released,
+    /// After a Release of ours, unanswered for too long.
+    ReleaseTimedOut,
+    /// The other side sent Abort.
+    AbortedByPeer,
+    /// The application wanted it.
+    Aborted,
+    /// The other side sent bytes that are no frame. An Abort tells it so.
+    BadFrame(FrameError),
+    /// The other side sent a signal that is not understood, or with a value that cannot be. An Abort tells it so.
+    BadSignal(BadSignal),
+    /// Its first message was not its settings (CSM). An Abort tells it so.
+    NoSettings,
+    /// The stream ended. Nothing more can be written.
+    StreamEnded,
+}
+
+/// Why the connection does not do what it was asked for. Nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamRefused {
+    /// A request needs a method, a response a response code.
+    #[error("code {0} does not make a request or response of this")]
+    Code(Code),
+    /// The message cannot be written, or is longer than the other side takes.
+    #[error(transparent)]
+    Message(#[from] WriteError),
+    /// The token is in use.
+    #[error("a request with this token is under way")]
+    TokenInUse,
+    /// The request was answered already.
+    #[error("no such request: it was answered, or its connection ended")]
+    UnknownRequest,
+    /// As many requests are under way as may be.
+    #[error("{limit} requests are under way already (options.requests)")]
+    TooManyRequests {
+        /// How many may be.
+        limit: u32,
+    },
+    /// The connection is being released: nothing more can be asked.
+    #[error("the connection is being released")]
+    Releasing,
+    /// The connection ended.
+    #[error("the connection has ended")]
+    Closed,
+}

@@ -1,0 +1,133 @@
+use alloc::vec::Vec;
+
+use crate::message::{Code, Token, Uint, WriteError};
+
+use super::{Frame, write_frame};
+
+/// A message about the connection itself (RFC 8323 §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Signal<'a> {
+    /// 7.01: what the sender can do. Settings not named stay as they were.
+    Csm {
+        /// The longest frame that the sender takes, in bytes (§5.3.1).
+        max_message_size: Option<u32>,
+        /// The sender understands block-wise transfer (§5.3.2).
+        block_wise: bool,
+    },
+    /// 7.02: to be answered by a Pong with the same token.
+    Ping {
+        /// The Pong is to wait until all that came before was processed.
+        custody: bool,
+    },
+    /// 7.03.
+    Pong {
+        /// All that came before the Ping was processed.
+        custody: bool,
+    },
+    /// 7.04: the sender wants an orderly end.
+    Release {
+        /// Where to connect instead, first choice only.
+        alternative: Option<&'a [u8]>,
+        /// Seconds during which not to connect again.
+        hold_off: Option<u32>,
+    },
+    /// 7.05: the connection ends at once.
+    Abort {
+        /// The option of a CSM that caused it.
+        bad_csm_option: Option<u16>,
+        /// For people.
+        diagnostic: &'a [u8],
+    },
+    /// Another code of class 7, to be ignored.
+    Unknown,
+}
+
+/// An option of a signal that its receiver must understand and does not, or a value that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("option {number} of signal {code} is not understood")]
+pub struct BadSignal {
+    /// The signal.
+    pub code: Code,
+    /// Its option.
+    pub number: u16,
+}
+
+const CSM: u8 = 0xe1;
+const PING: u8 = 0xe2;
+const PONG: u8 = 0xe3;
+const RELEASE: u8 = 0xe4;
+const ABORT: u8 = 0xe5;
+
+impl<'a> Signal<'a> {
+    /// Whether a code is a signal.
+    #[must_use]
+    pub const fn is(code: Code) -> bool {
+        code.class() == 7
+    }
+
+    /// Reads a signal. The numbers of its options have meanings of their own for each code; odd ones must be understood.
+    ///
+    /// # Errors
+    /// An option that must be understood and is not, or has a value that cannot be.
+    pub fn read(frame: &Frame<'a>) -> Result<Self, BadSignal> {
+        let code = frame.code;
+        let bad = |number| BadSignal { code, number };
+        let known: &[u16] = match code.to_byte() {
+            CSM | RELEASE => &[2, 4],
+            PING | PONG | ABORT => &[2],
+            _ => return Ok(Self::Unknown),
+        };
+        if let Some(option) = frame.options().find(|option| option.is_critical() && !known.contains(&option.number)) {
+            return Err(bad(option.number));
+        }
+        let number = |number: u16, most: u32| match frame.option(number) {
+            None => Ok(None),
+            Some(value) => Uint::read(value).filter(|value| *value <= most).map(Some).ok_or(bad(number)),
+        };
+        Ok(match code.to_byte() {
+            CSM => Self::Csm { max_message_size: number(2, u32::MAX)?, block_wise: frame.option(4).is_some() },
+            PING => Self::Ping { custody: frame.option(2).is_some() },
+            PONG => Self::Pong { custody: frame.option(2).is_some() },
+            RELEASE => Self::Release { alternative: frame.option(2), hold_off: number(4, 0xff_ffff)? },
+            _ => Self::Abort {
+                bad_csm_option: number(2, 0xffff)?.map(|number| number as u16),
+                diagnostic: frame.payload(),
+            },
+        })
+    }
+
+    /// Appends the signal as a frame.
+    ///
+    /// # Errors
+    /// An alternative address or a diagnostic that does not fit `limit` bytes.
+    pub fn write(&self, buffer: &mut Vec<u8>, token: Token, limit: u32) -> Result<usize, WriteError> {
+        let put =
+            |buffer: &mut Vec<u8>, code, first: Option<(u16, &[u8])>, second: Option<(u16, &[u8])>, payload: &[u8]| {
+                let nothing: (u16, &[u8]) = (0, &[]);
+                let pair = [first.or(second).unwrap_or(nothing), second.unwrap_or(nothing)];
+                let count = usize::from(first.is_some()).saturating_add(usize::from(second.is_some()));
+                let options = pair.get(..count).unwrap_or_default();
+                write_frame(buffer, Code::from_byte(code), token, options, payload, limit)
+            };
+        match *self {
+            Self::Csm { max_message_size, block_wise } => {
+                let size = max_message_size.map(Uint::new);
+                let size = size.as_ref().map(|size| (2, size.as_bytes()));
+                put(buffer, CSM, size, block_wise.then_some((4, &[])), &[])
+            }
+            Self::Ping { custody } => put(buffer, PING, custody.then_some((2, &[])), None, &[]),
+            Self::Pong { custody } => put(buffer, PONG, custody.then_some((2, &[])), None, &[]),
+            Self::Release { alternative, hold_off } => {
+                let hold_off = hold_off.map(Uint::new);
+                let hold_off = hold_off.as_ref().map(|seconds| (4, seconds.as_bytes()));
+                put(buffer, RELEASE, alternative.map(|address| (2, address)), hold_off, &[])
+            }
+            Self::Abort { bad_csm_option, diagnostic } => {
+                let option = bad_csm_option.map(|number| Uint::new(number.into()));
+                put(buffer, ABORT, option.as_ref().map(|number| (2, number.as_bytes())), None, diagnostic)
+            }
+            Self::Unknown => Ok(0),
+        }
+    }
+}

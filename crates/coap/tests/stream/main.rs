@@ -1,0 +1,15 @@
+//! CoAP over streams: frames byte by byte, signals, connections, and whatever a peer may send instead.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::arithmetic_side_effects,
+    reason = "a test may stop at the first surprise"
+)]
+
+mod connection;
+mod errors;
+mod frames;
+mod properties;
+mod side;
