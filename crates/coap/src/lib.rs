@@ -2,7 +2,8 @@
 //!
 //! [`message`] reads and writes the bytes of RFC 7252 §3: strictly, without copying and without allocating.
 //! [`endpoint`] is what speaks with them: a client and server without clock and socket, driven by whoever has both.
-//! [`stream`] is the same over TCP, with the frames and signals of RFC 8323.
+//! [`stream`] is the same over TCP, with the frames and signals of RFC 8323. [`block`] carries over either of them what
+//! does not fit one message.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@
 
 extern crate alloc;
 
+pub mod block;
 pub mod endpoint;
 pub mod message;
 pub mod stream;

@@ -1,0 +1,178 @@
+use alloc::vec::Vec;
+
+use super::{Block, BlockSize};
+
+/// A body that comes in the responses (Block2, RFC 7959 §2.4), from the client's side.
+///
+/// Each request of a transfer is an exchange of its own and carries the same options apart from Block2.
+#[derive(Clone, Debug)]
+pub struct Download {
+    body: Vec<u8>,
+    etag: Option<Vec<u8>>,
+    /// The size to ask for from now on, once one is known.
+    size: Option<BlockSize>,
+    /// The size that was asked for last.
+    asked: Option<BlockSize>,
+    limit: usize,
+    restarts: u8,
+}
+
+/// What a response holds of the body.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// Its option Block2.
+    pub block: Option<Block>,
+    /// Its option ETag.
+    pub etag: Option<&'a [u8]>,
+    /// Its option Size2: bytes of the whole body.
+    pub total: Option<u32>,
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Ask again, with this as Block2.
+    Ask(Block),
+    /// The body is whole.
+    Done,
+}
+
+/// Why the body will not become whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum DownloadError {
+    /// Another block than the one asked for.
+    #[error("the server sent the block at byte {got} instead of the one at byte {wanted}")]
+    OutOfOrder {
+        /// First byte of the block that came.
+        got: u64,
+        /// First byte of the block asked for.
+        wanted: u64,
+    },
+    /// A block that is not full though more follow, or that holds more than it may.
+    #[error("a block with {length} bytes of payload does not hold what its option says")]
+    WrongLength {
+        /// Bytes that came.
+        length: usize,
+    },
+    /// A block larger than the one asked for.
+    #[error("the server answered with larger blocks than it was asked for")]
+    LargerBlocks,
+    /// The body is longer than allowed.
+    #[error("the body has more than {limit} bytes")]
+    TooLarge {
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// The body changed again and again while it was fetched.
+    #[error("the body changed {0} times while it was fetched")]
+    Unstable(u8),
+    /// The body has more blocks than numbers.
+    #[error("the body needs more blocks than can be numbered")]
+    TooManyBlocks,
+}
+
+impl Download {
+    /// A changed body is fetched anew so many times.
+    const RESTARTS: u8 = 4;
+
+    /// A body of at most `limit` bytes. With a size, the first request already asks for blocks of it (early
+    /// negotiation); without, the server chooses (late negotiation).
+    #[must_use]
+    pub const fn new(size: Option<BlockSize>, limit: usize) -> Self {
+        Self { body: Vec::new(), etag: None, size, asked: size, limit, restarts: 0 }
+    }
+
+    /// Block2 of the first request.
+    #[must_use]
+    pub fn first(&self) -> Option<Block> {
+        self.size.and_then(|size| Block::at(0, false, size))
+    }
+
+    /// Asks for smaller blocks from the next request on. Larger ones than at present are not asked for: what was
+    /// received need not be a multiple of them.
+    pub fn shrink_to(&mut self, size: BlockSize) {
+        self.size = Some(self.size.map_or(size, |now| now.min(size)));
+    }
+
+    /// Bytes of the body so far.
+    #[must_use]
+    pub const fn received(&self) -> usize {
+        self.body.len()
+    }
+
+    /// A response of success came. A changed ETag means that the server has another body by now: what was received is
+    /// dropped, and the transfer begins anew.
+    ///
+    /// # Errors
+    /// Why the body will not become whole.
+    pub fn take(&mut self, part: &Part<'_>) -> Result<Next, DownloadError> {
+        let limit = self.limit;
+        if part.total.is_some_and(|total| total as usize > limit) {
+            return Err(DownloadError::TooLarge { limit });
+        }
+        let Some(block) = part.block else {
+            // The whole body in one message, whatever was asked for.
+            self.body.clear();
+            return self.append(part.payload).map(|()| Next::Done);
+        };
+        let (got, wanted) = (block.offset(), self.body.len() as u64);
+        if wanted > 0 && self.etag.as_deref() != part.etag {
+            if got > 0 {
+                return self.restart();
+            }
+            self.body.clear();
+        } else if got != wanted {
+            return Err(DownloadError::OutOfOrder { got, wanted });
+        }
+        if self.asked.is_some_and(|size| block.size > size) {
+            return Err(DownloadError::LargerBlocks);
+        }
+        if !block.fits(part.payload.len()) {
+            return Err(DownloadError::WrongLength { length: part.payload.len() });
+        }
+        if self.body.is_empty() {
+            self.etag = part.etag.map(<[u8]>::to_vec);
+        }
+        self.append(part.payload)?;
+        if !block.more {
+            return Ok(Next::Done);
+        }
+        let size = self.size.map_or(block.size, |size| size.min(block.size));
+        self.size = Some(size);
+        self.ask()
+    }
+
+    /// The body so far; whole once [`Next::Done`] was told.
+    #[must_use]
+    pub fn into_body(self) -> Vec<u8> {
+        self.body
+    }
+
+    fn append(&mut self, payload: &[u8]) -> Result<(), DownloadError> {
+        let limit = self.limit;
+        if self.body.len().saturating_add(payload.len()) > limit {
+            return Err(DownloadError::TooLarge { limit });
+        }
+        self.body.extend_from_slice(payload);
+        Ok(())
+    }
+
+    fn restart(&mut self) -> Result<Next, DownloadError> {
+        self.restarts = self.restarts.saturating_add(1);
+        if self.restarts > Self::RESTARTS {
+            return Err(DownloadError::Unstable(Self::RESTARTS));
+        }
+        self.body.clear();
+        self.etag = None;
+        self.ask()
+    }
+
+    fn ask(&mut self) -> Result<Next, DownloadError> {
+        let size = self.size.unwrap_or(BlockSize::B1024);
+        self.asked = Some(size);
+        Block::at(self.body.len() as u64, false, size).map(Next::Ask).ok_or(DownloadError::TooManyBlocks)
+    }
+}

@@ -1,0 +1,40 @@
+//! Block-wise transfer (RFC 7959): bodies that do not fit one message, piece by piece.
+//!
+//! Four state machines that know neither transport nor clock. Whoever drives them sends a message for each piece, over an
+//! [`Endpoint`](crate::Endpoint) or a [`stream::Connection`](crate::stream::Connection):
+//!
+//! | | client | server |
+//! |---|---|---|
+//! | body in the response (Block2) | [`Download`] | [`slice`] |
+//! | body in the request (Block1) | [`Upload`] | [`Assemblies`] |
+//!
+//! ```
+//! use millpond_coap::block::{BlockSize, Download, Next, Part, slice};
+//!
+//! let body: Vec<u8> = (0..=255).cycle().take(1_000).collect();
+//! let mut download = Download::new(None, 65_536);
+//! let mut asked = download.first();
+//! loop {
+//!     // The server's side: one piece of the body for each request.
+//!     let piece = slice(&body, asked, BlockSize::B256)?;
+//!     let part = Part { block: piece.block, etag: Some(b"v1"), total: Some(piece.total), payload: piece.payload };
+//!     match download.take(&part)? {
+//!         Next::Ask(block) => asked = Some(block),
+//!         Next::Done => break,
+//!     }
+//! }
+//! assert_eq!(download.into_body(), body);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod assembly;
+mod download;
+mod option;
+mod serve;
+mod upload;
+
+pub use assembly::{Assemblies, AssemblyLimits, Verdict};
+pub use download::{Download, DownloadError, Next, Part};
+pub use option::{BadBlock, Block, BlockSize};
+pub use serve::{PastEnd, Piece, slice, slice_of_blocks};
+pub use upload::{Answer, Upload, UploadError, UploadNext, UploadPiece};
