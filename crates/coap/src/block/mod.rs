@@ -1,5 +1,7 @@
 //! Block-wise transfer (RFC 7959): bodies that do not fit one message, piece by piece.
 //!
+//! [`robust`] is the variant of RFC 9177 for paths that lose much. The rest of this page is RFC 7959.
+//!
 //! Four state machines that know neither transport nor clock. Whoever drives them sends a message for each piece, over an
 //! [`Endpoint`](crate::Endpoint) or a [`stream::Connection`](crate::stream::Connection):
 //!
@@ -30,6 +32,7 @@
 mod assembly;
 mod download;
 mod option;
+pub mod robust;
 mod serve;
 mod upload;
 

@@ -12,6 +12,7 @@ mod assemblies;
 mod downloads;
 mod options;
 mod properties;
+mod robust;
 mod uploads;
 
 /// A body of so many bytes, no two blocks alike.

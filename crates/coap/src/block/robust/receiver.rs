@@ -1,0 +1,173 @@
+use alloc::{vec, vec::Vec};
+
+use millpond_control::{Instant, Span};
+
+use super::{
+    super::{Block, BlockSize},
+    BurstParameters,
+};
+
+/// The end that collects a body.
+#[derive(Clone, Debug)]
+pub struct BurstReceiver {
+    parameters: BurstParameters,
+    size: BlockSize,
+    body: Vec<u8>,
+    /// Which blocks are there.
+    has: Vec<bool>,
+    /// The highest block that came.
+    highest: u32,
+    /// All blocks before this one are there.
+    complete: u32,
+    /// Sets up to this one were told to be complete.
+    told: u32,
+    begun: Instant,
+    /// When something came last, and how often was asked since.
+    heard: Instant,
+    asked: u8,
+    /// Gaps are to be told at once: the next set has begun.
+    at_once: bool,
+}
+
+/// A block that came.
+#[derive(Clone, Copy, Debug)]
+pub struct Receipt<'a> {
+    /// Its option Q-Block1 or Q-Block2.
+    pub block: Block,
+    /// Bytes of the whole body (Size1 or Size2), which every block carries.
+    pub total: u32,
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+/// What a block led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is kept; ask [`BurstReceiver::poll`] what to say.
+    Kept,
+    /// It was there before: answer as if it were new.
+    Repeated,
+    /// The body is whole.
+    Whole,
+    /// It does not fit the body: another size or total than before, or a payload that is not what the option says.
+    Misfit,
+}
+
+/// What the receiver wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All blocks before this one are there: the sender may go on with it.
+    GoOn(u32),
+    /// These are missing.
+    Missing(Vec<u32>),
+    /// Nothing before then.
+    Wait(Instant),
+    /// Nothing came for too long: the part of the body is to be dropped.
+    GiveUp,
+}
+
+impl BurstReceiver {
+    /// A body of `total` bytes in blocks of `size`, of which nothing is there. `None` if it is longer than `limit`.
+    #[must_use]
+    pub fn new(parameters: BurstParameters, size: BlockSize, total: u32, limit: usize, now: Instant) -> Option<Self> {
+        let blocks = (total.max(1)).div_ceil(size.bytes()) as usize;
+        ((total as usize) <= limit && blocks <= Block::MOST as usize).then(|| Self {
+            parameters,
+            size,
+            body: vec![0; total as usize],
+            has: vec![false; blocks],
+            highest: 0,
+            complete: 0,
+            told: 0,
+            begun: now,
+            heard: now,
+            asked: 0,
+            at_once: false,
+        })
+    }
+
+    /// A block came.
+    pub fn take(&mut self, now: Instant, receipt: &Receipt<'_>) -> Accepted {
+        let Receipt { block, total, payload } = *receipt;
+        let start = usize::try_from(block.offset()).unwrap_or(usize::MAX);
+        let end = start.saturating_add(payload.len());
+        let last = block.number.saturating_add(1) as usize == self.has.len();
+        let fits = block.size == self.size
+            && total as usize == self.body.len()
+            && (payload.len() == self.size.bytes() as usize || (last && end == self.body.len()))
+            && block.more != last;
+        let Some(place) = self.body.get_mut(start..end).filter(|_| fits) else { return Accepted::Misfit };
+        place.copy_from_slice(payload);
+        self.heard = now;
+        self.asked = 0;
+        let Some(has) = self.has.get_mut(block.number as usize) else { return Accepted::Misfit };
+        if core::mem::replace(has, true) {
+            return Accepted::Repeated;
+        }
+        // The first block of a later set shows that the earlier ones will not come by themselves.
+        let set = |number: u32| self.parameters.set_of(number);
+        self.at_once |= set(block.number) > set(self.highest) && self.complete < block.number;
+        self.highest = self.highest.max(block.number);
+        while self.has.get(self.complete as usize) == Some(&true) {
+            self.complete = self.complete.saturating_add(1);
+        }
+        if self.is_whole() { Accepted::Whole } else { Accepted::Kept }
+    }
+
+    /// Whether every block is there.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.complete as usize == self.has.len()
+    }
+
+    /// What to say at `now`. Call until it says to wait or to give up.
+    pub fn poll(&mut self, now: Instant) -> Wanted {
+        let set = self.parameters.set.max(1);
+        let complete_sets = self.parameters.set_of(self.complete);
+        if complete_sets > self.told && !self.is_whole() && self.complete > self.highest {
+            self.told = complete_sets;
+            return Wanted::GoOn(complete_sets.saturating_mul(set));
+        }
+        let expiry = self.begun.max(self.heard).after(self.parameters.lifetime);
+        if now >= expiry || self.asked >= self.parameters.repeats && now >= self.due() {
+            return Wanted::GiveUp;
+        }
+        if core::mem::take(&mut self.at_once) {
+            let before = self.parameters.set_of(self.highest).saturating_mul(set);
+            let missing = self.missing(before);
+            if !missing.is_empty() {
+                return Wanted::Missing(missing);
+            }
+        }
+        if now < self.due() {
+            return Wanted::Wait(self.due().min(expiry));
+        }
+        self.asked = self.asked.saturating_add(1);
+        // After silence the rest of the set that was under way is missing too, or else the next set.
+        let sets = self.parameters.set_of(self.highest).saturating_add(1);
+        let missing = self.missing(sets.saturating_mul(set));
+        let next = || self.missing(sets.saturating_add(1).saturating_mul(set));
+        Wanted::Missing(if missing.is_empty() { next() } else { missing })
+    }
+
+    /// The body; whole once [`Accepted::Whole`] was told.
+    #[must_use]
+    pub fn into_body(self) -> Vec<u8> {
+        self.body
+    }
+
+    /// When silence has lasted long enough to ask (again).
+    fn due(&self) -> Instant {
+        let patience = self.parameters.patience.as_micros();
+        // 1, 2, 4, … times the patience, one after the other.
+        let waits = 2_u32.checked_pow(self.asked.into()).unwrap_or(u32::MAX).saturating_mul(2).saturating_sub(1);
+        self.heard.after(Span::from_micros(patience.saturating_mul(waits)))
+    }
+
+    /// Blocks before this one that are not there.
+    fn missing(&self, end: u32) -> Vec<u32> {
+        let end = (end as usize).min(self.has.len());
+        let numbers = self.has.iter().take(end).enumerate();
+        numbers.filter(|(_, has)| !**has).map(|(number, _)| number as u32).collect()
+    }
+}

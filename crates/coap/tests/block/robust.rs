@@ -1,0 +1,241 @@
+//! Q-Block1 and Q-Block2 (RFC 9177): sets, pauses, complaints, and giving up.
+
+use millpond_coap::block::robust::{
+    Accepted, Asked, BurstParameters, BurstReceiver, BurstSender, Leaving, Receipt, Wanted, missing_blocks,
+    read_missing_blocks,
+};
+use millpond_coap::block::{Block, BlockSize};
+use millpond_control::{Chance, Instant, Span};
+use proptest::prelude::*;
+
+use crate::body;
+
+const PARAMETERS: BurstParameters = BurstParameters::RFC9177;
+const PAUSE: Span = Span::from_millis(2_500);
+
+fn at(millis: u64) -> Instant {
+    Instant::from_micros(millis * 1_000)
+}
+
+/// What leaves at once, and until when nothing more does.
+fn burst(sender: &mut BurstSender, now: Instant) -> (Vec<u32>, Option<Instant>) {
+    let mut numbers = Vec::new();
+    loop {
+        match sender.poll(now) {
+            Leaving::Block { number, .. } => numbers.push(number),
+            Leaving::Wait(until) => return (numbers, Some(until)),
+            Leaving::Nothing => return (numbers, None),
+        }
+    }
+}
+
+fn receiver(total: u32) -> BurstReceiver {
+    BurstReceiver::new(PARAMETERS, BlockSize::B16, total, 100_000, at(0)).unwrap()
+}
+
+fn take(receiver: &mut BurstReceiver, now: Instant, body: &[u8], number: u32) -> Accepted {
+    let start = number as usize * 16;
+    let payload = &body[start..(start + 16).min(body.len())];
+    let block = Block { number, more: start + payload.len() < body.len(), size: BlockSize::B16 };
+    receiver.take(now, &Receipt { block, total: body.len() as u32, payload })
+}
+
+#[test]
+fn a_pause_is_drawn_once_between_one_and_one_and_a_half() {
+    assert_eq!(PARAMETERS.drawn_pause(Chance::LOWEST), Span::from_secs(2));
+    assert_eq!(PARAMETERS.drawn_pause(Chance::HIGHEST), Span::from_secs(3));
+}
+
+#[test]
+fn sets_of_ten_with_pauses_unless_told_to_go_on() {
+    let mut sender = BurstSender::new(PARAMETERS, 25, PAUSE);
+    assert_eq!(burst(&mut sender, at(0)), ((0..10).collect(), Some(at(2_500))));
+    assert_eq!(burst(&mut sender, at(2_499)).0, []);
+    sender.asked(Asked::GoOn(10));
+    assert_eq!(burst(&mut sender, at(700)).0, (10..20).collect::<Vec<_>>());
+    // An old "go on" changes nothing.
+    sender.asked(Asked::GoOn(10));
+    assert_eq!(burst(&mut sender, at(800)).0, []);
+    assert_eq!(burst(&mut sender, at(3_200)), ((20..25).collect(), None));
+    assert!(sender.has_sent_all());
+}
+
+#[test]
+fn what_is_missing_leaves_first_and_each_block_once() {
+    let mut sender = BurstSender::new(PARAMETERS, 25, PAUSE);
+    burst(&mut sender, at(0));
+    sender.asked(Asked::Missing(&[2, 5, 99]));
+    sender.asked(Asked::Missing(&[5]));
+    assert_eq!(burst(&mut sender, at(100)), (vec![2, 5], Some(at(2_500))), "99 is no part of the body");
+    // What was never sent is not missing, but may leave now.
+    sender.asked(Asked::Missing(&[12]));
+    assert_eq!(burst(&mut sender, at(200)).0, (10..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn one_block_and_the_rest_of_a_set() {
+    let mut sender = BurstSender::new(PARAMETERS, 25, PAUSE);
+    sender.only(7);
+    assert_eq!(burst(&mut sender, at(0)), (vec![7], None));
+    sender.rest_of_set(17);
+    assert_eq!(burst(&mut sender, at(0)).0, [17, 18, 19]);
+    sender.rest_of_set(23);
+    assert_eq!(burst(&mut sender, at(0)).0, [23, 24]);
+}
+
+#[test]
+fn a_whole_set_is_told_at_once() {
+    let (mut receiver, body) = (receiver(400), body(400));
+    for number in 0..9 {
+        assert_eq!(take(&mut receiver, at(10), &body, number), Accepted::Kept);
+        assert_eq!(receiver.poll(at(10)), Wanted::Wait(at(4_010)));
+    }
+    take(&mut receiver, at(10), &body, 9);
+    assert_eq!(receiver.poll(at(10)), Wanted::GoOn(10));
+    assert_eq!(receiver.poll(at(10)), Wanted::Wait(at(4_010)));
+    assert_eq!(take(&mut receiver, at(11), &body, 9), Accepted::Repeated);
+    for number in 10..25 {
+        take(&mut receiver, at(20), &body, number);
+    }
+    assert!(receiver.is_whole());
+    assert_eq!(receiver.into_body(), body);
+}
+
+/// The first block of the next set shows the gaps of the earlier ones.
+#[test]
+fn gaps_are_told_with_the_next_set() {
+    let (mut receiver, body) = (receiver(400), body(400));
+    for number in [0, 1, 3, 4, 5, 6, 8, 9, 10] {
+        take(&mut receiver, at(10), &body, number);
+        if number < 10 {
+            assert_eq!(receiver.poll(at(10)), Wanted::Wait(at(4_010)));
+        }
+    }
+    assert_eq!(receiver.poll(at(10)), Wanted::Missing(vec![2, 7]));
+    assert_eq!(receiver.poll(at(10)), Wanted::Wait(at(4_010)), "once");
+}
+
+/// After silence: 4 s, then 8, 16, 32 more, then it is over.
+#[test]
+fn silence_is_complained_about_and_then_given_up() {
+    let (mut receiver, body) = (receiver(400), body(400));
+    for number in [0, 1, 3] {
+        take(&mut receiver, at(0), &body, number);
+    }
+    let missing = Wanted::Missing(vec![2, 4, 5, 6, 7, 8, 9]);
+    for (due, next) in [(4_000, 12_000), (12_000, 28_000), (28_000, 60_000), (60_000, 124_000)] {
+        assert_eq!(receiver.poll(at(due - 1)), Wanted::Wait(at(due)));
+        assert_eq!(receiver.poll(at(due)), missing);
+        assert_eq!(receiver.poll(at(due)), Wanted::Wait(at(next)));
+    }
+    assert_eq!(receiver.poll(at(124_000)), Wanted::GiveUp);
+}
+
+/// Something that comes starts the patience afresh.
+#[test]
+fn an_answer_starts_the_patience_afresh() {
+    let (mut receiver, body) = (receiver(400), body(400));
+    take(&mut receiver, at(0), &body, 0);
+    assert!(matches!(receiver.poll(at(4_000)), Wanted::Missing(_)));
+    take(&mut receiver, at(5_000), &body, 1);
+    assert_eq!(receiver.poll(at(5_000)), Wanted::Wait(at(9_000)));
+}
+
+/// When a set is whole and nothing follows, the next one is missing.
+#[test]
+fn a_lost_go_on_is_made_good() {
+    let (mut receiver, body) = (receiver(400), body(400));
+    for number in 0..10 {
+        take(&mut receiver, at(0), &body, number);
+    }
+    assert_eq!(receiver.poll(at(0)), Wanted::GoOn(10));
+    assert_eq!(receiver.poll(at(4_000)), Wanted::Missing((10..20).collect()));
+}
+
+#[test]
+fn part_of_a_body_is_not_kept_for_ever() {
+    let slow = BurstParameters { repeats: u8::MAX, ..PARAMETERS };
+    let mut receiver = BurstReceiver::new(slow, BlockSize::B16, 400, 1_000, at(0)).unwrap();
+    while receiver.poll(at(246_999)) != Wanted::Wait(at(247_000)) {}
+    assert_eq!(receiver.poll(at(247_000)), Wanted::GiveUp);
+}
+
+#[test]
+fn blocks_that_do_not_fit_the_body_are_told_apart() {
+    let (mut receiver, body) = (receiver(40), body(40));
+    let ours = Block { number: 0, more: true, size: BlockSize::B16 };
+    let receipt = Receipt { block: ours, total: 40, payload: &body[..16] };
+    for misfit in [
+        Receipt { total: 41, ..receipt },
+        Receipt { block: Block { size: BlockSize::B32, ..ours }, payload: &body[..32], ..receipt },
+        Receipt { payload: &body[..15], ..receipt },
+        Receipt { block: Block { more: false, ..ours }, ..receipt },
+        Receipt { block: Block { number: 3, more: false, ..ours }, ..receipt },
+        Receipt { block: Block { number: Block::MOST, more: false, ..ours }, payload: &[], ..receipt },
+    ] {
+        assert_eq!(receiver.take(at(0), &misfit), Accepted::Misfit, "{misfit:?}");
+    }
+    assert_eq!(receiver.take(at(0), &receipt), Accepted::Kept);
+    assert!(BurstReceiver::new(PARAMETERS, BlockSize::B16, 1_001, 1_000, at(0)).is_none());
+    assert!(BurstReceiver::new(PARAMETERS, BlockSize::B16, u32::MAX, usize::MAX, at(0)).is_none());
+}
+
+#[test]
+fn lists_of_missing_blocks_byte_by_byte() {
+    let numbers = [0, 23, 24, 255, 256, 65_535, 65_536];
+    let bytes = missing_blocks(&numbers, 100);
+    let expected = [0, 23, 0x18, 24, 0x18, 255, 0x19, 1, 0, 0x19, 255, 255, 0x1a, 0, 1, 0, 0];
+    assert_eq!(bytes, expected);
+    assert_eq!(read_missing_blocks(&bytes).unwrap(), numbers);
+    assert_eq!(missing_blocks(&numbers, 5), expected[..4], "what does not fit is asked for later");
+    for (bad, place) in [(&[5, 5][..], 1), (&[6, 5], 1), (&[0x18], 0), (&[1, 0x19, 1], 1), (&[0x20], 0), (&[0xff], 0)] {
+        assert_eq!(read_missing_blocks(bad).unwrap_err().at, place, "{bad:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever is lost on either way, as long as not everything is: the body arrives whole.
+    #[test]
+    fn bodies_arrive_over_lossy_paths(
+        blocks in 1_u32..60,
+        last in 1_usize..=16,
+        luck in prop::collection::vec(any::<bool>(), 40..200),
+    ) {
+        let body = body((blocks as usize - 1) * 16 + last);
+        let mut sender = BurstSender::new(PARAMETERS, blocks, PAUSE);
+        let mut receiver = BurstReceiver::new(PARAMETERS, BlockSize::B16, body.len() as u32, 100_000, at(0)).unwrap();
+        // Two of three arrive when luck is against them, so that silence does not last.
+        let mut lost = luck.iter().cycle().enumerate().map(|(index, unlucky)| *unlucky && index % 3 == 0);
+        let (mut now, mut steps) = (at(0), 0);
+        while !receiver.is_whole() {
+            steps += 1;
+            prop_assert!(steps < 2_000);
+            let (numbers, until) = burst(&mut sender, now);
+            let mut quiet = numbers.is_empty();
+            for number in numbers {
+                if !lost.next().unwrap() {
+                    take(&mut receiver, now, &body, number);
+                }
+            }
+            let wait = loop {
+                let wanted = receiver.poll(now);
+                let heard = !lost.next().unwrap();
+                match wanted {
+                    Wanted::Wait(until) => break until,
+                    Wanted::GiveUp => return Err(TestCaseError::fail("given up")),
+                    Wanted::GoOn(number) if heard => sender.asked(Asked::GoOn(number)),
+                    Wanted::Missing(numbers) if heard => sender.asked(Asked::Missing(&numbers)),
+                    _ => continue,
+                }
+                quiet = false;
+                if receiver.is_whole() { break now; }
+            };
+            if quiet {
+                now = until.map_or(wait, |until| until.min(wait));
+            }
+        }
+        prop_assert_eq!(receiver.into_body(), body);
+    }
+}
