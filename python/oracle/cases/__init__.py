@@ -1,0 +1,18 @@
+"""The call lists, family by family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from oracle.cases import cocoa, default, fasor, tcp
+from oracle.script import Case
+
+FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
+    "rfc7252": default.cases,
+    "cocoa": cocoa.cases,
+    "fasor": fasor.cases,
+    "linux-rto": tcp.linux,
+    "peak-hopper": tcp.peak_hopper,
+    "basic-rto": tcp.basic,
+}
+"""What fills `vectors/<family>.json`."""
