@@ -14,7 +14,8 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-rust test-python bench lint lint-rust lint-python lint-deps advisories clean
+.PHONY: help build demo install-c sizes header miri test test-rust test-c test-python bench
+.PHONY: lint lint-rust lint-c lint-python lint-deps advisories clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,29 +51,71 @@ demo: build ## rerun the study "Is CoAP Congestion Safe?" in small, and say wher
 	@rm -rf $(DEMO)
 	$(BIN)/millpond reproduce anrw18 --quick --out $(DEMO)
 
+# ---------------------------------------------------------------- the C library
+
+PREFIX   ?= /usr/local
+VERSION  := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+# Programs keep running with the next patch of the library, not with the next minor version.
+SONAME   := libmillpond.so.$(basename $(VERSION))
+C_BUILT  := $(or $(CARGO_TARGET_DIR),target)/small
+C_RUSTC  := $(CARGO) rustc --quiet --locked -p millpond-ffi --lib --profile small
+
+install-c: ## the C library: headers, static, shared, pkg-config (PREFIX=/usr/local)
+	$(C_RUSTC) --crate-type staticlib
+	$(C_RUSTC) --crate-type cdylib -- -C link-arg=-Wl,-soname,$(SONAME)
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 crates/ffi/include/*.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(C_BUILT)/libmillpond.a $(DESTDIR)$(PREFIX)/lib
+	install -m 755 $(C_BUILT)/libmillpond.so $(DESTDIR)$(PREFIX)/lib/libmillpond.so.$(VERSION)
+	ln -sf libmillpond.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf libmillpond.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libmillpond.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/ffi/millpond.pc.in \
+	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/millpond.pc
+
+sizes: ## what the C library costs: bytes of code and of memory, on a small processor and here
+	$(CARGO) run --quiet --locked -p millpond-ffi --example sizes
+
+header: ## write the C headers anew from the source
+	MILLPOND_HEADER=write $(CARGO) test --quiet --locked -p millpond-ffi --test header
+
+# A nightly compiler with miri; some minutes.
+miri: ## the C library's records under an interpreter that sees undefined behaviour
+	$(CARGO) +nightly miri test --locked -p millpond-ffi --test records
+
 # ---------------------------------------------------------------- checks
 
-test: test-rust test-python ## every test
+test: test-rust test-c test-python ## every test
 
 # The same random cases every time; looking for others is the fuzzers' work (fuzz/README.md).
 test-rust: export PROPTEST_RNG_SEED ?= 7252
 test-rust: | $(BIN)/python
 	$(CARGO) test --workspace --locked --no-fail-fast
 
+# The programs in C run with the Rust tests; here the library is installed and used as a stranger would.
+C_TRIAL := $(abspath $(C_BUILT))/trial
+test-c: C_FLAGS := -std=c99 -Wall -Wextra -Werror -pedantic -I$(C_TRIAL)/include
+test-c:
+	$(MAKE) --no-print-directory install-c DESTDIR= PREFIX=$(C_TRIAL)
+	$(CC) $(C_FLAGS) crates/ffi/examples/adopt.c $(C_TRIAL)/lib/libmillpond.a -o $(C_TRIAL)/static
+	$(C_TRIAL)/static
+	$(CC) $(C_FLAGS) crates/ffi/examples/adopt.c -L$(C_TRIAL)/lib -lmillpond -o $(C_TRIAL)/shared
+	LD_LIBRARY_PATH=$(C_TRIAL)/lib $(C_TRIAL)/shared
+
 test-python: $(VENV)/.dev
 	$(BIN)/python -m pytest
 
 bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
 	$(CARGO) bench --workspace --locked -- --noplot --quiet --warm-up-time 1 --measurement-time 2
+	$(BIN)/python crates/py/benches/own_controller.py
 	$(BIN)/python crates/py/benches/whole_study.py
 
-lint: lint-rust lint-deps lint-python ## formatting, lints, types, documentation, licences
+lint: lint-rust lint-c lint-deps lint-python ## formatting, lints, types, documentation, licences
 
 lint-rust: | $(BIN)/python
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	for feature in '' rfc7252 cocoa alloc,rfc7252; do \
+	for feature in '' rfc7252 cocoa fasor linux-rto peak-hopper basic-rto alloc,rfc7252; do \
 	  $(CARGO) clippy -p millpond-control --all-targets --no-default-features --features "$$feature" --locked -- -D warnings || exit 1; \
 	done
 	@if rustup target list --installed 2>/dev/null | grep -qx $(SMALLEST); \
@@ -82,6 +125,16 @@ lint-rust: | $(BIN)/python
 
 # A processor with neither operating system nor atomic swaps: what builds there needs nothing.
 SMALLEST := thumbv6m-none-eabi
+
+lint-c:
+	$(CARGO) test --quiet --locked -p millpond-ffi --test header
+	for algorithm in rfc7252 cocoa fasor linux-rto peak-hopper basic-rto; do \
+	  $(CARGO) clippy --quiet -p millpond-ffi --lib --no-default-features --features $$algorithm --locked -- -D warnings \
+	    || exit 1; \
+	done
+	@if rustup target list --installed 2>/dev/null | grep -qx $(SMALLEST); \
+	  then $(C_RUSTC) --crate-type staticlib --target $(SMALLEST) --no-default-features --features fasor; \
+	  else echo "left out: the C library for $(SMALLEST) (rustup target add $(SMALLEST))"; fi
 
 CARGO_DENY := $(or $(shell command -v cargo-deny 2>/dev/null),$(TOOLS)/bin/cargo-deny)
 

@@ -1,9 +1,290 @@
 """The native engine: scenarios in, Arrow tables out. Use it through the package `millpond`."""
 
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, SupportsFloat, SupportsIndex, TypeAlias, final
 
-__all__ = ["Batch", "Outcome", "Scenario", "ScenarioError", "Table", "presets", "version"]
+__all__ = [
+    "Batch",
+    "Controller",
+    "Cx",
+    "Exchange",
+    "Outcome",
+    "Sample",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "View",
+    "Wait",
+    "Wishes",
+    "presets",
+    "version",
+]
+
+_Micros: TypeAlias = SupportsIndex | SupportsFloat
+_SettingRow: TypeAlias = tuple[str, str, str]
+_Find: TypeAlias = Callable[[str, dict[str, bool | int | float | str]], Callable[[], object]]
+
+@final
+class Controller:
+    """The controller of one peer.
+
+    It is watched: a call that breaks the contract raises ValueError, and changes nothing if the controller is built in.
+    """
+
+    def __new__(cls, preset: str, settings: Mapping[str, object] | None = None) -> Controller:
+        """Make a built-in controller. `settings` are those of a scenario: `{"max-wait": "60 s"}`."""
+
+    @staticmethod
+    def own(make: Callable[[], object], name: str) -> Controller:
+        """Watch a controller of one's own: `make` is its class, or a factory; `name` is what errors call it."""
+
+    @property
+    def name(self) -> str:
+        """The preset's name, or that of one's own."""
+
+    @property
+    def source(self) -> str:
+        """Where it is described; empty for one's own."""
+
+    @property
+    def summary(self) -> str:
+        """What it does, in one line; empty for one's own."""
+
+    @property
+    def readings(self) -> list[str]:
+        """How its source was read, by number."""
+
+    @property
+    def state_bytes(self) -> int | None:
+        """Bytes that it keeps for each peer, its parameters included; None for one's own."""
+
+    @property
+    def id(self) -> int | None:
+        """The preset's number; None for one's own."""
+
+    @property
+    def settings(self) -> list[_SettingRow]:
+        """Its settings: name, value in force, what is legal. Empty for one's own."""
+
+    def admit(self, kind: str, length: int, cx: Cx) -> Literal["now", "when-one-ends"] | int:
+        """May a message of this kind (`confirmable` or `plain`) leave now? If not, when; in microseconds."""
+
+    def on_start(self, exchange: Exchange, length: int, cx: Cx) -> Wait:
+        """The first copy of a confirmable message leaves. How long until the second?"""
+
+    def on_timeout(self, exchange: Exchange, cx: Cx) -> Wait:
+        """The wait ran out and a further copy leaves. How long this time?"""
+
+    def on_reply(self, exchange: Exchange, sample: Sample, cx: Cx) -> None:
+        """The exchange ended with an answer."""
+
+    def on_end(self, exchange: Exchange, why: str, cx: Cx) -> None:
+        """The exchange ended without an answer: `gave-up`, `reset` or `cancelled`."""
+
+    def on_plain_send(self, length: int, cx: Cx) -> None:
+        """A message left that nobody will acknowledge."""
+
+    def wishes(self) -> Wishes:
+        """What the algorithm asks of the endpoint."""
+
+    def view(self) -> View:
+        """Numbers for traces and reports."""
+
+    def shortest_wait_us(self) -> int:
+        """The shortest wait that it can ever arm."""
+
+    def longest_wait_us(self, copy: int, previous_us: int) -> int:
+        """The longest wait after this copy (0 is the first), given the longest after the copy before."""
+
+    def copy(self) -> Controller:
+        """A controller that knows what this one knows; from now on each goes its own way."""
+
+@final
+class Cx:
+    """What a call may know."""
+
+    def __new__(cls, now_us: int, chance: int | None = None, open: int | None = None, waiting: int | None = None) -> Cx:  # noqa: A002
+        """Tell the time; chance is 0, open 1 and waiting 0 unless given."""
+
+    @property
+    def now_us(self) -> int:
+        """The time of the call; never earlier than in the call before."""
+
+    @property
+    def chance(self) -> int:
+        """One uniform 32-bit word that belongs to this call alone."""
+
+    @property
+    def open(self) -> int:
+        """Exchanges outstanding to this peer, the one the call is about included."""
+
+    @property
+    def waiting(self) -> int:
+        """Messages held back for this peer; zero means that the application is what limits the rate."""
+
+    def between(self, low_us: _Micros, high_us: _Micros) -> int:
+        """A length that the word of chance spreads evenly over `low_us` to `high_us`, both included."""
+
+@final
+class Exchange:
+    """The record of one exchange, begun by the controller to which it is given first."""
+
+    memory: object
+    """Whatever a controller of one's own keeps of this exchange; None at first."""
+
+    def __new__(cls) -> Exchange:
+        """Make a blank record."""
+
+    @property
+    def started_us(self) -> int:
+        """When the first copy left."""
+
+    @property
+    def current_us(self) -> int:
+        """The wait in force."""
+
+    @property
+    def first_wait_us(self) -> int:
+        """The first wait."""
+
+    @property
+    def retransmissions(self) -> int:
+        """Copies sent after the first."""
+
+@final
+class Sample:
+    """How an exchange was answered."""
+
+    def __new__(
+        cls,
+        kind: str,
+        since_first_us: _Micros,
+        since_last_us: _Micros,
+        retransmissions: int,
+        named: int | str | None = None,
+        since_named_us: _Micros | None = None,
+    ) -> Sample:
+        """Tell an answer: `kind` is `empty-ack`, `piggybacked` or `separate`.
+
+        `named` is the number of the copy that it names (0: the first), sent `since_named_us` ago; or `further`.
+        """
+
+    @property
+    def kind(self) -> str:
+        """`empty-ack`, `piggybacked` or `separate`."""
+
+    @property
+    def since_first_us(self) -> int:
+        """Time from the first copy to the reply."""
+
+    @property
+    def since_last_us(self) -> int:
+        """Time from the last copy to the reply."""
+
+    @property
+    def retransmissions(self) -> int:
+        """Copies sent after the first before the reply came."""
+
+    @property
+    def named(self) -> int | str | None:
+        """The copy that the reply names: its number (0: the first), `further` for one after the first, or None."""
+
+    @property
+    def since_named_us(self) -> int | None:
+        """Time from the copy that the reply names; None if it names no single one, or is a separate response."""
+
+    @property
+    def grade(self) -> str:
+        """How far it may be trusted: `exact`, `echoed` (at most so long), `ambiguous` or `none`."""
+
+    @property
+    def exact_us(self) -> int | None:
+        """The round-trip time, if it is certain."""
+
+@final
+class Wait:
+    """How long to wait, why, and what then."""
+
+    def __new__(cls, us: _Micros, reason: str = "initial", then: str = "retransmit") -> Wait:
+        """Wait so many microseconds, rounded to the nearest.
+
+        `reason` is `initial`, `backed-off`, `slow`, `carried` or `blind`; `then` is `retransmit` or `abandon`.
+        """
+
+    @property
+    def us(self) -> int:
+        """How long."""
+
+    @property
+    def reason(self) -> str:
+        """Why this long."""
+
+    @property
+    def then(self) -> str:
+        """What follows."""
+
+    def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class View:
+    """Numbers for traces and reports. What a controller does not keep is None."""
+
+    def __new__(
+        cls,
+        *,
+        rto_us: _Micros | None = None,
+        srtt_us: _Micros | None = None,
+        rttvar_us: _Micros | None = None,
+        weak_srtt_us: _Micros | None = None,
+        weak_rttvar_us: _Micros | None = None,
+        carried_us: _Micros | None = None,
+    ) -> View:
+        """Tell the numbers that there are."""
+
+    @property
+    def rto_us(self) -> int | None:
+        """The timeout, before limit and dither, that the next exchange starts from unless a wait is carried."""
+
+    @property
+    def srtt_us(self) -> int | None:
+        """Smoothed round-trip time of the (strong) estimator."""
+
+    @property
+    def rttvar_us(self) -> int | None:
+        """Round-trip time variation of the (strong) estimator."""
+
+    @property
+    def weak_srtt_us(self) -> int | None:
+        """Smoothed round-trip time of the weak estimator."""
+
+    @property
+    def weak_rttvar_us(self) -> int | None:
+        """Round-trip time variation of the weak estimator."""
+
+    @property
+    def carried_us(self) -> int | None:
+        """A backed-off wait kept for the next exchange."""
+
+    def __eq__(self, value: object, /) -> bool: ...
+
+@final
+class Wishes:
+    """What an algorithm asks of the endpoint."""
+
+    def __new__(cls, naming: str = "none", confirmable_every: int | None = None) -> Wishes:
+        """Wish copies told apart (`token`, `count`, `flag`, `timestamp`), and one in so many messages confirmable."""
+
+    @property
+    def naming(self) -> str:
+        """How copies of a request are to be told apart: `none`, `token`, `count`, `flag` or `timestamp`."""
+
+    @property
+    def confirmable_every(self) -> int:
+        """Among this many consecutive unacknowledged messages, make one confirmable; zero: no wish."""
+
+    def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run. Its text is one line: the place and the mend."""
@@ -13,11 +294,14 @@ class Scenario:
     """A validated scenario. Immutable; cheap to hand to many runs."""
 
     @staticmethod
-    def from_toml(text: str, origin: str) -> Scenario:
-        """Read a scenario from TOML; `origin` names it in errors, as a rule the file's path."""
+    def from_toml(text: str, origin: str, find: _Find | None = None) -> Scenario:
+        """Read a scenario from TOML; `origin` names it in errors, as a rule the file's path.
+
+        `find` is asked for every controller that is not built in: it takes name and settings, and gives what makes one.
+        """
 
     @staticmethod
-    def from_json(text: str, origin: str = "scenario") -> Scenario:
+    def from_json(text: str, origin: str = "scenario", find: _Find | None = None) -> Scenario:
         """Read a scenario from JSON, as `to_json` writes it."""
 
     def to_json(self) -> str:
@@ -88,6 +372,10 @@ class Outcome:
     def error(self) -> str | None:
         """Why the run failed, in one line; `None` if it did not."""
 
+    @property
+    def cause(self) -> BaseException | None:
+        """What a controller of one's own raised, if that is why the run failed."""
+
     def tables(self) -> dict[str, Table]:
         """Give the run's tables by name; none if it failed."""
 
@@ -110,5 +398,5 @@ class Table:
 def version() -> str:
     """Give the version of the engine, which is the version of the package."""
 
-def presets() -> list[tuple[str, str]]:
-    """List every named controller preset as `(name, source)`."""
+def presets() -> list[tuple[str, str, int, str, list[str], int, list[_SettingRow]]]:
+    """List every built-in controller: name, source, number, summary, readings, bytes of state, settings."""

@@ -82,17 +82,20 @@ fn exchange(c: &mut Criterion) {
     let mut case = |name: &str, mut round: Loop, request: Outgoing<'_>| {
         group.bench_function(name, |b| b.iter(|| round.round(0, &request)));
     };
-    case("afresh", Loop::new(1, Preset::Rfc7252, counted, afresh), REQUEST);
-    case("stored", Loop::new(1, Preset::Rfc7252, counted, budget), REQUEST);
-    case("stored, cocoa-03", Loop::new(1, Preset::Cocoa03, counted, budget), REQUEST);
+    case("afresh", Loop::new(1, Preset::RFC7252, counted, afresh), REQUEST);
+    case("stored", Loop::new(1, Preset::RFC7252, counted, budget), REQUEST);
+    case("stored, cocoa-03", Loop::new(1, Preset::COCOA_03, counted, budget), REQUEST);
     let secret = |config: &mut Config| {
         budget(config);
         config.token_length = 4;
     };
-    case("stored, secret identities", Loop::new(1, Preset::Rfc7252, Identities::secret([7; 16]), secret), REQUEST);
+    case("stored, secret identities", Loop::new(1, Preset::RFC7252, Identities::secret([7; 16]), secret), REQUEST);
+    case("stored, fasor", Loop::new(1, Preset::FASOR, counted, budget), REQUEST);
+    case("stored, fasor-token", Loop::new(1, Preset::FASOR_TOKEN, counted, budget), REQUEST);
+    case("stored, fasor-count", Loop::new(1, Preset::FASOR_COUNT, counted, budget), REQUEST);
     case(
         "non-confirmable",
-        Loop::new(1, Preset::Rfc7252, counted, budget),
+        Loop::new(1, Preset::RFC7252, counted, budget),
         Outgoing { kind: Kind::NonConfirmable, ..REQUEST },
     );
     group.finish();
@@ -103,7 +106,7 @@ fn clients(c: &mut Criterion) {
     let mut group = c.benchmark_group("clients");
     group.throughput(Throughput::Elements(1));
     for clients in [1, 400, 10_000] {
-        let mut round = Loop::new(clients, Preset::Rfc7252, Identities::counted(), |config| {
+        let mut round = Loop::new(clients, Preset::RFC7252, Identities::counted(), |config| {
             config.limits.duplicate_bytes = 4 << 20;
         });
         let mut next = 0;
@@ -119,25 +122,32 @@ fn clients(c: &mut Criterion) {
 
 /// A request that nobody answers: every copy, and giving up.
 fn unanswered(c: &mut Criterion) {
-    let mut client = Loop::new(1, Preset::Rfc7252, Identities::counted(), |_| {}).clients.remove(0);
-    let mut now = Instant::ORIGIN;
     let mut group = c.benchmark_group("unanswered");
     // Five copies.
     group.throughput(Throughput::Elements(5));
-    group.bench_function("copies", |b| {
-        b.iter(|| {
-            client.request(now, 1, &REQUEST).unwrap();
-            loop {
-                match client.poll(now) {
-                    Output::Sleep(until, _) => now = until,
-                    Output::Idle => break,
-                    output => {
-                        black_box(output);
+    for (name, preset) in [
+        ("copies", Preset::RFC7252),
+        ("copies, fasor", Preset::FASOR),
+        ("copies, fasor-token", Preset::FASOR_TOKEN),
+        ("copies, fasor-count", Preset::FASOR_COUNT),
+    ] {
+        let mut client = Loop::new(1, preset, Identities::counted(), |_| {}).clients.remove(0);
+        let mut now = Instant::ORIGIN;
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                client.request(now, 1, &REQUEST).unwrap();
+                loop {
+                    match client.poll(now) {
+                        Output::Sleep(until, _) => now = until,
+                        Output::Idle => break,
+                        output => {
+                            black_box(output);
+                        }
                     }
                 }
-            }
+            });
         });
-    });
+    }
     group.finish();
 }
 

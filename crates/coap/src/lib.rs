@@ -27,5 +27,6 @@ pub mod stream;
 
 pub use endpoint::{
     Cause, Config, ConfigError, Counters, Duplicates, Endpoint, Event, ExchangeId, Failure, Identities, Ignored,
-    Lifetimes, Limits, Outgoing, Output, Refused, RequestId, SleepReason, Transmission, Transmit,
+    Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Output, Refused, RequestId, SleepReason, Transmission,
+    Transmit,
 };

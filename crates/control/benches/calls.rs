@@ -1,18 +1,16 @@
-//! What one call of a controller costs.
+//! What one call of a controller costs, and what one peer takes up.
 //!
-//! `cargo bench -p millpond-control`. Each figure is one call on a peer in mid-life, through [`AnyController`] and
-//! with the word of chance already drawn.
+//! `cargo bench -p millpond-control`. Each time is one call on a peer in mid-life, through [`AnyController`] and with the
+//! word of chance already drawn.
 
 #![allow(missing_docs, clippy::arithmetic_side_effects, reason = "a benchmark, whose entry points are made by a macro")]
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use millpond_control::{
-    AnyController, Chance, ChanceSeed, Controller, Cx, Exchange, Instant, Preset, Purpose, ReplyKind, Sample, Span,
+    AnyController, BasicRto, Chance, ChanceSeed, Cocoa, Controller, Cx, Exchange, Fasor, Instant, LinuxRto, PeakHopper,
+    Preset, Purpose, ReplyKind, Rfc7252, Sample, Span,
 };
-use std::hint::black_box;
-
-/// Calls measured together: one alone is shorter than reading the clock.
-const CALLS: u32 = 1_024;
+use std::{hint::black_box, time::Duration};
 
 /// A peer that has seen clean exchanges, retransmissions and their answers.
 fn mid_life(preset: Preset) -> (AnyController, Instant) {
@@ -38,68 +36,59 @@ fn mid_life(preset: Preset) -> (AnyController, Instant) {
 }
 
 fn calls(criterion: &mut Criterion) {
-    for preset in Preset::ALL {
-        let (controller, now) = mid_life(*preset);
+    for preset in Preset::all() {
+        let (controller, now) = mid_life(preset);
+        let cx = Cx::new(now, Chance::MIDDLE);
         let mut group = criterion.benchmark_group(preset.name());
-        group.throughput(criterion::Throughput::Elements(CALLS.into()));
+        // Calls of a few nanoseconds need no longer to be told apart.
+        group.warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(300));
 
+        let (mut peer, mut exchange) = (controller, Exchange::new());
         group.bench_function("on_start", |bencher| {
-            bencher.iter_batched_ref(
-                || (controller, Exchange::new()),
-                |(controller, exchange)| {
-                    for word in 0..CALLS {
-                        let cx = Cx::new(now, Chance::from_word(word << 22));
-                        black_box(controller.on_start(black_box(exchange), 40, black_box(cx)));
-                    }
-                },
-                BatchSize::SmallInput,
-            );
+            bencher.iter(|| peer.on_start(black_box(&mut exchange), 40, black_box(cx)));
         });
 
+        let (mut peer, mut started) = (controller, Exchange::new());
+        peer.on_start(&mut started, 40, cx);
         group.bench_function("on_timeout", |bencher| {
-            let mut started = controller;
-            let mut exchange = Exchange::new();
-            started.on_start(&mut exchange, 40, Cx::new(now, Chance::MIDDLE));
-            bencher.iter_batched_ref(
-                || started,
-                |controller| {
-                    for _ in 0..CALLS {
-                        let mut exchange = black_box(exchange);
-                        black_box(controller.on_timeout(&mut exchange, black_box(Cx::new(now, Chance::MIDDLE))));
-                    }
-                },
-                BatchSize::SmallInput,
-            );
+            bencher.iter(|| peer.on_timeout(&mut black_box(started), black_box(cx)));
         });
 
         for (name, retransmissions) in [("on_reply, clean", 0), ("on_reply, retransmitted", 1)] {
-            let mut started = controller;
-            let mut exchange = Exchange::new();
-            started.on_start(&mut exchange, 40, Cx::new(now, Chance::MIDDLE));
+            let (mut peer, mut exchange) = (controller, Exchange::new());
+            peer.on_start(&mut exchange, 40, cx);
             for _ in 0..retransmissions {
-                started.on_timeout(&mut exchange, Cx::new(now, Chance::MIDDLE));
+                peer.on_timeout(&mut exchange, cx);
             }
+            let mut micros = 400_000;
             group.bench_function(name, |bencher| {
-                bencher.iter_batched_ref(
-                    || started,
-                    |controller| {
-                        for micros in 0..CALLS {
-                            let rtt = Span::from_micros(400_000 + micros);
-                            let sample = Sample::new(ReplyKind::Piggybacked, rtt, rtt, retransmissions);
-                            controller.on_reply(
-                                black_box(&exchange),
-                                black_box(sample),
-                                black_box(Cx::new(now, Chance::MIDDLE)),
-                            );
-                        }
-                    },
-                    BatchSize::SmallInput,
-                );
+                bencher.iter(|| {
+                    micros = (micros + 1) & 0x7_FFFF;
+                    let rtt = Span::from_micros(micros);
+                    let sample = Sample::new(ReplyKind::Piggybacked, rtt, rtt, retransmissions);
+                    peer.on_reply(black_box(&exchange), black_box(sample), black_box(cx));
+                });
             });
         }
         group.finish();
     }
 }
 
-criterion_group!(benches, calls);
+/// Bytes, which no clock can tell.
+fn sizes(_: &mut Criterion) {
+    println!("bytes for each peer: {}, whatever is inside", size_of::<AnyController>());
+    for (family, size) in [
+        ("rfc7252", size_of::<Rfc7252>()),
+        ("cocoa", size_of::<Cocoa>()),
+        ("fasor", size_of::<Fasor>()),
+        ("linux-rto", size_of::<LinuxRto>()),
+        ("peak-hopper", size_of::<PeakHopper>()),
+        ("basic-rto", size_of::<BasicRto>()),
+    ] {
+        println!("    with {family} alone: {size}");
+    }
+    println!("bytes for each exchange: {}", size_of::<Exchange>());
+}
+
+criterion_group!(benches, sizes, calls);
 criterion_main!(benches);

@@ -1,149 +1,218 @@
-//! One type for every built-in controller.
+//! One type for every built-in controller, and the one list of them.
 
 use crate::{
     controller::{Admit, Class, Controller, Cx, End, Exchange, View, Wait, Wishes},
     evidence::Sample,
-    setting::{Setting, SettingError, SettingValue},
+    preset::{Preset, Text},
+    setting::{Place, Setting, SettingConflict, SettingError, SettingValue},
     time::Span,
 };
 
-#[cfg(feature = "cocoa")]
-use crate::cocoa::Cocoa;
-#[cfg(feature = "rfc7252")]
-use crate::rfc7252::Rfc7252;
+/// Makes the enum of all families and everything that only passes a call on to the one inside.
+macro_rules! families {
+    ($($(#[$doc:meta])* $feature:literal => $module:ident::$family:ident,)*) => {
+        /// Any built-in controller. Each variant stands behind a cargo feature of the same name.
+        ///
+        /// A controller from outside is held as `dyn` [`Controller`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum AnyController {
+            $($(#[$doc])* #[cfg(feature = $feature)] $family(crate::$module::$family),)*
+        }
 
-/// Any built-in controller. Each variant stands behind a cargo feature of the same name.
-///
-/// A controller from outside is held as `dyn` [`Controller`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AnyController {
-    /// The timer of RFC 7252, with or without Full Backoff.
-    #[cfg(feature = "rfc7252")]
-    Rfc7252(Rfc7252),
-    /// CoCoA, with or without Full Backoff.
-    #[cfg(feature = "cocoa")]
-    Cocoa(Cocoa),
-}
+        /// Which of them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Family {
+            $(#[cfg(feature = $feature)] $family,)*
+        }
 
-/// Calls the same method on whichever controller is inside.
-macro_rules! each {
-    ($any:expr, $inner:ident => $call:expr) => {
-        match $any {
-            #[cfg(feature = "rfc7252")]
-            AnyController::Rfc7252($inner) => $call,
-            #[cfg(feature = "cocoa")]
-            AnyController::Cocoa($inner) => $call,
+        #[allow(unused_variables, reason = "without any algorithm there is nothing to ask")]
+        impl Family {
+            pub(crate) const ALL: &[Self] = &[$(#[cfg(feature = $feature)] Self::$family),*];
+
+            pub(crate) const fn presets(self) -> &'static [Preset] {
+                match self { $(#[cfg(feature = $feature)] Self::$family => crate::$module::$family::PRESETS,)* }
+            }
+
+            pub(crate) const fn build(self, preset: Preset) -> AnyController {
+                match self {
+                    $(#[cfg(feature = $feature)]
+                    Self::$family => AnyController::$family(crate::$module::$family::published(preset)),)*
+                }
+            }
+
+            pub(crate) const fn text(self, preset: Preset) -> &'static Text {
+                match self { $(#[cfg(feature = $feature)] Self::$family => crate::$module::$family::text(preset),)* }
+            }
+        }
+
+        #[allow(unused_variables, reason = "without any algorithm there is nothing to ask")]
+        impl AnyController {
+            /// The parameters that this controller has.
+            #[must_use]
+            pub const fn settings(&self) -> &'static [Setting] {
+                match *self { $(#[cfg(feature = $feature)] Self::$family(_) => crate::$module::$family::SETTINGS,)* }
+            }
+
+            /// Bytes that it keeps for each peer, its parameters included.
+            #[must_use]
+            pub const fn state_bytes(&self) -> usize {
+                match *self { $(#[cfg(feature = $feature)] Self::$family(_) => size_of::<crate::$module::$family>(),)* }
+            }
+
+            /// Whether its parameters go together. To be asked once all are set.
+            ///
+            /// # Errors
+            ///
+            /// [`SettingConflict`] names two parameters that contradict each other.
+            pub fn check(&self) -> Result<(), SettingConflict> {
+                match *self { $(#[cfg(feature = $feature)] Self::$family(ref inner) => inner.check(),)* }
+            }
+
+            fn place(&mut self, setting: Setting) -> Option<Place<'_>> {
+                match *self { $(#[cfg(feature = $feature)] Self::$family(ref mut inner) => inner.place(setting),)* }
+            }
+        }
+
+        #[allow(unused_variables, reason = "without any algorithm there is nothing to ask")]
+        impl Controller for AnyController {
+            fn admit(&self, class: Class, len: u16, cx: Cx) -> Admit {
+                match *self { $(#[cfg(feature = $feature)] Self::$family(ref inner) => inner.admit(class, len, cx),)* }
+            }
+
+            fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait {
+                match *self {
+                    $(#[cfg(feature = $feature)] Self::$family(ref mut inner) => inner.on_start(exchange, len, cx),)*
+                }
+            }
+
+            fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
+                match *self {
+                    $(#[cfg(feature = $feature)] Self::$family(ref mut inner) => inner.on_timeout(exchange, cx),)*
+                }
+            }
+
+            fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
+                match *self {
+                    $(#[cfg(feature = $feature)] Self::$family(ref mut inner) => inner.on_reply(exchange, sample, cx),)*
+                }
+            }
+
+            fn on_end(&mut self, exchange: &Exchange, why: End, cx: Cx) {
+                match *self {
+                    $(#[cfg(feature = $feature)] Self::$family(ref mut inner) => inner.on_end(exchange, why, cx),)*
+                }
+            }
+
+            fn on_plain_send(&mut self, len: u16, cx: Cx) {
+                match *self {
+                    $(#[cfg(feature = $feature)] Self::$family(ref mut inner) => inner.on_plain_send(len, cx),)*
+                }
+            }
+
+            fn wishes(&self) -> Wishes {
+                match *self { $(#[cfg(feature = $feature)] Self::$family(ref inner) => inner.wishes(),)* }
+            }
+
+            fn view(&self) -> View {
+                match *self { $(#[cfg(feature = $feature)] Self::$family(ref inner) => inner.view(),)* }
+            }
+
+            fn shortest_wait(&self) -> Span {
+                match *self { $(#[cfg(feature = $feature)] Self::$family(ref inner) => inner.shortest_wait(),)* }
+            }
+
+            fn longest_wait(&self, copy: u8, previous: Span) -> Span {
+                match *self {
+                    $(#[cfg(feature = $feature)] Self::$family(ref inner) => inner.longest_wait(copy, previous),)*
+                }
+            }
         }
     };
 }
 
+families! {
+    /// The timer of RFC 7252, with or without Full Backoff.
+    "rfc7252" => rfc7252::Rfc7252,
+    /// CoCoA and its variants, with or without Full Backoff.
+    "cocoa" => cocoa::Cocoa,
+    /// FASOR, with and without names for copies.
+    "fasor" => fasor::Fasor,
+    /// The timer of Linux TCP.
+    "linux-rto" => linux_rto::LinuxRto,
+    /// Peak-Hopper.
+    "peak-hopper" => peak_hopper::PeakHopper,
+    /// Basic RTO of Eclipse Californium.
+    "basic-rto" => basic_rto::BasicRto,
+}
+
 impl AnyController {
-    /// Sets a parameter by name, meant for before the first use: what was already learnt stays as it is.
+    /// The parameter of this name, if the controller has one.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<Setting> {
+        self.settings().iter().copied().find(|setting| setting.name() == name)
+    }
+
+    /// Sets a parameter by name, as [`put`](Self::put) does.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`] as in [`put`](Self::put).
+    pub fn set(&mut self, name: &str, value: SettingValue<'_>) -> Result<(), SettingError> {
+        let setting = self.setting(name).ok_or(SettingError::Unknown { legal: self.settings() })?;
+        self.put(setting, value)
+    }
+
+    /// Sets a parameter, meant for before the first use: what was already learnt stays as it is. Once all are set,
+    /// [`check`](Self::check) tells whether they go together.
     ///
     /// # Errors
     ///
     /// [`SettingError`] if this controller has no such parameter, or if the value is of another kind or out of range;
     /// nothing changes then.
-    pub fn set(&mut self, name: &str, value: SettingValue<'_>) -> Result<(), SettingError> {
-        let unknown = SettingError::Unknown { legal: self.settings() };
-        let setting = Setting::from_name(name).filter(|setting| self.settings().contains(setting)).ok_or(unknown)?;
-        each!(self, inner => inner.set(setting, value))
+    pub fn put(&mut self, setting: Setting, value: SettingValue<'_>) -> Result<(), SettingError> {
+        self.put_number(setting, setting.number_of(value)?)
     }
 
-    /// The parameters that this controller has.
-    #[must_use]
-    pub const fn settings(&self) -> &'static [Setting] {
-        match self {
-            #[cfg(feature = "rfc7252")]
-            Self::Rfc7252(_) => Rfc7252::SETTINGS,
-            #[cfg(feature = "cocoa")]
-            Self::Cocoa(_) => Cocoa::SETTINGS,
+    /// The same for callers without strings: microseconds, thousandths, a count, or the place of a word among the
+    /// legal ones, as [`Setting::range`] has them.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingError`] if this controller has no such parameter, or if the number is out of range; nothing changes
+    /// then.
+    pub fn put_number(&mut self, setting: Setting, number: u32) -> Result<(), SettingError> {
+        let (legal, (low, high)) = (self.settings(), setting.range());
+        let place = self.place(setting).ok_or(SettingError::Unknown { legal })?;
+        if number < low || number > high {
+            return Err(SettingError::OutOfRange(setting));
         }
-    }
-}
-
-impl Controller for AnyController {
-    fn admit(&self, class: Class, len: u16, cx: Cx) -> Admit {
-        each!(self, inner => inner.admit(class, len, cx))
+        place.put(number);
+        Ok(())
     }
 
-    fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait {
-        each!(self, inner => inner.on_start(exchange, len, cx))
+    /// The value of a parameter that is in force; nothing if this controller has no such parameter, or if it was made of
+    /// a part that no word names.
+    #[must_use]
+    pub fn get(&self, setting: Setting) -> Option<SettingValue<'static>> {
+        self.get_number(setting).and_then(|number| setting.value_of(number))
     }
 
-    fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
-        each!(self, inner => inner.on_timeout(exchange, cx))
-    }
-
-    fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
-        each!(self, inner => inner.on_reply(exchange, sample, cx));
-    }
-
-    fn on_end(&mut self, exchange: &Exchange, why: End, cx: Cx) {
-        each!(self, inner => inner.on_end(exchange, why, cx));
-    }
-
-    fn on_plain_send(&mut self, len: u16, cx: Cx) {
-        each!(self, inner => inner.on_plain_send(len, cx));
-    }
-
-    fn wishes(&self) -> Wishes {
-        each!(self, inner => inner.wishes())
-    }
-
-    fn view(&self) -> View {
-        each!(self, inner => inner.view())
-    }
-
-    fn shortest_wait(&self) -> Span {
-        each!(self, inner => inner.shortest_wait())
-    }
-
-    fn longest_wait(&self, copy: u8, previous: Span) -> Span {
-        each!(self, inner => inner.longest_wait(copy, previous))
+    /// The same in numbers, as [`put_number`](Self::put_number) takes them.
+    #[must_use]
+    pub fn get_number(&self, setting: Setting) -> Option<u32> {
+        let mut copy = *self;
+        copy.place(setting).and_then(Place::get)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Preset;
 
     #[test]
     fn controllers_stay_small() {
-        #[cfg(all(feature = "rfc7252", feature = "cocoa"))]
-        assert_eq!(size_of::<AnyController>(), 88);
-        assert!(size_of::<AnyController>() <= 96);
-        #[cfg(feature = "rfc7252")]
-        assert_eq!(size_of::<Rfc7252>(), 20);
-        #[cfg(feature = "cocoa")]
-        assert_eq!(size_of::<Cocoa>(), 88);
-    }
-
-    #[test]
-    fn a_controller_can_be_copied_between_threads() {
-        const fn wanted<T: Copy + Send + Sync + 'static>() {}
-        wanted::<AnyController>();
-    }
-
-    #[test]
-    fn presets_are_found_by_their_names_alone() {
-        for preset in Preset::ALL {
-            assert_eq!(Preset::from_name(preset.name()), Some(*preset));
-            assert!(!preset.source().is_empty());
-        }
-        assert_eq!(Preset::from_name("cocoa"), None);
-        assert_eq!(Preset::from_name(""), None);
-    }
-
-    #[test]
-    fn presets_differ() {
-        for (i, one) in Preset::ALL.iter().enumerate() {
-            for other in Preset::ALL.iter().skip(i.saturating_add(1)) {
-                assert_ne!(one.build(), other.build());
-                assert_ne!(one.name(), other.name());
-            }
-        }
+        assert!(size_of::<AnyController>() <= 88);
+        assert!(size_of::<Preset>() <= 4);
     }
 }

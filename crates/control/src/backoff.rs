@@ -3,11 +3,16 @@
 //! A cap never shortens a wait that is already above it: `T(i+1) = min(f·T(i), max(cap, T(i)))`. A dithered first
 //! wait may lie above the cap, and a retransmission timer that shrank at an expiry would break RFC 8961 §4 (4).
 
-use crate::time::Span;
+use crate::{
+    layout::laid_out,
+    time::{Span, thousandth},
+};
 
 /// A factor in thousandths, from 1 to 65.535.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Factor(u16);
+
+laid_out!(Factor { 0 });
 
 impl Factor {
     /// 1, which changes nothing.
@@ -31,10 +36,14 @@ impl Factor {
         self.0
     }
 
-    /// `span` times this factor, rounded to the nearest microsecond, saturating.
+    /// `span` times this factor, rounded to the nearest microsecond (halves up), saturating.
     #[must_use]
     pub const fn times(self, span: Span) -> Span {
-        span.scaled(self.0 as u32, 1_000)
+        // Whole thousands of microseconds and the rest apart, so that 32 bits suffice.
+        let thousands = thousandth(span.as_micros());
+        let rest = span.as_micros().saturating_sub(thousands.saturating_mul(1_000));
+        let rest = thousandth(rest.saturating_mul(self.0 as u32).saturating_add(500));
+        Span::from_micros(thousands.saturating_mul(self.0 as u32).saturating_add(rest))
     }
 }
 
@@ -62,6 +71,8 @@ pub struct Exponential {
     pub cap: Span,
 }
 
+laid_out!(Exponential { factor, cap });
+
 impl Exponential {
     /// Doubling without a cap (RFC 7252 §4.2).
     pub const RFC7252: Self = Self { factor: Factor::TWO, cap: Span::MAX };
@@ -81,9 +92,15 @@ pub enum Basis {
     /// The first, dithered wait: one factor for the whole exchange ("CoCoA+: An Advanced Congestion
     /// Control Mechanism for CoAP", 2015, §3).
     FirstWait,
-    /// The estimate before dithering: one factor for the whole exchange (Eclipse Californium 1.x and 2.x).
+    /// The estimate before dithering: one factor for the whole exchange (as Eclipse Californium 1 and 2 mean it).
     Estimate,
+    /// The wait in force when the exchange before ended, if that gave no sample, and the estimate otherwise: one factor
+    /// for the whole exchange (as Eclipse Californium 1 and 2 do it, where a backed-off timer still stands in for the
+    /// estimate when the factor is chosen).
+    LastTimer,
 }
+
+laid_out!(Basis = EachWait | FirstWait | Estimate | LastTimer);
 
 /// Which factor an exchange uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,6 +148,8 @@ pub struct Variable {
     pub basis: Basis,
 }
 
+laid_out!(Variable { short, long, cap, low, middle, high, basis });
+
 impl Variable {
     /// 3 below 1 s, 1.5 above 3 s, 2 between, chosen anew at every expiry, up to 32 s
     /// (draft-ietf-core-cocoa-03 §4.2.1 and App. B.3).
@@ -144,13 +163,13 @@ impl Variable {
         basis: Basis::EachWait,
     };
 
-    /// The band of an exchange that starts with `first`, drawn from `estimate`.
+    /// The band of an exchange that starts with `first`, drawn from `estimate`, or from what stands in for it.
     #[must_use]
     pub const fn band(&self, first: Span, estimate: Span) -> Band {
         match self.basis {
             Basis::EachWait => Band::Varying,
             Basis::FirstWait => self.band_of(first),
-            Basis::Estimate => self.band_of(estimate),
+            Basis::Estimate | Basis::LastTimer => self.band_of(estimate),
         }
     }
 

@@ -4,7 +4,12 @@
 //! RFC 7252 and CoCoA forget the backed-off wait all the same; "Is CoAP Congestion Safe?" (ANRW 2018) §4.2 keeps it
 //! and calls that Full Backoff. Its two variants differ by algorithm and are spelt out where they are used.
 
-use crate::{backoff::longer, time::Span};
+use crate::{
+    backoff::longer,
+    controller::{End, Exchange},
+    layout::laid_out,
+    time::Span,
+};
 
 /// Whether and how a backed-off wait is carried to the next exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +24,8 @@ pub enum Carry {
     FullBackoff2,
 }
 
+laid_out!(Carry = None | FullBackoff1 | FullBackoff2);
+
 impl Carry {
     /// Whether anything is carried at all.
     #[must_use]
@@ -30,6 +37,8 @@ impl Carry {
 /// The wait carried to the next exchange with one peer, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Carried(Span);
+
+laid_out!(Carried { 0 });
 
 impl Carried {
     /// Nothing carried.
@@ -45,6 +54,14 @@ impl Carried {
     /// ends included), the longer of the old and the new wait stays.
     pub const fn keep(&mut self, wait: Span, open: u16) {
         self.0 = if open > 1 { longer(self.0, wait) } else { wait };
+    }
+
+    /// The exchange ended without an answer: what was in force stays if it gave up or had backed off. Giving up after one
+    /// copy counts; a message rejected or cancelled before its first wait ran out says nothing.
+    pub fn keep_unanswered(&mut self, exchange: &Exchange, why: End, open: u16) {
+        if why == End::GaveUp || exchange.retransmissions() > 0 {
+            self.keep(exchange.current(), open);
+        }
     }
 
     /// Halves the carried wait and drops it once it is down to `least`.

@@ -3,6 +3,7 @@
 use crate::{
     chance::Chance,
     evidence::Sample,
+    layout::laid_out,
     time::{Instant, Span},
 };
 
@@ -136,6 +137,8 @@ pub enum Naming {
     Timestamp = 4,
 }
 
+laid_out!(Naming = None | Token | Count | Flag | Timestamp);
+
 /// What an algorithm asks of the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Wishes {
@@ -180,6 +183,8 @@ pub struct Exchange {
     /// Written by [`Checked`](crate::Checked) alone; zero means that the record is not under its eye.
     pub(crate) ticket: u16,
 }
+
+laid_out!(Exchange { started, current, base, mark, retransmissions, series, ticket });
 
 impl Exchange {
     /// A blank record, to be given to `on_start`.

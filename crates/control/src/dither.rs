@@ -1,6 +1,6 @@
 //! Dither: devices that were cut off together must not come back together.
 
-use crate::{backoff::Factor, chance::Chance, time::Span};
+use crate::{backoff::Factor, chance::Chance, layout::laid_out, time::Span};
 
 /// Spreads the first wait of an exchange evenly over `[x, factor·x]`. Later waits are multiples of the spread one and
 /// are not spread again (RFC 7252 §4.2).
@@ -9,6 +9,8 @@ pub struct Dither {
     /// ACK_RANDOM_FACTOR of RFC 7252 §4.8; [`Factor::ONE`] for none.
     pub factor: Factor,
 }
+
+laid_out!(Dither { factor });
 
 impl Dither {
     /// ACK_RANDOM_FACTOR = 1.5 (RFC 7252 §4.8).

@@ -9,17 +9,24 @@
 //! never off by more than 1/(2α) µs, RTTVAR by no more than 1/(2α) + 1/(2β) µs, however many samples there were: 4 µs
 //! and 6 µs with the gains of RFC 6298.
 //!
-//! A [`Strong`] estimator accepts nothing but an [`ExactRtt`], so that a breach of Karn's rule does not compile. A
-//! [`Weak`] one accepts any length.
+//! A [`Strong`] estimator accepts nothing but an [`ExactRtt`], so that a breach of Karn's rule does not compile; what
+//! believes a reply that names a copy says so and hands it a [`NamedRtt`]. A [`Weak`] one accepts any length.
 
-use crate::{evidence::ExactRtt, time::Span};
+use crate::{
+    backoff::shorter,
+    evidence::{ExactRtt, NamedRtt},
+    layout::laid_out,
+    time::Span,
+};
 
 /// The granularity G of RFC 6298: the unit that time is counted in.
-const GRANULARITY: Span = Span::from_micros(1);
+pub const GRANULARITY: Span = Span::from_micros(1);
 
 /// The share that a new value gets in a running average: 1/2ⁿ, which needs shifts only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Share(u8);
+
+laid_out!(Share { 0 });
 
 impl Share {
     /// The new value replaces the average.
@@ -30,12 +37,14 @@ impl Share {
     pub const QUARTER: Self = Self(2);
     /// 1/8.
     pub const EIGHTH: Self = Self(3);
+    /// 1/32.
+    pub const THIRTY_SECOND: Self = Self(5);
 
     /// The average after `new` got its share and `old` the rest, rounded to the nearest microsecond, halves up.
     #[must_use]
     pub const fn blend(self, old: Span, new: Span) -> Span {
         let (old, new) = (old.as_micros() as u64, new.as_micros() as u64);
-        // At most 2^35, and an average of two 32-bit values fits 32 bits.
+        // At most 2^37, and an average of two 32-bit values fits 32 bits.
         let weighed = (old << self.0).saturating_sub(old).saturating_add(new).saturating_add((1 << self.0) >> 1);
         Span::from_micros((weighed >> self.0) as u32)
     }
@@ -48,38 +57,50 @@ pub struct Gains {
     pub srtt: Share,
     /// β, the share of a deviation in RTTVAR.
     pub rttvar: Share,
+    /// What share of the first sample RTTVAR begins with.
+    pub first: Share,
 }
+
+laid_out!(Gains { srtt, rttvar, first });
 
 impl Gains {
     /// α = 1/8, β = 1/4 (RFC 6298 §2.3; draft-ietf-core-cocoa-03 App. B.1).
-    pub const RFC6298: Self = Self { srtt: Share::EIGHTH, rttvar: Share::QUARTER };
+    pub const RFC6298: Self = Self { srtt: Share::EIGHTH, rttvar: Share::QUARTER, first: Share::HALF };
     /// α = 1/4, β = 1/8: the two constants swapped, as Eclipse Californium runs them and as the equations of
     /// "CoCoA+: An Advanced Congestion Control Mechanism for CoAP" (2015) print them.
-    pub const SWAPPED: Self = Self { srtt: Share::QUARTER, rttvar: Share::EIGHTH };
+    pub const SWAPPED: Self = Self { srtt: Share::QUARTER, rttvar: Share::EIGHTH, first: Share::HALF };
 }
 
-/// The two averages.
+/// The two averages. A variation of [`Span::MAX`] says that there was no sample yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Averages {
     srtt: Span,
     rttvar: Span,
-    known: bool,
 }
 
+laid_out!(Averages { srtt, rttvar });
+
 impl Averages {
-    const UNKNOWN: Self = Self { srtt: Span::ZERO, rttvar: Span::ZERO, known: false };
+    const UNKNOWN: Self = Self { srtt: Span::ZERO, rttvar: Span::MAX };
+    const LONGEST_VARIATION: Span = Span::MAX.minus(GRANULARITY);
+
+    const fn is_known(self) -> bool {
+        self.rttvar.as_micros() != Span::MAX.as_micros()
+    }
 
     const fn take(&mut self, rtt: Span, gains: Gains) {
-        if self.known {
-            self.rttvar = gains.rttvar.blend(self.rttvar, self.srtt.distance(rtt));
+        if self.is_known() {
+            let rttvar = gains.rttvar.blend(self.rttvar, self.srtt.distance(rtt));
+            self.rttvar = shorter(rttvar, Self::LONGEST_VARIATION);
             self.srtt = gains.srtt.blend(self.srtt, rtt);
         } else {
-            *self = Self { srtt: rtt, rttvar: Share::HALF.blend(Span::ZERO, rtt), known: true };
+            let rttvar = gains.first.blend(Span::ZERO, rtt);
+            *self = Self { srtt: rtt, rttvar: shorter(rttvar, Self::LONGEST_VARIATION) };
         }
     }
 
     const fn timeout(self, k: u8) -> Span {
-        let margin = self.rttvar.scaled(k as u32, 1);
+        let margin = self.rttvar.times(k as u32);
         let margin = if margin.as_micros() < GRANULARITY.as_micros() { GRANULARITY } else { margin };
         self.srtt.plus(margin)
     }
@@ -89,9 +110,13 @@ impl Averages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strong(Averages);
 
+laid_out!(Strong { 0 });
+
 /// An estimator that accepts any length, a guess included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weak(Averages);
+
+laid_out!(Weak { 0 });
 
 impl Strong {
     /// No sample yet.
@@ -99,6 +124,11 @@ impl Strong {
 
     /// Takes a round-trip time in.
     pub const fn take(&mut self, rtt: ExactRtt, gains: Gains) {
+        self.0.take(rtt.span(), gains);
+    }
+
+    /// Takes a round-trip time in on the word of the reply. Only for variants that believe it.
+    pub const fn trust(&mut self, rtt: NamedRtt, gains: Gains) {
         self.0.take(rtt.span(), gains);
     }
 }
@@ -119,19 +149,19 @@ macro_rules! readings {
             /// Whether a sample was ever taken in.
             #[must_use]
             pub const fn is_known(self) -> bool {
-                self.0.known
+                self.0.is_known()
             }
 
             /// SRTT, the smoothed round-trip time.
             #[must_use]
             pub const fn srtt(self) -> Option<Span> {
-                if self.0.known { Some(self.0.srtt) } else { None }
+                if self.0.is_known() { Some(self.0.srtt) } else { None }
             }
 
             /// RTTVAR, the smoothed deviation.
             #[must_use]
             pub const fn rttvar(self) -> Option<Span> {
-                if self.0.known { Some(self.0.rttvar) } else { None }
+                if self.0.is_known() { Some(self.0.rttvar) } else { None }
             }
 
             /// SRTT + max(G, K·RTTVAR).

@@ -32,6 +32,19 @@ impl ExactRtt {
     }
 }
 
+/// A round-trip time on the word of a reply that names a copy: of that copy, or longer where the server answered a
+/// duplicate with its stored reply. For estimators that believe such replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NamedRtt(Span);
+
+impl NamedRtt {
+    /// The round-trip time.
+    #[must_use]
+    pub const fn span(self) -> Span {
+        self.0
+    }
+}
+
 /// A sample and how far it may be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Evidence {
@@ -167,6 +180,15 @@ impl Sample {
         Evidence::Echoed { at_most: self.since_named }
     }
 
+    /// The round-trip time on the word of the reply, if it names a copy.
+    #[must_use]
+    pub const fn named_rtt(&self) -> Option<NamedRtt> {
+        match (self.kind, self.named()) {
+            (ReplyKind::Separate, _) | (_, Named::Nothing | Named::Further) => None,
+            (_, Named::Copy(_)) => Some(NamedRtt(self.since_named)),
+        }
+    }
+
     /// The round-trip time, if it is certain.
     #[must_use]
     pub const fn exact(&self) -> Option<ExactRtt> {
@@ -214,6 +236,18 @@ mod tests {
         assert_eq!((thrice.named(), thrice.exact()), (Named::Further, None));
         let once = Sample::new(ReplyKind::Piggybacked, FIRST, FIRST, 0);
         assert_eq!(once.naming_a_further_copy(), once);
+    }
+
+    #[test]
+    fn only_a_reply_that_names_a_copy_is_believed() {
+        let sample = Sample::new(ReplyKind::Piggybacked, FIRST, LAST, 2);
+        assert_eq!(sample.named_rtt(), None);
+        assert_eq!(sample.naming_a_further_copy().named_rtt(), None);
+        for (copy, rtt) in [(0, FIRST), (1, Span::from_secs(3)), (2, LAST)] {
+            assert_eq!(sample.naming(copy, rtt).named_rtt().map(NamedRtt::span), Some(rtt));
+        }
+        let separate = Sample::new(ReplyKind::Separate, FIRST, LAST, 2);
+        assert_eq!(separate.naming(2, LAST).named_rtt(), None);
     }
 
     #[test]

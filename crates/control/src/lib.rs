@@ -11,10 +11,13 @@
 //! |---|---|
 //! | [`Instant`], [`Span`], [`Chance`] | time in microseconds and chance in 32-bit words, both handed in by the caller |
 //! | [`Sample`], [`Evidence`] | what an answer says about the path; only the surest kind makes an [`ExactRtt`] |
-//! | [`estimator`], [`backoff`], [`dither`], [`ageing`], [`carry`] | parts: plain data with a rule each |
-//! | [`rfc7252`], [`cocoa`] | algorithms: parts put together behind the calls of [`Controller`] |
-//! | [`Preset`] | published algorithms by name, each with its source; [`AnyController::set`] changes single parameters |
+//! | [`estimator`], [`backoff`], [`blind`], [`dither`], [`ageing`], [`carry`], [`pacing`] | parts: plain data with a rule each |
+//! | [`rfc7252`], [`cocoa`], [`fasor`] | algorithms: parts put together behind the calls of [`Controller`] |
+//! | [`frame`] with [`linux_rto`], [`peak_hopper`], [`basic_rto`] | timers of TCP, and the frame that brings them to CoAP |
+//! | [`Preset`] | published algorithms by name or number, each with its source and the choices made where it is silent |
+//! | [`Setting`] | single parameters of a controller, with legal ranges: [`AnyController::set`], [`AnyController::get`] |
 //! | [`AnyController`] | one type for all of them, without a type parameter and without a pointer |
+//! | [`layout`] | which bytes of a state are padding, for the C library |
 //! | [`Checked`] | watches that caller and controller keep the contract; for debug builds and tests |
 //!
 //! State has three owners. A controller holds what is known about *one peer*. An [`Exchange`] is the scratch record
@@ -25,16 +28,15 @@
 //!
 //! One message, from the first copy to its answer:
 //!
-#![cfg_attr(any(feature = "rfc7252", feature = "cocoa"), doc = "```")]
-#![cfg_attr(not(any(feature = "rfc7252", feature = "cocoa")), doc = "```ignore")]
+#![cfg_attr(feature = "rfc7252", doc = "```")]
+#![cfg_attr(not(feature = "rfc7252"), doc = "```ignore")]
 //! use millpond_control::{
 //!     Admit, ChanceSeed, Checked, Class, Controller, Cx, End, Exchange, Instant, Preset, Purpose, ReplyKind, Sample,
 //!     Span,
 //! };
 //!
-//! # let preset = Preset::ALL.first().copied().ok_or("no algorithm is compiled in")?;
 //! // The peer, and what stands in for a clock and a random source.
-//! let mut controller = Checked::new(preset.build());
+//! let mut controller = Checked::new(Preset::RFC7252.build());
 //! let mut now = Instant::ORIGIN;
 //! let seed = ChanceSeed::new(1);
 //! let chance = |copy| seed.at(Purpose::Dither, [0, 0, 0, copy]);
@@ -68,7 +70,6 @@
 //! }
 //! assert_eq!(copies, 1, "the first wait lies between 2 s and 3 s");
 //! assert_eq!(controller.violation(), None);
-//! # Ok::<(), &str>(())
 //! ```
 //!
 //! # A controller of one's own
@@ -79,13 +80,14 @@
 //!
 //! # Features
 //!
-//! `rfc7252` and `cocoa` compile the algorithm of that name in; both are on by default. The types, the trait and the
-//! parts are always there.
+//! `rfc7252`, `cocoa`, `fasor`, `linux-rto`, `peak-hopper` and `basic-rto` compile the algorithm of that name in; `all`,
+//! the default, compiles every one. `alloc` adds controllers behind a pointer ([`PeerController`]). The types, the trait and the parts are
+//! always there.
 
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
-    not(all(feature = "rfc7252", feature = "cocoa")),
+    not(all(feature = "alloc", feature = "all")),
     allow(rustdoc::broken_intra_doc_links, reason = "the pages describe the crate with all its features")
 )]
 
@@ -94,43 +96,58 @@ extern crate alloc;
 
 pub mod ageing;
 pub mod backoff;
+pub mod blind;
 pub mod carry;
 pub mod dither;
 pub mod estimator;
+pub mod frame;
+pub mod layout;
+pub mod pacing;
 
+// The algorithms. Their one list is in `any`.
+#[cfg(feature = "basic-rto")]
+pub mod basic_rto;
 #[cfg(feature = "cocoa")]
 pub mod cocoa;
+#[cfg(feature = "fasor")]
+pub mod fasor;
+#[cfg(feature = "linux-rto")]
+pub mod linux_rto;
+#[cfg(feature = "peak-hopper")]
+pub mod peak_hopper;
 #[cfg(feature = "rfc7252")]
 pub mod rfc7252;
 
-#[cfg(any(feature = "cocoa", feature = "rfc7252"))]
 mod any;
 mod chance;
 mod checked;
 mod controller;
 mod evidence;
-#[cfg(all(feature = "alloc", any(feature = "cocoa", feature = "rfc7252")))]
+#[cfg(feature = "alloc")]
 mod own;
-#[cfg(any(feature = "cocoa", feature = "rfc7252"))]
 mod preset;
-#[cfg(any(feature = "cocoa", feature = "rfc7252"))]
 mod setting;
 mod time;
 
-#[cfg(any(feature = "cocoa", feature = "rfc7252"))]
 pub use any::AnyController;
+#[cfg(feature = "basic-rto")]
+pub use basic_rto::BasicRto;
 pub use chance::{Chance, ChanceSeed, Purpose};
 pub use checked::{Checked, Violation};
 #[cfg(feature = "cocoa")]
 pub use cocoa::Cocoa;
 pub use controller::{Admit, Class, Controller, Cx, End, Exchange, Naming, Reason, Then, View, Wait, Wishes};
-pub use evidence::{Evidence, ExactRtt, Named, ReplyKind, Sample};
-#[cfg(all(feature = "alloc", any(feature = "cocoa", feature = "rfc7252")))]
+pub use evidence::{Evidence, ExactRtt, Named, NamedRtt, ReplyKind, Sample};
+#[cfg(feature = "fasor")]
+pub use fasor::Fasor;
+#[cfg(feature = "linux-rto")]
+pub use linux_rto::LinuxRto;
+#[cfg(feature = "alloc")]
 pub use own::{OwnController, PeerController};
-#[cfg(any(feature = "cocoa", feature = "rfc7252"))]
+#[cfg(feature = "peak-hopper")]
+pub use peak_hopper::PeakHopper;
 pub use preset::Preset;
 #[cfg(feature = "rfc7252")]
 pub use rfc7252::Rfc7252;
-#[cfg(any(feature = "cocoa", feature = "rfc7252"))]
-pub use setting::{Setting, SettingError, SettingKind, SettingValue};
+pub use setting::{Setting, SettingConflict, SettingError, SettingKind, SettingValue};
 pub use time::{Instant, Span};

@@ -1,126 +1,192 @@
 //! Published controllers by name.
+//!
+//! Each family lists its presets in its own module with `presets!`. What builds a controller (an identifier and parts)
+//! stands apart from what is said about it, so that an image that only builds links no text.
 
-use crate::any::AnyController;
+use crate::any::{AnyController, Family};
+use core::fmt;
 
-#[cfg(feature = "cocoa")]
-use crate::cocoa::{self, Cocoa};
-#[cfg(feature = "rfc7252")]
-use crate::rfc7252::{self, Rfc7252};
+/// A controller as one source describes it: a small handle, which tells what it is and builds it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Preset {
+    pub(crate) family: Family,
+    id: u16,
+}
 
-/// A controller as one source describes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Preset {
-    /// `rfc7252`: the timer of RFC 7252 §4.2 and §4.8 (June 2014). No cap.
-    #[cfg(feature = "rfc7252")]
-    Rfc7252,
-    /// `cocoa-03`: CoCoA as in draft-ietf-core-cocoa-03 (February 2018), §4 and App. B: variable backoff chosen anew
-    /// at every expiry, gains of RFC 6298, 32 s cap.
-    #[cfg(feature = "cocoa")]
-    Cocoa03,
-    /// `default-fb1`: RFC 7252 with Full Backoff 1, I. Järvinen, I. Raitahila, Z. Cao, M. Kojo: "Is CoAP Congestion
-    /// Safe?", ANRW 2018, doi 10.1145/3232755.3232857, §4.2. Backed-off waits end at the 60 s of that paper's
-    /// experiments (§3.3).
-    #[cfg(feature = "rfc7252")]
-    DefaultFb1,
-    /// `default-fb2`: RFC 7252 with Full Backoff 2 of the same paper, which halves the kept wait after a clean
-    /// exchange. 60 s cap.
-    #[cfg(feature = "rfc7252")]
-    DefaultFb2,
-    /// `cocoa-fb1`: draft-ietf-core-cocoa-03 with Full Backoff 1 of the same paper. 32 s cap.
-    #[cfg(feature = "cocoa")]
-    CocoaFb1,
-    /// `cocoa-fb2`: draft-ietf-core-cocoa-03 with Full Backoff 2 of the same paper, which rebuilds the kept wait from
-    /// the larger estimate. 32 s cap.
-    #[cfg(feature = "cocoa")]
-    CocoaFb2,
+/// What is said about a preset.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text {
+    pub(crate) name: &'static str,
+    pub(crate) source: &'static str,
+    pub(crate) readings: &'static [&'static str],
+    pub(crate) summary: &'static str,
 }
 
 impl Preset {
-    /// Every preset.
-    pub const ALL: &[Self] = &[
-        #[cfg(feature = "rfc7252")]
-        Self::Rfc7252,
-        #[cfg(feature = "cocoa")]
-        Self::Cocoa03,
-        #[cfg(feature = "rfc7252")]
-        Self::DefaultFb1,
-        #[cfg(feature = "rfc7252")]
-        Self::DefaultFb2,
-        #[cfg(feature = "cocoa")]
-        Self::CocoaFb1,
-        #[cfg(feature = "cocoa")]
-        Self::CocoaFb2,
-    ];
-
-    /// The name by which scenarios call it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            #[cfg(feature = "rfc7252")]
-            Self::Rfc7252 => "rfc7252",
-            #[cfg(feature = "cocoa")]
-            Self::Cocoa03 => "cocoa-03",
-            #[cfg(feature = "rfc7252")]
-            Self::DefaultFb1 => "default-fb1",
-            #[cfg(feature = "rfc7252")]
-            Self::DefaultFb2 => "default-fb2",
-            #[cfg(feature = "cocoa")]
-            Self::CocoaFb1 => "cocoa-fb1",
-            #[cfg(feature = "cocoa")]
-            Self::CocoaFb2 => "cocoa-fb2",
-        }
+    #[allow(dead_code, reason = "without any algorithm there are no presets")]
+    pub(crate) const fn new(family: Family, id: u16) -> Self {
+        Self { family, id }
     }
 
-    /// Where it is described, in one line.
-    #[must_use]
-    pub const fn source(self) -> &'static str {
-        match self {
-            #[cfg(feature = "rfc7252")]
-            Self::Rfc7252 => "RFC 7252, sections 4.2 and 4.8",
-            #[cfg(feature = "cocoa")]
-            Self::Cocoa03 => "draft-ietf-core-cocoa-03, section 4 and appendix B",
-            #[cfg(feature = "rfc7252")]
-            Self::DefaultFb1 => {
-                "Is CoAP Congestion Safe? (ANRW 2018), section 4.2: Full Backoff 1 over RFC 7252, 60 s cap"
-            }
-            #[cfg(feature = "rfc7252")]
-            Self::DefaultFb2 => {
-                "Is CoAP Congestion Safe? (ANRW 2018), section 4.2: Full Backoff 2 over RFC 7252, 60 s cap"
-            }
-            #[cfg(feature = "cocoa")]
-            Self::CocoaFb1 => {
-                "Is CoAP Congestion Safe? (ANRW 2018), section 4.2: Full Backoff 1 over draft-ietf-core-cocoa-03"
-            }
-            #[cfg(feature = "cocoa")]
-            Self::CocoaFb2 => {
-                "Is CoAP Congestion Safe? (ANRW 2018), section 4.2: Full Backoff 2 over draft-ietf-core-cocoa-03"
-            }
-        }
+    /// Every preset whose algorithm is compiled in, family by family.
+    pub fn all() -> impl Iterator<Item = Self> + Clone {
+        Family::ALL.iter().flat_map(|family| family.presets().iter().copied())
     }
 
     /// The preset with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|preset| preset.name() == name)
+        Self::all().find(|preset| preset.name() == name)
+    }
+
+    /// The preset with this number.
+    #[must_use]
+    pub fn from_id(id: u16) -> Option<Self> {
+        Self::all().find(|preset| preset.id == id)
+    }
+
+    /// Its number, for callers without strings. It never changes, and no other preset ever gets it.
+    #[must_use]
+    pub const fn id(self) -> u16 {
+        self.id
+    }
+
+    /// The name by which scenarios call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.text().name
+    }
+
+    /// Where it is described, in one line.
+    #[must_use]
+    pub const fn source(self) -> &'static str {
+        self.text().source
+    }
+
+    /// Where its sources are silent or disagree: the headings in `docs/readings.md` that say what was chosen.
+    #[must_use]
+    pub const fn readings(self) -> &'static [&'static str] {
+        self.text().readings
+    }
+
+    /// What it does, in one line.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        self.text().summary
     }
 
     /// The controller, for a peer about which nothing is known.
     #[must_use]
     pub const fn build(self) -> AnyController {
-        match self {
-            #[cfg(feature = "rfc7252")]
-            Self::Rfc7252 => AnyController::Rfc7252(Rfc7252::new(rfc7252::Parts::RFC7252)),
-            #[cfg(feature = "cocoa")]
-            Self::Cocoa03 => AnyController::Cocoa(Cocoa::new(cocoa::Parts::DRAFT_03)),
-            #[cfg(feature = "rfc7252")]
-            Self::DefaultFb1 => AnyController::Rfc7252(Rfc7252::new(rfc7252::Parts::FULL_BACKOFF_1)),
-            #[cfg(feature = "rfc7252")]
-            Self::DefaultFb2 => AnyController::Rfc7252(Rfc7252::new(rfc7252::Parts::FULL_BACKOFF_2)),
-            #[cfg(feature = "cocoa")]
-            Self::CocoaFb1 => AnyController::Cocoa(Cocoa::new(cocoa::Parts::FULL_BACKOFF_1)),
-            #[cfg(feature = "cocoa")]
-            Self::CocoaFb2 => AnyController::Cocoa(Cocoa::new(cocoa::Parts::FULL_BACKOFF_2)),
+        self.family.build(self)
+    }
+
+    const fn text(self) -> &'static Text {
+        self.family.text(self)
+    }
+}
+
+impl fmt::Debug for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The presets of one family: the constant, its number for ever, its parts, and what is said about it.
+#[allow(unused_macros, reason = "without any algorithm there are no presets")]
+macro_rules! presets {
+    ($family:ident {
+        $first:ident = $first_id:literal, $first_parts:expr, $first_text:tt;
+        $($preset:ident = $id:literal, $parts:expr, $text:tt;)*
+    }) => {
+        $crate::preset::presets!(@constant $family, $first = $first_id, $first_text);
+        $($crate::preset::presets!(@constant $family, $preset = $id, $text);)*
+
+        impl $family {
+            pub(crate) const PRESETS: &[$crate::Preset] = &[$crate::Preset::$first, $($crate::Preset::$preset),*];
+
+            pub(crate) const fn published(preset: $crate::Preset) -> Self {
+                match preset.id() {
+                    $($id => Self::new($parts),)*
+                    _ => Self::new($first_parts),
+                }
+            }
+
+            pub(crate) const fn text(preset: $crate::Preset) -> &'static $crate::preset::Text {
+                match preset.id() {
+                    $($id => &$crate::preset::Text $text,)*
+                    _ => &$crate::preset::Text $first_text,
+                }
+            }
+        }
+    };
+    (@constant $family:ident, $preset:ident = $id:literal, {
+        name: $name:literal, source: $source:expr, readings: $readings:expr, summary: $summary:literal $(,)?
+    }) => {
+        impl $crate::Preset {
+            #[doc = concat!("`", $name, "`: ", $summary, ".\n\nSource: ", $source, ".")]
+            pub const $preset: Self = Self::new($crate::any::Family::$family, $id);
+        }
+        const _: () = assert!($crate::preset::is_name_of($name, stringify!($preset)), "constant and name differ");
+    };
+}
+#[allow(unused_imports, reason = "without any algorithm there are no presets")]
+pub(crate) use presets;
+
+/// Whether `constant` is `name` in capitals, with underscores for hyphens.
+#[allow(dead_code, reason = "without any algorithm there are no presets")]
+pub(crate) const fn is_name_of(name: &str, constant: &str) -> bool {
+    let (mut name, mut constant) = (name.as_bytes(), constant.as_bytes());
+    while let (Some((letter, name_rest)), Some((capital, constant_rest))) = (name.split_first(), constant.split_first())
+    {
+        let expected = if *letter == b'-' { b'_' } else { letter.to_ascii_uppercase() };
+        if expected != *capital {
+            return false;
+        }
+        (name, constant) = (name_rest, constant_rest);
+    }
+    name.is_empty() && constant.is_empty()
+}
+
+#[cfg(all(test, feature = "rfc7252"))]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::{collections::BTreeSet, vec::Vec};
+
+    #[test]
+    fn presets_are_found_by_name_and_by_number() {
+        for preset in Preset::all() {
+            assert_eq!(Preset::from_name(preset.name()), Some(preset));
+            assert_eq!(Preset::from_id(preset.id()), Some(preset));
+        }
+        for name in ["cocoa", "", "RFC7252"] {
+            assert_eq!(Preset::from_name(name), None);
+        }
+        assert_eq!(Preset::from_id(0), None);
+    }
+
+    #[test]
+    fn names_numbers_and_texts_are_told_apart() {
+        let all: Vec<_> = Preset::all().collect();
+        assert_eq!(all.iter().map(|preset| preset.name()).collect::<BTreeSet<_>>().len(), all.len());
+        assert_eq!(all.iter().map(|preset| preset.id()).collect::<BTreeSet<_>>().len(), all.len());
+        for (i, one) in all.iter().enumerate() {
+            for text in [one.source(), one.summary()] {
+                assert!(!text.is_empty() && !text.contains('\n') && !text.ends_with('.'), "{one:?}: {text}");
+            }
+            for other in all.iter().skip(i.saturating_add(1)) {
+                assert_ne!(one.build(), other.build(), "{one:?} and {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn constants_are_named_as_their_presets() {
+        assert!(is_name_of("cocoa-03", "COCOA_03"));
+        for (name, constant) in [("cocoa-03", "COCOA_3"), ("cocoa", "COCOA_03"), ("cocoa-03", "COCOA"), ("a_b", "A-B")]
+        {
+            assert!(!is_name_of(name, constant), "{name} {constant}");
         }
     }
 }

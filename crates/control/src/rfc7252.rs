@@ -9,7 +9,9 @@ use crate::{
     controller::{Controller, Cx, End, Exchange, Reason, View, Wait},
     dither::Dither,
     evidence::Sample,
-    setting::{Setting, SettingError, SettingValue},
+    layout::laid_out,
+    preset::presets,
+    setting::{Place, Setting, SettingConflict},
     time::Span,
 };
 
@@ -25,6 +27,8 @@ pub struct Parts {
     /// Whether a backed-off wait outlives its exchange.
     pub carry: Carry,
 }
+
+laid_out!(Parts { ack_timeout, dither, backoff, carry });
 
 impl Parts {
     /// RFC 7252 §4.8: ACK_TIMEOUT = 2 s, ACK_RANDOM_FACTOR = 1.5; §4.2: doubling, no cap.
@@ -47,12 +51,35 @@ impl Parts {
     pub const FULL_BACKOFF_2: Self = Self { carry: Carry::FullBackoff2, ..Self::FULL_BACKOFF_1 };
 }
 
+presets! { Rfc7252 {
+    RFC7252 = 1, Parts::RFC7252, {
+        name: "rfc7252",
+        source: "RFC 7252, sections 4.2 and 4.8",
+        readings: &["D4"],
+        summary: "a dithered 2 s that doubles without a cap and learns nothing",
+    };
+    DEFAULT_FB1 = 2, Parts::FULL_BACKOFF_1, {
+        name: "default-fb1",
+        source: "Is CoAP Congestion Safe? (ANRW 2018), section 4.2: Full Backoff 1 over RFC 7252, 60 s cap",
+        readings: &["D3", "D4", "D5", "D9", "E14"],
+        summary: "rfc7252 that keeps a backed-off wait until an answer comes without a retransmission",
+    };
+    DEFAULT_FB2 = 3, Parts::FULL_BACKOFF_2, {
+        name: "default-fb2",
+        source: "Is CoAP Congestion Safe? (ANRW 2018), section 4.2: Full Backoff 2 over RFC 7252, 60 s cap",
+        readings: &["D3", "D4", "D5", "D9", "D13", "E14"],
+        summary: "rfc7252 that keeps a backed-off wait, halved by each answer without a retransmission",
+    };
+} }
+
 /// One peer under the timer of RFC 7252.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rfc7252 {
     parts: Parts,
     carried: Carried,
 }
+
+laid_out!(Rfc7252 { parts, carried });
 
 impl Rfc7252 {
     /// The parameters that it has.
@@ -89,8 +116,8 @@ impl Controller for Rfc7252 {
     }
 
     fn on_end(&mut self, exchange: &Exchange, why: End, cx: Cx) {
-        if self.parts.carry.is_on() && (why == End::GaveUp || exchange.retransmissions() > 0) {
-            self.carried.keep(exchange.current(), cx.open);
+        if self.parts.carry.is_on() {
+            self.carried.keep_unanswered(exchange, why, cx.open);
         }
     }
 
@@ -128,17 +155,19 @@ impl Rfc7252 {
         }
     }
 
-    /// Sets one of [`Self::SETTINGS`].
-    pub(crate) fn set(&mut self, setting: Setting, value: SettingValue<'_>) -> Result<(), SettingError> {
+    pub(crate) fn place(&mut self, setting: Setting) -> Option<Place<'_>> {
         let parts = &mut self.parts;
-        match setting {
-            Setting::AckTimeout => parts.ack_timeout = setting.time(value)?,
-            Setting::RandomFactor => parts.dither.factor = setting.factor(value)?,
-            Setting::BackoffFactor => parts.backoff.factor = setting.factor(value)?,
-            Setting::MaxWait => parts.backoff.cap = setting.time(value)?,
-            Setting::Carry => parts.carry = setting.carry(value)?,
-            _ => return Err(SettingError::Unknown { legal: Self::SETTINGS }),
-        }
-        Ok(())
+        Some(match setting {
+            Setting::AckTimeout => Place::Time(&mut parts.ack_timeout),
+            Setting::RandomFactor => Place::Factor(&mut parts.dither.factor),
+            Setting::BackoffFactor => Place::Factor(&mut parts.backoff.factor),
+            Setting::MaxWait => Place::Time(&mut parts.backoff.cap),
+            Setting::Carry => Place::Choice(&mut parts.carry),
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn check(&self) -> Result<(), SettingConflict> {
+        Setting::AckTimeout.not_above(self.parts.ack_timeout, Setting::MaxWait, self.parts.backoff.cap)
     }
 }

@@ -3,11 +3,14 @@
 //! A point is 64 bits wide, a length 32, because only lengths are multiplied and small cores have no
 //! 64-bit multiplier. Neither type can read a clock: whoever drives a state machine hands time in.
 
+use crate::layout::laid_out;
 use core::fmt;
 
 /// A point in time: microseconds since an origin that the caller chose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
+
+laid_out!(Instant { 0 });
 
 impl Instant {
     /// The caller's origin.
@@ -53,6 +56,8 @@ impl fmt::Debug for Instant {
 /// A length of time: microseconds in 32 bits, so at most [`Span::MAX`] ≈ 71 minutes; arithmetic saturates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u32);
+
+laid_out!(Span { 0 });
 
 impl Span {
     /// No time at all.
@@ -116,6 +121,12 @@ impl Span {
         if micros > u32::MAX as u64 { Self::MAX } else { Self(micros as u32) }
     }
 
+    /// So many times the length, saturating.
+    #[must_use]
+    pub const fn times(self, factor: u32) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+
     /// Twice the length, saturating.
     #[must_use]
     pub const fn doubled(self) -> Self {
@@ -127,6 +138,20 @@ impl Span {
     pub const fn halved(self) -> Self {
         Self(self.0 >> 1)
     }
+}
+
+/// `number / 1000`, by a multiplication: small cores have no division, and the function that stands in for it takes
+/// more room than some of the algorithms here.
+pub(crate) const fn thousandth(number: u32) -> u32 {
+    // 274877907 is 2^38 / 1000, rounded up; the product stays below 2^61.
+    ((number as u64).saturating_mul(274_877_907) >> 38) as u32
+}
+
+/// `number / 3`, likewise.
+#[allow(dead_code, reason = "one algorithm needs it")]
+pub(crate) const fn third(number: u32) -> u32 {
+    // 2863311531 is 2^33 / 3, rounded up; the product stays below 2^64.
+    ((number as u64).saturating_mul(2_863_311_531) >> 33) as u32
 }
 
 impl fmt::Debug for Span {
@@ -177,6 +202,17 @@ mod tests {
         assert_eq!(Span::from_micros(5).scaled(1, 4), Span::from_micros(1));
         assert_eq!(Span::from_secs(2).scaled(3, 2), Span::from_secs(3));
         assert_eq!(Span::from_secs(2).scaled(1, 0), Span::from_secs(2));
+    }
+
+    #[test]
+    fn divisions_by_multiplication_are_exact() {
+        let ends = (0..=u32::MAX / 3_000).flat_map(|step| {
+            let multiple = step.saturating_mul(3_000);
+            [multiple.saturating_sub(1), multiple, multiple.saturating_add(1_000), multiple.saturating_add(2_999)]
+        });
+        for number in ends.chain([u32::MAX - 2, u32::MAX - 1, u32::MAX]) {
+            assert_eq!((thousandth(number), third(number)), (number / 1_000, number / 3), "{number}");
+        }
     }
 
     #[test]

@@ -1,17 +1,23 @@
 //! Parameters by name: what they change, and what is said about wrong ones.
 
-#![cfg(all(feature = "rfc7252", feature = "cocoa"))]
+#![cfg(feature = "all")]
 #![allow(clippy::expect_used, reason = "a test may stop at the first surprise")]
 
 use millpond_control::{
-    AnyController, Chance, Cocoa, Controller, Cx, Exchange, Instant, Preset, Rfc7252, Setting, SettingError,
-    SettingKind, SettingValue, Span,
+    AnyController, BasicRto, Chance, Cocoa, Controller, Cx, Exchange, Fasor, Instant, LinuxRto, Naming, PeakHopper,
+    Preset, Rfc7252, Setting, SettingError, SettingKind, SettingValue, Span,
     ageing::Ageing,
     backoff::{Basis, Exponential, Factor, Variable},
+    basic_rto::Basic,
+    blind::Blind,
     carry::Carry,
-    cocoa::{self, Blind, Branch},
+    cocoa::{self, Branch, LearnsFrom},
     dither::Dither,
     estimator::{Gains, Share},
+    fasor::{self, Echo, GivingUp, Init, Spread},
+    frame::{Frame, Keep},
+    linux_rto::{self, Linux},
+    peak_hopper::{self, Hopper, Previous},
     rfc7252,
 };
 
@@ -27,7 +33,7 @@ fn set(mut controller: AnyController, settings: &[(&str, SettingValue<'_>)]) -> 
 #[test]
 fn every_setting_of_the_default_changes_its_part() {
     let ours = set(
-        Preset::Rfc7252.build(),
+        Preset::RFC7252.build(),
         &[
             ("ack-timeout", SettingValue::Time(Span::from_secs(4))),
             ("random-factor", SettingValue::Ratio(1_250)),
@@ -48,7 +54,7 @@ fn every_setting_of_the_default_changes_its_part() {
 #[test]
 fn every_setting_of_cocoa_changes_its_part() {
     let ours = set(
-        Preset::Cocoa03.build(),
+        Preset::COCOA_03.build(),
         &[
             ("ack-timeout", SettingValue::Time(Span::from_secs(4))),
             ("random-factor", SettingValue::Ratio(1_000)),
@@ -60,6 +66,7 @@ fn every_setting_of_cocoa_changes_its_part() {
             ("strong-share", SettingValue::Word("1")),
             ("weak-k", SettingValue::Count(0)),
             ("weak-share", SettingValue::Word("1/8")),
+            ("learns-from", SettingValue::Word("number")),
             ("weak-retransmissions", SettingValue::Count(20)),
             ("vbf", SettingValue::Word("by-estimate")),
             ("vbf-low", SettingValue::Ratio(2_500)),
@@ -87,6 +94,7 @@ fn every_setting_of_cocoa_changes_its_part() {
         gains: Gains::SWAPPED,
         strong: Branch { k: 3, share: Share::WHOLE },
         weak: Branch { k: 0, share: Share::EIGHTH },
+        learns_from: LearnsFrom::Number,
         weak_retransmissions: 20,
         blind: Blind::Doubling,
         ageing: Ageing::CocoaPlus,
@@ -95,17 +103,195 @@ fn every_setting_of_cocoa_changes_its_part() {
     assert_eq!(ours, AnyController::Cocoa(Cocoa::new(parts)));
 }
 
+#[test]
+fn every_setting_of_fasor_changes_its_part() {
+    let ours = set(
+        Preset::FASOR.build(),
+        &[
+            ("ack-timeout", SettingValue::Time(Span::from_secs(4))),
+            ("max-wait", SettingValue::Word("none")),
+            ("max-slow", SettingValue::Time(MINUTE)),
+            ("slow-factor", SettingValue::Ratio(2_000)),
+            ("fasor-init", SettingValue::Word("pseudocode")),
+            ("dither", SettingValue::Word("none")),
+            ("give-up", SettingValue::Word("keep")),
+            ("naming", SettingValue::Word("count")),
+            ("echo", SettingValue::Word("exact-only")),
+        ],
+    );
+    let parts = fasor::Parts {
+        ack_timeout: Span::from_secs(4),
+        backoff: Exponential { factor: Factor::TWO, cap: Span::MAX },
+        longest_slow: MINUTE,
+        slow_factor: Factor::TWO,
+        init: Init::PseudoCode,
+        spread: Spread::Nothing,
+        giving_up: GivingUp::ChangesNothing,
+        naming: Naming::Count,
+        echo: Echo::ExactOnly,
+    };
+    assert_eq!(ours, AnyController::Fasor(Fasor::new(parts)));
+}
+
+#[test]
+fn every_setting_of_the_timers_of_tcp_changes_its_part() {
+    const FRAME: &[(&str, SettingValue<'_>)] = &[
+        ("ack-timeout", SettingValue::Time(Span::from_secs(4))),
+        ("random-factor", SettingValue::Ratio(1_500)),
+        ("backoff-factor", SettingValue::Ratio(3_000)),
+        ("max-wait", SettingValue::Word("none")),
+        ("max-estimate", SettingValue::Time(MINUTE)),
+        ("carry", SettingValue::Word("none")),
+        ("blind", SettingValue::Word("doubling")),
+    ];
+    let frame = Frame {
+        ack_timeout: Span::from_secs(4),
+        longest_estimate: MINUTE,
+        backoff: Exponential { factor: Factor::THREE, cap: Span::MAX },
+        dither: Dither::RFC7252,
+        blind: Blind::Doubling,
+        keep: Keep::Nothing,
+    };
+    let framed = |preset: Preset, own: &[(&str, SettingValue<'_>)]| set(set(preset.build(), FRAME), own);
+
+    let mut linux = Linux::KERNEL;
+    (linux.least_variation, linux.order) = (Span::ZERO, linux_rto::Order::Californium);
+    let own = [("least-variation", SettingValue::Time(Span::ZERO)), ("order", SettingValue::Word("californium"))];
+    assert_eq!(framed(Preset::LINUX_RTO, &own), AnyController::LinuxRto(LinuxRto::new((frame, linux))));
+
+    let mut hopper = Hopper::CALIFORNIUM_1;
+    (hopper.order, hopper.before_first, hopper.first_bonus) =
+        (peak_hopper::Order::Original, Previous::FirstSample, 750);
+    let own = [
+        ("order", SettingValue::Word("original")),
+        ("previous", SettingValue::Word("first-sample")),
+        ("first-bonus", SettingValue::Ratio(750)),
+    ];
+    assert_eq!(framed(Preset::PEAK_HOPPER, &own), AnyController::PeakHopper(PeakHopper::new((frame, hopper))));
+
+    let mut basic = Basic::CALIFORNIUM_4;
+    basic.most_retransmissions = 0;
+    let own = [("weak-retransmissions", SettingValue::Count(0))];
+    let kept = set(framed(Preset::BASIC_RTO, &own), &[("carry", SettingValue::Word("until-clean"))]);
+    let frame = Frame { keep: Keep::UntilClean, ..frame };
+    assert_eq!(kept, AnyController::BasicRto(BasicRto::new((frame, basic))));
+}
+
+/// What is put is what is got, and what is got builds the same controller again.
+#[test]
+fn every_value_in_force_can_be_told() {
+    for preset in Preset::all() {
+        let (built, mut again) = (preset.build(), preset.build());
+        for setting in built.settings() {
+            let (legal, _) = samples_of(setting.kind());
+            for value in legal {
+                let mut controller = built;
+                controller.put(*setting, value).expect("legal");
+                let same = controller.get(*setting).expect("legal");
+                assert!(same == value || same == SettingValue::Word("none"), "{preset:?}: {setting}, {same:?}");
+                controller.put(*setting, built.get(*setting).expect("legal")).expect("legal");
+                assert_eq!(controller, built, "{preset:?}: {setting}");
+            }
+            again.put(*setting, built.get(*setting).expect("legal")).expect("legal");
+        }
+        assert_eq!(again, built);
+        let others = Setting::ALL.iter().filter(|setting| !built.settings().contains(setting));
+        for other in others {
+            assert_eq!(built.get(*other), None, "{preset:?} has no {other}");
+        }
+    }
+    assert_eq!(Preset::COCOA_PLUS.build().get(Setting::MaxWait), Some(SettingValue::Word("none")));
+    assert_eq!(Preset::COCOA_PLUS.build().get(Setting::VbfHigh), Some(SettingValue::Ratio(1_300)));
+    assert_eq!(Preset::COCOA_WEAK_ALL.build().get(Setting::Gains), Some(SettingValue::Word("swapped")));
+}
+
+/// Callers without strings reach the same by numbers.
+#[test]
+fn numbers_stand_for_values() {
+    for preset in Preset::all() {
+        for setting in preset.build().settings() {
+            let (low, high) = setting.range();
+            let (legal, _) = samples_of(setting.kind());
+            for number in [low, high] {
+                let mut controller = preset.build();
+                assert_eq!(controller.put_number(*setting, number), Ok(()), "{setting} {number}");
+                assert_eq!(controller.get_number(*setting), Some(number), "{setting}");
+                let value = controller.get(*setting).expect("a value");
+                assert!(legal.contains(&value), "{setting}: {number} is {value:?}");
+                let mut by_value = preset.build();
+                by_value.put(*setting, value).expect("legal");
+                assert_eq!(by_value, controller);
+            }
+            for beyond in low.checked_sub(1).into_iter().chain(high.checked_add(1)) {
+                let mut controller = preset.build();
+                assert_eq!(controller.put_number(*setting, beyond), Err(SettingError::OutOfRange(*setting)));
+                assert_eq!(controller, preset.build(), "a refusal changes nothing");
+            }
+        }
+    }
+    let mut default = Preset::RFC7252.build();
+    assert!(matches!(default.put_number(Setting::Gains, 0), Err(SettingError::Unknown { .. })));
+    assert_eq!(default.get_number(Setting::Gains), None);
+}
+
+#[test]
+fn what_is_published_goes_together() {
+    for preset in Preset::all() {
+        assert_eq!(preset.build().check(), Ok(()), "{preset:?}");
+    }
+}
+
+#[test]
+fn contradictions_name_both_settings() {
+    let time = |seconds| SettingValue::Time(Span::from_secs(seconds));
+    for (preset, settings, message) in [
+        (Preset::RFC7252, vec![("max-wait", time(1))], "ack-timeout must not be above max-wait"),
+        (Preset::COCOA_03, vec![("max-wait", time(1))], "ack-timeout must not be above max-wait"),
+        (Preset::COCOA_03, vec![("max-estimate", time(1))], "ack-timeout must not be above max-estimate"),
+        (Preset::COCOA_03, vec![("vbf-short", time(4))], "vbf-short must not be above vbf-long"),
+        (
+            Preset::COCOA_03,
+            vec![("learns-from", SettingValue::Word("echo"))],
+            "weak-retransmissions as it is set needs learns-from = copies",
+        ),
+        (Preset::FASOR, vec![("ack-timeout", time(61))], "ack-timeout must not be above max-wait"),
+        (Preset::FASOR, vec![("max-slow", time(1))], "ack-timeout must not be above max-slow"),
+        (
+            Preset::FASOR,
+            vec![("echo", SettingValue::Word("exact-only"))],
+            "echo as it is set needs naming = token or count",
+        ),
+        (Preset::LINUX_RTO, vec![("ack-timeout", time(33))], "ack-timeout must not be above max-estimate"),
+        (Preset::BASIC_RTO, vec![("max-wait", time(1))], "ack-timeout must not be above max-wait"),
+        (
+            Preset::PEAK_HOPPER,
+            vec![("order", SettingValue::Word("original"))],
+            "order as it is set needs previous = first-sample",
+        ),
+        (
+            Preset::PEAK_HOPPER,
+            vec![("first-bonus", SettingValue::Ratio(1))],
+            "first-bonus as it is set needs order = original",
+        ),
+    ] {
+        let conflict = set(preset.build(), &settings).check().expect_err(message);
+        assert_eq!(conflict.to_string(), message);
+    }
+    let both = [("learns-from", SettingValue::Word("echo")), ("weak-retransmissions", SettingValue::Count(0))];
+    assert_eq!(set(Preset::COCOA_03.build(), &both).check(), Ok(()));
+}
+
 /// The presets with Full Backoff are their base with a rule of carry-over (and, over RFC 7252, the cap).
 #[test]
 fn full_backoff_is_a_setting_away() {
     for (base, preset, word) in [
-        (Preset::Rfc7252, Preset::DefaultFb1, "full-backoff-1"),
-        (Preset::Rfc7252, Preset::DefaultFb2, "full-backoff-2"),
-        (Preset::Cocoa03, Preset::CocoaFb1, "full-backoff-1"),
-        (Preset::Cocoa03, Preset::CocoaFb2, "full-backoff-2"),
+        (Preset::RFC7252, Preset::DEFAULT_FB1, "full-backoff-1"),
+        (Preset::RFC7252, Preset::DEFAULT_FB2, "full-backoff-2"),
+        (Preset::COCOA_03, Preset::COCOA_FB1, "full-backoff-1"),
+        (Preset::COCOA_03, Preset::COCOA_FB2, "full-backoff-2"),
     ] {
         let mut built = set(base.build(), &[("carry", SettingValue::Word(word))]);
-        if base == Preset::Rfc7252 {
+        if base == Preset::RFC7252 {
             built = set(built, &[("max-wait", SettingValue::Time(MINUTE))]);
         }
         assert_eq!(built, preset.build());
@@ -114,7 +300,7 @@ fn full_backoff_is_a_setting_away() {
 
 #[test]
 fn what_was_learnt_stays() {
-    let mut cocoa = Preset::Cocoa03.build();
+    let mut cocoa = Preset::COCOA_03.build();
     let cx = Cx::new(Instant::ORIGIN, Chance::LOWEST);
     let mut exchange = Exchange::new();
     cocoa.on_start(&mut exchange, 40, cx);
@@ -130,7 +316,7 @@ fn what_was_learnt_stays() {
 /// changes nothing.
 #[test]
 fn ranges_are_enforced_at_both_ends() {
-    for preset in Preset::ALL {
+    for preset in Preset::all() {
         for setting in preset.build().settings() {
             let (legal, beyond) = samples_of(setting.kind());
             for value in legal {
@@ -170,11 +356,12 @@ fn samples_of(kind: SettingKind) -> (Vec<SettingValue<'static>>, Vec<SettingValu
         }
         SettingKind::Ratio { low, high } => (
             vec![SettingValue::Ratio(low.into()), SettingValue::Ratio(high.into())],
-            vec![
-                SettingValue::Ratio(u32::from(low).saturating_sub(1)),
-                SettingValue::Ratio(u32::from(high).saturating_add(1)),
-                SettingValue::Ratio(u32::MAX),
-            ],
+            u32::from(low)
+                .checked_sub(1)
+                .into_iter()
+                .chain([u32::from(high).saturating_add(1), u32::MAX])
+                .map(SettingValue::Ratio)
+                .collect(),
         ),
         SettingKind::Count { high } => (
             vec![SettingValue::Count(0), SettingValue::Count(high.into())],
@@ -189,7 +376,7 @@ fn samples_of(kind: SettingKind) -> (Vec<SettingValue<'static>>, Vec<SettingValu
 
 #[test]
 fn errors_say_what_is_legal() {
-    let mut default = Preset::Rfc7252.build();
+    let mut default = Preset::RFC7252.build();
     for (name, value, message) in [
         (
             "max-wiat",
@@ -219,18 +406,25 @@ fn errors_say_what_is_legal() {
         let error = default.set(name, value).expect_err(name);
         assert_eq!(error.to_string(), message);
     }
-    let mut cocoa = Preset::Cocoa03.build();
+    let mut cocoa = Preset::COCOA_03.build();
     let error = cocoa.set("weak-k", SettingValue::Count(17)).expect_err("too many");
     assert_eq!(error.to_string(), "out of range: weak-k takes a whole number from 0 to 16");
     assert!(matches!(cocoa.set("backoff-factor", SettingValue::Ratio(2_000)), Err(SettingError::Unknown { .. })));
 }
 
 #[test]
-fn settings_are_found_by_their_names() {
+fn settings_are_found_by_number_and_in_their_controllers_by_name() {
     for setting in Setting::ALL {
-        assert_eq!(Setting::from_name(setting.name()), Some(*setting));
-        let owners = Preset::ALL.iter().filter(|preset| preset.build().settings().contains(setting)).count();
+        assert_eq!(Setting::from_id(setting.id()), Some(*setting));
+        let owners = Preset::all().filter(|preset| preset.build().settings().contains(setting)).count();
         assert!(owners > 0, "{setting} belongs to no controller");
     }
-    assert_eq!(Setting::from_name("Max-Wait"), None);
+    assert_eq!(Setting::from_id(0), None);
+    for preset in Preset::all() {
+        let controller = preset.build();
+        for setting in controller.settings() {
+            assert_eq!(controller.setting(setting.name()), Some(*setting), "{preset:?}: {setting}");
+        }
+        assert_eq!(controller.setting("Max-Wait"), None);
+    }
 }

@@ -33,19 +33,21 @@ impl<P> Air<P> {
         }
     }
 
-    /// Takes a packet that has just left. In order, it waits for those before it; a lost one is handed out in its place
-    /// but holds nobody up.
-    pub(crate) fn push(&mut self, mut flying: Flying<P>) {
-        match self {
-            Self::InOrder { line, latest } => {
-                flying.due = flying.due.max(*latest);
-                if !flying.lost {
-                    *latest = flying.due;
-                }
-                line.push_back(flying);
+    /// Takes a packet that has just left; returns when it is due. In order, it waits for those before it; a lost one is
+    /// handed out in its place but holds nobody up.
+    pub(crate) fn push(&mut self, mut flying: Flying<P>) -> u64 {
+        if let Self::InOrder { latest, .. } = self {
+            flying.due = flying.due.max(*latest);
+            if !flying.lost {
+                *latest = flying.due;
             }
+        }
+        let due = flying.due;
+        match self {
+            Self::InOrder { line, .. } => line.push_back(flying),
             Self::Free(heap) => heap.push(flying),
         }
+        due
     }
 
     /// When the first is due.

@@ -15,6 +15,8 @@ pub struct Config {
     pub jitter: Jitter,
     /// Room in the queue; the packet in service counts.
     pub queue: Limit,
+    /// Whether packets that are merely being delayed take up room as well.
+    pub queue_counts: Counted,
     /// Bytes that the rate stage charges for each packet on top of its length, for instance 14 for an Ethernet header.
     /// May be negative, as netem's; a packet is never charged less than nothing.
     pub overhead: i32,
@@ -73,6 +75,18 @@ pub enum Limit {
     Bytes(u64),
     /// Number of packets, the packet in service included.
     Packets(u64),
+}
+
+/// Which packets a [`Limit`] counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counted {
+    /// Those that wait or are being sent.
+    #[default]
+    Waiting,
+    /// Those on their way to the far end as well, until they are due there. So counts netem, whose limit is on every
+    /// packet inside, whether it waits for the rate or for its delay to pass. A packet that the medium loses after the
+    /// rate stage counts until its last bit is out.
+    All,
 }
 
 /// Which packets the medium loses.
@@ -198,6 +212,7 @@ impl Config {
             propagation,
             jitter: Jitter::None,
             queue,
+            queue_counts: Counted::Waiting,
             overhead: 0,
             overhead_in_queue: false,
             loss: Loss::None,

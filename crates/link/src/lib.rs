@@ -38,6 +38,7 @@
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 mod air;
+mod aloft;
 mod config;
 mod counters;
 mod exponential;
@@ -49,7 +50,7 @@ mod queue;
 mod rate;
 mod statistics;
 
-pub use config::{Config, ConfigError, Jitter, Limit, Loss, LossAt, Order, Rate};
+pub use config::{Config, ConfigError, Counted, Jitter, Limit, Loss, LossAt, Order, Rate};
 pub use counters::{Counters, Imbalance, Tally};
 pub use link::{Delivered, Link, Parcel};
 pub use probability::Probability;

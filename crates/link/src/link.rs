@@ -1,7 +1,8 @@
 //! The link: what comes in, what goes out, and when to look again.
 
 use crate::air::{Air, Flying};
-use crate::config::{Config, ConfigError, LossAt, Order, Rate};
+use crate::aloft::Aloft;
+use crate::config::{Config, ConfigError, Counted, LossAt, Order, Rate};
 use crate::counters::{Counters, Imbalance, Tally};
 use crate::jitter::Delay;
 use crate::loss::LossProcess;
@@ -26,6 +27,8 @@ pub struct Link<P> {
     delay: Delay,
     queue: Queue<P>,
     air: Air<P>,
+    /// What has left the queue and counts towards its limit all the same; none if nothing does.
+    aloft: Option<Aloft>,
     counters: Counters,
     meter: Meter,
     /// Busy time before the statistics were restarted.
@@ -59,7 +62,7 @@ pub struct Parcel<P> {
 
 impl<P> Link<P> {
     /// Bytes of memory that one packet inside takes at the most, its payload included (what the payload points to is
-    /// the owner's). Room for packets grows by doubling.
+    /// the owner's); 16 more if the limit counts all packets. Room for packets grows by doubling.
     pub const BYTES_PER_PACKET: usize =
         if size_of::<Waiting<P>>() > size_of::<Flying<P>>() { size_of::<Waiting<P>>() } else { size_of::<Flying<P>>() };
 
@@ -80,6 +83,7 @@ impl<P> Link<P> {
             delay,
             queue: Queue::new(config.queue),
             air: Air::new(delay.order()),
+            aloft: (config.queue_counts == Counted::All).then(Aloft::default),
             counters: Counters::default(),
             meter: Meter::default(),
             busy_before: 0,
@@ -100,7 +104,8 @@ impl<P> Link<P> {
         }
         let charged = self.charged(len);
         let room = if self.overhead_in_queue { charged.min(u64::from(u32::MAX)) as u32 } else { len };
-        if let Err(reason) = self.queue.admit(room) {
+        let beyond = self.aloft.as_mut().map_or(Occupancy::NOTHING, |aloft| aloft.held(now));
+        if let Err(reason) = self.queue.admit(room, beyond) {
             match reason {
                 DropReason::TooLarge => self.counters.dropped_too_large.add(len),
                 DropReason::QueueFull | DropReason::Radio => self.counters.dropped_full.add(len),
@@ -149,7 +154,8 @@ impl<P> Link<P> {
         }
     }
 
-    /// What is in the queue at `now`, the packet in service included.
+    /// What is in the queue at `now`, the packet in service included. What has left it is no part of this, nor of the
+    /// statistics, even where the limit counts it.
     pub fn queued(&mut self, now: Instant) -> Occupancy {
         self.advance(now);
         self.queue.held()
@@ -221,7 +227,8 @@ impl<P> Link<P> {
     /// Bytes of memory held, this value included.
     #[must_use]
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.queue.memory() + self.air.memory() + self.meter.memory()
+        let aloft = self.aloft.as_ref().map_or(0, Aloft::memory);
+        size_of::<Self>() + self.queue.memory() + self.air.memory() + aloft + self.meter.memory()
     }
 
     /// Lets everything leave the rate stage that is out by `now`. Returns the instant that counts as now, µs.
@@ -242,11 +249,14 @@ impl<P> Link<P> {
 
     /// The packet's last bit is out: decides its fate and delay.
     fn launch(&mut self, waiting: Waiting<P>) {
-        let Waiting { number, departs, len, payload, .. } = waiting;
+        let Waiting { number, departs, len, room, payload } = waiting;
         self.counters.carried.add(len);
         let lost = self.loss_at == LossAt::AfterRate && self.loss.strikes(number, departs);
         let due = if lost { self.delay.earliest(departs) } else { self.delay.arrival(departs, number) };
-        self.air.push(Flying { due, number, left: departs, len, lost, payload });
+        let due = self.air.push(Flying { due, number, left: departs, len, lost, payload });
+        if let Some(aloft) = self.aloft.as_mut().filter(|_| !lost) {
+            aloft.push(due, room);
+        }
     }
 
     /// A bound for when the first packet of the queue, or any after it, is due; exact if the order is preserved and the

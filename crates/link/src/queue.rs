@@ -13,6 +13,20 @@ pub struct Occupancy {
     pub packets: u64,
 }
 
+impl Occupancy {
+    pub(crate) const NOTHING: Self = Self { bytes: 0, packets: 0 };
+
+    pub(crate) fn add(&mut self, room: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(room);
+    }
+
+    pub(crate) fn remove(&mut self, room: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(room);
+    }
+}
+
 /// Why a packet was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
@@ -57,27 +71,26 @@ pub(crate) struct Queue<P> {
 
 impl<P> Queue<P> {
     pub(crate) const fn new(limit: Limit) -> Self {
-        Self { line: VecDeque::new(), limit, held: Occupancy { bytes: 0, packets: 0 } }
+        Self { line: VecDeque::new(), limit, held: Occupancy::NOTHING }
     }
 
     pub(crate) const fn held(&self) -> Occupancy {
         self.held
     }
 
-    /// Whether a packet that needs `room` bytes may join.
-    pub(crate) const fn admit(&self, room: u32) -> Result<(), DropReason> {
+    /// Whether a packet that needs `room` bytes may join; `beyond` counts towards the limit too.
+    pub(crate) const fn admit(&self, room: u32, beyond: Occupancy) -> Result<(), DropReason> {
         let room = room as u64;
         match self.limit {
             Limit::Bytes(limit) if room > limit => Err(DropReason::TooLarge),
-            Limit::Bytes(limit) if self.held.bytes > limit - room => Err(DropReason::QueueFull),
-            Limit::Packets(limit) if self.held.packets >= limit => Err(DropReason::QueueFull),
+            Limit::Bytes(limit) if self.held.bytes + beyond.bytes > limit - room => Err(DropReason::QueueFull),
+            Limit::Packets(limit) if self.held.packets + beyond.packets >= limit => Err(DropReason::QueueFull),
             Limit::Bytes(_) | Limit::Packets(_) => Ok(()),
         }
     }
 
     pub(crate) fn push(&mut self, waiting: Waiting<P>) {
-        self.held.packets += 1;
-        self.held.bytes += u64::from(waiting.room);
+        self.held.add(waiting.room);
         self.line.push_back(waiting);
     }
 
@@ -87,8 +100,7 @@ impl<P> Queue<P> {
 
     pub(crate) fn pop(&mut self) -> Option<Waiting<P>> {
         let waiting = self.line.pop_front()?;
-        self.held.packets -= 1;
-        self.held.bytes -= u64::from(waiting.room);
+        self.held.remove(waiting.room);
         Some(waiting)
     }
 
@@ -105,7 +117,7 @@ mod tests {
     /// How many packets of `room` bytes fit.
     fn capacity(limit: Limit, room: u32) -> u64 {
         let mut queue = Queue::new(limit);
-        while queue.admit(room).is_ok() {
+        while queue.admit(room, Occupancy::NOTHING).is_ok() {
             queue.push(Waiting { number: 0, departs: 0, len: room, room, payload: () });
         }
         queue.held().packets
@@ -123,9 +135,9 @@ mod tests {
     #[test]
     fn a_packet_longer_than_the_queue_never_fits() {
         let queue: Queue<()> = Queue::new(Limit::Bytes(100));
-        assert_eq!(queue.admit(100), Ok(()));
-        assert_eq!(queue.admit(101), Err(DropReason::TooLarge));
+        assert_eq!(queue.admit(100, Occupancy::NOTHING), Ok(()));
+        assert_eq!(queue.admit(101, Occupancy::NOTHING), Err(DropReason::TooLarge));
         let endless: Queue<()> = Queue::new(Limit::Bytes(u64::MAX));
-        assert_eq!(endless.admit(u32::MAX), Ok(()));
+        assert_eq!(endless.admit(u32::MAX, Occupancy::NOTHING), Ok(()));
     }
 }

@@ -2,8 +2,8 @@
 
 use millpond_control::{ChanceSeed, Instant, Span};
 use millpond_link::{
-    Config, Counters, Delivered, DropReason, Jitter, Level, Limit, Link, Loss, LossAt, Occupancy, Order, Probability,
-    Rate, Statistics,
+    Config, Counted, Counters, Delivered, DropReason, Jitter, Level, Limit, Link, Loss, LossAt, Occupancy, Order,
+    Probability, Rate, Statistics,
 };
 use proptest::prelude::*;
 
@@ -49,8 +49,10 @@ fn span() -> impl Strategy<Value = Span> {
 }
 
 fn plain() -> impl Strategy<Value = Config> {
-    ((1_000..5_000_000_u64), span(), limit(), -20..40_i32, any::<bool>()).prop_map(
-        |(rate, propagation, queue, overhead, overhead_in_queue)| Config {
+    let counts = prop_oneof![Just(Counted::Waiting), Just(Counted::All)];
+    ((1_000..5_000_000_u64), span(), limit(), counts, -20..40_i32, any::<bool>()).prop_map(
+        |(rate, propagation, queue, queue_counts, overhead, overhead_in_queue)| Config {
+            queue_counts,
             overhead,
             overhead_in_queue,
             ..Config::plain(Rate::BitsPerSecond(rate), propagation, queue)
@@ -168,7 +170,8 @@ fn predict(config: &Config, record: &Record) -> Vec<(u64, Accepted)> {
     let Rate::BitsPerSecond(rate) = config.rate else { panic!("the model has a rate") };
     let mut accepted: Vec<(u64, Accepted)> = Vec::new();
     for (number, &(now, len, result)) in record.offers.iter().enumerate() {
-        let waiting = || accepted.iter().filter(|packet| packet.1.1 > now);
+        let further = if config.queue_counts == Counted::All { config.propagation.as_micros() } else { 0 };
+        let waiting = || accepted.iter().filter(|packet| packet.1.1 + u64::from(further) > now);
         let room = room(config, len);
         let expected = match config.queue {
             Limit::Bytes(limit) if room > limit => Err(DropReason::TooLarge),

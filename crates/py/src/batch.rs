@@ -1,5 +1,6 @@
 //! Many runs at once: what Python hands in, waits for and gets back.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::controllers::interrupt;
 use crate::scenario::Scenario;
 use crate::table::Table;
 use crate::workers::{Finished, Job, Received, Workers};
@@ -41,7 +43,12 @@ impl Batch {
         let options = Options { traces: traces.map_err(PyValueError::new_err)?, trace_step_us };
         let jobs: Vec<_> = jobs
             .iter()
-            .map(|(scenario, seed, run)| Job { scenario: scenario.inner.clone(), seed: *seed, run: *run })
+            .map(|(scenario, seed, run)| Job {
+                scenario: Arc::clone(&scenario.inner),
+                own: Arc::clone(&scenario.own),
+                seed: *seed,
+                run: *run,
+            })
             .collect();
         let total = jobs.len();
         let workers = Workers::start(jobs, options, workers)
@@ -76,8 +83,9 @@ impl Batch {
     }
 
     /// Stops the workers promptly. Runs that had finished can still be fetched; those cut short are as if never begun.
-    fn cancel(&self) {
+    fn cancel(&self, py: Python<'_>) {
         self.workers.cancel();
+        interrupt(py, self.workers.cancelled());
     }
 
     /// Whether no further run will come.
@@ -109,6 +117,13 @@ impl Batch {
     }
 }
 
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.workers.cancel();
+        Python::try_attach(|py| interrupt(py, self.workers.cancelled()));
+    }
+}
+
 /// One run that has finished.
 #[pyclass(frozen, module = "millpond._engine")]
 #[derive(Debug)]
@@ -126,6 +141,12 @@ impl Outcome {
     #[getter]
     fn error(&self) -> Option<&str> {
         self.0.tables.as_ref().err().map(String::as_str)
+    }
+
+    /// What a controller of one's own raised, if that is why the run failed.
+    #[getter]
+    fn cause<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.0.cause.as_ref().map(|cause| cause.clone_ref(py).into_value(py).into_bound(py).into_any())
     }
 
     /// The run's tables by name; none if it failed.

@@ -73,3 +73,13 @@ impl Cell for &str {
         Arc::new(words.finish())
     }
 }
+
+impl Cell for Option<&str> {
+    const NULLABLE: bool = true;
+
+    fn gather(cells: impl ExactSizeIterator<Item = Self>) -> ArrayRef {
+        let mut words = StringDictionaryBuilder::<Int32Type>::new();
+        words.extend(cells);
+        Arc::new(words.finish())
+    }
+}

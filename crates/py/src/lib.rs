@@ -1,10 +1,12 @@
 //! `millpond._engine`, the native module behind the Python package `millpond`.
 //!
 //! Scenarios go in as text, results come out as Arrow tables, and between the two a batch of runs is spread over
-//! worker threads that never hold the interpreter lock. Nothing here knows what a packet or a study is.
+//! worker threads, which hold the interpreter lock only while a controller written in Python is asked. Nothing here knows
+//! what a packet or a study is.
 
 mod batch;
 mod columns;
+mod controllers;
 mod scenario;
 mod table;
 mod tables;
@@ -20,6 +22,8 @@ mod _engine {
     #[pymodule_export]
     use super::batch::{Batch, Outcome};
     #[pymodule_export]
+    use super::controllers::{Controller, Cx, Exchange, Sample, View, Wait, Wishes, presets};
+    #[pymodule_export]
     use super::scenario::{Scenario, ScenarioError};
     #[pymodule_export]
     use super::table::Table;
@@ -30,9 +34,11 @@ mod _engine {
         env!("CARGO_PKG_VERSION")
     }
 
-    /// Every named controller preset as `(name, source)`.
-    #[pyfunction]
-    fn presets() -> Vec<(&'static str, &'static str)> {
-        millpond_control::Preset::ALL.iter().map(|preset| (preset.name(), preset.source())).collect()
+    /// Runs that call into Python end before the interpreter does.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let stop_all = wrap_pyfunction!(super::controllers::stop_all, module)?;
+        module.py().import("atexit")?.call_method1("register", (stop_all,))?;
+        Ok(())
     }
 }

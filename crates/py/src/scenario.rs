@@ -6,6 +6,8 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::controllers::OwnClasses;
+
 create_exception!(
     millpond._engine,
     ScenarioError,
@@ -18,21 +20,24 @@ create_exception!(
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) inner: Arc<millpond_sim::Scenario>,
+    pub(crate) own: Arc<OwnClasses>,
 }
 
 #[pymethods]
 impl Scenario {
-    /// Reads a scenario from TOML; `origin` names it in errors, as a rule the file's path.
+    /// Reads a scenario from TOML; `origin` names it in errors, as a rule the file's path. `find` is asked for every
+    /// controller that is not built in, with its name and settings, and gives a callable that makes one.
     #[staticmethod]
-    fn from_toml(text: &str, origin: &str) -> PyResult<Self> {
-        Self::checked(millpond_sim::Scenario::from_toml(text, origin))
+    #[pyo3(signature = (text, origin, find = None))]
+    fn from_toml(text: &str, origin: &str, find: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<Self> {
+        Self::checked(py, millpond_sim::Scenario::from_toml(text, origin), origin, find)
     }
 
     /// Reads a scenario from JSON, as `to_json` writes it.
     #[staticmethod]
-    #[pyo3(signature = (text, origin = "scenario"))]
-    fn from_json(text: &str, origin: &str) -> PyResult<Self> {
-        Self::checked(millpond_sim::Scenario::from_json(text, origin))
+    #[pyo3(signature = (text, origin = "scenario", find = None))]
+    fn from_json(text: &str, origin: &str, find: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<Self> {
+        Self::checked(py, millpond_sim::Scenario::from_json(text, origin), origin, find)
     }
 
     /// The whole scenario with every default filled in; equal scenarios give equal text.
@@ -63,10 +68,18 @@ impl Scenario {
 }
 
 impl Scenario {
-    fn checked(read: Result<millpond_sim::Scenario, millpond_sim::ScenarioError>) -> PyResult<Self> {
-        match read {
-            Ok(scenario) => Ok(Self { inner: Arc::new(scenario) }),
-            Err(error) => Err(ScenarioError::new_err(error.to_string())),
-        }
+    fn checked(
+        py: Python<'_>,
+        read: Result<millpond_sim::Scenario, millpond_sim::ScenarioError>,
+        origin: &str,
+        find: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let scenario = read.map_err(|error| ScenarioError::new_err(error.to_string()))?;
+        let own = OwnClasses::find(py, &scenario, find).map_err(|(key, error)| {
+            let refused = ScenarioError::new_err(format!("{origin}: {key}: {}", error.value(py)));
+            refused.set_cause(py, Some(error));
+            refused
+        })?;
+        Ok(Self { inner: Arc::new(scenario), own: Arc::new(own) })
     }
 }

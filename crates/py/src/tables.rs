@@ -22,6 +22,7 @@ pub(crate) fn of(job: &Job, options: &Options, outcome: &Outcome, wall: Duration
         ("runs", runs(job, outcome, wall)?),
         ("flows", flows(run, outcome, &job.scenario)?),
         ("histogram", histogram(run, outcome)?),
+        ("evidence", evidence(run, outcome)?),
         ("links", links(run, outcome)?),
     ];
     for kind in TraceKind::ALL.iter().filter(|kind| options.traces.contains(kind)) {
@@ -69,6 +70,8 @@ fn flows(run: u32, outcome: &Outcome, scenario: &Scenario) -> Result<RecordBatch
         .column("rtt_strong_mean_us", |row| row.rtt_strong_mean_us)
         .column("strong_samples", |row| row.strong_samples)
         .column("batches", |row| row.batches)
+        .column("first_wait_mean_us", |row| row.first_wait_mean_us)
+        .column("first_wait_median_us", |row| row.first_wait_median_us)
         .finish()
 }
 
@@ -79,6 +82,19 @@ fn histogram(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
         .column("first_batch", |row| row.first_batch)
         .column("retransmissions", |row| row.retransmissions)
         .column("exchanges", |row| row.exchanges)
+        .finish()
+}
+
+fn evidence(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.evidence)
+        .column("run", |_| run)
+        .column("group", |row| row.group)
+        .column("retransmissions", |row| row.retransmissions)
+        .column("grade", |row| row.grade)
+        .column("right", |row| row.right)
+        .column("exchanges", |row| row.exchanges)
+        .column("error_us", |row| row.error_us)
+        .column("error_rtts", |row| row.error_rtts)
         .finish()
 }
 
@@ -155,10 +171,16 @@ fn exchanges(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
         .column("flow", |row| row.flow)
         .column("exchange", |row| row.exchange)
         .column("first_send_us", |row| time(row.first_send_us))
+        .column("first_wait_us", |row| i64::from(row.first_wait_us))
         .column("accepted_us", |row| row.accepted_us.map(time))
         .column("copies", |row| row.copies)
         .column("winning_copy", |row| row.winning_copy)
         .column("first_useful_copy", |row| row.first_useful_copy)
+        .column("grade", |row| row.grade)
+        .column("named_copy", |row| row.named_copy)
+        .column("sample_us", |row| row.sample_us.map(time))
+        .column("true_us", |row| row.true_us.map(time))
+        .column("rto_us", |row| row.rto_us.map(i64::from))
         .finish()
 }
 

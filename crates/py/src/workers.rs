@@ -1,4 +1,4 @@
-//! Runs spread over threads. Python is not known here.
+//! Runs spread over threads. A thread is known to Python only while a run of its calls controllers written in Python.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use millpond_sim::{Options, RunError, Scenario};
+use pyo3::PyErr;
 
+use crate::controllers::{OwnClasses, Running};
 use crate::tables::{self, Tables};
 
 /// Finished runs that may wait to be fetched before workers pause.
@@ -19,6 +21,7 @@ const WAITING: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) scenario: Arc<Scenario>,
+    pub(crate) own: Arc<OwnClasses>,
     pub(crate) seed: u64,
     pub(crate) run: u32,
 }
@@ -28,6 +31,8 @@ pub(crate) struct Job {
 pub(crate) struct Finished {
     pub(crate) run: u32,
     pub(crate) tables: Result<Tables, String>,
+    /// What a controller written in Python raised, if that is why.
+    pub(crate) cause: Option<PyErr>,
 }
 
 /// Threads at work on a list of jobs. Dropping it stops them.
@@ -77,6 +82,11 @@ impl Workers {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Raised once the workers are to stop.
+    pub(crate) fn cancelled(&self) -> &Arc<AtomicBool> {
+        &self.cancelled
+    }
+
     pub(crate) fn receive(&self, patience: Duration) -> Received {
         let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
         match finished.recv_timeout(patience) {
@@ -119,19 +129,26 @@ impl Shared {
     #[expect(clippy::disallowed_methods, reason = "the wall clock of a run is measured outside of the simulation")]
     fn run(&self, job: &Job) -> Option<Finished> {
         let began = Instant::now();
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            millpond_sim::run(&job.scenario, job.seed, &self.options, || self.cancelled.load(Ordering::Relaxed))
-        }));
+        let own = job.own.for_a_run();
+        let is_cancelled = || self.cancelled.load(Ordering::Relaxed);
+        let simulate = || {
+            catch_unwind(AssertUnwindSafe(|| {
+                millpond_sim::run_with(&job.scenario, job.seed, &self.options, &own, is_cancelled)
+            }))
+        };
+        let ended = if job.own.is_empty() { simulate() } else { Running::during(&self.cancelled, simulate)? };
         let wall = began.elapsed();
         let tables = match ended {
             Ok(Err(RunError::Cancelled)) => return None,
+            // Being interrupted is no failure of a controller.
+            Ok(Err(RunError::Controller(_))) if is_cancelled() => return None,
             Ok(Err(error)) => Err(error.to_string()),
             Ok(Ok(outcome)) => {
                 tables::of(job, &self.options, &outcome, wall).map_err(|error| format!("tables: {error}"))
             }
             Err(panic) => Err(format!("the engine failed, which is a defect of it: {}", told(panic.as_ref()))),
         };
-        Some(Finished { run: job.run, tables })
+        Some(Finished { run: job.run, tables, cause: own.cause() })
     }
 }
 

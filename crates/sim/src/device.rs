@@ -75,7 +75,7 @@ impl Device {
             Workload::Continuous => left,
             Workload::Random => {
                 let chance = seed.at(Purpose::Workload, [flow, self.batches, 0, 0]);
-                chance.pick(clients.batch.from, clients.batch.to).min(left)
+                clients.batch.draw(chance, left)
             }
         };
         if self.batches == 1 { Next::Ask } else { Next::ForgetAndAsk }

@@ -3,7 +3,7 @@
 //! Every packet carries an invisible [`Tag`]; a response inherits the tag of the request copy that caused it. No
 //! endpoint or controller can see it.
 
-use millpond_control::Instant;
+use millpond_control::{Instant, Span};
 
 use crate::outcome::{ExchangeRow, FlowRow, HistogramRow};
 
@@ -32,6 +32,7 @@ const NONE: u8 = u8::MAX;
 struct Record {
     first_send: Instant,
     accepted: Instant,
+    first_wait: Span,
     copies: u8,
     winning: u8,
     /// The smallest copy number whose response ever reached the client, also after the exchange had ended.
@@ -42,6 +43,7 @@ struct Record {
 const BLANK: Record = Record {
     first_send: Instant::NEVER,
     accepted: Instant::NEVER,
+    first_wait: Span::ZERO,
     copies: 0,
     winning: NONE,
     first_useful: NONE,
@@ -73,12 +75,13 @@ impl Ledger {
         self.records.get_mut((start as usize).checked_add(exchange as usize)?)
     }
 
-    /// A copy leaves the client.
+    /// A copy leaves the client, which waits so long for a response now.
     #[inline]
-    pub(crate) fn sent(&mut self, tag: &Tag, first_batch: bool) {
+    pub(crate) fn sent(&mut self, tag: &Tag, wait: Span, first_batch: bool) {
         if let Some(record) = self.record(tag.flow, tag.exchange) {
             if tag.copy == 0 {
                 record.first_send = tag.sent;
+                record.first_wait = wait;
                 record.first_batch = first_batch;
             }
             record.copies = tag.copy.saturating_add(1);
@@ -105,10 +108,9 @@ impl Ledger {
     /// Sums up one client's exchanges into its row.
     pub(crate) fn sum(&self, row: &mut FlowRow) {
         let (mut first, mut strong) = (0_u64, 0_u64);
-        for record in self.of(row.flow) {
-            if record.copies == 0 {
-                continue;
-            }
+        let mut waits = Vec::with_capacity(self.of(row.flow).len());
+        for record in self.of(row.flow).iter().filter(|record| record.copies > 0) {
+            waits.push(record.first_wait.as_micros());
             let retransmissions = u32::from(record.copies) - 1;
             row.transmissions += u32::from(record.copies);
             row.retransmissions += retransmissions;
@@ -126,6 +128,8 @@ impl Ledger {
         }
         row.rtt_first_mean_us = mean(first, row.completed);
         row.rtt_strong_mean_us = mean(strong, row.strong_samples);
+        row.first_wait_mean_us = mean(waits.iter().map(|&wait| u64::from(wait)).sum(), waits.len() as u32);
+        row.first_wait_median_us = median(&mut waits);
     }
 
     /// Exchanges by number of retransmissions, for each group; `groups[flow]` is a client's group.
@@ -155,10 +159,12 @@ impl Ledger {
                     flow,
                     exchange: exchange as u32,
                     first_send_us: record.first_send.as_micros(),
+                    first_wait_us: record.first_wait.as_micros(),
                     accepted_us: (record.accepted != Instant::NEVER).then_some(record.accepted.as_micros()),
                     copies: u32::from(record.copies),
                     winning_copy: known(record.winning),
                     first_useful_copy: known(record.first_useful),
+                    ..ExchangeRow::default()
                 });
             }
         }
@@ -176,9 +182,26 @@ pub(crate) fn mean(sum: u64, count: u32) -> Option<f64> {
     (count > 0).then(|| sum as f64 / f64::from(count))
 }
 
+/// A median, halfway between the two in the middle of an even number; nothing of nothing. Puts the values in another
+/// order.
+fn median(values: &mut [u32]) -> Option<f64> {
+    let count = values.len();
+    if count == 0 {
+        return None;
+    }
+    let (lower, &mut upper, _) = values.select_nth_unstable(count / 2);
+    let upper = f64::from(upper);
+    match lower.iter().max() {
+        Some(&below) if count.is_multiple_of(2) => Some(f64::from(below).midpoint(upper)),
+        _ => Some(upper),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const WAIT: Span = Span::from_secs(2);
 
     fn tag(exchange: u32, copy: u8, sent: u64) -> Tag {
         Tag { flow: 0, exchange, copy, request_bytes: 38, sent: Instant::from_micros(sent) }
@@ -188,7 +211,7 @@ mod tests {
     fn a_retransmission_is_unnecessary_if_an_earlier_copy_was_answered_after_all() {
         let mut ledger = Ledger::new([3].into_iter());
         for copy in 0..4 {
-            ledger.sent(&tag(0, copy, 100 + u64::from(copy)), true);
+            ledger.sent(&tag(0, copy, 100 + u64::from(copy)), WAIT, true);
         }
         // The response to copy 1 wins; the one to copy 0 comes late and shows that all three were unnecessary.
         ledger.reached(&tag(0, 1, 101));
@@ -207,12 +230,35 @@ mod tests {
     #[test]
     fn the_histogram_counts_answered_exchanges_only() {
         let mut ledger = Ledger::new([2, 2].into_iter());
-        ledger.sent(&tag(0, 0, 1), true);
+        ledger.sent(&tag(0, 0, 1), WAIT, true);
         ledger.accepted(&tag(0, 0, 1), Instant::from_micros(2));
-        ledger.sent(&tag(1, 0, 3), false);
-        ledger.sent(&tag(1, 1, 4), false);
+        ledger.sent(&tag(1, 0, 3), WAIT, false);
+        ledger.sent(&tag(1, 1, 4), WAIT, false);
         let rows = ledger.histogram(&[0, 0]);
         assert_eq!(rows, [HistogramRow { group: 0, first_batch: true, retransmissions: 0, exchanges: 1 }]);
         assert_eq!(ledger.rows().len(), 2);
+    }
+
+    #[test]
+    fn first_waits_count_once_an_exchange() {
+        let mut ledger = Ledger::new([4].into_iter());
+        for (exchange, wait) in [(0, 40), (1, 10), (2, 30)] {
+            ledger.sent(&tag(exchange, 0, 1), Span::from_micros(wait), true);
+            ledger.sent(&tag(exchange, 1, 2), Span::from_micros(900), true);
+        }
+        let mut row = FlowRow::default();
+        ledger.sum(&mut row);
+        assert_eq!(row.first_wait_mean_us, Some(80.0 / 3.0));
+        assert_eq!(row.first_wait_median_us, Some(30.0));
+        assert_eq!(ledger.rows().iter().map(|row| row.first_wait_us).collect::<Vec<_>>(), [40, 10, 30]);
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_lies_halfway() {
+        assert_eq!(median(&mut []), None);
+        assert_eq!(median(&mut [7]), Some(7.0));
+        assert_eq!(median(&mut [9, 1]), Some(5.0));
+        assert_eq!(median(&mut [5, 1, 9, 2]), Some(3.5));
+        assert_eq!(median(&mut [5, 1, 9, 2, 2]), Some(2.0));
     }
 }

@@ -32,9 +32,14 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
+pub mod capture;
 mod device;
+mod evidence;
 mod ledger;
+mod naming;
 mod outcome;
+mod population;
+mod server;
 mod trace;
 mod world;
 
@@ -42,9 +47,10 @@ pub mod scenario;
 pub mod tcp;
 
 pub use outcome::{
-    ExchangeRow, FlowRow, HistogramRow, LinkRow, Outcome, PacketEvent, QueueSample, ShareSample, Summary, TimerSample,
+    EvidenceRow, ExchangeRow, FlowRow, HistogramRow, LinkRow, Outcome, PacketEvent, QueueSample, ShareSample, Summary,
+    TimerSample,
 };
-pub use scenario::{Scenario, ScenarioError};
+pub use scenario::{Controllers, Scenario, ScenarioError};
 pub use trace::{Options, TraceKind};
 
 /// Why a run has no result.
@@ -60,6 +66,9 @@ pub enum RunError {
     /// An endpoint of the scenario cannot be built or refused its application.
     #[error("{0}: {1}")]
     Endpoint(&'static str, String),
+    /// A controller of the user's own is missing or cannot go on.
+    #[error("{0}")]
+    Controller(String),
     /// A client's request was refused.
     #[error("client {0}: {1}")]
     Refused(u32, String),
@@ -80,7 +89,24 @@ pub fn run(
     options: &Options,
     is_cancelled: impl FnMut() -> bool,
 ) -> Result<Outcome, RunError> {
-    let mut world = world::World::new(scenario, seed, options)?;
-    let end = world.run(is_cancelled)?;
-    world.finish(end)
+    run_with(scenario, seed, options, &scenario::BuiltIn, is_cancelled)
+}
+
+/// The same with controllers of the user's own, which `own` gives to the groups that name them.
+///
+/// # Errors
+/// Those of [`run`], and [`RunError::Controller`] if one is missing or failed.
+pub fn run_with(
+    scenario: &Scenario,
+    seed: u64,
+    options: &Options,
+    own: &dyn Controllers,
+    mut is_cancelled: impl FnMut() -> bool,
+) -> Result<Outcome, RunError> {
+    let mut world = world::World::new(scenario, seed, options, own)?;
+    let end = world.run(|| is_cancelled() || own.failure().is_some());
+    if let Some(why) = own.failure() {
+        return Err(RunError::Controller(why));
+    }
+    world.finish(end?)
 }

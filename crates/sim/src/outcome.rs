@@ -9,6 +9,8 @@ pub struct Outcome {
     pub flows: Vec<FlowRow>,
     /// Exchanges by number of retransmissions.
     pub histogram: Vec<HistogramRow>,
+    /// What replies said about the round-trip time, and how true it was.
+    pub evidence: Vec<EvidenceRow>,
     /// One row a direction of the path.
     pub links: Vec<LinkRow>,
     /// Queue over time, if asked for.
@@ -71,6 +73,10 @@ pub struct FlowRow {
     pub strong_samples: u32,
     /// Batches begun (1 for continuous clients).
     pub batches: u32,
+    /// Mean first wait, over exchanges begun: the timeout in force when their first copy left, dither included.
+    pub first_wait_mean_us: Option<f64>,
+    /// Its median.
+    pub first_wait_median_us: Option<f64>,
 }
 
 /// Answered exchanges of one group by number of retransmissions.
@@ -84,6 +90,27 @@ pub struct HistogramRow {
     pub retransmissions: u32,
     /// How many exchanges.
     pub exchanges: u64,
+}
+
+/// Answered exchanges of one group that gave the same kind of evidence about the round-trip time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EvidenceRow {
+    /// Number of the group in the scenario.
+    pub group: u32,
+    /// Copies sent after the first before the response was accepted.
+    pub retransmissions: u32,
+    /// How far the reply may be trusted: `exact` (one copy was sent, or it names the last), `echoed` (it names an earlier
+    /// one) or `ambiguous` (it names none).
+    pub grade: &'static str,
+    /// Whether the copy that the sample counts from (the one named; the first, if ambiguous) is the one that caused the
+    /// reply.
+    pub right: bool,
+    /// How many exchanges.
+    pub exchanges: u64,
+    /// Sum of sample less true round-trip time.
+    pub error_us: i64,
+    /// Sum of the same, each as a share of its true round-trip time.
+    pub error_rtts: f64,
 }
 
 /// One direction of the path.
@@ -186,7 +213,7 @@ pub struct PacketEvent {
 }
 
 /// One exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeRow {
     /// Number of the client.
     pub flow: u32,
@@ -194,6 +221,8 @@ pub struct ExchangeRow {
     pub exchange: u32,
     /// When the first copy left.
     pub first_send_us: u64,
+    /// How long the client was ready to wait before the second.
+    pub first_wait_us: u32,
     /// When the response was accepted.
     pub accepted_us: Option<u64>,
     /// Copies sent.
@@ -202,4 +231,14 @@ pub struct ExchangeRow {
     pub winning_copy: Option<u32>,
     /// The first copy whose response ever reached the client.
     pub first_useful_copy: Option<u32>,
+    /// The grade of the evidence, see [`EvidenceRow::grade`].
+    pub grade: Option<&'static str>,
+    /// The copy that the response names.
+    pub named_copy: Option<u32>,
+    /// The sample: from the copy named, or else from the first.
+    pub sample_us: Option<u64>,
+    /// From the copy that caused the response to its acceptance.
+    pub true_us: Option<u64>,
+    /// The controller's timeout after it took the sample, before limit and dither.
+    pub rto_us: Option<u32>,
 }

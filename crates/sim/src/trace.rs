@@ -2,9 +2,10 @@
 
 use std::str::FromStr;
 
-use millpond_control::{Instant, Wait};
+use millpond_control::{Instant, Span, Wait};
 
 use crate::{
+    evidence::Judged,
     ledger::Tag,
     outcome::{Outcome, PacketEvent, QueueSample, ShareSample, TimerSample},
 };
@@ -92,6 +93,15 @@ pub(crate) struct Recorder {
     share_rows: Vec<ShareSample>,
     rto_rows: Vec<TimerSample>,
     packet_rows: Vec<PacketEvent>,
+    judgements: Vec<Judgement>,
+}
+
+/// What the response of one exchange said, and the timeout that the controller made of it.
+struct Judgement {
+    flow: u32,
+    exchange: u32,
+    sample: Judged,
+    rto: Option<Span>,
 }
 
 impl Recorder {
@@ -111,6 +121,7 @@ impl Recorder {
             share_rows: Vec::new(),
             rto_rows: Vec::new(),
             packet_rows: Vec::new(),
+            judgements: Vec::new(),
         }
     }
 
@@ -193,8 +204,24 @@ impl Recorder {
         }
     }
 
-    /// Hands over what was recorded.
-    pub(crate) fn give(self, outcome: &mut Outcome) {
+    /// A response was accepted. Asked for with the exchanges.
+    pub(crate) fn judged(&mut self, tag: &Tag, sample: Judged, rto: Option<Span>) {
+        self.judgements.push(Judgement { flow: tag.flow, exchange: tag.exchange, sample, rto });
+    }
+
+    /// Hands over what was recorded. The rows of the exchanges stand in the order of clients and exchanges.
+    pub(crate) fn give(mut self, outcome: &mut Outcome) {
+        self.judgements.sort_unstable_by_key(|judgement| (judgement.flow, judgement.exchange));
+        let mut rows = outcome.exchanges.iter_mut();
+        for Judgement { flow, exchange, sample, rto } in self.judgements {
+            if let Some(row) = rows.find(|row| (row.flow, row.exchange) == (flow, exchange)) {
+                row.grade = Some(sample.grade.name());
+                row.named_copy = sample.named.map(u32::from);
+                row.sample_us = Some(sample.sample_us);
+                row.true_us = Some(sample.true_us);
+                row.rto_us = rto.map(Span::as_micros);
+            }
+        }
         outcome.queue_trace = self.queue_rows;
         outcome.share_trace = self.share_rows;
         outcome.rto_trace = self.rto_rows;

@@ -3,23 +3,20 @@
 //! Every actor keeps its own timers; the [`Agenda`] holds one wake-up for each. A step takes the earliest, hands the
 //! actor its input and drains it. A run is single-threaded and a pure function of scenario and seed.
 
-use std::collections::VecDeque;
-
-use millpond_coap::{
-    Cause, Config, Duplicates, Endpoint, Event, Identities, Lifetimes, Limits, Outgoing, Output, RequestId,
-    Transmission, Transmit,
-    message::{Code, Kind, number},
-};
-use millpond_control::{AnyController, ChanceSeed, Instant, Preset, Purpose, Span};
+use millpond_coap::{Cause, Event, Output, Transmit};
+use millpond_control::{ChanceSeed, Instant, PeerController, Purpose, Sample, Span};
 use millpond_link::{Delivered, DropReason, Link};
 
 use crate::{
     RunError,
     agenda::{Actor, Agenda},
     device::{Device, Next, SERVER},
+    evidence::Evidence,
     ledger::{Ledger, NO_EXCHANGE, Tag},
     outcome::{LinkRow, Outcome, Summary},
-    scenario::{self, Clients, Scenario},
+    population::{Ask, client_endpoint, controllers, datagram, interleave},
+    scenario::{self, Controllers, Scenario},
+    server::{Asked, Server},
     trace::{LINKS, Options, Recorder},
 };
 
@@ -93,14 +90,11 @@ impl Network {
     }
 }
 
-/// The server: a real endpoint and an application that answers every request alike.
-struct Server {
-    endpoint: Endpoint<u32>,
-    host_time: Span,
-    content_format: Vec<u8>,
-    payload: Vec<u8>,
-    /// Requests that the application is working on.
-    working: VecDeque<(Instant, RequestId, Tag)>,
+/// How an exchange ended.
+enum Ended {
+    /// With a response, and what it said about the round-trip time.
+    Answered(Option<Sample>),
+    Abandoned,
 }
 
 /// The parts of a run.
@@ -108,26 +102,35 @@ pub(crate) struct World<'s> {
     scenario: &'s Scenario,
     seed: ChanceSeed,
     agenda: Agenda,
-    /// Options of the request of each group.
-    asks: Vec<Vec<(u16, &'s [u8])>>,
+    /// The request of each group.
+    asks: Vec<Ask<'s>>,
     devices: Vec<Device>,
     server: Server,
     network: Network,
     ledger: Ledger,
+    evidence: Evidence,
     rec: Recorder,
     transmissions: u64,
     unfinished: u32,
 }
 
 impl<'s> World<'s> {
-    pub(crate) fn new(scenario: &'s Scenario, seed: u64, options: &Options) -> Result<Self, RunError> {
+    pub(crate) fn new(
+        scenario: &'s Scenario,
+        seed: u64,
+        options: &Options,
+        own: &dyn Controllers,
+    ) -> Result<Self, RunError> {
         let seed = ChanceSeed::new(seed);
         let groups = interleave(&scenario.clients);
         let count = groups.len() as u32;
         let mut devices = Vec::with_capacity(groups.len());
         let mut agenda = Agenda::new(groups.len() + 3);
-        let alike = |clients| client_endpoint(clients, datagram(scenario), seed);
-        let alike: Vec<_> = scenario.clients.iter().map(alike).collect::<Result<_, _>>()?;
+        let controllers = controllers(&scenario.clients, own)?;
+        let alike = |(clients, controller): (_, &PeerController)| {
+            client_endpoint(clients, controller.clone(), datagram(scenario), seed)
+        };
+        let alike: Vec<_> = scenario.clients.iter().zip(&controllers).map(alike).collect::<Result<_, _>>()?;
         for (flow, &group) in groups.iter().enumerate() {
             let clients = &scenario.clients[group as usize];
             let flow = flow as u32;
@@ -154,10 +157,11 @@ impl<'s> World<'s> {
             scenario,
             seed,
             agenda,
-            asks: scenario.clients.iter().map(|group| uri_path(&group.uri_path)).collect(),
+            asks: scenario.clients.iter().map(Ask::of).collect(),
             ledger: Ledger::new(exchanges),
+            evidence: Evidence::new(scenario.clients.len()),
             devices,
-            server: Server::new(scenario, seed, count)?,
+            server: Server::new(scenario, seed, count, &controllers)?,
             network,
             rec: Recorder::new(options),
             transmissions: 0,
@@ -230,7 +234,7 @@ impl<'s> World<'s> {
     fn drain_client(&mut self, flow: u32, now: Instant, arrived: Option<(Tag, u32)>) -> Result<(), RunError> {
         let device = &mut self.devices[flow as usize];
         let first_batch = device.in_first_batch();
-        let mut ended: Option<bool> = None;
+        let mut ended: Option<Ended> = None;
         loop {
             // The endpoint lends its buffers until the next call, so what else is needed of the device is read before.
             let open = device.open();
@@ -248,14 +252,14 @@ impl<'s> World<'s> {
                     {
                         tag.exchange = number;
                         tag.copy = copy;
-                        self.ledger.sent(&tag, first_batch);
+                        self.ledger.sent(&tag, wait.span, first_batch);
                         self.rec.armed(&tag, wait);
                     }
                     self.transmissions += 1;
                     self.network.send(UP, now, bytes, tag, &mut self.agenda, &mut self.rec);
                 }
-                Output::Event(Event::Response { .. }) => ended = Some(true),
-                Output::Event(Event::Failed { .. }) => ended = Some(false),
+                Output::Event(Event::Response { sample, .. }) => ended = Some(Ended::Answered(sample)),
+                Output::Event(Event::Failed { .. }) => ended = Some(Ended::Abandoned),
                 Output::Event(Event::Late { .. }) => device.late += 1,
                 Output::Event(_) => {}
                 Output::Sleep(at, _) => {
@@ -269,8 +273,12 @@ impl<'s> World<'s> {
             }
         }
         match (ended, arrived) {
-            (Some(true), Some((tag, length))) => {
+            (Some(Ended::Answered(sample)), Some((tag, length))) => {
                 self.ledger.accepted(&tag, now);
+                let judged = sample.and_then(|sample| self.evidence.take(device.group, &sample, &tag, now));
+                if let Some(judged) = judged.filter(|_| self.rec.exchanges) {
+                    self.rec.judged(&tag, judged, device.endpoint.view(SERVER).and_then(|view| view.rto));
+                }
                 for (way, bytes) in [(UP, tag.request_bytes), (DOWN, length)] {
                     self.network.useful[way] += u64::from(bytes);
                     self.rec.useful(way, bytes);
@@ -295,8 +303,7 @@ impl<'s> World<'s> {
             Next::Ask => {}
             Next::ForgetAndAsk => device.endpoint.forget_controller(now, SERVER),
         }
-        let options = &self.asks[device.group as usize];
-        let request = Outgoing { kind: Kind::Confirmable, code: Code::GET, options, payload: &[], token: None };
+        let request = self.asks[device.group as usize].request();
         let id =
             device.endpoint.request(now, SERVER, &request).map_err(|why| RunError::Refused(flow, why.to_string()))?;
         device.begin(id, now);
@@ -315,12 +322,7 @@ impl<'s> World<'s> {
     }
 
     fn wake_server(&mut self, now: Instant) -> Result<(), RunError> {
-        while let Some(&(due, id, tag)) = self.server.working.front() {
-            if due > now {
-                break;
-            }
-            self.server.working.pop_front();
-            self.server.answer(now, id)?;
+        while let Some(tag) = self.server.finish(now)? {
             self.drain_server(now, tag)?;
         }
         // What the endpoint sends of its own accord answers nobody in particular.
@@ -341,14 +343,13 @@ impl<'s> World<'s> {
                     }
                     Output::Event(Event::Request { id, message, .. }) => {
                         // The server has what the groups ask for, and nothing else.
-                        let has = |ask: &Vec<(u16, &[u8])>| message.uri_path().eq(ask.iter().map(|&(_, part)| part));
-                        if !self.asks.iter().any(has) {
+                        if !self.asks.iter().any(|ask| ask.is_for(message.uri_path())) {
                             return Err(RunError::Refused(
                                 tag.flow,
                                 "it asks for a resource that nobody has".to_owned(),
                             ));
                         }
-                        asked = Some(id);
+                        asked = Some(Asked { id, code: message.code, tag });
                     }
                     Output::Event(_) => {}
                     Output::Sleep(at, _) => break at,
@@ -356,11 +357,9 @@ impl<'s> World<'s> {
                 }
             };
             match asked {
-                Some(id) if self.server.host_time == Span::ZERO => self.server.answer(now, id)?,
-                Some(id) => self.server.working.push_back((now.after(self.server.host_time), id, tag)),
+                Some(asked) => self.server.take(now, asked)?,
                 None => {
-                    let working = self.server.working.front().map_or(Instant::NEVER, |(due, ..)| *due);
-                    self.agenda.set(self.devices.len() as Actor, sleep.min(working));
+                    self.agenda.set(self.devices.len() as Actor, sleep.min(self.server.next_done()));
                     return Ok(());
                 }
             }
@@ -371,6 +370,8 @@ impl<'s> World<'s> {
     pub(crate) fn finish(mut self, end: Instant) -> Result<Outcome, RunError> {
         let mut outcome = Outcome::default();
         let clients = &self.scenario.clients;
+        // Their memory is enough for the rows of the clients.
+        drop((self.server, self.agenda));
         outcome.flows.reserve_exact(self.devices.len());
         for (flow, device) in self.devices.iter().enumerate() {
             let mut row = device.row(flow as u32, &clients[device.group as usize]);
@@ -379,6 +380,7 @@ impl<'s> World<'s> {
         }
         let groups: Vec<u32> = self.devices.iter().map(|device| device.group).collect();
         outcome.histogram = self.ledger.histogram(&groups);
+        outcome.evidence = self.evidence.rows();
         if self.rec.exchanges {
             outcome.exchanges = self.ledger.rows();
         }
@@ -422,112 +424,6 @@ impl<'s> World<'s> {
     }
 }
 
-impl Server {
-    fn new(scenario: &Scenario, seed: ChanceSeed, clients: u32) -> Result<Self, RunError> {
-        let described = &scenario.server;
-        let (transmission, controller) = slowest(&scenario.clients);
-        let config = Config {
-            transmission,
-            duplicates: match described.duplicates {
-                scenario::Duplicates::Stored => Duplicates::Stored,
-                scenario::Duplicates::Afresh => Duplicates::Afresh,
-            },
-            token_length: 0,
-            // Above the longest time that a scenario lets a server think: every response is piggybacked.
-            ack_delay: Span::from_secs(2),
-            // The laboratory's server forgets nobody: eviction would be a result of the bound, not of the scenario.
-            limits: Limits { datagram: datagram(scenario), ..Limits::default().for_peers(clients) },
-        };
-        let endpoint = Endpoint::new(config, controller, seed, clients, Identities::counted())
-            .map_err(|error| RunError::Endpoint("the server", error.to_string()))?;
-        let format = described.content_format.to_be_bytes();
-        let zeros = format.iter().take_while(|byte| **byte == 0).count();
-        Ok(Self {
-            endpoint,
-            host_time: described.host_time.span(),
-            content_format: format[zeros..].to_vec(),
-            payload: vec![b'.'; described.payload.0 as usize],
-            working: VecDeque::new(),
-        })
-    }
-
-    fn answer(&mut self, now: Instant, id: RequestId) -> Result<(), RunError> {
-        let options: [(u16, &[u8]); 1] = [(number::CONTENT_FORMAT, &self.content_format)];
-        let response = Outgoing {
-            kind: Kind::Confirmable,
-            code: Code::CONTENT,
-            options: &options,
-            payload: &self.payload,
-            token: None,
-        };
-        self.endpoint.respond(now, id, &response).map_err(|why| RunError::Endpoint("the server", why.to_string()))
-    }
-}
-
-/// An endpoint such as each client of a group has.
-fn client_endpoint(clients: &Clients, datagram: u16, seed: ChanceSeed) -> Result<Endpoint<u32>, RunError> {
-    let config = Config {
-        transmission: transmission(clients),
-        // Stop-and-wait needs no token: the message id alone names the exchange.
-        token_length: 0,
-        limits: Limits { datagram, ..Limits::default() },
-        ..Config::default()
-    };
-    Endpoint::new(config, clients.controller.build(), seed, 0, Identities::counted())
-        .map_err(|error| RunError::Endpoint("a client", error.to_string()))
-}
-
-fn transmission(clients: &Clients) -> Transmission {
-    Transmission { max_retransmit: clients.max_retransmit, ..Transmission::default() }
-}
-
-/// Parameters and controller of the group whose exchanges can last longest: a server must know a copy for as long as one
-/// may come.
-fn slowest(groups: &[Clients]) -> (Transmission, AnyController) {
-    groups
-        .iter()
-        .map(|group| (transmission(group), group.controller.build()))
-        .max_by_key(|(transmission, controller)| Lifetimes::of(controller, transmission).exchange)
-        .unwrap_or((Transmission::default(), Preset::Rfc7252.build()))
-}
-
-/// Bytes of the longest datagram of the scenario, at least what RFC 7252 §4.6 expects of everybody.
-fn datagram(scenario: &Scenario) -> u16 {
-    u16::try_from(scenario.server.payload.0 + 64).unwrap_or(u16::MAX).max(Config::default().limits.datagram)
-}
-
-fn uri_path(path: &str) -> Vec<(u16, &[u8])> {
-    let segments = path.split('/').filter(|segment| !segment.is_empty());
-    segments.map(|segment| (number::URI_PATH, segment.as_bytes())).collect()
-}
-
-/// The group of each client. Groups are dealt evenly over the numbers, because of clients that start at the same
-/// instant the one with the lower number comes first.
-fn interleave(groups: &[Clients]) -> Vec<u32> {
-    let total: usize = groups.iter().map(|group| group.count as usize).sum();
-    let mut dealt = vec![0_u64; groups.len()];
-    let mut order = Vec::with_capacity(total);
-    for _ in 0..total {
-        // The group that lags most: the least (dealt + ½) / count, compared without division.
-        let lags = |index: usize| (2 * dealt[index] + 1, u64::from(groups[index].count));
-        let mut chosen = None;
-        for index in (0..groups.len()).filter(|&index| dealt[index] < u64::from(groups[index].count)) {
-            let ahead = |other: usize| {
-                let ((a, b), (c, d)) = (lags(index), lags(other));
-                u128::from(a) * u128::from(d) < u128::from(c) * u128::from(b)
-            };
-            if chosen.is_none_or(ahead) {
-                chosen = Some(index);
-            }
-        }
-        if let Some(index) = chosen {
-            dealt[index] += 1;
-            order.push(index as u32);
-        }
-    }
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -554,29 +450,12 @@ mod tests {
             "test",
         )
         .unwrap();
-        let mut world = World::new(&scenario, 1, &Options::default()).unwrap();
+        let mut world = World::new(&scenario, 1, &Options::default(), &scenario::BuiltIn).unwrap();
         world.run(|| false).unwrap();
         let longest = world.ledger.rows().iter().filter_map(|row| Some(row.accepted_us? - row.first_send_us)).max();
         assert!(longest > Some(247_000_000), "{longest:?}");
         let begun = world.ledger.rows().len() as u64;
         let arrived = world.network.links[UP].counters().delivered.packets;
         assert_eq!(world.server.endpoint.counters().duplicates, arrived - begun);
-    }
-
-    #[test]
-    fn groups_are_dealt_evenly() {
-        let group = |count| Clients {
-            count,
-            controller: scenario::ControllerChoice::preset(Preset::Rfc7252),
-            workload: scenario::Workload::Continuous,
-            exchanges: 1,
-            batch: scenario::Batch::default(),
-            start_spread: scenario::Duration(0),
-            max_retransmit: 4,
-            uri_path: String::new(),
-        };
-        assert_eq!(interleave(&[group(2), group(2)]), [0, 1, 0, 1]);
-        assert_eq!(interleave(&[group(1), group(3)]), [1, 0, 1, 1]);
-        assert_eq!(interleave(&[group(3)]), [0, 0, 0]);
     }
 }

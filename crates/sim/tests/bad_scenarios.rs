@@ -57,6 +57,11 @@ fn misspelt_keys_are_refused_with_the_nearest() {
     tells("title =", "zzzzzzzzz =", &["unknown key `zzzzzzzzz` (known here:"]);
     tells("\"bernoulli\"", "\"bernouli\"", &["unknown value `bernouli`", "did you mean `bernoulli`?"]);
     tells("\"afresh\"", "\"fresh\"", &["unknown value `fresh`", "did you mean `afresh`?"]);
+    tells("count = 4", "count = 4\nnaming = \"tokens\"", &["unknown value `tokens`", "did you mean `token`?"]);
+    tells("[server]", "[server]\nechoes = [\"counts\"]", &["unknown value `counts`", "did you mean `count`?"]);
+    tells("count = 4", "count = 4\ntoken_lenght = 8", &["did you mean `token_length`?"]);
+    tells("header =", "queue_counts = \"all\"\nheader =", &["unknown key `queue_counts`"]);
+    tells("[path.downlink]", "queue_counts = \"al\"\n[path.downlink]", &["did you mean `all`?"]);
 }
 
 #[test]
@@ -118,4 +123,11 @@ fn what_is_no_toml_is_told_with_its_line() {
 fn a_response_that_fits_no_datagram_is_refused() {
     tells("[server]", "[server]\npayload = \"70 kB\"", &["server.payload", "does not fit"]);
     tells("[server]", "[server]\nhost_time = \"2 s\"", &["server.host_time"]);
+}
+
+#[test]
+fn a_request_that_fits_no_datagram_is_refused() {
+    tells("count = 4", "count = 4\ntoken_length = 9", &["clients[0].token_length", "0 to 8"]);
+    tells("count = 4", "count = 4\nrequest_payload = \"65 kB\"", &["clients[0].request_payload", "does not fit"]);
+    tells("count = 4", "count = 4\nbatch = { from = 1, to = 9, near_end = \"scale\" }", &["did you mean `scaled`?"]);
 }

@@ -7,7 +7,7 @@
 //!
 //! | | client | server |
 //! |---|---|---|
-//! | body in the response (Block2) | [`Download`] | [`slice`] |
+//! | body in the response (Block2) | [`Download`] | [`slice()`] |
 //! | body in the request (Block1) | [`Upload`] | [`Assemblies`] |
 //!
 //! ```

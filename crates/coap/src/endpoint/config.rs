@@ -11,23 +11,32 @@ pub struct Config {
     pub duplicates: Duplicates,
     /// Bytes in the tokens that the endpoint makes, 0 to 8. With 0 one request per peer can be under way at a time, and
     /// the next waits. Tokens of 2 bytes and more are not used again for as long as message IDs are not; tokens of 1
-    /// byte are merely distinct among the requests under way.
+    /// byte are merely distinct among the requests under way. Once copies are told apart by their tokens, there are at
+    /// most 7 bytes, and one more in each copy after the first.
     pub token_length: u8,
     /// How long the application may take to answer a confirmable request before it is acknowledged without the
     /// response (RFC 7252 §5.2.2). Zero acknowledges at once, so that no response is ever piggybacked.
     pub ack_delay: Span,
+    /// The options that tell copies of a request apart.
+    pub naming: NamingOptions,
+    /// Whether a non-confirmable message leaves as a confirmable one where the peer's controller wishes that
+    /// ([`Wishes::confirmable_every`](millpond_control::Wishes)). Without it draft-ietf-core-cocoa-03 §5 is not kept.
+    pub may_confirm: bool,
     /// What the endpoint may hold.
     pub limits: Limits,
 }
 
 impl Config {
     /// Parameters of RFC 7252 §4.8, stored replies, tokens of 4 bytes, and an ACK delay of 500 ms: a quarter of
-    /// ACK_TIMEOUT, so that an acknowledgement on any path faster than 1.5 s comes before the peer's first timer.
+    /// ACK_TIMEOUT, so that an acknowledgement on any path faster than 1.5 s comes before the peer's first timer. All
+    /// wishes of controllers are granted, those of a peer's controller included.
     pub const DEFAULT: Self = Self {
         transmission: Transmission::RFC7252,
         duplicates: Duplicates::Stored,
         token_length: 4,
         ack_delay: Span::from_millis(500),
+        naming: NamingOptions::DEFAULT,
+        may_confirm: true,
         limits: Limits::DEFAULT,
     };
 
@@ -61,6 +70,7 @@ impl Config {
         if !(Limits::LEAST_DATAGRAM..=MAX_DATAGRAM).contains(&usize::from(datagram)) {
             return Err(ConfigError::Datagram { asked: datagram });
         }
+        self.naming.check()?;
         if self.duplicates == Duplicates::Stored && duplicate_bytes < Limits::LEAST_DUPLICATE_BYTES {
             return Err(ConfigError::DuplicateBytes { asked: duplicate_bytes });
         }
@@ -122,6 +132,69 @@ pub enum Duplicates {
     /// Every copy is handed up as a request of its own and answered by itself, which RFC 7252 §4.5 allows for
     /// idempotent requests. Nothing is remembered, so nothing tells a copy from a first request.
     Afresh,
+}
+
+/// The options by which the copies of a request are told apart, if the peer's controller wishes it
+/// ([`Naming`](millpond_control::Naming)), and which of them a server echoes. docs/naming-copies.md has their bytes.
+///
+/// None of them is registered, so their numbers come from those for experiments (RFC 7252 §12.2). Their low five bits
+/// are 11100: elective, safe to forward, no part of a cache key (RFC 7252 §5.4.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NamingOptions {
+    /// Rexmit-Cnt of draft-ietf-core-fasor-02 §4.5: the number of the copy, 0 or 1 byte.
+    pub count: NamingOption,
+    /// Whether it is a copy after the first: no byte, or one byte of 1.
+    pub flag: NamingOption,
+    /// When the copy left, 4 bytes.
+    pub timestamp: NamingOption,
+}
+
+/// One of the [`NamingOptions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NamingOption {
+    /// Its number, in requests sent and received.
+    pub number: u16,
+    /// Whether it is echoed in piggybacked responses to requests that carry it. Otherwise it is ignored, as by any
+    /// server that does not know it.
+    pub echoed: bool,
+}
+
+impl NamingOptions {
+    /// 65020, 65052 and 65084, all of them echoed: a request without them is answered as ever, and one with them asks
+    /// for it.
+    pub const DEFAULT: Self = Self {
+        count: NamingOption { number: 65_020, echoed: true },
+        flag: NamingOption { number: 65_052, echoed: true },
+        timestamp: NamingOption { number: 65_084, echoed: true },
+    };
+
+    /// The lowest number for experiments.
+    pub(super) const LOWEST: u16 = 65_000;
+
+    /// All of them with their names.
+    fn named(&self) -> [(&'static str, NamingOption); 3] {
+        [("count", self.count), ("flag", self.flag), ("timestamp", self.timestamp)]
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let options = self.named();
+        for (place, (name, option)) in options.iter().enumerate() {
+            let asked = option.number;
+            if asked < Self::LOWEST || asked & 0b1_1111 != 0b1_1100 {
+                return Err(ConfigError::NamingOption { name, asked });
+            }
+            if let Some((other, _)) = options.iter().take(place).find(|(_, other)| other.number == asked) {
+                return Err(ConfigError::NamingOptionTwice { name, other, asked });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for NamingOptions {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
 }
 
 /// What an endpoint may hold at most. Whatever would exceed it is refused or ignored, and counted.
@@ -233,6 +306,27 @@ pub enum ConfigError {
         /// What was asked for.
         asked: u16,
     },
+    /// A number that makes the option something else than what it must be.
+    #[error(
+        "naming.{name}.number is {asked}; use one from {} on whose low five bits are 11100: 65020, 65052, 65084, ...",
+        NamingOptions::LOWEST
+    )]
+    NamingOption {
+        /// Which option.
+        name: &'static str,
+        /// What was asked for.
+        asked: u16,
+    },
+    /// Two options with one number.
+    #[error("naming.{name}.number and naming.{other}.number are both {asked}; use different ones")]
+    NamingOptionTwice {
+        /// Which option.
+        name: &'static str,
+        /// The one with the same number.
+        other: &'static str,
+        /// The number of both.
+        asked: u16,
+    },
     /// Replies are to be stored, but there is no room for them.
     #[error(
         "limits.duplicate_bytes is {asked}, but replies are to be stored; use {} or more, or answer duplicates afresh",
@@ -270,7 +364,7 @@ mod tests {
     #[test]
     fn what_cannot_work_is_refused_with_its_place_and_its_mend() {
         type Change = fn(&mut Config);
-        let cases: [(Change, &str); 9] = [
+        let cases: [(Change, &str); 12] = [
             (|c| c.transmission.nstart = 0, "transmission.nstart is 0"),
             (|c| c.transmission.max_retransmit = 251, "use at most 250"),
             (|c| c.token_length = 9, "token_length is 9; use 0 to 8"),
@@ -280,6 +374,9 @@ mod tests {
             (|c| c.limits.datagram = 31, "limits.datagram is 31; use 32 to 65527"),
             (|c| c.limits.duplicate_bytes = 0, "or answer duplicates afresh"),
             (|c| c.limits.bytes = 1, "limits.bytes is 1"),
+            (|c| c.naming.flag.number = 65_021, "naming.flag.number is 65021; use one from 65000 on"),
+            (|c| c.naming.count.number = 64_988, "naming.count.number is 64988; use one from 65000 on"),
+            (|c| c.naming.timestamp.number = 65_020, "naming.timestamp.number and naming.count.number are both 65020"),
         ];
         for (change, expected) in cases {
             let message = with(change).err().map(|error| error.to_string()).unwrap_or_default();

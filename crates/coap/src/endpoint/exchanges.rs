@@ -1,10 +1,11 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use hashbrown::HashTable;
-use millpond_control::{Instant, Reason, Sample, Span, Then, Wait};
+use millpond_control::{Instant, Named, Reason, ReplyKind, Sample, Span, Then, Wait};
 
 use super::{
     ExchangeId, Identities, RequestId, SleepReason,
+    naming::Mark,
     slots::{Linked, Links, List, Slots},
 };
 use crate::message::{HEADER, Kind, MessageId, Token};
@@ -51,7 +52,8 @@ pub(super) struct Exchange {
     pub(super) record: millpond_control::Exchange,
     /// The wait that was armed last.
     pub(super) wait: Wait,
-    /// The whole message. Message ID, and token unless `own_token`, are filled in when the first copy leaves.
+    /// The whole message, and behind it when its copies left if they are told apart: see
+    /// [`message`](Self::message). Message ID, and token unless `own_token`, are filled in when the first copy leaves.
     pub(super) bytes: Vec<u8>,
     pub(super) role: Role,
     pub(super) kind: Kind,
@@ -60,6 +62,8 @@ pub(super) struct Exchange {
     pub(super) retransmissions: u8,
     /// The token was given by the caller, or is the request's.
     pub(super) own_token: bool,
+    /// What tells its copies apart; until the first one leaves, what is wished to.
+    pub(super) mark: Mark,
     /// The peer's controller was told of the start and waits to be told of the end.
     pub(super) controlled: bool,
     /// What its timer is for.
@@ -91,6 +95,7 @@ impl Exchange {
             stage: Stage::Waiting,
             retransmissions: 0,
             own_token: false,
+            mark: Mark::Nothing,
             controlled: false,
             alarm: SleepReason::Retransmission,
         }
@@ -108,8 +113,12 @@ impl Exchange {
         }
     }
 
+    /// The token of the first copy.
     pub(super) fn token(&self) -> Token {
-        let length = usize::from(self.bytes.first().map_or(0, |first| first & 0x0f));
+        let mut length = usize::from(self.bytes.first().map_or(0, |first| first & 0x0f));
+        if self.mark == Mark::Token && self.retransmissions > 0 {
+            length = length.saturating_sub(1);
+        }
         let bytes = self.bytes.get(HEADER..).and_then(|rest| rest.get(..length));
         bytes.and_then(Token::new).unwrap_or_default()
     }
@@ -125,14 +134,27 @@ impl Exchange {
         }
     }
 
-    /// What a reply that comes now says about the path.
-    pub(super) fn sample(&self, kind: millpond_control::ReplyKind, now: Instant) -> Sample {
-        Sample::new(kind, now.since(self.first), now.since(self.last), self.retransmissions)
+    /// Makes a non-confirmable message confirmable.
+    pub(super) fn confirm(&mut self) {
+        self.kind = Kind::Confirmable;
+        if let Some(first) = self.bytes.first_mut() {
+            *first &= 0b1100_1111;
+        }
+    }
+
+    /// What a reply that comes now and names this copy says about the path.
+    pub(super) fn sample(&self, kind: ReplyKind, named: Named, now: Instant) -> Sample {
+        let sample = Sample::new(kind, now.since(self.first), now.since(self.last), self.retransmissions);
+        match named {
+            Named::Nothing => sample,
+            Named::Further => sample.naming_a_further_copy(),
+            Named::Copy(copy) => self.left(copy).map_or(sample, |left| sample.naming(copy, now.since(left))),
+        }
     }
 
     /// The length as controllers are told it.
     pub(super) fn length(&self) -> u16 {
-        u16::try_from(self.bytes.len()).unwrap_or(u16::MAX)
+        u16::try_from(self.message_length()).unwrap_or(u16::MAX)
     }
 }
 
@@ -146,6 +168,8 @@ pub(super) struct Exchanges {
     buffers: usize,
     /// Those that count in the books.
     pub(super) counted: u32,
+    /// Copies of some request were ever told apart by their tokens.
+    pub(super) names_by_token: bool,
 }
 
 /// An entry of the table.
@@ -159,7 +183,7 @@ impl Exchanges {
     /// For at most so many exchanges with one peer.
     pub(super) fn new(per_peer: u16) -> Self {
         let table = (per_peer > LOOKED_THROUGH).then(Box::default);
-        Self { slots: Slots::new(), table, buffers: 0, counted: 0 }
+        Self { slots: Slots::new(), table, buffers: 0, counted: 0, names_by_token: false }
     }
 
     #[inline]
@@ -258,15 +282,59 @@ impl Exchanges {
         sent.or(acknowledged)
     }
 
-    /// The request that is under way with this peer and has this token.
+    /// The request that is under way with this peer and has this token in one of the copies sent.
     #[inline]
     pub(super) fn with_token(&self, peer: u32, open: &List, token: Token, identities: &Identities) -> Option<u32> {
-        let fits =
-            |exchange: &Exchange| exchange.peer == peer && exchange.role == Role::Request && exchange.token() == token;
+        let found = self.with_first_token(peer, open, token, identities, |_| true);
+        if found.is_some() || !self.names_by_token {
+            return found;
+        }
+        let (rest, _) = token.split_last()?;
+        self.with_first_token(peer, open, rest, identities, |exchange| exchange.copy_with(token).is_some())
+    }
+
+    /// Whether a token of a request with so many copies, the first of which has this token, is or will be that of
+    /// another request under way with this peer.
+    pub(super) fn is_taken(
+        &self,
+        peer: u32,
+        open: &List,
+        (token, mark): (Token, Mark),
+        copies: u8,
+        identities: &Identities,
+    ) -> bool {
+        let find = |first: Token, fits: fn(&Exchange) -> bool| {
+            self.with_first_token(peer, open, first, identities, fits).is_some()
+        };
+        let is_theirs = || {
+            let (rest, copy) = token.split_last()?;
+            Some((1..=copies).contains(&copy) && find(rest, |exchange| exchange.mark == Mark::Token))
+        };
+        let is_later_ours = |copy| token.followed_by(copy).is_some_and(|token| find(token, |_| true));
+        find(token, |_| true)
+            || (self.names_by_token && is_theirs() == Some(true))
+            || (mark == Mark::Token && (1..=copies).any(is_later_ours))
+    }
+
+    /// The first request found that is under way with this peer, has this token in its first copy, and fits.
+    #[inline]
+    fn with_first_token(
+        &self,
+        peer: u32,
+        open: &List,
+        token: Token,
+        identities: &Identities,
+        fits: impl Fn(&Exchange) -> bool,
+    ) -> Option<u32> {
+        let is_it = |exchange: &Exchange| {
+            exchange.peer == peer && exchange.role == Role::Request && exchange.token() == token && fits(exchange)
+        };
         match &self.table {
-            None => open.iter(&self.slots).find(|(_, exchange)| fits(exchange)).map(|(slot, _)| slot),
+            None => open.iter(&self.slots).find(|(_, exchange)| is_it(exchange)).map(|(slot, _)| slot),
             Some(table) => table
-                .find(identities.hash(&(peer, token)), |key| key.by_token && self.slots.get(key.slot).is_some_and(fits))
+                .find(identities.hash(&(peer, token)), |key| {
+                    key.by_token && self.slots.get(key.slot).is_some_and(is_it)
+                })
                 .map(|key| key.slot),
         }
     }

@@ -76,6 +76,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let start = self.queue.bytes.len();
         let limit = usize::from(self.setup.config.limits.datagram);
         write(&mut self.queue.bytes, Kind::Acknowledgement, request.id, request.token, response, limit)?;
+        if let Some(echo) = self.inbox.as_deref().and_then(|inbox| inbox.requests.echo(to.slot)) {
+            echo.add(&mut self.queue.bytes, start, &self.setup.config.naming, limit);
+        }
         self.queue.push_written(request.from, What::Reply { request: to, repeated: false }, start);
         self.counts.one_more(Count::Sent(Kind::Acknowledgement));
         if self.setup.config.duplicates == Policy::Stored {

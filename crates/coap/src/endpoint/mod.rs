@@ -15,7 +15,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let make = |node| {
-//!     let (controller, chance) = (Preset::Rfc7252.build(), ChanceSeed::new(1));
+//!     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
 //!     Endpoint::new(Config::default(), controller, chance, node, Identities::counted())
 //! };
 //! let (mut client, mut server) = (make(0)?, make(1)?);
@@ -76,6 +76,9 @@
 //!   free. That is why a peer is never forgotten within that time.
 //! * **Lifetimes** (§4.8.2) are derived from the longest waits that the controllers can arm ([`Lifetimes`]), not from
 //!   the defaults.
+//! * **Wishes** of a peer's controller. Copies of confirmable requests are told apart by their tokens or by an option of
+//!   [`NamingOptions`], so that a piggybacked response names one and the sample says which; docs/naming-copies.md has the
+//!   bytes. Of the non-confirmable messages to the peer every so manieth leaves as a confirmable one.
 //! * **Duplicates** (§4.5). See [`Duplicates`]. Copies of separate responses are acknowledged again and not delivered.
 //! * **Hostile input** costs bounded memory ([`Limits`]) and no walk over peers. Who only asks and is answered in
 //!   acknowledgements leaves nothing but a record within the budget for duplicates.
@@ -90,6 +93,7 @@ mod input;
 mod lifetimes;
 mod luck;
 mod message_ids;
+mod naming;
 mod output;
 mod peers;
 mod progress;
@@ -105,7 +109,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{ChanceSeed, Controller, Instant, PeerController, View};
 
-pub use config::{Config, ConfigError, Duplicates, Limits, Transmission};
+pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOptions, Transmission};
 pub use counters::{Counters, Failures, Kinds, Reasons};
 pub use identities::Identities;
 pub use input::{ExchangeId, Outgoing, Refused, RequestId};
@@ -200,7 +204,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Input: a request is to be sent. It leaves at once, or waits until NSTART, the controller, the token or the
-    /// message ID allows it to.
+    /// message ID allows it to. If the peer's controller wishes that copies are told apart, room for that is kept free
+    /// within [`Limits::datagram`].
     ///
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
@@ -338,7 +343,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Bytes held, this value itself included, and of what is shared between [siblings](Self::sibling) its share.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let shared = size_of::<Setup>().checked_div(Arc::strong_count(&self.setup)).unwrap_or(0);
+        let shared = size_of::<Setup>().saturating_add(peers::beside(&self.setup.prototype));
+        let shared = shared.checked_div(Arc::strong_count(&self.setup)).unwrap_or(0);
         size_of::<Self>()
             .saturating_add(shared)
             .saturating_add(self.counts.memory())
@@ -371,9 +377,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     fn replace_controller(&mut self, number: u32, now: Instant, controller: PeerController) {
         self.release_controller(number, now);
-        if let Some(peer) = self.peers.get_mut(number) {
-            peer.controller = peers::keep(controller);
-        }
+        self.peers.replace_controller(number, controller);
         self.pump(number, now);
         self.peers.settle(number, false);
     }
@@ -387,7 +391,7 @@ mod tests {
     use millpond_control::Preset;
 
     fn endpoint() -> Endpoint<u8> {
-        let (controller, chance) = (Preset::Rfc7252.build(), ChanceSeed::new(1));
+        let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
         Endpoint::new(Config::default(), controller, chance, 0, Identities::counted()).unwrap()
     }
 

@@ -2,14 +2,17 @@ use alloc::boxed::Box;
 use core::hash::Hash;
 
 use hashbrown::HashTable;
-use millpond_control::{Instant, PeerController};
+use millpond_control::{Controller, Instant, PeerController};
 
 use super::{
     Identities,
+    exchanges::Role,
     identities::Pair,
     message_ids::MessageIds,
+    naming::Echoes,
     slots::{Linked, Links, List, Slots},
 };
+use crate::message::{Kind, MessageId};
 
 /// The controller as a peer keeps it: in debug builds with both sides of its contract watched.
 #[cfg(debug_assertions)]
@@ -18,8 +21,23 @@ pub(super) type Kept = millpond_control::Checked<PeerController>;
 #[cfg(not(debug_assertions))]
 pub(super) type Kept = PeerController;
 
+/// Bytes that a controller holds elsewhere: one of the user's own is behind a pointer. What it points to is not known.
+pub(super) fn beside(controller: &PeerController) -> usize {
+    match controller {
+        PeerController::Built(_) => 0,
+        PeerController::Own(own) => size_of_val(&**own),
+    }
+}
+
+/// The same of a controller that is kept.
+fn kept_beside(controller: &Kept) -> usize {
+    #[cfg(debug_assertions)]
+    let controller = controller.inner();
+    beside(controller)
+}
+
 /// A controller as it is kept.
-pub(super) fn keep(controller: PeerController) -> Kept {
+fn keep(controller: PeerController) -> Kept {
     #[cfg(debug_assertions)]
     let controller = millpond_control::Checked::new(controller);
     controller
@@ -44,6 +62,9 @@ pub(super) struct Peer<A> {
     pub(super) number: u32,
     /// Interactions outstanding in the sense of RFC 7252 §4.7.
     pub(super) outstanding: u16,
+    /// Non-confirmable requests, and responses, that left since the last confirmable one of their sort.
+    plain: [u8; 2],
+    pub(super) echoes: Echoes,
     idle: bool,
 }
 
@@ -64,6 +85,23 @@ impl<A> Peer<A> {
         debug_assert_eq!(self.controller.violation(), None, "the contract between endpoint and controller");
     }
 
+    /// The controller wishes the next message of this sort to be confirmable.
+    #[inline]
+    pub(super) fn wishes_confirmable(&self, role: Role) -> bool {
+        let every = self.controller.wishes().confirmable_every;
+        let [requests, responses] = self.plain;
+        let before = if role == Role::Request { requests } else { responses };
+        every > 0 && before >= every.saturating_sub(1)
+    }
+
+    /// A message of this sort left.
+    #[inline]
+    pub(super) fn left(&mut self, role: Role, kind: Kind) {
+        let [requests, responses] = &mut self.plain;
+        let before = if role == Role::Request { requests } else { responses };
+        *before = if kind == Kind::Confirmable { 0 } else { before.saturating_add(1) };
+    }
+
     fn has_nothing_to_do(&self) -> bool {
         self.open.is_empty() && self.waiting.is_empty()
     }
@@ -78,8 +116,8 @@ pub(super) struct Peers<A> {
     idle: List,
     /// Peers ever met.
     met: u32,
-    /// Bytes held by the message IDs of peers, at most.
-    id_bytes: usize,
+    /// Bytes held beside the slots, by message IDs and controllers.
+    beside: usize,
 }
 
 /// There is no place for another peer.
@@ -90,7 +128,7 @@ pub(super) struct Full {
 
 impl<A: Copy + Eq + Hash> Peers<A> {
     pub(super) const fn new() -> Self {
-        Self { slots: Slots::new(), table: None, idle: List::EMPTY, met: 0, id_bytes: 0 }
+        Self { slots: Slots::new(), table: None, idle: List::EMPTY, met: 0, beside: 0 }
     }
 
     #[inline]
@@ -111,7 +149,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     pub(super) fn memory(&self) -> usize {
         let table = self.table.as_deref();
         let table = table.map_or(0, |table| size_of_val(table).saturating_add(table.allocation_size()));
-        self.slots.memory().saturating_add(table).saturating_add(self.id_bytes)
+        self.slots.memory().saturating_add(table).saturating_add(self.beside)
     }
 
     /// The slot of the peer with this address.
@@ -124,11 +162,11 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         table.find(identities.hash(&address), is_it).copied()
     }
 
-    /// Bytes that one more peer adds to what is held, if none can be forgotten for it.
-    pub(super) fn growth(&self) -> usize {
+    /// Bytes that one more peer with such a controller adds to what is held, if none can be forgotten for it.
+    pub(super) fn growth(&self, controller: &PeerController) -> usize {
         let is_full = |table: &&HashTable<u32>| table.len() >= table.capacity();
         let table = self.table.as_deref().filter(is_full).map_or(0, HashTable::allocation_size);
-        self.slots.growth().saturating_add(table)
+        self.slots.growth().saturating_add(table).saturating_add(beside(controller))
     }
 
     /// Forgets the peer that is idle for longest, if its last message ID may be used again.
@@ -139,7 +177,9 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         if until > now {
             return Err(Full { until: Some(until) });
         }
-        self.id_bytes = self.id_bytes.saturating_sub(peer.ids.memory());
+        // The place is taken again at once, and the controller goes then.
+        let freed = peer.ids.memory().saturating_add(kept_beside(&peer.controller));
+        self.beside = self.beside.saturating_sub(freed);
         peer.ids = MessageIds::starting_at(0);
         if let Some(table) = &mut self.table
             && let Ok(entry) = table.find_entry(identities.hash(&peer.address), |number| *number == oldest)
@@ -156,6 +196,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         let number = self.met;
         let first_id = identities.first_id(Pair { node, peer: number });
         self.met = self.met.wrapping_add(1);
+        self.beside = self.beside.saturating_add(beside(&controller));
         let controller = keep(controller);
         let peer = Peer {
             address,
@@ -166,12 +207,22 @@ impl<A: Copy + Eq + Hash> Peers<A> {
             waiting: List::EMPTY,
             number,
             outstanding: 0,
+            plain: [0; 2],
+            echoes: Echoes::default(),
             idle: true,
         };
         let slot = self.slots.put(peer);
         self.idle.push(&mut self.slots, slot);
         self.enter(slot, identities);
         slot
+    }
+
+    /// Gives a peer another controller.
+    pub(super) fn replace_controller(&mut self, number: u32, controller: PeerController) {
+        let Some(peer) = self.slots.get_mut(number) else { return };
+        let freed = kept_beside(&peer.controller);
+        self.beside = self.beside.saturating_add(beside(&controller)).saturating_sub(freed);
+        peer.controller = keep(controller);
     }
 
     /// Enters a peer into the table, or all of them once there are too many to look through.
@@ -205,11 +256,11 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     /// Uses the next message ID of a peer, which must be free.
     #[inline]
-    pub(super) fn take_id(&mut self, number: u32, now: Instant, lifetime: u64) -> Option<crate::message::MessageId> {
+    pub(super) fn take_id(&mut self, number: u32, now: Instant, lifetime: u64) -> Option<MessageId> {
         let peer = self.slots.get_mut(number)?;
         let before = peer.ids.memory();
         let id = peer.ids.take(now, lifetime);
-        self.id_bytes = self.id_bytes.saturating_add(peer.ids.memory()).saturating_sub(before);
+        self.beside = self.beside.saturating_add(peer.ids.memory()).saturating_sub(before);
         Some(id)
     }
 }

@@ -2,16 +2,18 @@
 
 use core::{fmt::Debug, hash::Hash};
 
-use millpond_control::{Controller, End, Instant, Reason, ReplyKind, Sample, Then, Wait};
+use millpond_control::{Controller, End, Instant, Named, Reason, ReplyKind, Sample, Then, Wait};
 
 use super::{
     Endpoint, Failure, SleepReason,
     counters::Count,
     exchanges::{Role, Stage},
     luck::Word,
+    naming::Mark,
     queue::What,
     slots::List,
 };
+use crate::message::Message;
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The timer of a message ran out.
@@ -39,8 +41,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let id = self.exchanges.name(slot);
         let Some(exchange) = self.exchanges.get_mut(slot) else { return };
         let Some(peer) = self.peers.get_mut(exchange.peer) else { return };
-        exchange.retransmissions = exchange.retransmissions.saturating_add(1);
-        exchange.last = now;
+        exchange.next_copy(now, &self.setup.config.naming);
         let copy = exchange.retransmissions;
         exchange.wait = if exchange.controlled {
             let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Copy(copy));
@@ -50,18 +51,18 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         };
         peer.keeps_contract();
         let wait = exchange.wait;
-        self.queue.push(peer.address, What::Copy { id, copy, wait }, &exchange.bytes);
+        self.queue.push(peer.address, What::Copy { id, copy, wait }, exchange.message());
         self.counts.one_more(Count::Sent(exchange.kind));
         self.counts.one_more(Count::Retransmission);
         self.arm(slot, now, now.after(wait.span), SleepReason::Retransmission);
     }
 
     /// The peer's controller learns what a reply said about the path, if it waits for that.
-    pub(super) fn learn(&mut self, slot: u32, now: Instant, kind: ReplyKind) -> Option<Sample> {
+    pub(super) fn learn(&mut self, slot: u32, now: Instant, kind: ReplyKind, named: Named) -> Option<Sample> {
         let luck = self.luck();
         let exchange = self.exchanges.get_mut(slot)?;
         let peer = self.peers.get_mut(exchange.peer)?;
-        let sample = exchange.sample(kind, now);
+        let sample = exchange.sample(kind, named, now);
         if core::mem::take(&mut exchange.controlled) {
             let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Reply);
             peer.controller.on_reply(&exchange.record, sample, cx);
@@ -84,7 +85,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// A confirmable message was acknowledged without a response.
     pub(super) fn acknowledge(&mut self, slot: u32, now: Instant) {
-        let Some(sample) = self.learn(slot, now, ReplyKind::EmptyAck) else { return };
+        let Some(sample) = self.learn(slot, now, ReplyKind::EmptyAck, Named::Nothing) else { return };
         let id = self.exchanges.name(slot);
         let Some(exchange) = self.exchanges.get_mut(slot) else { return };
         let number = exchange.peer;
@@ -103,15 +104,37 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A request was answered.
-    pub(super) fn answered(&mut self, slot: u32, now: Instant, kind: ReplyKind, datagram: &[u8]) {
-        let exchange = self.exchanges.name(slot);
-        let was_sent = self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Sent);
-        let sample = if was_sent { self.learn(slot, now, kind) } else { None };
+    pub(super) fn answered(
+        &mut self,
+        slot: u32,
+        now: Instant,
+        kind: ReplyKind,
+        response: &Message<'_>,
+        datagram: &[u8],
+    ) {
+        let id = self.exchanges.name(slot);
+        let mut sample = None;
+        if self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Sent) {
+            let named = if kind == ReplyKind::Piggybacked { self.named(slot, response) } else { Named::Nothing };
+            sample = self.learn(slot, now, kind, named);
+        }
         let Some((from, retransmissions)) = self.whose(slot) else { return };
         let copies = retransmissions.saturating_add(1);
-        self.queue.push(from, What::Response { exchange, sample, copies }, datagram);
+        self.queue.push(from, What::Response { exchange: id, sample, copies }, datagram);
         self.counts.one_more(Count::Answered);
         self.leave(slot, now);
+    }
+
+    /// The copy that a piggybacked response names. Also, whether the peer's server knows how.
+    fn named(&mut self, slot: u32, response: &Message<'_>) -> Named {
+        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.mark != Mark::Nothing) else {
+            return Named::Nothing;
+        };
+        let named = exchange.named_by(response, &self.setup.config.naming);
+        if let Some(peer) = self.peers.get_mut(exchange.peer) {
+            peer.echoes.tell(exchange.mark, named != Named::Nothing);
+        }
+        named
     }
 
     /// A message ends without what it was sent for.

@@ -12,6 +12,7 @@ use super::{
     exchanges::{Role, Stage},
     inbox::Inbox,
     message_ids::later,
+    naming::Echo,
     queue::What,
     requests::Owed,
 };
@@ -60,8 +61,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if is_stored && self.is_known(now, from, message.id) {
             return;
         }
+        let echo = match message.kind {
+            Kind::Confirmable => Echo::of(message, &self.setup.config.naming),
+            // The answer will not be piggybacked.
+            _ => None,
+        };
         let Some(inbox) = self.inbox.as_deref() else { return };
-        let growth = inbox.requests.growth();
+        let growth = inbox.requests.growth(echo.is_some());
         if inbox.requests.len() >= self.setup.config.limits.requests || (growth > 0 && !self.has_room(growth)) {
             let Some(inbox) = self.inbox.as_deref_mut() else { return };
             match inbox.requests.abandoned(now, self.exchange_lifetime) {
@@ -75,6 +81,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_confirmable = message.kind == Kind::Confirmable;
         let owed = if is_confirmable { Owed::Acknowledgement } else { Owed::Nothing };
         let slot = inbox.requests.add(from, message.id, message.token, owed, due);
+        if echo.is_some() {
+            inbox.requests.set_echo(slot, echo);
+        }
         if is_stored {
             if is_confirmable {
                 inbox.duplicates.pending(from, message.id, slot, &inbox.requests, &self.setup.identities);
@@ -114,7 +123,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
         }
         self.handled(now, from, message.id, reply, 0, later(now, lifetime));
-        self.answered(slot, now, ReplyKind::Separate, datagram);
+        self.answered(slot, now, ReplyKind::Separate, message, datagram);
     }
 
     /// RFC 7252 §4.2, §5.2.1, §5.3.2.
@@ -129,9 +138,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let is_awaited = exchange.role == Role::Request
             && matches!(exchange.stage, Stage::Sent | Stage::Acknowledged)
-            && exchange.token() == message.token;
+            && exchange.copy_with(message.token).is_some();
         if is_awaited {
-            self.answered(slot, now, ReplyKind::Piggybacked, datagram);
+            self.answered(slot, now, ReplyKind::Piggybacked, message, datagram);
         } else {
             self.ignore(from, Ignored::Unmatched);
         }

@@ -1,8 +1,11 @@
+use alloc::vec::Vec;
+
 use millpond_control::Instant;
 
 use super::{
     RequestId,
     message_ids::later,
+    naming::Echo,
     slots::{Linked, Links, List, NONE, Slots},
 };
 use crate::message::{MessageId, Token};
@@ -45,6 +48,8 @@ impl<A> Linked for Request<A> {
 #[derive(Debug)]
 pub(super) struct Requests<A> {
     slots: Slots<Request<A>>,
+    /// What they ask to be echoed, by slot, as far as the last one that asked for anything.
+    echoes: Vec<Option<Echo>>,
     order: List,
     /// The first in order that is owed an acknowledgement, or one before it.
     first_owed: u32,
@@ -52,7 +57,7 @@ pub(super) struct Requests<A> {
 
 impl<A: Copy> Requests<A> {
     pub(super) const fn new() -> Self {
-        Self { slots: Slots::new(), order: List::EMPTY, first_owed: NONE }
+        Self { slots: Slots::new(), echoes: Vec::new(), order: List::EMPTY, first_owed: NONE }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -60,11 +65,30 @@ impl<A: Copy> Requests<A> {
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.slots.memory()
+        self.slots.memory().saturating_add(self.echoes.capacity().saturating_mul(size_of::<Option<Echo>>()))
     }
 
-    pub(super) fn growth(&self) -> usize {
-        self.slots.growth()
+    /// Bytes that one more request adds to what is held, at most; zero as long as there is room.
+    pub(super) fn growth(&self, asks_for_echo: bool) -> usize {
+        let slots = self.slots.growth();
+        let next = self.slots.ever_taken();
+        if !asks_for_echo || next < self.echoes.capacity() {
+            return slots;
+        }
+        let more = self.echo_room(next).saturating_sub(self.echoes.capacity());
+        slots.saturating_add(more.saturating_mul(size_of::<Option<Echo>>()))
+    }
+
+    /// For so many requests there is room once what one in this slot asks is noted.
+    fn echo_room(&self, slot: usize) -> usize {
+        let room = self.echoes.capacity();
+        if slot < room { room } else { room.saturating_mul(2).max(slot.saturating_add(1)) }
+    }
+
+    /// What a request asks to be echoed.
+    #[inline]
+    pub(super) fn echo(&self, slot: u32) -> Option<Echo> {
+        self.echoes.get(slot as usize).copied().flatten()
     }
 
     #[inline]
@@ -96,6 +120,19 @@ impl<A: Copy> Requests<A> {
         slot
     }
 
+    /// Notes what a request asks to be echoed, or that it asks for nothing.
+    #[cold]
+    pub(super) fn set_echo(&mut self, slot: u32, echo: Option<Echo>) {
+        let slot = slot as usize;
+        if self.echoes.len() <= slot && echo.is_some() {
+            self.echoes.reserve_exact(self.echo_room(slot).saturating_sub(self.echoes.len()));
+            self.echoes.resize(slot.saturating_add(1), None);
+        }
+        if let Some(place) = self.echoes.get_mut(slot) {
+            *place = echo;
+        }
+    }
+
     #[inline]
     pub(super) fn remove(&mut self, slot: u32) {
         if self.first_owed == slot {
@@ -103,6 +140,9 @@ impl<A: Copy> Requests<A> {
         }
         self.order.remove(&mut self.slots, slot);
         self.slots.release(slot);
+        if !self.echoes.is_empty() {
+            self.set_echo(slot, None);
+        }
     }
 
     /// The request that must be acknowledged first, and when.

@@ -3,16 +3,17 @@
 use alloc::vec::Vec;
 use core::{fmt::Debug, hash::Hash};
 
-use millpond_control::{Admit, Class, Controller, Instant};
+use millpond_control::{Admit, Class, Controller, Instant, Naming, Wishes};
 
 use super::{
     Endpoint, Outgoing, Refused, Setup, SleepReason, Transmission,
     counters::Count,
-    exchanges::{Role, Stage},
+    exchanges::{Exchange, Role, Stage},
     identities::Pair,
     luck::Word,
     message_ids::later,
-    peers::Full,
+    naming::Mark,
+    peers::{Full, Peer},
     queue::What,
     slots::NONE,
 };
@@ -41,13 +42,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !matches!(message.kind, Kind::Confirmable | Kind::NonConfirmable) {
             return Err(Refused::Kind(message.kind));
         }
-        let slot = self.write(role, message, token)?;
-        let peer = match self.peer_for(now, to) {
-            Ok(peer) => peer,
-            Err(refused) => {
-                self.exchanges.release(slot);
-                return Err(refused);
-            }
+        let known = self.peers.find(to, &self.setup.identities);
+        let slot = self.write(known, role, message, token)?;
+        let peer = match known {
+            Some(peer) => peer,
+            None => self.new_peer(now, to).inspect_err(|_| self.exchanges.release(slot))?,
         };
         let Some(exchange) = self.exchanges.get_mut(slot) else { return Err(self.out_of_bytes()) };
         exchange.peer = peer;
@@ -83,23 +82,40 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Ok(slot)
     }
 
-    /// Writes a message into a slot of its own; message ID and generated token are left blank.
-    fn write(&mut self, role: Role, message: &Outgoing<'_>, token: Option<Token>) -> Result<u32, Refused> {
+    /// Writes a message into a slot of its own; message ID and generated token are left blank. What is to tell its
+    /// copies apart has room beside it.
+    fn write(
+        &mut self,
+        peer: Option<u32>,
+        role: Role,
+        message: &Outgoing<'_>,
+        token: Option<Token>,
+    ) -> Result<u32, Refused> {
+        let wishes = if role == Role::Request { self.wishes(peer) } else { Wishes::NONE };
+        let mark = if wishes.naming == Naming::None { Mark::Nothing } else { self.mark_for(peer, wishes, message) };
         let growth = self.exchanges.slots.growth();
         if growth > 0 && !self.has_room(growth) {
             return Err(self.out_of_bytes());
         }
+        self.exchanges.names_by_token |= mark == Mark::Token;
+        // From then on all have one length, so that none is ever another one with the number of a copy behind it.
+        let longest = if self.exchanges.names_by_token { Token::MAX.saturating_sub(1) } else { Token::MAX };
+        let made_length = longest.min(usize::from(self.setup.config.token_length));
         let slot = self.exchanges.take();
         let Some(exchange) = self.exchanges.get_mut(slot) else { return Err(self.out_of_bytes()) };
         exchange.role = role;
         exchange.kind = message.kind;
         exchange.own_token = token.is_some();
+        exchange.mark = mark;
         let blank = [0; Token::MAX];
-        let blank = blank.get(..usize::from(self.setup.config.token_length)).and_then(Token::new);
+        let blank = blank.get(..made_length).and_then(Token::new);
         let token = token.or(blank).unwrap_or_default();
         let before = exchange.bytes.capacity();
-        let limit = usize::from(self.setup.config.limits.datagram);
+        let limit = usize::from(self.setup.config.limits.datagram).saturating_sub(mark.room());
         let written = write(&mut exchange.bytes, message.kind, MessageId(0), token, message, limit);
+        if mark != Mark::Nothing {
+            exchange.bytes.reserve_exact(mark.buffer(self.setup.config.transmission.max_retransmit));
+        }
         let has_grown = exchange.bytes.capacity() > before;
         self.exchanges.account(slot);
         if let Err(error) = written {
@@ -113,13 +129,44 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Ok(slot)
     }
 
+    /// What the controller of a peer wishes, or would if the peer were known.
+    #[inline]
+    fn wishes(&self, peer: Option<u32>) -> Wishes {
+        let known = peer.and_then(|peer| self.peers.get(peer));
+        known.map_or_else(|| self.setup.prototype.wishes(), |peer| peer.controller.wishes())
+    }
+
+    /// What is to tell the copies of a request apart: what the peer's controller wishes, unless the caller uses the same
+    /// place for something of its own or the peer's server does not know it.
+    #[inline(never)]
+    fn mark_for(&self, peer: Option<u32>, wishes: Wishes, request: &Outgoing<'_>) -> Mark {
+        let config = &self.setup.config;
+        // What is sent once need not be told apart; a non-confirmable message may yet become confirmable.
+        let may_repeat = request.kind == Kind::Confirmable || (config.may_confirm && wishes.confirmable_every > 0);
+        let wished = if may_repeat { Mark::wished(wishes.naming) } else { Mark::Nothing };
+        let is_callers = match wished.option(&config.naming) {
+            Some(number) => request.options.iter().any(|(other, _)| *other == number),
+            None => request.token.is_some(),
+        };
+        match peer.and_then(|peer| self.peers.get(peer)) {
+            _ if is_callers => Mark::Nothing,
+            Some(peer) => peer.echoes.granted(wished),
+            None => wished,
+        }
+    }
+
     /// The slot of a peer, which becomes known if it was not.
     pub(super) fn peer_for(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
-        if let Some(peer) = self.peers.find(address, &self.setup.identities) {
-            return Ok(peer);
+        match self.peers.find(address, &self.setup.identities) {
+            Some(peer) => Ok(peer),
+            None => self.new_peer(now, address),
         }
+    }
+
+    /// The slot of a peer that was not known.
+    fn new_peer(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
         let limit = self.setup.config.limits.peers;
-        let growth = self.peers.growth();
+        let growth = self.peers.growth(&self.setup.prototype);
         let is_out_of_bytes = growth > 0 && !self.has_room(growth);
         if self.peers.len() >= limit || is_out_of_bytes {
             match self.peers.forget_oldest(now, self.exchange_lifetime, &self.setup.identities) {
@@ -135,28 +182,29 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     fn gate(&self, slot: u32, now: Instant) -> Gate {
         let Some(exchange) = self.exchanges.get(slot) else { return Gate::Closed };
         let Some(peer) = self.peers.get(exchange.peer) else { return Gate::Closed };
-        if exchange.is_counted() {
+        let kind = self.kind_now(peer, exchange);
+        let is_counted = exchange.role == Role::Request || kind == Kind::Confirmable;
+        if is_counted {
             if peer.outstanding >= self.setup.config.transmission.nstart
                 || peer.open.len() >= u32::from(self.setup.config.limits.exchanges_per_peer)
             {
                 return Gate::Closed;
             }
             // Without tokens of our own making, one request at a time keeps tokens apart.
-            let is_fixed = exchange.own_token || self.setup.config.token_length == 0;
-            if exchange.role == Role::Request && is_fixed && !peer.open.is_empty() {
-                let same =
-                    self.exchanges.with_token(exchange.peer, &peer.open, exchange.token(), &self.setup.identities);
-                if same.is_some() {
-                    return Gate::Closed;
-                }
+            if exchange.role == Role::Request
+                && self.has_fixed_token(exchange)
+                && !peer.open.is_empty()
+                && self.is_taken(peer, exchange, exchange.token())
+            {
+                return Gate::Closed;
             }
         }
         let free = peer.ids.next_free(now, self.exchange_lifetime);
         if free > now {
             return Gate::Until(free, SleepReason::MessageId);
         }
-        let class = if exchange.kind == Kind::Confirmable { Class::Confirmable } else { Class::Plain };
-        let open = peer.outstanding.saturating_add(u16::from(exchange.is_counted()));
+        let class = if kind == Kind::Confirmable { Class::Confirmable } else { Class::Plain };
+        let open = peer.outstanding.saturating_add(u16::from(is_counted));
         let cx = self.luck().cx(peer, now, open, peer.ids.used() as u32, Word::Admission);
         match peer.controller.admit(class, exchange.length(), cx) {
             Admit::Now => Gate::Open,
@@ -168,37 +216,72 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
+    /// The kind as which a message would leave now: one asked for as non-confirmable may have to be confirmable.
+    fn kind_now(&self, peer: &Peer<A>, exchange: &Exchange) -> Kind {
+        let is_plain = exchange.kind == Kind::NonConfirmable;
+        if is_plain && self.setup.config.may_confirm && peer.wishes_confirmable(exchange.role) {
+            return Kind::Confirmable;
+        }
+        exchange.kind
+    }
+
+    /// There is no choice of a token.
+    fn has_fixed_token(&self, exchange: &Exchange) -> bool {
+        exchange.own_token || self.setup.config.token_length == 0
+    }
+
+    /// Whether this token does not set a request apart from all that are under way to its peer.
+    fn is_taken(&self, peer: &Peer<A>, exchange: &Exchange, token: Token) -> bool {
+        let Setup { config, identities, .. } = &*self.setup;
+        let copies = config.transmission.max_retransmit;
+        self.exchanges.is_taken(exchange.peer, &peer.open, (token, exchange.mark), copies, identities)
+    }
+
+    /// A token for a request. One that is still under way, because it is short or somebody gave it, is passed over.
+    fn make_token(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Token> {
+        let Setup { config, identities, .. } = &*self.setup;
+        let length = exchange.token().len() as u8;
+        let whose = Pair { node: self.node, peer: peer.number };
+        // Each exchange that is under way takes as many as it may have copies, one more for a first token that is
+        // longer than its neighbours', and one that a longer one given by somebody begins with.
+        let each = u64::from(config.transmission.max_retransmit).saturating_add(2);
+        (0..=each.saturating_mul(u64::from(config.limits.exchanges_per_peer)))
+            .map(|more| identities.token(whose, peer.ids.used().wrapping_add(more), length))
+            .find(|token| peer.open.is_empty() || !self.is_taken(peer, exchange, *token))
+    }
+
     /// The first copy leaves.
     fn launch(&mut self, slot: u32, now: Instant) {
         let luck = self.luck();
-        let Self { peers, exchanges, setup, .. } = self;
-        let Setup { config, identities, .. } = &**setup;
-        let Some(exchange) = exchanges.get(slot) else { return };
+        let Some(exchange) = self.exchanges.get(slot) else { return };
         let number = exchange.peer;
-        let Some(peer) = peers.get(number) else { return };
+        let Some(peer) = self.peers.get(number) else { return };
+        let token = if self.has_fixed_token(exchange) { None } else { self.make_token(peer, exchange) };
+        let kind = self.kind_now(peer, exchange);
         let count = peer.ids.used();
-        let whose = Pair { node: self.node, peer: peer.number };
-        let mut token = None;
-        if !exchange.own_token {
-            // A token that is still under way, because it is short or somebody gave it, is passed over. There are more
-            // tokens than exchanges that may be under way.
-            token = (0..=u64::from(config.limits.exchanges_per_peer))
-                .map(|more| identities.token(whose, count.wrapping_add(more), config.token_length))
-                .find(|token| exchanges.with_token(number, &peer.open, *token, identities).is_none());
+        if kind != exchange.kind {
+            self.confirm(slot);
         }
+        let Self { peers, exchanges, setup, .. } = self;
         let Some(id) = peers.take_id(number, now, self.exchange_lifetime) else { return };
         let name = exchanges.name(slot);
         let (Some(exchange), Some(peer)) = (exchanges.get_mut(slot), peers.get_mut(number)) else { return };
         exchange.number = count as u32;
         (exchange.first, exchange.last) = (now, now);
         exchange.address(id, token);
+        if exchange.mark != Mark::Nothing {
+            let is_repeated = kind == Kind::Confirmable;
+            let mark = if is_repeated { peer.echoes.granted(exchange.mark) } else { Mark::Nothing };
+            exchange.mark_first(mark, &setup.config.naming, now);
+        }
+        peer.left(exchange.role, kind);
         self.counts.one_more(Count::Sent(exchange.kind));
         let length = exchange.length();
 
         if let (Role::Response(request), Kind::NonConfirmable) = (exchange.role, exchange.kind) {
             let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Copy(0));
             peer.controller.on_plain_send(length, cx);
-            self.queue.push(peer.address, What::Reply { request, repeated: false }, &exchange.bytes);
+            self.queue.push(peer.address, What::Reply { request, repeated: false }, exchange.message());
             exchanges.release(slot);
             return;
         }
@@ -209,12 +292,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             exchange.controlled = true;
             exchange.wait = peer.controller.on_start(&mut exchange.record, length, cx);
             let (at, wait) = (now.after(exchange.wait.span), exchange.wait);
-            self.queue.push(peer.address, What::Copy { id: name, copy: 0, wait }, &exchange.bytes);
+            self.queue.push(peer.address, What::Copy { id: name, copy: 0, wait }, exchange.message());
             self.arm(slot, now, at, SleepReason::Retransmission);
         } else {
             exchange.stage = Stage::Asked;
             peer.controller.on_plain_send(length, cx);
-            self.queue.push(peer.address, What::Plain, &exchange.bytes);
+            self.queue.push(peer.address, What::Plain, exchange.message());
             let at = self.response_due(slot, now);
             self.arm(slot, now, at, SleepReason::Response);
         }
@@ -223,6 +306,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             peer.open.push(&mut self.exchanges.slots, slot);
         }
         self.exchanges.enter(slot, &self.setup.identities);
+    }
+
+    /// Makes a non-confirmable message confirmable. A response counts in the books from now on.
+    fn confirm(&mut self, slot: u32) {
+        let Some(exchange) = self.exchanges.get_mut(slot) else { return };
+        let was_counted = exchange.is_counted();
+        exchange.confirm();
+        if !was_counted {
+            self.counts.one_more(Count::Begun);
+            self.exchanges.counted = self.exchanges.counted.saturating_add(1);
+        }
     }
 
     /// Lets messages leave that wait for this peer, as many as may.
@@ -257,7 +351,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_confirmable = exchange.kind == Kind::Confirmable;
         let lifetime = if is_confirmable { self.exchange_lifetime } else { self.non_lifetime };
         let Transmission { nstart, probing_rate, .. } = self.setup.config.transmission;
-        let bytes = (exchange.bytes.len() as u64).saturating_mul(u64::from(nstart));
+        let bytes = (exchange.message_length() as u64).saturating_mul(u64::from(nstart));
         let probing = bytes.saturating_mul(1_000_000).checked_div(u64::from(probing_rate.max(1))).unwrap_or(0);
         later(now, lifetime.max(probing))
     }

@@ -23,6 +23,7 @@
 //! ```
 
 mod code;
+mod edit;
 mod fault;
 mod id;
 mod kind;
@@ -45,6 +46,7 @@ pub use token::Token;
 pub use uint::Uint;
 pub use write::{MAX_DATAGRAM, WriteError, Writer};
 
+pub(crate) use edit::{insert_option, replace_value};
 pub(crate) use options::MARKER;
 pub(crate) use parse::split_body;
 pub(crate) use write::OptionHeader;

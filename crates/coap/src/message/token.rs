@@ -54,6 +54,21 @@ impl Token {
         self.bytes
     }
 
+    /// The token without its last byte, and that byte; `None` if it has none.
+    #[inline]
+    pub(crate) fn split_last(self) -> Option<(Self, u8)> {
+        let (last, rest) = self.as_bytes().split_last()?;
+        Some((Self::new(rest)?, *last))
+    }
+
+    /// The token with one byte more; `None` if it has 8 already.
+    pub(crate) fn followed_by(self, last: u8) -> Option<Self> {
+        let mut token = self;
+        *token.bytes.get_mut(self.len())? = last;
+        token.len = token.len.saturating_add(1);
+        Some(token)
+    }
+
     /// Number of bytes, 0 to 8.
     #[inline]
     pub const fn len(&self) -> usize {

@@ -221,7 +221,7 @@ impl OptionHeader {
         self.delta.extra().saturating_add(self.length.extra()).saturating_add(1)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(self, buffer: &mut Vec<u8>) {
         buffer.push((self.delta.nibble() << 4) | self.length.nibble());
         self.delta.put(buffer);

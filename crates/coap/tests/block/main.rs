@@ -9,10 +9,12 @@
 )]
 
 mod assemblies;
+mod corpus;
 mod downloads;
 mod options;
 mod properties;
 mod robust;
+mod session;
 mod uploads;
 
 /// A body of so many bytes, no two blocks alike.

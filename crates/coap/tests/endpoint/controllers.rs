@@ -14,7 +14,7 @@ fn client(controller: AnyController) -> Endpoint<u8> {
 }
 
 fn cocoa() -> AnyController {
-    let mut controller = Preset::Cocoa03.build();
+    let mut controller = Preset::COCOA_03.build();
     controller.set("random-factor", SettingValue::Ratio(1_000)).unwrap();
     controller
 }
@@ -169,7 +169,7 @@ fn an_exchange_under_way_outlives_its_controller() {
 /// Full Backoff keeps the wait of an exchange that was cancelled after a retransmission.
 #[test]
 fn a_cancelled_exchange_is_told_as_such() {
-    let mut client = client(Preset::DefaultFb1.build());
+    let mut client = client(Preset::DEFAULT_FB1.build());
     let exchange = client.request(Instant::ORIGIN, 1, &get()).unwrap();
     let (first, sleep) = waits(&mut client, 0);
     let now = sleep.unwrap().0;
@@ -183,7 +183,7 @@ fn a_cancelled_exchange_is_told_as_such() {
 
 #[test]
 fn a_peer_may_get_its_controller_before_the_first_message() {
-    let mut client = client(Preset::Rfc7252.build());
+    let mut client = client(Preset::RFC7252.build());
     client.set_controller(Instant::ORIGIN, 1, steady()).unwrap();
     waits(&mut client, 0);
     assert_eq!(ask(&mut client, 0, 1)[0].span, Span::from_millis(2_500));
@@ -194,7 +194,7 @@ fn a_peer_may_get_its_controller_before_the_first_message() {
 #[test]
 fn lifetimes_are_those_of_the_slowest() {
     let mut pair = Pair::usual().thinking(1_000 * SECOND);
-    pair.client.set_controller(pair.now(), Side::Server, Preset::Cocoa03.build()).unwrap();
+    pair.client.set_controller(pair.now(), Side::Server, Preset::COCOA_03.build()).unwrap();
     pair.drain(Side::Client);
     pair.get();
     pair.run_until(999 * SECOND);
@@ -206,7 +206,7 @@ fn lifetimes_are_those_of_the_slowest() {
 #[test]
 fn chance_is_addressed_by_node_peer_message_and_copy() {
     let first_waits = |node| {
-        let template = client(Preset::Rfc7252.build());
+        let template = client(Preset::RFC7252.build());
         let mut client = template.sibling(node);
         let mut waits: Vec<Span> = Vec::new();
         for to in [1, 2, 1] {
@@ -221,7 +221,7 @@ fn chance_is_addressed_by_node_peer_message_and_copy() {
     all.dedup();
     assert_eq!(all.len(), 12, "twelve different words");
     // The second message to peer 1 does not depend on there having been one to peer 2.
-    let mut client = client(Preset::Rfc7252.build());
+    let mut client = client(Preset::RFC7252.build());
     let alone: Vec<Span> = [1, 1].iter().flat_map(|to| ask(&mut client, 0, *to)).map(|wait| wait.span).collect();
     let among = first_waits(0);
     assert_eq!(alone, [among[0], among[2]]);

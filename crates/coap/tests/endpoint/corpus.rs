@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// Seeds committed by hand.
-const SEEDS: usize = 12;
+const SEEDS: usize = 22;
 
 #[test]
 fn the_fuzz_corpus_keeps_every_promise() {

@@ -46,7 +46,7 @@ fn with_the_middle_of_the_dither() {
         word.between(low, high) == Span::from_millis(2_500)
     };
     let seed = (0..).find(is_middle).unwrap();
-    let (copies, reasons, gave_up) = unanswered(Preset::Rfc7252.build(), 4, seed);
+    let (copies, reasons, gave_up) = unanswered(Preset::RFC7252.build(), 4, seed);
     assert_eq!(copies, [0, 5 * HALF, 15 * HALF, 35 * HALF, 75 * HALF]);
     assert_eq!(gave_up, 155 * HALF);
     assert_eq!(reasons[0], Reason::Initial);

@@ -12,12 +12,12 @@ fn seconds(controller: &AnyController, transmission: &Transmission) -> [f64; 4] 
 
 #[test]
 fn the_default_timer_has_those_of_the_rfc() {
-    assert_eq!(seconds(&Preset::Rfc7252.build(), &Transmission::RFC7252), [45.0, 93.0, 247.0, 145.0]);
+    assert_eq!(seconds(&Preset::RFC7252.build(), &Transmission::RFC7252), [45.0, 93.0, 247.0, 145.0]);
 }
 
 #[test]
 fn the_default_timer_with_a_cap() {
-    let mut controller = Preset::Rfc7252.build();
+    let mut controller = Preset::RFC7252.build();
     controller.set("max-wait", SettingValue::Time(Span::from_secs(60))).unwrap();
     assert_eq!(seconds(&controller, &TWENTY), [993.0, 1053.0, 1195.0, 1093.0]);
 }
@@ -25,7 +25,7 @@ fn the_default_timer_with_a_cap() {
 /// The largest first wait is 48 s, the 32 s limit of the estimate dithered by 1.5, even with four retransmissions.
 #[test]
 fn cocoa_outlives_the_defaults() {
-    let cocoa = Preset::Cocoa03.build();
+    let cocoa = Preset::COCOA_03.build();
     assert_eq!(seconds(&cocoa, &TWENTY), [960.0, 1008.0, 1162.0, 1060.0]);
     assert_eq!(seconds(&cocoa, &Transmission::RFC7252), [192.0, 240.0, 394.0, 292.0]);
 }
@@ -43,7 +43,7 @@ fn waits_can_be_given() {
 /// Waits are 32 bits of microseconds wide, so a doubling timer without a cap stops doubling at 4294.967295 s.
 #[test]
 fn without_a_cap_waits_end_at_what_a_span_can_hold() {
-    let lifetimes = Lifetimes::of(&Preset::Rfc7252.build(), &TWENTY);
+    let lifetimes = Lifetimes::of(&Preset::RFC7252.build(), &TWENTY);
     let longest = u64::from(Span::MAX.as_micros());
     let doubling: u64 = (0..11).map(|copy| 3_000_000_u64 << copy).sum();
     assert_eq!(lifetimes.transmit_wait, doubling + 10 * longest);

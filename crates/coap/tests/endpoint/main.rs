@@ -10,6 +10,7 @@
     reason = "a test may fail loudly"
 )]
 
+mod confirming;
 mod controllers;
 mod corpus;
 mod duplicates;
@@ -18,11 +19,15 @@ mod identities;
 mod lifetimes;
 mod malformed;
 mod memory;
+mod naming;
+mod naming_tokens;
+mod own_controllers;
 mod pair;
 mod piggybacked;
 mod plain;
 mod properties;
 mod resets;
+mod schedules;
 mod separate;
 mod session;
 mod waiting;

@@ -2,9 +2,10 @@
 
 use millpond_coap::message::{Code, Kind, Message};
 use millpond_coap::{Config, Duplicates, Endpoint, Event, Outgoing, Output, Refused, RequestId};
-use millpond_control::Instant;
+use millpond_control::{Instant, PeerController, Wishes};
 
-use crate::pair::{HELLO, SECOND, content, endpoint, get};
+use crate::pair::{HELLO, SECOND, content, endpoint, get, steady};
+use crate::session::{NAMINGS, Wishing};
 
 /// Drains; what was sent, and the requests handed over.
 fn drain<A: Copy + Eq + std::hash::Hash + std::fmt::Debug>(
@@ -168,6 +169,56 @@ fn retransmissions_allocate_nothing() {
     };
     give_up(10);
     assert_eq!(allocation_counter::measure(|| give_up(100)).count_total, 0);
+}
+
+/// Whatever tells copies apart, nothing is asked for once there was one of each length; and what is held is told.
+#[test]
+fn copies_told_apart_allocate_nothing_in_the_steady_state() {
+    for naming in NAMINGS {
+        let mut memory = 0;
+        let held = allocation_counter::measure(|| {
+            let mut client = endpoint::<u32>(0, |config| config.transmission.max_retransmit = 20);
+            let wishes = Wishes { naming, confirmable_every: 0 };
+            let controller = PeerController::own(Wishing { inner: steady(), wishes });
+            client.set_controller(Instant::ORIGIN, 1, controller).unwrap();
+            drain(&mut client, 0);
+            let mut now = 0;
+            let mut give_up = |rounds| {
+                for _ in 0..rounds {
+                    client.request(Instant::from_micros(now), 1, &get()).unwrap();
+                    while client.exchanges() > 0 {
+                        if let Output::Sleep(until, _) = client.poll(Instant::from_micros(now)) {
+                            now = until.as_micros();
+                        }
+                    }
+                    drain(&mut client, now);
+                }
+            };
+            give_up(10);
+            assert_eq!(allocation_counter::measure(|| give_up(100)).count_total, 0, "{naming:?}");
+            memory = client.memory() - size_of::<Endpoint<u32>>();
+            std::mem::forget(client);
+        });
+        let held = usize::try_from(held.bytes_current).unwrap();
+        // The count of shared ownership.
+        assert!(held.abs_diff(memory) <= 32, "{naming:?}: {memory} bytes told, {held} held");
+    }
+}
+
+/// A server whose clients ask to be echoed holds a little more for each request that its application has not answered.
+#[test]
+fn what_is_to_be_echoed_is_bounded_and_told() {
+    let request = b"\x40\x01\x12\x34\xb5hello\xe1\xfc\xe4\x07\xd1\x13\x01\xd4\x13\0\0\0\0";
+    let mut memory = 0;
+    let held = allocation_counter::measure(|| {
+        let mut server = small_server();
+        flood(&mut server, request, |_, _, _| {});
+        assert_eq!(server.requests(), 1_000);
+        memory = server.memory() - size_of::<Endpoint<u32>>();
+        std::mem::forget(server);
+    });
+    let held = usize::try_from(held.bytes_current).unwrap();
+    assert!(held.abs_diff(memory) <= 64, "{memory} bytes told, {held} held");
 }
 
 const MILLION: u32 = 1_000_000;

@@ -1,13 +1,18 @@
 //! A client and a server with a path between them, and a log of all that happens.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use millpond_coap::message::{Code, Kind, Message, number};
 use millpond_coap::{
     Cause, Config, Endpoint, Event, ExchangeId, Identities, Outgoing, Output, Refused, RequestId, Transmit,
 };
-use millpond_control::{AnyController, ChanceSeed, Instant, Preset, Sample, SettingValue, Span};
+use millpond_control::{
+    AnyController, ChanceSeed, Evidence, Instant, Named, Naming, PeerController, Preset, Sample, SettingValue, Span,
+    Wishes,
+};
+
+use crate::session::Wishing;
 
 /// Where an endpoint is; also its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,6 +44,10 @@ pub(crate) struct Pair {
     pub(crate) server: Endpoint<Side>,
     /// Numbers of the datagrams that get lost, in the order of sending, both ways counted together.
     pub(crate) lose: BTreeSet<usize>,
+    /// Datagrams that take longer or less long than usual, by number, in microseconds.
+    pub(crate) delays: BTreeMap<usize, u64>,
+    /// All datagrams that were sent.
+    pub(crate) datagrams: Vec<Vec<u8>>,
     /// How long the server's application takes to answer; `None` if it never does.
     pub(crate) think: Option<u64>,
     /// What it answers with, should the response not be piggybacked.
@@ -47,7 +56,6 @@ pub(crate) struct Pair {
     pub(crate) handed: Option<RequestId>,
     /// When, where and what arrives; the number keeps the order of sending.
     wire: BTreeSet<(u64, usize, Side, Vec<u8>)>,
-    sent: usize,
     owed: BTreeSet<(u64, RequestId)>,
     sleeps: [u64; 2],
     log: Vec<String>,
@@ -55,7 +63,7 @@ pub(crate) struct Pair {
 
 /// A controller whose first wait is always 2.5 s, the middle of what RFC 7252 draws from.
 pub(crate) fn steady() -> AnyController {
-    let mut controller = Preset::Rfc7252.build();
+    let mut controller = Preset::RFC7252.build();
     controller.set("ack-timeout", SettingValue::Time(Span::from_millis(2_500))).unwrap();
     controller.set("random-factor", SettingValue::Ratio(1_000)).unwrap();
     controller
@@ -87,11 +95,12 @@ impl Pair {
             client: endpoint(0, |config| change(Side::Client, config)),
             server: endpoint(1, |config| change(Side::Server, config)),
             lose: BTreeSet::new(),
+            delays: BTreeMap::new(),
+            datagrams: Vec::new(),
             think: Some(0),
             answer: Kind::Confirmable,
             handed: None,
             wire: BTreeSet::new(),
-            sent: 0,
             owed: BTreeSet::new(),
             sleeps: [u64::MAX; 2],
             log: Vec::new(),
@@ -106,6 +115,18 @@ impl Pair {
     pub(crate) fn losing(mut self, lose: impl IntoIterator<Item = usize>) -> Self {
         self.lose = lose.into_iter().collect();
         self
+    }
+
+    /// The client's controller wishes this.
+    pub(crate) fn wishing(mut self, wishes: Wishes) -> Self {
+        let controller = PeerController::own(Wishing { inner: steady(), wishes });
+        self.client.set_controller(self.now(), Side::Server, controller).unwrap();
+        self.drain(Side::Client);
+        self
+    }
+
+    pub(crate) fn naming(self, naming: Naming) -> Self {
+        self.wishing(Wishes { naming, confirmable_every: 0 })
     }
 
     pub(crate) fn thinking(mut self, think: u64) -> Self {
@@ -201,11 +222,13 @@ impl Pair {
             let said = match endpoint.poll(now) {
                 Output::Transmit(Transmit { to, bytes, cause }) => {
                     assert_eq!(to, side.other());
-                    let lost = self.lose.contains(&self.sent);
+                    let number = self.datagrams.len();
+                    let lost = self.lose.contains(&number);
                     if !lost {
-                        self.wire.insert((self.now + DELAY, self.sent, to, bytes.to_vec()));
+                        let delay = self.delays.get(&number).copied().unwrap_or(DELAY);
+                        self.wire.insert((self.now + delay, number, to, bytes.to_vec()));
                     }
-                    self.sent += 1;
+                    self.datagrams.push(bytes.to_vec());
                     let message = Message::parse(bytes).unwrap();
                     let copy = match cause {
                         Cause::Exchange { copy, .. } if copy > 0 => format!(" #{copy}"),
@@ -276,8 +299,20 @@ fn shape(message: &Message<'_>) -> String {
     }
 }
 
+/// Kind and time since the first copy, and if the sample names one, which, with its grade and what that gives.
 fn told(sample: &Sample) -> String {
-    format!("{:?} after {}", sample.kind(), sample.since_first())
+    let named = match sample.named() {
+        Named::Nothing => return format!("{:?} after {}", sample.kind(), sample.since_first()),
+        Named::Copy(copy) => format!("copy {copy}"),
+        Named::Further => "a further copy".to_owned(),
+    };
+    let grade = match sample.evidence() {
+        Evidence::Exact(rtt) => format!("exactly {}", rtt.span()),
+        Evidence::Echoed { at_most } => format!("at most {at_most}"),
+        Evidence::Ambiguous { at_most, at_least, .. } => format!("from {at_least} to {at_most}"),
+        Evidence::None => "nothing".to_owned(),
+    };
+    format!("{:?} after {}, {named}: {grade}", sample.kind(), sample.since_first())
 }
 
 /// `2.5`

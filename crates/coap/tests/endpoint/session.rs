@@ -8,9 +8,65 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_coap::message::{Code, Kind, Message, Token, number};
 use millpond_coap::{
-    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, Identities, Lifetimes, Outgoing, Output, Refused, RequestId,
+    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, Identities, Lifetimes, Outgoing, Output, Refused,
+    RequestId, Transmit,
 };
-use millpond_control::{AnyController, ChanceSeed, Instant, Preset, Span};
+use millpond_control::{
+    Admit, AnyController, ChanceSeed, Class, Controller, Cx, End, Evidence, Exchange, Instant, Named, Naming,
+    PeerController, Preset, Sample, Span, View, Wait, Wishes,
+};
+
+/// A built-in controller that wishes something of its endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Wishing {
+    pub(crate) inner: AnyController,
+    pub(crate) wishes: Wishes,
+}
+
+impl Controller for Wishing {
+    fn admit(&self, class: Class, len: u16, cx: Cx) -> Admit {
+        self.inner.admit(class, len, cx)
+    }
+
+    fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait {
+        self.inner.on_start(exchange, len, cx)
+    }
+
+    fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
+        self.inner.on_timeout(exchange, cx)
+    }
+
+    fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
+        self.inner.on_reply(exchange, sample, cx);
+    }
+
+    fn on_end(&mut self, exchange: &Exchange, why: End, cx: Cx) {
+        self.inner.on_end(exchange, why, cx);
+    }
+
+    fn on_plain_send(&mut self, len: u16, cx: Cx) {
+        self.inner.on_plain_send(len, cx);
+    }
+
+    fn wishes(&self) -> Wishes {
+        self.wishes
+    }
+
+    fn view(&self) -> View {
+        self.inner.view()
+    }
+
+    fn shortest_wait(&self) -> Span {
+        self.inner.shortest_wait()
+    }
+
+    fn longest_wait(&self, copy: u8, previous: Span) -> Span {
+        self.inner.longest_wait(copy, previous)
+    }
+}
+
+/// All ways of telling copies apart.
+pub(crate) const NAMINGS: [Naming; 5] = [Naming::None, Naming::Token, Naming::Count, Naming::Flag, Naming::Timestamp];
 
 /// Plays the session that these bytes describe.
 pub(crate) fn check(bytes: &[u8]) {
@@ -20,6 +76,12 @@ pub(crate) fn check(bytes: &[u8]) {
         session.step(operation, &mut source);
     }
     session.come_to_rest();
+}
+
+/// A preset for every number.
+fn preset(number: usize) -> Preset {
+    let all: Vec<_> = Preset::all().collect();
+    all[number % all.len()]
 }
 
 /// Where the operations come from.
@@ -54,6 +116,15 @@ struct Datagram {
     bytes: Vec<u8>,
 }
 
+/// A request of which the end must still be told.
+struct Asked {
+    to: Address,
+    /// Those of all its copies.
+    tokens: Vec<Token>,
+    /// When its copies left.
+    left: Vec<Instant>,
+}
+
 /// What is known about one endpoint from outside.
 struct Actor {
     endpoint: Endpoint<Address>,
@@ -61,10 +132,16 @@ struct Actor {
     asked: Vec<RequestId>,
     /// Separate responses of which the end must still be told.
     responding: BTreeSet<RequestId>,
-    /// Requests of which the end must still be told, by peer and, once it is known, token.
-    open: BTreeMap<ExchangeId, (Address, Option<Token>)>,
+    /// Non-confirmable separate responses: each may leave as a confirmable one.
+    plain: BTreeSet<RequestId>,
+    /// Requests and confirmable responses begun, and non-confirmable responses of which an end was told.
+    begun: u64,
+    confirmed: u64,
+    open: BTreeMap<ExchangeId, Asked>,
     /// When each message ID was last used to each peer.
     ids: BTreeMap<(Address, u16), Instant>,
+    /// When each token of four bytes and more was last used to each peer, and for what.
+    tokens: BTreeMap<(Address, Vec<u8>), (Instant, ExchangeId)>,
     /// EXCHANGE_LIFETIME at least.
     lifetime: u64,
     sleep: Option<Instant>,
@@ -94,14 +171,18 @@ impl Session {
         config.limits.bytes = 24 << 10;
         config.limits.datagram = 200;
         let identities = [Identities::counted(), Identities::secret([7; 16])][usize::from(shape & 1)];
-        let controller = Preset::ALL[usize::from(sizes) % Preset::ALL.len()].build();
+        let controller = preset(usize::from(sizes)).build();
         let make = |node| Endpoint::new(config, controller, ChanceSeed::new(3), node, identities).unwrap();
         let actor = |node| Actor {
             endpoint: make(node),
             asked: Vec::new(),
             responding: BTreeSet::new(),
+            plain: BTreeSet::new(),
+            begun: 0,
+            confirmed: 0,
             open: BTreeMap::new(),
             ids: BTreeMap::new(),
+            tokens: BTreeMap::new(),
             lifetime: Lifetimes::of(&controller, &config.transmission).exchange,
             sleep: None,
         };
@@ -174,11 +255,15 @@ impl Session {
         let to = [1 - who as u8, 5, 6, 1 - who as u8][shape & 3];
         let token = if shape & 12 == 12 { Token::new(b"own") } else { None };
         let payload = vec![b'.'; shape >> 4 << (shape & 1)];
-        let options: &[(u16, &[u8])] = &[(number::URI_PATH, b"path")];
+        // Sometimes with an option of its own where copies may be told apart.
+        let options: &[(u16, &[u8])] = &[(number::URI_PATH, b"path"), (65_020, b"app"), (65_500, b"")];
+        let options = &options[..if shape & 12 == 8 { 3 } else { 1 }];
         let request = Outgoing { kind, code: Code::GET, options, payload: &payload, token };
         let actor = &mut self.actors[who];
         if let Ok(id) = actor.endpoint.request(self.now, to, &request) {
-            assert_eq!(actor.open.insert(id, (to, None)), None, "a name is given once");
+            let asked = Asked { to, tokens: Vec::new(), left: Vec::new() };
+            assert!(actor.open.insert(id, asked).is_none(), "a name is given once");
+            actor.begun += 1;
         }
         self.drain(who, false);
     }
@@ -202,6 +287,9 @@ impl Session {
         }
         if actor.endpoint.counters().begun > begun {
             actor.responding.insert(id);
+            actor.begun += 1;
+        } else {
+            actor.plain.insert(id);
         }
         self.drain(who, false);
         assert!(self.actors[who].endpoint.respond(self.now, id, &response).is_err(), "one answer is enough");
@@ -209,12 +297,17 @@ impl Session {
 
     fn replace(&mut self, who: usize, source: &mut Source<'_>) {
         let to = [1 - who as u8, 5, 6][source.some() % 3];
-        let preset = Preset::ALL[source.some() % Preset::ALL.len()];
+        let preset = preset(source.some());
         let actor = &mut self.actors[who];
-        if source.some() & 1 == 0 {
+        let how = source.some();
+        let naming = NAMINGS.get(how >> 1 & 7).copied().unwrap_or_default();
+        let wishes = Wishes { naming, confirmable_every: (how >> 4) as u8 };
+        if how & 1 == 0 {
             actor.endpoint.forget_controller(self.now, to);
+        } else if wishes == Wishes::NONE {
+            let _ = actor.endpoint.set_controller(self.now, to, preset.build());
         } else {
-            let controller: AnyController = preset.build();
+            let controller = PeerController::own(Wishing { inner: preset.build(), wishes });
             let _ = actor.endpoint.set_controller(self.now, to, controller);
         }
         self.drain(who, false);
@@ -267,17 +360,15 @@ impl Session {
         let mut outputs = 0;
         loop {
             match actor.endpoint.poll(now) {
-                Output::Transmit(transmit) => {
-                    assert!(transmit.bytes.len() <= usize::from(limits.datagram));
-                    let message = Message::parse(transmit.bytes).expect("what is sent is well-formed");
+                Output::Transmit(Transmit { to, bytes, cause }) => {
+                    let bytes = bytes.to_vec();
+                    assert!(bytes.len() <= usize::from(limits.datagram));
+                    let message = Message::parse(&bytes).expect("what is sent is well-formed");
                     assert!(!after_reset || message.kind != Kind::Reset, "a reset was answered with a reset");
-                    let is_first = match transmit.cause {
+                    let is_first = match cause {
                         Cause::Exchange { id, copy, .. } => {
                             if message.code.is_request() {
-                                let token = (transmit.to, Some(message.token));
-                                let others = actor.open.iter().filter(|(other, _)| **other != id);
-                                assert!(others.clone().all(|(_, taken)| *taken != token), "a token under way was used");
-                                assert!(actor.open.insert(id, token).is_some(), "a copy of something that is over");
+                                actor.copy_left(id, usize::from(copy), to, message.token, now);
                             }
                             copy == 0
                         }
@@ -285,27 +376,35 @@ impl Session {
                         Cause::Reply { .. } => message.kind == Kind::NonConfirmable,
                         _ => false,
                     };
-                    if is_first && let Some(last) = actor.ids.insert((transmit.to, message.id.0), now) {
+                    if is_first && let Some(last) = actor.ids.insert((to, message.id.0), now) {
                         assert!(now.as_micros() - last.as_micros() >= actor.lifetime, "{} came too early", message.id);
                     }
-                    wire.push(Datagram { from: who as u8, to: transmit.to, bytes: transmit.bytes.to_vec() });
+                    wire.push(Datagram { from: who as u8, to, bytes });
                 }
                 Output::Event(event) => match event {
                     Event::Request { id, .. } => {
                         assert!(!actor.asked.contains(&id));
                         actor.asked.push(id);
                     }
-                    Event::Response { exchange, from, .. } => {
-                        let (to, _) = actor.open.remove(&exchange).expect("a response to what was asked");
-                        assert_eq!(from, to);
+                    Event::Response { exchange, from, sample, .. } => {
+                        let asked = actor.open.remove(&exchange).expect("a response to what was asked");
+                        assert_eq!(from, asked.to);
+                        if let Some(sample) = sample {
+                            asked.judge(&sample, now);
+                        }
                     }
                     Event::Failed { exchange, to, .. } => {
-                        let (asked, _) = actor.open.remove(&exchange).expect("the failure of what was asked");
-                        assert_eq!(asked, to);
+                        let asked = actor.open.remove(&exchange).expect("the failure of what was asked");
+                        assert_eq!(asked.to, to);
                     }
-                    Event::Acknowledged { exchange, .. } => assert!(actor.open.contains_key(&exchange)),
+                    Event::Acknowledged { exchange, sample } => {
+                        assert_eq!(sample.named(), Named::Nothing, "an empty acknowledgement says nothing");
+                        actor.open[&exchange].judge(&sample, now);
+                    }
                     Event::Delivered { request, .. } | Event::Undelivered { request, .. } => {
-                        assert!(actor.responding.remove(&request), "the end of a response that was begun");
+                        let was_plain = !actor.responding.remove(&request);
+                        assert!(!was_plain || actor.plain.remove(&request), "the end of a response that was sent");
+                        actor.confirmed += u64::from(was_plain);
                     }
                     _ => {}
                 },
@@ -344,12 +443,49 @@ impl Session {
     }
 }
 
+impl Asked {
+    /// Whatever a reply claims: what is made of it is so.
+    fn judge(&self, sample: &Sample, now: Instant) {
+        let since = |copy: usize| now.since(self.left[copy]);
+        let last = self.left.len() - 1;
+        assert_eq!((sample.since_first(), sample.since_last()), (since(0), since(last)));
+        assert_eq!(usize::from(sample.retransmissions()), last);
+        if let Named::Copy(copy) = sample.named() {
+            let named = since(usize::from(copy));
+            assert_eq!(sample.named_rtt().map(|rtt| rtt.span()), Some(named));
+        }
+        match sample.evidence() {
+            Evidence::Exact(rtt) => assert_eq!(rtt.span(), since(last)),
+            Evidence::Echoed { at_most } => assert!(at_most >= since(last) && at_most <= since(0)),
+            Evidence::Ambiguous { .. } | Evidence::None => {}
+        }
+    }
+}
+
 impl Actor {
+    /// A copy of a request left: of one that is not over, and with a token of its own.
+    fn copy_left(&mut self, id: ExchangeId, copy: usize, to: Address, token: Token, now: Instant) {
+        let mut others = self.open.iter().filter(|(other, asked)| **other != id && asked.to == to);
+        assert!(others.all(|(_, asked)| !asked.tokens.contains(&token)), "a token under way was used");
+        let asked = self.open.get_mut(&id).expect("a copy of something that is not over");
+        assert_eq!((asked.to, asked.left.len()), (to, copy));
+        asked.tokens.push(token);
+        asked.left.push(now);
+        if token.len() >= 4
+            && let Some((last, other)) = self.tokens.insert((to, token.as_bytes().to_vec()), (now, id))
+            && other != id
+        {
+            assert!(now.as_micros() - last.as_micros() >= self.lifetime, "token {token} came too early");
+        }
+    }
+
     fn check(&self, limits: &millpond_coap::Limits) {
         let counters = self.endpoint.counters();
         let over = counters.answered + counters.delivered + counters.failed.total();
         assert_eq!(counters.begun, over + u64::from(self.endpoint.exchanges()), "{counters:?}");
-        assert_eq!(self.endpoint.exchanges() as usize, self.open.len() + self.responding.len());
+        // Non-confirmable responses that left as confirmable ones.
+        let confirmed = counters.begun - self.begun - self.confirmed;
+        assert_eq!(self.endpoint.exchanges() as usize, self.open.len() + self.responding.len() + confirmed as usize);
         assert!(self.endpoint.peers() <= limits.peers && self.endpoint.requests() <= limits.requests);
         // Outputs are held until they are drained, whatever the limit.
         assert!(self.endpoint.memory() <= limits.bytes + 2_048, "{} bytes", self.endpoint.memory());

@@ -9,7 +9,9 @@
 )]
 
 mod connection;
+mod corpus;
 mod errors;
 mod frames;
 mod properties;
+mod session;
 mod side;

@@ -2,9 +2,7 @@
 
 use crate::{Peer, secs};
 use millpond_control::{
-    Admit, Chance, Class, Cocoa, Controller, Instant, Span,
-    ageing::Ageing,
-    cocoa::{Blind, Parts},
+    Admit, Chance, Class, Cocoa, Controller, Instant, Span, ageing::Ageing, blind::Blind, cocoa::Parts,
 };
 
 /// The estimate after this silence, and how much of the silence its steps used up.

@@ -3,8 +3,9 @@
 use crate::{Peer, assert_printed, printed_series, secs};
 use millpond_control::{
     Admit, Chance, Class, Cocoa, Controller, Cx, End, Exchange, Instant, Reason, ReplyKind, Sample, Span,
-    backoff::{Basis, Factor, Variable},
-    cocoa::{Blind, Parts},
+    backoff::{Basis, Variable},
+    blind::Blind,
+    cocoa::Parts,
     estimator::Share,
 };
 
@@ -62,26 +63,6 @@ fn exactly_one_and_three_seconds_double() {
     assert_eq!(from("0.999999", Variable::COCOA_03).series(Chance::LOWEST, 2), printed_series("0.999999 2.999997"));
     assert_eq!(from("3", Variable::COCOA_03).series(Chance::LOWEST, 2), printed_series("3 6"));
     assert_eq!(from("3.000002", Variable::COCOA_03).series(Chance::LOWEST, 2), printed_series("3.000002 4.500003"));
-}
-
-#[test]
-fn backoff_of_cocoa_plus() {
-    let backoff = Variable {
-        high: Factor::from_thousandths(1_300),
-        cap: Span::MAX,
-        basis: Basis::FirstWait,
-        ..Variable::COCOA_03
-    };
-    for (first, series, sum) in [
-        ("0.25", "0.25 0.75 2.25 6.75 20.25", "30.25"),
-        ("0.5", "0.5 1.5 4.5 13.5 40.5", "60.5"),
-        ("1.5", "1.5 3 6 12 24", "46.5"),
-        ("6", "6 7.8 10.14 13.182 17.1366", "54.2586"),
-    ] {
-        let waits = from(first, backoff).series(Chance::LOWEST, 5);
-        assert_eq!(waits, printed_series(series));
-        assert_eq!(waits.into_iter().fold(Span::ZERO, Span::plus), secs(sum));
-    }
 }
 
 /// Copies of an exchange that starts with 2.5 s, as the study of ANRW 2018 saw them.

@@ -10,20 +10,12 @@ use millpond_control::{
 /// Retransmissions and elapsed time of the six exchanges.
 const SAMPLES: [(u8, &str); 6] = [(0, "0.8"), (0, "1.0"), (1, "3.5"), (2, "7.0"), (3, "20.0"), (0, "1.2")];
 
-const ANY: u8 = u8::MAX;
-
-/// "CoCoA" of the 2015 paper, which is the draft's number 00: K = 4 and share 1/2 for both.
-const COCOA_00: Parts =
-    Parts { weak: Branch { k: 4, share: Share::HALF }, weak_retransmissions: ANY, ..Parts::DRAFT_03 };
 /// draft-bormann-core-cocoa-01: K = 1 for the weak estimator.
-const BORMANN_01: Parts =
-    Parts { weak: Branch { k: 1, share: Share::HALF }, weak_retransmissions: ANY, ..Parts::DRAFT_03 };
-/// CoCoA+: a weak sample only after one retransmission.
-const COCOA_PLUS: Parts = Parts { weak_retransmissions: 1, ..Parts::DRAFT_03 };
-/// CoCoA-S: no weak estimator.
-const COCOA_S: Parts = Parts { weak_retransmissions: 0, ..Parts::DRAFT_03 };
-/// The "modified CoCoA" of the 2019 thesis: weak samples up to 20 retransmissions.
-const MODIFIED: Parts = Parts { weak_retransmissions: 20, ..Parts::DRAFT_03 };
+const BORMANN_01: Parts = Parts { weak: Branch { k: 1, share: Share::HALF }, ..Parts::DRAFT_00 };
+
+const fn rfc6298(parts: Parts) -> Parts {
+    Parts { gains: Gains::RFC6298, ..parts }
+}
 
 const fn swapped(parts: Parts) -> Parts {
     Parts { gains: Gains::SWAPPED, ..parts }
@@ -46,8 +38,8 @@ fn draft_03() {
 
 #[test]
 fn draft_00() {
-    check(COCOA_00, ["2.2", "2.2125", "6.35625", "9.521875", "19.04609375", "10.671484375"]);
-    check(swapped(COCOA_00), ["2.2", "2.275", "6.3875", "9.31875", "16.1515625", "9.28828125"]);
+    check(Parts::DRAFT_00, ["2.2", "2.2125", "6.35625", "9.521875", "19.04609375", "10.671484375"]);
+    check(swapped(Parts::DRAFT_00), ["2.2", "2.275", "6.3875", "9.31875", "16.1515625", "9.28828125"]);
 }
 
 #[test]
@@ -57,24 +49,24 @@ fn bormann_draft_01() {
 
 #[test]
 fn cocoa_plus() {
-    check(COCOA_PLUS, ["2.2", "2.2125", "2.971875", "2.971875", "2.971875", "2.634375"]);
-    check(swapped(COCOA_PLUS), ["2.2", "2.275", "3.01875", "3.01875", "3.01875", "2.721875"]);
+    check(Parts::COCOA_PLUS, ["2.2", "2.2125", "2.971875", "2.971875", "2.971875", "2.634375"]);
+    check(swapped(Parts::COCOA_PLUS), ["2.2", "2.275", "3.01875", "3.01875", "3.01875", "2.721875"]);
 }
 
 #[test]
 fn cocoa_s() {
-    check(COCOA_S, ["2.2", "2.2125", "2.2125", "2.2125", "2.2125", "2.2546875"]);
+    check(Parts::STRONG_ONLY, ["2.2", "2.2125", "2.2125", "2.2125", "2.2125", "2.2546875"]);
 }
 
 #[test]
 fn modified_cocoa() {
-    check(MODIFIED, ["2.2", "2.2125", "2.971875", "3.76015625", "5.7205078125", "4.00869140625"]);
-    check(swapped(MODIFIED), ["2.2", "2.275", "3.01875", "3.85", "5.8767578125", "4.15087890625"]);
+    check(rfc6298(Parts::WEAK_ALL), ["2.2", "2.2125", "2.971875", "3.76015625", "5.7205078125", "4.00869140625"]);
+    check(Parts::WEAK_ALL, ["2.2", "2.275", "3.01875", "3.85", "5.8767578125", "4.15087890625"]);
 }
 
 #[test]
 fn averages_between_the_steps() {
-    let mut peer = Peer::new(Cocoa::new(MODIFIED));
+    let mut peer = Peer::new(Cocoa::new(rfc6298(Parts::WEAK_ALL)));
     // Strong SRTT and RTTVAR, then weak ones, after each sample.
     let expected = [
         ("0.8", "0.4", None),

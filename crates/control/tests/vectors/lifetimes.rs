@@ -21,20 +21,20 @@ const fn micros(seconds: u64) -> u64 {
 
 #[test]
 fn worst_case_of_the_default() {
-    let controller = Preset::Rfc7252.build();
+    let controller = Preset::RFC7252.build();
     assert_eq!(derived(&controller, 4), (micros(45), micros(93)));
 }
 
 #[test]
 fn worst_case_of_the_default_with_a_cap() {
-    let mut controller = Preset::Rfc7252.build();
+    let mut controller = Preset::RFC7252.build();
     controller.set("max-wait", SettingValue::Time(secs("60"))).expect("legal");
     assert_eq!(derived(&controller, 20), (micros(993), micros(1_053)));
 }
 
 #[test]
 fn worst_case_of_cocoa() {
-    let controller = Preset::Cocoa03.build();
+    let controller = Preset::COCOA_03.build();
     assert_eq!(derived(&controller, 20), (micros(960), micros(1_008)));
     assert_eq!(derived(&controller, 4), (micros(192), micros(240)));
 }
@@ -42,10 +42,10 @@ fn worst_case_of_cocoa() {
 /// With Full Backoff a first wait can already be at the cap.
 #[test]
 fn worst_case_of_full_backoff() {
-    for preset in [Preset::DefaultFb1, Preset::DefaultFb2] {
+    for preset in [Preset::DEFAULT_FB1, Preset::DEFAULT_FB2] {
         assert_eq!(derived(&preset.build(), 4), (micros(240), micros(300)));
     }
-    for preset in [Preset::CocoaFb1, Preset::CocoaFb2] {
+    for preset in [Preset::COCOA_FB1, Preset::COCOA_FB2] {
         assert_eq!(derived(&preset.build(), 4), (micros(192), micros(240)));
     }
 }
@@ -53,7 +53,7 @@ fn worst_case_of_full_backoff() {
 /// No cap and many copies: a wait ends at the longest length there is, and so does its share in the sums.
 #[test]
 fn without_a_cap_waits_end_at_the_longest_span() {
-    let controller = Preset::Rfc7252.build();
+    let controller = Preset::RFC7252.build();
     // 3 s · (2^11 − 1), then nine saturated waits up to the last copy.
     let (span, wait) = derived(&controller, 20);
     assert_eq!(span, micros(3 * 2_047) + 9 * u64::from(Span::MAX.as_micros()));
@@ -64,7 +64,7 @@ fn without_a_cap_waits_end_at_the_longest_span() {
 #[test]
 fn sums_from_a_given_first_wait() {
     let default = |first: &str| {
-        let mut controller = Preset::Rfc7252.build();
+        let mut controller = Preset::RFC7252.build();
         controller.set("max-wait", SettingValue::Time(secs("60"))).expect("legal");
         controller.set("ack-timeout", SettingValue::Time(secs(first))).expect("legal");
         sums(Peer::new(controller))

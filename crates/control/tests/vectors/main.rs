@@ -3,7 +3,7 @@
 //! Expected figures stand as their sources print them, in seconds. A controller counts whole microseconds, so a
 //! figure with more decimals is met to within `ROUNDING`.
 
-#![cfg(all(feature = "rfc7252", feature = "cocoa"))]
+#![cfg(feature = "all")]
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::expect_used,
@@ -14,12 +14,16 @@
 
 mod ageing;
 mod cocoa;
+mod cocoa_variants;
 mod default;
 mod estimators;
+mod fasor;
+mod fasor_table;
 mod full_backoff;
 mod lifetimes;
+mod tcp_timers;
 
-use millpond_control::{Chance, Controller, Cx, End, Exchange, Instant, Reason, ReplyKind, Sample, Span, Wait};
+use millpond_control::{Chance, Controller, Cx, End, Exchange, Instant, Named, Reason, ReplyKind, Sample, Span, Wait};
 
 /// How far, in nanoseconds, our microseconds may be from a figure with more than six decimals. Each step rounds by at
 /// most half a microsecond, and a step of backoff multiplies what the step before left: two steps of 1.5 give the
@@ -44,24 +48,33 @@ fn secs(printed: &str) -> Span {
 /// The printed figure is ours, up to the rounding of integers.
 #[track_caller]
 fn assert_printed(ours: Option<Span>, printed: &str, what: &str) {
+    assert_near(ours, printed, ROUNDING, what);
+}
+
+/// The printed figure is ours to within so many nanoseconds.
+#[track_caller]
+fn assert_near(ours: Option<Span>, printed: &str, bound: u64, what: &str) {
     let ours = ours.expect("a value");
     let off = (u64::from(ours.as_micros()) * 1_000).abs_diff(nanos(printed));
-    assert!(off <= ROUNDING, "{what}: ours {ours}, printed {printed}");
+    assert!(off <= bound, "{what}: ours {ours}, printed {printed}");
 }
 
 /// One peer, its clock, and one exchange after the other.
+#[derive(Clone)]
 struct Peer<C> {
     controller: C,
     now: Instant,
     exchange: Exchange,
     wait: Wait,
     started: Instant,
+    copies: Vec<Instant>,
 }
 
 impl<C: Controller> Peer<C> {
     fn new(controller: C) -> Self {
         let wait = Wait::then_retransmit(Span::ZERO, Reason::Initial);
-        Self { controller, now: Instant::ORIGIN, exchange: Exchange::new(), wait, started: Instant::ORIGIN }
+        let (now, started) = (Instant::ORIGIN, Instant::ORIGIN);
+        Self { controller, now, exchange: Exchange::new(), wait, started, copies: Vec::new() }
     }
 
     fn cx(&self, chance: Chance, open: u16) -> Cx {
@@ -77,6 +90,7 @@ impl<C: Controller> Peer<C> {
         let cx = self.cx(chance, 1);
         self.exchange = Exchange::new();
         self.started = self.now;
+        self.copies = vec![self.now];
         self.wait = self.controller.on_start(&mut self.exchange, 40, cx);
         self.wait.span
     }
@@ -85,6 +99,7 @@ impl<C: Controller> Peer<C> {
     fn expire(&mut self) -> Span {
         self.now = self.now.after(self.wait.span);
         let cx = self.cx(Chance::LOWEST, 1);
+        self.copies.push(self.now);
         self.wait = self.controller.on_timeout(&mut self.exchange, cx);
         self.wait.span
     }
@@ -101,6 +116,11 @@ impl<C: Controller> Peer<C> {
     /// The answer comes this long after the first copy; every wait that ran out before is served. Returns the
     /// retransmissions.
     fn answer_after(&mut self, elapsed: &str) -> u8 {
+        self.answer_naming(elapsed, Named::Nothing)
+    }
+
+    /// The same where the answer names a copy.
+    fn answer_naming(&mut self, elapsed: &str, named: Named) -> u8 {
         let end = self.started.after(secs(elapsed));
         while self.now.after(self.wait.span) < end {
             self.expire();
@@ -110,6 +130,11 @@ impl<C: Controller> Peer<C> {
         let retransmissions = self.exchange.retransmissions();
         let sample =
             Sample::new(ReplyKind::Piggybacked, end.since(self.started), end.since(last_copy), retransmissions);
+        let sample = match named {
+            Named::Nothing => sample,
+            Named::Copy(copy) => sample.naming(copy, end.since(self.copies[usize::from(copy)])),
+            Named::Further => sample.naming_a_further_copy(),
+        };
         let cx = self.cx(Chance::LOWEST, 1);
         self.controller.on_reply(&self.exchange, sample, cx);
         retransmissions

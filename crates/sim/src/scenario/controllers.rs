@@ -1,33 +1,158 @@
-//! A controller as a scenario names it: a preset, with settings of its own where wanted.
+//! A controller as a scenario names it: a preset or one of the user's own, with settings where wanted.
 
 use std::{collections::BTreeMap, fmt};
 
-use millpond_control::{AnyController, Preset, Setting, SettingKind, SettingValue};
+use millpond_control::{AnyController, PeerController, Preset, Setting, SettingKind, SettingValue};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
 
 use super::{error::unknown, quantity::Duration};
 
+/// A controller and the settings that differ from its own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ControllerChoice {
+    /// A built-in one.
+    Built(BuiltChoice),
+    /// One that whoever starts the run brings along.
+    Own(OwnChoice),
+}
+
 /// A preset and the settings that differ from it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ControllerChoice {
+pub struct BuiltChoice {
     preset: Preset,
-    settings: BTreeMap<String, Value>,
+    settings: Settings,
     controller: AnyController,
 }
 
+/// A controller of the user's own: two names with a colon between, such as `file:Class`, and its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnChoice {
+    name: String,
+    settings: Settings,
+}
+
+/// Settings by name.
+pub type Settings = BTreeMap<String, Value>;
+
 /// A setting's value as written.
 #[derive(Clone, Debug, PartialEq)]
-enum Value {
+pub enum Value {
+    /// A word of yes or no.
+    Truth(bool),
+    /// A whole number.
     Whole(i64),
+    /// Any number.
     Fraction(f64),
+    /// A text, such as `60 s`.
     Text(String),
+}
+
+/// Where a run gets controllers that are not built in.
+pub trait Controllers {
+    /// The controller for a peer about which nothing is known. Every new peer gets a [fork](PeerController::clone).
+    ///
+    /// # Errors
+    /// One line, if there is no such controller or it has no such settings.
+    fn own(&self, choice: &OwnChoice) -> Result<PeerController, String>;
+
+    /// Why a controller given out cannot go on, in one line. The run is then without a result. Asked every few thousand
+    /// steps and at the end.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Only the built-in controllers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuiltIn;
+
+impl Controllers for BuiltIn {
+    fn own(&self, choice: &OwnChoice) -> Result<PeerController, String> {
+        Err(format!("`{}` is not built in, and this run was given no controllers of its own", choice.name))
+    }
 }
 
 impl ControllerChoice {
     /// A preset as it is.
     #[must_use]
     pub fn preset(preset: Preset) -> Self {
-        Self { preset, settings: BTreeMap::new(), controller: preset.build() }
+        Self::Built(BuiltChoice { preset, settings: Settings::new(), controller: preset.build() })
+    }
+
+    /// The preset or own controller of this name, with these settings. A name with a colon is one's own.
+    ///
+    /// # Errors
+    /// One line that names what is unknown or out of range, with the nearest legal name.
+    pub fn named(name: &str, settings: Settings) -> Result<Self, String> {
+        if name.contains(':') {
+            return Ok(Self::Own(OwnChoice::named(name, settings)?));
+        }
+        Ok(Self::Built(BuiltChoice::named(name, settings)?))
+    }
+
+    /// The controller for a peer about which nothing is known.
+    ///
+    /// # Errors
+    /// One line, if it is one's own and `own` cannot give it.
+    pub fn build(&self, own: &dyn Controllers) -> Result<PeerController, String> {
+        match self {
+            Self::Built(choice) => Ok(choice.build().into()),
+            Self::Own(choice) => own.own(choice),
+        }
+    }
+
+    /// The name and settings, if it is one's own.
+    #[must_use]
+    pub fn own(&self) -> Option<&OwnChoice> {
+        match self {
+            Self::Built(_) => None,
+            Self::Own(choice) => Some(choice),
+        }
+    }
+
+    /// Whether the name is a preset's, and what is written.
+    fn written(&self) -> (&'static str, &str, &Settings) {
+        match self {
+            Self::Built(choice) => (PRESET, choice.preset.name(), &choice.settings),
+            Self::Own(choice) => (OWN, &choice.name, &choice.settings),
+        }
+    }
+}
+
+/// The keys of a controller's table that are no settings.
+const PRESET: &str = "preset";
+const OWN: &str = "own";
+
+impl BuiltChoice {
+    /// The preset of this name with these settings.
+    ///
+    /// # Errors
+    /// One line that names what is unknown or out of range, with the nearest legal name.
+    pub fn named(name: &str, settings: Settings) -> Result<Self, String> {
+        let Some(preset) = Preset::from_name(name) else {
+            let names: Vec<_> = Preset::all().map(|preset| preset.name()).collect();
+            return Err(format!(
+                "{}; one of your own has a colon in its name, such as `file:Class`",
+                unknown("controller", name, &names)
+            ));
+        };
+        let mut controller = preset.build();
+        for (key, value) in &settings {
+            let Some(setting) = controller.setting(key) else {
+                let names: Vec<_> = controller.settings().iter().map(|setting| setting.name()).collect();
+                return Err(unknown("setting", key, &names));
+            };
+            let value = value.read(setting)?;
+            controller.put(setting, value).map_err(|error| error.to_string())?;
+        }
+        controller.check().map_err(|conflict| conflict.to_string())?;
+        Ok(Self { preset, settings, controller })
+    }
+
+    /// The preset.
+    #[must_use]
+    pub fn preset(&self) -> Preset {
+        self.preset
     }
 
     /// The controller for a peer about which nothing is known.
@@ -35,34 +160,42 @@ impl ControllerChoice {
     pub fn build(&self) -> AnyController {
         self.controller
     }
+}
 
-    fn with_settings(name: &str, settings: BTreeMap<String, Value>) -> Result<Self, String> {
-        let Some(preset) = Preset::from_name(name) else {
-            let names: Vec<_> = Preset::ALL.iter().map(|preset| preset.name()).collect();
-            return Err(unknown("controller", name, &names));
-        };
-        let mut controller = preset.build();
-        for (key, value) in &settings {
-            let legal = controller.settings();
-            let Some(setting) = legal.iter().copied().find(|setting| setting.name() == key) else {
-                let names: Vec<_> = legal.iter().map(|setting| setting.name()).collect();
-                return Err(unknown("setting", key, &names));
-            };
-            let value = value.read(setting)?;
-            controller.set(key, value).map_err(|error| error.to_string())?;
+impl OwnChoice {
+    fn named(name: &str, settings: Settings) -> Result<Self, String> {
+        match name.rsplit_once(':') {
+            Some((place, class)) if !place.trim().is_empty() && !class.trim().is_empty() => {
+                Ok(Self { name: name.to_owned(), settings })
+            }
+            _ => Err(format!(
+                "`{name}` is no controller of one's own: write two names with a colon, such as `file:Class`"
+            )),
         }
-        Ok(Self { preset, settings, controller })
+    }
+
+    /// The two names with the colon between.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The settings, unchecked.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 }
 
 impl fmt::Display for ControllerChoice {
-    /// The preset's name, with its settings behind it: `rfc7252 (max-wait 60 s)`.
+    /// The name, with its settings behind it: `rfc7252 (max-wait 60 s)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.preset.name())?;
-        for (index, (key, value)) in self.settings.iter().enumerate() {
+        let (_, name, settings) = self.written();
+        f.write_str(name)?;
+        for (index, (key, value)) in settings.iter().enumerate() {
             write!(f, "{}{key} {value}", if index == 0 { " (" } else { ", " })?;
         }
-        if self.settings.is_empty() { Ok(()) } else { f.write_str(")") }
+        if settings.is_empty() { Ok(()) } else { f.write_str(")") }
     }
 }
 
@@ -101,6 +234,7 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Truth(truth) => truth.fmt(f),
             Self::Whole(whole) => whole.fmt(f),
             Self::Fraction(fraction) => fraction.fmt(f),
             Self::Text(text) => f.write_str(text),
@@ -115,6 +249,9 @@ impl<'de> Deserialize<'de> for Value {
             type Value = Value;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a number, or a text such as `60 s`")
+            }
+            fn visit_bool<E: de::Error>(self, truth: bool) -> Result<Value, E> {
+                Ok(Value::Truth(truth))
             }
             fn visit_i64<E: de::Error>(self, whole: i64) -> Result<Value, E> {
                 Ok(Value::Whole(whole))
@@ -136,6 +273,7 @@ impl<'de> Deserialize<'de> for Value {
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
+            Self::Truth(truth) => serializer.serialize_bool(*truth),
             Self::Whole(whole) => serializer.serialize_i64(*whole),
             Self::Fraction(fraction) => serializer.serialize_f64(*fraction),
             Self::Text(text) => serializer.serialize_str(text),
@@ -149,23 +287,31 @@ impl<'de> Deserialize<'de> for ControllerChoice {
         impl<'de> de::Visitor<'de> for Choice {
             type Value = ControllerChoice;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a controller's name, or a table with the key `preset` and settings")
+                f.write_str("a controller's name, or a table with the key `preset` (or `own`) and settings")
             }
             fn visit_str<E: de::Error>(self, name: &str) -> Result<ControllerChoice, E> {
-                ControllerChoice::with_settings(name, BTreeMap::new()).map_err(E::custom)
+                ControllerChoice::named(name, Settings::new()).map_err(E::custom)
             }
             fn visit_map<M: de::MapAccess<'de>>(self, mut map: M) -> Result<ControllerChoice, M::Error> {
-                let mut settings = BTreeMap::new();
-                let mut preset: Option<String> = None;
+                let mut settings = Settings::new();
+                let mut named: Option<(String, String)> = None;
                 while let Some(key) = map.next_key::<String>()? {
-                    if key == "preset" {
-                        preset = Some(map.next_value()?);
-                    } else {
+                    if key != PRESET && key != OWN {
                         settings.insert(key, map.next_value()?);
+                        continue;
                     }
+                    if let Some((before, _)) = &named {
+                        return Err(de::Error::custom(format!("both `{before}` and `{key}`: name one controller")));
+                    }
+                    named = Some((key, map.next_value()?));
                 }
-                let preset = preset.ok_or_else(|| de::Error::missing_field("preset"))?;
-                ControllerChoice::with_settings(&preset, settings).map_err(de::Error::custom)
+                let (key, name) = named.ok_or_else(|| de::Error::missing_field(PRESET))?;
+                let choice = if key == OWN {
+                    OwnChoice::named(&name, settings).map(ControllerChoice::Own)
+                } else {
+                    ControllerChoice::named(&name, settings)
+                };
+                choice.map_err(de::Error::custom)
             }
         }
         deserializer.deserialize_any(Choice)
@@ -174,12 +320,13 @@ impl<'de> Deserialize<'de> for ControllerChoice {
 
 impl Serialize for ControllerChoice {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.settings.is_empty() {
-            return serializer.serialize_str(self.preset.name());
+        let (key, name, settings) = self.written();
+        if settings.is_empty() {
+            return serializer.serialize_str(name);
         }
-        let mut map = serializer.serialize_map(Some(1 + self.settings.len()))?;
-        map.serialize_entry("preset", self.preset.name())?;
-        for (key, value) in &self.settings {
+        let mut map = serializer.serialize_map(Some(1 + settings.len()))?;
+        map.serialize_entry(key, name)?;
+        for (key, value) in settings {
             map.serialize_entry(key, value)?;
         }
         map.end()

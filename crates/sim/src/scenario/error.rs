@@ -63,8 +63,9 @@ fn explain(message: &str) -> String {
     unknown(kind, wrong, &legal)
 }
 
-/// `unknown key `quue`: did you mean `queue`? (known: …)`.
-pub(super) fn unknown(kind: &str, wrong: &str, legal: &[&str]) -> String {
+/// One line for an unknown name: `unknown key `quue`: did you mean `queue`? (known here: …)`.
+#[must_use]
+pub fn unknown(kind: &str, wrong: &str, legal: &[&str]) -> String {
     let mut told = format!("unknown {kind} `{wrong}`");
     if let Some(near) = nearest(wrong, legal) {
         told.push_str(&format!(": did you mean `{near}`?"));

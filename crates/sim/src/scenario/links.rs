@@ -1,7 +1,7 @@
 //! From a direction as the scenario says it to a link as it is built.
 
 use millpond_control::Span;
-use millpond_link::{Config, Jitter, Limit, Loss, LossAt, Order, Probability, Rate};
+use millpond_link::{Config, Counted, Jitter, Limit, Loss, LossAt, Order, Probability, Rate};
 
 use super::{Direction, QueueLimit};
 
@@ -14,6 +14,10 @@ impl Direction {
             QueueLimit::Packets(packets) => Limit::Packets(packets),
         };
         Config {
+            queue_counts: match self.queue_counts {
+                super::QueueCounts::Waiting => Counted::Waiting,
+                super::QueueCounts::All => Counted::All,
+            },
             jitter: self.jitter.as_ref().map_or(Jitter::None, |jitter| Jitter::Uniform {
                 from: jitter.from.span(),
                 to: jitter.to.span(),

@@ -1,0 +1,95 @@
+//! What must hold of any blocks at all. Also the body of the fuzz target `blocks`.
+
+use millpond_coap::block::robust::{
+    Accepted, Asked, BurstParameters, BurstReceiver, BurstSender, Leaving, Receipt, Wanted, missing_blocks,
+    read_missing_blocks,
+};
+use millpond_coap::block::{
+    Answer, Assemblies, AssemblyLimits, Block, BlockSize, Download, Next, Part, Upload, Verdict, slice,
+};
+use millpond_coap::message::Code;
+use millpond_control::{Instant, Span};
+
+const LIMIT: usize = 4_096;
+
+/// Four bytes say what happens next, to all engines at once.
+pub(crate) fn check(bytes: &[u8]) {
+    let mut now = Instant::ORIGIN;
+    let mut download = Download::new(None, LIMIT);
+    let mut upload = Upload::new(1_000, BlockSize::B64);
+    let body = [7; 1_000];
+    let limits = AssemblyLimits { body: LIMIT, bodies: 3, ..AssemblyLimits::default() };
+    let mut assemblies = Assemblies::new(limits);
+    let parameters = BurstParameters::RFC9177;
+    let mut receiver = BurstReceiver::new(parameters, BlockSize::B16, 500, LIMIT, now).expect("it fits");
+    let mut sender = BurstSender::new(parameters, 32, parameters.pause);
+    for step in bytes.chunks_exact(4) {
+        let [value @ .., what] = step else { return };
+        now = now.after(Span::from_millis(u32::from(*what) * 16));
+        let Ok(block) = Block::read(value, true) else { panic!("three bytes always make a block") };
+        assert_eq!(Block::read(&block.value(), true), Ok(block));
+        let full = block.size.bytes() as usize;
+        let payload = vec![*what; if what & 1 == 0 { full } else { usize::from(*what) }];
+        let etag = [what >> 6];
+        let part = Part {
+            block: (what & 2 == 0).then_some(block),
+            etag: (what & 4 == 0).then_some(&etag),
+            total: (what & 8 == 0).then_some(u32::from(*what) * 20),
+            payload: &payload,
+        };
+        match download.take(&part) {
+            Ok(Next::Ask(asked)) => assert_eq!(asked.offset(), download.received() as u64),
+            Ok(Next::Done) | Err(_) => download = Download::new(None, LIMIT),
+        }
+        assert!(download.received() <= LIMIT);
+
+        if let Ok(piece) = upload.piece(&body) {
+            assert!(piece.payload.len() <= 1_024 && !piece.payload.is_empty());
+            assert!(piece.block.map_or(0, Block::offset) as usize + piece.payload.len() <= 1_000);
+        }
+        let answer = Answer { code: Code::from_byte(what | 0x40), block: part.block, most: part.total };
+        if upload.take(&answer).is_err() {
+            upload = Upload::new(1_000, BlockSize::B64);
+        }
+
+        if let Verdict::Whole(whole, _) = assemblies.take(now, what >> 5, block, part.total, &payload) {
+            assert!(whole.len() <= LIMIT);
+        }
+        assert!(assemblies.memory() <= 8 * LIMIT, "{} bytes", assemblies.memory());
+
+        match slice(&body, Some(block), BlockSize::B256) {
+            Ok(piece) => assert!(piece.payload.len() <= 256),
+            Err(past) => assert!(past.offset >= 1_000),
+        }
+
+        let receipt = Receipt { block, total: if what & 16 == 0 { 500 } else { 499 }, payload: &payload };
+        if receiver.take(now, &receipt) == Accepted::Misfit {
+            assert!(
+                !receiver.is_whole() || receipt.total != 500 || block.size != BlockSize::B16 || !payload.is_empty()
+            );
+        }
+        for _ in 0..8 {
+            match receiver.poll(now) {
+                Wanted::GoOn(number) => sender.asked(Asked::GoOn(number)),
+                Wanted::Missing(numbers) => {
+                    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]) && numbers.len() <= 32);
+                    let list = missing_blocks(&numbers, 1_024);
+                    assert_eq!(read_missing_blocks(&list).as_deref(), Ok(&numbers[..]));
+                    sender.asked(Asked::Missing(&numbers));
+                }
+                Wanted::Wait(until) => {
+                    assert!(until > now);
+                    break;
+                }
+                Wanted::GiveUp => break,
+            }
+        }
+        let mut left = 0;
+        while let Leaving::Block { number, more } = sender.poll(now) {
+            assert!(number < 32 && more == (number < 31));
+            left += 1;
+            assert!(left <= 64, "there is no end to a burst");
+        }
+        let _list = read_missing_blocks(step);
+    }
+}

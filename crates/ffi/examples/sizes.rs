@@ -1,0 +1,198 @@
+//! What the library costs: bytes of code for each algorithm alone and for all of them, on a small processor and on
+//! this machine, and whether a panic could be left in it. `make sizes` runs this; its tables stand in
+//! `docs/c-library.md`.
+//!
+//! Each row is an image of its own: the library built with one set of features, linked without the rest of a program,
+//! every call a root, unused sections dropped. Counted is every section that is loaded (code, constants, unwind
+//! tables). Nothing but a plain Rust toolchain is needed.
+
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SectionKind, elf::SHF_ALLOC};
+use std::{
+    env,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+/// A processor with neither operating system nor division.
+const SMALLEST: &str = "thumbv6m-none-eabi";
+
+const ALGORITHMS: [&str; 6] = ["rfc7252", "cocoa", "fasor", "linux-rto", "peak-hopper", "basic-rto"];
+
+/// What every message layer calls.
+const CALLS: [&str; 9] = [
+    "millpond_peer_init",
+    "millpond_admit",
+    "millpond_on_start",
+    "millpond_on_timeout",
+    "millpond_on_reply",
+    "millpond_on_end",
+    "millpond_on_plain_send",
+    "millpond_wishes",
+    "millpond_view",
+];
+
+/// What a program calls that changes settings.
+const SETTINGS: &str = "millpond_peer_set";
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// What one image holds.
+struct Image {
+    bytes: u64,
+    /// Part of them: division, copying and the like, which the compiler brings along.
+    run_time: u64,
+    /// Memory that is there all the time.
+    data: u64,
+    panics: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    match tables() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("sizes: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints everything; false if there is a panic or a static variable somewhere.
+fn tables() -> Outcome<bool> {
+    let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let host = run(Command::new(&rustc).arg("-vV"))?;
+    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc names no host")?.to_owned();
+    let sysroot = run(Command::new(&rustc).args(["--print", "sysroot"]))?;
+    let installed = Path::new(sysroot.trim()).join("lib/rustlib");
+    let linker = installed.join(&host).join("bin/rust-lld");
+
+    records();
+    let mut clean = true;
+    for target in [SMALLEST, &host] {
+        if !installed.join(target).exists() {
+            println!("left out: {target} (rustup target add {target})\n");
+            continue;
+        }
+        if cfg!(not(target_os = "linux")) && target == host {
+            println!("left out: {target} (the images are read as ELF files)\n");
+            continue;
+        }
+        for level in ["s", "z"] {
+            clean &= table(target, level, &linker)?;
+        }
+    }
+    Ok(clean)
+}
+
+/// Memory per peer and exchange.
+fn records() {
+    println!("| record | bytes |\n|---|---|");
+    println!("| `millpond_peer` | {} |", size_of::<millpond::millpond_peer>());
+    println!("| `millpond_exchange` | {} |\n", size_of::<millpond::millpond_exchange>());
+}
+
+/// One table; false if there is a panic or a static variable in one of its images.
+fn table(target: &str, level: &str, linker: &Path) -> Outcome<bool> {
+    println!("{target}, opt-level {level}:\n");
+    println!("| algorithms | calls | run-time in that | with settings | run-time in that | panic symbols |");
+    println!("|---|---|---|---|---|---|");
+    let mut clean = true;
+    let all = ALGORITHMS.join(",");
+    for features in ALGORITHMS.iter().copied().chain([all.as_str()]) {
+        let library = build(target, level, features)?;
+        let [without, with] = [&[][..], &[SETTINGS]].map(|more| link(&library, linker, more));
+        let (without, with) = (without?, with?);
+        let panics: Vec<_> = without.panics.iter().chain(&with.panics).map(String::as_str).collect();
+        println!(
+            "| {} | {} | {} | {} | {} | {} |",
+            if features == all { "all" } else { features },
+            without.bytes,
+            without.run_time,
+            with.bytes,
+            with.run_time,
+            if panics.is_empty() { "none".to_owned() } else { panics.len().to_string() },
+        );
+        if let Some(panic) = panics.first() {
+            eprintln!("sizes: {features} can panic: {panic}");
+        }
+        if with.data > 0 {
+            eprintln!("sizes: {features} has {} bytes of static memory", with.data);
+        }
+        clean &= panics.is_empty() && with.data == 0;
+    }
+    println!();
+    Ok(clean)
+}
+
+/// Builds the static library with these features and nothing else.
+fn build(target: &str, level: &str, features: &str) -> Outcome<PathBuf> {
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let folder = target_folder();
+    run(Command::new(cargo)
+        .args(["rustc", "--quiet", "--locked", "--package", "millpond-ffi", "--lib", "--crate-type", "staticlib"])
+        .args(["--profile", "small", "--no-default-features", "--features", features, "--target", target])
+        .arg("--target-dir")
+        .arg(&folder)
+        .env("CARGO_PROFILE_SMALL_OPT_LEVEL", level))?;
+    Ok(folder.join(target).join("small/libmillpond.a"))
+}
+
+/// Apart from other builds, so that neither waits for the other or undoes it.
+fn target_folder() -> PathBuf {
+    // This program is in <target>/<profile>/examples.
+    let here = env::current_exe().ok();
+    let target = here.as_deref().and_then(|path| path.ancestors().nth(3)).unwrap_or(Path::new("target"));
+    target.join("sizes")
+}
+
+/// Links the calls out of the library and looks at the image.
+fn link(library: &Path, linker: &Path, more: &[&str]) -> Outcome<Image> {
+    let image = library.with_extension("image");
+    let mut command = Command::new(linker);
+    command.args(["-flavor", "gnu", "--gc-sections", "--entry", "millpond_version"]);
+    // What a C program has anyway may stay open; padding to whole pages is not ours.
+    command.args(["-z", "norelro"]).arg("--unresolved-symbols=ignore-all").arg("-o").arg(&image);
+    for root in CALLS.iter().chain(more) {
+        command.args(["--undefined", root]);
+    }
+    run(command.arg(library))?;
+    let bytes = fs::read(&image)?;
+    let file = object::File::parse(&*bytes)?;
+    let mut found = Image { bytes: 0, run_time: 0, data: 0, panics: Vec::new() };
+    for section in file.sections() {
+        let SectionFlags::Elf { sh_flags } = section.flags() else { continue };
+        if sh_flags & u64::from(SHF_ALLOC) == 0 {
+            continue;
+        }
+        // Where code may lie anywhere, constants with addresses in them are filled in when it is loaded.
+        let constant =
+            [".data.rel.ro", ".got"].iter().any(|name| section.name().is_ok_and(|own| own.starts_with(name)));
+        match section.kind() {
+            SectionKind::UninitializedData | SectionKind::Data if !constant => found.data += section.size(),
+            _ => found.bytes += section.size(),
+        }
+    }
+    for symbol in file.symbols() {
+        let name = symbol.name()?;
+        if ["panic", "unwind_resume", "eh_personality"].iter().any(|word| name.contains(word)) {
+            found.panics.push(name.to_owned());
+        }
+        let of_compiler =
+            ["compiler_builtins", "__aeabi_", "__udivmod", "__divmod"].iter().any(|word| name.contains(word));
+        if symbol.is_definition() && (of_compiler || ["memcpy", "memset", "memmove", "memcmp"].contains(&name)) {
+            found.run_time += symbol.size();
+        }
+    }
+    Ok(found)
+}
+
+/// What a command prints; its complaints if it fails.
+fn run(command: &mut Command) -> Outcome<String> {
+    let output = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+    if !output.status.success() {
+        return Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}

@@ -1,0 +1,457 @@
+//! The calls: copy in, ask the controller, copy out.
+//!
+//! Every call is unsafe for the same reason: each pointer must be null, or point to memory for what its type says. What
+//! is read must be initialised; that much is true of all memory that comes from C.
+
+use crate::{
+    record::{self, aligned, controller_of, families},
+    types::{
+        millpond_admission, millpond_class, millpond_cx, millpond_end, millpond_error, millpond_exchange,
+        millpond_kind, millpond_names, millpond_naming, millpond_numbers, millpond_peer, millpond_reason,
+        millpond_sample, millpond_then, millpond_wait,
+    },
+};
+use millpond_control::{
+    Admit, AnyController, Chance, Class, Controller, Cx, End, Exchange, Instant, Naming, Preset, Reason, ReplyKind,
+    Sample, SettingKind, SettingValue, Span, Then, Wait,
+};
+
+/// Looks at the controller of a peer of this family.
+macro_rules! asked {
+    ($peer:ident, $family:ident, |$controller:ident| $call:expr) => {
+        families!($family, |Family, _any| {
+            // SAFETY: the peer was found to be of this family. Nothing writes there meanwhile.
+            let $controller = unsafe { &*controller_of::<Family>($peer) };
+            $call
+        })
+        .ok_or(millpond_error::MILLPOND_E_FOREIGN)?
+    };
+}
+
+/// Tells the controller of a peer of this family something.
+macro_rules! told {
+    ($peer:ident, $family:ident, |$controller:ident| $call:expr) => {
+        families!($family, |Family, _any| {
+            // SAFETY: the peer was found to be of this family. Nothing else uses it meanwhile.
+            let $controller = unsafe { &mut *controller_of::<Family>($peer) };
+            $call
+        })
+        .ok_or(millpond_error::MILLPOND_E_FOREIGN)?
+    };
+}
+
+/// The version of the library: MILLPOND_VERSION of the header that belongs to it.
+#[unsafe(no_mangle)]
+pub extern "C" fn millpond_version() -> u32 {
+    VERSION
+}
+
+/// Makes the controller of a peer about which nothing is known. sizes is MILLPOND_SIZES, preset a MILLPOND_PRESET_.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_peer_init(peer: *mut millpond_peer, sizes: u32, preset: u16) -> i32 {
+    answer(|| {
+        aligned(peer)?;
+        // SAFETY: see the module; the peer of any header has the few bytes that this writes.
+        unsafe { record::blank(peer) };
+        if sizes != SIZES {
+            return Err(millpond_error::MILLPOND_E_HEADER);
+        }
+        let preset = Preset::from_id(preset).ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)?;
+        // SAFETY: the sizes agree, so there is memory for a peer.
+        unsafe { record::make_peer(peer, preset.build(), true) }
+    })
+}
+
+/// Sets a MILLPOND_SETTING_, meant for before the first use: what was learnt stays as it is. value is in microseconds
+/// or thousandths, a number, or a constant of that setting. After MILLPOND_E_CONFLICT the value is set, but until the
+/// settings go together the peer serves only this call and those that look: where two depend on each other, set both.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_peer_set(peer: *mut millpond_peer, setting: u16, value: u32) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        let mut controller = unsafe { copy_of(peer)? };
+        let mut settings = controller.settings().iter();
+        let setting = settings.find(|known| known.id() == setting).ok_or(millpond_error::MILLPOND_E_UNKNOWN_SETTING)?;
+        let value = match setting.kind() {
+            SettingKind::Time { .. } => SettingValue::Time(Span::from_micros(value)),
+            SettingKind::Ratio { .. } => SettingValue::Ratio(value),
+            SettingKind::Word(words) => usize::try_from(value)
+                .ok()
+                .and_then(|at| words.get(at))
+                .map(|word| SettingValue::Word(word))
+                .ok_or(millpond_error::MILLPOND_E_OUT_OF_RANGE)?,
+            _ => SettingValue::Count(value),
+        };
+        controller.put(*setting, value).map_err(|_| millpond_error::MILLPOND_E_OUT_OF_RANGE)?;
+        let settled = controller.check().is_ok();
+        // SAFETY: see the module.
+        unsafe { record::make_peer(peer, controller, settled)? };
+        if settled { Ok(0) } else { Err(millpond_error::MILLPOND_E_CONFLICT) }
+    })
+}
+
+/// May a message of this MILLPOND_CLASS_ and of len bytes leave now? Answers a MILLPOND_ADMIT_. Your own limit on open
+/// exchanges (NSTART) is not asked about here.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_admit(
+    peer: *const millpond_peer,
+    message_class: u8,
+    len: u16,
+    cx: *const millpond_cx,
+    at_us: *mut u64,
+) -> i32 {
+    const CONFIRMABLE: u8 = millpond_class::MILLPOND_CLASS_CONFIRMABLE as u8;
+    const PLAIN: u8 = millpond_class::MILLPOND_CLASS_PLAIN as u8;
+    answer(|| {
+        aligned(at_us)?;
+        // SAFETY: see the module.
+        let (family, cx) = unsafe { serving(peer, cx)? };
+        let class = match message_class {
+            CONFIRMABLE => Class::Confirmable,
+            PLAIN => Class::Plain,
+            _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
+        };
+        let admission = match asked!(peer, family, |controller| controller.admit(class, len, cx)) {
+            Admit::Now => millpond_admission::MILLPOND_ADMIT_NOW,
+            Admit::At(at) => {
+                // SAFETY: see the module.
+                unsafe { at_us.write(at.as_micros()) };
+                millpond_admission::MILLPOND_ADMIT_AT
+            }
+            Admit::WhenOneEnds => millpond_admission::MILLPOND_ADMIT_WHEN_ONE_ENDS,
+        };
+        Ok(admission as i32)
+    })
+}
+
+/// The first copy of a confirmable message of len bytes leaves now. How long until the second?
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_on_start(
+    peer: *mut millpond_peer,
+    exchange: *mut millpond_exchange,
+    len: u16,
+    cx: *const millpond_cx,
+    wait: *mut millpond_wait,
+) -> i32 {
+    answer(|| {
+        aligned(exchange)?;
+        aligned(wait)?;
+        // SAFETY: see the module.
+        let (family, cx) = unsafe { serving(peer, cx)? };
+        let mut begun = Exchange::new();
+        let armed = told!(peer, family, |controller| controller.on_start(&mut begun, len, cx));
+        // SAFETY: see the module.
+        unsafe { keep(peer, family, exchange, &begun, wait, armed) }
+    })
+}
+
+/// The wait ran out and a further copy leaves now. How long this time? Ask for the last copy too.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_on_timeout(
+    peer: *mut millpond_peer,
+    exchange: *mut millpond_exchange,
+    cx: *const millpond_cx,
+    wait: *mut millpond_wait,
+) -> i32 {
+    answer(|| {
+        aligned(wait)?;
+        // SAFETY: see the module.
+        let (family, cx) = unsafe { serving(peer, cx)? };
+        // SAFETY: see the module.
+        let mut open = unsafe { record::load_exchange(exchange, family)? };
+        let armed = told!(peer, family, |controller| controller.on_timeout(&mut open, cx));
+        // SAFETY: see the module.
+        unsafe { keep(peer, family, exchange, &open, wait, armed) }
+    })
+}
+
+/// The exchange ended with an answer.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_on_reply(
+    peer: *mut millpond_peer,
+    exchange: *mut millpond_exchange,
+    sample: *const millpond_sample,
+    cx: *const millpond_cx,
+) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        let (family, cx) = unsafe { serving(peer, cx)? };
+        aligned(sample)?;
+        // SAFETY: see the module.
+        let sample = evidence(unsafe { sample.read() })?;
+        // SAFETY: see the module.
+        let open = unsafe { record::load_exchange(exchange, family)? };
+        told!(peer, family, |controller| controller.on_reply(&open, sample, cx));
+        // SAFETY: see the module.
+        unsafe { ended(peer, family, exchange) }
+    })
+}
+
+/// The exchange ended without an answer. why is a MILLPOND_END_.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_on_end(
+    peer: *mut millpond_peer,
+    exchange: *mut millpond_exchange,
+    why: u8,
+    cx: *const millpond_cx,
+) -> i32 {
+    const GAVE_UP: u8 = millpond_end::MILLPOND_END_GAVE_UP as u8;
+    const RESET: u8 = millpond_end::MILLPOND_END_RESET as u8;
+    const CANCELLED: u8 = millpond_end::MILLPOND_END_CANCELLED as u8;
+    answer(|| {
+        let why = match why {
+            GAVE_UP => End::GaveUp,
+            RESET => End::Reset,
+            CANCELLED => End::Cancelled,
+            _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
+        };
+        // SAFETY: see the module.
+        let (family, cx) = unsafe { serving(peer, cx)? };
+        // SAFETY: see the module.
+        let open = unsafe { record::load_exchange(exchange, family)? };
+        told!(peer, family, |controller| controller.on_end(&open, why, cx));
+        // SAFETY: see the module.
+        unsafe { ended(peer, family, exchange) }
+    })
+}
+
+/// A message of len bytes that nobody will acknowledge left now.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_on_plain_send(peer: *mut millpond_peer, len: u16, cx: *const millpond_cx) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        let (family, cx) = unsafe { serving(peer, cx)? };
+        told!(peer, family, |controller| controller.on_plain_send(len, cx));
+        // SAFETY: see the module.
+        unsafe { record::seal_peer(peer, family, true) }
+    })
+}
+
+/// What the algorithm asks of your message layer: in the low byte a MILLPOND_NAMING_, in the next one among how many
+/// plain messages one should be confirmable (0: no wish).
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_wishes(peer: *const millpond_peer) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        let family = unsafe { record::find_peer(peer, true)? };
+        let wishes = asked!(peer, family, |controller| controller.wishes());
+        let naming = match wishes.naming {
+            Naming::Token => millpond_naming::MILLPOND_NAMING_TOKEN,
+            Naming::Count => millpond_naming::MILLPOND_NAMING_COUNT,
+            Naming::Flag => millpond_naming::MILLPOND_NAMING_FLAG,
+            Naming::Timestamp => millpond_naming::MILLPOND_NAMING_TIMESTAMP,
+            _ => millpond_naming::MILLPOND_NAMING_NONE,
+        };
+        Ok(i32::from(wishes.confirmable_every) << 8 | naming as i32)
+    })
+}
+
+/// Numbers for traces and reports.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_view(peer: *const millpond_peer, numbers: *mut millpond_numbers) -> i32 {
+    answer(|| {
+        aligned(numbers)?;
+        // SAFETY: see the module.
+        let family = unsafe { record::find_peer(peer, true)? };
+        let view = asked!(peer, family, |controller| controller.view());
+        let mut kept = 0_u32;
+        let mut bit = 1_u32;
+        let mut told = |span: Option<Span>| {
+            if span.is_some() {
+                kept |= bit;
+            }
+            bit <<= 1;
+            span.unwrap_or(Span::ZERO).as_micros()
+        };
+        let seen = millpond_numbers {
+            rto_us: told(view.rto),
+            srtt_us: told(view.srtt),
+            rttvar_us: told(view.rttvar),
+            weak_srtt_us: told(view.weak_srtt),
+            weak_rttvar_us: told(view.weak_rttvar),
+            carried_us: told(view.carried),
+            kept,
+        };
+        // SAFETY: see the module.
+        unsafe { numbers.write(seen) };
+        Ok(0)
+    })
+}
+
+/// What a call answers: a number that is not negative, or why it refuses.
+pub(crate) type Answer = Result<i32, millpond_error>;
+
+pub(crate) fn answer(call: impl FnOnce() -> Answer) -> i32 {
+    match call() {
+        Ok(number) => number,
+        Err(error) => error as i32,
+    }
+}
+
+/// A copy of the controller of a peer, even if its settings contradict each other.
+pub(crate) unsafe fn copy_of(peer: *const millpond_peer) -> Result<AnyController, millpond_error> {
+    // SAFETY: see the module.
+    let family = unsafe { record::find_peer(peer, true)? };
+    // SAFETY: the peer was found to be of this family.
+    families!(family, |Family, any| any(unsafe { controller_of::<Family>(peer).read() }))
+        .ok_or(millpond_error::MILLPOND_E_FOREIGN)
+}
+
+/// The family of a peer whose settings go together, and the context.
+unsafe fn serving(peer: *const millpond_peer, cx: *const millpond_cx) -> Result<(u32, Cx), millpond_error> {
+    // SAFETY: see the module.
+    let family = unsafe { record::find_peer(peer, false)? };
+    aligned(cx)?;
+    // SAFETY: see the module.
+    let cx = unsafe { cx.read() };
+    let cx = Cx {
+        now: Instant::from_micros(cx.now_us),
+        chance: Chance::from_word(cx.chance),
+        open: cx.open,
+        waiting: cx.waiting,
+    };
+    Ok((family, cx))
+}
+
+/// Writes back what `on_start` and `on_timeout` changed, and the wait; in the order of [`ended`], and for its reason.
+#[inline(never)]
+unsafe fn keep(
+    peer: *mut millpond_peer,
+    family: u32,
+    exchange: *mut millpond_exchange,
+    open: &Exchange,
+    wait: *mut millpond_wait,
+    armed: Wait,
+) -> Answer {
+    let then = match armed.then {
+        Then::Retransmit => millpond_then::MILLPOND_THEN_RETRANSMIT,
+        Then::Abandon => millpond_then::MILLPOND_THEN_ABANDON,
+    };
+    let reason = match armed.reason {
+        Reason::Initial => millpond_reason::MILLPOND_REASON_INITIAL,
+        Reason::BackedOff => millpond_reason::MILLPOND_REASON_BACKED_OFF,
+        Reason::Slow => millpond_reason::MILLPOND_REASON_SLOW,
+        Reason::Carried => millpond_reason::MILLPOND_REASON_CARRIED,
+        Reason::Blind => millpond_reason::MILLPOND_REASON_BLIND,
+        _ => millpond_reason::MILLPOND_REASON_OTHER,
+    };
+    // SAFETY: see the module.
+    unsafe {
+        record::seal_peer(peer, family, true)?;
+        record::store_exchange(exchange, family, open);
+        wait.write(millpond_wait {
+            span_us: armed.span.as_micros(),
+            then: then as u8,
+            reason: reason as u8,
+            reserved: 0,
+        });
+    }
+    Ok(0)
+}
+
+/// Writes back what `on_reply` and `on_end` changed. The peer first: what is written into its memory after that, by
+/// way of another pointer, is damage and will be found.
+unsafe fn ended(peer: *mut millpond_peer, family: u32, exchange: *mut millpond_exchange) -> Answer {
+    // SAFETY: see the module.
+    unsafe {
+        record::seal_peer(peer, family, true)?;
+        record::end_exchange(exchange);
+    }
+    Ok(0)
+}
+
+/// What C says of an answer.
+fn evidence(said: millpond_sample) -> Result<Sample, millpond_error> {
+    const EMPTY_ACK: u8 = millpond_kind::MILLPOND_KIND_EMPTY_ACK as u8;
+    const PIGGYBACKED: u8 = millpond_kind::MILLPOND_KIND_PIGGYBACKED as u8;
+    const SEPARATE: u8 = millpond_kind::MILLPOND_KIND_SEPARATE as u8;
+    const NOTHING: u8 = millpond_names::MILLPOND_NAMES_NOTHING as u8;
+    const COPY: u8 = millpond_names::MILLPOND_NAMES_COPY as u8;
+    const FURTHER: u8 = millpond_names::MILLPOND_NAMES_FURTHER as u8;
+    let kind = match said.kind {
+        EMPTY_ACK => ReplyKind::EmptyAck,
+        PIGGYBACKED => ReplyKind::Piggybacked,
+        SEPARATE => ReplyKind::Separate,
+        _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
+    };
+    let [first, last, named] = [said.since_first_us, said.since_last_us, said.since_named_us].map(Span::from_micros);
+    let sample = Sample::new(kind, first, last, said.retransmissions);
+    match said.names {
+        NOTHING => Ok(sample),
+        COPY => Ok(sample.naming(said.named, named)),
+        FURTHER => Ok(sample.naming_a_further_copy()),
+        _ => Err(millpond_error::MILLPOND_E_ARGUMENT),
+    }
+}
+
+/// As `MILLPOND_VERSION` of the header: one byte each for major, minor and patch.
+pub const VERSION: u32 = {
+    const fn number(text: &str) -> u32 {
+        let mut number = 0_u32;
+        let mut left = text.as_bytes();
+        while let [digit, rest @ ..] = left {
+            number = number.saturating_mul(10).saturating_add(digit.saturating_sub(b'0') as u32);
+            left = rest;
+        }
+        number
+    }
+    number(env!("CARGO_PKG_VERSION_MAJOR")) << 16
+        | number(env!("CARGO_PKG_VERSION_MINOR")) << 8
+        | number(env!("CARGO_PKG_VERSION_PATCH"))
+};
+
+/// As `MILLPOND_SIZES` of the header.
+pub const SIZES: u32 = {
+    const fn place(bytes: usize, unit: usize, width: u32, shift: u32) -> u32 {
+        assert!(bytes.is_multiple_of(unit), "a size does not come in such units");
+        let units = (bytes as u32).div_ceil(unit as u32);
+        assert!(units >> width == 0, "a size does not fit its place");
+        units << shift
+    }
+    place(size_of::<millpond_peer>(), 8, 8, 24)
+        | place(size_of::<millpond_exchange>(), 8, 6, 18)
+        | place(size_of::<millpond_cx>(), 4, 4, 14)
+        | place(size_of::<millpond_wait>(), 4, 4, 10)
+        | place(size_of::<millpond_sample>(), 4, 5, 5)
+        | place(size_of::<millpond_numbers>(), 4, 5, 0)
+};

@@ -1,0 +1,339 @@
+//! Records in the caller's memory: eight bytes that say what they are, then a Rust value.
+
+use crate::{
+    calls::Answer,
+    types::{millpond_error, millpond_exchange, millpond_peer},
+};
+use core::ptr;
+use millpond_control::{AnyController, Exchange, layout::Layout};
+
+/// What a record starts with. Every bit pattern is one.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Head {
+    /// One of the kinds below, if the record was ever written.
+    kind: u8,
+    /// The algorithm of a peer; of an exchange, that of the peer that started it.
+    family: u8,
+    /// What the value's layout looks like.
+    print: u16,
+    /// Over `kind`, `family` and every byte of the value that holds information.
+    check: u32,
+}
+
+impl Head {
+    /// Of no kind.
+    const BLANK: Self = Self { kind: 0, family: 0, print: 0, check: 0 };
+}
+
+/// A peer whose settings go together.
+const SETTLED: u8 = 0x50;
+/// A peer whose settings contradict each other.
+const UNSETTLED: u8 = 0x51;
+/// An exchange that was started.
+const OPEN: u8 = 0x58;
+/// An exchange that was started and has ended.
+const ENDED: u8 = 0x59;
+
+/// How a value lies in memory.
+struct Shape {
+    /// One bit for each byte, set if it holds information.
+    filled: [u32; 3],
+    /// The print of the layout, with this crate's version mixed in. A head holds its lower half; the check begins with
+    /// all of it.
+    print: u32,
+}
+
+/// FNV-1a (32 bits).
+const PRIME: u32 = 16_777_619;
+
+impl Shape {
+    /// The shape of a `T` in an `R`, which must have room for a head and a `T` behind it.
+    const fn of<T: Layout, R>() -> Self {
+        assert!(size_of::<T>() <= size_of::<R>().saturating_sub(size_of::<Head>()), "too small for its value");
+        assert!(align_of::<T>() <= size_of::<Head>() && align_of::<T>() <= align_of::<R>(), "not aligned");
+        assert!(size_of::<T>() <= 96, "there is a bit for 96 bytes only");
+        let mut print = T::PRINT;
+        let mut left = env!("CARGO_PKG_VERSION").as_bytes();
+        while let [byte, rest @ ..] = left {
+            print = (print ^ *byte as u32).wrapping_mul(PRIME);
+            left = rest;
+        }
+        let filled = T::FILLED;
+        Self { filled: [filled as u32, (filled >> 32) as u32, (filled >> 64) as u32], print }
+    }
+
+    /// The check of a record; a change of any one byte changes it.
+    ///
+    /// # Safety
+    ///
+    /// Behind `head` lies a value of this shape: those of its bytes that hold information are initialised.
+    #[inline(never)]
+    unsafe fn check(&self, head: *const Head) -> u32 {
+        // SAFETY: so says the caller.
+        let Head { kind, family, .. } = unsafe { head.read() };
+        let mut check = (self.print ^ (u32::from(kind) << 8 | u32::from(family))).wrapping_mul(PRIME);
+        let mut byte = behind::<u8>(head.cast_mut());
+        for word in &self.filled {
+            let mut word = *word;
+            let next = byte.wrapping_add(u32::BITS as usize);
+            while word != 0 {
+                if word & 1 != 0 {
+                    // SAFETY: the bit says that this byte lies in the value and holds information.
+                    check = (check ^ u32::from(unsafe { byte.read() })).wrapping_mul(PRIME);
+                }
+                byte = byte.wrapping_add(1);
+                word >>= 1;
+            }
+            byte = next;
+        }
+        check
+    }
+
+    /// Whether the record is one that was sealed with this shape and has not changed since.
+    ///
+    /// # Safety
+    ///
+    /// `head` points to an initialised record with room for this shape.
+    unsafe fn verify(&self, head: *const Head) -> Result<(), millpond_error> {
+        // SAFETY: so says the caller.
+        let Head { print, check, .. } = unsafe { head.read() };
+        if print != self.print as u16 {
+            return Err(millpond_error::MILLPOND_E_FOREIGN);
+        }
+        // SAFETY: so says the caller.
+        if check != unsafe { self.check(head) } {
+            return Err(millpond_error::MILLPOND_E_DAMAGED);
+        }
+        Ok(())
+    }
+
+    /// Makes the head vouch for the value behind it.
+    ///
+    /// # Safety
+    ///
+    /// Behind `head` lies a value of this shape.
+    unsafe fn seal(&self, head: *mut Head, kind: u8, family: u32) {
+        // SAFETY: so says the caller.
+        unsafe {
+            head.write(Head { kind, family: family as u8, print: self.print as u16, check: 0 });
+            (*head).check = self.check(head);
+        }
+    }
+}
+
+/// Where the value of a record is.
+fn behind<T>(head: *mut Head) -> *mut T {
+    head.wrapping_add(1).cast()
+}
+
+/// The one list of algorithms: cargo feature, number in records (never used again for another), type and variant.
+///
+/// - `families!(number, |Family, any| body)`: the body for the algorithm with this number, with its type and what makes
+///   an `AnyController` of it; nothing if there is none.
+/// - `families!(controller => |number, inner| body)`: the body for the algorithm of this `AnyController`.
+macro_rules! families {
+    (@list $($form:tt)+) => {
+        $crate::record::families! { @$($form)+
+            "rfc7252" 1 Rfc7252,
+            "cocoa" 2 Cocoa,
+            "fasor" 3 Fasor,
+            "linux-rto" 4 LinuxRto,
+            "peak-hopper" 5 PeakHopper,
+            "basic-rto" 6 BasicRto,
+        }
+    };
+    (@by_number [$number:expr] [$Family:ident] [$any:ident] [$body:expr]
+        $($feature:literal $own:literal $family:ident,)+) => {
+        match $number {
+            $(
+                #[cfg(feature = $feature)]
+                $own => {
+                    type $Family = ::millpond_control::$family;
+                    let $any: fn($Family) -> ::millpond_control::AnyController =
+                        ::millpond_control::AnyController::$family;
+                    Some($body)
+                }
+            )+
+            _ => None,
+        }
+    };
+    (@by_variant [$controller:expr] [$number:ident] [$inner:ident] [$body:expr]
+        $($feature:literal $own:literal $family:ident,)+) => {
+        match $controller {
+            $(
+                #[cfg(feature = $feature)]
+                ::millpond_control::AnyController::$family($inner) => {
+                    let $number: u32 = $own;
+                    Some($body)
+                }
+            )+
+            _ => None,
+        }
+    };
+    ($number:expr, |$Family:ident, $any:ident| $body:expr) => {
+        $crate::record::families!(@list by_number [$number] [$Family] [$any] [$body])
+    };
+    ($controller:expr => |$number:ident, $inner:ident| $body:expr) => {
+        $crate::record::families!(@list by_variant [$controller] [$number] [$inner] [$body])
+    };
+}
+pub(crate) use families;
+
+fn shape_of(family: u32) -> Option<&'static Shape> {
+    families!(family, |Family, _any| const { &Shape::of::<Family, millpond_peer>() })
+}
+
+/// Finds out whether this is a peer, and of which family. Then a controller of that family lies at
+/// [`controller_of`] it. A peer whose settings contradict each other counts only if `unsettled` says so.
+///
+/// # Safety
+///
+/// `peer` is null or points to the initialised memory of a peer.
+#[inline(never)]
+pub(crate) unsafe fn find_peer(peer: *const millpond_peer, unsettled: bool) -> Result<u32, millpond_error> {
+    aligned(peer)?;
+    let head = peer.cast_mut().cast::<Head>();
+    // SAFETY: the head comes first, and every bit pattern is one.
+    let Head { kind, family, .. } = unsafe { head.read() };
+    if kind != SETTLED && kind != UNSETTLED {
+        return Err(strange(kind));
+    }
+    let shape = shape_of(u32::from(family)).ok_or(millpond_error::MILLPOND_E_FOREIGN)?;
+    // SAFETY: a peer has room for every family.
+    unsafe { shape.verify(head)? };
+    if kind == UNSETTLED && !unsettled { Err(millpond_error::MILLPOND_E_CONFLICT) } else { Ok(u32::from(family)) }
+}
+
+/// Where the controller of a peer is.
+pub(crate) fn controller_of<T>(peer: *const millpond_peer) -> *mut T {
+    behind(peer.cast_mut().cast())
+}
+
+/// Makes the record vouch for the controller as it is now.
+///
+/// # Safety
+///
+/// `peer` holds a controller of this family.
+#[inline(never)]
+pub(crate) unsafe fn seal_peer(peer: *mut millpond_peer, family: u32, settled: bool) -> Answer {
+    let kind = if settled { SETTLED } else { UNSETTLED };
+    let shape = shape_of(family).ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)?;
+    // SAFETY: so says the caller.
+    unsafe { shape.seal(peer.cast(), kind, family) };
+    Ok(0)
+}
+
+/// Makes a peer of a controller.
+///
+/// # Safety
+///
+/// `peer` points to the memory of a peer, aligned.
+pub(crate) unsafe fn make_peer(peer: *mut millpond_peer, controller: AnyController, settled: bool) -> Answer {
+    let family = families!(controller => |number, inner| {
+        // SAFETY: so says the caller; `Shape::of` has asserted room and alignment.
+        unsafe { ptr::write(controller_of(peer), inner) };
+        number
+    });
+    let family = family.ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)?;
+    // SAFETY: the controller was just written.
+    unsafe { seal_peer(peer, family, settled) }
+}
+
+/// Makes a peer blank, so that every later call refuses it. Writes no more than the head.
+///
+/// # Safety
+///
+/// `peer` points to eight bytes that can be written, aligned.
+pub(crate) unsafe fn blank(peer: *mut millpond_peer) {
+    // SAFETY: so says the caller.
+    unsafe { peer.cast::<Head>().write(Head::BLANK) };
+}
+
+const EXCHANGE: &Shape = &Shape::of::<Exchange, millpond_exchange>();
+
+/// Finds out whether this is an open exchange that a peer of this family started, and reads it.
+///
+/// # Safety
+///
+/// `exchange` is null or points to the initialised memory of an exchange.
+pub(crate) unsafe fn load_exchange(
+    exchange: *const millpond_exchange,
+    family: u32,
+) -> Result<Exchange, millpond_error> {
+    // SAFETY: so says the caller. Once it is found, an exchange lies behind the head.
+    unsafe {
+        find_exchange(exchange, family)?;
+        Ok(behind::<Exchange>(exchange.cast_mut().cast()).read())
+    }
+}
+
+/// # Safety
+///
+/// As [`load_exchange`].
+#[inline(never)]
+unsafe fn find_exchange(exchange: *const millpond_exchange, family: u32) -> Result<(), millpond_error> {
+    aligned(exchange)?;
+    let head = exchange.cast_mut().cast::<Head>();
+    // SAFETY: the head comes first, and every bit pattern is one.
+    let found = unsafe { head.read() };
+    if found.kind == ENDED {
+        return Err(millpond_error::MILLPOND_E_ENDED);
+    }
+    if found.kind != OPEN {
+        return Err(strange(found.kind));
+    }
+    if u32::from(found.family) != family {
+        return Err(millpond_error::MILLPOND_E_FOREIGN);
+    }
+    // SAFETY: an exchange has room for this shape.
+    unsafe { EXCHANGE.verify(head) }
+}
+
+/// Writes an exchange that is open with a peer of this family.
+///
+/// # Safety
+///
+/// `exchange` points to the memory of an exchange, aligned.
+pub(crate) unsafe fn store_exchange(exchange: *mut millpond_exchange, family: u32, open: &Exchange) {
+    let head = exchange.cast::<Head>();
+    // SAFETY: so says the caller; `Shape::of` has asserted room and alignment.
+    unsafe {
+        behind::<Exchange>(head).write(*open);
+        EXCHANGE.seal(head, OPEN, family);
+    }
+}
+
+/// Marks an exchange as ended. Nothing vouches for its value any more.
+///
+/// # Safety
+///
+/// `exchange` points to the memory of an exchange, aligned.
+pub(crate) unsafe fn end_exchange(exchange: *mut millpond_exchange) {
+    // SAFETY: so says the caller.
+    unsafe { exchange.cast::<Head>().write(Head { kind: ENDED, ..Head::BLANK }) };
+}
+
+/// What to say of a record that is not of the wanted kind.
+fn strange(kind: u8) -> millpond_error {
+    match kind {
+        SETTLED | UNSETTLED | OPEN | ENDED => millpond_error::MILLPOND_E_FOREIGN,
+        _ => millpond_error::MILLPOND_E_BLANK,
+    }
+}
+
+/// Refuses what cannot be the address of a `T`.
+pub(crate) fn aligned<T>(pointer: *const T) -> Result<(), millpond_error> {
+    is_multiple(pointer.addr(), align_of::<T>())
+}
+
+#[inline(never)]
+fn is_multiple(address: usize, unit: usize) -> Result<(), millpond_error> {
+    if address == 0 {
+        Err(millpond_error::MILLPOND_E_NULL)
+    } else if address & unit.wrapping_sub(1) == 0 {
+        Ok(())
+    } else {
+        Err(millpond_error::MILLPOND_E_ALIGNMENT)
+    }
+}

@@ -1,0 +1,294 @@
+/* Every call: what it answers, what it writes, what it refuses. */
+#include <stddef.h>
+#include <string.h>
+
+#include "expect.h"
+#include "millpond.h"
+
+#define SECOND 1000000u
+
+static millpond_cx at(uint64_t now_us) {
+  millpond_cx cx = {0, 0, 1, 0};
+  cx.now_us = now_us;
+  return cx;
+}
+
+static millpond_sample answer(uint32_t since_first_us, uint32_t since_last_us, uint8_t retransmissions) {
+  millpond_sample sample;
+  memset(&sample, 0, sizeof sample);
+  sample.since_first_us = since_first_us;
+  sample.since_last_us = since_last_us;
+  sample.retransmissions = retransmissions;
+  sample.kind = MILLPOND_KIND_PIGGYBACKED;
+  return sample;
+}
+
+static millpond_peer peer_of(uint16_t preset) {
+  millpond_peer peer;
+  SAME(millpond_peer_init(&peer, MILLPOND_SIZES, preset), 0);
+  return peer;
+}
+
+static void sizes_are_those_of_the_header(void) {
+  SAME(sizeof(millpond_peer), 96);
+  SAME(sizeof(millpond_exchange), 32);
+  SAME(sizeof(millpond_cx), 16);
+  SAME(sizeof(millpond_wait), 8);
+  SAME(sizeof(millpond_sample), 16);
+  SAME(sizeof(millpond_numbers), 28);
+  SAME(offsetof(millpond_cx, chance), 8);
+  SAME(offsetof(millpond_cx, waiting), 14);
+  SAME(offsetof(millpond_sample, named), 15);
+  SAME(offsetof(millpond_wait, reason), 5);
+  SAME(millpond_version(), MILLPOND_VERSION);
+}
+
+/* RFC 7252, sections 4.2 and 4.8: 2 s to 3 s, then twice as long each time. */
+static void a_message_without_an_answer(void) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_RFC7252);
+  millpond_exchange exchange;
+  millpond_wait wait;
+  millpond_cx cx = at(0);
+  unsigned copy;
+  uint32_t expected = 2 * SECOND;
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+  SAME(wait.span_us, expected);
+  SAME(wait.then, MILLPOND_THEN_RETRANSMIT);
+  SAME(wait.reason, MILLPOND_REASON_INITIAL);
+  SAME(wait.reserved, 0);
+  for (copy = 1; copy <= 4; copy++) {
+    cx.now_us += wait.span_us;
+    expected *= 2;
+    SAME(millpond_on_timeout(&peer, &exchange, &cx, &wait), 0);
+    SAME(wait.span_us, expected);
+    SAME(wait.reason, MILLPOND_REASON_BACKED_OFF);
+  }
+  cx.now_us += wait.span_us;
+  SAME(millpond_on_end(&peer, &exchange, MILLPOND_END_GAVE_UP, &cx), 0);
+  SAME(millpond_on_end(&peer, &exchange, MILLPOND_END_GAVE_UP, &cx), MILLPOND_E_ENDED);
+
+  cx.chance = 0xffffffffu;
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+  SAME(wait.span_us, 3 * SECOND);
+}
+
+/* draft-ietf-core-cocoa-03, section 4: the first sample of 0.8 s makes RTO = (2 + 0.8 + 4 * 0.4) / 2 s. */
+static void an_answer_moves_the_estimate(void) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_COCOA_03), copy;
+  millpond_exchange exchange;
+  millpond_wait wait;
+  millpond_numbers numbers;
+  millpond_cx cx = at(0);
+  millpond_sample sample = answer(800000, 800000, 0);
+  SAME(millpond_view(&peer, &numbers), 0);
+  SAME(numbers.kept, 1);
+  SAME(numbers.rto_us, 2 * SECOND);
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+  SAME(wait.reason, MILLPOND_REASON_BLIND);
+  cx.now_us = 800000;
+  SAME(millpond_on_reply(&peer, &exchange, &sample, &cx), 0);
+  SAME(millpond_on_reply(&peer, &exchange, &sample, &cx), MILLPOND_E_ENDED);
+  SAME(millpond_view(&peer, &numbers), 0);
+  SAME(numbers.kept, 7);
+  SAME(numbers.rto_us, 2200000);
+  SAME(numbers.srtt_us, 800000);
+  SAME(numbers.rttvar_us, 400000);
+  SAME(numbers.weak_srtt_us, 0);
+
+  /* A peer is plain memory. */
+  memcpy(&copy, &peer, sizeof copy);
+  memset(&peer, 0, sizeof peer);
+  SAME(millpond_view(&peer, &numbers), MILLPOND_E_BLANK);
+  SAME(millpond_view(&copy, &numbers), 0);
+  SAME(numbers.rto_us, 2200000);
+
+  /* A separate response is no sample. */
+  SAME(millpond_on_start(&copy, &exchange, 40, &cx, &wait), 0);
+  SAME(wait.span_us, 2200000);
+  SAME(wait.reason, MILLPOND_REASON_INITIAL);
+  sample.kind = MILLPOND_KIND_SEPARATE;
+  SAME(millpond_on_reply(&copy, &exchange, &sample, &cx), 0);
+  SAME(millpond_view(&copy, &numbers), 0);
+  SAME(numbers.rto_us, 2200000);
+}
+
+/* The same section: an exchange with one retransmission is a weak sample, from its first copy. */
+static void an_answer_after_a_retransmission(void) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_COCOA_03);
+  millpond_exchange exchange;
+  millpond_wait wait;
+  millpond_numbers numbers;
+  millpond_cx cx = at(0);
+  millpond_sample sample = answer(2500000, 500000, 1);
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+  cx.now_us = 2 * SECOND;
+  SAME(millpond_on_timeout(&peer, &exchange, &cx, &wait), 0);
+  cx.now_us = 2500000;
+  SAME(millpond_on_reply(&peer, &exchange, &sample, &cx), 0);
+  SAME(millpond_view(&peer, &numbers), 0);
+  SAME(numbers.kept, 1 | 8 | 16);
+  SAME(numbers.weak_srtt_us, 2500000);
+  SAME(numbers.weak_rttvar_us, 1250000);
+}
+
+/* "Is CoAP Congestion Safe?" (ANRW 2018), section 4.2: the next exchange starts from the backed-off wait. */
+static void a_wait_is_carried_over(void) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_DEFAULT_FB1);
+  millpond_exchange exchange;
+  millpond_wait wait;
+  millpond_numbers numbers;
+  millpond_cx cx = at(0);
+  millpond_sample sample = answer(3 * SECOND, SECOND, 1);
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+  cx.now_us = 2 * SECOND;
+  SAME(millpond_on_timeout(&peer, &exchange, &cx, &wait), 0);
+  cx.now_us = 3 * SECOND;
+  SAME(millpond_on_reply(&peer, &exchange, &sample, &cx), 0);
+  SAME(millpond_view(&peer, &numbers), 0);
+  SAME(numbers.kept, 1 | 32);
+  SAME(numbers.carried_us, 4 * SECOND);
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+  SAME(wait.span_us, 4 * SECOND);
+  SAME(wait.reason, MILLPOND_REASON_CARRIED);
+}
+
+/* draft-ietf-core-cocoa-03, section 5: after a message of 40 bytes nothing of its kind for one RTO. */
+static void plain_messages_are_held_back(void) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_COCOA_03);
+  millpond_cx cx = at(5 * SECOND);
+  uint64_t at_us = 17;
+  SAME(millpond_admit(&peer, MILLPOND_CLASS_PLAIN, 40, &cx, &at_us), MILLPOND_ADMIT_NOW);
+  SAME(at_us, 17);
+  SAME(millpond_on_plain_send(&peer, 40, &cx), 0);
+  SAME(millpond_admit(&peer, MILLPOND_CLASS_PLAIN, 40, &cx, &at_us), MILLPOND_ADMIT_AT);
+  SAME(at_us, 7 * SECOND);
+  SAME(millpond_admit(&peer, MILLPOND_CLASS_CONFIRMABLE, 40, &cx, &at_us), MILLPOND_ADMIT_NOW);
+  SAME(millpond_admit(&peer, 2, 40, &cx, &at_us), MILLPOND_E_ARGUMENT);
+  /* "among any 16 in a row at least two": one in eight, and no names for copies. */
+  SAME(millpond_wishes(&peer), 8 << 8 | MILLPOND_NAMING_NONE);
+  peer = peer_of(MILLPOND_PRESET_COCOA_FLAG);
+  SAME(millpond_wishes(&peer), 8 << 8 | MILLPOND_NAMING_FLAG);
+}
+
+static void an_answer_may_name_its_copy(void) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_COCOA_NUMBER);
+  millpond_exchange exchange;
+  millpond_wait wait;
+  millpond_numbers numbers;
+  millpond_cx cx = at(0);
+  millpond_sample sample = answer(2500000, 500000, 1);
+  SAME(millpond_wishes(&peer) & 0xff, MILLPOND_NAMING_COUNT);
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+  SAME(millpond_on_timeout(&peer, &exchange, &cx, &wait), 0);
+  sample.names = MILLPOND_NAMES_COPY;
+  sample.named = 1;
+  sample.since_named_us = 500000;
+  SAME(millpond_on_reply(&peer, &exchange, &sample, &cx), 0);
+  SAME(millpond_view(&peer, &numbers), 0);
+  SAME(numbers.srtt_us, 500000);
+
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+  sample.names = 3;
+  SAME(millpond_on_reply(&peer, &exchange, &sample, &cx), MILLPOND_E_ARGUMENT);
+  sample.names = MILLPOND_NAMES_FURTHER;
+  sample.kind = 3;
+  SAME(millpond_on_reply(&peer, &exchange, &sample, &cx), MILLPOND_E_ARGUMENT);
+  sample.kind = MILLPOND_KIND_EMPTY_ACK;
+  SAME(millpond_on_reply(&peer, &exchange, &sample, &cx), 0);
+}
+
+static void settings(void) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_RFC7252);
+  millpond_exchange exchange;
+  millpond_wait wait;
+  millpond_cx cx = at(0);
+  char text[80];
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_ACK_TIMEOUT, 500000), 0);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_RANDOM_FACTOR, 1000), 0);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_BACKOFF_FACTOR, 3000), 0);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_CARRY, MILLPOND_CARRY_FULL_BACKOFF_1), 0);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_MAX_WAIT, 800000), 0);
+  cx.chance = 0xffffffffu;
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+  SAME(wait.span_us, 500000);
+  SAME(millpond_on_timeout(&peer, &exchange, &cx, &wait), 0);
+  SAME(wait.span_us, 800000);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_MAX_WAIT, MILLPOND_UNLIMITED), 0);
+  SAME(millpond_on_timeout(&peer, &exchange, &cx, &wait), 0);
+  SAME(wait.span_us, 2400000);
+
+  SAME(millpond_peer_set(&peer, 0, 1), MILLPOND_E_UNKNOWN_SETTING);
+  SAME(millpond_peer_set(&peer, 0xffff, 1), MILLPOND_E_UNKNOWN_SETTING);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_AGEING, 0), MILLPOND_E_UNKNOWN_SETTING);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_ACK_TIMEOUT, 0), MILLPOND_E_OUT_OF_RANGE);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_ACK_TIMEOUT, 0xffffffffu), MILLPOND_E_OUT_OF_RANGE);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_RANDOM_FACTOR, 999), MILLPOND_E_OUT_OF_RANGE);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_RANDOM_FACTOR, 1000000), MILLPOND_E_OUT_OF_RANGE);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_CARRY, 3), MILLPOND_E_OUT_OF_RANGE);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_CARRY, 0xffffffffu), MILLPOND_E_OUT_OF_RANGE);
+
+  /* Contradictory: nothing is served until they go together. */
+  peer = peer_of(MILLPOND_PRESET_COCOA_03);
+  SAME(millpond_peer_conflict(&peer, text, sizeof text), 0);
+  EXPECT(text[0] == 0, "a text: %s", text);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_VBF_SHORT, 5 * SECOND), MILLPOND_E_CONFLICT);
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), MILLPOND_E_CONFLICT);
+  SAME(millpond_on_plain_send(&peer, 40, &cx), MILLPOND_E_CONFLICT);
+  EXPECT(millpond_peer_conflict(&peer, text, sizeof text) > 0, "no text");
+  EXPECT(strstr(text, "vbf-short") && strstr(text, "vbf-long"), "the text is: %s", text);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_VBF_LONG, 6 * SECOND), 0);
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+}
+
+static void names(void) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_COCOA_03);
+  char text[16];
+  memset(text, '#', sizeof text);
+  SAME(millpond_preset_id("cocoa-03"), MILLPOND_PRESET_COCOA_03);
+  SAME(millpond_preset_id("cocoa-3"), MILLPOND_E_UNKNOWN_PRESET);
+  SAME(millpond_preset_id(""), MILLPOND_E_UNKNOWN_PRESET);
+  SAME(millpond_preset_name(MILLPOND_PRESET_COCOA_03, text, sizeof text), 8);
+  EXPECT(strcmp(text, "cocoa-03") == 0, "the name is %s", text);
+  SAME(millpond_preset_name(MILLPOND_PRESET_COCOA_03, text, 4), 8);
+  EXPECT(strcmp(text, "coc") == 0, "cut, the name is %s", text);
+  text[0] = '#';
+  SAME(millpond_preset_name(MILLPOND_PRESET_COCOA_03, text, 0), 8);
+  SAME(text[0], '#');
+  SAME(millpond_preset_name(9999, text, sizeof text), MILLPOND_E_UNKNOWN_PRESET);
+  SAME(millpond_setting_id(&peer, "max-wait"), MILLPOND_SETTING_MAX_WAIT);
+  SAME(millpond_setting_id(&peer, "backoff-factor"), MILLPOND_E_UNKNOWN_SETTING);
+  SAME(millpond_setting_word(MILLPOND_SETTING_AGEING, "cocoa+"), MILLPOND_AGEING_COCOA_PLUS);
+  SAME(millpond_setting_word(MILLPOND_SETTING_AGEING, "cocoa"), MILLPOND_E_OUT_OF_RANGE);
+  SAME(millpond_setting_word(MILLPOND_SETTING_MAX_WAIT, "cocoa"), MILLPOND_E_OUT_OF_RANGE);
+  SAME(millpond_setting_word(9999, "cocoa"), MILLPOND_E_UNKNOWN_SETTING);
+  SAME(millpond_setting_name(MILLPOND_SETTING_VBF_LOW, text, sizeof text), 7);
+  EXPECT(strcmp(text, "vbf-low") == 0, "the name is %s", text);
+  EXPECT(millpond_setting_takes(MILLPOND_SETTING_VBF_LOW, text, sizeof text) > 0, "no text");
+  EXPECT(strcmp(text, "a ratio from 1.") == 0, "the text is %s", text);
+}
+
+static void every_error_has_a_text(void) {
+  int32_t error, other;
+  for (error = MILLPOND_E_NULL; error >= MILLPOND_E_ENDED; error--) {
+    EXPECT(strcmp(millpond_error_text(error), "unknown error") != 0, "error %d", (int)error);
+    for (other = MILLPOND_E_NULL; other > error; other--) {
+      EXPECT(strcmp(millpond_error_text(error), millpond_error_text(other)) != 0, "error %d", (int)error);
+    }
+  }
+  EXPECT(strcmp(millpond_error_text(MILLPOND_E_ENDED - 1), "unknown error") == 0, "one more error");
+  EXPECT(strcmp(millpond_error_text(0), "no error") == 0, "zero");
+}
+
+int main(void) {
+  sizes_are_those_of_the_header();
+  a_message_without_an_answer();
+  an_answer_moves_the_estimate();
+  an_answer_after_a_retransmission();
+  a_wait_is_carried_over();
+  plain_messages_are_held_back();
+  an_answer_may_name_its_copy();
+  settings();
+  names();
+  every_error_has_a_text();
+  return verdict("calls");
+}

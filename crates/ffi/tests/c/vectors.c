@@ -1,0 +1,237 @@
+/* Plays the call lists of the exact oracle (vectors/) through the C interface.
+ *
+ * The files are JSON in a fixed layout: one header of a case a line, one call a line, keys always in the same order. So
+ * they are read line by line, and a value is found by its key. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "expect.h"
+#include "millpond.h"
+
+#define EXCHANGES 64
+
+static const char *const kinds[] = {"empty-ack", "piggybacked", "separate"};
+static const char *const ends[] = {"gave-up", "reset", "cancelled"};
+static const char *const classes[] = {"confirmable", "plain"};
+static const char *const admissions[] = {"now", "at", "when-one-ends"};
+static const char *const reasons[] = {"initial", "backed-off", "slow", "carried", "blind"};
+static const char *const numbers_by_bit[] = {"rto", "srtt", "rttvar", "weak_srtt", "weak_rttvar", "carried"};
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
+static const char *file, *line;
+static unsigned long line_number, calls, cases;
+
+static void unreadable(const char *what) {
+  printf("%s:%lu: %s: %.120s\n", file, line_number, what, line);
+  exit(1);
+}
+
+/* What stands behind a key, or NULL. */
+static const char *find(const char *text, const char *key) {
+  char wanted[64];
+  const char *place;
+  snprintf(wanted, sizeof wanted, "\"%s\": ", key);
+  place = strstr(text, wanted);
+  return place ? place + strlen(wanted) : NULL;
+}
+
+static const char *value(const char *key) {
+  const char *place = find(line, key);
+  if (!place) unreadable(key);
+  return place;
+}
+
+static uint64_t number_at(const char *place) {
+  if (*place < '0' || *place > '9') unreadable("no whole number");
+  return strtoull(place, NULL, 10);
+}
+
+static uint64_t number(const char *key) { return number_at(value(key)); }
+
+/* Copies the string that begins at its quotation mark. */
+static void copy_word(const char *place, char *word, size_t size) {
+  const char *end;
+  if (*place++ != '"' || !(end = strchr(place, '"')) || (size_t)(end - place) >= size) unreadable("no word");
+  memcpy(word, place, (size_t)(end - place));
+  word[end - place] = 0;
+}
+
+static uint8_t one_of(const char *key, const char *const *list, size_t count) {
+  char word[32];
+  size_t i;
+  copy_word(value(key), word, sizeof word);
+  for (i = 0; i < count; i++) {
+    if (strcmp(word, list[i]) == 0) return (uint8_t)i;
+  }
+  unreadable(key);
+  return 0;
+}
+
+/* Whole microseconds against the oracle's nanoseconds and its bound. */
+static void near(const char *what, uint64_t us, uint64_t ns, uint64_t within_ns) {
+  uint64_t ours = us * 1000, off = ours > ns ? ours - ns : ns - ours;
+  EXPECT(off <= within_ns, "%s:%lu: %s is %llu us, not %llu ns", file, line_number, what, (unsigned long long)us,
+         (unsigned long long)ns);
+}
+
+static void accepted(int32_t answer) {
+  EXPECT(answer >= 0, "%s:%lu: %s", file, line_number, millpond_error_text(answer));
+}
+
+static void begin_case(millpond_peer *peer) {
+  char word[64], name[64];
+  int32_t preset, setting;
+  const char *at = value("settings");
+  copy_word(value("preset"), word, sizeof word);
+  preset = millpond_preset_id(word);
+  accepted(preset);
+  accepted(millpond_peer_init(peer, MILLPOND_SIZES, (uint16_t)preset));
+  if (*at++ != '{') unreadable("settings");
+  while (*at == '"') {
+    uint32_t to;
+    copy_word(at, name, sizeof name);
+    at += strlen(name) + 4;
+    setting = millpond_setting_id(peer, name);
+    accepted(setting);
+    if (strncmp(at, "{\"word\": ", 9) == 0) {
+      int32_t place;
+      copy_word(at + 9, word, sizeof word);
+      place = millpond_setting_word((uint16_t)setting, word);
+      to = place < 0 && strcmp(word, "none") == 0 ? MILLPOND_UNLIMITED : (uint32_t)place;
+    } else {
+      const char *digits = strchr(at, ':');
+      if (!digits) unreadable("settings");
+      to = (uint32_t)number_at(digits + 2);
+    }
+    /* Until the last one is set they may contradict each other; then the first call says so. */
+    setting = millpond_peer_set(peer, (uint16_t)setting, to);
+    accepted(setting == MILLPOND_E_CONFLICT ? 0 : setting);
+    at = strchr(at, '}');
+    if (!at) unreadable("settings");
+    at++;
+    if (strncmp(at, ", ", 2) == 0) at += 2;
+  }
+  cases++;
+}
+
+static void check_wait(const millpond_wait *wait) {
+  near("the wait", wait->span_us, number("wait_ns"), number("within_ns"));
+  SAME(wait->reason, one_of("reason", reasons, COUNT(reasons)));
+  SAME(wait->then, MILLPOND_THEN_RETRANSMIT);
+}
+
+static void check_view(const millpond_peer *peer) {
+  millpond_numbers seen;
+  const char *view = value("view");
+  uint32_t kept[6];
+  size_t i;
+  accepted(millpond_view(peer, &seen));
+  kept[0] = seen.rto_us;
+  kept[1] = seen.srtt_us;
+  kept[2] = seen.rttvar_us;
+  kept[3] = seen.weak_srtt_us;
+  kept[4] = seen.weak_rttvar_us;
+  kept[5] = seen.carried_us;
+  for (i = 0; i < COUNT(numbers_by_bit); i++) {
+    const char *place = find(view, numbers_by_bit[i]), *bound;
+    int is_kept = (int)(seen.kept >> i & 1);
+    if (!place) unreadable(numbers_by_bit[i]);
+    EXPECT(is_kept == (*place == '['), "%s:%lu: %s", file, line_number, numbers_by_bit[i]);
+    if (*place != '[' || !is_kept) continue;
+    bound = strstr(place, ", ");
+    if (!bound) unreadable(numbers_by_bit[i]);
+    near(numbers_by_bit[i], kept[i], number_at(place + 1), number_at(bound + 2));
+  }
+}
+
+static void play_call(millpond_peer *peer, millpond_exchange *exchanges) {
+  millpond_cx cx;
+  millpond_wait wait;
+  millpond_exchange *exchange = exchanges;
+  char call[16];
+  copy_word(value("call"), call, sizeof call);
+  cx.now_us = number("now");
+  cx.chance = (uint32_t)number("chance");
+  cx.open = (uint16_t)number("open");
+  cx.waiting = (uint16_t)number("waiting");
+  if (find(line, "exchange")) {
+    uint64_t place = number("exchange");
+    if (place >= EXCHANGES) unreadable("too many exchanges");
+    exchange = &exchanges[place];
+  }
+  if (strcmp(call, "start") == 0) {
+    accepted(millpond_on_start(peer, exchange, (uint16_t)number("len"), &cx, &wait));
+    check_wait(&wait);
+  } else if (strcmp(call, "timeout") == 0) {
+    accepted(millpond_on_timeout(peer, exchange, &cx, &wait));
+    check_wait(&wait);
+  } else if (strcmp(call, "reply") == 0) {
+    millpond_sample sample;
+    const char *named = value("named");
+    memset(&sample, 0, sizeof sample);
+    sample.kind = one_of("kind", kinds, COUNT(kinds));
+    sample.since_first_us = (uint32_t)number("since_first");
+    sample.since_last_us = (uint32_t)number("since_last");
+    sample.retransmissions = (uint8_t)number("retransmissions");
+    if (*named == '"') {
+      sample.names = MILLPOND_NAMES_FURTHER;
+    } else if (*named != 'n') {
+      sample.names = MILLPOND_NAMES_COPY;
+      sample.named = (uint8_t)number_at(named);
+      sample.since_named_us = (uint32_t)number("since_named");
+    }
+    accepted(millpond_on_reply(peer, exchange, &sample, &cx));
+    check_view(peer);
+  } else if (strcmp(call, "end") == 0) {
+    accepted(millpond_on_end(peer, exchange, one_of("why", ends, COUNT(ends)), &cx));
+    check_view(peer);
+  } else if (strcmp(call, "plain") == 0) {
+    accepted(millpond_on_plain_send(peer, (uint16_t)number("len"), &cx));
+  } else if (strcmp(call, "admit") == 0) {
+    uint64_t at_us = 0;
+    int32_t admission = millpond_admit(peer, one_of("class", classes, COUNT(classes)), (uint16_t)number("len"), &cx, &at_us);
+    SAME(admission, one_of("admit", admissions, COUNT(admissions)));
+    if (admission == MILLPOND_ADMIT_AT) near("the instant", at_us, number("at") * 1000, number("within_ns"));
+  } else {
+    unreadable("no such call");
+  }
+  calls++;
+}
+
+static void play(void) {
+  static char text[1 << 16];
+  millpond_exchange exchanges[EXCHANGES];
+  millpond_peer peer;
+  FILE *vectors = fopen(file, "r");
+  unsigned long before = calls;
+  line = text;
+  line_number = 0;
+  if (!vectors) {
+    perror(file);
+    exit(1);
+  }
+  while (fgets(text, sizeof text, vectors)) {
+    line_number++;
+    if (line_number == 1) {
+      if (number("format") != 1) unreadable("another format");
+    } else if (strncmp(text, "{\"name\": ", 9) == 0) {
+      begin_case(&peer);
+    } else if (strncmp(text, "{\"call\": ", 9) == 0) {
+      play_call(&peer, exchanges);
+    } else if (strncmp(text, "]", 1) != 0) {
+      unreadable("not a case and not a call");
+    }
+  }
+  fclose(vectors);
+  EXPECT(calls > before, "%s holds no calls", file);
+}
+
+int main(int count, char **files) {
+  int i;
+  for (i = 1; i < count; i++) {
+    file = files[i];
+    play();
+  }
+  printf("vectors: %d files, %lu cases, %lu calls\n", count - 1, cases, calls);
+  return verdict("vectors");
+}

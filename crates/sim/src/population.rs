@@ -1,0 +1,124 @@
+//! The clients of all groups: their endpoints, what they ask for, and the order of their numbers.
+
+use millpond_coap::{
+    Config, Endpoint, Identities, Limits, Outgoing, Transmission,
+    message::{Code, Kind, number},
+};
+use millpond_control::{ChanceSeed, PeerController};
+
+use crate::{
+    RunError,
+    naming::Renamed,
+    scenario::{Clients, Controllers, Scenario},
+};
+
+/// What each client of a group asks for.
+pub(crate) struct Ask<'s> {
+    options: Vec<(u16, &'s [u8])>,
+    payload: Vec<u8>,
+}
+
+impl<'s> Ask<'s> {
+    pub(crate) fn of(clients: &'s Clients) -> Self {
+        let segments = clients.uri_path.split('/').filter(|segment| !segment.is_empty());
+        Self {
+            options: segments.map(|segment| (number::URI_PATH, segment.as_bytes())).collect(),
+            payload: vec![b'.'; clients.request_payload.0 as usize],
+        }
+    }
+
+    /// The request: a GET, or with a payload a PUT, which is idempotent too (RFC 7252 §5.1): a server may answer its
+    /// copies afresh (§4.5).
+    pub(crate) fn request(&self) -> Outgoing<'_> {
+        let code = if self.payload.is_empty() { Code::GET } else { Code::PUT };
+        Outgoing { kind: Kind::Confirmable, code, options: &self.options, payload: &self.payload, token: None }
+    }
+
+    /// Whether this is the path asked for.
+    pub(crate) fn is_for<'p>(&self, path: impl Iterator<Item = &'p [u8]>) -> bool {
+        path.eq(self.options.iter().map(|&(_, segment)| segment))
+    }
+}
+
+/// The controller of each group, for a peer about which nothing is known.
+pub(crate) fn controllers(groups: &[Clients], own: &dyn Controllers) -> Result<Vec<PeerController>, RunError> {
+    let build = |(index, group): (usize, &Clients)| {
+        let built = group.controller.build(own);
+        let built = built.map_err(|error| RunError::Controller(format!("clients[{index}].controller: {error}")))?;
+        Ok(match group.naming {
+            None => built,
+            Some(naming) => PeerController::own(Renamed::new(built, naming)),
+        })
+    };
+    groups.iter().enumerate().map(build).collect()
+}
+
+/// An endpoint such as each client of a group has.
+pub(crate) fn client_endpoint(
+    clients: &Clients,
+    controller: PeerController,
+    datagram: u16,
+    seed: ChanceSeed,
+) -> Result<Endpoint<u32>, RunError> {
+    let config = Config {
+        transmission: transmission(clients),
+        token_length: clients.token_length,
+        limits: Limits { datagram, ..Limits::default() },
+        ..Config::default()
+    };
+    Endpoint::new(config, controller, seed, 0, Identities::counted())
+        .map_err(|error| RunError::Endpoint("a client", error.to_string()))
+}
+
+pub(crate) fn transmission(clients: &Clients) -> Transmission {
+    Transmission { max_retransmit: clients.max_retransmit, ..Transmission::default() }
+}
+
+/// Bytes of the longest datagram of the scenario, at least what RFC 7252 §4.6 expects of everybody.
+pub(crate) fn datagram(scenario: &Scenario) -> u16 {
+    let requests = scenario.clients.iter().map(|group| group.request_payload.0 + group.uri_path.len() as u64);
+    let longest = requests.chain([scenario.server.payload.0]).max().unwrap_or(0);
+    u16::try_from(longest + 64).unwrap_or(u16::MAX).max(Limits::default().datagram)
+}
+
+/// The group of each client. Groups are dealt evenly over the numbers, because of clients that start at the same
+/// instant the one with the lower number comes first.
+pub(crate) fn interleave(groups: &[Clients]) -> Vec<u32> {
+    let total: usize = groups.iter().map(|group| group.count as usize).sum();
+    let mut dealt = vec![0_u64; groups.len()];
+    let mut order = Vec::with_capacity(total);
+    for _ in 0..total {
+        // The group that lags most: the least (dealt + ½) / count, compared without division.
+        let lags = |index: usize| (2 * dealt[index] + 1, u64::from(groups[index].count));
+        let mut chosen = None;
+        for index in (0..groups.len()).filter(|&index| dealt[index] < u64::from(groups[index].count)) {
+            let ahead = |other: usize| {
+                let ((a, b), (c, d)) = (lags(index), lags(other));
+                u128::from(a) * u128::from(d) < u128::from(c) * u128::from(b)
+            };
+            if chosen.is_none_or(ahead) {
+                chosen = Some(index);
+            }
+        }
+        if let Some(index) = chosen {
+            dealt[index] += 1;
+            order.push(index as u32);
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::ControllerChoice;
+    use millpond_control::Preset;
+
+    #[test]
+    fn groups_are_dealt_evenly() {
+        let group = |count| Clients { count, ..Clients::of(ControllerChoice::preset(Preset::RFC7252)) };
+        assert_eq!(interleave(&[group(2), group(2)]), [0, 1, 0, 1]);
+        assert_eq!(interleave(&[group(1), group(3)]), [1, 0, 1, 1]);
+        assert_eq!(interleave(&[group(3)]), [0, 0, 0]);
+    }
+}

@@ -1,0 +1,130 @@
+//! The server: a real endpoint and an application that answers every request alike.
+
+use std::collections::VecDeque;
+
+use millpond_coap::{
+    Config, Duplicates, Endpoint, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, RequestId,
+    Transmission,
+    message::{Code, Kind, number},
+};
+use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
+
+use crate::{
+    RunError,
+    ledger::Tag,
+    population::{datagram, transmission},
+    scenario::{self, Clients, Echo, Scenario},
+};
+
+/// A request that the application has been handed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: RequestId,
+    pub(crate) code: Code,
+    /// The copy that brought it.
+    pub(crate) tag: Tag,
+}
+
+/// The server and what it is working on.
+pub(crate) struct Server {
+    pub(crate) endpoint: Endpoint<u32>,
+    host_time: Span,
+    content_format: Vec<u8>,
+    payload: Vec<u8>,
+    /// Requests that the application is working on, and when it is done.
+    working: VecDeque<(Instant, Asked)>,
+}
+
+impl Server {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        seed: ChanceSeed,
+        clients: u32,
+        controllers: &[PeerController],
+    ) -> Result<Self, RunError> {
+        let described = &scenario.server;
+        let (transmission, controller) = slowest(&scenario.clients, controllers);
+        let config = Config {
+            transmission,
+            duplicates: match described.duplicates {
+                scenario::Duplicates::Stored => Duplicates::Stored,
+                scenario::Duplicates::Afresh => Duplicates::Afresh,
+            },
+            token_length: 0,
+            naming: echoes(&described.echoes),
+            // Above the longest time that a scenario lets a server think: every response is piggybacked.
+            ack_delay: Span::from_secs(2),
+            // The laboratory's server forgets nobody: eviction would be a result of the bound, not of the scenario.
+            limits: Limits { datagram: datagram(scenario), ..Limits::default().for_peers(clients) },
+            ..Config::default()
+        };
+        let endpoint = Endpoint::new(config, controller, seed, clients, Identities::counted())
+            .map_err(|error| RunError::Endpoint("the server", error.to_string()))?;
+        let format = described.content_format.to_be_bytes();
+        let zeros = format.iter().take_while(|byte| **byte == 0).count();
+        Ok(Self {
+            endpoint,
+            host_time: described.host_time.span(),
+            content_format: format[zeros..].to_vec(),
+            payload: vec![b'.'; described.payload.0 as usize],
+            working: VecDeque::new(),
+        })
+    }
+
+    /// The application takes a request: answers at once, or begins to work on it.
+    pub(crate) fn take(&mut self, now: Instant, asked: Asked) -> Result<(), RunError> {
+        if self.host_time == Span::ZERO {
+            return self.answer(now, asked);
+        }
+        self.working.push_back((now.after(self.host_time), asked));
+        Ok(())
+    }
+
+    /// Answers the first request that is done at or before `now`; returns the copy that brought it.
+    pub(crate) fn finish(&mut self, now: Instant) -> Result<Option<Tag>, RunError> {
+        let Some(&(_, asked)) = self.working.front().filter(|(due, _)| *due <= now) else { return Ok(None) };
+        self.working.pop_front();
+        self.answer(now, asked)?;
+        Ok(Some(asked.tag))
+    }
+
+    /// When the application is done with a request next.
+    pub(crate) fn next_done(&self) -> Instant {
+        self.working.front().map_or(Instant::NEVER, |(due, _)| *due)
+    }
+
+    fn answer(&mut self, now: Instant, asked: Asked) -> Result<(), RunError> {
+        let options: [(u16, &[u8]); 1] = [(number::CONTENT_FORMAT, &self.content_format)];
+        let response = Outgoing {
+            kind: Kind::Confirmable,
+            code: if asked.code == Code::GET { Code::CONTENT } else { Code::CHANGED },
+            options: &options,
+            payload: &self.payload,
+            token: None,
+        };
+        self.endpoint.respond(now, asked.id, &response).map_err(|why| RunError::Endpoint("the server", why.to_string()))
+    }
+}
+
+/// The options that name copies, with the ones that the server knows.
+fn echoes(known: &[Echo]) -> NamingOptions {
+    let told = |option, echo| NamingOption { echoed: known.contains(&echo), ..option };
+    let NamingOptions { count, flag, timestamp } = NamingOptions::default();
+    NamingOptions {
+        count: told(count, Echo::Count),
+        flag: told(flag, Echo::Flag),
+        timestamp: told(timestamp, Echo::Timestamp),
+    }
+}
+
+/// Parameters and controller of the group whose exchanges can last longest: a server must know a copy for as long as one
+/// may come.
+fn slowest(groups: &[Clients], controllers: &[PeerController]) -> (Transmission, PeerController) {
+    groups
+        .iter()
+        .map(transmission)
+        .zip(controllers)
+        .max_by_key(|(transmission, controller)| Lifetimes::of(*controller, transmission).exchange)
+        .map(|(transmission, controller)| (transmission, controller.clone()))
+        .unwrap_or((Transmission::default(), Preset::RFC7252.build().into()))
+}
