@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from millpond.api import Reproduction, Run, reproduce, run
 from millpond.compare import Comparison, Figure, Setting, Verdict
+from millpond.controller import BuiltIn, Controller, Cx, Exchange, Sample, View, Wait, Wishes
 from millpond.errors import MillpondError, UsageError
 from millpond.results import Results
 
@@ -26,15 +27,23 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "BuiltIn",
     "Comparison",
+    "Controller",
+    "Cx",
+    "Exchange",
     "Figure",
     "MillpondError",
     "Reproduction",
     "Results",
     "Run",
+    "Sample",
     "Setting",
     "UsageError",
     "Verdict",
+    "View",
+    "Wait",
+    "Wishes",
     "__version__",
     "reproduce",
     "run",

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from millpond import reproduction, single, study, summary, tables
+from millpond import guests, named_copies, reproduction, single, study, summary, tables
 from millpond.campaign import Watcher, carry_out
 from millpond.compare import Comparison
 from millpond.engine import Engine, native
 from millpond.errors import MillpondError, UsageError
 from millpond.metrics import Measures
+from millpond.own import AnyController, Make, OwnControllers
 from millpond.published import read as read_published
 from millpond.results import MANIFEST, Results, read_manifest
 from millpond.store import write_json
@@ -86,6 +87,8 @@ class Reproduction(Run):
     @property
     def tables(self) -> list[RenderableType]:
         """What the program prints."""
+        if self.results.study == "echo":
+            return named_copies.of_study(self.measures, self.comparison)
         return tables.of_study(self.measures, self.comparison)
 
 
@@ -93,7 +96,7 @@ def reproduce(
     name: str,
     *,
     quick: bool = False,
-    controllers: Sequence[str] = (),
+    controllers: Sequence[str | Make] = (),
     clients: Sequence[int] = (),
     buffers: Sequence[int] = (),
     replications: int | None = None,
@@ -111,7 +114,8 @@ def reproduce(
     Args:
         name: The study, e.g. `anrw18`.
         quick: Fewer replications and client counts.
-        controllers: Only these algorithms of the study; also by the names of their presets.
+        controllers: Only these: algorithms of the study (also by the names of their presets), and beside them other
+            presets and controllers of one's own, as a name (`mine.py:Mine`) or as the class itself.
         clients: These numbers of clients instead of the plan's.
         buffers: These buffers, in bytes, instead of the plan's.
         replications: So many instead of the plan's.
@@ -131,10 +135,13 @@ def reproduce(
     plan = study.load(study.find(name))
     if quick:
         plan = plan.quick()
-    plan = plan.narrowed(controllers=controllers, clients=clients, buffers=buffers, replications=replications)
+    own = OwnControllers(Path(), plan.folder)
+    names = [name if isinstance(name, str) else own.add(name) for name in controllers]
+    plan = guests.invited(plan, names, engine, own)
+    plan = plan.narrowed(controllers=names, clients=clients, buffers=buffers, replications=replications)
     if published is not None:
         read_published(published)
-    program = study.unfold(plan, engine)
+    program = study.unfold(plan, engine, own)
     directory = place(out, f"{plan.name}-quick" if quick else plan.name, program, resume)
     results = carry_out(
         program,
@@ -156,6 +163,7 @@ def reproduce(
 def run(
     file: Path | str,
     *,
+    controller: AnyController | Sequence[AnyController] = (),
     replications: int = 1,
     seed: int = 1,
     trace: Sequence[str] = single.USUAL_TRACES,
@@ -171,6 +179,8 @@ def run(
 
     Args:
         file: The scenario.
+        controller: For all clients instead of the scenario's: a preset, a controller of one's own as a name
+            (`mine.py:Mine`) or as the class itself, or a table as in a scenario. Several: one for each client group.
         replications: Independent runs of it.
         seed: Seed of the first; the others count up from it.
         trace: Tables to trace in replication 0: `queue`, `share`, `rto`, `packets`, `exchanges`; `none` for none.
@@ -187,7 +197,16 @@ def run(
     """
     engine = engine or native()
     path = Path(file)
-    program = single.program(path, engine, replications=replications, seed=seed, trace=trace)
+    if isinstance(controller, str) or not isinstance(controller, Sequence):
+        controller = (controller,)
+    program = single.program(
+        path,
+        engine,
+        controllers=controller,
+        replications=replications,
+        seed=seed,
+        trace=trace,
+    )
     directory = place(out, path.stem, program, resume)
     results = carry_out(
         program,

@@ -113,7 +113,7 @@ def carry_out(
     watcher = watcher or Watcher()
     check_memory(program, workers)
     started = time.monotonic()
-    there = claim(directory, resume=resume, plan_hash=program.hash)
+    there = claim(directory, resume=resume, plan_hash=program.hash, code=program.code)
     if there is not None and there["state"] == "complete":
         results = Results.open(directory)
         _copy(extra_files or {}, directory)
@@ -192,7 +192,8 @@ def _run(
     def keep(outcome: EngineOutcome) -> None:
         job = by_run[outcome.run]
         if outcome.error is not None:
-            raise MillpondError(f"run {outcome.run} ({job.planned.cell.id}, seed {job.seed}): {outcome.error}")
+            told = f"run {outcome.run} ({job.planned.cell.id}, seed {job.seed}): {outcome.error}"
+            raise MillpondError(told) from outcome.cause
         _collect(pending, outcome, program.trace.flows)
         watcher.finished(job)
 
@@ -332,11 +333,13 @@ def _manifest(program: Program, command: Sequence[str]) -> dict[str, Any]:
         "wall_s": 0.0,
         "workers": 0,
         "plan_hash": program.hash,
+        "controllers": {name: dict(files) for name, files in program.code.items()},
         "runs": program.runs,
         "runs_done": 0,
         "replications": len(program.seeds),
         "seeds": list(program.seeds),
         "labels": dict(program.labels),
+        "paths": dict(program.paths),
         "cells": [planned.cell.to_json() for planned in program.cells],
         "files": {},
     }

@@ -9,14 +9,14 @@ Claims written in `claims.toml` and claims read from a published row both become
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from millpond.compare import Judgement
-from millpond.metrics import ALIASES, METRICS, Measures, Population, Sample
+from millpond.metrics import ALIASES, METRICS, Measures, Population, Sample, column_in_words, path_in_words
 from millpond.metrics import clients_in_words as _clients
 from millpond.statistics import take
 
@@ -90,6 +90,8 @@ class Check:
     needed: float = 1.0
     pick: Pick = field(default_factory=Pick)
     pick_against: Pick | None = None
+    #: Numbers are taken as shares of those of the population with these columns.
+    over: Mapping[str, Any] | None = None
     #: What was not run and should have been, in words.
     missing: tuple[str, ...] = ()
     #: Measured and shown beside the verdict, but does not decide it.
@@ -129,7 +131,9 @@ def carry_out(check: Check, measures: Measures) -> Finding:
     missing = list(check.missing)
     points: list[Point] = []
     for of, against in check.points:
-        gone = [_absent(measures, p) for p in (of, against) if p is not None and not measures.has(p)]
+        named = [p for p in (of, against) if p is not None]
+        named += [p.but(**check.over) for p in named] if check.over is not None else []
+        gone = [_absent(measures, p) for p in named if not measures.has(p)]
         if gone:
             missing.extend(gone)
             continue
@@ -145,7 +149,8 @@ def carry_out(check: Check, measures: Measures) -> Finding:
         broken = [point for point in points if not point.met]
         where = "" if len(points) == 1 else f" at {len(broken)} of {len(points)} points"
         told = "" if len(points) <= 3 else ", such as " + "; ".join(point.line for point in broken[:2])
-        return Finding("fails", measured, f"not {_expected(check)}{where}{told}", tuple(points))
+        told = f"not {_expected(check)}{where}{told}"
+        return Finding("fails", measured, told, tuple(points), tuple(dict.fromkeys(missing)))
     if missing:
         return Finding("unjudged", measured, "", tuple(points), tuple(dict.fromkeys(missing)))
     if empty or not points:
@@ -200,6 +205,9 @@ def _absent(measures: Measures, population: Population) -> str:
         return f"{population.buffer_bytes} B"
     if population.workload not in {p.workload for p in run}:
         return f"{population.workload} clients"
+    for name, value in population.more:
+        if value not in measures.values(name):
+            return column_in_words(name, value) or f"no {name}"
     if population.who not in {p.who for p in run}:
         return population.who
     return str(population)
@@ -216,10 +224,10 @@ def _empty(check: Check, point: Point) -> str:
 def _points(check: Check, measures: Measures, of: Population, against: Population | None) -> list[Point]:
     points = []
     for statistic in check.statistics or ("",):
-        value = measure(measures, check.metric, statistic, of, check.pick)
+        value = _value(check, measures, statistic, of, check.pick)
         other = None
         if against is not None:
-            other = measure(measures, check.metric, statistic, against, check.pick_against or check.pick)
+            other = _value(check, measures, statistic, against, check.pick_against or check.pick)
         quantity = _quantity(check.quantity, value, other)
         name = f"{statistic} " if statistic and len(check.statistics) > 1 else ""
         line = f"{name}{_sides(check, of, against, value, other)} with {of.place}"
@@ -229,8 +237,25 @@ def _points(check: Check, measures: Measures, of: Population, against: Populatio
     return points
 
 
+def _value(check: Check, measures: Measures, statistic: str, population: Population, pick: Pick) -> float:
+    value = measure(measures, check.metric, statistic, population, pick)
+    if check.over is None:
+        return value
+    base = measure(measures, check.metric, statistic, population.but(**check.over), pick)
+    return value / base if base else math.nan
+
+
+def _show(check: Check, value: float) -> str:
+    if check.over is not None:
+        return f"{value:.4g} times"
+    if check.statistics == ("variance",):
+        return f"{value:.4g}"
+    return show(check.metric, value)
+
+
 def _sides(check: Check, of: Population, against: Population | None, value: float, other: float | None) -> str:
-    mine = f"{of.who}{_picked(check.pick)} {show(check.metric, value)}"
+    beside = f" to {', '.join(map(str, check.over.values()))}" if check.over is not None else ""
+    mine = f"{of.who}{beside}{_picked(check.pick)} {_show(check, value)}"
     if against is None or other is None:
         return mine
     theirs = []
@@ -239,7 +264,7 @@ def _sides(check: Check, of: Population, against: Population | None, value: floa
     if against.place != of.place:
         theirs.append(_difference(of, against))
     theirs.append(_picked(check.pick_against or check.pick).strip())
-    return f"{mine} against {' '.join(word for word in theirs if word)} {show(check.metric, other)}".replace("  ", " ")
+    return f"{mine} against {' '.join(word for word in theirs if word)} {_show(check, other)}".replace("  ", " ")
 
 
 def _difference(of: Population, against: Population) -> str:
@@ -250,8 +275,10 @@ def _difference(of: Population, against: Population) -> str:
         words.append(f"{against.buffer_bytes} B")
     if of.workload != against.workload:
         words.append(against.workload)
+    mine = dict(of.more)
+    words += [column_in_words(name, value) for name, value in against.more if mine.get(name) != value]
     if of.path != against.path:
-        words.append(f"{against.path} delay")
+        words.append(path_in_words(against.path) or f"{against.path} delay")
     return f"[{', '.join(words)}]"
 
 
@@ -297,7 +324,7 @@ def _expected(check: Check) -> str:
     """The bounds in words: `below 0 %`, `0.85 to 1.15`."""
 
     def told(value: float) -> str:
-        return f"{value:+.4g}".replace("+0", "0") if check.quantity == "difference" else show(check.metric, value)
+        return f"{value:+.4g}".replace("+0", "0") if check.quantity == "difference" else _show(check, value)
 
     def change(value: float) -> str:
         return f"{100 * value:+.3g} %" if value else "0 %"
@@ -332,7 +359,7 @@ def _summary(check: Check, points: Sequence[Point]) -> str:
     def told(point: Point) -> str:
         if check.quantity == "relative":
             return f"{point.quantity:+.1%}"
-        return show(check.metric, point.quantity)
+        return _show(check, point.quantity)
 
     if told(low) == told(high):
         return f"{title}: {told(low)} at all {len(points)} points"

@@ -12,15 +12,18 @@ A check reads, for instance::
     below = 0.0                         # bounds: above, below (strict), at_least, at_most
 
 `of` and `against` take the point of `each` and change it. `partner` names the other half of a mix of populations.
+A check that names no value of one of the plan's further columns means the one in the plan's `[columns]`.
+With `over = { algorithm = "cocoa" }` every number is taken as a share of that population's: ratios are compared.
 With `informs = true` instead of bounds the comparison is shown beside the verdict and does not decide it.
-Where a study was run on several path variants, a check must hold on each of them.
+Where a study was run on several path variants, a check must hold on each of them; or, if the plan reads them `apart`,
+the claim is judged on each by itself, and the verdict on the first one counts.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,10 +31,13 @@ from millpond.checks import Bounds, Check, Finding, Pick, Quantity, carry_out, k
 from millpond.compare import Judgement, Verdict
 from millpond.errors import UsageError, unknown
 from millpond.metrics import METRICS, Measures, Population
+from millpond.plan import NUMBERS
+from millpond.results import BASE_COLUMNS, Value
 from millpond.statistics import known as known_statistic
 from millpond.toml_tree import Table, read_tree
 
-_KEYS = ("clients", "buffer_bytes", "workload", "algorithm", "partner", "path")
+_KEYS = (*BASE_COLUMNS, "partner")
+_NEEDED = ("clients", "buffer_bytes", "workload", "algorithm")
 _FLOWS = ("all", "with retransmissions", "without retransmissions")
 
 
@@ -39,6 +45,7 @@ _FLOWS = ("all", "with retransmissions", "without retransmissions")
 class CheckText:
     """A check as written: its points are found when it is known what was run."""
 
+    usual: Mapping[str, Value]
     metric: str
     statistics: tuple[str, ...]
     each: Mapping[str, tuple[Any, ...]]
@@ -47,19 +54,21 @@ class CheckText:
     quantity: Quantity
     bounds: Bounds
     needed: float
+    over: Mapping[str, Any] | None
     pick: Pick
     pick_against: Pick | None
     informs: bool
 
-    def resolve(self, measures: Measures) -> Check:
-        """The check with its points."""
+    def resolve(self, measures: Measures, path: str = "") -> Check:
+        """The check with its points: on every path variant, or on one."""
         points: list[tuple[Population, Population | None]] = []
-        for base in _combinations(self.each):
+        usual = {name: value for name, value in self.usual.items() if name in measures.varying}
+        for base in ({**usual, **chosen} for chosen in _combinations(self.each)):
             for mine in _combinations(self.of):
                 for theirs in _combinations(self.against) if self.against is not None else [None]:
-                    of = _population({**base, **mine})
-                    against = None if theirs is None else _population({**base, **theirs})
-                    points.extend(on_every_path(measures, of, against))
+                    of = _population({**base, **mine}, measures)
+                    against = None if theirs is None else _population({**base, **theirs}, measures)
+                    points.extend(on_every_path(measures, of, against, path))
         return Check(
             metric=self.metric,
             points=tuple(points),
@@ -67,6 +76,7 @@ class CheckText:
             quantity=self.quantity,
             statistics=self.statistics,
             needed=self.needed,
+            over=self.over,
             pick=self.pick,
             pick_against=self.pick_against,
             informs=self.informs,
@@ -88,15 +98,24 @@ class Claim:
     unjudged: str = ""
 
 
-def load(file: Path) -> dict[str, Claim]:
-    """Read `claims.toml`. Raises `UsageError` with one line: file, key and mend."""
+def load(file: Path, further: Sequence[str] = (), usual: Mapping[str, Value] | None = None) -> dict[str, Claim]:
+    """Read `claims.toml`.
+
+    Args:
+        file: The file.
+        further: The plan's columns beyond those of every study.
+        usual: The values that are meant where a check does not name such a column.
+
+    Raises:
+        UsageError: with one line: file, key and mend.
+    """
     top = Table(read_tree(file), file)
     claims: dict[str, Claim] = {}
     for table in top.tables("claim"):
         claim = Claim(
             id=table.get("id", str),
             says=table.get("says", str),
-            checks=tuple(_read_check(check) for check in table.tables("check")),
+            checks=tuple(_read_check(check, (*_KEYS, *further), usual or {}) for check in table.tables("check")),
             reading=table.get("reading", str, ""),
             if_it_fails=table.get("if_it_fails", str, ""),
             unjudged=table.get("unjudged", str, ""),
@@ -111,12 +130,32 @@ def load(file: Path) -> dict[str, Claim]:
     return claims
 
 
-def judge(claim: Claim, measures: Measures) -> Verdict:
-    """Judge one claim: it holds if every check does, and fails if any does."""
+def judge(claim: Claim, measures: Measures, apart: bool = False) -> Verdict:
+    """Judge one claim: it holds if every check does, and fails if any does.
+
+    With `apart`, on each path variant by itself; the verdict is that of the first one, the others stand beside it.
+    """
     if claim.unjudged:
         return Verdict(claim.id, claim.says, "unjudged", "", claim.unjudged)
-    findings = [carry_out(check.resolve(measures), measures) for check in claim.checks]
-    return conclude(claim.id, claim.says, findings, claim.reading, claim.if_it_fails)
+
+    def findings(path: str) -> list[Finding]:
+        return [carry_out(check.resolve(measures, path), measures) for check in claim.checks]
+
+    def verdict(found: Iterable[Finding]) -> Verdict:
+        return conclude(claim.id, claim.says, found, claim.reading, claim.if_it_fails)
+
+    return on_each_path(measures, findings, verdict) if apart else verdict(findings(""))
+
+
+def on_each_path(
+    measures: Measures, findings: Callable[[str], Sequence[Finding]], verdict: Callable[[Sequence[Finding]], Verdict]
+) -> Verdict:
+    """The verdict on the first path variant, with those on the others; one that was run for less is left out."""
+    found = {str(path): findings(str(path)) for path in measures.values("path")}
+    missing = {path: sum(len(finding.missing) for finding in here) for path, here in found.items()}
+    judged = {path: verdict(here) for path, here in found.items() if missing[path] == min(missing.values())}
+    first = next(iter(judged.values()))
+    return replace(first, variants=judged) if len(judged) > 1 else first
 
 
 def conclude(name: str, says: str, findings: Iterable[Finding], reading: str = "", if_it_fails: str = "") -> Verdict:
@@ -143,17 +182,19 @@ def conclude(name: str, says: str, findings: Iterable[Finding], reading: str = "
 
 
 def on_every_path(
-    measures: Measures, of: Population, against: Population | None
+    measures: Measures, of: Population, against: Population | None, only: str = ""
 ) -> list[tuple[Population, Population | None]]:
-    """The point on the path it names, or, if it names none, on the first and on every other that was run for it."""
+    """The point on the path it names, or, if it names none, on the first and on every other that was run for it.
+
+    With `only`, on that one alone.
+    """
     if of.path:
-        return [(of, against)]
-    names = list(dict.fromkeys(population.path for population in measures.populations())) or ["fixed"]
-    first = (of.but(path=names[0]), against.but(path=names[0]) if against is not None else None)
-    points = [first]
-    for name in names[1:]:
+        return [] if only and of.path != only else [(of, against)]
+    names = [only] if only else list(dict.fromkeys(population.path for population in measures.populations()))
+    points: list[tuple[Population, Population | None]] = []
+    for name in names or ["fixed"]:
         pair = (of.but(path=name), against.but(path=name) if against is not None else None)
-        if all(measures.has(population) for population in pair if population is not None):
+        if not points or all(measures.has(population) for population in pair if population is not None):
             points.append(pair)
     return points
 
@@ -161,7 +202,7 @@ def on_every_path(
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _read_check(table: Table) -> CheckText:
+def _read_check(table: Table, columns: Sequence[str], usual: Mapping[str, Value]) -> CheckText:
     metric = table.get("metric", str)
     if not known(metric):
         raise UsageError(f"{table.where('metric')}: {unknown('metric', metric, METRICS)}")
@@ -169,7 +210,10 @@ def _read_check(table: Table) -> CheckText:
     for name in statistics:
         if not known_statistic(name):
             raise UsageError(f"{table.where('statistic')}: unknown statistic {name!r}")
-    against = _read_selector(table.table("against")) if "against" in table else None
+    against = _read_selector(table.table("against"), columns) if "against" in table else None
+    over = _read_selector(table.table("over"), columns) if "over" in table else None
+    if over is not None and any(len(values) != 1 for values in over.values()):
+        raise UsageError(f"{table.where('over')}: names one population")
     quantity = table.get("quantity", str, "value" if against is None else "relative")
     if quantity not in ("value", "relative", "difference") or (against is None) != (quantity == "value"):
         raise UsageError(f"{table.where('quantity')}: 'value' without `against`, 'relative' or 'difference' with it")
@@ -179,14 +223,16 @@ def _read_check(table: Table) -> CheckText:
         raise UsageError(f"{table.place}: no bounds: above, below, at_least or at_most (or else informs = true)")
     pick = _read_pick(table)
     check = CheckText(
+        usual=usual,
         metric=metric,
         statistics=statistics,
-        each=_read_selector(table.table("each")),
-        of=_read_selector(table.table("of")),
+        each=_read_selector(table.table("each"), columns),
+        of=_read_selector(table.table("of"), columns),
         against=against,
         quantity=cast(Quantity, quantity),
         bounds=bounds,
         needed=table.get("needed", float, 1.0),
+        over=None if over is None else {name: values[0] for name, values in over.items()},
         pick=pick,
         pick_against=Pick(flows=_flows(table, "flows_against")) if "flows_against" in table else None,
         informs=informs,
@@ -211,11 +257,11 @@ def _flows(table: Table, key: str) -> str:
     return flows
 
 
-def _read_selector(table: Table) -> dict[str, tuple[Any, ...]]:
+def _read_selector(table: Table, columns: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     chosen: dict[str, tuple[Any, ...]] = {}
-    for key in _KEYS:
+    for key in columns:
         if key in table:
-            kind = int if key in ("clients", "buffer_bytes") else str
+            kind = int if key in NUMBERS else str if key in _KEYS else object
             chosen[key] = tuple(table.items(key, kind))
     table.done()
     return chosen
@@ -225,11 +271,11 @@ def _combinations(selector: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any
     return [dict(zip(selector, values, strict=True)) for values in itertools.product(*selector.values())]
 
 
-def _population(told: Mapping[str, Any]) -> Population:
-    missing = [key for key in ("clients", "buffer_bytes", "workload", "algorithm") if key not in told]
+def _population(told: Mapping[str, Any], measures: Measures) -> Population:
+    missing = [key for key in (*_NEEDED, *measures.varying) if key not in told]
     if missing:
         raise UsageError(f"a check says nothing about {', '.join(missing)}: add it to `each`")
-    return Population(
+    base = Population(
         clients=told["clients"],
         buffer_bytes=told["buffer_bytes"],
         workload=told["workload"],
@@ -237,3 +283,4 @@ def _population(told: Mapping[str, Any]) -> Population:
         path=told.get("path", ""),
         partner=told.get("partner", ""),
     )
+    return base.but(**{name: value for name, value in told.items() if name not in _KEYS})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
@@ -12,6 +13,8 @@ from typing import Any
 import click
 
 from millpond import api, study, tables
+from millpond.controllers import catalogue, sheet, terminal
+from millpond.controllers.requirements import REQUIREMENTS
 from millpond.engine import native
 from millpond.errors import MillpondError, UsageError, unknown
 from millpond.progress import Bar
@@ -50,6 +53,26 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     return words
 
 
+def _settings(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> dict[str, object]:
+    """Parameters as a scenario would write them: `max-wait=60 s`; numbers are numbers."""
+    found: dict[str, object] = {}
+    for word in value:
+        name, equals, text = (part.strip() for part in word.partition("="))
+        if not equals or not name or not text:
+            raise click.BadParameter(f"{word!r} is no NAME=VALUE", ctx, param)
+        if name in found:
+            raise click.BadParameter(f"{name} is set twice", ctx, param)
+        found[name] = _number_or_text(text)
+    return found
+
+
+def _number_or_text(text: str) -> int | float | str:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
         click.echo(f"millpond {native().version()}")
@@ -67,7 +90,12 @@ def program() -> None:
 @program.command()
 @click.argument("name", metavar="STUDY", required=False)
 @click.option("--quick", is_flag=True, help="Fewer replications and client counts.")
-@click.option("--controllers", callback=_names, metavar="A,B", help="Only these algorithms of the study.")
+@click.option(
+    "--controllers",
+    callback=_names,
+    metavar="A,B",
+    help="Only these algorithms of the study; also other presets, and your own: mine.py:Mine.",
+)
 @click.option("--clients", callback=_numbers, metavar="N,M", help="These numbers of clients.")
 @click.option("--buffers", callback=_numbers, metavar="N,M", help="These bottleneck buffers, in bytes.")
 @click.option("--replications", type=int, metavar="N", help="Runs of each cell, each with its own seed.")
@@ -95,6 +123,12 @@ def reproduce(name: str | None, as_json: bool, no_report: bool, **options: Any) 
 
 @program.command()
 @click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path))
+@click.option(
+    "--controller",
+    callback=_names,
+    metavar="A[,B]",
+    help="Another controller for all clients, or one for each group: a preset, or your own: mine.py:Mine.",
+)
 @click.option(
     "--replications", type=int, default=1, show_default=True, metavar="N", help="Runs, each with its own seed."
 )
@@ -141,6 +175,53 @@ def report(directory: Path, published: Path | None, as_json: bool) -> None:
     _say_where(done, as_json)
 
 
+@program.command()
+@click.argument("name", metavar="CONTROLLER", required=False)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw its waits into FILE.svg, or all of it into FILE.html.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    callback=_settings,
+    metavar="NAME=VALUE",
+    help="Set a parameter; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON and nothing else.")
+@click.option("--markdown", is_flag=True, help="Print the tables of the manual and nothing else.")
+def controllers(name: str | None, out: Path | None, settings: dict[str, object], as_json: bool, markdown: bool) -> None:
+    """List the controllers, or explain one and draw its waits.
+
+    CONTROLLER is a preset's name, or a controller of your own: mine.py:Mine. Which requirements one meets is found out
+    by driving it.
+    """
+    if as_json and markdown:
+        raise UsageError("--json and --markdown: only one of them")
+    if name is None:
+        if out is not None or settings:
+            raise UsageError(f"{'--set' if settings else '--out'}: which controller? name one")
+        _list_controllers(as_json, markdown)
+        return
+    if markdown:
+        raise UsageError("--markdown: it is about all controllers: leave the name out")
+    if out is not None:
+        sheet.check(out)
+    choice = catalogue.Choice(name, settings)
+    one, makes = catalogue.entry(choice), choice.beside_the_standard()
+    with catalogue.in_one_line():
+        if as_json:
+            _print_json({"version": native().version(), "controller": one.to_json(), "waits": catalogue.waits(makes)})
+        else:
+            tables.show(terminal.explanation(one, makes))
+        if out is not None:
+            sheet.write(out, one, makes, native().version())
+            click.echo(f"drawn: {out}", err=as_json)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program; always ends in SystemExit."""
     try:
@@ -163,6 +244,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _list_controllers(as_json: bool, markdown: bool) -> None:
+    found = catalogue.entries()
+    if as_json:
+        told = [{"id": one.id, "title": one.title, "text": one.text, "source": one.source} for one in REQUIREMENTS]
+        _print_json(
+            {"version": native().version(), "requirements": told, "controllers": [one.to_json() for one in found]}
+        )
+    elif markdown:
+        click.echo(catalogue.markdown(found), nl=False)
+    else:
+        tables.show(terminal.overview(found))
 
 
 def _print_json(content: Any) -> None:

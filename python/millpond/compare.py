@@ -57,6 +57,20 @@ class Verdict:
     reason: str
     #: Every single comparison made, one line each.
     points: tuple[str, ...] = ()
+    #: Where a study is judged on each path variant by itself: the verdict on each, by its name. This one is the first.
+    variants: Mapping[str, Verdict] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict for programs."""
+        told: dict[str, Any] = {
+            "id": self.id, "verdict": self.verdict, "measured": self.measured, "reason": self.reason
+        }  # fmt: skip
+        if self.variants:
+            told["variants"] = {
+                name: {"verdict": other.verdict, "measured": other.measured, "reason": other.reason}
+                for name, other in self.variants.items()
+            }
+        return told
 
 
 @dataclass(frozen=True)
@@ -84,9 +98,13 @@ class Comparison:
     #: Where the published figures came from: `built in` or the file given.
     published: str = "built in"
 
-    def counts(self) -> dict[str, int]:
-        """How many claims hold, fail and are unjudged."""
-        tally = Counter(claim.verdict for claim in self.claims)
+    def variants(self) -> tuple[str, ...]:
+        """The path variants that claims were judged on one by one; none if they were judged on all together."""
+        return tuple(dict.fromkeys(name for claim in self.claims for name in claim.variants))
+
+    def counts(self, variant: str = "") -> dict[str, int]:
+        """How many claims hold, fail and are unjudged; on a path variant if one is named."""
+        tally = Counter(claim.variants.get(variant, claim).verdict for claim in self.claims)
         return {"holds": tally["holds"], "fails": tally["fails"], "unjudged": tally["unjudged"]}
 
     def to_json(self) -> dict[str, Any]:
@@ -106,8 +124,5 @@ class Comparison:
                 }
                 for figure in self.figures
             ],
-            "claims": [
-                {"id": claim.id, "verdict": claim.verdict, "measured": claim.measured, "reason": claim.reason}
-                for claim in self.claims
-            ],
+            "claims": [claim.to_json() for claim in self.claims],
         }

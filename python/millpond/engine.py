@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, cast
+
+
+class Preset(NamedTuple):
+    """A built-in controller, as the engine lists it."""
+
+    name: str
+    source: str
+    #: Its number; no other preset ever gets it.
+    id: int
+    #: What it does, in one line.
+    summary: str
+    #: How its source was read, by number.
+    readings: list[str]
+    #: Bytes kept for each peer, parameters included.
+    state_bytes: int
+    #: Each with its value in force and what is legal.
+    settings: list[tuple[str, str, str]]
+
+
+class Find(Protocol):
+    """Gives controllers that are not built in, see `millpond.own.OwnControllers`."""
+
+    def __call__(self, name: str, settings: Mapping[str, Any]) -> Callable[[], object]:
+        """What makes one of this name and with these settings; raises an error with one line."""
+        ...
 
 
 class EngineScenario(Protocol):
@@ -36,6 +61,11 @@ class EngineOutcome(Protocol):
         """Why it failed; None if it did not."""
         ...
 
+    @property
+    def cause(self) -> BaseException | None:
+        """What a controller of one's own raised, if that is why."""
+        ...
+
     def tables(self) -> Mapping[str, Any]:
         """Its tables by name, each with the Arrow PyCapsule interface."""
         ...
@@ -66,11 +96,11 @@ class EngineBatch(Protocol):
 class Engine(Protocol):
     """The calls used of the module `millpond._engine`."""
 
-    def scenario_from_toml(self, text: str, origin: str) -> EngineScenario:
+    def scenario_from_toml(self, text: str, origin: str, find: Find | None = None) -> EngineScenario:
         """Read a scenario; raises ValueError with one line."""
         ...
 
-    def scenario_from_json(self, text: str, origin: str) -> EngineScenario:
+    def scenario_from_json(self, text: str, origin: str, find: Find | None = None) -> EngineScenario:
         """Read a scenario; raises ValueError with one line."""
         ...
 
@@ -89,23 +119,23 @@ class Engine(Protocol):
         """Version of the engine."""
         ...
 
-    def presets(self) -> list[tuple[str, str]]:
-        """Controller presets as (name, source)."""
+    def presets(self) -> list[Preset]:
+        """The built-in controllers."""
         ...
 
 
 class _Native:
     """The native module behind those calls."""
 
-    def scenario_from_toml(self, text: str, origin: str) -> EngineScenario:
+    def scenario_from_toml(self, text: str, origin: str, find: Find | None = None) -> EngineScenario:
         from millpond import _engine
 
-        return cast(EngineScenario, _engine.Scenario.from_toml(text, origin))
+        return cast(EngineScenario, _engine.Scenario.from_toml(text, origin, find))
 
-    def scenario_from_json(self, text: str, origin: str) -> EngineScenario:
+    def scenario_from_json(self, text: str, origin: str, find: Find | None = None) -> EngineScenario:
         from millpond import _engine
 
-        return cast(EngineScenario, _engine.Scenario.from_json(text, origin))
+        return cast(EngineScenario, _engine.Scenario.from_json(text, origin, find))
 
     def batch(
         self,
@@ -126,10 +156,10 @@ class _Native:
 
         return _engine.version()
 
-    def presets(self) -> list[tuple[str, str]]:
+    def presets(self) -> list[Preset]:
         from millpond import _engine
 
-        return _engine.presets()
+        return [Preset(*row) for row in _engine.presets()]
 
 
 def native() -> Engine:

@@ -56,7 +56,7 @@ def _measured(
     reading: Reading,
     several: bool,
 ) -> Figure:
-    metric, statistic = row["metric"], row["statistic"]
+    metric, statistic = reading.metric(row["metric"]), row["statistic"]
     note = "" if len(populations) == 1 else f"over {len(populations)} cells"
     interval: tuple[float, float] | None = None
     if metric == HISTOGRAM:
@@ -84,7 +84,7 @@ def _measured(
     return Figure(
         id=row.id,
         scenario=_scenario(row, path if several or path != "fixed" else ""),
-        metric=metric,
+        metric=row["metric"],
         statistic=row["statistic"],
         bin=row["bin"],
         qualifier=row["qualifier"],
@@ -99,7 +99,7 @@ def _measured(
 
 def _populations(row: Row, measures: Measures, reading: Reading) -> dict[str, list[Population]]:
     """The populations a result row is about, by path variant."""
-    metric = row["metric"]
+    metric = reading.metric(row["metric"])
     if metric != HISTOGRAM and ALIASES.get(metric, metric) not in METRICS:
         raise UnreadableError(f"metric {metric!r} is not measured by these runs")
     conditions = conditions_of(row, measures)

@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from millpond.checks import COLLAPSE, COLLAPSE_METRIC, SHARE, Bounds, Check, Finding, Quantity, carry_out, known
-from millpond.claims import conclude, on_every_path
+from millpond.claims import conclude, on_each_path, on_every_path
 from millpond.compare import Verdict
-from millpond.metrics import ALIASES, SMALLER_IS_BETTER, Measures, Population
-from millpond.published import Condition, Row
+from millpond.metrics import ALIASES, LARGER_IS_BETTER, SMALLER_IS_BETTER, Measures, Population
+from millpond.published import SCENARIO_COLUMNS, Condition, Row
+from millpond.results import BASE_COLUMNS
 from millpond.sides import Reader, UnreadableError, mixed_words
 from millpond.statistics import known as known_statistic
 from millpond.study import Reading
@@ -43,13 +44,20 @@ def judge(name: str, rows: Sequence[Row], measures: Measures, reading: Reading) 
     reason = out_of_scope(rows)
     if reason:
         return Verdict(name, says, "unjudged", "", reason)
-    findings: list[Finding] = []
-    for row in (row for row in rows if not row.suspect):
-        try:
-            findings.extend(carry_out(check, measures) for check in checks(row, measures, reading))
-        except UnreadableError as error:
-            findings.append(Finding("unjudged", "", f"{row.id}: {error}"))
-    return conclude(name, says, findings)
+
+    def findings(path: str) -> list[Finding]:
+        found: list[Finding] = []
+        for row in (row for row in rows if not row.suspect):
+            try:
+                found.extend(carry_out(check, measures) for check in checks(row, measures, reading, path))
+            except UnreadableError as error:
+                found.append(Finding("unjudged", "", f"{row.id}: {error}"))
+        return found
+
+    def verdict(found: Iterable[Finding]) -> Verdict:
+        return conclude(name, says, found)
+
+    return on_each_path(measures, findings, verdict) if reading.apart else verdict(findings(""))
 
 
 def out_of_scope(rows: Sequence[Row]) -> str:
@@ -63,10 +71,14 @@ def out_of_scope(rows: Sequence[Row]) -> str:
     return ""
 
 
-def checks(row: Row, measures: Measures, reading: Reading) -> list[Check]:
-    """The checks a claim row comes down to. Raises `UnreadableError` if it cannot be read."""
+def checks(row: Row, measures: Measures, reading: Reading, path: str = "") -> list[Check]:
+    """The checks a claim row comes down to, on every path variant or on one.
+
+    Raises:
+        UnreadableError: if it cannot be read.
+    """
     direction = row["direction"]
-    metrics = row.list("metric")
+    metrics = tuple(reading.metric(name) for name in row.list("metric"))
     if direction in ("collapse", "no_collapse"):
         metrics = (COLLAPSE_METRIC,)
     statistics = row.list("statistic")
@@ -86,7 +98,7 @@ def checks(row: Row, measures: Measures, reading: Reading) -> list[Check]:
             points: list[tuple[Population, Population | None]] = []
             for population in populations:
                 for other in reader.others(population, against):
-                    points.extend(on_every_path(measures, population.but(path=""), other))
+                    points.extend(on_every_path(measures, population.but(path=""), other, path))
             if against is None or quantity == "value":
                 points = [(p, None) for pair in points for p in (pair[0],)]
             made.append(
@@ -112,16 +124,16 @@ def checks(row: Row, measures: Measures, reading: Reading) -> list[Check]:
 def conditions_of(row: Row, measures: Measures) -> tuple[Condition, ...]:
     """The conditions of a row's scenario columns and its `bin`. Raises `UnreadableError` for one of another kind."""
     found = []
-    for column in ("clients", "buffer_bytes", "workload"):
-        if row[column]:
-            found.append(Condition(column, "=", row.list(column)))
-    for column in ("error_profile", "payload"):
-        values = {cell.columns.get(column) for cell in measures.cells}
+    for column in SCENARIO_COLUMNS:
+        if not row[column] or column == "algorithm":
+            continue
         wanted = Condition(column, "=", row.list(column))
-        if row[column] and not any(value is not None and wanted.met(value) for value in values):
-            raise UnreadableError(f"not run: {wanted}")
-    for column in ("topology", "ldr", "mac_retx", "traffic", "config", "offered_kbps"):
-        if row[column] and not mixed_words(row[column]):
+        if column in (*BASE_COLUMNS, *measures.varying):
+            found.append(wanted)
+        elif column in measures.constant or column in ("error_profile", "payload"):
+            if column not in measures.constant or not wanted.met(measures.constant[column]):
+                raise UnreadableError(f"not run: {wanted}")
+        elif not mixed_words(row[column]):
             raise UnreadableError(f"{column}={row[column]} is no part of this study's plan")
     text = row["bin"]
     if text and row["metric"] != HISTOGRAM and not text.isdecimal() and not mixed_words(text):
@@ -138,18 +150,23 @@ def select(
     """The populations (on the first path) that meet all conditions, and what was asked for by name but not run."""
     everyone = list(measures.populations())
     first = everyone[0].path if everyone else ""
-    here = [p for p in everyone if p.path == first and all(getattr(p, k) == v for k, v in changes.items())]
+    here = [p for p in everyone if p.path == first and all(p.column(k) == v for k, v in changes.items())]
     if "partner" not in changes:
         here = [p for p in here if not p.partner]
     missing = [] if here else [f"{changes.get('algorithm', 'any')}{' in a mix' if changes.get('partner') else ''}"]
     for condition in conditions:
         if condition.sign == "=":
-            ran = {str(getattr(p, condition.column, "")) for p in here}
+            ran = {str(p.column(condition.column)) for p in here}
             missing += [f"{condition.column}={v}" for v in condition.values if v not in ran and here]
-        here = [p for p in here if not hasattr(p, condition.column) or condition.met(getattr(p, condition.column))]
+        here = [p for p in here if _meets(p, condition)]
     if not here and not missing:
         missing.append(" and ".join(str(condition) for condition in conditions))
     return here, tuple(missing)
+
+
+def _meets(population: Population, condition: Condition) -> bool:
+    value = population.column(condition.column)
+    return value is None or condition.met(value)
 
 
 # ----------------------------------------------------------------------------------------------- bounds
@@ -178,9 +195,13 @@ def _bounds(row: Row, metric: str, two_sided: bool) -> tuple[Quantity, Bounds]:
     if not two_sided:
         raise UnreadableError(f"'{direction}' needs a baseline")
     if direction in ("better", "worse", "not_worse"):
-        if ALIASES.get(metric, metric) not in SMALLER_IS_BETTER and metric != SHARE:
+        name = ALIASES.get(metric, metric)
+        if name in LARGER_IS_BETTER:
+            direction = {"better": "higher", "worse": "lower", "not_worse": "not_lower"}[direction]
+        elif name in SMALLER_IS_BETTER or metric == SHARE:
+            direction = {"better": "lower", "worse": "higher", "not_worse": "not_higher"}[direction]
+        else:
             raise UnreadableError(f"whether more or less of {metric} is better is not settled")
-        direction = {"better": "lower", "worse": "higher", "not_worse": "not_higher"}[direction]
     by_words = {
         "higher": Bounds(above=0.0),
         "lower": Bounds(below=0.0),

@@ -8,21 +8,30 @@ here walks over rows in Python.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millpond.results import Cell, Results
+from millpond.evidence import KINDS, Evidence
+from millpond.results import BASE_COLUMNS, Cell, Results, Value
 from millpond.statistics import Floats, t_interval, take
 
 Ints = NDArray[np.int64]
 
+#: Path variants that are told in other words than their names.
+_PATHS = {"fixed": "", "jittered": "jittered delay"}
 
-@dataclass(frozen=True, order=True)
+
+@dataclass(frozen=True)
 class Population:
-    """The clients with one algorithm in one cell. `partner` is the other algorithm of a mix of populations."""
+    """The clients with one algorithm in one cell. `partner` is the other algorithm of a mix of populations.
+
+    `more` holds the columns beyond these that tell the cells of the results apart, by name. A column that is the same
+    in all results need not be named.
+    """
 
     clients: int
     buffer_bytes: int
@@ -30,16 +39,30 @@ class Population:
     algorithm: str
     path: str
     partner: str = ""
+    more: tuple[tuple[str, Value], ...] = ()
 
-    def but(self, **changes: object) -> Population:
-        """The same with some fields changed."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+    def but(self, **changes: Any) -> Population:
+        """The same with some columns changed."""
+        further = dict(self.more)
+        own: dict[str, Any] = {}
+        for name, value in changes.items():
+            if name in _FIELDS:
+                own[name] = value
+            else:
+                further[name] = value
+        return replace(self, **{"more": tuple(sorted(further.items())), **own})
+
+    def column(self, name: str) -> Value | None:
+        """The value of a column; None if it is none of these clients'."""
+        return getattr(self, name) if name in _FIELDS else dict(self.more).get(name)
 
     @property
     def place(self) -> str:
         """Where these clients are, without their algorithm."""
-        path = "" if self.path == "fixed" else f", {self.path} delay"
-        return f"{clients_in_words(self.clients)}, {self.buffer_bytes} B, {self.workload}{path}"
+        words = [clients_in_words(self.clients), f"{self.buffer_bytes} B", self.workload]
+        words += [column_in_words(name, value) for name, value in self.more]
+        words.append(path_in_words(self.path))
+        return ", ".join(word for word in words if word)
 
     @property
     def who(self) -> str:
@@ -48,6 +71,9 @@ class Population:
 
     def __str__(self) -> str:
         return f"{self.who}, {self.place}"
+
+
+_FIELDS = frozenset(field.name for field in fields(Population)) - {"more"}
 
 
 @dataclass(frozen=True)
@@ -107,12 +133,14 @@ METRICS: dict[str, Metric] = {
     m.name: m
     for m in (
         Metric("fct", "s", "median", "flow completion time: first copy sent to last answer accepted"),
+        Metric("throughput", "1/s", "median", "answered exchanges of a client a second, over its completion time"),
         Metric("makespan", "s", "median", "first copy of any client sent to last answer of any accepted"),
         Metric("fct_spread", "s", "max-min", "spread of the flow completion times"),
         Metric("fct_increase_vs_1_client", "s", "max", "flow completion time less the median of one client"),
         Metric("rtt", "s", "median", "first copy sent to answer accepted, mean over a client's exchanges"),
         Metric("rtt_true", "s", "median", "the answered copy sent to answer accepted, mean over exchanges"),
         Metric("rtt_strong", "s", "median", "as rtt, over exchanges of a single copy only"),
+        Metric("rto", "s", "median", "wait after an exchange's first copy, mean over a client's exchanges"),
         Metric("retransmissions_per_client", "retransmissions", "median", "copies sent beyond the first"),
         Metric("retx_per_exchange", "retransmissions", "median", "the same per completed exchange"),
         Metric("unnecessary_retx_per_client", "retransmissions", "median", "copies after one whose answer arrives"),
@@ -127,11 +155,21 @@ METRICS: dict[str, Metric] = {
         Metric("queue", "bytes", "mean", "time-weighted mean of the downlink queue"),
         Metric("link_capacity_wasted_on_unnecessary_retx", "1", "median", "downlink bytes that complete no exchange"),
         Metric("unfinished", "flows", "mean", "flows that did not finish"),
+        Metric("names_last_rightly", "1", "mean", "replies after a retransmission that rightly name the last copy"),
+        Metric("names_last_wrongly", "1", "mean", "the same that wrongly do so"),
+        Metric("names_earlier_rightly", "1", "mean", "the same that rightly name an earlier copy"),
+        Metric("names_earlier_wrongly", "1", "mean", "the same that wrongly do so"),
+        Metric("naming_error", "round trips", "mean", "by how much those that name a wrong copy are mistaken"),
+        Metric("rto_in_rtts", "round trips", "median", "first wait over true round-trip time, means over exchanges"),
     )
 }  # fmt: skip
 
 #: Other names for the same metrics.
-ALIASES = {"wasted_share": "link_capacity_wasted_on_unnecessary_retx", "rtt_first": "rtt"}
+ALIASES = {
+    "wasted_share": "link_capacity_wasted_on_unnecessary_retx",
+    "rtt_first": "rtt",
+    "first_attempt_success": "share_of_exchanges_without_retx",
+}
 
 #: The direction in which a metric of these is better.
 SMALLER_IS_BETTER = {
@@ -139,6 +177,7 @@ SMALLER_IS_BETTER = {
     "unnecessary_retx_per_client", "unnecessary_retx_per_exchange", "packets_dropped_per_client", "packet_losses",
     "queue", "link_capacity_wasted_on_unnecessary_retx", "fct_spread",
 }  # fmt: skip
+LARGER_IS_BETTER = {"throughput", "share_of_exchanges_without_retx"}
 
 #: How many of a unit make the base unit of a metric.
 UNITS: dict[str, dict[str, float]] = {
@@ -181,23 +220,36 @@ class Measures:
         self._link_rows = _slices(self.cells, self._links["run"])
         self._histogram_rows = _slices(self.cells, self._histogram["run"])
         self._run_rows = _slices(self.cells, self._runs["run"])
+        #: Columns beyond those that every study has, and whether they differ between cells.
+        seen: dict[str, dict[Value, None]] = {}
+        for name in dict.fromkeys(name for cell in self.cells for name in cell.columns if name not in BASE_COLUMNS):
+            seen[name] = dict.fromkeys(cell.columns.get(name, "") for cell in self.cells)
+        self.varying = tuple(sorted(name for name, values in seen.items() if len(values) > 1))
+        self.constant: dict[str, Value] = {name: next(iter(seen[name])) for name in seen if name not in self.varying}
         self._places: dict[Population, tuple[Cell, int | None]] = {}
         for cell in self.cells:
-            for population, group in _populations(cell):
+            for population, group in _populations(cell, self.varying):
                 self._places.setdefault(population, (cell, group))
         self._kept: dict[tuple[str, Population], Sample] = {}
+        self._evidence = Evidence(results)
 
     def populations(self) -> Iterable[Population]:
         """Every population the results hold, in the order of cells."""
         return self._places.keys()
 
+    def values(self, column: str) -> tuple[Value, ...]:
+        """The values that a column has in the results, in the order of cells; none if no cell has it."""
+        if column in self.constant:
+            return (self.constant[column],)
+        return tuple(dict.fromkeys(v for v in (p.column(column) for p in self._places) if v is not None))
+
     def has(self, population: Population) -> bool:
         """Whether the results hold this population."""
-        return population in self._places
+        return self._known(population) is not None
 
     def cell(self, population: Population) -> Cell:
         """The cell the population lives in. Raises KeyError if the results do not hold it."""
-        return self._places[population][0]
+        return self._place(population)[0]
 
     def sample(self, metric: str, population: Population) -> Sample:
         """The values of the metric. Raises KeyError for an unknown metric or a population that was not run."""
@@ -212,7 +264,7 @@ class Measures:
 
         `batch`: `first`, `later` (than the first batch of a client) or `any`.
         """
-        cell, group = self._places[population]
+        cell, group = self._place(population)
         rows, table = self._histogram_rows[cell.number], self._histogram
         chosen = slice(rows.start, rows.stop)
         keep = np.ones(rows.stop - rows.start, dtype=bool)
@@ -226,12 +278,23 @@ class Measures:
         counts = np.bincount(number, weights=table["exchanges"][chosen][keep].astype(np.float64))
         return {k: round(float(count)) for k, count in enumerate(counts)}
 
+    def named(self, metric: str, population: Population) -> Sample:
+        """A metric of what replies name; runs without such replies have no value."""
+        cell, group = self._place(population)
+        kind = KINDS.get(metric)
+        values = self._evidence.errors(cell, group) if kind is None else self._evidence.shares(cell, kind, group)
+        there = np.isfinite(values)
+        return Sample(values[there], self._evidence.runs(cell)[there], int(np.count_nonzero(~there)))
+
     # ----------------------------------------------------------------------------------------------- columns
 
     def flow_column(self, population: Population, column: str) -> NDArray[np.generic]:
         """A column of the population's rows of the `flows` table, as it stands there (NaN where it is null)."""
-        cell, group = self._places[population]
+        cell, group = self._place(population)
         rows = self._flow_rows[cell.number]
+        if column not in self._flows:
+            # results of an earlier version: no value is known
+            return np.full(len(self.flow_column(population, "run")), np.nan)
         values = self._flows[column][rows.start : rows.stop]
         if group is None:
             return values
@@ -254,6 +317,23 @@ class Measures:
         """The names of the links, in the order of the table."""
         return list(dict.fromkeys(self._links["link"].tolist()))
 
+    # ----------------------------------------------------------------------------------------------- places
+
+    def _known(self, population: Population) -> Population | None:
+        """The population as the results name it; None if they do not hold it."""
+        if population in self._places:
+            return population
+        if any(self.constant.get(name, value) != value for name, value in population.more):
+            return None
+        short = replace(population, more=tuple(pair for pair in population.more if pair[0] not in self.constant))
+        return short if short in self._places else None
+
+    def _place(self, population: Population) -> tuple[Cell, int | None]:
+        known = self._known(population)
+        if known is None:
+            raise KeyError(population)
+        return self._places[known]
+
 
 # ----------------------------------------------------------------------------------------------- per metric
 
@@ -273,6 +353,13 @@ def _flows(column: Callable[[Measures, Population], NDArray[np.generic]], scale:
 
 def _plain(column: str) -> Callable[[Measures, Population], NDArray[np.generic]]:
     return lambda measures, population: measures.flow_column(population, column)
+
+
+def _throughput(measures: Measures, population: Population) -> Floats:
+    completed = measures.flow_column(population, "completed").astype(np.float64)
+    lasted = measures.flow_column(population, "fct_us").astype(np.float64) * 1e-6
+    rate: Floats = np.divide(completed, lasted, out=np.full(len(lasted), np.nan), where=lasted > 0)
+    return rate
 
 
 def _per_exchange(column: str) -> Callable[[Measures, Population], NDArray[np.generic]]:
@@ -340,6 +427,17 @@ def _unnecessary_share(measures: Measures, population: Population) -> Floats:
     return share
 
 
+def _rto_in_rtts(measures: Measures, population: Population) -> Floats:
+    wait = measures.flow_column(population, "first_wait_mean_us").astype(np.float64)
+    rtt = measures.flow_column(population, "rtt_true_mean_us").astype(np.float64)
+    ratio: Floats = np.divide(wait, rtt, out=np.full(len(wait), np.nan), where=rtt > 0)
+    return ratio
+
+
+def _named(metric: str) -> Compute:
+    return lambda measures, population: measures.named(metric, population)
+
+
 def _queue(measures: Measures, cell: Cell) -> Floats:
     return measures.link_column(cell, "queue_mean_bytes", "downlink")
 
@@ -353,6 +451,8 @@ def _increase(measures: Measures, population: Population) -> Sample:
 _FUNCTIONS: dict[str, Compute] = {
     "fct": _flows(_plain("fct_us"), 1e-6),
     "fct_spread": _flows(_plain("fct_us"), 1e-6),
+    "throughput": _flows(_throughput),
+    "rto": _flows(_plain("first_wait_mean_us"), 1e-6),
     "fct_increase_vs_1_client": _increase,
     "rtt": _flows(_plain("rtt_first_mean_us"), 1e-6),
     "rtt_true": _flows(_plain("rtt_true_mean_us"), 1e-6),
@@ -372,6 +472,8 @@ _FUNCTIONS: dict[str, Compute] = {
     "queue": _runs(_queue),
     "link_capacity_wasted_on_unnecessary_retx": _runs(_wasted),
     "unfinished": _runs(lambda measures, cell: measures.run_column(cell, "unfinished").astype(np.float64)),
+    "rto_in_rtts": _flows(_rto_in_rtts),
+    **{metric: _named(metric) for metric in (*KINDS, "naming_error")},
 }
 
 
@@ -383,7 +485,28 @@ def clients_in_words(number: object) -> str:
     return f"{number} client" if number == 1 else f"{number} clients"
 
 
-def _populations(cell: Cell) -> Iterable[tuple[Population, int | None]]:
+def column_in_words(name: str, value: Value) -> str:
+    """A further column as part of a place: `176 B payload`, `high loss`; nothing for an empty value."""
+    if name == "payload":
+        return f"{value} B payload"
+    if name == "ratio":
+        return f"first wait {value} round trips"
+    if name == "server":
+        return f"replies {value}"
+    if name == "bottleneck":
+        return "" if value == "none" else f"{value} for all"
+    if name == "error_profile":
+        share = f"{value} %" if str(value).isdecimal() else str(value)
+        return f"{share} loss".replace("none", "no")
+    return str(value)
+
+
+def path_in_words(path: str) -> str:
+    """A path variant as part of a place; nothing for the usual one."""
+    return _PATHS.get(path, path.replace("-", " "))
+
+
+def _populations(cell: Cell, varying: Sequence[str]) -> Iterable[tuple[Population, int | None]]:
     columns = cell.columns
     for group in cell.groups:
         others = [other.algorithm for other in cell.groups if other.algorithm != group.algorithm]
@@ -395,6 +518,7 @@ def _populations(cell: Cell) -> Iterable[tuple[Population, int | None]]:
                 algorithm=group.algorithm,
                 path=str(columns["path"]),
                 partner=";".join(others),
+                more=tuple((name, columns.get(name, "")) for name in varying),
             ),
             group.index if len(cell.groups) > 1 else None,
         )

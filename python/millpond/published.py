@@ -33,10 +33,7 @@ SCENARIO_COLUMNS = (
 )  # fmt: skip
 
 #: Their names as conditions write them.
-CONDITION_NAMES = {
-    "buffer": "buffer_bytes", "buffer_bytes": "buffer_bytes", "clients": "clients", "workload": "workload",
-    "algorithm": "algorithm", "payload": "payload", "error_profile": "error_profile",
-}  # fmt: skip
+CONDITION_NAMES = {"buffer": "buffer_bytes", **{name: name for name in SCENARIO_COLUMNS}}
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "=": operator.eq,

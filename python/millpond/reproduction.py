@@ -33,9 +33,9 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
         raise MillpondError(f"{results.directory}: results of a single scenario: there is nothing published about it")
     plan = study.load(results.directory / KEPT)
     measures = measures or Measures(results)
-    built_in = read_published(plan.published, "built in")
+    built_in = Published((), "none") if plan.published is None else read_published(plan.published, "built in")
     chosen = built_in if published is None else read_published(published)
-    written = claim_files.load(plan.claims)
+    written = claim_files.load(plan.claims, plan.further, plan.columns)
     return Comparison(
         study=plan.name,
         version=str(results.manifest["version"]),
@@ -48,20 +48,26 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
 
 def kept_files(plan: Plan) -> dict[str, Path]:
     """What a results directory keeps of its study, so that it can be read by itself."""
-    files = (plan.folder / study.PLAN, plan.scenario_file, plan.published, plan.claims)
+    # all that the plan names, also where only some of its matrices were run
+    scenarios = (matrix.scenario_file for matrix in study.load(plan.folder).matrices)
+    published = [] if plan.published is None else [plan.published]
+    files = (plan.folder / study.PLAN, *scenarios, *published, plan.claims)
     return {f"{KEPT}/{file.name}": file for file in files}
 
 
 def _verdicts(
     chosen: Published, built_in: Published, written: Mapping[str, Claim], measures: Measures, plan: Plan
 ) -> list[Verdict]:
-    """One verdict a claim: by `claims.toml` if it speaks of these very rows, else by the rows themselves."""
+    """One verdict a claim: by `claims.toml` if it speaks of these very rows, else by the rows themselves.
+
+    Where nothing is published, the claims are those of `claims.toml`.
+    """
     known = built_in.claims()
     verdicts = []
-    for name, rows in chosen.claims().items():
+    for name, rows in (chosen.claims() if chosen.rows else {name: list[Row]() for name in written}).items():
         claim = written.get(name)
         if claim is not None and _says_the_same(rows, known.get(name, [])):
-            verdicts.append(claim_files.judge(claim, measures))
+            verdicts.append(claim_files.judge(claim, measures, plan.reading.apart))
         else:
             verdicts.append(judging.judge(name, rows, measures, plan.reading))
     return verdicts

@@ -6,6 +6,7 @@ Layout of a finished directory::
     runs.parquet        one row per run
     flows.parquet       one row per client of a run
     histogram.parquet   exchanges by number of retransmissions, per run and client group
+    evidence.parquet    exchanges by what their reply said about the round-trip time, per run and client group
     links.parquet       one row per link of a run
     queue_trace.parquet, share_trace.parquet, rto_trace.parquet, ...    traced runs only
     study/              the study's plan, published figures and claims as they were used
@@ -30,11 +31,14 @@ from millpond.errors import MillpondError, UsageError
 MANIFEST = "manifest.json"
 FORMAT = 1
 #: The tables of every run. Traced runs add further ones.
-TABLES = ("runs", "flows", "histogram", "links")
+TABLES = ("runs", "flows", "histogram", "evidence", "links")
 #: The tables only traced runs have.
 TRACES = ("queue_trace", "share_trace", "rto_trace", "packets", "exchanges")
 
 Value = str | int | float
+
+#: Scenario columns that every cell of a study has; a study may have further ones.
+BASE_COLUMNS = ("clients", "buffer_bytes", "workload", "algorithm", "path")
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,9 @@ class Group:
 class Cell:
     """One point of the plan's matrix: one scenario, run once per replication.
 
-    `columns` holds the scenario columns that published figures are matched by: `clients`, `buffer_bytes`, `workload`,
-    `algorithm`, `error_profile`, `payload` and `path` (the path variant: `fixed` or `jittered`). In a mix of
-    populations `algorithm` names all of them, joined by `;`. The cell's runs are numbered
+    `columns` holds the scenario columns that published figures are matched by: those of `BASE_COLUMNS` (`path` is the
+    path variant, such as `fixed` or `jittered`) and what else the study varies or states, such as `error_profile` and
+    `payload`. In a mix of populations `algorithm` names all of them, joined by `;`. The cell's runs are numbered
     `first_run .. first_run + replications`, in the order of replications.
     """
 

@@ -10,16 +10,20 @@ from typing import Any
 
 from millpond.engine import Engine, EngineScenario, native
 from millpond.errors import UsageError
+from millpond.own import OwnControllers
 from millpond.toml_tree import read_text, read_tree
 
 
-def load(file: Path | str, engine: Engine | None = None) -> EngineScenario:
-    """Read and check a scenario file. Raises `UsageError` with one line: the place and the mend."""
+def load(file: Path | str, engine: Engine | None = None, own: OwnControllers | None = None) -> EngineScenario:
+    """Read and check a scenario file. Raises `UsageError` with one line: the place and the mend.
+
+    Files of controllers of one's own are looked for beside it, unless `own` says where.
+    """
     path = Path(file)
     try:
-        return (engine or native()).scenario_from_toml(read_text(path), str(path))
+        return (engine or native()).scenario_from_toml(read_text(path), str(path), own or OwnControllers(path.parent))
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(str(error)) from error.__cause__
 
 
 def load_tree(file: Path) -> dict[str, Any]:
@@ -45,12 +49,12 @@ def with_changes(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
     return changed
 
 
-def build(tree: Mapping[str, Any], origin: str, engine: Engine) -> EngineScenario:
+def build(tree: Mapping[str, Any], origin: str, engine: Engine, own: OwnControllers | None = None) -> EngineScenario:
     """Check a tree. Raises `UsageError`; `origin` names where it came from."""
     try:
-        return engine.scenario_from_json(json.dumps(tree), origin)
+        return engine.scenario_from_json(json.dumps(tree), origin, own or OwnControllers())
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(str(error)) from error.__cause__
 
 
 def in_full(scenario: EngineScenario) -> dict[str, Any]:

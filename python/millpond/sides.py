@@ -14,6 +14,7 @@ from typing import Any
 
 from millpond.checks import Pick
 from millpond.metrics import Measures, Population
+from millpond.plan import NUMBERS
 from millpond.published import Condition, Row
 
 _MIX = re.compile(
@@ -123,10 +124,12 @@ class Reader:
             return [base]
         found: list[Population | None] = []
         for condition in against.conditions:
-            ran = dict.fromkeys(getattr(p, condition.column) for p in self._measures.populations())
+            ran = self._measures.values(condition.column)
             if condition.sign == "=":
-                number = condition.column in ("clients", "buffer_bytes")
-                wanted: list[Any] = [int(value) if number else value for value in condition.values]
+                # one that was not run is kept as it is told, so that it is said to be missing
+                known = {str(value): value for value in ran}
+                number = condition.column in NUMBERS
+                wanted: list[Any] = [known.get(v, int(v) if number else v) for v in condition.values]
             else:
                 wanted = [value for value in ran if condition.met(value)]
             found.extend(base.but(**{condition.column: value}) for value in wanted)
@@ -209,7 +212,7 @@ def _split(text: str) -> list[str]:
     """The entries of a list; further values of a condition (`clients=200;400`) stay with it."""
     words: list[str] = []
     for word in (part.strip() for part in text.split(";") if part.strip()):
-        further = re.fullmatch(r"[\d.]+|continuous|random", word) is not None
+        further = re.fullmatch(r"[\d.]+|continuous|random|none|low|medium|high", word) is not None
         if further and words and re.search(r"[<>=]", words[-1]):
             words[-1] += f";{word}"
         else:

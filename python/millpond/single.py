@@ -11,6 +11,7 @@ from typing import Any
 from millpond import scenario as scenarios
 from millpond.engine import Engine
 from millpond.errors import UsageError, unknown
+from millpond.own import AnyController, OwnControllers, short
 from millpond.results import Cell, Group, Value
 from millpond.study import TRACES, Planned, Program, Trace
 
@@ -23,9 +24,17 @@ _EVERY_FLOW = 2**32
 
 
 def program(
-    file: Path, engine: Engine, *, replications: int = 1, seed: int = 1, trace: Sequence[str] = USUAL_TRACES
+    file: Path,
+    engine: Engine,
+    *,
+    controllers: Sequence[AnyController] = (),
+    replications: int = 1,
+    seed: int = 1,
+    trace: Sequence[str] = USUAL_TRACES,
 ) -> Program:
     """The scenario of a file, run once per replication with the seeds `seed`, `seed + 1`, ...
+
+    Its client groups get other `controllers` if some are given: one for all, or as many as there are groups.
 
     Raises:
         UsageError: one line, if the file or a number makes no sense.
@@ -38,8 +47,13 @@ def program(
     for name in tables:
         if name not in TRACES:
             raise UsageError(f"--trace: {unknown('trace', name, (*TRACES, *NO_TRACES))}")
-    scenario = scenarios.load(file, engine)
+    own = OwnControllers(file.parent)
+    scenario = scenarios.load(file, engine, own)
     tree = scenarios.in_full(scenario)
+    if controllers:
+        own = OwnControllers()
+        scenario = scenarios.build(_with_controllers(tree, controllers, own), str(file), engine, own)
+        tree = scenarios.in_full(scenario)
     groups = _groups(tree)
     cell = Cell(
         number=0,
@@ -59,7 +73,20 @@ def program(
         version=engine.version(),
         trace=Trace(tables, flows=_EVERY_FLOW),
         labels={group.algorithm: group.algorithm for group in groups},
+        code=own.code,
     )
+
+
+def _with_controllers(
+    tree: Mapping[str, Any], controllers: Sequence[AnyController], own: OwnControllers
+) -> dict[str, Any]:
+    groups = len(tree["clients"])
+    if len(controllers) not in (1, groups):
+        wanted = "one" if groups == 1 else f"one, or {groups}"
+        raise UsageError(f"--controller: {len(controllers)} for {groups} group(s) of clients: give {wanted}")
+    written = [own.written(controller) for controller in controllers]
+    changes = {f"clients.{group}.controller": written[group % len(written)] for group in range(groups)}
+    return scenarios.with_changes(tree, changes)
 
 
 def _groups(tree: Mapping[str, Any]) -> tuple[Group, ...]:
@@ -75,7 +102,9 @@ def _groups(tree: Mapping[str, Any]) -> tuple[Group, ...]:
 
 
 def _name(controller: Any) -> str:
-    return str(controller["preset"]) if isinstance(controller, Mapping) else str(controller)
+    if isinstance(controller, Mapping):
+        controller = controller["own"] if "own" in controller else controller["preset"]
+    return short(str(controller))
 
 
 def _columns(tree: Mapping[str, Any], groups: Sequence[Group]) -> dict[str, Value]:

@@ -42,7 +42,8 @@ def percentile(values: Floats, p: float) -> float:
 def take(values: Floats, statistic: str) -> float:
     """The named statistic of the values, in their own unit; NaN for no values.
 
-    `typical` is the median; `max-min` the spread; `count` the number of values. Raises KeyError for another name.
+    `typical` is the median; `max-min` the spread; `variance` that of a sample (n - 1); `count` the number of values.
+    Raises KeyError for another name.
     """
     if statistic in PERCENTILES:
         return percentile(values, PERCENTILES[statistic])
@@ -99,6 +100,7 @@ def bulk_range(values: Floats, share: float = ALMOST_ALL) -> tuple[float, float]
 
 _OTHERS: dict[str, Callable[[Floats], float]] = {
     "mean": lambda values: float(np.mean(values)),
+    "variance": lambda values: float(np.var(values, ddof=1)) if len(values) > 1 else math.nan,
     "typical": lambda values: percentile(values, 0.5),
     "count": lambda values: float(len(values)),
     "range_low": lambda values: float(np.min(values)),

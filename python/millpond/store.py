@@ -43,10 +43,13 @@ def write_table(file: Path, table: pa.Table) -> int:
     return file.stat().st_size
 
 
-def claim(directory: Path, *, resume: bool, plan_hash: str) -> dict[str, Any] | None:
+def claim(
+    directory: Path, *, resume: bool, plan_hash: str, code: Mapping[str, Mapping[str, str]] | None = None
+) -> dict[str, Any] | None:
     """Make the directory ours, or go on in it: gives the manifest of what it holds, None if it is new.
 
-    Raises `MillpondError` if it cannot be written to, or holds anything else.
+    Raises `MillpondError` if it cannot be written to, or holds anything else. `code` are the digests of controllers of
+    one's own, by name and file: they tell why a plan is another.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -68,6 +71,11 @@ def claim(directory: Path, *, resume: bool, plan_hash: str) -> dict[str, Any] | 
         raise MillpondError(f"{directory}: already holds results: choose another --out, or go on with them by --resume")
     manifest = read_manifest(directory)
     if manifest["plan_hash"] != plan_hash:
+        for name, files in (code or {}).items():
+            if manifest.get("controllers", {}).get(name, files) != files:
+                raise MillpondError(
+                    f"{directory}: the code of {name} may have changed since then: choose another --out"
+                )
         raise MillpondError(
             f"{directory}: holds results of another plan ({manifest['name']}, {manifest['runs']} runs, version "
             f"{manifest['version']}): choose another --out, or the options of that plan"

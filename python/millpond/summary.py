@@ -35,6 +35,7 @@ def _row(measures: Measures, population: Population) -> dict[str, Any]:
         "buffer_bytes": population.buffer_bytes,
         "workload": population.workload,
         "path": population.path,
+        **dict(population.more),
         "replications": cell.replications,
         "n": fct.n,
         "unfinished": fct.missing,

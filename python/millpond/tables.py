@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
-from typing import IO
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -15,10 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from millpond.compare import Comparison, Figure, Verdict
-from millpond.metrics import Measures, Population, clients_in_words
+from millpond.metrics import Measures, Population, clients_in_words, path_in_words
 
 #: Columns where there is no terminal to ask.
 WIDTH = 100
+
+#: At most so many algorithms side by side, and so many rows before buffers are left out.
+_ABREAST, _MANY = 6, 60
 
 _STYLE = {"holds": "green", "fails": "bold red", "unjudged": "yellow"}
 _VERDICT = {"holds": "holds", "fails": "does not hold", "unjudged": "cannot be judged"}
@@ -47,34 +50,61 @@ def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]
 
 
 def completion(measures: Measures) -> list[Table]:
-    """Median completion time and unnecessary retransmissions: a table a workload, a column an algorithm."""
+    """Median completion time and unnecessary retransmissions: a table a workload, a column an algorithm.
+
+    Many algorithms are spread over several tables; of many places only the smallest and the largest buffer are shown.
+    """
     alone = [population for population in measures.populations() if not population.partner]
+    buffers = sorted({population.buffer_bytes for population in alone})
+    note = ""
+    if len({population.but(algorithm="") for population in alone}) > _MANY * len({p.workload for p in alone}):
+        alone = [population for population in alone if population.buffer_bytes in (buffers[0], buffers[-1])]
+        note = "the smallest and the largest buffer; the report has all"
     algorithms = list(dict.fromkeys(population.algorithm for population in alone))
+    parts = -(-len(algorithms) // _ABREAST)
+    size = -(-len(algorithms) // max(1, parts))
+    return [
+        table
+        for start in range(0, len(algorithms), size)
+        for table in _completion(measures, [p for p in alone if p.algorithm in algorithms[start : start + size]], note)
+    ]
+
+
+def _completion(measures: Measures, alone: Sequence[Population], note: str) -> list[Table]:
+    algorithms = list(dict.fromkeys(population.algorithm for population in alone))
+    paths = list(dict.fromkeys(population.path for population in alone))
+    further = list(dict.fromkeys(population.more for population in alone))
     made = []
     for workload in dict.fromkeys(population.workload for population in alone):
         table = _table(f"Median flow completion time in s / unnecessary retransmissions per client, {workload} clients")
+        for name in measures.varying:
+            table.add_column(name.replace("_", "\n"), no_wrap=True)
         table.add_column("clients", justify="right", no_wrap=True)
         table.add_column("buffer", justify="right", no_wrap=True)
         for algorithm in algorithms:
             table.add_column(algorithm.replace("_", "\n"), justify="right", no_wrap=True)
+        here = (population.but(algorithm="") for population in alone if population.workload == workload)
         places = sorted(
-            dict.fromkeys((p.clients, p.buffer_bytes, p.path) for p in alone if p.workload == workload),
-            key=lambda place: (place[0], place[1], place[2] != "fixed"),
+            dict.fromkeys(here), key=lambda p: (further.index(p.more), p.clients, p.buffer_bytes, paths.index(p.path))
         )
-        before = None
-        for clients, buffer_bytes, path in places:
+        before: tuple[Any, ...] | None = None
+        for place in places:
             cells = []
             for algorithm in algorithms:
-                population = Population(clients, buffer_bytes, workload, algorithm, path)
+                population = place.but(algorithm=algorithm)
                 cells.append(_pair(measures, population) if measures.has(population) else "")
-            if before not in (None, clients):
+            told = (*(str(value) for _, value in place.more), str(place.clients))
+            if before not in (None, told):
                 table.add_section()
-            # one table may hold both path variants: the second is marked, and the caption says what the mark means
-            name = f"{buffer_bytes}" if path == "fixed" else f"~{buffer_bytes}"
-            if path != "fixed":
-                table.caption = f"~ {path} delay; buffers in B"
-            table.add_row(str(clients) if before != clients else "", name, *cells)
-            before = clients
+            # one table may hold several path variants: others than the first are marked, and the caption says how
+            name = f"{place.buffer_bytes}"
+            if place.path != paths[0]:
+                name = f"{'~' * paths.index(place.path)}{name}"
+            table.add_row(*(told if before != told else [""] * len(told)), name, *cells)
+            before = told
+        marks = [f"{'~' * number} {path_in_words(path)}" for number, path in enumerate(paths) if number]
+        words = (", ".join(marks), "buffers in B" if marks else "", note)
+        table.caption = "; ".join(word for word in words if word) or None
         made.append(table)
     return made
 
@@ -179,13 +209,15 @@ def differing_settings(comparison: Comparison) -> list[RenderableType]:
 
 def closing(comparison: Comparison) -> str:
     """One line: how the study stands."""
-    counts = comparison.counts()
     measured = [figure for figure in comparison.figures if figure.ours is not None]
     near = sum(1 for figure in measured if figure.relative is not None and abs(figure.relative) <= 0.05)
-    return (
-        f"{len(measured)} of {len(comparison.figures)} figures measured, {near} within 5 %; "
-        f"{counts['holds']} claims hold, {counts['fails']} fail, {counts['unjudged']} unjudged"
-    )
+    told = [_counted(comparison.counts(name), path_in_words(name)) for name in comparison.variants() or [""]]
+    return f"{len(measured)} of {len(comparison.figures)} figures measured, {near} within 5 %; {'; '.join(told)}"
+
+
+def _counted(counts: Mapping[str, int], where: str) -> str:
+    told = f"{counts['holds']} claims hold, {counts['fails']} fail, {counts['unjudged']} unjudged"
+    return f"{where}: {told}" if where else told
 
 
 def of_scenario(measures: Measures, title: str) -> list[RenderableType]:
@@ -231,7 +263,7 @@ def place(figure: Figure) -> str:
             f"{told['comparator']} against {told['baseline']}" if told.get("baseline") else str(told["comparator"])
         )
     if told.get("path"):
-        words.append(f"{told['path']} delay")
+        words.append(path_in_words(str(told["path"])) or f"{told['path']} delay")
     return ", ".join(words) or "all"
 
 
@@ -292,6 +324,9 @@ def _told(claim: Verdict) -> Text:
         text.append(f"\nmeasured: {claim.measured}", style="red")
     if claim.verdict != "holds" and claim.reason:
         text.append(f"\nreason: {claim.reason}", style=_STYLE[claim.verdict])
+    if len({verdict.verdict for verdict in claim.variants.values()}) > 1:
+        for name, verdict in claim.variants.items():
+            text.append(f"\n{path_in_words(name) or name}: {_VERDICT[verdict.verdict]}", _STYLE[verdict.verdict])
     return text
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millpond.engine import Find, Preset
+
 
 class FakeScenario:
     def __init__(self, tree: Mapping[str, Any]) -> None:
@@ -37,6 +39,7 @@ class FakeOutcome:
     run: int
     made: dict[str, pa.Table]
     error: str | None = None
+    cause: BaseException | None = None
 
     def tables(self) -> dict[str, pa.Table]:
         return self.made
@@ -81,11 +84,12 @@ class FakeEngine:
     failing: Mapping[int, str] = field(default_factory=dict)
     batches: list[FakeBatch] = field(default_factory=list)
 
-    def scenario_from_toml(self, text: str, origin: str) -> FakeScenario:
+    def scenario_from_toml(self, text: str, origin: str, find: Find | None = None) -> FakeScenario:
         raise NotImplementedError("the stand-in reads JSON only")
 
-    def scenario_from_json(self, text: str, origin: str) -> FakeScenario:
+    def scenario_from_json(self, text: str, origin: str, find: Find | None = None) -> FakeScenario:
         assert origin
+        assert callable(find)
         return FakeScenario(json.loads(text))
 
     def batch(
@@ -104,8 +108,8 @@ class FakeEngine:
     def version(self) -> str:
         return "0.0.0-fake"
 
-    def presets(self) -> list[tuple[str, str]]:
-        return [("rfc7252", "RFC 7252")]
+    def presets(self) -> list[Preset]:
+        return [Preset("rfc7252", "RFC 7252", 1, "doubles", [], 20, [])]
 
     @property
     def handed_out(self) -> list[int]:

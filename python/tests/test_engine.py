@@ -106,7 +106,7 @@ def test_a_batch_of_nothing_is_done() -> None:
 def test_columns_say_what_happened() -> None:
     (outcome,) = drained(_engine.Batch([(scenario(), 5, 41)]))
     tables = {name: pa.table(native) for name, native in outcome.tables().items()}
-    assert set(tables) == {"runs", "flows", "histogram", "links"}
+    assert set(tables) == {"runs", "flows", "histogram", "evidence", "links"}
     assert all(set(table["run"].to_pylist()) == {41} for table in tables.values())
     run = tables["runs"].to_pylist()[0]
     assert (run["seed"], run["flows"], run["unfinished"]) == (5, 8, 0)
@@ -123,14 +123,20 @@ def test_columns_say_what_happened() -> None:
     assert links["uplink"]["offered_packets"] == sum(flow["transmissions"] for flow in flows)
     assert links["downlink"]["dropped_queue_packets"] > 0
     assert links["downlink"]["queue_max_bytes"] <= 500
-    assert sum(row["exchanges"] for row in tables["histogram"].to_pylist()) == sum(flow["completed"] for flow in flows)
+    assert all(1_000_000 < flow["first_wait_mean_us"] < 60_000_000 for flow in flows)
+    for name in ("histogram", "evidence"):
+        assert sum(row["exchanges"] for row in tables[name].to_pylist()) == sum(flow["completed"] for flow in flows)
 
 
 def test_traces_appear_only_when_asked_for() -> None:
     (outcome,) = drained(_engine.Batch([(scenario(), 1, 0)], trace=["exchanges", "share"], trace_step_us=500_000))
     tables = outcome.tables()
-    assert set(tables) == {"runs", "flows", "histogram", "links", "exchanges", "share_trace"}
-    assert tables["exchanges"].num_rows == 80
+    assert set(tables) == {"runs", "flows", "histogram", "evidence", "links", "exchanges", "share_trace"}
+    exchanges = pa.table(tables["exchanges"]).to_pylist()
+    assert len(exchanges) == 80
+    for row in exchanges:
+        assert (row["grade"] is None) == (row["accepted_us"] is None)
+        assert row["grade"] != "exact" or row["sample_us"] == row["true_us"]
     times = pa.table(tables["share_trace"])["t_us"].to_pylist()
     assert set(times) == set(range(0, max(times) + 1, 500_000))
 
@@ -206,7 +212,7 @@ def test_a_dropped_batch_stops_its_workers() -> None:
 
 
 def test_presets_are_named_with_their_sources() -> None:
-    presets = dict(_engine.presets())
+    presets = {name: source for name, source, *_ in _engine.presets()}
     assert {"rfc7252", "cocoa-03", "default-fb1", "default-fb2", "cocoa-fb1", "cocoa-fb2"} <= set(presets)
     assert all(presets.values())
 

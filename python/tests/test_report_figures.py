@@ -9,13 +9,9 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import synthetic_results
-from matplotlib.axes import Axes
-from matplotlib.backend_bases import RendererBase
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
+from picture_checks import check_texts, laid_out, panels
 
 from millpond.compare import Comparison
 from millpond.report import figures, labels, readme_picture, story, style
@@ -64,7 +60,7 @@ def test_axes_are_labelled_with_units(name: str, results: Results, comparison: C
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_no_text_lies_on_another_or_outside(name: str, results: Results, comparison: Comparison) -> None:
-    _check_texts(DRAWN[name](results, comparison))
+    check_texts(DRAWN[name](results, comparison))
 
 
 @pytest.mark.parametrize(
@@ -73,13 +69,13 @@ def test_no_text_lies_on_another_or_outside(name: str, results: Results, compari
 def test_no_text_lies_on_another_in_the_pictures_of_a_scenario(
     draw: Callable[[Results], Figure], single: Results
 ) -> None:
-    _check_texts(draw(single))
+    check_texts(draw(single))
 
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_legends_stand_outside_the_data(name: str, results: Results, comparison: Comparison) -> None:
     figure = DRAWN[name](results, comparison)
-    renderer = _laid_out(figure)
+    renderer = laid_out(figure)
     assert all(panel.get_legend() is None for panel in figure.axes)
     for legend in figure.legends:
         box = legend.get_window_extent(renderer)
@@ -125,7 +121,7 @@ def test_the_queue_is_drawn_in_full(results: Results) -> None:
 
 def test_waiting_time_follows_from_the_rate(results: Results) -> None:
     figure = figures.queue_over_time(results, "continuous")
-    _laid_out(figure)
+    laid_out(figure)
     left = max(panel.get_ylim()[1] for panel in figure.axes if panel.get_ylabel() == "queue of the bottleneck (kB)")
     second = [child for panel in figure.axes for child in panel.child_axes]
     right = next(axis.get_ylim()[1] for axis in second)
@@ -239,7 +235,7 @@ def test_figures_stand_beside_each_other_with_equal_digits(value: float, text: s
 
 
 def test_the_picture_of_the_readme_is_small_legible_and_always_the_same(results: Results, tmp_path: Path) -> None:
-    _check_texts(readme_picture.picture(results))
+    check_texts(readme_picture.picture(results))
     files = [tmp_path / "a.svg", tmp_path / "b.svg"]
     for file in files:
         assert readme_picture.main([str(results.directory), str(file)]) == 0
@@ -255,52 +251,9 @@ def test_the_picture_of_the_readme_says_what_it_lacks(tmp_path: Path, capsys: py
     assert "usage" in capsys.readouterr().err
 
 
-def _laid_out(figure: Figure) -> RendererBase:
-    with style.applied():
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()  # type: ignore[no-untyped-call]
-        renderer: RendererBase = canvas.get_renderer()  # type: ignore[no-untyped-call]
-    return renderer
-
-
-def _panels(figure: Figure) -> list[Axes]:
-    return [panel for panel in figure.axes if panel.get_visible()]
-
-
 def _axis_labels(figure: Figure) -> set[str]:
-    panels = [*_panels(figure), *(child for panel in _panels(figure) for child in panel.child_axes)]
-    return {text for panel in panels for text in (panel.get_xlabel(), panel.get_ylabel()) if text}
-
-
-def _check_texts(figure: Figure) -> None:
-    renderer = _laid_out(figure)
-    seen: list[tuple[str, Bbox]] = []
-    for text in _texts(figure):
-        box = text.get_window_extent(renderer)
-        assert box.x0 >= -1, text.get_text()
-        assert box.y0 >= -1, text.get_text()
-        assert box.x1 <= figure.bbox.x1 + 1, text.get_text()
-        assert box.y1 <= figure.bbox.y1 + 1, text.get_text()
-        # a hair of overlap between letters' boxes is not seen
-        box = box.padded(-1.5)
-        for other, there in seen:
-            assert not box.overlaps(there), (text.get_text(), other)
-        seen.append((text.get_text(), box))
-
-
-def _texts(figure: Figure) -> list[Text]:
-    """Every text that is drawn; ticks outside of the view are not."""
-    panels = [*_panels(figure), *(child for panel in _panels(figure) for child in panel.child_axes)]
-    found = [text for legend in figure.legends for text in legend.get_texts()] + list(figure.texts)
-    for panel in panels:
-        found += [panel.xaxis.label, panel.yaxis.label, panel.title, *panel.texts]
-        found += [text for text in panel.get_children() if isinstance(text, Text)]
-        for axis in (panel.xaxis, panel.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            for tick in axis.get_major_ticks():
-                if low <= tick.get_loc() <= high:
-                    found += [label for label in (tick.label1, tick.label2) if label.get_visible()]
-    return [text for text in dict.fromkeys(found) if text.get_visible() and text.get_text().strip()]
+    drawn = [*panels(figure), *(child for panel in panels(figure) for child in panel.child_axes)]
+    return {text for panel in drawn for text in (panel.get_xlabel(), panel.get_ylabel()) if text}
 
 
 def _grey(colour: str) -> float:

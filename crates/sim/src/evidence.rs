@@ -80,7 +80,7 @@ impl Evidence {
         let tally = &mut tallies[retransmissions][grade as usize][usize::from(named.unwrap_or(0) == cause.copy)];
         tally.exchanges += 1;
         tally.error_us += error;
-        if true_us > 0 {
+        if error != 0 && true_us > 0 {
             tally.error_rtts += error as f64 / true_us as f64;
         }
         Some(Judged { grade, named, sample_us, true_us })

@@ -8,8 +8,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -17,16 +18,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millpond.errors import MillpondError
+from millpond.metrics import column_in_words, path_in_words
 from millpond.report import labels
-from millpond.results import Cell, Group, Results
+from millpond.results import BASE_COLUMNS, Cell, Group, Results, Value
 from millpond.statistics import PERCENTILES, take
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-FIXED = "fixed"
-"""The path variant that every picture but the jitter one is about."""
+FIXED, JITTERED = "fixed", "jittered"
+"""The path variants of a study that tells a fixed delay from a varying one."""
 UPLINK, DOWNLINK = "uplink", "downlink"
+PANELS = 8
+"""At most so many panels a picture; more are spread over several."""
 
 _UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 
@@ -81,12 +85,40 @@ class Spread:
         return (self.n, self.minimum, self.p10, self.p25, self.median, self.p75, self.p90, self.maximum)
 
 
+@dataclass(frozen=True)
+class View:
+    """Which cells a picture is about: those on one path variant with these values of further columns."""
+
+    path: str
+    only: Mapping[str, Value]
+
+    def covers(self, cell: Cell) -> bool:
+        """Whether the cell is drawn."""
+        return variant(cell) == self.path and all(cell.columns.get(name) == value for name, value in self.only.items())
+
+    @property
+    def words(self) -> str:
+        """What tells this view from others, as in `high loss, as meant`; empty if there is nothing to tell."""
+        told = [column_in_words(name, value) for name, value in self.only.items()]
+        return ", ".join(word for word in (*told, path_in_words(self.path)) if word)
+
+    @property
+    def name(self) -> str:
+        """The same for the name of a picture."""
+        return "-".join(re.sub(r"[^a-z0-9]+", "-", str(value).lower()) for value in (*self.only.values(), self.path))
+
+
 class Data:
     """Results, cut by cell. Every column is converted once and then sliced, so that a whole study draws in seconds."""
 
     def __init__(self, results: Results) -> None:
         self.results = results
         self.cells = list(results.cells)
+        names = sorted({name for cell in self.cells for name in cell.columns if name not in BASE_COLUMNS})
+        #: Further columns that tell cells of these results apart.
+        self.varying = tuple(name for name in names if len({cell.columns.get(name, "") for cell in self.cells}) > 1)
+        #: The path variants, in the order of cells.
+        self.paths = tuple(dict.fromkeys(variant(cell) for cell in self.cells)) or (FIXED,)
         self._columns: dict[tuple[str, str], Floats] = {}
         self._runs: dict[str, Integers] = {}
         self._links: dict[str, tuple[list[str], Integers]] = {}
@@ -98,19 +130,59 @@ class Data:
 
     # -- cells ------------------------------------------------------------------------------------------------------
 
-    def plain(self, path: str = FIXED, workload: str | None = None) -> list[Cell]:
-        """Cells with one kind of controller, of one path variant, and of one workload if it is given."""
+    def plain(self, view: View | None = None, workload: str | None = None) -> list[Cell]:
+        """Cells with one kind of controller, of one view (else of the first path), and of one workload if given."""
+        view = view or View(self.paths[0], {})
         return [
             cell
             for cell in self.cells
-            if not cell.mixed
-            and variant(cell) == path
-            and (workload is None or cell.columns.get("workload") == workload)
+            if not cell.mixed and view.covers(cell) and (workload is None or cell.columns.get("workload") == workload)
         ]
 
-    def workloads(self) -> list[str]:
-        """The workloads of the results, in the order of first appearance."""
-        return list(dict.fromkeys(str(cell.columns["workload"]) for cell in self.cells if "workload" in cell.columns))
+    def views(self) -> list[View]:
+        """The views of these results: each path variant, cut by further columns until few enough panels are left.
+
+        A varying delay is no view of its own: it stands beside the fixed one.
+        """
+        return [view for path in self.paths if path != JITTERED for view in self.parts(View(path, {}))]
+
+    @cached_property
+    def stage(self) -> View:
+        """Where the study looks closely: the place of the first traced run, else of the first cell; the first path."""
+        plain = self.plain()
+        chosen = next((cell for cell, _ in self.traced(plain)), plain[0] if plain else None)
+        return View(self.paths[0], {name: chosen.columns.get(name, "") for name in self.varying} if chosen else {})
+
+    def place(self, cell: Cell) -> tuple[Value, ...]:
+        """Clients and further columns of a cell: what a panel is about."""
+        return (int(number(cell, "clients")), *(cell.columns.get(name, "") for name in self.varying))
+
+    def place_in_words(self, place: Sequence[Value], view: View) -> str:
+        """The title of a panel: what the view does not say already."""
+        return ", ".join((labels.clients(int(place[0])), *self.further_in_words(place, view)))
+
+    def further_in_words(self, place: Sequence[Value], view: View) -> list[str]:
+        """What a place is beyond its number of clients and what the view says already."""
+        told = zip(self.varying, place[1:], strict=True)
+        words = (column_in_words(name, value) for name, value in told if name not in view.only)
+        return [word for word in words if word]
+
+    def parts(self, view: View) -> list[View]:
+        """The view, or if it has too many places, parts of it by the values of one further column after another."""
+        plain = self.plain(view)
+        if len({self.place(cell) for cell in plain}) <= PANELS:
+            return [view] if plain else []
+        found = {name: dict.fromkeys(cell.columns.get(name, "") for cell in plain) for name in self.varying}
+        several = {name: values for name, values in found.items() if len(values) > 1}
+        if not several:
+            return [view]
+        name = min(several, key=lambda name: len(several[name]))
+        return [part for value in several[name] for part in self.parts(View(view.path, {**view.only, name: value}))]
+
+    def workloads(self, view: View | None = None) -> list[str]:
+        """The workloads of the results, or of a view, in the order of first appearance."""
+        cells = self.cells if view is None else [cell for cell in self.cells if view.covers(cell)]
+        return list(dict.fromkeys(str(cell.columns["workload"]) for cell in cells if "workload" in cell.columns))
 
     def controllers(self) -> list[str]:
         """The controllers of the results, presets first in the order of the palette, then the others."""

@@ -14,9 +14,27 @@ CONTROLLERS = {
     "cocoa-03": "CoCoA",
     "cocoa-fb1": "CoCoA + Full Backoff 1",
     "cocoa-fb2": "CoCoA + Full Backoff 2",
+    "cocoa-s": "CoCoA-S",
+    "cocoa-weak-all": "modified CoCoA",
+    "cocoa-echo": "CoCoA, echoed times",
+    "cocoa-number": "CoCoA, echoed numbers",
+    "cocoa-flag": "CoCoA, echoed flag",
+    "cocoa-00": "CoCoA draft 0",
+    "cocoa-plus": "CoCoA+",
+    "fasor": "FASOR",
+    "fasor-token": "FASOR + token",
+    "fasor-count": "FASOR + count",
+    "linux-rto": "Linux RTO",
+    "peak-hopper": "Peak-Hopper",
+    "basic-rto": "Basic RTO",
 }
 """Presets in the order in which they are drawn, and what they are called."""
-_STUDY_NAMES = {"default": "rfc7252", "cocoa": "cocoa-03"}
+_STUDY_NAMES = {
+    "default": "rfc7252",
+    "cocoa": "cocoa-03",
+    "cocoa_mod": "cocoa-weak-all",
+    "cocoa_accurate_rtt": "cocoa-echo",
+}
 _WORKLOADS = {
     "continuous": "continuous (all exchanges in a row)",
     "random": "random (in batches, controller state reset after each)",
@@ -35,8 +53,11 @@ _METRICS = {
 
 
 def preset(algorithm: str) -> str:
-    """The preset behind a paper's column name (`default` is `rfc7252`, `cocoa_fb1` is `cocoa-fb1`)."""
-    return _STUDY_NAMES.get(algorithm, algorithm.replace("_", "-"))
+    """The preset behind a paper's column name (`default` is `rfc7252`, `cocoa_fb1` is `cocoa-fb1`).
+
+    Controllers of the reader's own, `file.py:Class`, keep their names.
+    """
+    return algorithm if ":" in algorithm else _STUDY_NAMES.get(algorithm, algorithm.replace("_", "-"))
 
 
 def controller(name: str) -> str:

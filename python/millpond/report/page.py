@@ -14,7 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from millpond.compare import Comparison
-from millpond.report import single, study, style
+from millpond.metrics import path_in_words
+from millpond.report import echo, single, study, style
 from millpond.report.data import Data, Missing, Rows
 from millpond.report.parts import Picture, Section
 from millpond.results import Results
@@ -22,6 +23,12 @@ from millpond.store import write_text
 
 NAME = "report.html"
 TEMPLATE = "page.html.j2"
+FOOTER = (
+    "Drawn from the result tables alone; the tables, the manifest with every setting and seed, and this page lie in "
+    "one directory."
+)
+PAGES = {"echo": echo.sections}
+"""Studies with a page of their own."""
 PIXELS_PER_INCH = 99
 """How large pictures are shown, where the window allows; type on them then has the size of the text around."""
 
@@ -45,8 +52,16 @@ def write_report(results_dir: Path | str, comparison: Comparison | None = None) 
 def render(results: Results, comparison: Comparison | None = None) -> str:
     """The page as text."""
     data = Data(results)
-    parts = single.sections(data) if results.study is None else study.sections(data, comparison)
+    if results.study is None:
+        parts = single.sections(data)
+    else:
+        parts = PAGES.get(results.study, study.sections)(data, comparison)
     title = str(results.manifest.get("title") or results.manifest.get("name") or "results")
+    return compose(title, _subtitle(results), parts, FOOTER)
+
+
+def compose(title: str, subtitle: str, parts: Sequence[Section], footer: str) -> str:
+    """A page of these sections, with a table of contents, as text."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -55,10 +70,9 @@ def render(results: Results, comparison: Comparison | None = None) -> str:
         lstrip_blocks=True,
     )
     environment.filters["csv_uri"] = csv_uri
+    environment.filters["path_in_words"] = path_in_words
     return environment.get_template(TEMPLATE).render(
-        title=title,
-        subtitle=_subtitle(results),
-        sections=_drawn(parts),
+        title=title, subtitle=subtitle, sections=_drawn(parts), footer=footer
     )
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from millpond.checks import COLLAPSE
 from millpond.compare import Comparison
+from millpond.metrics import column_in_words, path_in_words
 from millpond.report import labels
 from millpond.report.data import Data, number, only, rate
-from millpond.results import Cell
+from millpond.results import BASE_COLUMNS, Cell
 from millpond.statistics import take
 
 LEAST = 1 - COLLAPSE
@@ -23,6 +24,8 @@ class Glance:
     """The state of one cell in four numbers."""
 
     cell: Cell
+    place: str
+    """Clients, buffer and what else tells cells apart, in words."""
     useful_share: float
     """Share of the bytes carried by the bottleneck that completed an exchange, median over the runs."""
     copies: float
@@ -61,6 +64,7 @@ def glances(data: Data) -> list[Glance]:
             found.append(
                 Glance(
                     cell,
+                    _place(data, cell),
                     share,
                     1 + sum(k * n for k, n in counts.items()) / total,
                     take(completion[np.isfinite(completion)], "median"),
@@ -70,26 +74,33 @@ def glances(data: Data) -> list[Glance]:
     return found
 
 
-def hardest(found: Sequence[Glance]) -> list[Glance]:
-    """Those with most clients at the largest buffer."""
-    top = max(((number(g.cell, "clients"), number(g.cell, "buffer_bytes")) for g in found), default=None)
-    return [g for g in found if (number(g.cell, "clients"), number(g.cell, "buffer_bytes")) == top]
+def hardest(data: Data, found: Sequence[Glance]) -> list[Glance]:
+    """Those with most clients at the largest buffer, where the study looks closely."""
+    here = [g for g in found if data.stage.covers(g.cell)]
+    top = max(((number(g.cell, "clients"), number(g.cell, "buffer_bytes")) for g in here), default=None)
+    return [g for g in here if (number(g.cell, "clients"), number(g.cell, "buffer_bytes")) == top]
 
 
-def place(cell: Cell) -> str:
-    """Clients and buffer of a cell, in words."""
-    return f"{labels.clients(number(cell, 'clients'))} and {labels.buffer_phrase(number(cell, 'buffer_bytes'))}"
+def _place(data: Data, cell: Cell) -> str:
+    words = [column_in_words(name, cell.columns.get(name, "")) for name in data.varying]
+    size = labels.buffer_phrase(number(cell, "buffer_bytes"))
+    return ", ".join([f"{labels.clients(number(cell, 'clients'))} and {size}", *(word for word in words if word)])
 
 
 def tally(comparison: Comparison) -> str:
     """How many claims hold and how many figures are met."""
-    counts = comparison.counts()
     compared = [figure.relative for figure in comparison.figures if figure.relative is not None]
     near = sum(abs(relative) <= 0.05 for relative in compared)
+    told = []
+    for name in comparison.variants() or [""]:
+        counts, where = comparison.counts(name), f" {path_in_words(name)}" if name else ""
+        told.append(
+            f"of which{where} hold {counts['holds']}, do not hold {counts['fails']}, "
+            f"cannot be judged {counts['unjudged']}"
+        )
     return (
-        f"Published claims: {len(comparison.claims)}, of which hold {counts['holds']}, do not hold {counts['fails']}, "
-        f"cannot be judged {counts['unjudged']}. Published figures that could be compared: {len(compared)}, of which "
-        f"met within 5\N{NARROW NO-BREAK SPACE}%: {near}."
+        f"Published claims: {len(comparison.claims)}, {'; '.join(told)}. Published figures that could be compared: "
+        f"{len(compared)}, of which met within 5\N{NARROW NO-BREAK SPACE}%: {near}."
     )
 
 
@@ -102,7 +113,7 @@ def study_story(data: Data) -> list[str]:
     if not worst.collapsed:
         return [
             f"No link collapses in these runs. The lowest useful share of the bottleneck is "
-            f"{labels.percent(worst.useful_share)}: {labels.controller(worst.controller)}, {place(worst.cell)}, "
+            f"{labels.percent(worst.useful_share)}: {labels.controller(worst.controller)}, {worst.place}, "
             f"{worst.workload} clients. A link has collapsed when less than {labels.percent(LEAST)} of the bytes it "
             f"carries complete an exchange."
         ]
@@ -152,7 +163,7 @@ def scenario_story(data: Data) -> list[str]:
 def _what(worst: Glance) -> str:
     return (
         f"Congestion collapse is a link that is busy, but mostly with copies that nobody needs any more. With "
-        f"{place(worst.cell)}, {labels.controller(worst.controller)} ({worst.workload} clients) sends each message "
+        f"{worst.place}, {labels.controller(worst.controller)} ({worst.workload} clients) sends each message "
         f"{worst.copies:.1f} times: only {labels.percent(worst.useful_share)} of the bytes that the bottleneck carries "
         f"complete an exchange, and the median client needs {labels.number(worst.completion)} s."
     )
@@ -211,6 +222,7 @@ def _smaller(found: Sequence[Glance], worst: Glance) -> Glance | None:
         for g in found
         if g.controller == worst.controller
         and g.workload == worst.workload
+        and _where(g)[2:] == _where(worst)[2:]
         and number(g.cell, "clients") == number(worst.cell, "clients")
         and number(g.cell, "buffer_bytes") < number(worst.cell, "buffer_bytes")
     ]
@@ -218,8 +230,9 @@ def _smaller(found: Sequence[Glance], worst: Glance) -> Glance | None:
     return smallest if smallest is not None and not smallest.collapsed else None
 
 
-def _where(glance: Glance) -> tuple[float, float]:
-    return number(glance.cell, "clients"), number(glance.cell, "buffer_bytes")
+def _where(glance: Glance) -> tuple[object, ...]:
+    further = sorted((name, value) for name, value in glance.cell.columns.items() if name not in BASE_COLUMNS)
+    return (number(glance.cell, "clients"), number(glance.cell, "buffer_bytes"), *further)
 
 
 def _waiting(cell: Cell, link: str, queued: float) -> str:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from millpond.compare import Comparison
 from millpond.report import figures, story, tables
-from millpond.report.data import Data, Rows
+from millpond.report.data import JITTERED, Data, Rows, View
 from millpond.report.parts import Picture, Section
 
 BOXES = (
@@ -20,16 +20,20 @@ UNNECESSARY = "Copies that a client sent although the answer to an earlier copy 
 
 
 def sections(data: Data, comparison: Comparison | None) -> list[Section]:
-    """Everything a study shows: the lead, six kinds of pictures, figures, claims, and what was run."""
+    """Everything a study shows: the lead, its pictures, figures, claims, and what was run."""
+    # a study of many places begins with all of them, and shows of mixes and varying delays only what there is
     found = [
         _summary(data, comparison),
+        *([_places(data)] if data.varying else []),
         _over_time(data),
         _completion(data, comparison),
         _transmissions(data, comparison),
-        _unnecessary(data, comparison),
-        _sharing(data),
-        _phase(data, comparison),
+        _retransmissions(data) if data.varying else _unnecessary(data, comparison),
     ]
+    if not data.varying or any(cell.mixed for cell in data.cells):
+        found.append(_sharing(data))
+    if not data.varying or JITTERED in data.paths:
+        found.append(_phase(data, comparison))
     if comparison is None:
         found.append(Section("figures", "Ours beside the published figures", ("No published figures were given.",)))
     else:
@@ -40,7 +44,7 @@ def sections(data: Data, comparison: Comparison | None) -> list[Section]:
 
 def _summary(data: Data, comparison: Comparison | None) -> Section:
     tally = [] if comparison is None else [story.tally(comparison)]
-    hardest = story.hardest(story.glances(data))
+    hardest = story.hardest(data, story.glances(data))
     return Section(
         "summary",
         "In short",
@@ -54,8 +58,8 @@ def _over_time(data: Data) -> Section:
         "over-time",
         "The bottleneck over time",
         (
-            "One run (the first replication) with the most clients at the largest buffer. The useful share is the part "
-            "of the bytes carried that belongs to a copy which completes an exchange.",
+            f"One run (the first replication) with the most clients at the largest buffer{_staged(data)}. The useful "
+            "share is the part of the bytes carried that belongs to a copy which completes an exchange.",
         ),
         _each_workload(
             data,
@@ -75,7 +79,7 @@ def _completion(data: Data, comparison: Comparison | None) -> Section:
         "completion",
         "Flow completion time",
         ("How long a client needs for all its exchanges, over all clients of all replications.",),
-        _each_workload(
+        _each_view(
             data,
             "fct",
             "Flow completion time by buffer and clients",
@@ -101,7 +105,7 @@ def _transmissions(data: Data, comparison: Comparison | None) -> Section:
         "Transmissions per exchange",
         (
             "How often a message was sent again until its answer was accepted, with the most clients at the largest "
-            "buffer.",
+            f"buffer{_staged(data)}.",
         ),
         (picture,),
     )
@@ -120,6 +124,47 @@ def _unnecessary(data: Data, comparison: Comparison | None) -> Section:
             f"none.{_marked(comparison)} Lower is better.",
             partial(figures.unnecessary_copies, data, comparison=comparison),
             partial(figures.unnecessary_copies_rows, data),
+        ),
+    )
+
+
+def _places(data: Data) -> Section:
+    return Section(
+        "places",
+        "Every place at a glance",
+        ("The median client of each controller, everywhere the study looks.",),
+        tuple(
+            picture
+            for path in data.paths
+            if path != JITTERED
+            for picture in _each_workload(
+                data,
+                f"places-{path}",
+                f"Flow completion time by place{_on(View(path, {}))}",
+                "Markers are the median client, lines reach from the 10th to the 90th percentile; the scale is "
+                "logarithmic. Lower is better.",
+                partial(figures.completion_by_place, data, view=View(path, {})),
+                partial(figures.completion_by_place_rows, data, view=View(path, {})),
+            )
+        ),
+    )
+
+
+def _retransmissions(data: Data) -> Section:
+    return Section(
+        "retransmissions",
+        "Retransmissions: necessary and unnecessary",
+        (
+            "A retransmission was necessary if nothing that was sent before it led to an answer: its own or an earlier "
+            "copy, or the answer to it, was lost on the air or found a full queue.",
+        ),
+        _each_view(
+            data,
+            "retransmissions",
+            "Retransmissions of a client",
+            "Means over all clients of all replications: unnecessary ones in colour, necessary ones pale on top.",
+            partial(figures.retransmissions, data),
+            partial(figures.retransmissions_rows, data),
         ),
     )
 
@@ -179,9 +224,10 @@ def _each_workload(
     caption: str,
     draw: Callable[..., Figure],
     rows: Callable[..., Rows],
+    having: View | None = None,
 ) -> tuple[Picture, ...]:
     """The same picture for each workload; `draw` and `rows` take it as `workload`."""
-    workloads = data.workloads()
+    workloads = data.workloads(having)
     return tuple(
         Picture(
             f"{name}-{workload}",
@@ -192,6 +238,42 @@ def _each_workload(
         )
         for workload in workloads
     )
+
+
+def _each_view(
+    data: Data,
+    name: str,
+    title: str,
+    caption: str,
+    draw: Callable[..., Figure],
+    rows: Callable[..., Rows],
+) -> tuple[Picture, ...]:
+    """The same picture for each view and workload; `draw` and `rows` take them as `view` and `workload`."""
+    views = data.views()
+    if len(views) < 2:
+        return _each_workload(data, name, title, caption, draw, rows)
+    return tuple(
+        picture
+        for view in views
+        for picture in _each_workload(
+            data,
+            f"{name}-{view.name}",
+            f"{title}{_on(view)}",
+            caption,
+            partial(draw, view=view),
+            partial(rows, view=view),
+            having=view,
+        )
+    )
+
+
+def _on(view: View) -> str:
+    return f", {view.words}" if view.words else ""
+
+
+def _staged(data: Data) -> str:
+    words = View("", data.stage.only).words
+    return f" ({words})" if words else ""
 
 
 def _marked(comparison: Comparison | None) -> str:

@@ -13,11 +13,13 @@ from typing import Any, TypeAlias
 
 import matplotlib
 
-FILL = 0.6
-"""How much of the colour is in a filled area; the rest is white."""
+FILL, PALE = 0.6, 0.35
+"""How much of the colour is in a filled area, and of that again in a pale one; the rest is white."""
 
 Dash: TypeAlias = Any
 """A line style as matplotlib takes it: a name, or an offset and a sequence of lengths on and off."""
+Marker: TypeAlias = str | tuple[int, int, float]
+"""A marker as matplotlib takes it: a letter, or a number of corners, polygon (0) or star (1), and an angle."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Look:
     """Colour of lines and markers, as `#rrggbb`."""
     dash: Dash
     """Line style."""
-    marker: str
+    marker: Marker
     """Marker of points and of sparse marks on lines."""
     hatch: str
     """Hatch of filled areas. Straight lines only: a hatch of circles makes a picture ten times as large."""
@@ -36,8 +38,16 @@ class Look:
     @property
     def fill(self) -> str:
         """The colour mixed with white, for areas: hatch, median and marker stand out on it, in grey too."""
+        return self._mixed(FILL)
+
+    @property
+    def pale(self) -> Look:
+        """The same for an area that belongs to the series but is not what it stands for: nearly white, no hatch."""
+        return Look(self._mixed(PALE), self.dash, self.marker, "")
+
+    def _mixed(self, share: float) -> str:
         parts = (int(self.colour[at : at + 2], 16) for at in (1, 3, 5))
-        return "#" + "".join(f"{round(FILL * part + (1 - FILL) * 255):02x}" for part in parts)
+        return "#" + "".join(f"{round(share * part + (1 - share) * 255):02x}" for part in parts)
 
 
 SOLID = Look("#D55E00", "-", "o", "")
@@ -50,6 +60,19 @@ PRESETS: dict[str, Look] = {
     "cocoa-03": Look("#0072B2", "-", "s", "\\\\\\\\"),
     "cocoa-fb1": Look("#56B4E9", (0, (6, 2)), "D", "xxxx"),
     "cocoa-fb2": Look("#009E73", (0, (1.2, 1.6)), "P", "----"),
+    "cocoa-s": Look("#6FA8C9", (0, (3, 1.5)), (4, 1, 0), "\\\\\\"),
+    "cocoa-weak-all": Look("#17A398", (0, (9, 2)), "p", "/////"),
+    "cocoa-echo": Look("#4F6D1E", (0, (6, 2, 1.2, 2)), "*", "\\\\\\\\\\"),
+    "cocoa-number": Look("#3C7D5A", (0, (5, 1)), (3, 1, 0), "-----"),
+    "cocoa-flag": Look("#98C379", (0, (2, 1)), (3, 1, 180), "|||||"),
+    "cocoa-00": Look("#1F3B73", (0, (8, 3)), "H", "--"),
+    "cocoa-plus": Look("#7AA0E0", (0, (4, 2)), "8", "||"),
+    "fasor": Look("#6A3D9A", "-", (5, 0, 180), "xxx"),
+    "fasor-token": Look("#B294D1", (0, (6, 2)), (6, 1, 0), "+++"),
+    "fasor-count": Look("#44275F", (0, (1.2, 1.6)), (8, 1, 0), "xxxxx"),
+    "linux-rto": Look("#8A8A8A", "-", (7, 0, 0), "//"),
+    "peak-hopper": Look("#A6761D", "-", (3, 0, 90), "\\\\"),
+    "basic-rto": Look("#C9A66B", (0, (6, 2)), (3, 0, 270), "+++++"),
 }
 """The published controllers: the hue tells the family, dashes and hatches the variant."""
 

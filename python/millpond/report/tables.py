@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from millpond.compare import Comparison, Figure
+from millpond.metrics import column_in_words, path_in_words
 from millpond.report import labels, story
 from millpond.report.data import Data, Rows
 from millpond.report.figures.histogram import METRIC as HISTOGRAM
@@ -52,8 +53,7 @@ def at_a_glance(found: Sequence[story.Glance]) -> Listing:
             "",
         ),
         tuple(rows),
-        f"With {story.place(found[0].cell)}. Collapsed: less than {labels.percent(story.LEAST)} of the bytes are "
-        "useful.",
+        f"With {found[0].place}. Collapsed: less than {labels.percent(story.LEAST)} of the bytes are useful.",
         numeric=(2, 3, 4, 5),
         strong=frozenset(row for row, g in enumerate(found) if g.collapsed),
     )
@@ -105,13 +105,19 @@ def published_figures(comparison: Comparison) -> Section:
 
 def published_claims(comparison: Comparison) -> Section:
     """Every published sentence with its verdict."""
-    counts = comparison.counts()
+    told = []
+    for name in comparison.variants() or [""]:
+        counts, where = comparison.counts(name), f"{path_in_words(name)}: " if name else ""
+        told.append(
+            f"{where}{counts['holds']} hold, {counts['fails']} do not hold, {counts['unjudged']} cannot be judged"
+        )
+    words = "; ".join(told)
     return Section(
         "claims",
         "The published claims",
         (
-            f"{counts['holds']} hold, {counts['fails']} do not hold, {counts['unjudged']} cannot be judged. Each is "
-            "judged by code; where one does not hold, the measured figure and the reason stand beside it.",
+            f"{words[:1].upper()}{words[1:]}. Each is judged by code; where one does not hold, the measured figure and "
+            "the reason stand beside it.",
         ),
         claims=tuple(comparison.claims),
     )
@@ -230,6 +236,9 @@ def manifest(data: Data) -> Listing:
         ("clients unfinished", labels.count(float(said.get("unfinished_flows", 0)))),
     ]
     if data.results.study is not None:
+        paths = said.get("paths", {})
+        rows += [(path_in_words(path), paths[path]) for path in data.paths if path_in_words(path) and paths.get(path)]
+        rows += [(name, _words(data.cells, name)) for name in data.varying]
         rows += [
             ("clients of a run", _values(data.cells, "clients", labels.count)),
             ("buffers", _values(data.cells, "buffer_bytes", labels.buffer)),
@@ -313,7 +322,7 @@ def _conditions(scenario: Mapping[str, Value]) -> str:
             direction = f": {scenario['direction']}" if scenario.get("direction") else ""
             told.append(f"{_algorithms(value)}{against}{direction}")
         elif name == "path":
-            told.append(f"{value} delay")
+            told.append(path_in_words(str(value)) or f"{value} delay")
         else:
             told.append(f"{name} {value}" if name in ("clients", "buffer_bytes") else str(value))
     return ", ".join(told)
@@ -321,6 +330,11 @@ def _conditions(scenario: Mapping[str, Value]) -> str:
 
 def _algorithms(value: Value) -> str:
     return ", ".join(labels.controller(labels.preset(part)) for part in str(value).split(";"))
+
+
+def _words(cells: Sequence[Cell], column: str) -> str:
+    found = dict.fromkeys(column_in_words(column, cell.columns.get(column, "")) for cell in cells)
+    return ", ".join(word for word in found if word)
 
 
 def _values(cells: Sequence[Cell], column: str, write: Callable[[float], str]) -> str:

@@ -15,7 +15,9 @@ from millpond.report.figures.matrix import (
     unnecessary_copies_rows,
 )
 from millpond.report.figures.phase import fixed_beside_jittered, fixed_beside_jittered_rows
+from millpond.report.figures.places import completion_by_place, completion_by_place_rows
 from millpond.report.figures.queue import queue_over_time, queue_over_time_rows
+from millpond.report.figures.retransmissions import retransmissions, retransmissions_rows
 from millpond.report.figures.scenario import (
     bottleneck_over_time,
     bottleneck_over_time_rows,
@@ -34,12 +36,16 @@ __all__ = [
     "bottleneck_over_time_rows",
     "by_group_rows",
     "completion_by_group",
+    "completion_by_place",
+    "completion_by_place_rows",
     "completion_times",
     "completion_times_rows",
     "fixed_beside_jittered",
     "fixed_beside_jittered_rows",
     "queue_over_time",
     "queue_over_time_rows",
+    "retransmissions",
+    "retransmissions_rows",
     "sharing",
     "sharing_rows",
     "transmissions",

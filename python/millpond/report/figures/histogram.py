@@ -146,8 +146,11 @@ def transmissions_rows(results: Results | Data, comparison: Comparison | None = 
 
 
 def tallies(data: Data, comparison: Comparison | None = None) -> list[Tally]:
-    """The histograms of the cells with most clients and the largest buffer. Raises `Missing` if there are none."""
-    plain = data.plain()
+    """The histograms of the cells with most clients and the largest buffer, where the study looks closely.
+
+    Raises `Missing` if there are none.
+    """
+    plain = data.plain(data.stage)
     top = max(((number(cell, "clients"), number(cell, "buffer_bytes")) for cell in plain), default=None)
     found = []
     for cell in plain:

@@ -6,7 +6,7 @@ of each box would take ten times as long to draw and to open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -50,7 +50,7 @@ def boxes(axes: Axes, look: Look, at: Sequence[float], spreads: Sequence[Spread]
         whiskers += [[(x - half / 2, y), (x + half / 2, y)] for y in (s.p10, s.p90)]
         whiskers += [[(x - half / 4, y), (x + half / 4, y)] for y in (s.minimum, s.maximum)]
         medians.append([(x - half, s.median), (x + half, s.median)])
-    _fill(axes, bodies, look)
+    areas(axes, bodies, look)
     _stroke(axes, whiskers, 0.8, 2)
     _stroke(axes, medians, 3.0, 3, "white")
     _stroke(axes, medians, 1.5, 3)
@@ -64,12 +64,20 @@ def bars(axes: Axes, look: Look, at: Sequence[float], spreads: Sequence[Spread],
     half = width / 2
     bodies = [Rectangle((x - half, 0), width, s.median) for x, s in zip(at, spreads, strict=True)]
     ranges = [[(x, s.p10), (x, s.p90)] for x, s in zip(at, spreads, strict=True)]
-    _fill(axes, bodies, look)
+    areas(axes, bodies, look)
     _stroke(axes, ranges, 2.6, 3, "white")
     _stroke(axes, ranges, 1.1, 3)
     flat = [x for x, s in zip(at, spreads, strict=True) if s.p90 == 0]
     if flat:
         axes.plot(flat, [0.0] * len(flat), linestyle="none", marker=".", markersize=4, color=style.INK, zorder=3)
+
+
+def medians(axes: Axes, look: Look, at: Sequence[float], spreads: Sequence[Spread]) -> None:
+    """The series' marker at the median, on a thin line from the 10th to the 90th percentile."""
+    if not at:
+        return
+    _stroke(axes, [[(x, s.p10), (x, s.p90)] for x, s in zip(at, spreads, strict=True)], 1.0, 2, look.colour)
+    axes.plot(at, [s.median for s in spreads], **_marker(look), linestyle="none", zorder=4)
 
 
 def _marker(look: Look) -> dict[str, Any]:
@@ -82,7 +90,8 @@ def _marker(look: Look) -> dict[str, Any]:
     }
 
 
-def _fill(axes: Axes, bodies: Sequence[Rectangle], look: Look) -> None:
+def areas(axes: Axes, bodies: Sequence[Rectangle], look: Look) -> None:
+    """Rectangles filled as the look says."""
     axes.add_collection(
         PatchCollection(bodies, facecolor=look.fill, edgecolor=style.INK, hatch=look.hatch, linewidth=0.7, zorder=2)
     )
@@ -113,7 +122,7 @@ def area_key(look: Look, label: str) -> Patch:
     return Patch(facecolor=look.fill, edgecolor=style.INK, hatch=look.hatch, linewidth=0.7, label=label)
 
 
-def area_keys(controllers: Sequence[str], looks: dict[str, Look], markers: bool = False) -> list[Key]:
+def area_keys(controllers: Sequence[str], looks: Mapping[str, Look], markers: bool = False) -> list[Key]:
     """Legend entries of bars, or of boxes with their markers."""
     keys: list[Key] = []
     for name in controllers:
@@ -123,7 +132,7 @@ def area_keys(controllers: Sequence[str], looks: dict[str, Look], markers: bool 
     return keys
 
 
-def line_keys(controllers: Sequence[str], looks: dict[str, Look]) -> list[Key]:
+def line_keys(controllers: Sequence[str], looks: Mapping[str, Look]) -> list[Key]:
     """Legend entries of lines with their sparse markers."""
     return [
         Line2D(

@@ -6,12 +6,10 @@ from matplotlib.figure import Figure
 
 from millpond.compare import Comparison
 from millpond.report import labels, style
-from millpond.report.data import FIXED, Data, Missing, Rows, Spread, number, only, variant
+from millpond.report.data import FIXED, JITTERED, Data, Missing, Rows, Spread, View, number, only, variant
 from millpond.report.figures import marks
 from millpond.report.figures.matrix import published_medians
 from millpond.results import Cell, Results
-
-JITTERED = "jittered"
 
 
 def fixed_beside_jittered(
@@ -46,7 +44,7 @@ def fixed_beside_jittered(
                     look = looks[name] if side < 0 else style.Look("#ffffff", "-", looks[name].marker, "")
                     marks.boxes(panel, look, [x + side], [spread], 0.38)
                     low, high = min(low, spread.minimum), max(high, spread.maximum)
-                median = theirs.get((clients, int(buffer), name))
+                median = theirs.get((data.place(fixed), int(buffer), name))
                 if median is not None:
                     points.append((float(x), median))
                     low, high = min(low, median), max(high, median)
@@ -61,7 +59,7 @@ def fixed_beside_jittered(
             marks.area_key(style.Look("#bbbbbb", "-", "", "////"), "left of the pair: fixed delay"),
             marks.area_key(style.Look("#ffffff", "-", "", ""), "right: 10 to 20 ms, drawn for each packet"),
         ]
-        if any(key[0] in counts and key[1] == buffer for key in theirs):
+        if any(key[0][0] in counts and key[1] == buffer for key in theirs):
             keys.append(marks.published_key())
         marks.legend_below(figure, keys, 3)
     return figure
@@ -81,8 +79,9 @@ def fixed_beside_jittered_rows(results: Results | Data, workload: str = "continu
 
 
 def _pairs(data: Data, workload: str) -> list[tuple[Cell, Cell]]:
-    fixed = {_key(cell): cell for cell in data.plain(FIXED, workload)}
-    found = [(fixed[_key(cell)], cell) for cell in data.plain(JITTERED, workload) if _key(cell) in fixed]
+    fixed = {_key(cell): cell for cell in data.plain(View(FIXED, {}), workload)}
+    jittered = data.plain(View(JITTERED, {}), workload)
+    found = [(fixed[_key(cell)], cell) for cell in jittered if _key(cell) in fixed]
     if not found:
         raise Missing(
             f"Fixed delay and jitter are not compared for {workload} clients: the path with jitter was not run "

@@ -74,7 +74,7 @@ def queue_over_time_rows(results: Results | Data, workload: str = "continuous") 
 
 def courses(data: Data, workload: str) -> dict[str, Course]:
     """The traced runs with most clients and the largest buffer, by controller. Raises `Missing` if there are none."""
-    traced = data.traced(data.plain(workload=workload))
+    traced = data.traced(data.plain(data.stage, workload))
     if not traced:
         raise Missing(
             f"Queue and useful share over time are not drawn for {workload} clients: no run was traced "

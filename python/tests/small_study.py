@@ -1,0 +1,142 @@
+"""A study of two set-ups, two payloads and two readings of the path, small enough to be run whole by the stand-in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fake_engine import FakeEngine
+from published_rows import MakeRows
+
+from millpond import campaign, reproduction, study
+from millpond.results import Results
+
+SCENARIO = """
+[path.uplink]
+queue = "1 B"
+[path.downlink]
+queue = "1 B"
+rate = "30 kbit/s"
+[[clients]]
+count = 1
+controller = "rfc7252"
+[server]
+payload = "1 B"
+"""
+
+PLAN = """
+name = "small"
+title = "A small study"
+source = "nobody"
+scenario = "scenario.toml"
+published = "published.csv"
+claims = "claims.toml"
+replications = 2
+
+[[matrix]]
+config = ["two-host"]
+clients = [10]
+buffer_bytes = [2500, 28200]
+workload = ["continuous"]
+algorithm = ["default", "cocoa"]
+[[matrix]]
+scenario = "other.toml"
+config = ["four-host"]
+payload = [68, 176]
+clients = [10, 400]
+buffer_bytes = [2500, 28200]
+workload = ["continuous", "random"]
+algorithm = ["default", "cocoa"]
+
+[columns]
+payload = 68
+
+[vary.payload]
+places = ["server.payload"]
+write = "{} B"
+[vary.config.set.two-host]
+"path.downlink.rate" = "240 kbit/s"
+[vary.config.set.four-host]
+
+[algorithms.default]
+label = "Default CoAP"
+controller = "rfc7252"
+[algorithms.cocoa]
+label = "CoCoA"
+controller = "cocoa-03"
+
+[[path]]
+name = "as-typed"
+label = "in packets"
+[path.set]
+"path.downlink.queue" = "{buffer_bytes} packets"
+[[path]]
+name = "as-meant"
+label = "in bytes"
+only = { config = ["four-host"] }
+[path.set]
+"path.downlink.queue" = "{buffer_bytes} B"
+
+[quick]
+replications = 1
+buffer_bytes = [28200]
+config = ["four-host"]
+
+[trace]
+tables = ["rto"]
+only = { payload = [176] }
+
+[reading]
+apart = true
+[reading.metrics]
+fct = "makespan"
+"""
+
+CLAIMS = """
+[[claim]]
+id = "small-c1"
+says = "More clients take longer, with four hosts."
+[[claim.check]]
+metric = "makespan"
+statistic = "mean"
+each = { config = "four-host", payload = [68, 176], buffer_bytes = 2500, workload = "random", algorithm = "cocoa" }
+of = { clients = 400 }
+against = { clients = 10 }
+above = 0.0
+
+[[claim]]
+id = "small-c2"
+says = "CoCoA makes more unnecessary retransmissions than Default CoAP."
+[[claim.check]]
+metric = "unnecessary_retx_per_client"
+each = { config = "four-host", payload = 176, clients = 400, buffer_bytes = [2500, 28200], workload = "random" }
+of = { algorithm = "cocoa" }
+against = { algorithm = "default" }
+above = 0.0
+"""
+
+ROWS = (
+    {"kind": "claim", "claim_id": "small-c1", "config": "four-host", "metric": "fct"},
+    {"kind": "claim", "claim_id": "small-c2", "config": "four-host", "metric": "fct"},
+    {
+        "config": "four-host", "payload": "176", "clients": "400", "buffer_bytes": "2500", "workload": "random",
+        "algorithm": "cocoa", "metric": "fct", "statistic": "mean", "value": "400", "unit": "s",
+    },
+)  # fmt: skip
+
+
+def write(folder: Path, plan: str = PLAN, claims: str = CLAIMS) -> Path:
+    """The study's files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "scenario.toml").write_text(SCENARIO)
+    (folder / "other.toml").write_text(SCENARIO.replace('"1 B"', '"2 B"'))
+    (folder / "plan.toml").write_text(plan)
+    (folder / "claims.toml").write_text(claims)
+    MakeRows(folder / "published.csv")(*ROWS)
+    return folder
+
+
+def run(directory: Path, plan: study.Plan) -> Results:
+    """The study's results by the stand-in."""
+    engine = FakeEngine()
+    files = reproduction.kept_files(plan)
+    return campaign.carry_out(study.unfold(plan, engine), directory, engine, extra_files=files)

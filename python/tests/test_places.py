@@ -1,0 +1,238 @@
+"""Studies whose cells differ in more than clients, buffer and workload: populations, claims, figures, pictures."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import small_study
+from published_rows import MakeRows
+
+from millpond import claims, judging, reproduction, study, tables
+from millpond.compare import Comparison, Verdict
+from millpond.errors import UsageError
+from millpond.metrics import Measures, Population, column_in_words
+from millpond.report import render
+from millpond.report.data import Data, View
+from millpond.results import Results
+from millpond.study import Plan
+
+HERE = Population(400, 2500, "random", "cocoa", "as-typed").but(config="four-host", payload=176)
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return study.load(small_study.write(tmp_path_factory.mktemp("plan") / "small"))
+
+
+@pytest.fixture(scope="module")
+def results(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return small_study.run(tmp_path_factory.mktemp("small") / "out", plan)
+
+
+@pytest.fixture(scope="module")
+def measures(results: Results) -> Measures:
+    return Measures(results)
+
+
+@pytest.fixture(scope="module")
+def comparison(results: Results, measures: Measures) -> Comparison:
+    return reproduction.compare(results, measures=measures)
+
+
+def judged(tmp_path: Path, measures: Measures, check: str, apart: bool = True) -> Verdict:
+    file = tmp_path / "claims.toml"
+    file.write_text(f"[[claim]]\nid = 'c'\nsays = 'so'\n[[claim.check]]\n{check}\n")
+    return claims.judge(claims.load(file, ("config", "payload"), {"payload": 68})["c"], measures, apart)
+
+
+# ----------------------------------------------------------------------------------------------- populations
+
+
+def test_a_population_is_told_by_every_column_that_differs(measures: Measures) -> None:
+    assert measures.varying == ("config", "payload")
+    assert measures.has(HERE)
+    assert not measures.has(HERE.but(payload=68, config="two-host"))
+    assert not measures.has(Population(400, 2500, "random", "cocoa", "as-typed"))
+    assert HERE.place == "400 clients, 2500 B, random, four-host, 176 B payload, as typed"
+    assert measures.cell(HERE).scenario["server"]["payload"] == "176 B"
+
+
+def test_a_column_that_is_the_same_everywhere_may_be_left_out(plan: Plan, tmp_path: Path) -> None:
+    narrow = Measures(small_study.run(tmp_path / "out", plan.quick()))
+    assert narrow.constant == {"config": "four-host"}
+    short = Population(400, 28200, "random", "cocoa", "as-typed").but(payload=176)
+    assert narrow.has(short)
+    assert narrow.has(short.but(config="four-host"))
+    assert not narrow.has(short.but(config="two-host"))
+    assert narrow.sample("fct", short).n == narrow.sample("fct", short.but(config="four-host")).n == 400
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("payload", 176, "176 B payload"),
+        ("error_profile", "none", "no loss"),
+        ("error_profile", "high", "high loss"),
+        ("error_profile", "30", "30 % loss"),
+        ("config", "two-host", "two-host"),
+        ("traffic", "", ""),
+    ],
+)
+def test_columns_in_words(name: str, value: str | int, words: str) -> None:
+    assert column_in_words(name, value) == words
+
+
+# ----------------------------------------------------------------------------------------------- claims
+
+
+def test_claims_are_judged_on_each_path_by_itself(comparison: Comparison) -> None:
+    longer, more = comparison.claims
+    assert {name: v.verdict for name, v in longer.variants.items()} == {"as-typed": "holds", "as-meant": "holds"}
+    assert more.verdict == "fails"
+    assert comparison.variants() == ("as-typed", "as-meant")
+    assert comparison.counts("as-meant") == {"holds": 1, "fails": 1, "unjudged": 0}
+    told = more.to_json()["variants"]["as-meant"]
+    assert told["verdict"] == "fails"
+    assert "as meant" in told["measured"]
+
+
+def test_a_path_that_was_not_run_for_a_claim_is_left_out(tmp_path: Path, measures: Measures) -> None:
+    check = (
+        "metric = 'fct'\nabove = 0\n"
+        "each = { config = 'two-host', clients = 10, buffer_bytes = 2500, workload = 'continuous' }\n"
+        "of = { algorithm = 'cocoa' }"
+    )
+    found = judged(tmp_path, measures, check)
+    assert (found.verdict, found.variants) == ("holds", {})
+
+
+def test_together_a_claim_must_hold_on_every_path(tmp_path: Path, measures: Measures) -> None:
+    check = (
+        "metric = 'makespan'\nabove = 0\n"
+        "each = { config = 'four-host', clients = 10, buffer_bytes = 2500, workload = 'random', algorithm = 'cocoa' }"
+    )
+    assert len(judged(tmp_path, measures, check, apart=False).points) == 2
+    assert len(judged(tmp_path, measures, check).points) == 1
+
+
+def test_a_column_that_is_not_named_means_the_usual_value(tmp_path: Path, measures: Measures) -> None:
+    check = (
+        "metric = 'makespan'\nabove = 0\n"
+        "each = { config = 'four-host', clients = 10, buffer_bytes = 2500, workload = 'random', algorithm = 'cocoa' }"
+    )
+    assert "68 B payload" in judged(tmp_path, measures, check).points[0]
+    with pytest.raises(UsageError, match="a check says nothing about config: add it to `each`"):
+        judged(tmp_path, measures, check.replace("config = 'four-host', ", ""))
+
+
+def test_ratios_are_compared(tmp_path: Path, measures: Measures) -> None:
+    # 9 of CoCoA's against 196 of Default CoAP's, whatever the payload
+    check = (
+        "metric = 'unnecessary_retx_per_client'\nover = { algorithm = 'default' }\nat_least = 0\nat_most = 0\n"
+        "each = { config = 'four-host', clients = 400, buffer_bytes = 2500, workload = 'random' }\n"
+        "of = { payload = 176, algorithm = 'cocoa' }\nagainst = { payload = 68, algorithm = 'cocoa' }"
+    )
+    found = judged(tmp_path, measures, check)
+    assert found.verdict == "holds"
+    assert "cocoa to default 0.04592 times against [68 B payload] 0.04592 times (+0.0%)" in found.measured
+
+
+def test_what_was_not_run_is_named(tmp_path: Path, measures: Measures) -> None:
+    check = (
+        "metric = 'fct'\nabove = 0\neach = { config = 'four-host', payload = 296, clients = 10, buffer_bytes = 2500, "
+        "workload = 'random', algorithm = 'cocoa' }"
+    )
+    found = judged(tmp_path, measures, check)
+    assert (found.verdict, found.reason) == ("unjudged", "not run: 296 B payload")
+
+
+# ----------------------------------------------------------------------------------------------- rows of a file
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "told"),
+    [
+        ({}, "holds", "four-host, 176 B payload, as typed"),
+        ({"payload": "68;176"}, "holds", "68 B payload"),
+        (
+            {"payload": "", "baseline": "payload=68", "comparator": "payload=176", "algorithm": "cocoa",
+             "direction": "equal"},
+            "holds", "cocoa 9 against [68 B payload] 9",
+        ),
+        ({"config": "six-host"}, "unjudged", "config=six-host"),
+        ({"payload": "150"}, "unjudged", "payload=150"),
+        ({"topology": "chain"}, "unjudged", "topology=chain is no part"),
+    ],
+)  # fmt: skip
+def test_rows_choose_by_any_column(
+    rows: MakeRows, measures: Measures, plan: Plan, change: dict[str, str], verdict: str, told: str
+) -> None:
+    row = {
+        "kind": "claim", "claim_id": "x", "config": "four-host", "payload": "176", "clients": "400",
+        "buffer_bytes": "2500", "workload": "random", "metric": "unnecessary_retx_per_client",
+        "baseline": "default", "comparator": "cocoa", "direction": "lower",
+    }  # fmt: skip
+    found = judging.judge("x", list(rows(row | change).rows), measures, plan.reading)
+    assert found.verdict == verdict, found
+    assert told in f"{found.measured} {found.reason}"
+
+
+def test_a_metric_may_have_another_name_in_the_source(comparison: Comparison, measures: Measures) -> None:
+    typed, meant = comparison.figures
+    assert (typed.metric, typed.scenario["path"], meant.scenario["path"]) == ("fct", "as-typed", "as-meant")
+    assert typed.ours == pytest.approx(measures.sample("makespan", HERE).take("mean"))
+
+
+# ----------------------------------------------------------------------------------------------- what is shown
+
+
+def test_tables_have_a_column_for_each(
+    measures: Measures, comparison: Comparison, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables.show(tables.of_study(measures, comparison))
+    shown = re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert "four-host 176 400 2500" in shown
+    assert "~ as meant; buffers in B" in shown
+    assert "as typed: 1 claims hold, 1 fail, 0 unjudged; as meant: 1 claims hold" in shown
+
+
+def test_views_cut_places_until_few_are_left(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = Data(results)
+    assert [view.words for view in data.views()] == ["as typed", "as meant"]
+    # the stand-in traces no queue, so the first cell is looked at closely
+    assert data.stage == View("as-typed", {"config": "two-host", "payload": 68})
+    monkeypatch.setattr("millpond.report.data.PANELS", 2)
+    cut = [view.words for view in data.views()]
+    assert cut == [
+        "two-host, as typed",
+        "four-host, 68 B payload, as typed",
+        "four-host, 176 B payload, as typed",
+        "68 B payload, as meant",
+        "176 B payload, as meant",
+    ]
+    assert [len({data.place(cell) for cell in data.plain(view)}) for view in data.views()] == [1, 2, 2, 2, 2]
+
+
+class _Ids(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
+        self.found += [value or "" for name, value in attrs if name == "id"]
+
+
+def test_the_report_draws_every_place_and_says_each_verdict(results: Results, comparison: Comparison) -> None:
+    page = render(results, comparison)
+    ids = _Ids(page).found
+    assert len(ids) == len(set(ids))
+    for name in ("places-as-typed-random", "fct-as-meant-random", "retransmissions-as-typed-continuous"):
+        assert name in ids
+    assert "mixes" not in ids
+    assert "With 10 clients and a buffer of 28\N{NARROW NO-BREAK SPACE}200 B, two-host, 68 B payload" in page
+    assert "As typed: 1 hold, 1 do not hold, 0 cannot be judged; as meant: 1 hold" in page
+    assert page.count('<tr class="variant">') == 2

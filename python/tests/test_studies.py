@@ -1,0 +1,115 @@
+"""The studies that ship: their plans load, every published claim is judged, and each can be rerun in small."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_engine import FakeEngine
+
+import millpond
+from millpond import claims, reproduction, study
+from millpond.compare import Comparison
+from millpond.engine import native
+from millpond.metrics import Measures
+from millpond.published import read
+
+#: Claims of each study that no run can judge.
+UNJUDGED = {
+    "anrw18": {"anrw18-c40"},
+    "upc19": {"upc19-c35", "upc19-c36"},
+    "fasor18": set(),
+}
+#: What only the engine itself measures: the stand-in makes no later batches and keeps no timers.
+NOT_IN_THE_STAND_IN = {"anrw18-c41", "tcp20-c25"}
+
+
+@cache
+def plan(name: str) -> study.Plan:
+    return study.load(study.find(name))
+
+
+def published(name: str) -> Path:
+    file = plan(name).published
+    assert file is not None
+    return file
+
+
+@pytest.fixture(scope="module", params=list(UNJUDGED))
+def fake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Comparison]:
+    """The whole matrix of a study from the stand-in, two replications, and what comes of it."""
+    name = str(request.param)
+    out = tmp_path_factory.mktemp(name) / "out"
+    done = millpond.reproduce(name, replications=2, out=out, report=False, engine=FakeEngine())
+    return name, reproduction.compare(done.results, measures=Measures(done.results))
+
+
+@pytest.mark.parametrize("name", list(UNJUDGED))
+def test_every_published_claim_has_an_entry_that_says_it(name: str) -> None:
+    written = claims.load(plan(name).claims, plan(name).further, plan(name).columns)
+    assert set(written) == set(read(published(name)).claims())
+    assert {claim.id for claim in written.values() if claim.unjudged} == UNJUDGED[name]
+    assert all(claim.says.endswith(".") for claim in written.values())
+
+
+@pytest.mark.parametrize("name", list(UNJUDGED))
+def test_the_engine_takes_every_cell(name: str) -> None:
+    cells = [planned.cell for planned in study.unfold(plan(name), native()).cells]
+    assert len({cell.id for cell in cells}) == len(cells)
+    assert all(sum(group.count for group in cell.groups) == cell.columns["clients"] for cell in cells)
+
+
+def test_no_claim_asks_for_what_the_plan_does_not_run(fake: tuple[str, Comparison]) -> None:
+    name, comparison = fake
+    for claim in comparison.claims:
+        for verdict in claim.variants.values() or [claim]:
+            assert "not run" not in verdict.reason, verdict
+            assert verdict.verdict == "unjudged" or verdict.measured
+    unjudged = {claim.id for claim in comparison.claims if claim.verdict == "unjudged"}
+    assert UNJUDGED[name] <= unjudged <= UNJUDGED[name] | NOT_IN_THE_STAND_IN
+
+
+def test_no_published_figure_of_a_result_is_left_out(fake: tuple[str, Comparison]) -> None:
+    _, comparison = fake
+    assert [figure.note for figure in comparison.figures if figure.ours is None] == []
+
+
+@pytest.mark.parametrize("name", ["upc19", "fasor18"])
+def test_a_study_is_rerun_in_small(name: str, tmp_path: Path) -> None:
+    done = millpond.reproduce(name, quick=True, replications=2, out=tmp_path / "out", report=False)
+    assert done.results.manifest["unfinished_flows"] == 0
+    judged = [claim for claim in done.comparison.claims if claim.points]
+    assert len(judged) >= len(done.comparison.claims) - len(UNJUDGED[name])
+    again = millpond.api.open_results(tmp_path / "out")
+    assert isinstance(again, millpond.Reproduction)
+    assert again.comparison.to_json() == done.comparison.to_json()
+
+
+def test_commands_as_typed_and_as_meant_differ() -> None:
+    cells = {planned.cell.id: planned.cell for planned in study.unfold(plan("upc19"), native()).cells}
+
+    def downlink(name: str) -> dict[str, Any]:
+        return dict(cells[name].scenario["path"]["downlink"])
+
+    typed, meant = (
+        downlink("cocoa-random-200-2500-four-host-68-medium-as-typed"),
+        downlink("cocoa-random-200-2500-four-host-68-medium-as-meant"),
+    )
+    assert (typed["queue"], meant["queue"]) == ("2500 packets", "2500 B")
+    # bad with p / (p + r), and then half of the packets are lost
+    assert [loss["p"] / (loss["p"] + loss["r"]) * loss["1-h"] for loss in (typed["loss"], meant["loss"])] == [0.4, 0.1]
+    rates = [downlink(f"cocoa-random-400-2500-two-host-68-{path}")["rate"] for path in ("as-typed", "as-meant")]
+    assert rates == ["240 kbit/s", "30 kbit/s"]
+    assert "cocoa-random-400-2500-two-host-68-as-typed-but-30kbit" in cells
+    echo = cells["cocoa_accurate_rtt-random-200-2500-four-host-69-30-loss and bufferbloat-as-typed"].scenario
+    assert (echo["path"]["downlink"]["rate"], echo["clients"][0]["request_payload"]) == ("10 kbit/s", "79 B")
+
+
+def test_rows_of_the_thesis_are_kept_as_they_were() -> None:
+    with published("fasor18").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["category"] for row in rows} == {"cited"}
+    assert {row["claim_id"] for row in rows} == {f"tcp20-c{number}" for number in range(10, 27)}
