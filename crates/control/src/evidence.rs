@@ -5,6 +5,9 @@
 //! stored reply (RFC 7252 §4.5) names the copy it processed, not the copy whose reply got through. A reply to
 //! a message sent several times that names nothing is *ambiguous*. Estimators that must not sample ambiguous
 //! exchanges (Karn's rule; RFC 8961 §4 (2d)) take only [`ExactRtt`], which has no other constructor.
+//!
+//! One case remains in which a named last copy is too long a sample: a later copy overtook an earlier one on the way to a
+//! server with stored replies, and the reply to the later one was lost (`docs/naming-copies.md`).
 
 use crate::time::Span;
 
@@ -20,7 +23,7 @@ pub enum ReplyKind {
     Separate,
 }
 
-/// A round-trip time that certainly belongs to one copy.
+/// A round-trip time that belongs to one copy: that of a message sent once, or of the last copy, named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExactRtt(Span);
 
