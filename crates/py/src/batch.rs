@@ -7,7 +7,7 @@ use std::time::Duration;
 use millpond_sim::{Options, TraceKind};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::controllers::interrupt;
 use crate::scenario::Scenario;
@@ -30,17 +30,19 @@ pub(crate) struct Batch {
 
 #[pymethods]
 impl Batch {
-    /// Starts the jobs `(scenario, seed, run)` in their order. `workers = 0` uses every core.
+    /// Starts the jobs `(scenario, seed, run)` in their order. `workers = 0` uses every core; `capture` keeps every packet
+    /// of every run, which is for a few runs at a time.
     #[new]
-    #[pyo3(signature = (jobs, *, workers = 0, trace = Vec::new(), trace_step_us = 1_000_000))]
+    #[pyo3(signature = (jobs, *, workers = 0, trace = Vec::new(), trace_step_us = 1_000_000, capture = false))]
     fn new(
         jobs: Vec<(PyRef<'_, Scenario>, u64, u32)>,
         workers: usize,
         trace: Vec<String>,
         trace_step_us: u64,
+        capture: bool,
     ) -> PyResult<Self> {
         let traces = trace.iter().map(|name| name.parse()).collect::<Result<Vec<TraceKind>, _>>();
-        let options = Options { traces: traces.map_err(PyValueError::new_err)?, trace_step_us };
+        let options = Options { traces: traces.map_err(PyValueError::new_err)?, trace_step_us, capture };
         let jobs: Vec<_> = jobs
             .iter()
             .map(|(scenario, seed, run)| Job {
@@ -156,6 +158,11 @@ impl Outcome {
             tables.set_item(name, Table(batch.clone()))?;
         }
         Ok(tables)
+    }
+
+    /// Every packet as a pcapng file; `None` if it was not asked for or the run failed.
+    fn capture<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.0.capture.as_deref().map(|file| PyBytes::new(py, file))
     }
 
     fn __repr__(&self) -> String {

@@ -32,6 +32,7 @@ pub(crate) fn of(job: &Job, options: &Options, outcome: &Outcome, wall: Duration
             TraceKind::Rto => ("rto_trace", rto_trace(run, outcome)?),
             TraceKind::Packets => ("packets", packets(run, outcome)?),
             TraceKind::Exchanges => ("exchanges", exchanges(run, outcome)?),
+            TraceKind::Tcp => ("tcp_trace", tcp_trace(run, outcome)?),
         });
     }
     Ok(tables)
@@ -51,7 +52,7 @@ fn runs(job: &Job, outcome: &Outcome, wall: Duration) -> Result<RecordBatch, Arr
 }
 
 fn flows(run: u32, outcome: &Outcome, scenario: &Scenario) -> Result<RecordBatch, ArrowError> {
-    let controllers: Vec<_> = scenario.clients.iter().map(|group| group.controller.to_string()).collect();
+    let controllers: Vec<_> = scenario.clients.iter().map(millpond_sim::scenario::Clients::algorithm).collect();
     Columns::of(&outcome.flows)
         .column("run", |_| run)
         .column("flow", |row| row.flow)
@@ -72,6 +73,20 @@ fn flows(run: u32, outcome: &Outcome, scenario: &Scenario) -> Result<RecordBatch
         .column("batches", |row| row.batches)
         .column("first_wait_mean_us", |row| row.first_wait_mean_us)
         .column("first_wait_median_us", |row| row.first_wait_median_us)
+        .column("transport", |row| row.transport)
+        .column("body_bytes", |row| row.body_bytes)
+        .column("dropped_queue", |row| row.dropped_queue)
+        .column("dropped_radio", |row| row.dropped_radio)
+        .column("connections", |row| row.tcp.map(|tcp| tcp.connections))
+        .column("segments", |row| row.tcp.map(|tcp| tcp.segments))
+        .column("fast_retransmits", |row| row.tcp.map(|tcp| tcp.fast_retransmits))
+        .column("timeout_retransmits", |row| row.tcp.map(|tcp| tcp.timeout_retransmits))
+        .column("timeouts", |row| row.tcp.map(|tcp| tcp.timeouts))
+        .column("first_timeout_us", |row| row.tcp.and_then(|tcp| tcp.first_timeout_us).map(time))
+        .column("spurious", |row| row.tcp.map(|tcp| tcp.spurious))
+        .column("duplicate_acks", |row| row.tcp.map(|tcp| tcp.duplicate_acks))
+        .column("longest_rto_us", |row| row.tcp.map(|tcp| time(tcp.longest_rto_us)))
+        .column("request_retransmits", |row| row.tcp.map(|tcp| tcp.request_retransmits))
         .finish()
 }
 
@@ -162,6 +177,26 @@ fn packets(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
         .column("exchange", |row| row.exchange)
         .column("copy", |row| row.copy)
         .column("bytes", |row| row.bytes)
+        .column("offset", |row| row.offset)
+        .column("length", |row| row.length)
+        .column("ack", |row| row.ack)
+        .column("again", |row| row.again)
+        .finish()
+}
+
+fn tcp_trace(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.tcp_trace)
+        .column("run", |_| run)
+        .column("flow", |row| row.flow)
+        .column("t_us", |row| time(row.t_us))
+        .column("cwnd", |row| row.cwnd)
+        .column("ssthresh", |row| row.ssthresh)
+        .column("in_flight", |row| row.in_flight)
+        .column("state", |row| row.state)
+        .column("phase", |row| row.phase)
+        .column("pacing_bps", |row| row.pacing_bps)
+        .column("rto_us", |row| time(row.rto_us))
+        .column("srtt_us", |row| row.srtt_us.map(time))
         .finish()
 }
 

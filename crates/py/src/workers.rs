@@ -31,6 +31,8 @@ pub(crate) struct Job {
 pub(crate) struct Finished {
     pub(crate) run: u32,
     pub(crate) tables: Result<Tables, String>,
+    /// Every packet as a file, if asked for.
+    pub(crate) capture: Option<Vec<u8>>,
     /// What a controller written in Python raised, if that is why.
     pub(crate) cause: Option<PyErr>,
 }
@@ -57,7 +59,8 @@ impl Workers {
     pub(crate) fn start(jobs: Vec<Job>, options: Options, threads: usize) -> std::io::Result<Self> {
         let wanted = if threads == 0 { thread::available_parallelism().map_or(1, usize::from) } else { threads };
         let threads = wanted.min(jobs.len());
-        let (sender, receiver) = sync_channel(if options.traces.is_empty() { WAITING } else { threads });
+        let (sender, receiver) =
+            sync_channel(if options.traces.is_empty() && !options.capture { WAITING } else { threads });
         let cancelled = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(Shared { jobs, options, next: AtomicUsize::new(0), cancelled: Arc::clone(&cancelled) });
         let workers = Self { finished: Mutex::new(receiver), cancelled, done: AtomicBool::new(threads == 0), threads };
@@ -138,17 +141,19 @@ impl Shared {
         };
         let ended = if job.own.is_empty() { simulate() } else { Running::during(&self.cancelled, simulate)? };
         let wall = began.elapsed();
+        let mut capture = None;
         let tables = match ended {
             Ok(Err(RunError::Cancelled)) => return None,
             // Being interrupted is no failure of a controller.
             Ok(Err(RunError::Controller(_))) if is_cancelled() => return None,
             Ok(Err(error)) => Err(error.to_string()),
-            Ok(Ok(outcome)) => {
+            Ok(Ok(mut outcome)) => {
+                capture = outcome.capture.take();
                 tables::of(job, &self.options, &outcome, wall).map_err(|error| format!("tables: {error}"))
             }
             Err(panic) => Err(format!("the engine failed, which is a defect of it: {}", told(panic.as_ref()))),
         };
-        Some(Finished { run: job.run, tables, cause: own.cause() })
+        Some(Finished { run: job.run, tables, capture, cause: own.cause() })
     }
 }
 

@@ -32,14 +32,21 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
+mod application;
 pub mod capture;
+mod datagrams;
 mod device;
 mod evidence;
 mod ledger;
 mod naming;
+mod network;
 mod outcome;
 mod population;
+mod recording;
 mod server;
+mod sight;
+mod stream_end;
+mod streams;
 mod trace;
 mod world;
 
@@ -48,7 +55,7 @@ pub mod tcp;
 
 pub use outcome::{
     EvidenceRow, ExchangeRow, FlowRow, HistogramRow, LinkRow, Outcome, PacketEvent, QueueSample, ShareSample, Summary,
-    TimerSample,
+    TcpCounts, TcpSample, TimerSample,
 };
 pub use scenario::{Controllers, Scenario, ScenarioError};
 pub use trace::{Options, TraceKind};

@@ -23,6 +23,10 @@ pub struct Outcome {
     pub packets: Vec<PacketEvent>,
     /// One row an exchange, if asked for.
     pub exchanges: Vec<ExchangeRow>,
+    /// How the server's senders of TCP stood, if asked for.
+    pub tcp_trace: Vec<TcpSample>,
+    /// Every packet as a pcapng file, if asked for.
+    pub capture: Option<Vec<u8>>,
 }
 
 /// The run as a whole.
@@ -47,11 +51,13 @@ pub struct FlowRow {
     pub flow: u32,
     /// Number of its group in the scenario.
     pub group: u32,
+    /// `udp` or `tcp`.
+    pub transport: &'static str,
     /// From its first request to its last response; `None` if it did not finish or abandoned an exchange at the end.
     pub fct_us: Option<u64>,
     /// When its first request left.
     pub first_send_us: u64,
-    /// Exchanges that were answered.
+    /// Exchanges that were answered; of a body that comes in blocks each block counts.
     pub completed: u32,
     /// Exchanges that were abandoned.
     pub failed: u32,
@@ -77,6 +83,39 @@ pub struct FlowRow {
     pub first_wait_mean_us: Option<f64>,
     /// Its median.
     pub first_wait_median_us: Option<f64>,
+    /// Bytes of bodies that reached its application.
+    pub body_bytes: u64,
+    /// Packets for it that found the downlink's queue full.
+    pub dropped_queue: u32,
+    /// Packets for it that the downlink's radio lost.
+    pub dropped_radio: u32,
+    /// What its connections did, if it has any.
+    pub tcp: Option<TcpCounts>,
+}
+
+/// What the connections of one client did, all of them together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpCounts {
+    /// Connections begun.
+    pub connections: u32,
+    /// Segments with data that the server sent, retransmissions included.
+    pub segments: u64,
+    /// Retransmissions of the server after three duplicate acknowledgements.
+    pub fast_retransmits: u64,
+    /// Retransmissions of the server after its timer ran out.
+    pub timeout_retransmits: u64,
+    /// Times that the server's timer ran out.
+    pub timeouts: u64,
+    /// From the client's first request to the first of these.
+    pub first_timeout_us: Option<u64>,
+    /// Segments with data that the client had already.
+    pub spurious: u64,
+    /// Duplicate acknowledgements that the server took in.
+    pub duplicate_acks: u64,
+    /// The longest timeout of the server that was in force while data was under way.
+    pub longest_rto_us: u64,
+    /// Segments with data that the client sent more than once, counted for each further copy.
+    pub request_retransmits: u64,
 }
 
 /// Answered exchanges of one group by number of retransmissions.
@@ -208,8 +247,42 @@ pub struct PacketEvent {
     pub exchange: u32,
     /// Number of the request copy that the packet is, or answers.
     pub copy: u32,
-    /// Bytes with IP and UDP headers.
+    /// Bytes with IP and UDP or TCP headers.
     pub bytes: u32,
+    /// First byte that it carries, counted from the start of the body, over TCP from the start of the stream. A request for
+    /// a block has that of the block. `None` without.
+    pub offset: Option<u64>,
+    /// Bytes that it carries: payload of a message, over TCP of a segment.
+    pub length: u32,
+    /// Over TCP, the byte of the stream before which all have arrived.
+    pub ack: Option<u64>,
+    /// It was sent before, or answers a copy of a request after the first.
+    pub again: bool,
+}
+
+/// How a sender of TCP stood when something about that had changed. Windows in segments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TcpSample {
+    /// When.
+    pub t_us: u64,
+    /// Number of the client that the data is for.
+    pub flow: u32,
+    /// The congestion window.
+    pub cwnd: u32,
+    /// The slow-start threshold, if there is one.
+    pub ssthresh: Option<u32>,
+    /// Segments thought to be in the network.
+    pub in_flight: u32,
+    /// Where loss recovery stands: `open`, `recovery` or `loss`.
+    pub state: &'static str,
+    /// The congestion control's own word for its state.
+    pub phase: &'static str,
+    /// Bits of IP per second at which data leaves, if it is paced.
+    pub pacing_bps: Option<f64>,
+    /// The retransmission timeout in force.
+    pub rto_us: u64,
+    /// The smoothed round-trip time, once there is one.
+    pub srtt_us: Option<u64>,
 }
 
 /// One exchange.

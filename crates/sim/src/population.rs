@@ -4,7 +4,7 @@ use millpond_coap::{
     Config, Endpoint, Identities, Limits, Outgoing, Transmission,
     message::{Code, Kind, number},
 };
-use millpond_control::{ChanceSeed, PeerController};
+use millpond_control::{ChanceSeed, PeerController, Preset};
 
 use crate::{
     RunError,
@@ -34,6 +34,11 @@ impl<'s> Ask<'s> {
         Outgoing { kind: Kind::Confirmable, code, options: &self.options, payload: &self.payload, token: None }
     }
 
+    /// The options that name the resource.
+    pub(crate) fn options(&self) -> &[(u16, &'s [u8])] {
+        &self.options
+    }
+
     /// Whether this is the path asked for.
     pub(crate) fn is_for<'p>(&self, path: impl Iterator<Item = &'p [u8]>) -> bool {
         path.eq(self.options.iter().map(|&(_, segment)| segment))
@@ -43,7 +48,9 @@ impl<'s> Ask<'s> {
 /// The controller of each group, for a peer about which nothing is known.
 pub(crate) fn controllers(groups: &[Clients], own: &dyn Controllers) -> Result<Vec<PeerController>, RunError> {
     let build = |(index, group): (usize, &Clients)| {
-        let built = group.controller.build(own);
+        // Over TCP nobody asks it.
+        let Some(choice) = &group.controller else { return Ok(Preset::RFC7252.build().into()) };
+        let built = choice.build(own);
         let built = built.map_err(|error| RunError::Controller(format!("clients[{index}].controller: {error}")))?;
         Ok(match group.naming {
             None => built,
@@ -76,8 +83,11 @@ pub(crate) fn transmission(clients: &Clients) -> Transmission {
 
 /// Bytes of the longest datagram of the scenario, at least what RFC 7252 §4.6 expects of everybody.
 pub(crate) fn datagram(scenario: &Scenario) -> u16 {
-    let requests = scenario.clients.iter().map(|group| group.request_payload.0 + group.uri_path.len() as u64);
-    let longest = requests.chain([scenario.server.payload.0]).max().unwrap_or(0);
+    let udp = || scenario.clients.iter().filter(|group| group.transport.is_udp());
+    let requests = udp().map(|group| group.request_payload.0 + group.uri_path.len() as u64);
+    let body = scenario.server.payload.0;
+    let responses = udp().map(|group| group.transfer.block_size().map_or(body, |size| u64::from(size.bytes())));
+    let longest = requests.chain(responses).max().unwrap_or(0);
     u16::try_from(longest + 64).unwrap_or(u16::MAX).max(Limits::default().datagram)
 }
 
@@ -112,7 +122,6 @@ pub(crate) fn interleave(groups: &[Clients]) -> Vec<u32> {
 mod tests {
     use super::*;
     use crate::scenario::ControllerChoice;
-    use millpond_control::Preset;
 
     #[test]
     fn groups_are_dealt_evenly() {

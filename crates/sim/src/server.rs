@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use millpond_coap::{
     Config, Duplicates, Endpoint, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, RequestId,
     Transmission,
+    block::{Block, BlockSize, Piece, slice},
     message::{Code, Kind, number},
 };
 use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
@@ -23,14 +24,20 @@ pub(crate) struct Asked {
     pub(crate) code: Code,
     /// The copy that brought it.
     pub(crate) tag: Tag,
+    /// The group of its client.
+    pub(crate) group: u32,
+    /// The block that it asks for.
+    pub(crate) block: Option<Block>,
 }
 
 /// The server and what it is working on.
 pub(crate) struct Server {
     pub(crate) endpoint: Endpoint<u32>,
-    host_time: Span,
+    pub(crate) host_time: Span,
     content_format: Vec<u8>,
     payload: Vec<u8>,
+    /// The size in which each group gets the body, if not whole.
+    sizes: Vec<Option<BlockSize>>,
     /// Requests that the application is working on, and when it is done.
     working: VecDeque<(Instant, Asked)>,
 }
@@ -67,6 +74,7 @@ impl Server {
             host_time: described.host_time.span(),
             content_format: format[zeros..].to_vec(),
             payload: vec![b'.'; described.payload.0 as usize],
+            sizes: scenario.clients.iter().map(|group| group.transfer.block_size()).collect(),
             working: VecDeque::new(),
         })
     }
@@ -93,16 +101,35 @@ impl Server {
         self.working.front().map_or(Instant::NEVER, |(due, _)| *due)
     }
 
+    /// The options of a response.
+    pub(crate) fn options(&self) -> [(u16, &[u8]); 1] {
+        [(number::CONTENT_FORMAT, &self.content_format)]
+    }
+
+    /// The body that everybody asks for.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.payload
+    }
+
     fn answer(&mut self, now: Instant, asked: Asked) -> Result<(), RunError> {
-        let options: [(u16, &[u8]); 1] = [(number::CONTENT_FORMAT, &self.content_format)];
+        let refused = |why: String| RunError::Endpoint("the server", why);
+        let piece = match self.sizes.get(asked.group as usize).copied().flatten() {
+            None => Piece { block: None, total: 0, payload: &self.payload },
+            Some(size) => slice(&self.payload, asked.block, size).map_err(|why| refused(why.to_string()))?,
+        };
+        let block = piece.block.map(Block::value);
+        let options = [
+            (number::CONTENT_FORMAT, &self.content_format[..]),
+            (number::BLOCK2, block.as_ref().map_or(&[], |block| block.as_bytes())),
+        ];
         let response = Outgoing {
             kind: Kind::Confirmable,
             code: if asked.code == Code::GET { Code::CONTENT } else { Code::CHANGED },
-            options: &options,
-            payload: &self.payload,
+            options: if block.is_some() { &options } else { &options[..1] },
+            payload: piece.payload,
             token: None,
         };
-        self.endpoint.respond(now, asked.id, &response).map_err(|why| RunError::Endpoint("the server", why.to_string()))
+        self.endpoint.respond(now, asked.id, &response).map_err(|why| refused(why.to_string()))
     }
 }
 

@@ -7,7 +7,10 @@ use millpond_control::{Instant, Span, Wait};
 use crate::{
     evidence::Judged,
     ledger::Tag,
-    outcome::{Outcome, PacketEvent, QueueSample, ShareSample, TimerSample},
+    network::Packet,
+    outcome::{Outcome, PacketEvent, QueueSample, ShareSample, TcpSample, TimerSample},
+    sight::contents,
+    tcp::Progress,
 };
 
 /// What can be recorded beside the results.
@@ -23,11 +26,13 @@ pub enum TraceKind {
     Packets,
     /// One row an exchange.
     Exchanges,
+    /// How the server's senders of TCP stand, whenever that changes.
+    Tcp,
 }
 
 impl TraceKind {
     /// Every kind.
-    pub const ALL: &'static [Self] = &[Self::Queue, Self::Share, Self::Rto, Self::Packets, Self::Exchanges];
+    pub const ALL: &'static [Self] = &[Self::Queue, Self::Share, Self::Rto, Self::Packets, Self::Exchanges, Self::Tcp];
 
     /// The kind's name.
     #[must_use]
@@ -38,6 +43,7 @@ impl TraceKind {
             Self::Rto => "rto",
             Self::Packets => "packets",
             Self::Exchanges => "exchanges",
+            Self::Tcp => "tcp",
         }
     }
 }
@@ -61,11 +67,13 @@ pub struct Options {
     pub traces: Vec<TraceKind>,
     /// Step of the sampled traces in microseconds; zero counts as one second.
     pub trace_step_us: u64,
+    /// Whether the run gives a capture of every packet as well.
+    pub capture: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { traces: Vec::new(), trace_step_us: 1_000_000 }
+        Self { traces: Vec::new(), trace_step_us: 1_000_000, capture: false }
     }
 }
 
@@ -86,6 +94,7 @@ pub(crate) struct Recorder {
     rto: bool,
     packets: bool,
     pub(crate) exchanges: bool,
+    pub(crate) tcp: bool,
     step: u64,
     next: Instant,
     windows: [Window; 2],
@@ -93,6 +102,7 @@ pub(crate) struct Recorder {
     share_rows: Vec<ShareSample>,
     rto_rows: Vec<TimerSample>,
     packet_rows: Vec<PacketEvent>,
+    tcp_rows: Vec<TcpSample>,
     judgements: Vec<Judgement>,
 }
 
@@ -114,6 +124,7 @@ impl Recorder {
             rto: asked(TraceKind::Rto),
             packets: asked(TraceKind::Packets),
             exchanges: asked(TraceKind::Exchanges),
+            tcp: asked(TraceKind::Tcp),
             step: if options.trace_step_us == 0 { 1_000_000 } else { options.trace_step_us },
             next: if sampled { Instant::ORIGIN } else { Instant::NEVER },
             windows: [Window::default(); 2],
@@ -121,6 +132,7 @@ impl Recorder {
             share_rows: Vec::new(),
             rto_rows: Vec::new(),
             packet_rows: Vec::new(),
+            tcp_rows: Vec::new(),
             judgements: Vec::new(),
         }
     }
@@ -190,8 +202,9 @@ impl Recorder {
     }
 
     #[inline]
-    pub(crate) fn packet(&mut self, now: Instant, event: &'static str, link: usize, tag: &Tag, bytes: u32) {
+    pub(crate) fn packet(&mut self, now: Instant, event: &'static str, link: usize, packet: &Packet, bytes: u32) {
         if self.packets {
+            let (tag, inside) = (&packet.tag, contents(packet, link));
             self.packet_rows.push(PacketEvent {
                 t_us: now.as_micros(),
                 event,
@@ -200,8 +213,37 @@ impl Recorder {
                 exchange: tag.exchange,
                 copy: u32::from(tag.copy),
                 bytes,
+                offset: inside.offset,
+                length: inside.length,
+                ack: inside.ack,
+                again: inside.again,
             });
         }
+    }
+
+    /// The packet that was told of last did not get into the queue after all.
+    #[inline]
+    pub(crate) fn dropped(&mut self, event: &'static str) {
+        if let Some(row) = self.packet_rows.last_mut() {
+            row.event = event;
+        }
+    }
+
+    /// How a sender of TCP stands. Asked for with `tcp`.
+    pub(crate) fn sender(&mut self, now: Instant, flow: u32, progress: &Progress, full_segment: u32) {
+        let bits = f64::from(full_segment) * 8.0;
+        self.tcp_rows.push(TcpSample {
+            t_us: now.as_micros(),
+            flow,
+            cwnd: progress.window,
+            ssthresh: progress.threshold,
+            in_flight: progress.flight.pipe,
+            state: progress.state.name(),
+            phase: progress.phase,
+            pacing_bps: progress.pacing.map(|segments| segments * bits),
+            rto_us: progress.timeout,
+            srtt_us: progress.srtt,
+        });
     }
 
     /// A response was accepted. Asked for with the exchanges.
@@ -226,5 +268,6 @@ impl Recorder {
         outcome.share_trace = self.share_rows;
         outcome.rto_trace = self.rto_rows;
         outcome.packets = self.packet_rows;
+        outcome.tcp_trace = self.tcp_rows;
     }
 }

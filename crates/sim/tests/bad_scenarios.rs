@@ -131,3 +131,64 @@ fn a_request_that_fits_no_datagram_is_refused() {
     tells("count = 4", "count = 4\nrequest_payload = \"65 kB\"", &["clients[0].request_payload", "does not fit"]);
     tells("count = 4", "count = 4\nbatch = { from = 1, to = 9, near_end = \"scale\" }", &["did you mean `scaled`?"]);
 }
+
+#[test]
+fn transports_and_transfers_must_go_together() {
+    let tcp = |keys: &str| format!("count = 4\ntransport = {{ kind = \"tcp\"{keys} }}");
+    let without = |keys: &str| GOOD.replace("controller = \"rfc7252\"\n", "").replace("count = 4", &tcp(keys));
+    let told = |text: &str| Scenario::from_toml(text, "test.toml").unwrap_err().to_string();
+    assert!(Scenario::from_toml(&without(""), "test.toml").is_ok());
+    tells("controller = \"rfc7252\"\n", "", &["clients[0]", "missing key `controller`", "transport = \"tcp\""]);
+    tells("count = 4", &tcp(""), &["clients[0].controller", "TCP brings its own", "leave this key out"]);
+    tells("count = 4", "count = 4\ntransport = \"tpc\"", &["test.toml:", "unknown transport `tpc`", "`tcp`?"]);
+    tells("count = 4", "count = 4\ntransport = 3", &["`udp`, `tcp`, or a table"]);
+    tells("count = 4", "count = 4\ntransport = { kind = \"quic\" }", &["unknown value `quic`", "udp, tcp"]);
+    for (keys, parts) in [
+        (", congestion = \"newreno\"", ["unknown value `newreno`", "did you mean `new-reno`?"]),
+        (", congestion = \"bbr\", recovery = \"inflation\"", ["clients[0].transport.recovery", "leave this key out"]),
+        (", opne_ahead = \"3 s\"", ["unknown key `opne_ahead`", "did you mean `open_ahead`?"]),
+        (", mss = \"4 B\"", ["clients[0].transport.mss", "out of range"]),
+        (", rto_max = \"100 ms\"", ["clients[0].transport.rto_max", "bound"]),
+        (", initial_window = 0", ["clients[0].transport.initial_window", "1 to 1000"]),
+        (" }\nnaming = \"count\"\nbatch = { from = 1, to = 2", ["clients[0].naming", "leave this key out"]),
+        (
+            " }\ntransfer = { kind = \"blocks\", size = \"256 B\"",
+            ["clients[0].transfer", "over TCP a body is one message"],
+        ),
+    ] {
+        let told = told(&without(keys));
+        assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+    }
+    let blocks = |keys: &str| format!("count = 4\ntransfer = {{ kind = \"blocks\", {keys} }}");
+    tells(
+        "count = 4",
+        "count = 4\ntransfer = \"blocks\"",
+        &["needs a size", "{ kind = \"blocks\", size = \"256 B\" }"],
+    );
+    tells("count = 4", "count = 4\ntransfer = \"block\"", &["unknown transfer `block`", "did you mean `blocks`?"]);
+    tells("count = 4", &blocks("size = \"250 B\""), &["clients[0].transfer.size", "no size of a block", "256"]);
+    tells("count = 4", &blocks("siez = \"256 B\""), &["unknown key `siez`", "did you mean `size`?"]);
+    tells(
+        "count = 4",
+        &blocks("size = \"16 B\" }\nrequest_payload = \"1 B\"\nbatch = { from = 1, to = 2"),
+        &["request_payload", "GET"],
+    );
+    tells("[server]", "[server]\npayload = \"102400 B\"", &["server.payload", "does not fit a datagram", "blocks"]);
+    tells("[server]", "[server]\npayload = \"17 MB\"", &["server.payload", "too large"]);
+}
+
+#[test]
+fn defaults_of_transport_and_transfer_are_not_written() {
+    let text = Scenario::from_toml(GOOD, "test.toml").unwrap().to_json();
+    assert!(!text.contains("transport") && !text.contains("transfer"), "{text}");
+    let spelt = GOOD.replace("count = 4", "count = 4\ntransport = { kind = \"udp\" }\ntransfer = { kind = \"whole\" }");
+    assert_eq!(Scenario::from_toml(&spelt, "test.toml").unwrap().to_json(), text);
+    let tcp = GOOD.replace("controller = \"rfc7252\"", "transport = \"tcp\"");
+    let tcp = Scenario::from_toml(&tcp, "test.toml").unwrap();
+    let written = tcp.to_json();
+    assert!(written.contains(r#""transport":{"kind":"tcp","congestion":"new-reno""#), "{written}");
+    assert_eq!(Scenario::from_json(&written, "test.json").unwrap(), tcp);
+    let blocks = GOOD.replace("count = 4", "count = 4\ntransfer = { kind = \"blocks\", size = \"256 B\" }");
+    let written = Scenario::from_toml(&blocks, "test.toml").unwrap().to_json();
+    assert!(written.contains(r#""transfer":{"kind":"blocks","size":"256 B","negotiation":"late"}"#), "{written}");
+}

@@ -107,7 +107,7 @@ fn it_keeps_its_name_and_settings() {
             read.to_json()
         );
         assert_eq!(Scenario::from_json(&read.to_json(), "again").unwrap(), read);
-        assert_eq!(read.clients[0].controller.to_string(), "own:fixed (on true, seconds 7)");
+        assert_eq!(read.clients[0].algorithm(), "own:fixed (on true, seconds 7)");
     }
     assert!(scenario("\"own:fixed\"").unwrap().to_json().contains(r#""controller":"own:fixed""#));
 }

@@ -152,7 +152,7 @@ impl OwnClasses {
     ) -> Result<Self, (String, PyErr)> {
         let mut classes: Vec<(OwnChoice, Arc<OwnClass>)> = Vec::new();
         for (index, group) in scenario.clients.iter().enumerate() {
-            let Some(choice) = group.controller.own() else { continue };
+            let Some(choice) = group.controller.as_ref().and_then(|choice| choice.own()) else { continue };
             if classes.iter().any(|(known, _)| known == choice) {
                 continue;
             }

@@ -3,7 +3,7 @@
 use millpond_control::Chance;
 use serde::{Deserialize, Serialize};
 
-use super::{ControllerChoice, Duration, MOST_PAYLOAD, ScenarioError, Size};
+use super::{ControllerChoice, Duration, MOST_PAYLOAD, ScenarioError, Size, Transfer, Transport};
 
 /// Clients that are alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,8 +11,9 @@ use super::{ControllerChoice, Duration, MOST_PAYLOAD, ScenarioError, Size};
 pub struct Clients {
     /// How many.
     pub count: u32,
-    /// Their congestion controller.
-    pub controller: ControllerChoice,
+    /// Their congestion controller: there over UDP, none over TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerChoice>,
     /// What they do.
     #[serde(default)]
     pub workload: Workload,
@@ -40,6 +41,12 @@ pub struct Clients {
     /// How the copies of a request are told apart; left out, as the controller asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<Naming>,
+    /// What carries their requests.
+    #[serde(default, skip_serializing_if = "Transport::is_udp")]
+    pub transport: Transport,
+    /// How a body reaches them.
+    #[serde(default, skip_serializing_if = "Transfer::is_whole")]
+    pub transfer: Transfer,
 }
 
 /// What a client does.
@@ -139,7 +146,7 @@ impl Clients {
     pub fn of(controller: ControllerChoice) -> Self {
         Self {
             count: 1,
-            controller,
+            controller: Some(controller),
             workload: Workload::default(),
             exchanges: fifty(),
             batch: Batch::default(),
@@ -149,7 +156,24 @@ impl Clients {
             token_length: 0,
             request_payload: Size(0),
             naming: None,
+            transport: Transport::Udp,
+            transfer: Transfer::Whole,
         }
+    }
+
+    /// What controls congestion, for tables: the controller, or TCP's own.
+    #[must_use]
+    pub fn algorithm(&self) -> String {
+        match (&self.transport, &self.controller) {
+            (Transport::Tcp(tcp), _) => tcp.to_string(),
+            (Transport::Udp, Some(controller)) => controller.to_string(),
+            (Transport::Udp, None) => String::new(),
+        }
+    }
+
+    /// Exchanges of one client that fetches bodies of so many bytes.
+    pub(crate) fn exchanges_for(&self, body: Size) -> u64 {
+        u64::from(self.exchanges).saturating_mul(self.transfer.exchanges(body))
     }
 
     /// Bytes of CoAP of a request whose copies are not named.
@@ -161,9 +185,10 @@ impl Clients {
         4 + u64::from(self.token_length) + options as u64 + payload + u64::from(payload > 0)
     }
 
-    pub(super) fn check(&self, key: &str, origin: &str) -> Result<(), ScenarioError> {
+    pub(super) fn check(&self, key: &str, origin: &str, body: Size) -> Result<(), ScenarioError> {
         let refuse =
             |name: &str, problem: String| Err(ScenarioError::at_key(origin, &format!("{key}.{name}"), problem));
+        self.check_transport(key, origin, body)?;
         if self.count == 0 {
             return refuse("count", "0 clients send nothing: write at least 1".to_owned());
         }
@@ -188,6 +213,44 @@ impl Clients {
         }
         if self.uri_path.split('/').any(|segment| segment.len() > 255) || self.uri_path.len() > 1_000 {
             return refuse("uri_path", "a segment has at most 255 bytes, the path at most 1000".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether transport, controller and transfer go together.
+    fn check_transport(&self, key: &str, origin: &str, body: Size) -> Result<(), ScenarioError> {
+        let refuse =
+            |name: &str, problem: String| Err(ScenarioError::at_key(origin, &format!("{key}.{name}"), problem));
+        match &self.transport {
+            Transport::Udp if self.controller.is_none() => {
+                let problem = "missing key `controller`: name one, such as `rfc7252`, or write transport = \"tcp\"";
+                return Err(ScenarioError::at_key(origin, key, problem));
+            }
+            Transport::Udp => {}
+            Transport::Tcp(_) if self.controller.is_some() => {
+                let problem = "TCP brings its own congestion control: leave this key out, or write transport = \"udp\"";
+                return refuse("controller", problem.to_owned());
+            }
+            Transport::Tcp(_) if self.naming.is_some() => {
+                return refuse("naming", "over TCP a message has no copies to be named: leave this key out".to_owned());
+            }
+            Transport::Tcp(_) if !self.transfer.is_whole() => {
+                let problem = "over TCP a body is one message: leave this key out, or write transport = \"udp\"";
+                return refuse("transfer", problem.to_owned());
+            }
+            Transport::Tcp(tcp) => tcp.check(&format!("{key}.transport"), origin)?,
+        }
+        self.transfer.check(&format!("{key}.transfer"), origin, body)?;
+        if !self.transfer.is_whole() && self.request_payload.0 > 0 {
+            let problem = "a body is fetched in blocks by GET: leave this key out, or write transfer = \"whole\"";
+            return refuse("request_payload", problem.to_owned());
+        }
+        if self.transport.is_udp() && self.transfer.is_whole() && body.0 > MOST_PAYLOAD {
+            let problem = format!(
+                "{body} does not fit a datagram (at most {MOST_PAYLOAD} B): let {key} fetch it by \
+                 transfer = {{ kind = \"blocks\", size = \"256 B\" }} or transport = \"tcp\""
+            );
+            return Err(ScenarioError::at_key(origin, "server.payload", problem));
         }
         Ok(())
     }

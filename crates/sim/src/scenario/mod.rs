@@ -10,6 +10,9 @@ mod error;
 mod links;
 mod path;
 mod quantity;
+mod transfer;
+mod transport;
+mod written;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +21,9 @@ pub use controllers::{BuiltChoice, BuiltIn, ControllerChoice, Controllers, OwnCh
 pub use error::{ScenarioError, unknown};
 pub use path::{Direction, Jitter, Loss, LossAt, Order, Path, QueueCounts};
 pub use quantity::{BitRate, Duration, QueueLimit, Size};
+pub use transfer::{Blocks, Bursts, Negotiation, Transfer};
+pub(crate) use transport::SEGMENT_OVER_DATAGRAM;
+pub use transport::{Congestion, DelayedAcks, Recovery, Tcp, TimerRule, Transport};
 
 /// Everything that a run needs, apart from its seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,7 +48,7 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
-    /// Payload of a response.
+    /// Payload of a response, or the body that clients fetch in blocks.
     pub payload: Size,
     /// Content-Format of a response; 0 (text) is written as an option without value.
     pub content_format: u16,
@@ -109,6 +115,8 @@ impl Default for Run {
 
 /// The largest payload of a response, and the longest request: what a datagram of 64 KiB leaves for them.
 const MOST_PAYLOAD: u64 = 65_000;
+/// The largest body: what 2^20 blocks of 16 bytes hold.
+const MOST_BODY: Size = Size(1 << 24);
 /// The longest a server may think: after that it would send an empty acknowledgement first, which no workload here models.
 const MOST_HOST_TIME: Duration = Duration(1_000_000);
 /// Every exchange of a run has a number of 32 bits.
@@ -148,10 +156,12 @@ impl Scenario {
         self.clients.iter().map(|group| u64::from(group.count)).sum()
     }
 
-    /// Exchanges of all clients.
+    /// Exchanges of all clients; of a body fetched in blocks each block counts.
     #[must_use]
     pub fn exchange_count(&self) -> u64 {
-        self.clients.iter().map(|group| u64::from(group.count) * u64::from(group.exchanges)).sum()
+        let body = self.server.payload;
+        let of_group = |group: &Clients| u64::from(group.count).saturating_mul(group.exchanges_for(body));
+        self.clients.iter().map(of_group).fold(0, u64::saturating_add)
     }
 
     /// Roughly the most memory that a run takes, in bytes: what clients, exchanges and full queues need.
@@ -163,19 +173,43 @@ impl Scenario {
         const EXCHANGE: u64 = 32;
         /// A packet in a queue, beside its bytes.
         const PACKET: u64 = 120;
+        /// Both ends of a connection.
+        const CONNECTION: u64 = 3_000;
+        let body = self.server.payload.0;
+        // A client gathers the body; what a server has written and nobody acknowledged is held as well, and what waits in
+        // the window beyond a gap.
+        let bodies = self.clients.iter().map(|group| {
+            let each = match (&group.transport, group.transfer.is_whole()) {
+                (Transport::Tcp(_), _) => CONNECTION + 3 * body,
+                (Transport::Udp, false) => 2 * body,
+                (Transport::Udp, true) => 0,
+            };
+            u64::from(group.count).saturating_mul(each)
+        });
+        let bodies = bodies.fold(0, u64::saturating_add);
         let asked = self.clients.iter().map(Clients::request_bytes).max().unwrap_or(0) + self.path.header.0;
-        let answer = self.server.payload.0 + self.path.header.0 + 16;
+        let message = |group: &Clients| match &group.transport {
+            Transport::Tcp(tcp) => tcp.mss.0.min(body),
+            Transport::Udp => group.transfer.block_size().map_or(body, |size| u64::from(size.bytes()).min(body)),
+        };
+        let answer = self.clients.iter().map(message).max().unwrap_or(0) + self.path.header.0 + 16;
         let queue = |direction: &Direction, size: u64| {
             let most = match direction.queue {
                 QueueLimit::Bytes(bytes) => bytes / size.max(1),
                 QueueLimit::Packets(packets) => packets,
             };
             // No more copies can be under way than all clients can send.
-            let copies =
-                self.clients.iter().map(|group| u64::from(group.count) * (u64::from(group.max_retransmit) + 1));
+            let copies = self.clients.iter().map(|group| {
+                let each = match &group.transport {
+                    Transport::Tcp(tcp) => (body / tcp.mss.0.max(1) + 1).min(tcp.receive_window.0 / tcp.mss.0.max(1)),
+                    Transport::Udp => u64::from(group.max_retransmit) + 1,
+                };
+                u64::from(group.count) * each
+            });
             most.min(copies.sum::<u64>().saturating_mul(4)).saturating_mul(PACKET + size)
         };
         (self.client_count() * CLIENT)
+            .saturating_add(bodies)
             .saturating_add(self.exchange_count().saturating_mul(EXCHANGE))
             .saturating_add(queue(&self.path.uplink, asked))
             .saturating_add(queue(&self.path.downlink, answer))
@@ -194,18 +228,18 @@ impl Scenario {
         if self.clients.is_empty() {
             return refuse("clients", "no group of clients: add a table [[clients]]".to_owned());
         }
+        if self.server.payload > MOST_BODY {
+            let payload = self.server.payload;
+            return refuse("server.payload", format!("{payload} is too large a body (at most {MOST_BODY})"));
+        }
         for (index, group) in self.clients.iter().enumerate() {
-            group.check(&format!("clients[{index}]"), origin)?;
+            group.check(&format!("clients[{index}]"), origin, self.server.payload)?;
         }
         if self.client_count() >= u64::from(u32::MAX) {
             return refuse("clients", format!("{} clients in all; at most {}", self.client_count(), u32::MAX - 1));
         }
         if self.exchange_count() > MOST_EXCHANGES {
             return refuse("clients", format!("{} exchanges in all; at most {MOST_EXCHANGES}", self.exchange_count()));
-        }
-        if self.server.payload.0 > MOST_PAYLOAD {
-            let payload = self.server.payload;
-            return refuse("server.payload", format!("{payload} does not fit a datagram (at most {MOST_PAYLOAD} B)"));
         }
         if self.server.host_time > MOST_HOST_TIME {
             let time = self.server.host_time;

@@ -123,6 +123,18 @@ impl Connection {
         self.receiver.has_ready()
     }
 
+    /// Segments with data that came although every byte of them was here.
+    #[must_use]
+    pub fn repeats(&self) -> u64 {
+        self.receiver.repeats()
+    }
+
+    /// Bytes that were written so far.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.stream_from + self.stream.len() as u64
+    }
+
     /// Bytes of ours that the other end has.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {

@@ -15,6 +15,18 @@ pub enum State {
     Loss,
 }
 
+impl State {
+    /// Its name in traces.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Recovery => "recovery",
+            Self::Loss => "loss",
+        }
+    }
+}
+
 /// What is under way, in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flight {

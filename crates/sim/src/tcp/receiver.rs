@@ -1,6 +1,6 @@
 //! The receiving half: puts segments in order and decides when to acknowledge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use super::{DelayedAcks, Micros};
 
@@ -21,6 +21,8 @@ pub(super) struct Receiver {
     /// When an acknowledgement is due at the latest.
     due: Option<Micros>,
     at_once: bool,
+    /// Segments of which every byte was here already.
+    repeats: u64,
 }
 
 impl Receiver {
@@ -35,7 +37,12 @@ impl Receiver {
             in_order: 0,
             due: None,
             at_once: false,
+            repeats: 0,
         }
+    }
+
+    pub(super) fn repeats(&self) -> u64 {
+        self.repeats
     }
 
     /// The next byte in order: what an acknowledgement says.
@@ -56,9 +63,15 @@ impl Receiver {
     pub(super) fn receive(&mut self, now: Micros, seq: u64, payload: Vec<u8>) {
         let end = seq + payload.len() as u64;
         if end <= self.next {
+            self.repeats += 1;
             self.at_once = true;
         } else if seq > self.next {
-            self.beyond.entry(seq).or_insert(payload);
+            match self.beyond.entry(seq) {
+                Entry::Vacant(place) => {
+                    place.insert(payload);
+                }
+                Entry::Occupied(_) => self.repeats += 1,
+            }
             self.at_once = true;
         } else {
             let full = payload.len() as u32 >= self.mss;

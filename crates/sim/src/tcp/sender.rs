@@ -33,12 +33,18 @@ pub struct Totals {
     pub segments: u64,
     /// Of those, copies.
     pub retransmissions: u64,
+    /// Of the copies, those sent after the timer had run out.
+    pub timeout_retransmissions: u64,
     /// Times that the timer ran out.
     pub timeouts: u64,
     /// When it ran out first, in microseconds.
     pub first_timeout: Option<Micros>,
     /// Repairs after three duplicate acknowledgements.
     pub recoveries: u64,
+    /// Duplicate acknowledgements that came in.
+    pub duplicate_acks: u64,
+    /// The longest timeout that was in force while data was under way, in microseconds.
+    pub longest_timeout: Micros,
 }
 
 /// How a sending half stands, for traces. Windows in segments, times in microseconds.
@@ -215,11 +221,12 @@ impl Sender {
         };
         self.totals.segments += 1;
         self.totals.retransmissions += u64::from(leaving.copy);
+        self.totals.timeout_retransmissions += u64::from(leaving.copy && self.state == State::Loss);
         if let Some(rate) = paced {
             self.pace_from = self.pace_from.max(now as f64) + 1.0 / rate;
         }
         if self.alarm.is_none() {
-            self.alarm = Some(now + self.timeout.in_force());
+            self.arm(now);
         }
         Some(leaving)
     }
@@ -279,7 +286,14 @@ impl Sender {
         (self.state, self.high, self.timed_out) = (State::Loss, self.next, true);
         self.timeout.back_off();
         self.pace_from = 0.0;
-        self.alarm = Some(now + self.timeout.in_force());
+        self.arm(now);
+    }
+
+    /// Starts the timer.
+    fn arm(&mut self, now: Micros) {
+        let timeout = self.timeout.in_force();
+        self.totals.longest_timeout = self.totals.longest_timeout.max(timeout);
+        self.alarm = Some(now + timeout);
     }
 
     /// An acknowledgement came. `duplicate`: it could be one, carrying neither data nor another window.
@@ -374,11 +388,15 @@ impl Sender {
             }
             State::Loss => {}
         }
-        self.alarm = (!self.sent.is_empty()).then(|| now + self.timeout.in_force());
+        self.alarm = None;
+        if !self.sent.is_empty() {
+            self.arm(now);
+        }
     }
 
     /// A duplicate: one more segment arrived somewhere behind a hole.
     fn repeat(&mut self, now: Micros, report: &mut Ack) {
+        self.totals.duplicate_acks += 1;
         // After the timer ran out only data sent since then can cause duplicates that mean something.
         if self.state == State::Loss && self.next == self.high {
             return;

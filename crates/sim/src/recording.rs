@@ -1,0 +1,96 @@
+//! The packets of a run, kept until it is over: only then is it known which of them the radio lost.
+
+use std::net::SocketAddrV4;
+
+use millpond_control::Instant;
+
+use crate::{
+    capture::{Capture, Seen, Way, client, server},
+    network::{Carried, Load, Packet, UP},
+    tcp::Segment,
+};
+
+/// One sight of one packet.
+struct Sight {
+    at: Instant,
+    seen: Seen,
+    way: Way,
+    load: Kept,
+    comment: &'static str,
+}
+
+enum Kept {
+    Datagram(Vec<u8>),
+    Segment(Segment),
+}
+
+/// All sights of all packets, in the order of time.
+#[derive(Default)]
+pub(crate) struct Recording {
+    sights: Vec<Sight>,
+    /// Where each packet that a link was offered was seen first, by the link's number for it.
+    offered: [Vec<usize>; 2],
+}
+
+impl Recording {
+    /// A packet leaves its sender.
+    pub(crate) fn sent(&mut self, way: usize, at: Instant, packet: &Packet) {
+        self.offered[way].push(self.sights.len());
+        self.see(way, at, if way == UP { Seen::Clients } else { Seen::Server }, packet);
+    }
+
+    /// A packet reaches its receiver.
+    pub(crate) fn arrived(&mut self, way: usize, at: Instant, packet: &Packet) {
+        self.see(way, at, if way == UP { Seen::Server } else { Seen::Clients }, packet);
+    }
+
+    /// The packet that left last will not arrive.
+    pub(crate) fn lost_last(&mut self, way: usize, why: &'static str) {
+        if let Some(number) = self.offered[way].len().checked_sub(1) {
+            self.lost(way, number as u64, why);
+        }
+    }
+
+    /// The packet with this number will not arrive.
+    pub(crate) fn lost(&mut self, way: usize, number: u64, why: &'static str) {
+        let index = usize::try_from(number).ok().and_then(|number| self.offered[way].get(number));
+        if let Some(sight) = index.and_then(|&index| self.sights.get_mut(index)) {
+            sight.comment = why;
+        }
+    }
+
+    fn see(&mut self, way: usize, at: Instant, seen: Seen, packet: &Packet) {
+        let (load, port) = match &packet.load {
+            Load::Datagram(bytes) => (Kept::Datagram(bytes.clone()), None),
+            Load::Segment(carried) => {
+                let Carried { segment, connection } = &**carried;
+                (Kept::Segment(segment.clone()), Some(*connection))
+            }
+        };
+        let at_client = client(packet.tag.flow);
+        // Each connection of a client comes from a port of its own.
+        let at_client = port.map_or(at_client, |number| SocketAddrV4::new(*at_client.ip(), ephemeral(number)));
+        let way = if way == UP { Way { from: at_client, to: server() } } else { Way { from: server(), to: at_client } };
+        self.sights.push(Sight { at, seen, way, load, comment: "" });
+    }
+
+    /// The capture as a file. Writing into memory does not fail.
+    pub(crate) fn into_file(self) -> Vec<u8> {
+        let write = |sights: Vec<Sight>| -> std::io::Result<Vec<u8>> {
+            let mut capture = Capture::new(Vec::new())?;
+            for Sight { at, seen, way, load, comment } in sights {
+                match load {
+                    Kept::Datagram(bytes) => capture.datagram(at, seen, way, &bytes, comment)?,
+                    Kept::Segment(segment) => capture.segment(at, seen, way, &segment, comment)?,
+                }
+            }
+            Ok(capture.into_inner())
+        };
+        write(self.sights).unwrap_or_default()
+    }
+}
+
+/// The port of a client's connection: the first of the dynamic ports (RFC 6335 §6), and on from there.
+fn ephemeral(connection: u32) -> u16 {
+    49_152 + (connection % 16_384) as u16
+}

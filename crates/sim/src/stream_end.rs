@@ -1,0 +1,233 @@
+//! One end of a connection: TCP below, CoAP above.
+
+use std::collections::VecDeque;
+
+use millpond_coap::stream::{self, Event, Output, RequestId, ResponseId};
+use millpond_control::Instant;
+
+use crate::{
+    application::Application,
+    ledger::mean,
+    outcome::{FlowRow, TcpCounts},
+    scenario::{Clients, Scenario, Tcp},
+    tcp::{self, Config, Phase, Progress, Segment, Totals},
+};
+
+/// One end of a connection.
+pub(crate) struct StreamEnd {
+    pub(crate) tcp: tcp::Connection,
+    pub(crate) coap: stream::Connection,
+}
+
+impl StreamEnd {
+    /// Moves what came in up and what is to leave down; stops at an event for which `told` gives something.
+    pub(crate) fn hear<T>(&mut self, now: Instant, mut told: impl FnMut(Event<'_>) -> Option<T>) -> Option<T> {
+        if self.tcp.has_data() {
+            let bytes = self.tcp.read();
+            self.coap.receive(now, &bytes);
+        }
+        loop {
+            match self.coap.poll(now) {
+                Output::Transmit(bytes) => self.tcp.write(bytes),
+                Output::Event(event) => {
+                    if let Some(told) = told(event) {
+                        return Some(told);
+                    }
+                }
+                Output::Close(_) | Output::Sleep(_) | Output::Idle => return None,
+            }
+        }
+    }
+
+    /// A segment comes in; gives the bytes of its payload if any of them was not here already.
+    pub(crate) fn take(&mut self, now: Instant, segment: Segment) -> Option<u32> {
+        let (bytes, repeats) = (segment.payload.len() as u32, self.tcp.repeats());
+        self.tcp.receive(now, segment);
+        (bytes > 0 && self.tcp.repeats() == repeats).then_some(bytes)
+    }
+
+    /// Whether nobody answered its opening segments.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.tcp.phase() == Phase::Failed
+    }
+}
+
+/// The longest frame that either side must take, and no more than RFC 8323 §5.3.1 expects anyway if that is enough.
+fn longest(bytes: u64) -> u32 {
+    /// Length, code, token and options of a frame.
+    const AROUND: u64 = 64;
+    u32::try_from(bytes + AROUND).unwrap_or(u32::MAX).max(stream::Settings::BASE.max_message_size)
+}
+
+/// What an end of this scenario is: bodies travel whole.
+fn options(scenario: &Scenario, serves: bool) -> stream::Options {
+    let asks = scenario.clients.iter().map(|group| group.request_payload.0 + group.uri_path.len() as u64);
+    let most = if serves { asks.max().unwrap_or(0) } else { scenario.server.payload.0 };
+    stream::Options { max_message_size: longest(most), block_wise: false, serves, ..stream::Options::default() }
+}
+
+/// A client over TCP and what it has done so far.
+pub(crate) struct StreamClient {
+    pub(crate) application: Application,
+    pub(crate) group: u32,
+    /// The actor of the server's end of its connections.
+    pub(crate) far: u32,
+    pub(crate) end: Option<StreamEnd>,
+    /// Connections begun; the last of them is the one at hand.
+    pub(crate) connections: u32,
+    /// When the next request may be made, while one is due and was not made.
+    pub(crate) ask_at: Option<Instant>,
+    /// The request under way.
+    pub(crate) open: Option<Asked>,
+    completed: u32,
+    failed: u32,
+    rtt_sum: u64,
+    /// Of the connections before this one.
+    repeats: u64,
+    retransmissions: u64,
+}
+
+/// A request under way.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) id: ResponseId,
+    /// Its number within the client.
+    pub(crate) number: u32,
+    /// Where in the stream its first byte is.
+    pub(crate) from: u64,
+    /// When that byte left.
+    pub(crate) sent: Option<Instant>,
+}
+
+impl StreamClient {
+    pub(crate) const fn new(group: u32, far: u32) -> Self {
+        Self {
+            application: Application::new(),
+            group,
+            far,
+            end: None,
+            connections: 0,
+            ask_at: None,
+            open: None,
+            completed: 0,
+            failed: 0,
+            rtt_sum: 0,
+            repeats: 0,
+            retransmissions: 0,
+        }
+    }
+
+    /// Opens a connection, in place of the one at hand if there is one.
+    pub(crate) fn connect(&mut self, now: Instant, config: Config, tcp: &Tcp, scenario: &Scenario) {
+        self.hang_up();
+        self.connections += 1;
+        let coap = stream::Connection::new(options(scenario, false));
+        self.end = Some(StreamEnd { tcp: tcp::Connection::connect(config), coap });
+        self.ask_at = Some(now.after(tcp.open_ahead.span()));
+    }
+
+    /// Drops the connection at hand.
+    pub(crate) fn hang_up(&mut self) {
+        if let Some(end) = self.end.take() {
+            self.repeats += end.tcp.repeats();
+            self.retransmissions += end.tcp.totals().retransmissions;
+        }
+    }
+
+    /// The request under way was answered.
+    pub(crate) fn answered(&mut self, now: Instant, bytes: usize) {
+        if let Some(sent) = self.open.take().and_then(|asked| asked.sent) {
+            self.rtt_sum += now.as_micros() - sent.as_micros();
+        }
+        self.completed += 1;
+        self.application.got(bytes);
+        self.application.end(Some(now));
+    }
+
+    /// The request under way will not be answered.
+    pub(crate) fn abandoned(&mut self) {
+        self.open = None;
+        self.failed += 1;
+        self.application.end(None);
+    }
+
+    /// This client's row, with what the server's end knows.
+    pub(crate) fn row(mut self, flow: u32, clients: &Clients, far: &StreamServer) -> FlowRow {
+        self.hang_up();
+        let row = self.application.row(flow, self.group, clients);
+        let first_send = row.first_send_us;
+        let totals = far.totals();
+        FlowRow {
+            completed: self.completed,
+            failed: self.failed,
+            rtt_true_mean_us: mean(self.rtt_sum, self.completed),
+            tcp: Some(TcpCounts {
+                connections: self.connections,
+                segments: totals.segments,
+                fast_retransmits: totals.retransmissions - totals.timeout_retransmissions,
+                timeout_retransmits: totals.timeout_retransmissions,
+                timeouts: totals.timeouts,
+                first_timeout_us: totals.first_timeout.map(|at| at.saturating_sub(first_send)),
+                spurious: self.repeats,
+                duplicate_acks: totals.duplicate_acks,
+                longest_rto_us: totals.longest_timeout,
+                request_retransmits: self.retransmissions,
+            }),
+            ..row
+        }
+    }
+}
+
+/// The server's end of one client's connections.
+#[derive(Default)]
+pub(crate) struct StreamServer {
+    /// The client.
+    pub(crate) flow: u32,
+    pub(crate) end: Option<StreamEnd>,
+    /// Which connection of the client it is.
+    pub(crate) connection: u32,
+    /// Requests that the application is working on, and when it is done.
+    pub(crate) working: VecDeque<(Instant, RequestId, bool)>,
+    /// Requests taken so far.
+    pub(crate) taken: u32,
+    /// How the sender stood when it was traced last.
+    pub(crate) traced: Option<Progress>,
+    /// Of the connections before this one.
+    before: Totals,
+}
+
+impl StreamServer {
+    pub(crate) fn new(flow: u32) -> Self {
+        Self { flow, ..Self::default() }
+    }
+
+    /// Awaits the opening segment of a connection, and forgets the one before.
+    pub(crate) fn listen(&mut self, connection: u32, config: Config, scenario: &Scenario) {
+        self.before = self.totals();
+        self.working.clear();
+        self.connection = connection;
+        let coap = stream::Connection::new(options(scenario, true));
+        self.end = Some(StreamEnd { tcp: tcp::Connection::listen(config), coap });
+    }
+
+    /// Counts of all connections so far.
+    pub(crate) fn totals(&self) -> Totals {
+        let now = self.end.as_ref().map(|end| end.tcp.totals()).unwrap_or_default();
+        let before = self.before;
+        Totals {
+            segments: before.segments + now.segments,
+            retransmissions: before.retransmissions + now.retransmissions,
+            timeout_retransmissions: before.timeout_retransmissions + now.timeout_retransmissions,
+            timeouts: before.timeouts + now.timeouts,
+            first_timeout: before.first_timeout.or(now.first_timeout),
+            recoveries: before.recoveries + now.recoveries,
+            duplicate_acks: before.duplicate_acks + now.duplicate_acks,
+            longest_timeout: before.longest_timeout.max(now.longest_timeout),
+        }
+    }
+
+    /// When the application is done with a request next.
+    pub(crate) fn next_done(&self) -> Instant {
+        self.working.front().map_or(Instant::NEVER, |(due, ..)| *due)
+    }
+}

@@ -1,0 +1,285 @@
+//! The part of a run that travels over TCP.
+
+use millpond_coap::{
+    Outgoing,
+    message::{Code, Token},
+    stream::{Event, RequestId},
+};
+use millpond_control::{Instant, Purpose};
+
+use crate::{
+    RunError,
+    application::Next,
+    ledger::{NO_EXCHANGE, Tag},
+    network::{Carried, DOWN, Load, Packet, UP},
+    scenario::SEGMENT_OVER_DATAGRAM,
+    stream_end::Asked,
+    tcp::{Config, Polled, Segment},
+    world::{Client, World},
+};
+
+/// What a client hears.
+enum Heard {
+    /// The response, with so many bytes of payload; a success or not.
+    Answer(usize),
+    /// The request under way will not be answered.
+    Lost,
+}
+
+impl World<'_> {
+    /// The parameters of one end of one connection of a client. Each end has luck of its own.
+    fn end_of(&self, flow: u32, group: u32, connection: u32, far: bool) -> Option<Config> {
+        let tcp = self.scenario.clients[group as usize].transport.tcp()?;
+        let luck = self.seed.wide(Purpose::Start, [flow, connection, 1 + u32::from(far), 0]);
+        Some(tcp.config(self.scenario.path.header, luck))
+    }
+
+    /// A client over TCP wakes.
+    pub(crate) fn wake_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let Client::Stream(client) = &self.clients[flow as usize] else { return Ok(()) };
+        if client.end.is_none() && !client.application.has_begun() && client.ask_at.is_none() {
+            return self.stream_goes_on(flow, now);
+        }
+        if client.ask_at.is_some_and(|at| at <= now) {
+            self.ask_over_stream(flow, now)?;
+        }
+        self.drain_stream(flow, now)
+    }
+
+    /// The client's application goes on: asks again, over another connection if a batch begins, or is done.
+    fn stream_goes_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let group = client.group;
+        let clients = &self.scenario.clients[group as usize];
+        match client.application.next(flow, clients, self.seed) {
+            Next::Done => {
+                self.unfinished -= 1;
+                return Ok(());
+            }
+            Next::Ask => {}
+            Next::ForgetAndAsk => client.hang_up(),
+        }
+        if client.end.is_some() {
+            client.ask_at = Some(now);
+        } else {
+            let connection = client.connections;
+            let (Some(config), Some(tcp)) = (self.end_of(flow, group, connection, false), clients.transport.tcp())
+            else {
+                return Ok(());
+            };
+            let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
+            client.connect(now, config, tcp, self.scenario);
+            // The settings of the client are a segment of their own.
+            if let Some(end) = &mut client.end {
+                end.hear(now, |_| None::<()>);
+            }
+        }
+        let Client::Stream(client) = &self.clients[flow as usize] else { return Ok(()) };
+        if client.ask_at.is_some_and(|at| at <= now) {
+            self.ask_over_stream(flow, now)?;
+        }
+        Ok(())
+    }
+
+    /// The client's request goes into the stream.
+    fn ask_over_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let Some(end) = &mut client.end else { return Ok(()) };
+        let length = usize::from(self.scenario.clients[client.group as usize].token_length);
+        let number = client.application.begun();
+        let bytes = u64::from(number).to_be_bytes();
+        let token = Token::new(&bytes[bytes.len() - length.min(bytes.len())..]).unwrap_or_default();
+        let request = Outgoing { token: Some(token), ..self.asks[client.group as usize].request() };
+        let from = end.tcp.written();
+        let refused = |why: millpond_coap::stream::StreamRefused| RunError::Refused(flow, why.to_string());
+        let id = end.coap.request(now, &request).map_err(refused)?;
+        end.hear(now, |_| None::<()>);
+        client.open = Some(Asked { id, number, from, sent: None });
+        client.ask_at = None;
+        client.application.begin();
+        Ok(())
+    }
+
+    /// Lets a client's end hear and send all it can.
+    fn drain_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        loop {
+            let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
+            let Some(end) = &mut client.end else { return Ok(()) };
+            let asked = client.open.map(|asked| asked.id);
+            let heard = if end.has_failed() && asked.is_some() {
+                Some(Heard::Lost)
+            } else {
+                end.hear(now, |event| match event {
+                    Event::Response { id, frame, .. } if Some(id) == asked => {
+                        Some(if frame.code.class() == 2 { Heard::Answer(frame.payload().len()) } else { Heard::Lost })
+                    }
+                    Event::Failed { id, .. } if Some(id) == asked => Some(Heard::Lost),
+                    _ => None,
+                })
+            };
+            let Some(heard) = heard else { break };
+            match heard {
+                Heard::Answer(bytes) => {
+                    if let Some(Asked { number, sent: Some(sent), .. }) = client.open {
+                        let tag = Tag { flow, exchange: number, copy: 0, request_bytes: 0, sent };
+                        self.ledger.reached(&tag);
+                        self.ledger.accepted(&tag, now);
+                    }
+                    client.answered(now, bytes);
+                }
+                Heard::Lost => {
+                    client.hang_up();
+                    client.abandoned();
+                }
+            }
+            self.stream_goes_on(flow, now)?;
+        }
+        self.send_from_client(flow, now);
+        Ok(())
+    }
+
+    /// Sends what a client's end has to send, and puts its next wake-up on the agenda.
+    fn send_from_client(&mut self, flow: u32, now: Instant) {
+        let Client::Stream(client) = &mut self.clients[flow as usize] else { return };
+        let group = &self.scenario.clients[client.group as usize];
+        let (connection, first_batch) = (client.connections, client.application.in_first_batch());
+        let header = u64::from(self.network.length(&[]));
+        let Some(end) = &mut client.end else { return };
+        let until = loop {
+            match end.tcp.poll(now) {
+                Polled::Send(segment) => {
+                    let mut tag = Tag { flow, exchange: NO_EXCHANGE, copy: 0, request_bytes: 0, sent: now };
+                    if let Some(asked) = &mut client.open {
+                        tag.exchange = asked.number;
+                        let end = segment.seq + segment.payload.len() as u64;
+                        if asked.sent.is_none() && (segment.seq..end).contains(&asked.from) {
+                            asked.sent = Some(now);
+                            client.application.leaves(now);
+                            self.ledger.sent(&tag, millpond_control::Span::ZERO, first_batch);
+                        }
+                    }
+                    let Some(length) = group.transport.tcp().map(|tcp| tcp.length(header, &segment)) else { continue };
+                    self.transmissions += 1;
+                    let packet = Packet { load: carried(segment, connection), tag };
+                    self.network.offer(UP, now, length, packet, &mut self.agenda, &mut self.rec);
+                }
+                Polled::Sleep(until) => break until,
+                Polled::Idle => break Instant::NEVER,
+            }
+        };
+        // An end that gave up has something to tell yet.
+        let until = if end.has_failed() && client.open.is_some() {
+            now.after(millpond_control::Span::from_micros(1))
+        } else {
+            until
+        };
+        self.agenda.set(flow, until.min(client.ask_at.unwrap_or(Instant::NEVER)));
+    }
+
+    /// A segment reaches its client.
+    pub(crate) fn segment_to_client(&mut self, now: Instant, tag: Tag, carried: Carried) -> Result<(), RunError> {
+        let Client::Stream(client) = &mut self.clients[tag.flow as usize] else { return Ok(()) };
+        let Some(end) = client.end.as_mut().filter(|_| carried.connection == client.connections) else { return Ok(()) };
+        if let Some(bytes) = end.take(now, carried.segment) {
+            let header = self.network.length(&[]) + SEGMENT_OVER_DATAGRAM;
+            self.network.useful(DOWN, header + bytes, &mut self.rec);
+        }
+        self.drain_stream(tag.flow, now)
+    }
+
+    /// A segment reaches the server.
+    pub(crate) fn segment_to_server(&mut self, now: Instant, tag: Tag, carried: Carried) -> Result<(), RunError> {
+        let Client::Stream(client) = &self.clients[tag.flow as usize] else { return Ok(()) };
+        let (group, far) = (client.group, client.far);
+        let place = self.streams_at(far);
+        if carried.segment.syn && self.streams[place].connection < carried.connection {
+            let Some(config) = self.end_of(tag.flow, group, carried.connection, true) else { return Ok(()) };
+            self.streams[place].listen(carried.connection, config, self.scenario);
+        }
+        let server = &mut self.streams[place];
+        let Some(end) = server.end.as_mut().filter(|_| carried.connection == server.connection) else { return Ok(()) };
+        if let Some(bytes) = end.take(now, carried.segment) {
+            let header = self.network.length(&[]) + SEGMENT_OVER_DATAGRAM;
+            self.network.useful(UP, header + bytes, &mut self.rec);
+        }
+        self.drain_stream_server(place, now)
+    }
+
+    /// The server's end of a client's connection wakes.
+    pub(crate) fn wake_stream_server(&mut self, actor: u32, now: Instant) -> Result<(), RunError> {
+        self.drain_stream_server(self.streams_at(actor), now)
+    }
+
+    /// Lets the server's end of a connection hear, answer and send all it can.
+    fn drain_stream_server(&mut self, place: usize, now: Instant) -> Result<(), RunError> {
+        loop {
+            let server = &mut self.streams[place];
+            let Some(end) = &mut server.end else { return Ok(()) };
+            let asks = &self.asks;
+            let heard = end.hear(now, |event| match event {
+                Event::Request { id, frame } => {
+                    Some((id, frame.code == Code::GET, asks.iter().any(|ask| ask.is_for(frame.uri_path()))))
+                }
+                _ => None,
+            });
+            if let Some((id, is_get, is_known)) = heard {
+                if !is_known {
+                    return Err(RunError::Refused(server.flow, "it asks for a resource that nobody has".to_owned()));
+                }
+                server.taken += 1;
+                server.working.push_back((now.after(self.server.host_time), id, is_get));
+                continue;
+            }
+            let Some(&(_, id, is_get)) = server.working.front().filter(|(due, ..)| *due <= now) else { break };
+            server.working.pop_front();
+            self.answer_over_stream(place, now, id, is_get)?;
+        }
+        self.send_from_server(place, now);
+        Ok(())
+    }
+
+    fn answer_over_stream(&mut self, place: usize, now: Instant, id: RequestId, is_get: bool) -> Result<(), RunError> {
+        let Some(end) = &mut self.streams[place].end else { return Ok(()) };
+        let options = self.server.options();
+        let code = if is_get { Code::CONTENT } else { Code::CHANGED };
+        let response = Outgoing::confirmable(code, &options).with_payload(self.server.body());
+        end.coap.respond(now, id, &response).map_err(|why| RunError::Endpoint("the server", why.to_string()))
+    }
+
+    /// Sends what the server's end has to send, and puts its next wake-up on the agenda.
+    fn send_from_server(&mut self, place: usize, now: Instant) {
+        let server = &mut self.streams[place];
+        let (flow, connection) = (server.flow, server.connection);
+        let Client::Stream(client) = &self.clients[flow as usize] else { return };
+        let Some(tcp) = self.scenario.clients[client.group as usize].transport.tcp() else { return };
+        let header = u64::from(self.network.length(&[]));
+        let Some(end) = &mut server.end else { return };
+        let exchange = server.taken.checked_sub(1).unwrap_or(NO_EXCHANGE);
+        let until = loop {
+            match end.tcp.poll(now) {
+                Polled::Send(segment) => {
+                    let tag = Tag { flow, exchange, copy: 0, request_bytes: 0, sent: now };
+                    let length = tcp.length(header, &segment);
+                    self.transmissions += 1;
+                    let packet = Packet { load: carried(segment, connection), tag };
+                    self.network.offer(DOWN, now, length, packet, &mut self.agenda, &mut self.rec);
+                }
+                Polled::Sleep(until) => break until,
+                Polled::Idle => break Instant::NEVER,
+            }
+        };
+        if self.rec.tcp {
+            let progress = end.tcp.progress();
+            if server.traced.as_ref() != Some(&progress) {
+                self.rec.sender(now, flow, &progress, tcp.full_segment(header));
+                server.traced = Some(progress);
+            }
+        }
+        let until = until.min(server.next_done());
+        self.agenda.set(client.far, until);
+    }
+}
+
+fn carried(segment: Segment, connection: u32) -> Load {
+    Load::Segment(Box::new(Carried { segment, connection }))
+}

@@ -1,0 +1,132 @@
+//! Bodies over the path of the MSc thesis on CoAP over TCP (University of Helsinki, 2020), chapter 5: one client fetches
+//! 102,400 bytes without errors. Figures in seconds.
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use millpond_sim::{Options, Outcome, Scenario, TraceKind, run};
+
+/// The path, this much buffer, and one group of clients.
+fn path(buffer: u32, server: &str, clients: &str) -> Scenario {
+    let text = format!(
+        r#"
+        [path.uplink]
+        rate = "60 kbit/s"
+        delay = "215 ms"
+        queue = "{buffer} B"
+        [path.downlink]
+        rate = "30 kbit/s"
+        delay = "415 ms"
+        queue = "{buffer} B"
+        [server]
+        payload = "102400 B"
+        {server}
+        [[clients]]
+        count = 1
+        exchanges = 1
+        {clients}
+        "#
+    );
+    Scenario::from_toml(&text, "test").unwrap()
+}
+
+fn go(scenario: &Scenario, seed: u64) -> Outcome {
+    run(scenario, seed, &Options::default(), || false).unwrap()
+}
+
+fn seconds(outcome: &Outcome) -> f64 {
+    outcome.flows[0].fct_us.unwrap() as f64 / 1e6
+}
+
+#[track_caller]
+fn assert_near(ours: f64, expected: f64, tolerance: f64) {
+    assert!((ours - expected).abs() <= tolerance, "{ours} s, expected {expected} ± {tolerance} s");
+}
+
+const BLOCKS: &str = r#"
+    controller = { preset = "rfc7252", max-wait = "60 s" }
+    max_retransmit = 20
+    transfer = { kind = "blocks", size = "256 B" }
+"#;
+
+/// Four hundred exchanges of the round trip that their bytes make; the thesis has 285.695 s, six hosts included.
+#[test]
+fn four_hundred_blocks_take_four_hundred_round_trips() {
+    let outcome = go(&path(1_410_000, "", BLOCKS), 1);
+    assert_near(seconds(&outcome), 285.433, 0.001);
+    let row = &outcome.flows[0];
+    assert_eq!((row.completed, row.transmissions, row.retransmissions, row.body_bytes), (400, 400, 0, 102_400));
+    assert_eq!((row.transport, row.tcp), ("udp", None));
+    let slow = go(&path(1_410_000, "host_time = \"0.65 ms\"", BLOCKS), 1);
+    assert_near(seconds(&slow), 285.693, 0.003);
+}
+
+/// The sizes on the wire: the first request has no Block2, those to block 15 one byte of it, then two.
+#[test]
+fn every_packet_of_a_transfer_has_the_size_that_its_block_number_makes() {
+    let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
+    let outcome = run(&path(1_410_000, "", BLOCKS), 1, &options, || false).unwrap();
+    for (link, first, few, many, length) in [("uplink", 38, 40, 41, 0), ("downlink", 292, 292, 293, 256)] {
+        let sent: Vec<_> = outcome.packets.iter().filter(|p| p.link == link && p.event == "enq").collect();
+        assert_eq!(sent.len(), 400);
+        for (number, packet) in sent.iter().enumerate() {
+            let bytes = if number == 0 {
+                first
+            } else if number < 16 {
+                few
+            } else {
+                many
+            };
+            assert_eq!(packet.bytes, bytes, "{link}, block {number}");
+            let offset = (number > 0 || link == "downlink").then_some(number as u64 * 256);
+            assert_eq!((packet.offset, packet.length, packet.again), (offset, length, false), "{link}, block {number}");
+        }
+    }
+}
+
+/// A client that names the size first asks three bytes more in its first request, and gets the same body.
+#[test]
+fn a_client_may_name_the_size_first() {
+    let early = BLOCKS.replace("\"256 B\"", "\"256 B\", negotiation = \"early\"");
+    let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
+    let outcome = run(&path(1_410_000, "", &early), 1, &options, || false).unwrap();
+    assert_eq!(outcome.flows[0].body_bytes, 102_400);
+    let first = &outcome.packets[0];
+    assert_eq!((first.bytes, first.offset), (40, Some(0)));
+}
+
+/// Blocks that are lost are asked for again, copy by copy, and the body is whole.
+#[test]
+fn a_transfer_survives_losses() {
+    let mut scenario = path(14_100, "", BLOCKS);
+    scenario.path.uplink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.1 };
+    scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.1 };
+    let outcome = go(&scenario, 1);
+    let row = &outcome.flows[0];
+    assert_eq!((row.completed, row.failed, row.body_bytes), (400, 0, 102_400));
+    assert!(row.retransmissions > 40 && row.dropped_radio > 20, "{row:?}");
+}
+
+/// A block that is given up ends its body; the application goes on with the next.
+#[test]
+fn a_block_given_up_ends_its_body() {
+    let clients = "controller = \"rfc7252\"\nmax_retransmit = 0\ntransfer = { kind = \"blocks\", size = \"1024 B\" }";
+    let mut scenario = path(14_100, "", &clients.replace("exchanges = 1", ""));
+    scenario.clients[0].exchanges = 20;
+    scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.02 };
+    let outcome = go(&scenario, 1);
+    let row = &outcome.flows[0];
+    assert!(row.failed > 0 && row.failed < 20, "{row:?}");
+    assert_eq!(outcome.summary.unfinished, 0);
+    assert_eq!(row.transmissions, row.completed + row.failed);
+    assert_eq!(row.body_bytes / 1_024, u64::from(row.completed));
+}
+
+/// Batches of whole bodies: each request counts once, whatever its blocks.
+#[test]
+fn batches_count_bodies() {
+    let mut scenario = path(14_100, "", &format!("{BLOCKS}\nworkload = \"random\""));
+    (scenario.clients[0].exchanges, scenario.server.payload.0) = (20, 1_000);
+    let outcome = go(&scenario, 1);
+    let row = &outcome.flows[0];
+    assert_eq!((row.completed, row.body_bytes), (80, 20_000));
+    assert!((2..=20).contains(&row.batches));
+}
