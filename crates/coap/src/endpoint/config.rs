@@ -206,8 +206,13 @@ pub struct Limits {
     /// Requests and separate responses under way to one peer, those included whose response is still awaited after
     /// an acknowledgement.
     pub exchanges_per_peer: u16,
+    /// Subscriptions and claims of one peer's tokens, beside its exchanges.
+    pub subscriptions_per_peer: u16,
     /// Messages held back for one peer.
     pub waiting_per_peer: u16,
+    /// Non-confirmable further responses, to all peers together, that are recognised when a reset comes for them.
+    /// Oldest go first.
+    pub rejectable: u16,
     /// Requests received that the application has not answered yet.
     pub requests: u32,
     /// Bytes that the endpoint may hold in all.
@@ -219,13 +224,15 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// 16 384 peers with 16 exchanges and 64 waiting messages each, 16 384 unanswered requests, 64 MiB of which 16 MiB
-    /// for duplicates, datagrams of 1152 bytes (RFC 7252 §4.6). A judgement: enough for a busy server, little beside
+    /// 16 384 peers with 16 exchanges, 64 subscriptions and 64 waiting messages each, 16 384 unanswered requests, 1024
+    /// messages that may be rejected, 64 MiB of which 16 MiB for duplicates, datagrams of 1152 bytes (RFC 7252 §4.6). A judgement: enough for a busy server, little beside
     /// the memory of a machine that runs one.
     pub const DEFAULT: Self = Self {
         peers: 16_384,
         exchanges_per_peer: 16,
+        subscriptions_per_peer: 64,
         waiting_per_peer: 64,
+        rejectable: 1_024,
         requests: 16_384,
         bytes: 64 << 20,
         duplicate_bytes: 16 << 20,

@@ -17,15 +17,19 @@ pub struct Counters {
     pub retransmissions: u64,
     /// Requests handed to the application.
     pub requests: u64,
+    /// Further responses handed to the application.
+    pub further: u64,
+    /// Non-confirmable messages of ours that were answered with a reset.
+    pub rejected: u64,
     /// Messages that came in once more and were recognised.
     pub duplicates: u64,
     /// Responses, acknowledgements and resets that nothing waited for.
     pub late: u64,
-    /// Requests and confirmable separate responses accepted for sending.
+    /// Requests, pings, and confirmable separate and further responses accepted for sending.
     pub begun: u64,
-    /// Requests that got their response.
+    /// Requests that got their response, and pings that were answered.
     pub answered: u64,
-    /// Confirmable separate responses that were acknowledged.
+    /// Confirmable separate and further responses that were acknowledged.
     pub delivered: u64,
     /// Requests and confirmable separate responses that ended otherwise.
     pub failed: Failures,
@@ -121,10 +125,12 @@ pub(super) enum Count {
     Delivered,
     ForgottenPeer,
     ForgottenDuplicate,
+    Further,
+    Rejected,
 }
 
 /// Places for all of [`Count`].
-const PLACES: usize = 26;
+const PLACES: usize = 28;
 
 impl Count {
     #[inline]
@@ -153,6 +159,8 @@ impl Count {
             Self::Delivered => 23,
             Self::ForgottenPeer => 24,
             Self::ForgottenDuplicate => 25,
+            Self::Further => 26,
+            Self::Rejected => 27,
         }
     }
 }
@@ -211,6 +219,8 @@ impl Counts {
             received: kinds(Count::Received),
             retransmissions: self.get(Count::Retransmission),
             requests: self.get(Count::Request),
+            further: self.get(Count::Further),
+            rejected: self.get(Count::Rejected),
             duplicates: self.get(Count::Duplicate),
             late: self.get(Count::Late),
             begun: self.get(Count::Begun),
@@ -257,7 +267,7 @@ mod tests {
             .chain(failures.map(Failed))
             .chain(reasons.map(Count::Ignored))
             .chain([Retransmission, Request, Duplicate, Late, Begun, Answered, Delivered, ForgottenPeer])
-            .chain([ForgottenDuplicate])
+            .chain([ForgottenDuplicate, Further, Rejected])
             .map(Count::place)
             .collect();
         places.sort_unstable();

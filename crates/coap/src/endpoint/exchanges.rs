@@ -27,14 +27,40 @@ pub(super) enum Stage {
     Acknowledged,
     /// A non-confirmable request; its response is awaited.
     Asked,
+    /// Nothing is under way; what stays is a token on which further responses come.
+    Subscribed,
 }
 
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Request,
-    /// A separate response to this request.
-    Response(RequestId),
+    /// A request whose token stays in use after its response.
+    Subscription,
+    /// No message: tokens that begin like this one.
+    Claim,
+    /// An empty confirmable message, answered with a reset.
+    Ping,
+    /// A separate response.
+    Response,
+    /// A further response, or a request that is never answered on its own token.
+    Further,
+    /// The same, as a part of a body whose sender sees to PROBING_RATE itself.
+    Piece,
+}
+
+impl Role {
+    /// A response is awaited.
+    #[inline]
+    pub(super) const fn is_request(self) -> bool {
+        matches!(self, Self::Request | Self::Subscription)
+    }
+
+    /// Sent and forgotten if non-confirmable.
+    #[inline]
+    pub(super) const fn is_for_a_request(self) -> bool {
+        matches!(self, Self::Response | Self::Further | Self::Piece)
+    }
 }
 
 /// A message of ours until its end.
@@ -55,6 +81,8 @@ pub(super) struct Exchange {
     /// The whole message, and behind it when its copies left if they are told apart: see
     /// [`message`](Self::message). Message ID, and token unless `own_token`, are filled in when the first copy leaves.
     pub(super) bytes: Vec<u8>,
+    /// The request that it answers, if that is known here.
+    pub(super) answers: Option<RequestId>,
     pub(super) role: Role,
     pub(super) kind: Kind,
     pub(super) stage: Stage,
@@ -90,6 +118,7 @@ impl Exchange {
             record: millpond_control::Exchange::new(),
             wait: Wait { span: Span::ZERO, then: Then::Retransmit, reason: Reason::Initial },
             bytes: Vec::new(),
+            answers: None,
             role: Role::Request,
             kind: Kind::Confirmable,
             stage: Stage::Waiting,
@@ -103,7 +132,7 @@ impl Exchange {
 
     /// Whether it counts in the books: a non-confirmable response is sent and forgotten.
     pub(super) fn is_counted(&self) -> bool {
-        self.role == Role::Request || self.kind == Kind::Confirmable
+        !self.role.is_for_a_request() || self.kind == Kind::Confirmable
     }
 
     pub(super) fn id(&self) -> MessageId {
@@ -121,6 +150,17 @@ impl Exchange {
         }
         let bytes = self.bytes.get(HEADER..).and_then(|rest| rest.get(..length));
         bytes.and_then(Token::new).unwrap_or_default()
+    }
+
+    /// Nothing but this token stays of the message.
+    pub(super) fn keep_token(&mut self, token: Token) {
+        let mut bytes = Vec::with_capacity(HEADER.saturating_add(token.len()));
+        bytes.extend_from_slice(&[token.len() as u8, 0, 0, 0]);
+        bytes.extend_from_slice(token.as_bytes());
+        self.bytes = bytes;
+        self.retransmissions = 0;
+        self.mark = Mark::Nothing;
+        self.stage = Stage::Subscribed;
     }
 
     /// Fills in what is known only when the first copy leaves. The token must be of the length that was kept free.
@@ -170,6 +210,12 @@ pub(super) struct Exchanges {
     pub(super) counted: u32,
     /// Copies of some request were ever told apart by their tokens.
     pub(super) names_by_token: bool,
+    /// Some token ever stayed in use without a message.
+    pub(super) keeps_tokens: bool,
+    /// Some token was ever claimed.
+    pub(super) has_claims: bool,
+    /// Some further response ever had to wait.
+    pub(super) holds_furthers: bool,
 }
 
 /// An entry of the table.
@@ -183,7 +229,16 @@ impl Exchanges {
     /// For at most so many exchanges with one peer.
     pub(super) fn new(per_peer: u16) -> Self {
         let table = (per_peer > LOOKED_THROUGH).then(Box::default);
-        Self { slots: Slots::new(), table, buffers: 0, counted: 0, names_by_token: false }
+        Self {
+            slots: Slots::new(),
+            table,
+            buffers: 0,
+            counted: 0,
+            names_by_token: false,
+            keeps_tokens: false,
+            has_claims: false,
+            holds_furthers: false,
+        }
     }
 
     #[inline]
@@ -235,6 +290,22 @@ impl Exchanges {
         self.buffers = self.buffers.saturating_add(capacity);
     }
 
+    /// Of this exchange nothing stays but its token.
+    pub(super) fn keep_token(&mut self, slot: u32, token: Token) {
+        self.drop_buffer(slot);
+        let Some(exchange) = self.slots.get_mut(slot) else { return };
+        exchange.keep_token(token);
+        self.has_claims |= exchange.role == Role::Claim;
+        self.keeps_tokens = true;
+        self.account(slot);
+    }
+
+    /// Of so many exchanges nothing stays but their tokens.
+    pub(super) fn tokens_kept(&self, open: &List) -> u32 {
+        let is_kept = |(_, exchange): &(u32, &Exchange)| exchange.stage == Stage::Subscribed;
+        if self.keeps_tokens { open.iter(&self.slots).filter(is_kept).count() as u32 } else { 0 }
+    }
+
     /// Gives a slot back. Its buffer stays for the next message unless it is large.
     #[inline]
     pub(super) fn release(&mut self, slot: u32) {
@@ -265,7 +336,7 @@ impl Exchanges {
         let mut acknowledged = None;
         let mut sent = None;
         let mut look = |slot: u32, exchange: &Exchange| {
-            if fits(exchange) {
+            if fits(exchange) && exchange.stage != Stage::Subscribed {
                 *(if exchange.stage == Stage::Acknowledged { &mut acknowledged } else { &mut sent }) = Some(slot);
             }
         };
@@ -293,6 +364,63 @@ impl Exchanges {
         self.with_first_token(peer, open, rest, identities, |exchange| exchange.copy_with(token).is_some())
     }
 
+    /// The request of this subscription's token that is to renew it, if nothing but its response is awaited any more.
+    ///
+    /// Until its acknowledgement a message with the token may as well be one that crossed it, and would be taken for
+    /// the fastest of answers.
+    pub(super) fn renewal_of(&self, subscription: u32, open: &List) -> Option<u32> {
+        let old = self.slots.get(subscription).filter(|old| old.stage == Stage::Subscribed)?;
+        open.iter(&self.slots)
+            .find(|(_, exchange)| {
+                exchange.role == Role::Subscription
+                    && matches!(exchange.stage, Stage::Acknowledged | Stage::Asked)
+                    && exchange.token() == old.token()
+            })
+            .map(|(slot, _)| slot)
+    }
+
+    /// The subscription that has this token already.
+    pub(super) fn subscription_with(
+        &self,
+        peer: u32,
+        open: &List,
+        token: Token,
+        identities: &Identities,
+    ) -> Option<u32> {
+        self.with_first_token(peer, open, token, identities, |exchange| exchange.stage == Stage::Subscribed)
+    }
+
+    /// Whether this token is in use by subscriptions that were answered, and by nothing else.
+    pub(super) fn is_only_subscribed(&self, peer: u32, open: &List, token: Token, identities: &Identities) -> bool {
+        let is_open = |exchange: &Exchange| exchange.stage != Stage::Subscribed;
+        self.subscription_with(peer, open, token, identities).is_some()
+            && self.with_first_token(peer, open, token, identities, is_open).is_none()
+            && !self.is_claimed(open, token)
+    }
+
+    /// The claim that this token begins like.
+    pub(super) fn claim_of(&self, open: &List, token: Token) -> Option<u32> {
+        let is_it = |exchange: &Exchange| {
+            exchange.role == Role::Claim && token.as_bytes().starts_with(exchange.token().as_bytes())
+        };
+        open.iter(&self.slots).find(|(_, exchange)| is_it(exchange)).map(|(slot, _)| slot)
+    }
+
+    /// Whether this token begins like one that is claimed.
+    fn is_claimed(&self, open: &List, token: Token) -> bool {
+        self.has_claims && self.claim_of(open, token).is_some()
+    }
+
+    /// Whether a token begins like this one, or the other way round.
+    pub(super) fn is_beginning(&self, open: &List, token: Token) -> bool {
+        let token = token.as_bytes();
+        open.iter(&self.slots).any(|(_, exchange)| {
+            let other = exchange.token();
+            let is_with_token = exchange.role.is_request() || exchange.role == Role::Claim;
+            is_with_token && (other.as_bytes().starts_with(token) || token.starts_with(other.as_bytes()))
+        })
+    }
+
     /// Whether a token of a request with so many copies, the first of which has this token, is or will be that of
     /// another request under way with this peer.
     pub(super) fn is_taken(
@@ -312,6 +440,7 @@ impl Exchanges {
         };
         let is_later_ours = |copy| token.followed_by(copy).is_some_and(|token| find(token, |_| true));
         find(token, |_| true)
+            || self.is_claimed(open, token)
             || (self.names_by_token && is_theirs() == Some(true))
             || (mark == Mark::Token && (1..=copies).any(is_later_ours))
     }
@@ -327,7 +456,7 @@ impl Exchanges {
         fits: impl Fn(&Exchange) -> bool,
     ) -> Option<u32> {
         let is_it = |exchange: &Exchange| {
-            exchange.peer == peer && exchange.role == Role::Request && exchange.token() == token && fits(exchange)
+            exchange.peer == peer && exchange.role.is_request() && exchange.token() == token && fits(exchange)
         };
         match &self.table {
             None => open.iter(&self.slots).find(|(_, exchange)| is_it(exchange)).map(|(slot, _)| slot),
@@ -344,7 +473,7 @@ impl Exchanges {
     pub(super) fn enter(&mut self, slot: u32, identities: &Identities) {
         let Self { slots, table: Some(table), .. } = self else { return };
         let hash = |key: &Key| hash(slots, key, identities);
-        for by_token in [false, true] {
+        for by_token in keys(slots, slot) {
             let key = Key { slot, by_token };
             table.insert_unique(hash(&key), key, hash);
         }
@@ -354,13 +483,19 @@ impl Exchanges {
     #[inline]
     pub(super) fn leave(&mut self, slot: u32, identities: &Identities) {
         let Self { slots, table: Some(table), .. } = self else { return };
-        for by_token in [false, true] {
+        for by_token in keys(slots, slot) {
             let key = Key { slot, by_token };
             if let Ok(entry) = table.find_entry(hash(slots, &key, identities), |other| *other == key) {
                 entry.remove();
             }
         }
     }
+}
+
+/// By what an exchange is found: its message ID (`false`) and its token.
+fn keys(slots: &Slots<Exchange>, slot: u32) -> impl Iterator<Item = bool> {
+    let has_id = slots.get(slot).is_some_and(|exchange| exchange.stage != Stage::Subscribed);
+    [false, true].into_iter().filter(move |by_token| has_id || *by_token)
 }
 
 fn hash(slots: &Slots<Exchange>, key: &Key, identities: &Identities) -> u64 {

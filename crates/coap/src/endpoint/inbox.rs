@@ -58,7 +58,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if request.owed == Owed::Acknowledgement {
             self.piggyback(now, to, &request, response)?;
         } else {
-            self.submit(now, request.from, Role::Response(to), response, Some(request.token))?;
+            let role = (Role::Response, Some(to));
+            self.submit(now, request.from, role, response, Some(request.token))?;
         }
         if let Some(inbox) = self.inbox.as_deref_mut() {
             inbox.requests.remove(slot);

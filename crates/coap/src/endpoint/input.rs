@@ -90,6 +90,18 @@ pub enum Refused {
         /// How many may wait.
         limit: u16,
     },
+    /// As many tokens stay in use towards this peer as may.
+    #[error("{limit} subscriptions to this peer are open already (limits.subscriptions_per_peer)")]
+    TooManySubscriptions {
+        /// How many may be open.
+        limit: u16,
+    },
+    /// A beginning of no bytes, or of more than a token has, or none that is free.
+    #[error("no token of {length} bytes can be claimed; use 1 to 7, and a longer one if others are claimed already")]
+    Claim {
+        /// What was asked for.
+        length: u8,
+    },
     /// Nothing may wait, and the message cannot leave at once because all message IDs of this peer were used within
     /// their lifetime (RFC 7252 §4.4).
     #[error("all message IDs to this peer are in use, the next is free at {until:?}")]

@@ -55,6 +55,14 @@ impl MessageIds {
         }
     }
 
+    /// IDs that may be used now without a wait in between.
+    pub(super) fn left(&self, now: Instant, lifetime: u64) -> u32 {
+        let live =
+            |Blocks { last_uses }: &Blocks| last_uses.iter().filter(|last| later(**last, lifetime) > now).count();
+        let blocks = BLOCKS.saturating_sub(self.blocks.as_deref().map_or(0, live)) as u64;
+        blocks.saturating_mul(BLOCK).saturating_sub(self.used.checked_rem(BLOCK).unwrap_or(0)) as u32
+    }
+
     /// Uses the next ID, which must be free.
     #[inline]
     pub(super) fn take(&mut self, now: Instant, lifetime: u64) -> MessageId {

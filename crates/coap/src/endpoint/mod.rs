@@ -3,8 +3,7 @@
 //!
 //! An [`Endpoint`] is client and server at once, for any number of peers. It is driven by *one input, then drain*: call
 //! one of [`receive`](Endpoint::receive), [`request`](Endpoint::request), [`respond`](Endpoint::respond),
-//! [`reject`](Endpoint::reject), [`cancel`](Endpoint::cancel), [`forget_controller`](Endpoint::forget_controller) and
-//! [`set_controller`](Endpoint::set_controller), then [`poll`](Endpoint::poll) until it says [`Output::Sleep`] or
+//! [`reject`](Endpoint::reject), [`cancel`](Endpoint::cancel), the others that say "input", then [`poll`](Endpoint::poll) until it says [`Output::Sleep`] or
 //! [`Output::Idle`]. When a sleep is over, poll again. Time is an argument and so is chance; how datagrams travel is the
 //! caller's business:
 //!
@@ -87,6 +86,7 @@ mod config;
 mod counters;
 mod duplicates;
 mod exchanges;
+mod further;
 mod identities;
 mod inbox;
 mod input;
@@ -102,12 +102,15 @@ mod receive;
 mod requests;
 mod send;
 mod slots;
+mod subscriptions;
 mod timers;
 
 use alloc::{boxed::Box, sync::Arc};
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{ChanceSeed, Controller, Instant, PeerController, View};
+
+use crate::message::MessageId;
 
 pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOptions, Transmission};
 pub use counters::{Counters, Failures, Kinds, Reasons};
@@ -117,7 +120,8 @@ pub use lifetimes::Lifetimes;
 pub use output::{Cause, Event, Failure, Ignored, Output, SleepReason, Transmit};
 
 use counters::Counts;
-use exchanges::{Exchanges, Role};
+use exchanges::{Exchange, Exchanges, Role, Stage};
+use further::Beyond;
 use inbox::Inbox;
 use luck::Luck;
 use peers::Peers;
@@ -141,6 +145,8 @@ pub struct Endpoint<A> {
     timers: Timers,
     /// There once something came in that must be remembered.
     inbox: Option<Box<Inbox<A>>>,
+    /// There once a further response was sent.
+    beyond: Option<Box<Beyond<A>>>,
     queue: Queue<A>,
     counts: Counts,
 }
@@ -190,6 +196,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             exchanges: Exchanges::new(setup.config.limits.exchanges_per_peer),
             timers: Timers::new(),
             inbox: None,
+            beyond: None,
             queue: Queue::new(),
             counts: Counts::default(),
             setup,
@@ -215,8 +222,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !request.code.is_request() {
             return Err(Refused::Code(request.code));
         }
-        let slot = self.submit(now, to, Role::Request, request, request.token)?;
-        Ok(self.exchanges.name(slot))
+        self.submit(now, to, (Role::Request, None), request, request.token)
     }
 
     /// Input: the application answers a request. The response is piggybacked if the acknowledgement has not left yet,
@@ -242,12 +248,24 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Input: the application no longer wants a response. Its request ends as [`Failure::Cancelled`]; a response that
-    /// comes all the same is [`Event::Late`]. False if the exchange was over before.
+    /// comes all the same is [`Event::Late`]. Of a subscription that was answered nothing more is told. False if the
+    /// exchange was over before.
     pub fn cancel(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         let now = self.input(now);
         let Some(slot) = self.exchanges.find(exchange) else { return false };
-        self.fail(slot, now, Failure::Cancelled);
+        if self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Subscribed) {
+            self.leave(slot, now);
+        } else {
+            self.fail(slot, now, Failure::Cancelled);
+        }
         true
+    }
+
+    /// Input: a message that nothing waited for ([`Event::Late`]) is answered with a reset (RFC 7252 §4.3). A confirmable
+    /// one was already, and so was a notification.
+    pub fn reject_late(&mut self, now: Instant, from: A, message: MessageId) {
+        self.input(now);
+        self.reset(from, message);
     }
 
     /// Input: the congestion-control state of a peer starts afresh from the prototype; message IDs and tokens go on.
@@ -316,16 +334,47 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.peers.get(number).map(|peer| peer.controller.view())
     }
 
+    /// A copy of a peer's controller with all that it knows; `None` if the peer is not known. Given to another endpoint
+    /// with [`set_controller`](Self::set_controller), it goes on there with what was learnt here. Of exchanges under way
+    /// the copy is never told an end.
+    #[must_use]
+    pub fn controller(&self, peer: A) -> Option<PeerController> {
+        let number = self.peers.find(peer, &self.setup.identities)?;
+        self.peers.get(number).map(|peer| peers::unkept(&peer.controller))
+    }
+
+    /// How many messages could leave to a peer now before one had to wait for a message ID, as far as these are
+    /// concerned: up to 65 536 (RFC 7252 §4.4).
+    #[must_use]
+    pub fn message_ids_left(&self, now: Instant, peer: A) -> u32 {
+        let number = self.peers.find(peer, &self.setup.identities);
+        let peer = number.and_then(|number| self.peers.get(number));
+        peer.map_or(1 << 16, |peer| peer.ids.left(now.max(self.now), self.exchange_lifetime))
+    }
+
+    /// The addresses of the peers that are known, in no particular order.
+    pub fn known_peers(&self) -> impl Iterator<Item = A> {
+        self.peers.addresses()
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counts.all()
     }
 
-    /// Requests and confirmable separate responses that are not over, those that wait included.
+    /// Requests, pings, and confirmable separate and further responses that are not over, those that wait included.
+    /// Subscriptions count until their first response.
     #[must_use]
     pub const fn exchanges(&self) -> u32 {
         self.exchanges.counted
+    }
+
+    /// Subscriptions that were answered, and claims.
+    #[must_use]
+    pub fn subscriptions(&self) -> u32 {
+        let is_kept = |(_, exchange): &(u32, &Exchange)| exchange.stage == Stage::Subscribed;
+        if self.exchanges.keeps_tokens { self.exchanges.slots.iter().filter(is_kept).count() as u32 } else { 0 }
     }
 
     /// Peers that are known.
@@ -353,6 +402,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             .saturating_add(self.timers.memory())
             .saturating_add(self.queue.memory())
             .saturating_add(self.inbox.as_deref().map_or(0, Inbox::memory))
+            .saturating_add(self.beyond.as_deref().map_or(0, Beyond::memory))
     }
 
     /// What every input begins with.
@@ -403,7 +453,7 @@ mod tests {
         let request = Outgoing::confirmable(Code::GET, &[]);
         let mut slots = Vec::new();
         for to in 0..3 {
-            slots.extend(endpoint.submit(now, to, Role::Request, &request, None));
+            slots.extend(endpoint.submit(now, to, (Role::Request, None), &request, None).map(|id| id.slot));
         }
         for id in 0..3_u8 {
             endpoint.take(now, 9, &[0x40, 1, 0, id, 0xff, b'a' + id]);

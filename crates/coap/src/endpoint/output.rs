@@ -31,7 +31,7 @@ pub struct Transmit<'e, A> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A copy of a confirmable message: a request, or a separate response.
+    /// A copy of a confirmable message: a request, a separate or further response, a ping.
     Exchange {
         /// Which exchange.
         id: ExchangeId,
@@ -53,13 +53,19 @@ pub enum Cause {
     Reset,
     /// A non-confirmable request.
     Plain,
+    /// A non-confirmable message that [`send_further`](super::Endpoint::send_further) was asked for.
+    Further {
+        /// Which one.
+        id: ExchangeId,
+    },
 }
 
 /// What the application learns.
 ///
-/// Every exchange that [`request`](super::Endpoint::request) began ends with one [`Response`](Self::Response) or one
-/// [`Failed`](Self::Failed); every confirmable separate response with one [`Delivered`](Self::Delivered) or one
-/// [`Undelivered`](Self::Undelivered).
+/// Every exchange that [`request`](super::Endpoint::request) or [`subscribe`](super::Endpoint::subscribe) began ends with
+/// one [`Response`](Self::Response) or one [`Failed`](Self::Failed), a ping with one [`Pong`](Self::Pong) or
+/// [`Failed`](Self::Failed); every confirmable separate or further response with one [`Delivered`](Self::Delivered) or
+/// one [`Undelivered`](Self::Undelivered).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'e, A> {
@@ -86,10 +92,21 @@ pub enum Event<'e, A> {
         /// Copies of the request that had been sent.
         copies: u8,
     },
+    /// A further response came on the token of a subscription or claim, which goes on. Copies of it are not told.
+    Further {
+        /// The exchange that [`subscribe`](super::Endpoint::subscribe) or [`claim`](super::Endpoint::claim) named.
+        exchange: ExchangeId,
+        /// From whom.
+        from: A,
+        /// The response.
+        message: Message<'e>,
+    },
     /// A request was acknowledged; its response is awaited.
     Acknowledged {
         /// Which exchange.
         exchange: ExchangeId,
+        /// By whom.
+        from: A,
         /// What the acknowledgement said about the path.
         sample: Sample,
     },
@@ -101,24 +118,46 @@ pub enum Event<'e, A> {
         to: A,
         /// Why.
         why: Failure,
+        /// Copies of it that had been sent.
+        copies: u8,
     },
-    /// A confirmable separate response was acknowledged.
+    /// A confirmable separate or further response was acknowledged.
     Delivered {
-        /// The request that it answered.
-        request: RequestId,
+        /// Which exchange.
+        exchange: ExchangeId,
+        /// The request that it answered; not known of what [`send_further`](super::Endpoint::send_further) sent.
+        request: Option<RequestId>,
         /// Whom it was for.
         to: A,
         /// What the acknowledgement said about the path.
         sample: Sample,
     },
-    /// A confirmable separate response was not acknowledged.
+    /// A confirmable separate or further response was not acknowledged, or a message was cancelled before it left.
     Undelivered {
-        /// The request that it answered.
-        request: RequestId,
+        /// Which exchange.
+        exchange: ExchangeId,
+        /// The request that it answered; not known of what [`send_further`](super::Endpoint::send_further) sent.
+        request: Option<RequestId>,
         /// Whom it was for.
         to: A,
         /// Why.
         why: Failure,
+    },
+    /// A non-confirmable message of [`send_further`](super::Endpoint::send_further) was answered with a reset.
+    Rejected {
+        /// Which one.
+        exchange: ExchangeId,
+        /// By whom.
+        from: A,
+    },
+    /// A [`ping`](super::Endpoint::ping) was answered.
+    Pong {
+        /// Which exchange.
+        exchange: ExchangeId,
+        /// By whom.
+        from: A,
+        /// What the answer said about the path.
+        sample: Sample,
     },
     /// A response, acknowledgement or reset came in that nothing waits for (any more).
     Late {
@@ -179,6 +218,8 @@ pub enum SleepReason {
     Admission,
     /// A message ID may be used again.
     MessageId,
+    /// PROBING_RATE lets the next message leave to a peer that has never answered.
+    Probing,
     /// A request must be acknowledged, answered or not.
     Acknowledgement,
 }

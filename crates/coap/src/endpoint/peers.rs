@@ -36,6 +36,13 @@ fn kept_beside(controller: &Kept) -> usize {
     beside(controller)
 }
 
+/// A copy of a controller that is kept.
+pub(super) fn unkept(controller: &Kept) -> PeerController {
+    #[cfg(debug_assertions)]
+    let controller = controller.inner();
+    controller.clone()
+}
+
 /// A controller as it is kept.
 fn keep(controller: PeerController) -> Kept {
     #[cfg(debug_assertions)]
@@ -62,6 +69,8 @@ pub(super) struct Peer<A> {
     pub(super) number: u32,
     /// Interactions outstanding in the sense of RFC 7252 §4.7.
     pub(super) outstanding: u16,
+    /// It has answered one of our messages, and no confirmable one was given up since.
+    pub(super) answers: bool,
     /// Non-confirmable requests, and responses, that left since the last confirmable one of their sort.
     plain: [u8; 2],
     pub(super) echoes: Echoes,
@@ -90,7 +99,7 @@ impl<A> Peer<A> {
     pub(super) fn wishes_confirmable(&self, role: Role) -> bool {
         let every = self.controller.wishes().confirmable_every;
         let [requests, responses] = self.plain;
-        let before = if role == Role::Request { requests } else { responses };
+        let before = if role.is_request() { requests } else { responses };
         every > 0 && before >= every.saturating_sub(1)
     }
 
@@ -98,7 +107,7 @@ impl<A> Peer<A> {
     #[inline]
     pub(super) fn left(&mut self, role: Role, kind: Kind) {
         let [requests, responses] = &mut self.plain;
-        let before = if role == Role::Request { requests } else { responses };
+        let before = if role.is_request() { requests } else { responses };
         *before = if kind == Kind::Confirmable { 0 } else { before.saturating_add(1) };
     }
 
@@ -143,6 +152,11 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     pub(super) fn len(&self) -> u32 {
         self.slots.taken()
+    }
+
+    /// The addresses of all.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = A> {
+        self.slots.iter().map(|(_, peer)| peer.address)
     }
 
     /// Bytes held.
@@ -207,6 +221,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
             waiting: List::EMPTY,
             number,
             outstanding: 0,
+            answers: false,
             plain: [0; 2],
             echoes: Echoes::default(),
             idle: true,

@@ -32,6 +32,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             }
             Stage::Sent => self.retransmit(slot, now),
             Stage::Acknowledged | Stage::Asked => self.fail(slot, now, Failure::NoResponse),
+            Stage::Subscribed => {}
         }
     }
 
@@ -90,9 +91,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(exchange) = self.exchanges.get_mut(slot) else { return };
         let number = exchange.peer;
         let Some(peer) = self.peers.get_mut(number) else { return };
-        if let Role::Response(request) = exchange.role {
-            self.queue.push(peer.address, What::Delivered { request, sample }, &[]);
-            self.counts.one_more(Count::Delivered);
+        if !exchange.role.is_request() {
+            let (what, count) = match exchange.role {
+                Role::Ping => (What::Pong { exchange: id, sample }, Count::Answered),
+                _ => (What::Delivered { exchange: id, request: exchange.answers, sample }, Count::Delivered),
+            };
+            self.queue.push(peer.address, what, &[]);
+            self.counts.one_more(count);
             return self.leave(slot, now);
         }
         exchange.stage = Stage::Acknowledged;
@@ -122,7 +127,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let copies = retransmissions.saturating_add(1);
         self.queue.push(from, What::Response { exchange: id, sample, copies }, datagram);
         self.counts.one_more(Count::Answered);
-        self.leave(slot, now);
+        if self.exchanges.get(slot).is_some_and(|exchange| exchange.role == Role::Subscription) {
+            self.stay_subscribed(slot, now, response.token);
+        } else {
+            self.leave(slot, now);
+        }
     }
 
     /// The copy that a piggybacked response names. Also, whether the peer's server knows how.
@@ -148,14 +157,24 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Failure::Cancelled | Failure::NoResponse => End::Cancelled,
             },
         );
-        let Some((to, _)) = self.whose(slot) else { return };
-        let Some(role) = self.exchanges.get(slot).map(|exchange| exchange.role) else { return };
-        let what = match role {
-            Role::Request => What::Failed { exchange: self.exchanges.name(slot), why },
-            Role::Response(request) => What::Undelivered { request, why },
+        let Some((to, retransmissions)) = self.whose(slot) else { return };
+        let Some(exchange) = self.exchanges.get(slot) else { return };
+        let id = self.exchanges.name(slot);
+        let copies = if exchange.stage == Stage::Waiting { 0 } else { retransmissions.saturating_add(1) };
+        let what = if exchange.role.is_for_a_request() {
+            What::Undelivered { exchange: id, request: exchange.answers, why }
+        } else {
+            What::Failed { exchange: id, why, copies }
         };
         self.queue.push(to, what, &[]);
-        self.counts.one_more(Count::Failed(why));
+        if exchange.is_counted() {
+            self.counts.one_more(Count::Failed(why));
+        }
+        if why == Failure::GaveUp
+            && let Some(peer) = self.peers.get_mut(exchange.peer)
+        {
+            peer.answers = false;
+        }
         self.leave(slot, now);
     }
 
@@ -180,17 +199,19 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Takes a message out of the books; the next may leave.
-    fn leave(&mut self, slot: u32, now: Instant) {
+    pub(super) fn leave(&mut self, slot: u32, now: Instant) {
         self.timers.clear(slot);
         let Some(exchange) = self.exchanges.get(slot) else { return };
-        let (number, stage, is_counted) = (exchange.peer, exchange.stage, exchange.is_counted());
+        let (number, stage) = (exchange.peer, exchange.stage);
+        let is_counted = exchange.is_counted() && stage != Stage::Subscribed;
         let Some(peer) = self.peers.get_mut(number) else { return };
         if stage == Stage::Waiting {
             peer.waiting.remove(&mut self.exchanges.slots, slot);
         } else {
             peer.open.remove(&mut self.exchanges.slots, slot);
-            if stage != Stage::Acknowledged {
-                peer.outstanding = peer.outstanding.saturating_sub(1);
+            match stage {
+                Stage::Sent | Stage::Asked => peer.outstanding = peer.outstanding.saturating_sub(1),
+                Stage::Acknowledged | Stage::Subscribed | Stage::Waiting => {}
             }
             self.exchanges.leave(slot, &self.setup.identities);
         }

@@ -25,7 +25,7 @@ pub(super) struct Entry<A> {
     len: u32,
 }
 
-/// What an output is. All but `Failed`, `Acknowledged`, `Delivered`, `Undelivered` and `Ignored` have bytes.
+/// What an output is. All have bytes but those that tell the end of something, `Acknowledged` and `Ignored`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     Copy { id: ExchangeId, copy: u8, wait: Wait },
@@ -36,10 +36,14 @@ pub(super) enum What {
     Request { id: RequestId },
     Response { exchange: ExchangeId, sample: Option<Sample>, copies: u8 },
     Late,
+    Further { exchange: ExchangeId },
+    PlainFurther { exchange: ExchangeId },
     Acknowledged { exchange: ExchangeId, sample: Sample },
-    Failed { exchange: ExchangeId, why: Failure },
-    Delivered { request: RequestId, sample: Sample },
-    Undelivered { request: RequestId, why: Failure },
+    Failed { exchange: ExchangeId, why: Failure, copies: u8 },
+    Delivered { exchange: ExchangeId, request: Option<RequestId>, sample: Sample },
+    Undelivered { exchange: ExchangeId, request: Option<RequestId>, why: Failure },
+    Rejected { exchange: ExchangeId },
+    Pong { exchange: ExchangeId, sample: Sample },
     Ignored { why: Ignored },
 }
 
@@ -130,10 +134,22 @@ impl<A: Copy> Queue<A> {
                 message(peer, bytes, |message| Event::Response { exchange, from: peer, message, sample, copies })
             }
             What::Late => message(peer, bytes, |message| Event::Late { from: peer, message }),
-            What::Acknowledged { exchange, sample } => Output::Event(Event::Acknowledged { exchange, sample }),
-            What::Failed { exchange, why } => Output::Event(Event::Failed { exchange, to: peer, why }),
-            What::Delivered { request, sample } => Output::Event(Event::Delivered { request, to: peer, sample }),
-            What::Undelivered { request, why } => Output::Event(Event::Undelivered { request, to: peer, why }),
+            What::Acknowledged { exchange, sample } => {
+                Output::Event(Event::Acknowledged { exchange, from: peer, sample })
+            }
+            What::Further { exchange } => {
+                message(peer, bytes, |message| Event::Further { exchange, from: peer, message })
+            }
+            What::PlainFurther { exchange } => transmit(Cause::Further { id: exchange }),
+            What::Failed { exchange, why, copies } => Output::Event(Event::Failed { exchange, to: peer, why, copies }),
+            What::Delivered { exchange, request, sample } => {
+                Output::Event(Event::Delivered { exchange, request, to: peer, sample })
+            }
+            What::Undelivered { exchange, request, why } => {
+                Output::Event(Event::Undelivered { exchange, request, to: peer, why })
+            }
+            What::Rejected { exchange } => Output::Event(Event::Rejected { exchange, from: peer }),
+            What::Pong { exchange, sample } => Output::Event(Event::Pong { exchange, from: peer, sample }),
             What::Ignored { why } => Output::Event(Event::Ignored { from: peer, why }),
         }
     }

@@ -16,7 +16,7 @@ use super::{
     queue::What,
     requests::Owed,
 };
-use crate::message::{Kind, Message, MessageId, Writer};
+use crate::message::{Kind, Message, MessageId, Writer, number};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A datagram came in.
@@ -106,9 +106,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_confirmable = message.kind == Kind::Confirmable;
         let Some(slot) = self.peer_at(from).and_then(|number| {
             let peer = self.peers.get(number)?;
-            self.exchanges.with_token(number, &peer.open, message.token, &self.setup.identities)
+            match self.exchanges.with_token(number, &peer.open, message.token, &self.setup.identities) {
+                Some(slot) => Some(self.whose_token(slot, &peer.open)),
+                None if !self.exchanges.has_claims => None,
+                None => self.exchanges.claim_of(&peer.open, message.token),
+            }
         }) else {
-            if is_confirmable {
+            // A notification is not expected any more (RFC 7641 §3.6).
+            if is_confirmable || message.option(number::OBSERVE).is_some() {
                 self.reset(from, message.id);
             }
             return self.late(from, datagram);
@@ -123,36 +128,72 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
         }
         self.handled(now, from, message.id, reply, 0, later(now, lifetime));
-        self.answered(slot, now, ReplyKind::Separate, message, datagram);
+        let Some((stage, peer)) = self.exchanges.get(slot).map(|exchange| (exchange.stage, exchange.peer)) else {
+            return;
+        };
+        if stage == Stage::Subscribed {
+            self.further_came(slot, from, datagram);
+        } else {
+            self.answered(slot, now, ReplyKind::Separate, message, datagram);
+        }
+        self.heard(peer, now);
     }
 
     /// RFC 7252 §4.2, §5.2.1, §5.3.2.
     fn acknowledgement_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         let Some(slot) = self.with_id(from, message.id) else { return self.late(from, datagram) };
         let Some(exchange) = self.exchanges.get(slot) else { return };
+        let peer = exchange.peer;
         if message.code.is_empty() {
-            return match exchange.stage {
+            match exchange.stage {
                 Stage::Sent => self.acknowledge(slot, now),
-                _ => self.late(from, datagram),
-            };
+                _ => return self.late(from, datagram),
+            }
+            return self.heard(peer, now);
         }
-        let is_awaited = exchange.role == Role::Request
-            && matches!(exchange.stage, Stage::Sent | Stage::Acknowledged)
-            && exchange.copy_with(message.token).is_some();
-        if is_awaited {
-            self.answered(slot, now, ReplyKind::Piggybacked, message, datagram);
-        } else {
-            self.ignore(from, Ignored::Unmatched);
+        let is_whole = matches!(exchange.stage, Stage::Sent | Stage::Acknowledged);
+        match exchange.role {
+            role if role.is_request() && is_whole && exchange.copy_with(message.token).is_some() => {
+                self.answered(slot, now, ReplyKind::Piggybacked, message, datagram);
+            }
+            // It left as a confirmable one, and the peer answers as it answers those.
+            Role::Further | Role::Piece if is_whole && exchange.token() == message.token => {
+                self.acknowledge(slot, now);
+                let claim = self.peers.get(peer).and_then(|peer| self.exchanges.claim_of(&peer.open, message.token));
+                match claim {
+                    Some(claim) => self.further_came(claim, from, datagram),
+                    None => self.late(from, datagram),
+                }
+            }
+            _ => return self.ignore(from, Ignored::Unmatched),
         }
+        self.heard(peer, now);
     }
 
     /// RFC 7252 §4.2, §4.3. A reset is never answered.
     fn reset_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
-        match self.with_id(from, message.id) {
-            Some(slot) if self.exchanges.get(slot).is_some_and(|exchange| exchange.stage != Stage::Acknowledged) => {
-                self.fail(slot, now, Failure::Reset);
+        let exchange = self.with_id(from, message.id).and_then(|slot| Some((slot, self.exchanges.get(slot)?)));
+        let peer = match exchange {
+            Some((slot, exchange)) if exchange.stage != Stage::Acknowledged => {
+                let (peer, role) = (exchange.peer, exchange.role);
+                if role == Role::Ping {
+                    self.acknowledge(slot, now);
+                } else {
+                    self.fail(slot, now, Failure::Reset);
+                }
+                Some(peer)
             }
-            _ => self.late(from, datagram),
+            _ => match self.beyond.as_deref_mut().and_then(|beyond| beyond.rejected(from, message.id)) {
+                Some(exchange) => {
+                    self.counts.one_more(Count::Rejected);
+                    self.queue.push(from, What::Rejected { exchange }, &[]);
+                    self.peer_at(from)
+                }
+                None => return self.late(from, datagram),
+            },
+        };
+        if let Some(peer) = peer {
+            self.heard(peer, now);
         }
     }
 

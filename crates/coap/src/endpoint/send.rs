@@ -6,7 +6,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{Admit, Class, Controller, Instant, Naming, Wishes};
 
 use super::{
-    Endpoint, Outgoing, Refused, Setup, SleepReason, Transmission,
+    Endpoint, ExchangeId, Outgoing, Refused, RequestId, Setup, SleepReason, Transmission,
     counters::Count,
     exchanges::{Exchange, Role, Stage},
     identities::Pair,
@@ -15,7 +15,7 @@ use super::{
     naming::Mark,
     peers::{Full, Peer},
     queue::What,
-    slots::NONE,
+    slots::{List, NONE},
 };
 use crate::message::{Kind, MessageId, Token, WriteError, Writer};
 
@@ -29,16 +29,16 @@ enum Gate {
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
-    /// Accepts a message for sending: it leaves now or waits. Returns its slot, which is released already if it was a
-    /// non-confirmable response that left.
+    /// Accepts a message for sending: it leaves now or waits. Returns its name, which names nothing any more if it was
+    /// a non-confirmable response that left.
     pub(super) fn submit(
         &mut self,
         now: Instant,
         to: A,
-        role: Role,
+        (role, answers): (Role, Option<RequestId>),
         message: &Outgoing<'_>,
         token: Option<Token>,
-    ) -> Result<u32, Refused> {
+    ) -> Result<ExchangeId, Refused> {
         if !matches!(message.kind, Kind::Confirmable | Kind::NonConfirmable) {
             return Err(Refused::Kind(message.kind));
         }
@@ -50,10 +50,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         };
         let Some(exchange) = self.exchanges.get_mut(slot) else { return Err(self.out_of_bytes()) };
         exchange.peer = peer;
+        exchange.answers = answers;
+        let name = self.exchanges.name(slot);
+        let Some(exchange) = self.exchanges.get(slot) else { return Err(self.out_of_bytes()) };
         let is_counted = exchange.is_counted();
         let waiting = self.peers.get(peer).map_or(0, |peer| peer.waiting.len());
-        // A non-confirmable response is not subject to NSTART, so it need not stand behind what is.
-        let gate = if waiting == 0 || !is_counted { self.gate(slot, now) } else { Gate::Closed };
+        // A non-confirmable response is not subject to NSTART, so it need not stand behind what is, nor the other way.
+        let is_next = waiting == 0 || !is_counted || self.only_furthers_wait(peer);
+        let gate = if is_next { self.gate(slot, now) } else { Gate::Closed };
         match gate {
             Gate::Open => self.launch(slot, now),
             _ if waiting >= u32::from(self.setup.config.limits.waiting_per_peer) => {
@@ -67,8 +71,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 if let Some(peer) = self.peers.get_mut(peer) {
                     peer.waiting.push(&mut self.exchanges.slots, slot);
                 }
+                self.exchanges.holds_furthers |= matches!(role, Role::Further | Role::Piece);
                 if let Gate::Until(at, reason) = closed
-                    && waiting == 0
+                    && is_next
                 {
                     self.arm(slot, now, at, reason);
                 }
@@ -79,7 +84,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.exchanges.counted = self.exchanges.counted.saturating_add(1);
         }
         self.peers.settle(peer, true);
-        Ok(slot)
+        Ok(name)
     }
 
     /// Writes a message into a slot of its own; message ID and generated token are left blank. What is to tell its
@@ -91,7 +96,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         message: &Outgoing<'_>,
         token: Option<Token>,
     ) -> Result<u32, Refused> {
-        let wishes = if role == Role::Request { self.wishes(peer) } else { Wishes::NONE };
+        let wishes = if role.is_request() { self.wishes(peer) } else { Wishes::NONE };
         let mark = if wishes.naming == Naming::None { Mark::Nothing } else { self.mark_for(peer, wishes, message) };
         let growth = self.exchanges.slots.growth();
         if growth > 0 && !self.has_room(growth) {
@@ -175,7 +180,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Err(Full { until }) => return Err(Refused::TooManyPeers { limit, until }),
             }
         }
-        Ok(self.peers.add(self.node, address, self.setup.prototype.clone(), &self.setup.identities))
+        let peer = self.peers.add(self.node, address, self.setup.prototype.clone(), &self.setup.identities);
+        if let Some(beyond) = self.beyond.as_deref_mut() {
+            beyond.probes.remove(&peer);
+        }
+        Ok(peer)
     }
 
     /// May this message, which waits or is about to, leave now?
@@ -183,21 +192,27 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(exchange) = self.exchanges.get(slot) else { return Gate::Closed };
         let Some(peer) = self.peers.get(exchange.peer) else { return Gate::Closed };
         let kind = self.kind_now(peer, exchange);
-        let is_counted = exchange.role == Role::Request || kind == Kind::Confirmable;
+        let is_counted = !exchange.role.is_for_a_request() || kind == Kind::Confirmable;
         if is_counted {
+            let open = peer.open.len().saturating_sub(self.exchanges.tokens_kept(&peer.open));
             if peer.outstanding >= self.setup.config.transmission.nstart
-                || peer.open.len() >= u32::from(self.setup.config.limits.exchanges_per_peer)
+                || open >= u32::from(self.setup.config.limits.exchanges_per_peer)
             {
                 return Gate::Closed;
             }
             // Without tokens of our own making, one request at a time keeps tokens apart.
-            if exchange.role == Role::Request
+            if exchange.role.is_request()
                 && self.has_fixed_token(exchange)
                 && !peer.open.is_empty()
                 && self.is_taken(peer, exchange, exchange.token())
+                && !self.renews(peer, exchange)
             {
                 return Gate::Closed;
             }
+        } else if exchange.role == Role::Further
+            && let Some(until) = self.probing(peer, exchange.peer).filter(|until| *until > now)
+        {
+            return Gate::Until(until, SleepReason::Probing);
         }
         let free = peer.ids.next_free(now, self.exchange_lifetime);
         if free > now {
@@ -226,7 +241,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// There is no choice of a token.
-    fn has_fixed_token(&self, exchange: &Exchange) -> bool {
+    pub(super) fn has_fixed_token(&self, exchange: &Exchange) -> bool {
         exchange.own_token || self.setup.config.token_length == 0
     }
 
@@ -278,11 +293,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.counts.one_more(Count::Sent(exchange.kind));
         let length = exchange.length();
 
-        if let (Role::Response(request), Kind::NonConfirmable) = (exchange.role, exchange.kind) {
+        if exchange.role.is_for_a_request() && exchange.kind == Kind::NonConfirmable {
             let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Copy(0));
             peer.controller.on_plain_send(length, cx);
-            self.queue.push(peer.address, What::Reply { request, repeated: false }, exchange.message());
-            exchanges.release(slot);
+            let what = match exchange.answers {
+                Some(request) => What::Reply { request, repeated: false },
+                None => What::PlainFurther { exchange: name },
+            };
+            self.queue.push(peer.address, what, exchange.message());
+            if exchange.role != Role::Response {
+                let probes = exchange.role == Role::Further && !peer.answers;
+                let address = peer.address;
+                self.further_left(now, number, (address, id, name), probes.then_some(length));
+            }
+            self.exchanges.release(slot);
             return;
         }
         peer.outstanding = peer.outstanding.saturating_add(1);
@@ -319,21 +343,41 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// Lets messages leave that wait for this peer, as many as may.
+    /// Lets messages leave that wait for this peer, as many as may. Those that NSTART is for keep their order, and so
+    /// do the others; neither stands behind the other.
     pub(super) fn pump(&mut self, number: u32, now: Instant) {
-        while let Some(head) = self.peers.get(number).map(|peer| peer.waiting.first()).filter(|head| *head != NONE) {
-            match self.gate(head, now) {
+        let mut next = self.peers.get(number).map_or(NONE, |peer| peer.waiting.first());
+        let (mut is_counted_held, mut is_plain_held) = (false, false);
+        while let Some(exchange) = self.exchanges.get(next) {
+            let (slot, is_counted) = (next, exchange.is_counted());
+            next = List::after(&self.exchanges.slots, slot);
+            let is_held = if is_counted { &mut is_counted_held } else { &mut is_plain_held };
+            if *is_held {
+                continue;
+            }
+            match self.gate(slot, now) {
                 Gate::Open => {
-                    self.timers.clear(head);
+                    self.timers.clear(slot);
                     if let Some(peer) = self.peers.get_mut(number) {
-                        peer.waiting.remove(&mut self.exchanges.slots, head);
+                        peer.waiting.remove(&mut self.exchanges.slots, slot);
                     }
-                    self.launch(head, now);
+                    self.launch(slot, now);
+                    continue;
                 }
-                Gate::Closed => return self.timers.clear(head),
-                Gate::Until(at, reason) => return self.arm(head, now, at, reason),
+                Gate::Closed => self.timers.clear(slot),
+                Gate::Until(at, reason) => self.arm(slot, now, at, reason),
+            }
+            *is_held = true;
+            if is_plain_held || !self.exchanges.holds_furthers {
+                return;
             }
         }
+    }
+
+    /// Nothing waits for this peer that NSTART is for.
+    fn only_furthers_wait(&self, number: u32) -> bool {
+        let Some(peer) = self.peers.get(number).filter(|_| self.exchanges.holds_furthers) else { return false };
+        !peer.waiting.iter(&self.exchanges.slots).any(|(_, exchange)| exchange.is_counted())
     }
 
     /// Sets the timer of a message. It never fires at once, so that draining always comes to an end.
@@ -361,7 +405,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.memory().saturating_add(more) <= self.setup.config.limits.bytes
     }
 
-    fn out_of_bytes(&self) -> Refused {
+    pub(super) fn out_of_bytes(&self) -> Refused {
         Refused::OutOfBytes { limit: self.setup.config.limits.bytes }
     }
 }

@@ -88,6 +88,11 @@ pub(crate) fn content(kind: Kind) -> Outgoing<'static> {
     Outgoing { kind, ..Outgoing::confirmable(Code::CONTENT, &[]) }.with_payload(b"world")
 }
 
+/// A response with the option Observe.
+pub(crate) fn notification(kind: Kind) -> Outgoing<'static> {
+    Outgoing { kind, ..Outgoing::confirmable(Code::CONTENT, &[(number::OBSERVE, b"\x01")]) }.with_payload(b"more")
+}
+
 impl Pair {
     pub(crate) fn new(change: impl Fn(Side, &mut Config)) -> Self {
         Self {
@@ -147,6 +152,27 @@ impl Pair {
         let id = self.client.request(self.now(), Side::Server, request);
         self.drain(Side::Client);
         id
+    }
+
+    /// The client asks, and goes on listening.
+    pub(crate) fn subscribe(&mut self, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
+        let id = self.client.subscribe(self.now(), Side::Server, request);
+        self.drain(Side::Client);
+        id
+    }
+
+    /// The server says more on the token of the first datagram.
+    pub(crate) fn say(&mut self, kind: Kind) -> Result<ExchangeId, Refused> {
+        let token = Message::parse(&self.datagrams[0]).unwrap().token;
+        let id = self.server.send_further(self.now(), Side::Client, token, &notification(kind));
+        self.drain(Side::Server);
+        id
+    }
+
+    pub(crate) fn unsubscribe(&mut self, exchange: ExchangeId) -> bool {
+        let was_open = self.client.unsubscribe(self.now(), exchange);
+        self.drain(Side::Client);
+        was_open
     }
 
     pub(crate) fn cancel(&mut self, exchange: ExchangeId) -> bool {
@@ -282,6 +308,9 @@ fn line(event: Event<'_, Side>) -> String {
         }
         Event::Acknowledged { sample, .. } => format!("is acknowledged: {}", told(&sample)),
         Event::Failed { why, .. } => format!("fails: {why:?}"),
+        Event::Further { message, .. } => format!("gets further {}", shape(&message)),
+        Event::Rejected { .. } => "is rejected".to_owned(),
+        Event::Pong { sample, .. } => format!("has a pong: {}", told(&sample)),
         Event::Delivered { sample, .. } => format!("has delivered: {}", told(&sample)),
         Event::Undelivered { why, .. } => format!("has not delivered: {why:?}"),
         Event::Late { message, .. } => format!("is told late {}", shape(&message)),

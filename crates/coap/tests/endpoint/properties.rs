@@ -45,6 +45,23 @@ proptest! {
         super::session::check(&bytes);
     }
 
+    /// Subscriptions, claims, pings and further responses among the rest.
+    #[test]
+    fn sessions_with_further_responses_keep_every_promise(
+        shape in any::<[u8; 2]>(),
+        steps in vec((prop_oneof![1 => Just(0_u8), 4 => 3_u8..6, 1 => Just(7), 1 => Just(10),
+            8 => 0x70_u8..0x80, 2 => Just(15)],
+            any::<bool>(), any::<[u8; 2]>()), 0..400),
+    ) {
+        let mut bytes = shape.to_vec();
+        for (operation, who, more) in steps {
+            bytes.push(operation | u8::from(who) << 7);
+            let length = if operation == 10 { 2 } else { 1 };
+            bytes.extend_from_slice(&more[..length]);
+        }
+        super::session::check(&bytes);
+    }
+
     /// Datagrams of all sorts to an endpoint that has something under way.
     #[test]
     fn no_datagram_does_harm(datagrams in vec(vec(any::<u8>(), 0..40), 0..60)) {

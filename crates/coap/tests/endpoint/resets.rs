@@ -127,7 +127,7 @@ fn the_reason_of_a_failure_is_told() {
     let id = client.request(now, 7_u8, &crate::pair::get()).unwrap();
     sent(&mut client, now);
     client.receive(now, 7, b"\x70\x00\x00\x00");
-    let Output::Event(Event::Failed { exchange, to, why }) = client.poll(now) else { panic!("no failure") };
+    let Output::Event(Event::Failed { exchange, to, why, copies: 1 }) = client.poll(now) else { panic!("no failure") };
     assert_eq!((exchange, to, why), (id, 7, Failure::Reset));
     assert!(matches!(client.poll(now), Output::Idle));
 }

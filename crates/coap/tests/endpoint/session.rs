@@ -123,6 +123,8 @@ struct Asked {
     tokens: Vec<Token>,
     /// When its copies left.
     left: Vec<Instant>,
+    /// It has the token of a subscription, to renew it.
+    renews: bool,
 }
 
 /// What is known about one endpoint from outside.
@@ -137,6 +139,12 @@ struct Actor {
     /// Requests and confirmable responses begun, and non-confirmable responses of which an end was told.
     begun: u64,
     confirmed: u64,
+    /// Further responses: all of them, and of how many an end was told.
+    further: BTreeSet<ExchangeId>,
+    further_ended: u64,
+    pings: BTreeSet<ExchangeId>,
+    /// Subscriptions and claims, with their tokens once these are known.
+    kept: Vec<(ExchangeId, Option<Token>)>,
     open: BTreeMap<ExchangeId, Asked>,
     /// When each message ID was last used to each peer.
     ids: BTreeMap<(Address, u16), Instant>,
@@ -180,6 +188,10 @@ impl Session {
             plain: BTreeSet::new(),
             begun: 0,
             confirmed: 0,
+            further: BTreeSet::new(),
+            further_ended: 0,
+            pings: BTreeSet::new(),
+            kept: Vec::new(),
             open: BTreeMap::new(),
             ids: BTreeMap::new(),
             tokens: BTreeMap::new(),
@@ -193,6 +205,9 @@ impl Session {
     fn step(&mut self, operation: u8, source: &mut Source<'_>) {
         let who = usize::from(operation >> 7);
         let now = self.now;
+        if operation & 0x70 == 0x70 {
+            return self.beyond(who, operation & 15, source);
+        }
         match operation & 15 {
             0 | 1 => self.ask(who, Kind::Confirmable, source),
             2 => self.ask(who, Kind::NonConfirmable, source),
@@ -261,9 +276,67 @@ impl Session {
         let request = Outgoing { kind, code: Code::GET, options, payload: &payload, token };
         let actor = &mut self.actors[who];
         if let Ok(id) = actor.endpoint.request(self.now, to, &request) {
-            let asked = Asked { to, tokens: Vec::new(), left: Vec::new() };
+            let asked = Asked { to, tokens: Vec::new(), left: Vec::new(), renews: false };
             assert!(actor.open.insert(id, asked).is_none(), "a name is given once");
             actor.begun += 1;
+        }
+        self.drain(who, false);
+    }
+
+    /// Subscriptions, claims, further responses and pings.
+    fn beyond(&mut self, who: usize, operation: u8, source: &mut Source<'_>) {
+        let now = self.now;
+        let shape = source.some();
+        let to = [1 - who as u8, 5, 6, 1 - who as u8][shape & 3];
+        let kind = if shape & 4 == 0 { Kind::Confirmable } else { Kind::NonConfirmable };
+        let actor = &mut self.actors[who];
+        // Tokens that are in use somewhere.
+        let known: Vec<Token> = actor.kept.iter().filter_map(|(_, token)| *token).collect();
+        let token = known.get(shape >> 3 & 3).copied();
+        let payload = vec![b'.'; shape >> 4];
+        let asked = |actor: &mut Actor, id: ExchangeId, renews: bool| {
+            let asked = Asked { to, tokens: Vec::new(), left: Vec::new(), renews };
+            assert!(actor.open.insert(id, asked).is_none(), "a name is given once");
+            actor.begun += 1;
+        };
+        match operation {
+            0..=3 => {
+                let request = Outgoing { kind, token, ..Outgoing::confirmable(Code::GET, &[(number::OBSERVE, b"")]) };
+                if let Ok(id) = actor.endpoint.subscribe(now, to, &request) {
+                    asked(actor, id, token.is_some());
+                    actor.kept.push((id, None));
+                }
+            }
+            4..=6 if !actor.kept.is_empty() => {
+                let (id, _) = actor.kept.swap_remove(shape % actor.kept.len());
+                actor.endpoint.unsubscribe(now, id);
+            }
+            7..=11 => {
+                // On a token of the other one, most often.
+                let theirs = &self.actors[1 - who].kept;
+                let token = theirs.get(shape >> 3 & 3).and_then(|kept| kept.1).unwrap_or_default();
+                let code = if operation == 11 && kind == Kind::NonConfirmable { Code::PUT } else { Code::CONTENT };
+                let further = Outgoing { kind, ..Outgoing::confirmable(code, &[]) }.with_payload(&payload);
+                let actor = &mut self.actors[who];
+                let sent = match operation {
+                    7..=9 => actor.endpoint.send_further(now, to, token, &further),
+                    _ => actor.endpoint.send_of_body(now, to, token, &further),
+                };
+                if let Ok(id) = sent {
+                    assert!(actor.further.insert(id), "a name is given once");
+                }
+            }
+            12 | 13 => {
+                if let Ok(id) = actor.endpoint.ping(now, to) {
+                    asked(actor, id, false);
+                    actor.pings.insert(id);
+                }
+            }
+            _ => {
+                if let Ok((id, token)) = actor.endpoint.claim(now, to, (shape >> 4) as u8) {
+                    actor.kept.push((id, Some(token)));
+                }
+            }
         }
         self.drain(who, false);
     }
@@ -367,7 +440,8 @@ impl Session {
                     assert!(!after_reset || message.kind != Kind::Reset, "a reset was answered with a reset");
                     let is_first = match cause {
                         Cause::Exchange { id, copy, .. } => {
-                            if message.code.is_request() {
+                            if actor.pings.contains(&id) || (message.code.is_request() && !actor.further.contains(&id))
+                            {
                                 actor.copy_left(id, usize::from(copy), to, message.token, now);
                             }
                             copy == 0
@@ -386,25 +460,47 @@ impl Session {
                         assert!(!actor.asked.contains(&id));
                         actor.asked.push(id);
                     }
-                    Event::Response { exchange, from, sample, .. } => {
+                    Event::Response { exchange, from, sample, message, .. } => {
+                        if let Some(kept) = actor.kept.iter_mut().find(|(id, _)| *id == exchange) {
+                            kept.1 = Some(message.token);
+                        }
                         let asked = actor.open.remove(&exchange).expect("a response to what was asked");
                         assert_eq!(from, asked.to);
                         if let Some(sample) = sample {
                             asked.judge(&sample, now);
                         }
                     }
+                    Event::Further { exchange, .. } => {
+                        assert!(actor.kept.iter().any(|(id, _)| *id == exchange), "nobody listens to that");
+                    }
+                    Event::Rejected { exchange, .. } => {
+                        assert!(actor.further.contains(&exchange), "it was sent");
+                    }
+                    Event::Pong { exchange, from, sample } => {
+                        assert!(actor.pings.remove(&exchange));
+                        let asked = actor.open.remove(&exchange).expect("a ping");
+                        assert_eq!(from, asked.to);
+                        asked.judge(&sample, now);
+                    }
                     Event::Failed { exchange, to, .. } => {
+                        actor.kept.retain(|(id, _)| *id != exchange);
                         let asked = actor.open.remove(&exchange).expect("the failure of what was asked");
                         assert_eq!(asked.to, to);
                     }
-                    Event::Acknowledged { exchange, sample } => {
+                    Event::Acknowledged { exchange, sample, .. } => {
                         assert_eq!(sample.named(), Named::Nothing, "an empty acknowledgement says nothing");
                         actor.open[&exchange].judge(&sample, now);
                     }
-                    Event::Delivered { request, .. } | Event::Undelivered { request, .. } => {
+                    Event::Delivered { request: Some(request), .. }
+                    | Event::Undelivered { request: Some(request), .. } => {
                         let was_plain = !actor.responding.remove(&request);
                         assert!(!was_plain || actor.plain.remove(&request), "the end of a response that was sent");
                         actor.confirmed += u64::from(was_plain);
+                    }
+                    Event::Delivered { exchange, request: None, .. }
+                    | Event::Undelivered { exchange, request: None, .. } => {
+                        assert!(actor.further.contains(&exchange), "it was sent");
+                        actor.further_ended += 1;
                     }
                     _ => {}
                 },
@@ -428,8 +524,13 @@ impl Session {
     /// Nothing more comes in: everything must end, in bounded time.
     fn come_to_rest(&mut self) {
         self.wire.clear();
-        self.drain(0, false);
-        self.drain(1, false);
+        for who in 0..2 {
+            // As long as a token is in use, what has the same one waits.
+            for (id, _) in std::mem::take(&mut self.actors[who].kept) {
+                self.actors[who].endpoint.unsubscribe(self.now, id);
+                self.drain(who, false);
+            }
+        }
         let mut steps = 0;
         while let Some(next) = self.actors.iter().filter_map(|actor| actor.sleep).min() {
             self.wake(next);
@@ -465,13 +566,19 @@ impl Asked {
 impl Actor {
     /// A copy of a request left: of one that is not over, and with a token of its own.
     fn copy_left(&mut self, id: ExchangeId, copy: usize, to: Address, token: Token, now: Instant) {
-        let mut others = self.open.iter().filter(|(other, asked)| **other != id && asked.to == to);
+        // A ping has no token.
+        let is_ping = self.pings.contains(&id);
+        let mut others = self.open.iter().filter(|(other, asked)| **other != id && asked.to == to && !is_ping);
         assert!(others.all(|(_, asked)| !asked.tokens.contains(&token)), "a token under way was used");
         let asked = self.open.get_mut(&id).expect("a copy of something that is not over");
         assert_eq!((asked.to, asked.left.len()), (to, copy));
-        asked.tokens.push(token);
         asked.left.push(now);
+        if is_ping {
+            return;
+        }
+        asked.tokens.push(token);
         if token.len() >= 4
+            && !asked.renews
             && let Some((last, other)) = self.tokens.insert((to, token.as_bytes().to_vec()), (now, id))
             && other != id
         {
@@ -483,9 +590,10 @@ impl Actor {
         let counters = self.endpoint.counters();
         let over = counters.answered + counters.delivered + counters.failed.total();
         assert_eq!(counters.begun, over + u64::from(self.endpoint.exchanges()), "{counters:?}");
-        // Non-confirmable responses that left as confirmable ones.
-        let confirmed = counters.begun - self.begun - self.confirmed;
-        assert_eq!(self.endpoint.exchanges() as usize, self.open.len() + self.responding.len() + confirmed as usize);
+        // Non-confirmable messages that left as confirmable ones, and further responses.
+        let others = counters.begun - self.begun - self.confirmed - self.further_ended;
+        let known = self.open.len() + self.responding.len();
+        assert_eq!(self.endpoint.exchanges() as usize, known + others as usize);
         assert!(self.endpoint.peers() <= limits.peers && self.endpoint.requests() <= limits.requests);
         // Outputs are held until they are drained, whatever the limit.
         assert!(self.endpoint.memory() <= limits.bytes + 2_048, "{} bytes", self.endpoint.memory());

@@ -1,0 +1,143 @@
+//! Responses of ours beyond the first one to a request.
+
+use alloc::{boxed::Box, collections::VecDeque};
+use core::{fmt::Debug, hash::Hash};
+
+use hashbrown::HashMap;
+use millpond_control::Instant;
+use rustc_hash::FxBuildHasher;
+
+use super::{Endpoint, ExchangeId, Outgoing, Refused, exchanges::Role, message_ids::later, peers::Peer};
+use crate::message::{Code, Kind, MessageId, Token};
+
+/// What is remembered of non-confirmable messages after they left.
+#[derive(Debug)]
+pub(super) struct Beyond<A> {
+    /// Those last sent, oldest first.
+    rejectable: VecDeque<(A, MessageId, ExchangeId)>,
+    /// Until when PROBING_RATE is used up towards peers that have never answered, by their slots.
+    pub(super) probes: HashMap<u32, Instant, FxBuildHasher>,
+}
+
+impl<A: Copy + Eq> Beyond<A> {
+    const fn new() -> Self {
+        Self { rejectable: VecDeque::new(), probes: HashMap::with_hasher(FxBuildHasher) }
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        let rejectable = self.rejectable.capacity().saturating_mul(size_of::<(A, MessageId, ExchangeId)>());
+        size_of::<Self>().saturating_add(rejectable).saturating_add(self.probes.allocation_size())
+    }
+
+    /// The message that this reset is for, which is forgotten.
+    pub(super) fn rejected(&mut self, from: A, id: MessageId) -> Option<ExchangeId> {
+        // IDs differ more often than addresses.
+        let place = self.rejectable.iter().rposition(|(to, sent, _)| *sent == id && *to == from)?;
+        self.rejectable.remove(place).map(|(_, _, exchange)| exchange)
+    }
+}
+
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// Input: a further response is to be sent on the token of a request that was answered before: a notification
+    /// (RFC 7641), or a block of a burst (RFC 9177). A confirmable one is under NSTART like any other and ends as
+    /// [`Event::Delivered`](super::Event::Delivered) or [`Event::Undelivered`](super::Event::Undelivered). A
+    /// non-confirmable one leaves when the controller admits it, and not faster than PROBING_RATE to a peer that has
+    /// never answered; a reset for it is [`Event::Rejected`](super::Event::Rejected).
+    ///
+    /// A non-confirmable request is taken too: one that is never answered on its own token, as the payloads of a body
+    /// of RFC 9177. Nothing is awaited for it; see [`claim`](Self::claim).
+    ///
+    /// # Errors
+    /// What cannot be sent or exceeds a limit. Nothing is sent then.
+    pub fn send_further(
+        &mut self,
+        now: Instant,
+        to: A,
+        token: Token,
+        message: &Outgoing<'_>,
+    ) -> Result<ExchangeId, Refused> {
+        self.submit_further(now, to, Role::Further, token, message)
+    }
+
+    /// Input: the same for a message of a body that is sent as RFC 9177 says: its §7.2 bounds a body by PROBING_RATE, not
+    /// each of its messages, and the pauses between them are its sender's.
+    ///
+    /// # Errors
+    /// As [`send_further`](Self::send_further).
+    pub fn send_of_body(
+        &mut self,
+        now: Instant,
+        to: A,
+        token: Token,
+        message: &Outgoing<'_>,
+    ) -> Result<ExchangeId, Refused> {
+        self.submit_further(now, to, Role::Piece, token, message)
+    }
+
+    fn submit_further(
+        &mut self,
+        now: Instant,
+        to: A,
+        role: Role,
+        token: Token,
+        message: &Outgoing<'_>,
+    ) -> Result<ExchangeId, Refused> {
+        let now = self.input(now);
+        let is_plain_request = message.code.is_request() && message.kind == Kind::NonConfirmable;
+        if !message.code.is_response() && !is_plain_request {
+            return Err(Refused::Code(message.code));
+        }
+        self.submit(now, to, (role, None), message, Some(token))
+    }
+
+    /// Input: a peer is to show that it is there, by rejecting an empty confirmable message (RFC 7252 §4.3). Ends as
+    /// [`Event::Pong`](super::Event::Pong) or [`Event::Failed`](super::Event::Failed).
+    ///
+    /// # Errors
+    /// What exceeds a limit. Nothing is sent then.
+    pub fn ping(&mut self, now: Instant, to: A) -> Result<ExchangeId, Refused> {
+        let now = self.input(now);
+        self.submit(now, to, (Role::Ping, None), &Outgoing::confirmable(Code::EMPTY, &[]), Some(Token::EMPTY))
+    }
+
+    /// A non-confirmable message left. `length` is given if PROBING_RATE holds for it.
+    pub(super) fn further_left(
+        &mut self,
+        now: Instant,
+        peer: u32,
+        message: (A, MessageId, ExchangeId),
+        length: Option<u16>,
+    ) {
+        let most = usize::from(self.setup.config.limits.rejectable);
+        let beyond = self.beyond.get_or_insert_with(|| Box::new(Beyond::new()));
+        if let Some(length) = length {
+            let rate = u64::from(self.setup.config.transmission.probing_rate.max(1));
+            let micros = u64::from(length).saturating_mul(1_000_000).checked_div(rate).unwrap_or(0);
+            beyond.probes.insert(peer, later(now, micros));
+        }
+        while beyond.rejectable.len() >= most.max(1) {
+            beyond.rejectable.pop_front();
+        }
+        if most > 0 {
+            beyond.rejectable.push_back(message);
+        }
+    }
+
+    /// Until when PROBING_RATE is used up towards a peer, if it has never answered (RFC 7252 §4.7).
+    pub(super) fn probing(&self, peer: &Peer<A>, number: u32) -> Option<Instant> {
+        let beyond = self.beyond.as_deref().filter(|_| !peer.answers)?;
+        beyond.probes.get(&number).copied()
+    }
+
+    /// A peer has answered a message of ours.
+    #[inline]
+    pub(super) fn heard(&mut self, number: u32, now: Instant) {
+        let Some(peer) = self.peers.get_mut(number) else { return };
+        if !core::mem::replace(&mut peer.answers, true)
+            && self.beyond.as_deref_mut().is_some_and(|beyond| beyond.probes.remove(&number).is_some())
+        {
+            self.pump(number, now);
+        }
+    }
+}
