@@ -86,6 +86,12 @@ impl Upload {
         Self { blocks, ..Self::new(length, BlockSize::BERT) }
     }
 
+    /// Bytes that the server has acknowledged.
+    #[must_use]
+    pub const fn sent(&self) -> usize {
+        self.sent
+    }
+
     /// What the next request carries of `body`.
     ///
     /// # Errors

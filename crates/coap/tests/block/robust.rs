@@ -51,10 +51,10 @@ fn sets_of_ten_with_pauses_unless_told_to_go_on() {
     let mut sender = BurstSender::new(PARAMETERS, 25, PAUSE);
     assert_eq!(burst(&mut sender, at(0)), ((0..10).collect(), Some(at(2_500))));
     assert_eq!(burst(&mut sender, at(2_499)).0, []);
-    sender.asked(Asked::GoOn(10));
+    sender.asked(at(700), Asked::GoOn(10));
     assert_eq!(burst(&mut sender, at(700)).0, (10..20).collect::<Vec<_>>());
     // An old "go on" changes nothing.
-    sender.asked(Asked::GoOn(10));
+    sender.asked(at(800), Asked::GoOn(10));
     assert_eq!(burst(&mut sender, at(800)).0, []);
     assert_eq!(burst(&mut sender, at(3_200)), ((20..25).collect(), None));
     assert!(sender.has_sent_all());
@@ -64,23 +64,36 @@ fn sets_of_ten_with_pauses_unless_told_to_go_on() {
 fn what_is_missing_leaves_first_and_each_block_once() {
     let mut sender = BurstSender::new(PARAMETERS, 25, PAUSE);
     burst(&mut sender, at(0));
-    sender.asked(Asked::Missing(&[2, 5, 99]));
-    sender.asked(Asked::Missing(&[5]));
-    assert_eq!(burst(&mut sender, at(100)), (vec![2, 5], Some(at(2_500))), "99 is no part of the body");
+    sender.asked(at(100), Asked::Missing(&[2, 5, 99]));
+    sender.asked(at(100), Asked::Missing(&[5]));
+    assert_eq!(burst(&mut sender, at(100)), (vec![2, 5], Some(at(2_600))), "another pause; 99 is no part");
     // What was never sent is not missing, but may leave now.
-    sender.asked(Asked::Missing(&[12]));
+    sender.asked(at(200), Asked::Missing(&[12]));
     assert_eq!(burst(&mut sender, at(200)).0, (10..20).collect::<Vec<_>>());
 }
 
 #[test]
 fn one_block_and_the_rest_of_a_set() {
-    let mut sender = BurstSender::new(PARAMETERS, 25, PAUSE);
+    let mut sender = BurstSender::resting(PARAMETERS, 25, PAUSE);
+    assert_eq!(burst(&mut sender, at(0)), (vec![], None), "nothing that was not asked for");
     sender.only(7);
     assert_eq!(burst(&mut sender, at(0)), (vec![7], None));
     sender.rest_of_set(17);
     assert_eq!(burst(&mut sender, at(0)).0, [17, 18, 19]);
-    sender.rest_of_set(23);
-    assert_eq!(burst(&mut sender, at(0)).0, [23, 24]);
+    sender.asked(at(100), Asked::GoOn(20));
+    assert_eq!(burst(&mut sender, at(100)), ((20..25).collect(), None));
+}
+
+/// What is sent again is under the pause too, a set of it at a time (RFC 9177 §7.2).
+#[test]
+fn sets_of_repetitions_are_a_pause_apart() {
+    let mut sender = BurstSender::new(PARAMETERS, 25, PAUSE);
+    sender.asked(at(0), Asked::GoOn(25));
+    let all: Vec<u32> = (0..25).collect();
+    sender.asked(at(0), Asked::Missing(&all));
+    assert_eq!(burst(&mut sender, at(0)), ((0..10).collect(), Some(at(2_500))));
+    assert_eq!(burst(&mut sender, at(2_500)), ((10..20).collect(), Some(at(5_000))));
+    assert_eq!(burst(&mut sender, at(5_000)), ((20..25).collect(), None));
 }
 
 #[test]
@@ -225,8 +238,8 @@ proptest! {
                 match wanted {
                     Wanted::Wait(until) => break until,
                     Wanted::GiveUp => return Err(TestCaseError::fail("given up")),
-                    Wanted::GoOn(number) if heard => sender.asked(Asked::GoOn(number)),
-                    Wanted::Missing(numbers) if heard => sender.asked(Asked::Missing(&numbers)),
+                    Wanted::GoOn(number) if heard => sender.asked(now, Asked::GoOn(number)),
+                    Wanted::Missing(numbers) if heard => sender.asked(now, Asked::Missing(&numbers)),
                     _ => continue,
                 }
                 quiet = false;

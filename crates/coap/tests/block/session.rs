@@ -70,12 +70,12 @@ pub(crate) fn check(bytes: &[u8]) {
         }
         for _ in 0..8 {
             match receiver.poll(now) {
-                Wanted::GoOn(number) => sender.asked(Asked::GoOn(number)),
+                Wanted::GoOn(number) => sender.asked(now, Asked::GoOn(number)),
                 Wanted::Missing(numbers) => {
                     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]) && numbers.len() <= 32);
                     let list = missing_blocks(&numbers, 1_024);
                     assert_eq!(read_missing_blocks(&list).as_deref(), Ok(&numbers[..]));
-                    sender.asked(Asked::Missing(&numbers));
+                    sender.asked(now, Asked::Missing(&numbers));
                 }
                 Wanted::Wait(until) => {
                     assert!(until > now);
@@ -85,7 +85,7 @@ pub(crate) fn check(bytes: &[u8]) {
             }
         }
         let mut left = 0;
-        while let Leaving::Block { number, more } = sender.poll(now) {
+        while let Leaving::Block { number, more, .. } = sender.poll(now) {
             assert!(number < 32 && more == (number < 31));
             left += 1;
             assert!(left <= 64, "there is no end to a burst");

@@ -12,15 +12,22 @@
 //! Support must be probed with a confirmable request first: a server that does not know the options answers it with 4.02
 //! and ignores a non-confirmable one (§4.1).
 
+mod client;
+mod draft;
 mod missing;
 mod receiver;
 mod sender;
+mod server;
+mod settings;
 
 use millpond_control::{Chance, Span};
 
+pub use client::{AskRefused, BurstAsk, BurstClient, BurstFailure, BurstId, Carried, ClientAct, ClientTold};
 pub use missing::{BadMissingBlocks, missing_blocks, read_missing_blocks};
 pub use receiver::{Accepted, BurstReceiver, Receipt, Wanted};
 pub use sender::{Asked, BurstSender, Leaving};
+pub use server::{AnswerRefused, BurstAnswer, BurstRequestId, BurstServer, ServerAct, ServerTold};
+pub use settings::{BurstLimits, BurstOptions};
 
 /// Option Q-Block1.
 pub const Q_BLOCK1: u16 = 19;
@@ -44,6 +51,9 @@ pub struct BurstParameters {
     pub repeats: u8,
     /// NON_PARTIAL_TIMEOUT: how long part of a body is kept.
     pub lifetime: Span,
+    /// Whether the payloads of a set are spread over the measured round trip, the first set over `pause`, instead of
+    /// leaving in a burst. Not in RFC 9177; the other end need not know.
+    pub paced: bool,
 }
 
 impl BurstParameters {
@@ -54,6 +64,7 @@ impl BurstParameters {
         patience: Span::from_secs(4),
         repeats: 4,
         lifetime: Span::from_secs(247),
+        paced: false,
     };
 
     /// NON_TIMEOUT_RANDOM: drawn once for each body.

@@ -102,6 +102,11 @@ impl BurstReceiver {
         self.asked = 0;
         let Some(has) = self.has.get_mut(block.number as usize) else { return Accepted::Misfit };
         if core::mem::replace(has, true) {
+            // The last block of the set that was last told to be complete is answered as if it were new (§4.3).
+            let after = block.number.saturating_add(1);
+            if self.told > 0 && after == self.told.saturating_mul(self.parameters.set.max(1)) {
+                self.told = self.told.saturating_sub(1);
+            }
             return Accepted::Repeated;
         }
         // The first block of a later set shows that the earlier ones will not come by themselves.
@@ -148,6 +153,36 @@ impl BurstReceiver {
         let missing = self.missing(sets.saturating_mul(set));
         let next = || self.missing(sets.saturating_add(1).saturating_mul(set));
         Wanted::Missing(if missing.is_empty() { next() } else { missing })
+    }
+
+    /// The size of its blocks.
+    #[must_use]
+    pub const fn size(&self) -> BlockSize {
+        self.size
+    }
+
+    /// Bytes of the whole body.
+    #[must_use]
+    pub const fn total(&self) -> usize {
+        self.body.len()
+    }
+
+    /// All blocks before this one are there.
+    #[must_use]
+    pub const fn complete(&self) -> u32 {
+        self.complete
+    }
+
+    /// Whether no block came yet.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        !self.has.contains(&true)
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub const fn memory(&self) -> usize {
+        self.body.capacity().saturating_add(self.has.capacity())
     }
 
     /// The body; whole once [`Accepted::Whole`] was told.

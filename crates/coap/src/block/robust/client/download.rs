@@ -1,0 +1,185 @@
+use alloc::vec::Vec;
+
+use millpond_control::{Instant, Span};
+
+use super::{
+    super::{
+        super::{Block, BlockSize},
+        Accepted, BurstOptions, BurstParameters, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt, Wanted,
+        draft::{Draft, OwnedOptions, block_of, options_of, own_options, uint_of},
+    },
+    BurstFailure, Carried, done,
+    transfer::{Body, Step, Verdict},
+};
+use crate::message::{Code, Kind, Message, number};
+
+/// A body that comes in bursts (Q-Block2, RFC 9177 §4.4).
+#[derive(Debug)]
+pub(super) struct Download {
+    parameters: BurstParameters,
+    /// The largest blocks that may come.
+    size: BlockSize,
+    limit: usize,
+    /// What was asked for first, and whether that has left.
+    first: Block,
+    asked: bool,
+    /// When it left, and how often.
+    since: Instant,
+    repeats: u8,
+    part: Option<Part>,
+    /// Tags of representations that are no longer the server's.
+    stale: Vec<Option<Vec<u8>>>,
+}
+
+/// What is there of one representation.
+#[derive(Debug)]
+struct Part {
+    receiver: BurstReceiver,
+    etag: Option<Vec<u8>>,
+    code: Code,
+    options: OwnedOptions,
+}
+
+/// A changed body is fetched anew so often at most.
+const RESTARTS: usize = 4;
+
+impl Download {
+    /// The whole body, of which nothing is there.
+    pub(super) fn of_whole(body: &Body, options: &BurstOptions) -> Self {
+        Self::new(body, options, Block { number: 0, more: true, size: body.size })
+    }
+
+    /// The body of which the first block is there already.
+    pub(super) fn of_rest(body: &Body, options: &BurstOptions) -> Self {
+        Self::new(body, options, Block { number: 1, more: true, size: body.size })
+    }
+
+    fn new(body: &Body, options: &BurstOptions, first: Block) -> Self {
+        Self {
+            parameters: options.parameters,
+            size: body.size,
+            limit: options.limits.body,
+            first,
+            asked: false,
+            since: Instant::ORIGIN,
+            repeats: 0,
+            part: None,
+            stale: Vec::new(),
+        }
+    }
+
+    /// Whether a block came in answer to a non-confirmable request.
+    pub(super) fn has_begun(&self) -> bool {
+        self.asked && self.part.is_some()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.part.as_ref().map_or(0, |part| part.receiver.memory())
+    }
+
+    pub(super) fn step(&mut self, now: Instant, body: &Body) -> Step {
+        if !self.asked {
+            (self.asked, self.since, self.repeats) = (true, now, 0);
+            return Step::Further(request(body, &[self.first]));
+        }
+        let Some(part) = &mut self.part else {
+            let wait = 1_u32.checked_shl(self.repeats.into()).unwrap_or(u32::MAX);
+            let due = self.since.after(self.parameters.patience.times(wait));
+            if now < due {
+                return Step::Wait(due);
+            }
+            if self.repeats >= self.parameters.repeats {
+                return Step::fail(BurstFailure::Silent);
+            }
+            (self.since, self.repeats) = (now, self.repeats.saturating_add(1));
+            return Step::Further(request(body, &[self.first]));
+        };
+        let size = part.receiver.size();
+        match part.receiver.poll(now) {
+            Wanted::GoOn(number) => Step::Further(request(body, &[Block { number, more: true, size }])),
+            Wanted::Missing(numbers) => {
+                // A set of them at a time (§7.2).
+                let most = self.parameters.set.max(1) as usize;
+                let block = |number: &u32| Block { number: *number, more: false, size };
+                let missing: Vec<Block> = numbers.iter().take(most).map(block).collect();
+                Step::Further(request(body, &missing))
+            }
+            Wanted::Wait(until) => Step::Wait(until),
+            Wanted::GiveUp => Step::fail(BurstFailure::Incomplete),
+        }
+    }
+
+    /// A response came.
+    pub(super) fn take(&mut self, now: Instant, message: &Message<'_>) -> Verdict {
+        if message.code.class() != 2 {
+            return done(
+                message.code,
+                own_options(options_of(message), &[]),
+                message.payload().to_vec(),
+                Carried::Whole,
+            );
+        }
+        let Some(Ok(block)) = block_of(message, Q_BLOCK2) else { return Verdict::Fail(BurstFailure::Misfit) };
+        let etag = message.option(number::ETAG);
+        if self.stale.iter().any(|stale| stale.as_deref() == etag) {
+            return Verdict::Go;
+        }
+        if self.part.as_ref().is_some_and(|part| part.etag.as_deref() != etag) {
+            // The server has another representation by now: what is there is stale (§4.4).
+            if self.stale.len() >= RESTARTS {
+                return Verdict::Fail(BurstFailure::Unstable);
+            }
+            self.stale.extend(self.part.take().map(|part| part.etag));
+            self.first = Block { number: 0, more: true, size: self.size };
+            self.asked = false;
+        }
+        if self.part.is_none()
+            && let Err(why) = self.begin(now, message, block)
+        {
+            return Verdict::Fail(why);
+        }
+        let Some(part) = &mut self.part else { return Verdict::Go };
+        let total = uint_of(message, number::SIZE2).unwrap_or(part.receiver.total() as u32);
+        match part.receiver.take(now, &Receipt { block, total, payload: message.payload() }) {
+            Accepted::Kept | Accepted::Repeated => Verdict::Go,
+            Accepted::Misfit => Verdict::Fail(BurstFailure::Misfit),
+            Accepted::Whole => {
+                let Some(part) = self.part.take() else { return Verdict::Go };
+                let carried = if part.receiver.total() <= part.receiver.size().bytes() as usize {
+                    Carried::Whole
+                } else {
+                    Carried::Bursts
+                };
+                done(part.code, part.options, part.receiver.into_body(), carried)
+            }
+        }
+    }
+
+    /// The first block of a representation, which need not be its first one, says how long it is.
+    fn begin(&mut self, now: Instant, message: &Message<'_>, block: Block) -> Result<(), BurstFailure> {
+        if block.size > self.size {
+            return Err(BurstFailure::Misfit);
+        }
+        // Every block must say it (§4.6); of the only one it is plain.
+        let only = (block.number == 0 && !block.more).then_some(message.payload().len() as u32);
+        let total = uint_of(message, number::SIZE2).or(only).ok_or(BurstFailure::Misfit)?;
+        let fresh = Span::from_secs(uint_of(message, number::MAX_AGE).unwrap_or(60));
+        let lifetime = self.parameters.lifetime.min(fresh);
+        let parameters = BurstParameters { lifetime, ..self.parameters };
+        let receiver = BurstReceiver::new(parameters, block.size, total, self.limit, now)
+            .ok_or(BurstFailure::TooLarge { limit: self.limit })?;
+        if !self.asked {
+            self.first.size = block.size;
+        }
+        let options = own_options(options_of(message), &[Q_BLOCK2]);
+        let etag = message.option(number::ETAG).map(<[u8]>::to_vec);
+        self.part = Some(Part { receiver, etag, code: message.code, options });
+        Ok(())
+    }
+}
+
+/// A request for blocks: without body, and with the tag of the one that was sent.
+fn request(body: &Body, blocks: &[Block]) -> Draft {
+    let draft = blocks.iter().fold(body.bare(Kind::NonConfirmable), |draft, block| draft.with_block(Q_BLOCK2, *block));
+    if body.is_long() { draft.with(REQUEST_TAG, &body.tag) } else { draft }
+}

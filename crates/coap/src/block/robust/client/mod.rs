@@ -1,0 +1,468 @@
+//! The client's side: whole bodies asked for and sent in bursts.
+
+mod blocks;
+mod download;
+mod peers;
+mod transfer;
+mod upload;
+
+use alloc::{collections::VecDeque, vec::Vec};
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::{Chance, ChanceSeed, Instant, Purpose};
+
+use super::{
+    super::{BlockSize, DownloadError, UploadError},
+    BurstOptions, MISSING_BLOCKS_FORMAT,
+    draft::{Draft, OwnedOptions, own_options, tag_of, uint_of},
+};
+use crate::{
+    Endpoint, Event, Failure, Refused,
+    message::{Code, Kind, MessageId, number},
+};
+
+use peers::Peers;
+use transfer::{Body, Step, Transfer, Verdict};
+
+/// A client of Q-Block1 and Q-Block2 beside an [`Endpoint`], for any number of peers.
+///
+/// It owns neither endpoint nor clock. Whatever the endpoint tells goes to [`take`](Self::take) first; once the
+/// endpoint is drained, [`act`](Self::act) puts the next message into it, until it says to sleep:
+///
+/// ```
+/// use millpond_coap::block::robust::{BurstAsk, BurstClient, BurstOptions, ClientAct, ClientTold};
+/// use millpond_coap::message::{Code, number};
+/// use millpond_coap::{Config, Endpoint, Identities, Output};
+/// use millpond_control::{ChanceSeed, Instant, Preset};
+///
+/// let (now, chance) = (Instant::ORIGIN, ChanceSeed::new(1));
+/// let mut endpoint = Endpoint::new(Config::default(), Preset::RFC7252.build(), chance, 0, Identities::counted())?;
+/// let mut client = BurstClient::new(BurstOptions::default(), chance, 0);
+/// client.ask(now, "server", &BurstAsk::get(&[(number::URI_PATH, b"firmware")]))?;
+/// let sleep = loop {
+///     match endpoint.poll(now) {
+///         Output::Transmit(_datagram) => {}
+///         Output::Event(event) => {
+///             let _is_of_a_transfer = client.take(now, &event);
+///         }
+///         Output::Sleep(..) | Output::Idle => match client.act(now, &mut endpoint) {
+///             ClientAct::Again => {}
+///             ClientAct::Told(ClientTold::Done { body, .. }) => println!("{} bytes", body.len()),
+///             ClientAct::Told(ClientTold::Failed { why, .. }) => println!("{why}"),
+///             ClientAct::Sleep(until) => break Some(until),
+///             ClientAct::Idle => break None,
+///         },
+///     }
+/// };
+/// # assert_eq!(sleep, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # What it does
+///
+/// Whether a peer knows the options is asked once, with a confirmable request (§4.1): for a body in the response it is
+/// the request itself, for its first block; for a body in the request it is a GET of the server's root. A peer that
+/// answers 4.02, or with Block2, gets RFC 7959 instead. Then requests are non-confirmable, with tokens of their own.
+///
+/// * **Silence** ends a transfer after NON_MAX_RETRANSMIT repetitions, NON_RECEIVE_TIMEOUT and its doubles apart; after a
+///   body in the request without any answer the next body waits as PROBING_RATE has it.
+/// * The **last payload** of a body in the requests is repeated in the same way if no answer comes: RFC 9177 does not say
+///   how a lost answer is made good, and a server answers a repeated block as if it were new (§4.3).
+#[derive(Debug)]
+pub struct BurstClient<A> {
+    options: BurstOptions,
+    chance: ChanceSeed,
+    node: u32,
+    made: u64,
+    peers: Peers<A>,
+    transfers: Vec<Transfer<A>>,
+    closing: VecDeque<Close<A>>,
+    told: VecDeque<ClientTold>,
+}
+
+/// Names a transfer until its end has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BurstId(u64);
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct BurstAsk<'a> {
+    /// A method.
+    pub code: Code,
+    /// Options in ascending order, without those of the transfer itself.
+    pub options: &'a [(u16, &'a [u8])],
+    /// The body; empty for none. One that fits a block goes in one confirmable request.
+    pub body: &'a [u8],
+    /// The size of blocks to send, and the largest to ask for.
+    pub size: BlockSize,
+}
+
+impl<'a> BurstAsk<'a> {
+    /// A GET in blocks of at most 1024 bytes.
+    #[must_use]
+    pub const fn get(options: &'a [(u16, &'a [u8])]) -> Self {
+        Self { code: Code::GET, options, body: &[], size: BlockSize::B1024 }
+    }
+}
+
+/// Why nothing was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskRefused {
+    /// Not a method.
+    #[error("code {0} does not make a request")]
+    Code(Code),
+    /// As many transfers are under way as may be.
+    #[error("{limit} transfers are under way already (limits.bodies)")]
+    TooManyTransfers {
+        /// How many may be.
+        limit: usize,
+    },
+    /// The body is longer than allowed.
+    #[error("a body of {length} bytes, but at most {limit} are allowed (limits.body)")]
+    TooLarge {
+        /// Its length.
+        length: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+}
+
+/// What the client wants next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientAct {
+    /// It put something into the endpoint: drain that, then ask again.
+    Again,
+    /// The application learns something.
+    Told(ClientTold),
+    /// Nothing until then, unless the endpoint tells something.
+    Sleep(Instant),
+    /// Nothing, unless the endpoint tells something.
+    Idle,
+}
+
+/// How a body travelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Carried {
+    /// In one message.
+    Whole,
+    /// In bursts.
+    Bursts,
+    /// Block by block (RFC 7959): the server does not know bursts.
+    Blocks,
+}
+
+/// The end of a transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientTold {
+    /// The server answered.
+    Done {
+        /// Which transfer.
+        id: BurstId,
+        /// The code of the answer, which may be an error.
+        code: Code,
+        /// Its options, of the first block if there were several.
+        options: Vec<(u16, Vec<u8>)>,
+        /// The whole body.
+        body: Vec<u8>,
+        /// How the answer came.
+        carried: Carried,
+    },
+    /// There is no whole answer.
+    Failed {
+        /// Which transfer.
+        id: BurstId,
+        /// Why.
+        why: BurstFailure,
+    },
+}
+
+/// Why a transfer failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BurstFailure {
+    /// No answer to any of the requests.
+    #[error("the server did not answer")]
+    Silent,
+    /// Missing blocks did not come however often they were asked for, or the server never had enough.
+    #[error("blocks were missing to the end")]
+    Incomplete,
+    /// A confirmable request failed.
+    #[error("a confirmable request failed: {0:?}")]
+    Exchange(Failure),
+    /// The endpoint refused a message.
+    #[error("a message could not be sent: {0}")]
+    Refused(Refused),
+    /// The body of the answer is longer than allowed.
+    #[error("the body has more than {limit} bytes")]
+    TooLarge {
+        /// What is allowed.
+        limit: usize,
+    },
+    /// A block without ETag's body length (Size2), or one that does not fit the others.
+    #[error("the server sent blocks that do not belong together")]
+    Misfit,
+    /// The body changed again and again while it was fetched, or the server lost what it had of it.
+    #[error("the body had to be begun anew too often")]
+    Unstable,
+    /// RFC 7959, with a body in the response.
+    #[error(transparent)]
+    Download(DownloadError),
+    /// RFC 7959, with a body in the requests.
+    #[error(transparent)]
+    Upload(UploadError),
+}
+
+/// What is left to do once a transfer is over.
+#[derive(Clone, Copy, Debug)]
+enum Close<A> {
+    Claim(crate::ExchangeId),
+    Exchange(crate::ExchangeId),
+    Reset(A, MessageId),
+}
+
+/// Options that the transfer itself sets in requests.
+const OURS: [u16; 7] = [
+    number::BLOCK1,
+    number::BLOCK2,
+    number::SIZE1,
+    number::SIZE2,
+    super::Q_BLOCK1,
+    super::Q_BLOCK2,
+    super::REQUEST_TAG,
+];
+
+/// Resets to late complaints that may wait to leave.
+const MOST_RESETS: usize = 64;
+
+impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
+    /// A client that asked nothing yet. `chance` and `node` address the words of chance for pauses and first tags.
+    #[must_use]
+    pub fn new(options: BurstOptions, chance: ChanceSeed, node: u32) -> Self {
+        Self {
+            options,
+            chance,
+            node,
+            made: 0,
+            peers: Peers::new(options.limits.peers),
+            transfers: Vec::new(),
+            closing: VecDeque::new(),
+            told: VecDeque::new(),
+        }
+    }
+
+    /// Input: a transfer is wanted. It begins with the next [`act`](Self::act).
+    ///
+    /// # Errors
+    /// What exceeds a limit. Nothing is begun then.
+    pub fn ask(&mut self, now: Instant, to: A, ask: &BurstAsk<'_>) -> Result<BurstId, AskRefused> {
+        let limits = self.options.limits;
+        if !ask.code.is_request() {
+            return Err(AskRefused::Code(ask.code));
+        }
+        if self.transfers.len() >= limits.bodies {
+            return Err(AskRefused::TooManyTransfers { limit: limits.bodies });
+        }
+        let limit = limits.body.min(limits.bytes.saturating_sub(self.memory()));
+        if ask.body.len() > limit {
+            return Err(AskRefused::TooLarge { length: ask.body.len(), limit });
+        }
+        self.made = self.made.wrapping_add(1);
+        let id = BurstId(self.made);
+        let body = Body {
+            code: ask.code,
+            options: own_options(ask.options.iter().copied(), &OURS),
+            bytes: ask.body.to_vec(),
+            size: ask.size.min(BlockSize::B1024),
+            tag: self.tag(),
+            pause: self.options.parameters.drawn_pause(self.word(0)),
+        };
+        let held = self.peers.held_until(now, to);
+        self.transfers.push(Transfer::new(id, to, body, held));
+        Ok(id)
+    }
+
+    /// Input: a transfer is no longer wanted. Nothing more is told of it, and complaints of the server draw resets, by
+    /// which it learns of it (§4.3). False if it was over before.
+    pub fn cancel(&mut self, id: BurstId) -> bool {
+        let Some(index) = self.transfers.iter().position(|transfer| transfer.id == id) else { return false };
+        let transfer = self.transfers.remove(index);
+        self.close(&transfer);
+        true
+    }
+
+    /// Input: something that the endpoint told. True if it belongs to a transfer and nobody else need look at it.
+    pub fn take(&mut self, now: Instant, event: &Event<'_, A>) -> bool {
+        match *event {
+            Event::Response { exchange, message, .. } => {
+                let Some(index) = self.with_exchange(exchange) else { return false };
+                self.hand(index, |transfer, options, peers| transfer.answered(now, &message, options, peers));
+                true
+            }
+            Event::Further { exchange, message, .. } => {
+                let Some(index) = self.transfers.iter().position(|transfer| transfer.has_claim(exchange)) else {
+                    return false;
+                };
+                self.hand(index, |transfer, options, peers| transfer.further(now, &message, options, peers));
+                true
+            }
+            Event::Failed { exchange, why, .. } => {
+                let Some(index) = self.with_exchange(exchange) else { return false };
+                self.finish(index, Verdict::Fail(BurstFailure::Exchange(why)));
+                true
+            }
+            Event::Rejected { exchange, .. } => {
+                let Some(index) = self.transfers.iter().position(|transfer| transfer.sent(exchange)) else {
+                    return false;
+                };
+                self.hand(index, |transfer, options, peers| transfer.rejected(now, options, peers));
+                true
+            }
+            Event::Acknowledged { exchange, .. } => self.with_exchange(exchange).is_some(),
+            Event::Late { from, ref message } => {
+                let complains = message.kind == Kind::NonConfirmable
+                    && message.code == Code::REQUEST_ENTITY_INCOMPLETE
+                    && uint_of(message, number::CONTENT_FORMAT) == Some(MISSING_BLOCKS_FORMAT.into());
+                if complains && self.closing.len() < MOST_RESETS {
+                    self.closing.push_back(Close::Reset(from, message.id));
+                }
+                complains
+            }
+            _ => false,
+        }
+    }
+
+    /// What comes next. Call it when the endpoint is drained; it makes at most one input to it.
+    pub fn act(&mut self, now: Instant, endpoint: &mut Endpoint<A>) -> ClientAct {
+        let mut sleep: Option<Instant> = None;
+        let mut index = 0_usize;
+        while let Some(transfer) = self.transfers.get_mut(index) {
+            let step = transfer.step(now, &self.options, &mut self.peers);
+            let to = transfer.to;
+            match step {
+                Step::Nothing => {}
+                Step::Wait(until) => sleep = Some(sleep.map_or(until, |other| other.min(until))),
+                Step::Claim => {
+                    match endpoint.claim(now, to, self.options.token_length.clamp(1, 4)) {
+                        Ok((exchange, prefix)) => transfer.claimed(exchange, prefix),
+                        Err(why) => self.finish(index, Verdict::Fail(BurstFailure::Refused(why))),
+                    }
+                    return ClientAct::Again;
+                }
+                Step::Request(draft) => {
+                    match draft.lend(|message| endpoint.request(now, to, message)) {
+                        Ok(exchange) => transfer.requested(exchange),
+                        Err(why) => self.finish(index, Verdict::Fail(BurstFailure::Refused(why))),
+                    }
+                    return ClientAct::Again;
+                }
+                Step::Further(draft) => {
+                    self.send(now, index, &draft, endpoint);
+                    return ClientAct::Again;
+                }
+                Step::End(verdict) => {
+                    self.finish(index, *verdict);
+                    continue;
+                }
+            }
+            index = index.saturating_add(1);
+        }
+        match self.closing.pop_front() {
+            Some(Close::Claim(exchange)) => endpoint.unsubscribe(now, exchange),
+            Some(Close::Exchange(exchange)) => endpoint.cancel(now, exchange),
+            Some(Close::Reset(from, id)) => {
+                endpoint.reject_late(now, from, id);
+                true
+            }
+            None => {
+                return match (self.told.pop_front(), sleep) {
+                    (Some(told), _) => ClientAct::Told(told),
+                    (None, Some(until)) => ClientAct::Sleep(until),
+                    (None, None) => ClientAct::Idle,
+                };
+            }
+        };
+        ClientAct::Again
+    }
+
+    /// Transfers that are under way.
+    #[must_use]
+    pub fn transfers(&self) -> usize {
+        self.transfers.len()
+    }
+
+    /// Whether a peer is known to take bursts; `None` if it was not asked yet.
+    #[must_use]
+    pub fn is_supported_by(&self, peer: A) -> Option<bool> {
+        self.peers.support(peer)
+    }
+
+    /// Bytes held, this value itself not included.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let entries = self.transfers.capacity().saturating_mul(size_of::<Transfer<A>>());
+        self.transfers.iter().fold(entries, |sum, transfer| sum.saturating_add(transfer.memory()))
+    }
+}
+
+impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
+    fn with_exchange(&self, exchange: crate::ExchangeId) -> Option<usize> {
+        self.transfers.iter().position(|transfer| transfer.has_exchange(exchange))
+    }
+
+    /// Lets a transfer take something in, and acts on what it makes of it.
+    fn hand(&mut self, index: usize, take: impl FnOnce(&mut Transfer<A>, &BurstOptions, &mut Peers<A>) -> Verdict) {
+        let Some(transfer) = self.transfers.get_mut(index) else { return };
+        let verdict = take(transfer, &self.options, &mut self.peers);
+        self.finish(index, verdict);
+    }
+
+    /// A non-confirmable request leaves. One that the endpoint has no room for counts as lost on the way.
+    fn send(&mut self, now: Instant, index: usize, draft: &Draft, endpoint: &mut Endpoint<A>) {
+        let Some(transfer) = self.transfers.get_mut(index) else { return };
+        let (to, token) = (transfer.to, transfer.next_token());
+        match draft.lend(|message| endpoint.send_of_body(now, to, token, message)) {
+            Ok(exchange) => transfer.left(exchange, draft.len()),
+            Err(why @ (Refused::Message(_) | Refused::Code(_) | Refused::Kind(_))) => {
+                self.finish(index, Verdict::Fail(BurstFailure::Refused(why)));
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Ends a transfer if its time has come.
+    fn finish(&mut self, index: usize, verdict: Verdict) {
+        let told = |id| match verdict {
+            Verdict::Go => None,
+            Verdict::Done { code, options, body, carried } => {
+                Some(ClientTold::Done { id, code, options, body, carried })
+            }
+            Verdict::Fail(why) => Some(ClientTold::Failed { id, why }),
+        };
+        let Some(transfer) = self.transfers.get(index) else { return };
+        let Some(told) = told(transfer.id) else { return };
+        let transfer = self.transfers.remove(index);
+        self.close(&transfer);
+        self.told.push_back(told);
+    }
+
+    fn close(&mut self, transfer: &Transfer<A>) {
+        self.closing.extend(transfer.claim().map(Close::Claim));
+        self.closing.extend(transfer.exchange().map(Close::Exchange));
+    }
+
+    fn word(&self, which: u32) -> Chance {
+        self.chance.part(9_177).at(Purpose::Dither, [self.node, self.made as u32, which, 0])
+    }
+
+    /// A Request-Tag: begins anywhere and counts up (§4.3).
+    fn tag(&self) -> Vec<u8> {
+        let first = self.chance.part(9_177).wide(Purpose::Start, [self.node, 0, 0, 0]);
+        tag_of(first, self.made, self.options.tag_length)
+    }
+}
+
+/// What a transfer tells when it is over.
+fn done(code: Code, options: OwnedOptions, body: Vec<u8>, carried: Carried) -> Verdict {
+    Verdict::Done { code, options, body, carried }
+}

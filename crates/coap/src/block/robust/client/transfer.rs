@@ -1,0 +1,329 @@
+//! One transfer, from the question whether the server knows bursts to its end.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use millpond_control::{Instant, Span};
+
+use super::{
+    super::{
+        super::{Block, BlockSize},
+        BurstOptions, Q_BLOCK2,
+        draft::{Draft, OwnedOptions, Recent, block_of, is_block_wise, options_of, own_options, token_of},
+    },
+    BurstFailure, BurstId, Carried,
+    blocks::Blocks,
+    done,
+    download::Download,
+    peers::Peers,
+    upload::Upload,
+};
+use crate::{
+    ExchangeId,
+    message::{Code, Kind, Message, Token, number},
+};
+
+/// What is asked for, as long as the transfer lasts.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub(super) code: Code,
+    pub(super) options: OwnedOptions,
+    pub(super) bytes: Vec<u8>,
+    pub(super) size: BlockSize,
+    /// Request-Tag.
+    pub(super) tag: Vec<u8>,
+    /// NON_TIMEOUT_RANDOM, drawn for this body.
+    pub(super) pause: Span,
+}
+
+impl Body {
+    /// Whether it takes several requests to send it.
+    pub(super) fn is_long(&self) -> bool {
+        self.bytes.len() > self.size.bytes() as usize
+    }
+
+    /// A request without body and without format of one (RFC 7959 §2.7).
+    pub(super) fn bare(&self, kind: Kind) -> Draft {
+        let draft = Draft::new(kind, self.code, &self.options);
+        if self.bytes.is_empty() { draft } else { draft.without(number::CONTENT_FORMAT) }
+    }
+}
+
+/// What a transfer wants.
+#[derive(Debug)]
+pub(super) enum Step {
+    Nothing,
+    Wait(Instant),
+    /// A claim on tokens.
+    Claim,
+    /// This confirmable request.
+    Request(Draft),
+    /// This non-confirmable request.
+    Further(Draft),
+    End(Box<Verdict>),
+}
+
+impl Step {
+    pub(super) fn fail(why: BurstFailure) -> Self {
+        Self::End(Box::new(Verdict::Fail(why)))
+    }
+}
+
+/// What became of a transfer.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// It goes on.
+    Go,
+    Done {
+        code: Code,
+        options: OwnedOptions,
+        body: Vec<u8>,
+        carried: Carried,
+    },
+    Fail(BurstFailure),
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Until then nothing leaves (PROBING_RATE).
+    Held(Instant),
+    /// Nothing has left.
+    Fresh,
+    /// The question whether the server knows bursts, in a request of its own.
+    Probe,
+    /// The request itself, confirmable.
+    Ask,
+    Upload(Upload),
+    Download(Download),
+    Blocks(Blocks),
+}
+
+#[derive(Debug)]
+pub(super) struct Transfer<A> {
+    pub(super) id: BurstId,
+    pub(super) to: A,
+    body: Body,
+    stage: Stage,
+    /// The confirmable request under way.
+    exchange: Option<ExchangeId>,
+    claim: Option<(ExchangeId, Token)>,
+    /// Tokens made, and non-confirmable requests that left last.
+    tokens: u32,
+    recent: Recent,
+    /// Bytes sent since something came back.
+    unheard: usize,
+}
+
+impl<A: Copy + Eq> Transfer<A> {
+    pub(super) fn new(id: BurstId, to: A, body: Body, held: Option<Instant>) -> Self {
+        let stage = held.map_or(Stage::Fresh, Stage::Held);
+        let recent = Recent::default();
+        Self { id, to, body, stage, exchange: None, claim: None, tokens: 0, recent, unheard: 0 }
+    }
+
+    pub(super) fn has_exchange(&self, exchange: ExchangeId) -> bool {
+        self.exchange == Some(exchange)
+    }
+
+    pub(super) fn exchange(&self) -> Option<ExchangeId> {
+        self.exchange
+    }
+
+    pub(super) fn claim(&self) -> Option<ExchangeId> {
+        self.claim.map(|(exchange, _)| exchange)
+    }
+
+    pub(super) fn has_claim(&self, exchange: ExchangeId) -> bool {
+        self.claim() == Some(exchange)
+    }
+
+    /// Whether this non-confirmable request was one of its own.
+    pub(super) fn sent(&self, exchange: ExchangeId) -> bool {
+        self.recent.contains(exchange)
+    }
+
+    pub(super) fn claimed(&mut self, exchange: ExchangeId, prefix: Token) {
+        self.claim = Some((exchange, prefix));
+    }
+
+    pub(super) fn requested(&mut self, exchange: ExchangeId) {
+        self.exchange = Some(exchange);
+    }
+
+    /// A non-confirmable request left.
+    pub(super) fn left(&mut self, exchange: ExchangeId, length: usize) {
+        self.recent.push(exchange);
+        self.unheard = self.unheard.saturating_add(length);
+    }
+
+    pub(super) fn next_token(&mut self) -> Token {
+        let prefix = self.claim.map(|(_, prefix)| prefix).unwrap_or_default();
+        let token = token_of(prefix, self.tokens);
+        self.tokens = self.tokens.saturating_add(1);
+        token
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        let stage = match &self.stage {
+            Stage::Download(download) => download.memory(),
+            Stage::Blocks(blocks) => blocks.memory(),
+            _ => 0,
+        };
+        self.body.bytes.capacity().saturating_add(stage).saturating_add(self.recent.memory())
+    }
+
+    /// What it wants at `now`.
+    pub(super) fn step(&mut self, now: Instant, options: &BurstOptions, peers: &mut Peers<A>) -> Step {
+        match &mut self.stage {
+            Stage::Held(until) if now < *until => return Step::Wait(*until),
+            Stage::Held(_) | Stage::Fresh => self.begin(options, peers.support(self.to)),
+            _ => {}
+        }
+        if self.exchange.is_some() {
+            return Step::Nothing;
+        }
+        let (has_claim, body) = (self.claim.is_some(), &self.body);
+        let step = match &mut self.stage {
+            Stage::Probe => Step::Request(probe(body)),
+            Stage::Ask => Step::Request(ask(body)),
+            Stage::Upload(upload) if has_claim => upload.step(now, body),
+            Stage::Download(download) if has_claim => download.step(now, body),
+            Stage::Upload(_) | Stage::Download(_) => Step::Claim,
+            Stage::Blocks(blocks) => blocks.step(body),
+            Stage::Held(_) | Stage::Fresh => Step::Nothing,
+        };
+        if let Step::End(verdict) = &step
+            && matches!(**verdict, Verdict::Fail(BurstFailure::Silent))
+        {
+            peers.hold(self.to, now.after(options.probing_wait(self.unheard)));
+        }
+        step
+    }
+
+    fn begin(&mut self, options: &BurstOptions, support: Option<bool>) {
+        let is_long = self.body.is_long();
+        self.stage = match support {
+            Some(false) => Stage::Blocks(Blocks::new(&self.body, options)),
+            None if is_long => Stage::Probe,
+            Some(true) if is_long => Stage::Upload(Upload::new(&self.body, options)),
+            Some(true) if self.body.bytes.is_empty() => Stage::Download(Download::of_whole(&self.body, options)),
+            _ => Stage::Ask,
+        };
+    }
+
+    /// The confirmable request was answered.
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        message: &Message<'_>,
+        options: &BurstOptions,
+        peers: &mut Peers<A>,
+    ) -> Verdict {
+        self.exchange = None;
+        match &mut self.stage {
+            Stage::Blocks(blocks) => blocks.take(message, &self.body, options),
+            _ if message.code == Code::BAD_OPTION => self.fall_back(options, peers),
+            Stage::Probe => {
+                peers.set_support(self.to, Some(true));
+                self.stage = Stage::Upload(Upload::new(&self.body, options));
+                Verdict::Go
+            }
+            _ => self.first_answer(now, message, options, peers),
+        }
+    }
+
+    /// The answer to a request that carried the whole body, or the answer to a body that was sent in bursts.
+    fn first_answer(
+        &mut self,
+        now: Instant,
+        message: &Message<'_>,
+        options: &BurstOptions,
+        peers: &mut Peers<A>,
+    ) -> Verdict {
+        if message.code.class() == 2 {
+            match block_of(message, Q_BLOCK2) {
+                Some(Err(_)) => return Verdict::Fail(BurstFailure::Misfit),
+                Some(Ok(_)) => {
+                    peers.set_support(self.to, Some(true));
+                    let mut download = Download::of_rest(&self.body, options);
+                    let verdict = download.take(now, message);
+                    self.stage = Stage::Download(download);
+                    return verdict;
+                }
+                None if is_block_wise(message) && message.option(number::BLOCK2).is_some() => {
+                    peers.set_support(self.to, Some(false));
+                    let mut blocks = Blocks::of_answer(&self.body, options);
+                    let verdict = blocks.take(message, &self.body, options);
+                    self.stage = Stage::Blocks(blocks);
+                    return verdict;
+                }
+                None => {}
+            }
+        }
+        let own = own_options(options_of(message), &[]);
+        done(message.code, own, message.payload().to_vec(), Carried::Whole)
+    }
+
+    /// An answer to a non-confirmable request came.
+    pub(super) fn further(
+        &mut self,
+        now: Instant,
+        message: &Message<'_>,
+        options: &BurstOptions,
+        peers: &mut Peers<A>,
+    ) -> Verdict {
+        self.unheard = 0;
+        if message.code == Code::BAD_OPTION {
+            return self.fall_back(options, peers);
+        }
+        match &mut self.stage {
+            Stage::Upload(upload) => {
+                if let Some(verdict) = upload.take(now, message, &mut self.body, options) {
+                    return verdict;
+                }
+                self.first_answer(now, message, options, peers)
+            }
+            Stage::Download(download) => {
+                if message.code.class() == 2 && block_of(message, Q_BLOCK2).is_none() {
+                    return self.first_answer(now, message, options, peers);
+                }
+                download.take(now, message)
+            }
+            _ => Verdict::Go,
+        }
+    }
+
+    /// A non-confirmable request drew a reset: an option that is not known, or a server that began anew. Ask whether it
+    /// knows bursts.
+    pub(super) fn rejected(&mut self, now: Instant, options: &BurstOptions, peers: &mut Peers<A>) -> Verdict {
+        let _ = (now, options);
+        let is_begun = matches!(&self.stage, Stage::Download(download) if download.has_begun());
+        if is_begun || peers.support(self.to) != Some(true) {
+            return Verdict::Fail(BurstFailure::Exchange(crate::Failure::Reset));
+        }
+        peers.set_support(self.to, None);
+        self.recent.clear();
+        self.stage = if self.body.is_long() { Stage::Probe } else { Stage::Ask };
+        Verdict::Go
+    }
+
+    /// The server does not know bursts: RFC 7959 from the beginning.
+    fn fall_back(&mut self, options: &BurstOptions, peers: &mut Peers<A>) -> Verdict {
+        peers.set_support(self.to, Some(false));
+        self.stage = Stage::Blocks(Blocks::new(&self.body, options));
+        Verdict::Go
+    }
+}
+
+/// Asks whether a server knows bursts, of its root, for as little as can be asked for.
+fn probe(body: &Body) -> Draft {
+    let host = body.options.iter().filter(|(number, _)| matches!(*number, number::URI_HOST | number::URI_PORT));
+    let host: OwnedOptions = host.cloned().collect();
+    let least = Block { number: 0, more: false, size: BlockSize::B16 };
+    Draft::new(Kind::Confirmable, Code::GET, &host).with_block(Q_BLOCK2, least)
+}
+
+/// The request itself for the first block of its answer, which also asks whether the server knows bursts.
+fn ask(body: &Body) -> Draft {
+    let first = Block { number: 0, more: false, size: body.size };
+    Draft::new(Kind::Confirmable, body.code, &body.options).with_block(Q_BLOCK2, first).with_payload(&body.bytes)
+}

@@ -1,0 +1,141 @@
+use millpond_control::Instant;
+
+use super::{
+    super::{
+        super::Block,
+        Asked, BurstOptions, BurstParameters, BurstSender, Leaving, MISSING_BLOCKS_FORMAT, Q_BLOCK1, Q_BLOCK2,
+        REQUEST_TAG,
+        draft::{Draft, block_of, uint_of},
+        read_missing_blocks,
+    },
+    BurstFailure,
+    transfer::{Body, Step, Verdict},
+};
+use crate::message::{Code, Message, number};
+
+/// A body that leaves in bursts (Q-Block1, RFC 9177 §4.3).
+#[derive(Debug)]
+pub(super) struct Upload {
+    parameters: BurstParameters,
+    sender: BurstSender,
+    /// When something left or came last, and how often the last payload was repeated since.
+    touched: Instant,
+    repeats: u8,
+    /// Something came back.
+    heard: bool,
+    restarts: u8,
+    /// Payloads that were sent again.
+    again: u32,
+}
+
+/// The body is begun anew so often at most.
+const RESTARTS: u8 = 3;
+
+impl Upload {
+    pub(super) fn new(body: &Body, options: &BurstOptions) -> Self {
+        let parameters = options.parameters;
+        let blocks = u32::try_from(body.bytes.len()).unwrap_or(u32::MAX).div_ceil(body.size.bytes());
+        let sender = BurstSender::new(parameters, blocks, body.pause);
+        Self { parameters, sender, touched: Instant::ORIGIN, repeats: 0, heard: false, restarts: 0, again: 0 }
+    }
+
+    pub(super) fn step(&mut self, now: Instant, body: &Body) -> Step {
+        match self.sender.poll(now) {
+            Leaving::Block { number, asked, .. } => {
+                self.touched = now;
+                self.again = self.again.saturating_add(u32::from(asked));
+                // A server that never has enough would have us send for ever.
+                if self.again > self.sender.blocks().saturating_mul(8).saturating_add(64) {
+                    return Step::fail(BurstFailure::Incomplete);
+                }
+                payload(body, number).map_or(Step::fail(BurstFailure::Misfit), Step::Further)
+            }
+            Leaving::Wait(until) => Step::Wait(until),
+            Leaving::Nothing => {
+                // The answer may have been lost: a repeated block draws it again.
+                let wait = 1_u32.checked_shl(self.repeats.into()).unwrap_or(u32::MAX);
+                let due = self.touched.after(self.parameters.patience.times(wait));
+                if now < due {
+                    return Step::Wait(due);
+                }
+                if self.repeats >= self.parameters.repeats {
+                    let why = if self.heard { BurstFailure::Incomplete } else { BurstFailure::Silent };
+                    return Step::fail(why);
+                }
+                self.repeats = self.repeats.saturating_add(1);
+                self.touched = now;
+                let last = self.sender.blocks().saturating_sub(1);
+                payload(body, last).map_or(Step::fail(BurstFailure::Misfit), Step::Further)
+            }
+        }
+    }
+
+    /// Something came back. `None`: it is the answer to the whole request.
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        message: &Message<'_>,
+        body: &mut Body,
+        options: &BurstOptions,
+    ) -> Option<Verdict> {
+        (self.heard, self.touched, self.repeats) = (true, now, 0);
+        let block = block_of(message, Q_BLOCK1).and_then(Result::ok);
+        match message.code {
+            Code::CONTINUE => {
+                if let Some(block) = block.filter(|block| block.size == body.size) {
+                    self.sender.asked(now, Asked::GoOn(block.number.saturating_add(1)));
+                }
+                Some(Verdict::Go)
+            }
+            Code::REQUEST_ENTITY_INCOMPLETE => {
+                if uint_of(message, number::CONTENT_FORMAT) != Some(MISSING_BLOCKS_FORMAT.into()) {
+                    return Some(self.restart(body, options));
+                }
+                // What is no such list is dropped in silence (§5).
+                if let Ok(missing) = read_missing_blocks(message.payload()) {
+                    self.sender.asked(now, Asked::Missing(&missing));
+                }
+                Some(Verdict::Go)
+            }
+            Code::REQUEST_ENTITY_TOO_LARGE => {
+                let most = uint_of(message, number::SIZE1);
+                let fits = most.is_none_or(|most| most as usize >= body.bytes.len());
+                let block = block.filter(|block| fits && block.size < body.size)?;
+                body.size = block.size;
+                Some(self.restart(body, options))
+            }
+            _ => None,
+        }
+    }
+
+    /// From the beginning, under another tag: what the server has is of no use.
+    fn restart(&mut self, body: &mut Body, options: &BurstOptions) -> Verdict {
+        let restarts = self.restarts.saturating_add(1);
+        if restarts > RESTARTS {
+            return Verdict::Fail(BurstFailure::Unstable);
+        }
+        // The high bytes, which counting up would reach last.
+        if let Some(byte) = body.tag.first_mut() {
+            *byte = byte.wrapping_add(1);
+        }
+        *self = Self { restarts, heard: true, ..Self::new(body, options) };
+        Verdict::Go
+    }
+}
+
+/// The request that carries a block; `None` if the body has none of this number.
+fn payload(body: &Body, number: u32) -> Option<Draft> {
+    let start = usize::try_from(Block { number, more: false, size: body.size }.offset()).ok()?;
+    let rest = body.bytes.get(start..)?;
+    let payload = rest.get(..body.size.bytes() as usize).unwrap_or(rest);
+    let block = Block { number, more: payload.len() < rest.len(), size: body.size };
+    let answer = Block { number: 0, more: true, size: body.size };
+    Some(
+        Draft::plain(body.code, &body.options)
+            .with_block(Q_BLOCK1, block)
+            .with_block(Q_BLOCK2, answer)
+            .with_uint(number::SIZE1, u32::try_from(body.bytes.len()).ok()?)
+            .with(REQUEST_TAG, &body.tag)
+            .with_payload(payload),
+    )
+}

@@ -1,0 +1,120 @@
+use alloc::vec::Vec;
+
+use millpond_control::{Instant, Span};
+
+use super::{
+    super::{
+        super::{Block, BlockSize},
+        Accepted, BurstReceiver, MISSING_BLOCKS_FORMAT, Q_BLOCK1, Receipt, Wanted,
+        draft::{Draft, OwnedOptions, Recent},
+        missing_blocks,
+    },
+    asked::Wants,
+};
+use crate::{
+    RequestId,
+    message::{Code, Token, number},
+};
+
+/// A body that comes in bursts (Q-Block1, RFC 9177 §4.3), until some time after it was answered.
+#[derive(Debug)]
+pub(super) struct Inbound<A> {
+    pub(super) from: A,
+    pub(super) key: Vec<u8>,
+    /// Request-Tag.
+    pub(super) tag: Vec<u8>,
+    pub(super) code: Code,
+    pub(super) options: OwnedOptions,
+    /// What is wanted of the answer.
+    pub(super) wants: Wants,
+    /// The token of the payload that came last.
+    pub(super) token: Token,
+    /// The confirmable request to answer in, if payloads are confirmable.
+    pub(super) held: Option<RequestId>,
+    pub(super) recent: Recent,
+    pub(super) stage: Stage,
+    pub(super) touched: Instant,
+}
+
+#[derive(Debug)]
+pub(super) enum Stage {
+    Collecting(BurstReceiver),
+    /// It is whole, and the application has it.
+    Asked,
+    /// It was answered like this.
+    Answered(Draft),
+}
+
+impl<A> Inbound<A> {
+    /// Takes a payload in. None: there is nothing to collect any more.
+    pub(super) fn take(&mut self, now: Instant, receipt: &Receipt<'_>) -> Option<Accepted> {
+        match &mut self.stage {
+            Stage::Collecting(receiver) => Some(receiver.take(now, receipt)),
+            _ => None,
+        }
+    }
+
+    /// The body, if it is whole.
+    pub(super) fn complete(&mut self) -> Option<Vec<u8>> {
+        let Stage::Collecting(receiver) = &self.stage else { return None };
+        if !receiver.is_whole() {
+            return None;
+        }
+        match core::mem::replace(&mut self.stage, Stage::Asked) {
+            Stage::Collecting(receiver) => Some(receiver.into_body()),
+            _ => None,
+        }
+    }
+
+    /// What to say at `now`: a message, or when to look again. `Err(None)`: it is to be dropped.
+    pub(super) fn poll(&mut self, now: Instant, set: u32, lifetime: Span) -> Result<Draft, Option<Instant>> {
+        let Stage::Collecting(receiver) = &mut self.stage else {
+            let expiry = self.touched.after(lifetime);
+            return Err(Some(expiry).filter(|expiry| *expiry > now));
+        };
+        let size = receiver.size();
+        loop {
+            return match receiver.poll(now) {
+                Wanted::Wait(until) => Err(Some(until)),
+                Wanted::GiveUp => Err(None),
+                // Not for confirmable payloads: their acknowledgements tell (§4.3, §5).
+                _ if self.held.is_some() => continue,
+                Wanted::GoOn(next) => Ok(go_on(next, size)),
+                Wanted::Missing(numbers) => Ok(incomplete(&numbers, set)),
+            };
+        }
+    }
+
+    /// The answer to a confirmable payload after which the body is not whole.
+    pub(super) fn acknowledgement(&self, set: u32) -> Draft {
+        match &self.stage {
+            Stage::Collecting(receiver) if receiver.complete() == 0 => incomplete(&[0], set),
+            Stage::Collecting(receiver) => go_on(receiver.complete(), receiver.size()),
+            _ => Draft::plain(Code::CONTINUE, &Vec::new()),
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        let stage = match &self.stage {
+            Stage::Collecting(receiver) => receiver.memory(),
+            Stage::Asked => 0,
+            Stage::Answered(draft) => draft.len(),
+        };
+        stage.saturating_add(self.key.capacity()).saturating_add(self.recent.memory())
+    }
+}
+
+/// 2.31: everything before this block is there.
+fn go_on(next: u32, size: BlockSize) -> Draft {
+    let last = Block { number: next.saturating_sub(1), more: true, size };
+    Draft::plain(Code::CONTINUE, &Vec::new()).with_block(Q_BLOCK1, last)
+}
+
+/// 4.08 with what is missing, a set of it at most (§5, §7.2).
+fn incomplete(numbers: &[u32], set: u32) -> Draft {
+    let most = set.max(1) as usize;
+    let list = missing_blocks(numbers.get(..most).unwrap_or(numbers), most.saturating_mul(5));
+    Draft::plain(Code::REQUEST_ENTITY_INCOMPLETE, &Vec::new())
+        .with_uint(number::CONTENT_FORMAT, MISSING_BLOCKS_FORMAT.into())
+        .with_payload(&list)
+}

@@ -1,0 +1,183 @@
+use alloc::vec::Vec;
+
+use millpond_control::{Instant, Span};
+
+use super::{
+    super::{
+        super::{Block, BlockSize},
+        Asked, BurstParameters, BurstSender, Leaving, Q_BLOCK2,
+        draft::{Draft, OwnedOptions, Recent},
+    },
+    asked::Wants,
+};
+use crate::message::{Code, Token, number};
+
+/// A body that leaves in bursts (Q-Block2), and is kept for what must be sent again.
+#[derive(Debug)]
+pub(super) struct Outbound<A> {
+    pub(super) to: A,
+    /// What of the request tells one representation from another.
+    pub(super) key: Vec<u8>,
+    /// Request-Tag of the body that was answered, if that came in bursts.
+    pub(super) request_tag: Option<Vec<u8>>,
+    pub(super) etag: Vec<u8>,
+    pub(super) recent: Recent,
+    code: Code,
+    options: OwnedOptions,
+    body: Vec<u8>,
+    size: BlockSize,
+    sender: BurstSender,
+    /// The token of what flows, and of what was asked for by number.
+    token: Token,
+    asked_by: Token,
+    lifetime: Span,
+    touched: Instant,
+}
+
+/// A representation.
+#[derive(Debug)]
+pub(super) struct Representation {
+    pub(super) code: Code,
+    /// Without ETag.
+    pub(super) options: OwnedOptions,
+    pub(super) etag: Vec<u8>,
+    pub(super) body: Vec<u8>,
+    pub(super) size: BlockSize,
+}
+
+impl Representation {
+    fn blocks(&self) -> u32 {
+        u32::try_from(self.body.len()).unwrap_or(u32::MAX).div_ceil(self.size.bytes())
+    }
+}
+
+/// What a request for more of a body led to.
+#[derive(Debug)]
+pub(super) enum Served {
+    /// Blocks leave by and by.
+    Flowing,
+    /// Nothing of the kind is there: 4.00.
+    PastEnd,
+}
+
+impl<A> Outbound<A> {
+    /// A representation of which nothing leaves yet but what [`serve`](Self::serve) lets go.
+    pub(super) fn new(
+        to: A,
+        key: Vec<u8>,
+        representation: Representation,
+        parameters: BurstParameters,
+        pause: Span,
+        now: Instant,
+    ) -> Self {
+        let sender = BurstSender::resting(parameters, representation.blocks(), pause);
+        let Representation { code, options, etag, body, size } = representation;
+        let (token, lifetime) = (Token::EMPTY, parameters.lifetime);
+        let recent = Recent::default();
+        Self {
+            to,
+            key,
+            request_tag: None,
+            etag,
+            recent,
+            code,
+            options,
+            body,
+            size,
+            sender,
+            token,
+            asked_by: token,
+            lifetime,
+            touched: now,
+        }
+    }
+
+    /// Whether this is the same representation, so that what was sent of it can stay.
+    pub(super) fn is(&self, code: Code, etag: Option<&[u8]>, body: &[u8], size: BlockSize) -> bool {
+        let is_tagged = etag.is_none_or(|etag| etag == self.etag);
+        is_tagged && self.code == code && self.size == size && self.body == body
+    }
+
+    /// A request for it came with this token. `sent`: its first block is on its way already, in an acknowledgement.
+    pub(super) fn serve(&mut self, now: Instant, wants: &Wants, token: Token, sent: bool) -> Served {
+        let blocks = self.sender.blocks();
+        let (last, size) = match wants {
+            Wants::First(size) | Wants::All(size) => (0, (*size).min(self.size)),
+            Wants::GoOn(block) | Wants::Rest(block) => (block.number, block.size),
+            // One that is there is enough.
+            Wants::Blocks(numbers, size) => (numbers.first().copied().unwrap_or(0), *size),
+        };
+        if last >= blocks || size != self.size {
+            return Served::PastEnd;
+        }
+        self.touched = now;
+        match wants {
+            Wants::First(_) if sent => self.token = token,
+            Wants::First(_) => {
+                self.asked_by = token;
+                self.sender.only(0);
+            }
+            Wants::All(_) => {
+                self.token = token;
+                self.sender.flow_from(u32::from(sent));
+            }
+            Wants::GoOn(block) => {
+                if self.token.is_empty() {
+                    self.token = token;
+                }
+                self.sender.asked(now, Asked::GoOn(block.number));
+            }
+            Wants::Rest(block) => {
+                (self.token, self.asked_by) = (token, token);
+                self.sender.rest_of_set(block.number);
+            }
+            Wants::Blocks(numbers, _) => {
+                self.asked_by = token;
+                self.sender.asked(now, Asked::Missing(numbers));
+            }
+        }
+        Served::Flowing
+    }
+
+    /// Whether messages of it have this token.
+    pub(super) fn has_token(&self, token: Token) -> bool {
+        self.token == token || self.asked_by == token
+    }
+
+    /// What leaves at `now`, and to which token.
+    pub(super) fn poll(&mut self, now: Instant) -> Result<(Token, Draft), Option<Instant>> {
+        match self.sender.poll(now) {
+            Leaving::Block { number, asked, .. } => {
+                self.touched = now;
+                let token = if asked { self.asked_by } else { self.token };
+                Ok((token, self.block(number).ok_or(None)?))
+            }
+            Leaving::Wait(until) => Err(Some(until)),
+            Leaving::Nothing => Err(None),
+        }
+    }
+
+    /// The response with this block.
+    pub(super) fn block(&self, number: u32) -> Option<Draft> {
+        let start = usize::try_from(Block { number, more: false, size: self.size }.offset()).ok()?;
+        let rest = self.body.get(start..)?;
+        let payload = rest.get(..self.size.bytes() as usize).unwrap_or(rest);
+        let block = Block { number, more: payload.len() < rest.len(), size: self.size };
+        Some(
+            Draft::plain(self.code, &self.options)
+                .with(number::ETAG, &self.etag)
+                .with_uint(number::SIZE2, u32::try_from(self.body.len()).ok()?)
+                .with_block(Q_BLOCK2, block)
+                .with_payload(payload),
+        )
+    }
+
+    /// When it is dropped.
+    pub(super) fn expiry(&self) -> Instant {
+        self.touched.after(self.lifetime)
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.body.capacity().saturating_add(self.key.capacity()).saturating_add(self.recent.memory())
+    }
+}
