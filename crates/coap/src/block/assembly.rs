@@ -107,7 +107,16 @@ impl<K: PartialEq> Assemblies<K> {
     /// When [`expire`](Self::expire) has something to do.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Instant> {
-        self.bodies.iter().map(|assembly| assembly.touched.after(self.limits.lifetime)).min()
+        self.bodies.first().map(|assembly| assembly.touched.after(self.limits.lifetime))
+    }
+
+    /// Drops the body that nothing came for the longest. False if there is none.
+    pub fn drop_oldest(&mut self) -> bool {
+        if self.bodies.is_empty() {
+            return false;
+        }
+        self.bodies.remove(0);
+        true
     }
 
     /// Bytes of bodies held.

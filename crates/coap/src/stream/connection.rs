@@ -161,6 +161,24 @@ impl Connection {
         self.settings
     }
 
+    /// Whether the other side has said what it can do; before that, [`settings`](Self::settings) are the base values.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    /// What this side is.
+    #[must_use]
+    pub const fn options(&self) -> Options {
+        self.options
+    }
+
+    /// Whether the next output is bytes for the stream.
+    #[must_use]
+    pub fn has_bytes(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// Requests of ours that are under way.
     #[must_use]
     pub fn requests(&self) -> usize {

@@ -166,7 +166,7 @@ fn a_client_gives_up_on_blocks_that_do_not_fit() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever is lost, doubled by nobody, late or dropped by a queue: a body arrives whole or its failure is told, once,
     /// and nothing is left behind.

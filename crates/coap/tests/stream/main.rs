@@ -8,10 +8,14 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod bodies;
 mod connection;
 mod corpus;
 mod errors;
 mod frames;
+mod host_properties;
+mod hosts;
+mod observing;
 mod properties;
 mod session;
 mod side;

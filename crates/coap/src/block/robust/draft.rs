@@ -12,61 +12,67 @@ use crate::{
 };
 
 /// Options in ascending order of their numbers.
-pub(super) type OwnedOptions = Vec<(u16, Vec<u8>)>;
+pub(crate) type OwnedOptions = Vec<(u16, Vec<u8>)>;
 
 /// A message of ours, with all that it holds.
 #[derive(Clone, Debug)]
-pub(super) struct Draft {
-    pub(super) kind: Kind,
-    pub(super) code: Code,
+pub(crate) struct Draft {
+    pub(crate) kind: Kind,
+    pub(crate) code: Code,
     options: OwnedOptions,
     payload: Vec<u8>,
 }
 
 impl Draft {
-    pub(super) fn new(kind: Kind, code: Code, options: &OwnedOptions) -> Self {
+    pub(crate) fn new(kind: Kind, code: Code, options: &OwnedOptions) -> Self {
         Self { kind, code, options: options.clone(), payload: Vec::new() }
     }
 
     /// A non-confirmable message.
-    pub(super) fn plain(code: Code, options: &OwnedOptions) -> Self {
+    pub(crate) fn plain(code: Code, options: &OwnedOptions) -> Self {
         Self::new(Kind::NonConfirmable, code, options)
     }
 
     /// With an option more, behind those of the same number.
-    pub(super) fn with(mut self, number: u16, value: &[u8]) -> Self {
+    pub(crate) fn with(mut self, number: u16, value: &[u8]) -> Self {
         let place = self.options.partition_point(|(other, _)| *other <= number);
         self.options.insert(place, (number, value.to_vec()));
         self
     }
 
-    pub(super) fn with_uint(self, number: u16, value: u32) -> Self {
+    pub(crate) fn with_uint(self, number: u16, value: u32) -> Self {
         self.with(number, Uint::new(value).as_bytes())
     }
 
-    pub(super) fn with_block(self, number: u16, block: Block) -> Self {
+    pub(crate) fn with_block(self, number: u16, block: Block) -> Self {
         self.with(number, block.value().as_bytes())
     }
 
+    /// The block that an option of this number says.
+    pub(crate) fn block(&self, number: u16) -> Option<Block> {
+        let (_, value) = self.options.iter().find(|(other, _)| *other == number)?;
+        Block::read(value, false).ok()
+    }
+
     /// Without the options of this number.
-    pub(super) fn without(mut self, number: u16) -> Self {
+    pub(crate) fn without(mut self, number: u16) -> Self {
         self.options.retain(|(other, _)| *other != number);
         self
     }
 
-    pub(super) fn with_payload(self, payload: &[u8]) -> Self {
+    pub(crate) fn with_payload(self, payload: &[u8]) -> Self {
         Self { payload: payload.to_vec(), ..self }
     }
 
     /// Bytes of it on the wire, roughly.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.options.iter().fold(self.payload.len().saturating_add(16), |sum, (_, value)| {
             sum.saturating_add(value.len()).saturating_add(2)
         })
     }
 
     /// Hands it over in the form that an endpoint takes.
-    pub(super) fn lend<R>(&self, take: impl FnOnce(&Outgoing<'_>) -> R) -> R {
+    pub(crate) fn lend<R>(&self, take: impl FnOnce(&Outgoing<'_>) -> R) -> R {
         let options: Vec<(u16, &[u8])> =
             self.options.iter().map(|(number, value)| (*number, value.as_slice())).collect();
         take(&Outgoing { kind: self.kind, code: self.code, options: &options, payload: &self.payload, token: None })
@@ -74,7 +80,7 @@ impl Draft {
 }
 
 /// A token of so many bytes more than a prefix as the count needs, none for 0.
-pub(super) fn token_of(prefix: Token, count: u32) -> Token {
+pub(crate) fn token_of(prefix: Token, count: u32) -> Token {
     let mut token = prefix;
     for byte in Uint::new(count).as_bytes() {
         token = token.followed_by(*byte).unwrap_or(token);
@@ -83,7 +89,7 @@ pub(super) fn token_of(prefix: Token, count: u32) -> Token {
 }
 
 /// Options to keep, sorted; those that the transfer itself sets are left out.
-pub(super) fn own_options<'o>(options: impl Iterator<Item = (u16, &'o [u8])>, without: &[u16]) -> OwnedOptions {
+pub(crate) fn own_options<'o>(options: impl Iterator<Item = (u16, &'o [u8])>, without: &[u16]) -> OwnedOptions {
     let mut own: OwnedOptions = options
         .filter(|(number, _)| !without.contains(number))
         .map(|(number, value)| (number, value.to_vec()))
@@ -93,58 +99,58 @@ pub(super) fn own_options<'o>(options: impl Iterator<Item = (u16, &'o [u8])>, wi
 }
 
 /// All options of a message with their values.
-pub(super) fn options_of<'m>(message: &Message<'m>) -> impl Iterator<Item = (u16, &'m [u8])> + use<'m> {
+pub(crate) fn options_of<'m>(message: &Message<'m>) -> impl Iterator<Item = (u16, &'m [u8])> + use<'m> {
     message.options().map(|option| (option.number, option.value))
 }
 
 /// The first block of this number that a message has.
-pub(super) fn block_of(message: &Message<'_>, number: u16) -> Option<Result<Block, BadBlock>> {
+pub(crate) fn block_of(message: &Message<'_>, number: u16) -> Option<Result<Block, BadBlock>> {
     message.option(number).map(|value| Block::read(value, false))
 }
 
-pub(super) fn uint_of(message: &Message<'_>, number: u16) -> Option<u32> {
+pub(crate) fn uint_of(message: &Message<'_>, number: u16) -> Option<u32> {
     message.option(number).and_then(Uint::read)
 }
 
 /// Whether a message has any of the options of RFC 9177.
-pub(super) fn is_robust(message: &Message<'_>) -> bool {
+pub(crate) fn is_robust(message: &Message<'_>) -> bool {
     message.options().any(|option| matches!(option.number, Q_BLOCK1 | Q_BLOCK2))
 }
 
 /// Whether a message has any of those of RFC 7959 that must not stand beside them (RFC 9177 §4.1).
-pub(super) fn is_block_wise(message: &Message<'_>) -> bool {
+pub(crate) fn is_block_wise(message: &Message<'_>) -> bool {
     message.options().any(|option| matches!(option.number, number::BLOCK1 | number::BLOCK2))
 }
 
 /// The messages of a transfer that left last, of which a reset is understood.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recent(VecDeque<ExchangeId>);
+pub(crate) struct Recent(VecDeque<ExchangeId>);
 
 impl Recent {
     const MOST: usize = 32;
 
-    pub(super) fn push(&mut self, exchange: ExchangeId) {
+    pub(crate) fn push(&mut self, exchange: ExchangeId) {
         if self.0.len() >= Self::MOST {
             self.0.pop_front();
         }
         self.0.push_back(exchange);
     }
 
-    pub(super) fn contains(&self, exchange: ExchangeId) -> bool {
+    pub(crate) fn contains(&self, exchange: ExchangeId) -> bool {
         self.0.contains(&exchange)
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.0.capacity().saturating_mul(size_of::<ExchangeId>())
     }
 }
 
 /// A tag or ETag of so many bytes: counts up from anywhere, so that none comes again soon (RFC 9177 §4.3, §4.4).
-pub(super) fn tag_of(first: u64, made: u64, length: u8) -> Vec<u8> {
+pub(crate) fn tag_of(first: u64, made: u64, length: u8) -> Vec<u8> {
     let bytes = first.wrapping_add(made).to_be_bytes();
     let skipped = bytes.len().saturating_sub(usize::from(length.clamp(1, 8)));
     bytes.get(skipped..).unwrap_or_default().to_vec()

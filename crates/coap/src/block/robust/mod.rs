@@ -13,7 +13,7 @@
 //! and ignores a non-confirmable one (§4.1).
 
 mod client;
-mod draft;
+pub(crate) mod draft;
 mod missing;
 mod receiver;
 mod sender;

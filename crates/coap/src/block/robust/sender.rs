@@ -196,6 +196,15 @@ impl BurstSender {
         self.block(now, number, false)
     }
 
+    /// This block could not leave at `now` after all: it waits for a pause, and everything else with it.
+    pub fn held_back(&mut self, now: Instant, number: u32) {
+        if !self.again.contains(&number) {
+            self.again.push_front(number);
+        }
+        self.repeated = self.parameters.set.max(1);
+        self.resume = Some(now.after(self.pause));
+    }
+
     /// When the next block leaves, if not now.
     fn due(&mut self, now: Instant) -> Option<Instant> {
         let between = self.pace.and_then(|pace| {

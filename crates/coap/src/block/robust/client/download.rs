@@ -19,7 +19,6 @@ pub(super) struct Download {
     parameters: BurstParameters,
     /// The largest blocks that may come.
     size: BlockSize,
-    limit: usize,
     /// What was asked for first, and whether that has left.
     first: Block,
     asked: bool,
@@ -58,7 +57,6 @@ impl Download {
         Self {
             parameters: options.parameters,
             size: body.size,
-            limit: options.limits.body,
             first,
             asked: false,
             since: Instant::ORIGIN,
@@ -109,8 +107,8 @@ impl Download {
         }
     }
 
-    /// A response came.
-    pub(super) fn take(&mut self, now: Instant, message: &Message<'_>) -> Verdict {
+    /// A response came; its body may have so many bytes.
+    pub(super) fn take(&mut self, now: Instant, message: &Message<'_>, limit: usize) -> Verdict {
         if message.code.class() != 2 {
             return done(
                 message.code,
@@ -134,7 +132,7 @@ impl Download {
             self.asked = false;
         }
         if self.part.is_none()
-            && let Err(why) = self.begin(now, message, block)
+            && let Err(why) = self.begin(now, message, block, limit)
         {
             return Verdict::Fail(why);
         }
@@ -156,7 +154,7 @@ impl Download {
     }
 
     /// The first block of a representation, which need not be its first one, says how long it is.
-    fn begin(&mut self, now: Instant, message: &Message<'_>, block: Block) -> Result<(), BurstFailure> {
+    fn begin(&mut self, now: Instant, message: &Message<'_>, block: Block, limit: usize) -> Result<(), BurstFailure> {
         if block.size > self.size {
             return Err(BurstFailure::Misfit);
         }
@@ -166,8 +164,7 @@ impl Download {
         let fresh = Span::from_secs(uint_of(message, number::MAX_AGE).unwrap_or(60));
         let lifetime = self.parameters.lifetime.min(fresh);
         let parameters = BurstParameters { lifetime, ..self.parameters };
-        let receiver = BurstReceiver::new(parameters, block.size, total, self.limit, now)
-            .ok_or(BurstFailure::TooLarge { limit: self.limit })?;
+        let receiver = BurstReceiver::new(parameters, block.size, total, limit, now).ok_or(BurstFailure::TooLarge { limit })?;
         if !self.asked {
             self.first.size = block.size;
         }

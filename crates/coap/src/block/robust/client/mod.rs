@@ -412,12 +412,16 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
 
     /// Lets a transfer take something in, and acts on what it makes of it.
     fn hand(&mut self, index: usize, take: impl FnOnce(&mut Transfer<A>, &BurstOptions, &mut Peers<A>) -> Verdict) {
+        let mut options = self.options;
+        let room = options.limits.bytes.saturating_sub(self.memory());
+        options.limits.body = options.limits.body.min(room);
         let Some(transfer) = self.transfers.get_mut(index) else { return };
-        let verdict = take(transfer, &self.options, &mut self.peers);
+        let verdict = take(transfer, &options, &mut self.peers);
         self.finish(index, verdict);
     }
 
-    /// A non-confirmable request leaves. One that the endpoint has no room for counts as lost on the way.
+    /// A non-confirmable request leaves. For one that the endpoint has no room for: a payload waits for a pause, and
+    /// anything else counts as lost on the way.
     fn send(&mut self, now: Instant, index: usize, draft: &Draft, endpoint: &mut Endpoint<A>) {
         let Some(transfer) = self.transfers.get_mut(index) else { return };
         let (to, token) = (transfer.to, transfer.next_token());
@@ -426,7 +430,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
             Err(why @ (Refused::Message(_) | Refused::Code(_) | Refused::Kind(_))) => {
                 self.finish(index, Verdict::Fail(BurstFailure::Refused(why)));
             }
-            Err(_) => {}
+            Err(_) => transfer.held_back(now, draft),
         }
     }
 

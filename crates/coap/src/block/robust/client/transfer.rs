@@ -7,7 +7,7 @@ use millpond_control::{Instant, Span};
 use super::{
     super::{
         super::{Block, BlockSize},
-        BurstOptions, Q_BLOCK2,
+        BurstOptions, Q_BLOCK1, Q_BLOCK2,
         draft::{Draft, OwnedOptions, Recent, block_of, is_block_wise, options_of, own_options, token_of},
     },
     BurstFailure, BurstId, Carried,
@@ -155,6 +155,13 @@ impl<A: Copy + Eq> Transfer<A> {
         self.unheard = self.unheard.saturating_add(length);
     }
 
+    /// The endpoint has no room for a request now.
+    pub(super) fn held_back(&mut self, now: Instant, draft: &Draft) {
+        if let (Stage::Upload(upload), Some(block)) = (&mut self.stage, draft.block(Q_BLOCK1)) {
+            upload.held_back(now, block.number);
+        }
+    }
+
     pub(super) fn next_token(&mut self) -> Token {
         let prefix = self.claim.map(|(_, prefix)| prefix).unwrap_or_default();
         let token = token_of(prefix, self.tokens);
@@ -245,7 +252,7 @@ impl<A: Copy + Eq> Transfer<A> {
                 Some(Ok(_)) => {
                     peers.set_support(self.to, Some(true));
                     let mut download = Download::of_rest(&self.body, options);
-                    let verdict = download.take(now, message);
+                    let verdict = download.take(now, message, options.limits.body);
                     self.stage = Stage::Download(download);
                     return verdict;
                 }
@@ -286,7 +293,7 @@ impl<A: Copy + Eq> Transfer<A> {
                 if message.code.class() == 2 && block_of(message, Q_BLOCK2).is_none() {
                     return self.first_answer(now, message, options, peers);
                 }
-                download.take(now, message)
+                download.take(now, message, options.limits.body)
             }
             _ => Verdict::Go,
         }

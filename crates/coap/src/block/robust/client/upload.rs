@@ -70,6 +70,11 @@ impl Upload {
         }
     }
 
+    /// A payload could not leave.
+    pub(super) fn held_back(&mut self, now: Instant, number: u32) {
+        self.sender.held_back(now, number);
+    }
+
     /// Something came back. `None`: it is the answer to the whole request.
     pub(super) fn take(
         &mut self,

@@ -13,7 +13,7 @@ use super::{
     },
     BurstAnswer, BurstServer, Inbound, OURS, Outbound, Owed, Reply, Representation, ServerTold, Stage, Step, Wants,
 };
-use crate::message::{Code, Message, number};
+use crate::message::{Code, Kind, Message, number};
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// A payload of a body came.
@@ -55,7 +55,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                         options: own_options(options_of(message), &OURS),
                         wants,
                         token: message.token,
-                        held: None,
+                        is_confirmable: false,
                         recent: Recent::default(),
                         stage: Stage::Collecting(receiver.ok_or(Code::BAD_REQUEST)?),
                         touched: now,
@@ -66,7 +66,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         };
         let set = self.options.parameters.set;
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
-        (body.token, body.touched) = (message.token, now);
+        (body.token, body.touched, body.is_confirmable) = (message.token, now, message.kind == Kind::Confirmable);
         let accepted = body.take(now, &Receipt { block, total, payload: message.payload() });
         match (accepted, &body.stage) {
             (Some(Accepted::Misfit), Stage::Collecting(receiver)) => {
@@ -84,7 +84,6 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             _ => {
                 if let Reply::To(request, _) = reply {
                     let draft = body.acknowledgement(set);
-                    body.held = Some(request);
                     self.steps.push_back(Step::Respond(request, draft));
                 }
             }

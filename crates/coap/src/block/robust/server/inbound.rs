@@ -11,10 +11,7 @@ use super::{
     },
     asked::Wants,
 };
-use crate::{
-    RequestId,
-    message::{Code, Token, number},
-};
+use crate::message::{Code, Token, number};
 
 /// A body that comes in bursts (Q-Block1, RFC 9177 §4.3), until some time after it was answered.
 #[derive(Debug)]
@@ -29,8 +26,8 @@ pub(super) struct Inbound<A> {
     pub(super) wants: Wants,
     /// The token of the payload that came last.
     pub(super) token: Token,
-    /// The confirmable request to answer in, if payloads are confirmable.
-    pub(super) held: Option<RequestId>,
+    /// It was confirmable.
+    pub(super) is_confirmable: bool,
     pub(super) recent: Recent,
     pub(super) stage: Stage,
     pub(super) touched: Instant,
@@ -77,8 +74,8 @@ impl<A> Inbound<A> {
             return match receiver.poll(now) {
                 Wanted::Wait(until) => Err(Some(until)),
                 Wanted::GiveUp => Err(None),
-                // Not for confirmable payloads: their acknowledgements tell (§4.3, §5).
-                _ if self.held.is_some() => continue,
+                // The acknowledgement of a confirmable payload has told (§4.3).
+                Wanted::GoOn(_) if self.is_confirmable => continue,
                 Wanted::GoOn(next) => Ok(go_on(next, size)),
                 Wanted::Missing(numbers) => Ok(incomplete(&numbers, set)),
             };

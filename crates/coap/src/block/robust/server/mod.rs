@@ -360,10 +360,17 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         });
     }
 
-    /// A non-confirmable message leaves. One that the endpoint has no room for counts as lost on the way.
+    /// A non-confirmable message leaves. For one that the endpoint has no room for: a block waits for a pause, and anything
+    /// else counts as lost on the way.
     fn send(&mut self, now: Instant, to: A, token: Token, draft: &Draft, endpoint: &mut Endpoint<A>) {
         let sent: Result<_, Refused> = draft.lend(|message| endpoint.send_of_body(now, to, token, message));
-        let Ok(exchange) = sent else { return };
+        let Ok(exchange) = sent else {
+            if let Some(block) = draft.block(Q_BLOCK2) {
+                let of_token = |body: &&mut Outbound<A>| body.to == to && body.has_token(token);
+                self.outbound.iter_mut().filter(of_token).for_each(|body| body.held_back(now, block.number));
+            }
+            return;
+        };
         // Whichever body of the peer it was: a reset to it means that the peer knows of none with this token.
         for body in self.inbound.iter_mut().filter(|body| body.from == to && body.token == token) {
             body.recent.push(exchange);

@@ -144,6 +144,11 @@ impl<A> Outbound<A> {
         self.token == token || self.asked_by == token
     }
 
+    /// A block could not leave.
+    pub(super) fn held_back(&mut self, now: Instant, number: u32) {
+        self.sender.held_back(now, number);
+    }
+
     /// What leaves at `now`, and to which token.
     pub(super) fn poll(&mut self, now: Instant) -> Result<(Token, Draft), Option<Instant>> {
         match self.sender.poll(now) {

@@ -1,0 +1,396 @@
+//! Whole bodies over a connection: in one frame, in blocks, and in several blocks a frame (BERT).
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use millpond_coap::block::{BlockSize, DownloadError, UploadError};
+use millpond_coap::message::Token;
+use millpond_coap::message::{Code, number};
+use millpond_coap::stream::host::{Answer, Ask, AskFailure, Config, Event, Host, Output, Refused};
+use millpond_coap::stream::{Closing, Lost, Options, Signal, StreamRefused, write_frame};
+use millpond_control::{Instant, Span};
+
+use crate::hosts::{Hosts, body, taking};
+
+const MIB: usize = 1 << 20;
+const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
+
+fn get() -> Ask<'static> {
+    Ask::new(Code::GET, &PATH)
+}
+
+/// What an upload of these bytes answers: how many arrived as they were sent.
+fn counting(mut hosts: Hosts, bytes: &[u8]) -> Hosts {
+    let expected = bytes.to_vec();
+    hosts.application = Box::new(move |_, body| (Code::CHANGED, Vec::new(), vec![u8::from(body == expected)]));
+    hosts
+}
+
+#[test]
+fn a_body_that_fits_goes_in_one_frame() {
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(body(60_000));
+    hosts.ask(&get());
+    hosts.run();
+    assert_eq!(hosts.answered(), (Code::CONTENT, body(60_000)));
+    assert_eq!((hosts.up.len(), hosts.down.len()), (2, 2), "settings, request and answer");
+    assert_eq!(hosts.down[1].option(number::ETAG), None);
+}
+
+/// 1 MiB to a client that takes 1152 bytes: 1024 blocks of 1024 bytes, and nothing is longer than it takes.
+#[test]
+fn a_mebibyte_down_in_single_blocks() {
+    let mut hosts = Hosts::new(taking(1_152), Options::default()).serving(body(MIB));
+    hosts.ask(&get());
+    hosts.run();
+    assert!(hosts.answered() == (Code::CONTENT, body(MIB)));
+    assert_eq!(hosts.down.len(), 1 + 1_024);
+    assert!(hosts.down.iter().all(|frame| frame.length <= 1_152));
+    assert_eq!(hosts.up[2].summary(), "0.01 B2:1/0/6");
+    assert_eq!(hosts.down[1_024].summary(), "2.05 B2:1023/0/6");
+    let etags: Vec<_> = hosts.down[1..].iter().map(|frame| frame.option(number::ETAG)).collect();
+    assert!(etags[0].is_some() && etags.iter().all(|etag| *etag == etags[0]));
+}
+
+/// To one that takes 10 000 bytes: nine blocks a frame.
+#[test]
+fn a_mebibyte_down_with_several_blocks_in_a_frame() {
+    let mut hosts = Hosts::new(taking(10_000), Options::default()).serving(body(MIB));
+    hosts.ask(&get());
+    hosts.run();
+    assert!(hosts.answered() == (Code::CONTENT, body(MIB)));
+    assert_eq!(hosts.down.len(), 1 + MIB.div_ceil(9 * 1_024));
+    assert!(hosts.down.iter().all(|frame| frame.length <= 10_000));
+    assert_eq!(hosts.down[1].summary(), "2.05 B2:0/1/7");
+    assert_eq!(hosts.up[2].summary(), "0.01 B2:9/0/7");
+}
+
+#[test]
+fn a_mebibyte_up_in_single_blocks() {
+    let bytes = body(MIB);
+    let mut hosts = counting(Hosts::new(Options::default(), taking(1_152)), &bytes);
+    hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    hosts.run();
+    assert_eq!(hosts.answered(), (Code::CHANGED, vec![1]));
+    assert_eq!(hosts.up.len(), 1 + 1_024);
+    assert!(hosts.up.iter().all(|frame| frame.length <= 1_152));
+    assert_eq!(hosts.down[1].summary(), "2.31 B1:0/1/6");
+    assert_eq!(hosts.down[1_024].summary(), "2.04 B1:1023/0/6");
+    assert_eq!(hosts.up[1].option(number::SIZE1), Some(&[0x10, 0, 0][..]));
+}
+
+#[test]
+fn a_mebibyte_up_with_several_blocks_in_a_frame() {
+    let bytes = body(MIB);
+    let mut hosts = counting(Hosts::new(Options::default(), taking(10_000)), &bytes);
+    hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    hosts.run();
+    assert_eq!(hosts.answered(), (Code::CHANGED, vec![1]));
+    assert_eq!(hosts.up.len(), 1 + MIB.div_ceil(9 * 1_024));
+    assert_eq!(hosts.up[2].summary(), "0.03 B1:9/1/7");
+    assert!(hosts.up.iter().all(|frame| frame.length <= 10_000));
+}
+
+#[test]
+fn a_long_answer_to_a_long_body() {
+    let bytes = body(20_000);
+    let mut hosts = Hosts::new(taking(1_152), taking(5_000));
+    hosts.ask(&Ask::new(Code::FETCH, &PATH).with_body(&bytes));
+    hosts.run();
+    assert_eq!(hosts.answered(), (Code::CHANGED, bytes));
+    let turn = hosts.down.iter().find(|frame| frame.code == Code::CHANGED).unwrap();
+    assert_eq!(turn.summary(), "2.04 B2:0/1/6 B1:16/0/7");
+    assert_eq!(hosts.up.last().unwrap().payload, 0, "more of the answer is asked for without the body");
+}
+
+/// Bytes arrive one by one, and all is as if they had come at once.
+#[test]
+fn it_does_not_matter_where_the_stream_is_cut() {
+    let bytes = body(3_000);
+    let run = |piece| {
+        let mut hosts = counting(Hosts::new(taking(1_152), taking(1_152)), &bytes);
+        hosts.piece = piece;
+        let whole = bytes.clone();
+        hosts.application = Box::new(move |code, body| match code {
+            Code::GET => (Code::CONTENT, Vec::new(), whole.clone()),
+            _ => (Code::CHANGED, Vec::new(), vec![u8::from(body == whole)]),
+        });
+        hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+        hosts.run();
+        hosts.ask(&get());
+        hosts.run();
+        hosts.answers()
+    };
+    let whole = run(usize::MAX);
+    assert_eq!(whole, [(Code::CHANGED, vec![1], false), (Code::CONTENT, bytes.clone(), false)]);
+    for piece in [1, 2, 3, 5, 7, 64, 1_000, 1_151, 1_153] {
+        assert_eq!(run(piece), whole, "{piece} bytes at a time");
+    }
+}
+
+#[test]
+fn the_client_may_ask_for_smaller_blocks_from_the_first() {
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(body(1_000));
+    hosts.ask(&Ask { early: Some(BlockSize::B256), ..get() });
+    hosts.run();
+    assert_eq!(hosts.answered().1, body(1_000));
+    let said: Vec<String> = hosts.up[1..].iter().map(super::hosts::Sent::summary).collect();
+    assert_eq!(said, ["0.01 B2:0/0/4", "0.01 B2:1/0/4", "0.01 B2:2/0/4", "0.01 B2:3/0/4"]);
+}
+
+/// A request that does not fit the base values waits for what the other side really takes.
+#[test]
+fn a_long_request_waits_for_the_settings() {
+    let bytes = body(5_000);
+    let mut hosts = counting(Hosts::new(Options::default(), Options::default()), &bytes);
+    hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    hosts.ask(&get());
+    let first = hosts.drain_client();
+    assert!(first.len() < 100, "settings, and the request that fits");
+    hosts.server.receive(hosts.now, &first);
+    hosts.run();
+    assert_eq!(hosts.answers().len(), 2);
+    assert_eq!(hosts.up.len(), 3, "in one frame, once it is known to fit");
+}
+
+#[test]
+fn a_side_without_blocks_gets_none() {
+    let plain = Options { block_wise: false, max_message_size: 1_152, ..Options::default() };
+    let bytes = body(5_000);
+    let mut hosts = Hosts::new(Options::default(), plain);
+    hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    hosts.run();
+    assert!(matches!(hosts.failure(), AskFailure::Refused(StreamRefused::Message(_))), "{:?}", hosts.failure());
+
+    let now = Instant::ORIGIN;
+    let (mut client, mut server) =
+        (Host::new(plain, Config::default()), Host::new(Options::default(), Config::default()));
+    client.ask(now, &get()).unwrap();
+    if let Output::Transmit(bytes) = client.poll(now) {
+        server.receive(now, bytes);
+    }
+    if let Output::Transmit(bytes) = client.poll(now) {
+        server.receive(now, bytes);
+    }
+    let id = loop {
+        match server.poll(now) {
+            Output::Event(Event::Request { id, .. }) => break id,
+            Output::Idle => panic!("no request"),
+            _ => {}
+        }
+    };
+    let long = Answer::new(Code::CONTENT, &[]).with_body(&bytes);
+    assert_eq!(server.answer(now, id, &long), Err(Refused::TooLongForPeer { limit: 1_152 }));
+    assert_eq!(server.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[])), Ok(()));
+    assert_eq!(server.answer(now, id, &long), Err(Refused::UnknownRequest));
+}
+
+/// Later settings take back that several blocks fit a frame: the upload begins anew with single ones.
+#[test]
+fn later_settings_may_take_several_blocks_back() {
+    let bytes = body(100_000);
+    let mut hosts = counting(Hosts::new(Options::default(), taking(10_000)), &bytes);
+    hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    // Settings to and fro, and the first pieces.
+    for _ in 0..3 {
+        let up = hosts.drain_client();
+        hosts.server.receive(hosts.now, &up);
+        let down = hosts.drain_server();
+        hosts.client.receive(hosts.now, &down);
+    }
+    assert!(hosts.up.last().unwrap().summary().ends_with("/1/7"));
+    let mut csm = Vec::new();
+    Signal::Csm { max_message_size: Some(1_152), block_wise: true }.write(&mut csm, Token::EMPTY, u32::MAX).unwrap();
+    hosts.client.receive(hosts.now, &csm);
+    hosts.run();
+    assert_eq!(hosts.answered(), (Code::CHANGED, vec![1]));
+    let single = hosts.up.iter().filter(|frame| frame.summary().ends_with("/6")).count();
+    assert_eq!(single, 98, "all of it once more");
+}
+
+#[test]
+fn a_peer_that_does_not_begin_with_its_settings_is_left() {
+    let mut client = Host::new(Options::default(), Config::default());
+    client.ask(Instant::ORIGIN, &get()).unwrap();
+    client.receive(Instant::ORIGIN, &[0x01, 0x45, 0x01]);
+    let (mut told, mut sent) = (Vec::new(), Vec::new());
+    let why = loop {
+        match client.poll(Instant::ORIGIN) {
+            Output::Close(why) => break why,
+            Output::Event(event) => told.push(event),
+            Output::Transmit(bytes) => sent.extend_from_slice(bytes),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(why, Closing::NoSettings);
+    assert!(matches!(told[..], [Event::Failed { why: AskFailure::Lost(Lost::ConnectionClosed), .. }]), "{told:?}");
+    assert!(matches!(client.poll(Instant::ORIGIN), Output::Idle));
+    assert!(client.ask(Instant::ORIGIN, &get()).is_err());
+}
+
+/// A repeated CSM changes what it names and leaves the rest.
+#[test]
+fn repeated_settings_add_up() {
+    let mut hosts = Hosts::new(Options::default(), Options::default());
+    hosts.run();
+    for (csm, expected) in [
+        (Signal::Csm { max_message_size: Some(2_000), block_wise: false }, (2_000, true)),
+        (Signal::Csm { max_message_size: None, block_wise: false }, (2_000, true)),
+        (Signal::Csm { max_message_size: Some(500), block_wise: true }, (500, true)),
+    ] {
+        let mut bytes = Vec::new();
+        csm.write(&mut bytes, Token::EMPTY, u32::MAX).unwrap();
+        hosts.client.receive(hosts.now, &bytes);
+        hosts.run();
+        let settings = hosts.client.settings();
+        assert_eq!((settings.max_message_size, settings.block_wise), expected);
+    }
+}
+
+#[test]
+fn bodies_over_the_limit_are_refused() {
+    let config = Config { body: 4_000, ..Config::default() };
+    let bytes = body(5_000);
+    // One's own.
+    let mut hosts = Hosts::with(Options::default(), taking(1_152), config);
+    let refused = hosts.client.ask(hosts.now, &Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    assert_eq!(refused, Err(Refused::TooLarge { length: 5_000, limit: 4_000 }));
+    // The other side's, by Size1 of the first block.
+    hosts.client = Host::new(Options::default(), Config::default());
+    hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    hosts.run();
+    assert_eq!(hosts.failure(), AskFailure::Upload(UploadError::TooLarge { most: Some(4_000) }));
+    assert_eq!(hosts.up.len(), 2, "after the first block");
+    assert_eq!(hosts.closed, [None; 2], "the connection stays");
+    // An answer's.
+    let mut hosts = Hosts::new(taking(1_152), Options::default()).serving(body(5_000));
+    hosts.ask(&Ask { longest: 3_000, ..get() });
+    hosts.run();
+    assert_eq!(hosts.failure(), AskFailure::Download(DownloadError::TooLarge { limit: 3_000 }));
+    assert_eq!((hosts.client.asks(), hosts.closed), (0, [None; 2]));
+}
+
+/// Raw requests to a server: what cannot be is answered, and the connection stays.
+#[test]
+fn blocks_that_cannot_be_are_answered_as_the_rfc_asks() {
+    // Max-Message-Size of the server, option, payload, answer.
+    type Case = (&'static str, u32, u16, Vec<u8>, usize, Code);
+    let block = |number: u32, more: u32, size: u32| (number << 4 | more << 3 | size).to_be_bytes()[1..].to_vec();
+    let cases: [Case; 7] = [
+        ("past the end", 65_536, number::BLOCK2, block(100, 0, 6), 0, Code::BAD_REQUEST),
+        ("far past the end", 65_536, number::BLOCK2, block(0xf_ffff, 0, 7), 0, Code::BAD_REQUEST),
+        ("several blocks where none were allowed", 1_152, number::BLOCK2, block(0, 0, 7), 0, Code::BAD_REQUEST),
+        ("an option of four bytes", 65_536, number::BLOCK2, vec![0, 0, 0, 6], 0, Code::BAD_REQUEST),
+        ("a body without beginning", 65_536, number::BLOCK1, block(1, 1, 6), 1_024, Code::REQUEST_ENTITY_INCOMPLETE),
+        ("a block that is not full", 65_536, number::BLOCK1, block(0, 1, 6), 1_000, Code::BAD_REQUEST),
+        ("several blocks that are not full", 65_536, number::BLOCK1, block(0, 1, 7), 2_000, Code::BAD_REQUEST),
+    ];
+    for (what, size, number, value, payload, code) in cases {
+        let mut hosts = Hosts::new(Options::default(), taking(size)).serving(body(80_000));
+        hosts.run();
+        let mut bytes = Vec::new();
+        let token = Token::new(&[9]).unwrap();
+        write_frame(&mut bytes, Code::GET, token, &[(number, &value)], &body(payload), u32::MAX).unwrap();
+        hosts.server.receive(hosts.now, &bytes);
+        hosts.drain_server();
+        assert_eq!(hosts.down.last().unwrap().code, code, "{what}");
+        assert_eq!(hosts.closed[1], None, "{what}: the connection stays");
+    }
+}
+
+/// A peer stops in the middle of a frame, and in the middle of a body: what was held is dropped.
+#[test]
+fn what_a_peer_does_not_finish_is_dropped() {
+    let mut hosts = Hosts::new(Options::default(), taking(10_000));
+    let bytes = body(500_000);
+    hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    for _ in 0..20 {
+        let up = hosts.drain_client();
+        hosts.server.receive(hosts.now, &up);
+        let down = hosts.drain_server();
+        hosts.client.receive(hosts.now, &down);
+    }
+    assert!(hosts.server.memory() > 100_000, "{}", hosts.server.memory());
+    // Nothing comes any more.
+    hosts.later(248);
+    hosts.drain_server();
+    assert!(hosts.server.memory() < 40_000, "{}", hosts.server.memory());
+    // Half a frame, and the stream breaks.
+    let up = hosts.drain_client();
+    hosts.server.receive(hosts.now, &up[..up.len() / 2]);
+    hosts.server.stream_ended();
+    hosts.drain_server();
+    assert_eq!(hosts.closed[1], Some(Closing::StreamEnded));
+    assert!(hosts.server.memory() < 40_000, "{}", hosts.server.memory());
+    hosts.client.stream_ended();
+    hosts.run();
+    assert_eq!(hosts.failure(), AskFailure::Lost(Lost::ConnectionClosed));
+    assert_eq!(hosts.client.asks(), 0);
+}
+
+/// The representation is no longer kept: the application is asked again, and the block that was asked for is cut from
+/// what it answers now; another ETag begins the body anew.
+#[test]
+fn a_body_that_is_no_longer_kept_is_asked_for_again() {
+    let config = Config { kept: 0, ..Config::default() };
+    let asked = Rc::new(Cell::new(0));
+    let count = Rc::clone(&asked);
+    let mut hosts = Hosts::with(taking(1_152), Options::default(), config);
+    hosts.application = Box::new(move |_, _| {
+        count.set(count.get() + 1);
+        (Code::CONTENT, vec![(number::ETAG, vec![7])], body(5_000))
+    });
+    hosts.ask(&get());
+    hosts.run();
+    assert_eq!(hosts.answered().1, body(5_000));
+    assert_eq!(asked.get(), 5, "once for each block");
+
+    let mut hosts = Hosts::with(taking(1_152), Options::default(), config);
+    let mut version = 0_u8;
+    hosts.application = Box::new(move |_, _| {
+        version = (version + 1).min(3);
+        (Code::CONTENT, vec![(number::ETAG, vec![version])], vec![version; 5_000])
+    });
+    hosts.ask(&get());
+    hosts.run();
+    assert_eq!(hosts.answered().1, vec![3; 5_000]);
+}
+
+#[test]
+fn a_deadline_ends_an_ask() {
+    let mut hosts = Hosts::new(Options::default(), Options::default());
+    hosts.run();
+    let due = hosts.now.after(Span::from_secs(10));
+    hosts.ask(&Ask { deadline: Some(due), ..get() });
+    hosts.drain_client();
+    assert_eq!(hosts.sleep, Some(due));
+    hosts.later(9);
+    hosts.drain_client();
+    assert_eq!(hosts.client.asks(), 1);
+    hosts.later(1);
+    hosts.drain_client();
+    assert_eq!((hosts.failure(), hosts.client.asks()), (AskFailure::Deadline, 0));
+}
+
+#[test]
+fn many_asks_at_once_wait_for_their_turn() {
+    let few = Options { requests: 4, ..Options::default() };
+    let mut hosts = Hosts::new(few, Options::default()).serving(body(3_000));
+    for _ in 0..100 {
+        hosts.ask(&get());
+    }
+    hosts.run();
+    assert_eq!(hosts.answers().len(), 100);
+    assert!(hosts.answers().iter().all(|(_, bytes, goes_on)| *bytes == body(3_000) && !goes_on));
+}
+
+#[test]
+fn what_the_host_sets_itself_is_refused() {
+    let mut client = Host::new(Options::default(), Config::default());
+    let own = [(number::BLOCK2, &[][..])];
+    let refused = client.ask(Instant::ORIGIN, &Ask::new(Code::GET, &own));
+    assert_eq!(refused, Err(Refused::OwnOption { number: number::BLOCK2 }));
+    let refused = client.ask(Instant::ORIGIN, &Ask::new(Code::PUT, &PATH).observing());
+    assert_eq!(refused, Err(Refused::NotObservable(Code::PUT)));
+    let refused = client.ask(Instant::ORIGIN, &Ask::new(Code::CONTENT, &PATH));
+    assert_eq!(refused, Err(Refused::Connection(StreamRefused::Code(Code::CONTENT))));
+}

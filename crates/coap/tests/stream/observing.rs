@@ -1,0 +1,138 @@
+//! Observations over a connection, of bodies of any length.
+
+use millpond_coap::message::{Code, number};
+use millpond_coap::stream::Options;
+use millpond_coap::stream::host::{Answer, Ask, AskFailure, Config, Event};
+
+use crate::hosts::{Hosts, body, taking};
+
+const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
+
+fn observe() -> Ask<'static> {
+    Ask::new(Code::GET, &PATH).observing()
+}
+
+fn notify(hosts: &mut Hosts, bytes: &[u8]) {
+    let observer = hosts.observers[0];
+    hosts.server.notify(hosts.now, observer, &Answer::new(Code::CONTENT, &[]).with_body(bytes)).unwrap();
+}
+
+#[test]
+fn every_state_is_told_until_it_is_no_longer_wanted() {
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"first".to_vec());
+    let ask = hosts.ask(&observe());
+    hosts.run();
+    notify(&mut hosts, b"second");
+    hosts.run();
+    let said: Vec<_> = hosts.answers().into_iter().map(|(_, body, goes_on)| (body, goes_on)).collect();
+    assert_eq!(said, [(b"first".to_vec(), true), (b"second".to_vec(), true)]);
+    assert!(hosts.client.cancel(hosts.now, ask));
+    hosts.run();
+    assert_eq!(hosts.up.last().unwrap().summary(), "0.01 O:1");
+    assert!(matches!(hosts.told.last(), Some(Event::Failed { why: AskFailure::Cancelled, .. })));
+    assert!(matches!(hosts.server_told.last(), Some(Event::ObserverGone { .. })), "{:?}", hosts.server_told);
+    assert_eq!((hosts.client.asks(), hosts.server.observers()), (0, 0));
+}
+
+/// Only what is newest leaves, however many there were.
+#[test]
+fn only_the_newest_state_leaves() {
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"first".to_vec());
+    hosts.ask(&observe());
+    hosts.run();
+    for state in 0..100_u8 {
+        notify(&mut hosts, &[state]);
+    }
+    hosts.run();
+    assert_eq!(hosts.answers().len(), 2);
+    assert_eq!(hosts.answers()[1].1, [99]);
+}
+
+/// The first block comes with the notification, the rest is fetched without Observe.
+#[test]
+fn long_states_are_fetched_block_by_block() {
+    let mut hosts = Hosts::new(taking(1_152), Options::default()).serving(body(3_000));
+    hosts.ask(&observe());
+    hosts.run();
+    assert_eq!(hosts.answers()[0].1, body(3_000));
+    let requests: Vec<String> = hosts.up[1..].iter().map(super::hosts::Sent::summary).collect();
+    assert_eq!(requests, ["0.01 O:0", "0.01 B2:1/0/6", "0.01 B2:2/0/6"]);
+    assert!(hosts.down[1].option(number::OBSERVE).is_some());
+    assert!(hosts.down[2..].iter().all(|frame| frame.option(number::OBSERVE).is_none()));
+    notify(&mut hosts, &body(4_000));
+    hosts.run();
+    assert_eq!(hosts.answers()[1].1, body(4_000));
+    notify(&mut hosts, b"short");
+    hosts.run();
+    assert_eq!(hosts.answers()[2], (Code::CONTENT, b"short".to_vec(), true));
+}
+
+/// A newer state comes while an older one is being fetched: only the newer one is told.
+#[test]
+fn a_newer_state_replaces_one_that_is_being_fetched() {
+    let mut hosts = Hosts::new(taking(1_152), Options::default()).serving(b"first".to_vec());
+    hosts.ask(&observe());
+    hosts.run();
+    notify(&mut hosts, &[2; 3_000]);
+    let down = hosts.drain_server();
+    hosts.client.receive(hosts.now, &down);
+    let up = hosts.drain_client();
+    assert_eq!(hosts.up.last().unwrap().summary(), "0.01 B2:1/0/6");
+    notify(&mut hosts, &[3; 3_000]);
+    let down = hosts.drain_server();
+    hosts.client.receive(hosts.now, &down);
+    hosts.drain_client_into(up);
+    hosts.run();
+    let said: Vec<_> = hosts.answers().into_iter().map(|(_, body, _)| body).collect();
+    assert_eq!(said, [b"first".to_vec(), vec![3; 3_000]]);
+    assert_eq!(hosts.client.asks(), 1);
+}
+
+#[test]
+fn an_error_is_the_last_state() {
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"first".to_vec());
+    hosts.ask(&observe());
+    hosts.run();
+    let observer = hosts.observers[0];
+    hosts.server.notify(hosts.now, observer, &Answer::new(Code::NOT_FOUND, &[])).unwrap();
+    hosts.run();
+    assert_eq!(hosts.answers()[1], (Code::NOT_FOUND, Vec::new(), false));
+    assert_eq!((hosts.client.asks(), hosts.server.observers()), (0, 0));
+    assert!(hosts.server.notify(hosts.now, observer, &Answer::new(Code::CONTENT, &[])).is_err());
+}
+
+#[test]
+fn a_server_need_not_grant_it() {
+    let config = Config { observers: 1, ..Config::default() };
+    let mut hosts = Hosts::with(Options::default(), Options::default(), config).serving(b"state".to_vec());
+    hosts.ask(&observe());
+    hosts.ask(&observe());
+    hosts.run();
+    let said: Vec<bool> = hosts.answers().into_iter().map(|(_, _, goes_on)| goes_on).collect();
+    assert_eq!(said, [true, false]);
+    assert_eq!((hosts.client.asks(), hosts.server.observers()), (1, 1));
+}
+
+#[test]
+fn the_end_of_the_connection_is_the_end_of_observations() {
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"state".to_vec());
+    hosts.ask(&observe());
+    hosts.run();
+    hosts.server.stream_ended();
+    hosts.client.stream_ended();
+    hosts.run();
+    assert!(matches!(hosts.told.last(), Some(Event::Failed { why: AskFailure::Lost(_), .. })));
+    assert!(matches!(hosts.server_told.last(), Some(Event::ObserverGone { .. })));
+    assert_eq!((hosts.client.asks(), hosts.server.observers()), (0, 0));
+}
+
+#[test]
+fn whom_the_server_dismisses_is_told() {
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"state".to_vec());
+    hosts.ask(&observe());
+    hosts.run();
+    assert!(hosts.server.dismiss(hosts.now, hosts.observers[0]));
+    assert!(!hosts.server.dismiss(hosts.now, hosts.observers[0]));
+    hosts.run();
+    assert_eq!(hosts.answers()[1], (Code::SERVICE_UNAVAILABLE, Vec::new(), false));
+}
