@@ -45,15 +45,15 @@ impl<'a> Outgoing<'a> {
 /// same endpoint within 2³¹ uses of its slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExchangeId {
-    pub(super) slot: u32,
-    pub(super) generation: NonZeroU32,
+    pub(crate) slot: u32,
+    pub(crate) generation: NonZeroU32,
 }
 
 /// Names one request that the application has been handed, until it answers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId {
-    pub(super) slot: u32,
-    pub(super) generation: NonZeroU32,
+    pub(crate) slot: u32,
+    pub(crate) generation: NonZeroU32,
 }
 
 impl fmt::Debug for ExchangeId {

@@ -97,20 +97,20 @@ mod naming;
 mod output;
 mod peers;
 mod progress;
-mod queue;
+pub(crate) mod queue;
 mod receive;
 mod requests;
 mod send;
-mod slots;
+pub(crate) mod slots;
 mod subscriptions;
-mod timers;
+pub(crate) mod timers;
 
 use alloc::{boxed::Box, sync::Arc};
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{ChanceSeed, Controller, Instant, PeerController, View};
 
-use crate::message::MessageId;
+use crate::message::{Message, MessageId};
 
 pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOptions, Transmission};
 pub use counters::{Counters, Failures, Kinds, Reasons};
@@ -125,7 +125,7 @@ use further::Beyond;
 use inbox::Inbox;
 use luck::Luck;
 use peers::Peers;
-use queue::Queue;
+use queue::{Entry, Queue};
 use timers::Timers;
 
 /// The message layer of RFC 7252 for one socket. See the [module](self) for how to drive it.
@@ -149,6 +149,13 @@ pub struct Endpoint<A> {
     beyond: Option<Box<Beyond<A>>>,
     queue: Queue<A>,
     counts: Counts,
+}
+
+/// What comes next, without its bytes.
+pub(crate) enum Step<A> {
+    Said(Entry<A>),
+    Sleep(Instant, SleepReason),
+    Idle,
 }
 
 /// What never changes, shared by endpoints that are alike.
@@ -304,10 +311,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The next output. Also fires timers that are due.
     #[inline]
     pub fn poll(&mut self, now: Instant) -> Output<'_, A> {
+        match self.step(now) {
+            Step::Said(entry) => self.queue.output(entry),
+            Step::Sleep(until, reason) => Output::Sleep(until, reason),
+            Step::Idle => Output::Idle,
+        }
+    }
+
+    /// The next output without its bytes.
+    #[inline]
+    pub(crate) fn step(&mut self, now: Instant) -> Step<A> {
         let now = self.advance(now);
-        let entry = loop {
+        loop {
             if let Some(entry) = self.queue.pop() {
-                break entry;
+                return Step::Said(entry);
             }
             let timer = self.timers.earliest();
             let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
@@ -315,16 +332,48 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 (Some((due, slot)), _) if due <= now => self.acknowledge_request(slot, now),
                 (_, Some((at, slot))) if at <= now => self.fire(slot, now),
                 (Some((due, _)), timer) if timer.is_none_or(|(at, _)| due <= at) => {
-                    return Output::Sleep(due, SleepReason::Acknowledgement);
+                    return Step::Sleep(due, SleepReason::Acknowledgement);
                 }
                 (_, Some((at, slot))) => {
                     let alarm = self.exchanges.get(slot).map_or(SleepReason::Retransmission, |exchange| exchange.alarm);
-                    return Output::Sleep(at, alarm);
+                    return Step::Sleep(at, alarm);
                 }
-                (_, None) => return Output::Idle,
+                (_, None) => return Step::Idle,
             }
-        };
+        }
+    }
+
+    /// An output that was just taken, with its bytes.
+    pub(crate) fn show(&self, entry: Entry<A>) -> Output<'_, A> {
         self.queue.output(entry)
+    }
+
+    /// The message of an output that was just taken.
+    pub(crate) fn message(&self, entry: &Entry<A>) -> Option<Message<'_>> {
+        Message::parse(self.queue.bytes_of(entry)).ok()
+    }
+
+    /// Where something stands in a hash table of whoever owns this endpoint.
+    pub(crate) fn hash(&self, key: &impl Hash) -> u64 {
+        self.setup.identities.hash(key)
+    }
+
+    pub(crate) const fn node(&self) -> u32 {
+        self.node
+    }
+
+    /// Bytes of the longest datagram.
+    pub(crate) fn longest_datagram(&self) -> usize {
+        usize::from(self.setup.config.limits.datagram)
+    }
+
+    /// Input: a request that nobody will answer is dropped without a word.
+    pub(crate) fn drop_request(&mut self, now: Instant, request: RequestId) {
+        self.input(now);
+        let Some(inbox) = self.inbox.as_deref_mut() else { return };
+        if let Some((slot, _)) = inbox.requests.find(request) {
+            inbox.drop_request(slot, &self.setup.identities);
+        }
     }
 
     /// What a peer's controller knows; `None` if the peer is not known.
@@ -415,7 +464,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Time never goes back.
     #[inline]
-    fn advance(&mut self, now: Instant) -> Instant {
+    pub(crate) fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
         self.now
     }

@@ -17,17 +17,17 @@ pub(super) struct Queue<A> {
 
 /// One output without its bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry<A> {
+pub(crate) struct Entry<A> {
     /// To whom or from whom.
-    peer: A,
-    what: What,
+    pub(crate) peer: A,
+    pub(crate) what: What,
     start: u32,
     len: u32,
 }
 
 /// What an output is. All have bytes but those that tell the end of something, `Acknowledged` and `Ignored`.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(crate) enum What {
     Copy { id: ExchangeId, copy: u8, wait: Wait },
     Reply { request: RequestId, repeated: bool },
     Ack,
@@ -117,11 +117,17 @@ impl<A: Copy> Queue<A> {
         }
     }
 
+    /// The bytes of an entry.
+    pub(crate) fn bytes_of(&self, entry: &Entry<A>) -> &[u8] {
+        let rest = self.bytes.get(entry.start as usize..);
+        rest.and_then(|rest| rest.get(..entry.len as usize)).unwrap_or_default()
+    }
+
     /// An entry with its bytes.
     #[inline]
     pub(super) fn output(&self, entry: Entry<A>) -> Output<'_, A> {
-        let Entry { peer, what, start, len } = entry;
-        let bytes = self.bytes.get(start as usize..).and_then(|rest| rest.get(..len as usize)).unwrap_or_default();
+        let bytes = self.bytes_of(&entry);
+        let Entry { peer, what, .. } = entry;
         let transmit = |cause| Output::Transmit(Transmit { to: peer, bytes, cause });
         match what {
             What::Copy { id, copy, wait } => transmit(Cause::Exchange { id, copy, wait }),

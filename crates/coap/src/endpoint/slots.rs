@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
 /// No place.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Places numbered from zero. A place keeps its value when it is released, so that buffers inside are used again.
 #[derive(Debug)]
-pub(super) struct Slots<T> {
+pub(crate) struct Slots<T> {
     slots: Vec<Slot<T>>,
     /// First of the released places.
     free: u32,
@@ -25,24 +25,24 @@ struct Slot<T> {
 }
 
 impl<T> Slots<T> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { slots: Vec::new(), free: NONE, taken: 0 }
     }
 
     /// Places taken.
     #[inline]
-    pub(super) const fn taken(&self) -> u32 {
+    pub(crate) const fn taken(&self) -> u32 {
         self.taken
     }
 
     /// Places that were ever taken.
     #[inline]
-    pub(super) fn ever_taken(&self) -> usize {
+    pub(crate) fn ever_taken(&self) -> usize {
         self.slots.len()
     }
 
     /// Bytes that the next taking will add to what is held; zero as long as there is room.
-    pub(super) fn growth(&self) -> usize {
+    pub(crate) fn growth(&self) -> usize {
         if self.free != NONE || self.slots.len() < self.slots.capacity() {
             return 0;
         }
@@ -50,13 +50,13 @@ impl<T> Slots<T> {
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.slots.capacity().saturating_mul(size_of::<Slot<T>>())
     }
 
     /// Takes a place. `fresh` makes its value if no released place is left; a released one keeps the value it had.
     #[inline]
-    pub(super) fn take(&mut self, fresh: impl FnOnce() -> T) -> u32 {
+    pub(crate) fn take(&mut self, fresh: impl FnOnce() -> T) -> u32 {
         match self.reuse() {
             Some(number) => number,
             None => self.append(fresh()),
@@ -65,7 +65,7 @@ impl<T> Slots<T> {
 
     /// Takes a place for this value.
     #[inline]
-    pub(super) fn put(&mut self, value: T) -> u32 {
+    pub(crate) fn put(&mut self, value: T) -> u32 {
         let Some(number) = self.reuse() else { return self.append(value) };
         if let Some(slot) = self.slots.get_mut(number as usize) {
             slot.value = value;
@@ -95,7 +95,7 @@ impl<T> Slots<T> {
     }
 
     #[inline]
-    pub(super) fn release(&mut self, number: u32) {
+    pub(crate) fn release(&mut self, number: u32) {
         if let Some(slot) = self.slots.get_mut(number as usize)
             && slot.generation % 2 == 1
         {
@@ -108,30 +108,30 @@ impl<T> Slots<T> {
 
     /// The value in a place, taken or not; `None` only for [`NONE`] and what was never taken.
     #[inline]
-    pub(super) fn get(&self, number: u32) -> Option<&T> {
+    pub(crate) fn get(&self, number: u32) -> Option<&T> {
         self.slots.get(number as usize).map(|slot| &slot.value)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.slots.get_mut(number as usize).map(|slot| &mut slot.value)
     }
 
     /// The generation of a place that is taken, which is odd and so never zero.
     #[inline]
-    pub(super) fn generation(&self, number: u32) -> NonZeroU32 {
+    pub(crate) fn generation(&self, number: u32) -> NonZeroU32 {
         self.slots.get(number as usize).and_then(|slot| NonZeroU32::new(slot.generation)).unwrap_or(NonZeroU32::MIN)
     }
 
     /// Whether the place is taken, and still by the same one.
     #[inline]
-    pub(super) fn is(&self, number: u32, generation: NonZeroU32) -> bool {
+    pub(crate) fn is(&self, number: u32, generation: NonZeroU32) -> bool {
         let same = |slot: &Slot<T>| slot.generation == generation.get() && slot.generation % 2 == 1;
         self.slots.get(number as usize).is_some_and(same)
     }
 
     /// All places that are taken, in the order of their numbers.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let taken = |(number, slot): (usize, &'_ Slot<T>)| (slot.generation % 2 == 1).then_some(number as u32);
         self.slots.iter().enumerate().filter_map(move |entry| taken(entry).map(|number| (number, &entry.1.value)))
     }
@@ -139,51 +139,51 @@ impl<T> Slots<T> {
 
 /// The neighbours of a place in the one list that it is in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Links {
+pub(crate) struct Links {
     previous: u32,
     next: u32,
 }
 
 impl Links {
-    pub(super) const NOWHERE: Self = Self { previous: NONE, next: NONE };
+    pub(crate) const NOWHERE: Self = Self { previous: NONE, next: NONE };
 }
 
 /// What can be in a list.
-pub(super) trait Linked {
+pub(crate) trait Linked {
     fn links(&self) -> &Links;
     fn links_mut(&mut self) -> &mut Links;
 }
 
 /// A list through places, oldest first. Whoever holds it knows which places are in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct List {
+pub(crate) struct List {
     first: u32,
     last: u32,
     len: u32,
 }
 
 impl List {
-    pub(super) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
+    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
 
     /// The oldest; [`NONE`] if the list is empty.
     #[inline]
-    pub(super) const fn first(&self) -> u32 {
+    pub(crate) const fn first(&self) -> u32 {
         self.first
     }
 
     #[inline]
-    pub(super) const fn len(&self) -> u32 {
+    pub(crate) const fn len(&self) -> u32 {
         self.len
     }
 
     #[inline]
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Appends a place that is in no list.
     #[inline]
-    pub(super) fn push<T: Linked>(&mut self, slots: &mut Slots<T>, number: u32) {
+    pub(crate) fn push<T: Linked>(&mut self, slots: &mut Slots<T>, number: u32) {
         if let Some(value) = slots.get_mut(number) {
             *value.links_mut() = Links { previous: self.last, next: NONE };
         }
@@ -197,7 +197,7 @@ impl List {
 
     /// Takes a place that is in this list out of it.
     #[inline]
-    pub(super) fn remove<T: Linked>(&mut self, slots: &mut Slots<T>, number: u32) {
+    pub(crate) fn remove<T: Linked>(&mut self, slots: &mut Slots<T>, number: u32) {
         let Some(value) = slots.get_mut(number) else { return };
         let Links { previous, next } = core::mem::replace(value.links_mut(), Links::NOWHERE);
         match slots.get_mut(previous) {
@@ -213,13 +213,13 @@ impl List {
 
     /// The place after this one; [`NONE`] after the last.
     #[inline]
-    pub(super) fn after<T: Linked>(slots: &Slots<T>, number: u32) -> u32 {
+    pub(crate) fn after<T: Linked>(slots: &Slots<T>, number: u32) -> u32 {
         slots.get(number).map_or(NONE, |value| value.links().next)
     }
 
     /// The places, oldest first.
     #[inline]
-    pub(super) fn iter<'s, T: Linked>(&self, slots: &'s Slots<T>) -> impl Iterator<Item = (u32, &'s T)> {
+    pub(crate) fn iter<'s, T: Linked>(&self, slots: &'s Slots<T>) -> impl Iterator<Item = (u32, &'s T)> {
         let mut number = self.first;
         core::iter::from_fn(move || {
             let value = slots.get(number)?;

@@ -10,7 +10,7 @@ const NOWHERE: u32 = u32::MAX;
 /// A timer that is set again moves and one that is cleared leaves, so the heap never holds more entries than there are
 /// armed timers and the earliest is always a real one. Timers due at the same time fire in the order of their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Timers {
+pub(crate) struct Timers {
     /// As many as the highest number ever armed asks for.
     nodes: Vec<Node>,
     /// Length of the heap.
@@ -28,19 +28,19 @@ struct Node {
 }
 
 impl Timers {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { nodes: Vec::new(), armed: 0 }
     }
 
     /// The timer that fires first, and when.
     #[inline]
-    pub(super) fn earliest(&self) -> Option<(Instant, u32)> {
+    pub(crate) fn earliest(&self) -> Option<(Instant, u32)> {
         self.entry(0)
     }
 
     /// Arms the timer of a number, or moves it.
     #[inline]
-    pub(super) fn set(&mut self, number: u32, at: Instant) {
+    pub(crate) fn set(&mut self, number: u32, at: Instant) {
         while self.nodes.len() <= number as usize {
             // Room doubles from one, as it does for slots.
             if self.nodes.len() == self.nodes.capacity() {
@@ -61,7 +61,7 @@ impl Timers {
 
     /// Disarms the timer of a number, if it is armed.
     #[inline]
-    pub(super) fn clear(&mut self, number: u32) {
+    pub(crate) fn clear(&mut self, number: u32) {
         let Some(node) = self.nodes.get_mut(number as usize) else { return };
         let place = core::mem::replace(&mut node.place, NOWHERE);
         let Some(cleared) = self.entry(place) else { return };
@@ -76,7 +76,7 @@ impl Timers {
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.nodes.capacity().saturating_mul(size_of::<Node>())
     }
 

@@ -8,6 +8,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod controllers;
 mod downloads;
 mod falling_back;
 mod hostile;

@@ -213,6 +213,10 @@ fn a_long_answer_to_a_long_body() {
         world.ask(&BurstAsk { code: Code::FETCH, ..put(&body(23 * 16)) });
         world
     });
+    let mut world = World::new(BurstOptions::default()).serving(body(23 * 16));
+    world.ask(&BurstAsk { code: Code::FETCH, ..put(&body(23 * 16)) });
+    world.run(at(60_000));
+    assert_eq!((world.up.sent, world.down.sent), (1 + 23 + 2, 1 + 2 + 23), "nothing twice");
 }
 
 #[test]

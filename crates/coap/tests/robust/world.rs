@@ -146,10 +146,15 @@ pub(crate) struct World {
 impl World {
     /// Both ends alike, over a path of 50 ms each way that loses nothing.
     pub(crate) fn new(options: BurstOptions) -> Self {
+        Self::under(options, Preset::RFC7252)
+    }
+
+    /// The same with this controller at both ends.
+    pub(crate) fn under(options: BurstOptions, preset: Preset) -> Self {
         let chance = ChanceSeed::new(5);
         let make = |node| {
             let config = Config::default();
-            Endpoint::new(config, Preset::RFC7252.build(), chance, node, Identities::counted()).unwrap()
+            Endpoint::new(config, preset.build(), chance, node, Identities::counted()).unwrap()
         };
         Self {
             now: Instant::ORIGIN,
@@ -332,6 +337,8 @@ pub(crate) fn lost_in_turn(make: impl Fn() -> World) {
             world.run(at(1_000_000));
             let (_, got, whole, how) = world.answer();
             assert_eq!((got, &whole, how), (code, &bytes, carried), "message {unlucky} of {from} lost");
+            let more = (world.up.sent + world.down.sent).saturating_sub(smooth.up.sent + smooth.down.sent);
+            assert!(more <= 25, "message {unlucky} of {from} lost: {more} messages more");
             assert_eq!(bodies(&world), bodies(&smooth), "message {unlucky} of {from} lost: {:#?}", world.said(CLIENT));
         }
     }

@@ -102,11 +102,6 @@ impl BurstReceiver {
         self.asked = 0;
         let Some(has) = self.has.get_mut(block.number as usize) else { return Accepted::Misfit };
         if core::mem::replace(has, true) {
-            // The last block of the set that was last told to be complete is answered as if it were new (§4.3).
-            let after = block.number.saturating_add(1);
-            if self.told > 0 && after == self.told.saturating_mul(self.parameters.set.max(1)) {
-                self.told = self.told.saturating_sub(1);
-            }
             return Accepted::Repeated;
         }
         // The first block of a later set shows that the earlier ones will not come by themselves.
@@ -117,6 +112,14 @@ impl BurstReceiver {
             self.complete = self.complete.saturating_add(1);
         }
         if self.is_whole() { Accepted::Whole } else { Accepted::Kept }
+    }
+
+    /// A block came again: the sender may not know that its set is complete, so that is told again (§4.3).
+    pub fn answer_again(&mut self, number: u32) {
+        let after = number.saturating_add(1);
+        if self.told > 0 && after == self.told.saturating_mul(self.parameters.set.max(1)) {
+            self.told = self.told.saturating_sub(1);
+        }
     }
 
     /// Whether every block is there.

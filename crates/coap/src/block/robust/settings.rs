@@ -7,7 +7,7 @@ use super::{super::BlockSize, BurstParameters};
 pub struct BurstOptions {
     /// Parameters that both ends must share.
     pub parameters: BurstParameters,
-    /// The largest blocks that a server sends.
+    /// The largest blocks that a server sends. With the options of an answer they must fit the endpoint's datagrams.
     pub size: BlockSize,
     /// Bytes of the fixed part of a transfer's tokens, 1 to 4: each of its requests has this and a count behind it, as
     /// RFC 9177 §6 advises. The first has no count.

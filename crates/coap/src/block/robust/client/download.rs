@@ -48,6 +48,11 @@ impl Download {
         Self::new(body, options, Block { number: 0, more: true, size: body.size })
     }
 
+    /// The whole body, which flows already: this is what came of it.
+    pub(super) fn of_flowing(body: &Body, options: &BurstOptions, now: Instant) -> Self {
+        Self { asked: true, since: now, ..Self::of_whole(body, options) }
+    }
+
     /// The body of which the first block is there already.
     pub(super) fn of_rest(body: &Body, options: &BurstOptions) -> Self {
         Self::new(body, options, Block { number: 1, more: true, size: body.size })
@@ -109,6 +114,10 @@ impl Download {
 
     /// A response came; its body may have so many bytes.
     pub(super) fn take(&mut self, now: Instant, message: &Message<'_>, limit: usize) -> Verdict {
+        // What a confirmable request gets for which nothing can leave yet.
+        if message.code == Code::CONTINUE {
+            return Verdict::Go;
+        }
         if message.code.class() != 2 {
             return done(
                 message.code,
@@ -164,7 +173,8 @@ impl Download {
         let fresh = Span::from_secs(uint_of(message, number::MAX_AGE).unwrap_or(60));
         let lifetime = self.parameters.lifetime.min(fresh);
         let parameters = BurstParameters { lifetime, ..self.parameters };
-        let receiver = BurstReceiver::new(parameters, block.size, total, limit, now).ok_or(BurstFailure::TooLarge { limit })?;
+        let receiver =
+            BurstReceiver::new(parameters, block.size, total, limit, now).ok_or(BurstFailure::TooLarge { limit })?;
         if !self.asked {
             self.first.size = block.size;
         }

@@ -3,6 +3,7 @@
 mod blocks;
 mod download;
 mod peers;
+mod told;
 mod transfer;
 mod upload;
 
@@ -12,7 +13,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{Chance, ChanceSeed, Instant, Purpose};
 
 use super::{
-    super::{BlockSize, DownloadError, UploadError},
+    super::BlockSize,
     BurstOptions, MISSING_BLOCKS_FORMAT,
     draft::{Draft, OwnedOptions, own_options, tag_of, uint_of},
 };
@@ -20,6 +21,8 @@ use crate::{
     Endpoint, Event, Failure, Refused,
     message::{Code, Kind, MessageId, number},
 };
+
+pub use told::{AskRefused, BurstAsk, BurstFailure, BurstId, Carried, ClientAct, ClientTold};
 
 use peers::Peers;
 use transfer::{Body, Step, Transfer, Verdict};
@@ -78,139 +81,6 @@ pub struct BurstClient<A> {
     transfers: Vec<Transfer<A>>,
     closing: VecDeque<Close<A>>,
     told: VecDeque<ClientTold>,
-}
-
-/// Names a transfer until its end has been told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BurstId(u64);
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct BurstAsk<'a> {
-    /// A method.
-    pub code: Code,
-    /// Options in ascending order, without those of the transfer itself.
-    pub options: &'a [(u16, &'a [u8])],
-    /// The body; empty for none. One that fits a block goes in one confirmable request.
-    pub body: &'a [u8],
-    /// The size of blocks to send, and the largest to ask for.
-    pub size: BlockSize,
-}
-
-impl<'a> BurstAsk<'a> {
-    /// A GET in blocks of at most 1024 bytes.
-    #[must_use]
-    pub const fn get(options: &'a [(u16, &'a [u8])]) -> Self {
-        Self { code: Code::GET, options, body: &[], size: BlockSize::B1024 }
-    }
-}
-
-/// Why nothing was begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AskRefused {
-    /// Not a method.
-    #[error("code {0} does not make a request")]
-    Code(Code),
-    /// As many transfers are under way as may be.
-    #[error("{limit} transfers are under way already (limits.bodies)")]
-    TooManyTransfers {
-        /// How many may be.
-        limit: usize,
-    },
-    /// The body is longer than allowed.
-    #[error("a body of {length} bytes, but at most {limit} are allowed (limits.body)")]
-    TooLarge {
-        /// Its length.
-        length: usize,
-        /// What is allowed.
-        limit: usize,
-    },
-}
-
-/// What the client wants next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientAct {
-    /// It put something into the endpoint: drain that, then ask again.
-    Again,
-    /// The application learns something.
-    Told(ClientTold),
-    /// Nothing until then, unless the endpoint tells something.
-    Sleep(Instant),
-    /// Nothing, unless the endpoint tells something.
-    Idle,
-}
-
-/// How a body travelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Carried {
-    /// In one message.
-    Whole,
-    /// In bursts.
-    Bursts,
-    /// Block by block (RFC 7959): the server does not know bursts.
-    Blocks,
-}
-
-/// The end of a transfer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientTold {
-    /// The server answered.
-    Done {
-        /// Which transfer.
-        id: BurstId,
-        /// The code of the answer, which may be an error.
-        code: Code,
-        /// Its options, of the first block if there were several.
-        options: Vec<(u16, Vec<u8>)>,
-        /// The whole body.
-        body: Vec<u8>,
-        /// How the answer came.
-        carried: Carried,
-    },
-    /// There is no whole answer.
-    Failed {
-        /// Which transfer.
-        id: BurstId,
-        /// Why.
-        why: BurstFailure,
-    },
-}
-
-/// Why a transfer failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BurstFailure {
-    /// No answer to any of the requests.
-    #[error("the server did not answer")]
-    Silent,
-    /// Missing blocks did not come however often they were asked for, or the server never had enough.
-    #[error("blocks were missing to the end")]
-    Incomplete,
-    /// A confirmable request failed.
-    #[error("a confirmable request failed: {0:?}")]
-    Exchange(Failure),
-    /// The endpoint refused a message.
-    #[error("a message could not be sent: {0}")]
-    Refused(Refused),
-    /// The body of the answer is longer than allowed.
-    #[error("the body has more than {limit} bytes")]
-    TooLarge {
-        /// What is allowed.
-        limit: usize,
-    },
-    /// A block without ETag's body length (Size2), or one that does not fit the others.
-    #[error("the server sent blocks that do not belong together")]
-    Misfit,
-    /// The body changed again and again while it was fetched, or the server lost what it had of it.
-    #[error("the body had to be begun anew too often")]
-    Unstable,
-    /// RFC 7959, with a body in the response.
-    #[error(transparent)]
-    Download(DownloadError),
-    /// RFC 7959, with a body in the requests.
-    #[error(transparent)]
-    Upload(UploadError),
 }
 
 /// What is left to do once a transfer is over.
@@ -318,6 +188,17 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
                 self.hand(index, |transfer, options, peers| transfer.rejected(now, options, peers));
                 true
             }
+            Event::Undelivered { exchange, why, .. } => {
+                let Some(index) = self.transfers.iter().position(|transfer| transfer.sent(exchange)) else {
+                    return false;
+                };
+                // One that was merely lost is made good like any other.
+                if why == Failure::Reset {
+                    self.hand(index, |transfer, options, peers| transfer.rejected(now, options, peers));
+                }
+                true
+            }
+            Event::Delivered { exchange, .. } => self.transfers.iter().any(|transfer| transfer.sent(exchange)),
             Event::Acknowledged { exchange, .. } => self.with_exchange(exchange).is_some(),
             Event::Late { from, ref message } => {
                 let complains = message.kind == Kind::NonConfirmable

@@ -251,7 +251,12 @@ impl<A: Copy + Eq> Transfer<A> {
                 Some(Err(_)) => return Verdict::Fail(BurstFailure::Misfit),
                 Some(Ok(_)) => {
                     peers.set_support(self.to, Some(true));
-                    let mut download = Download::of_rest(&self.body, options);
+                    // In an acknowledgement it is the only one; in a message of its own the others follow.
+                    let mut download = match message.kind {
+                        Kind::Acknowledgement => Download::of_rest(&self.body, options),
+                        _ if matches!(self.stage, Stage::Ask) => Download::of_rest(&self.body, options),
+                        _ => Download::of_flowing(&self.body, options, now),
+                    };
                     let verdict = download.take(now, message, options.limits.body);
                     self.stage = Stage::Download(download);
                     return verdict;
@@ -290,7 +295,8 @@ impl<A: Copy + Eq> Transfer<A> {
                 self.first_answer(now, message, options, peers)
             }
             Stage::Download(download) => {
-                if message.code.class() == 2 && block_of(message, Q_BLOCK2).is_none() {
+                if message.code.class() == 2 && message.code != Code::CONTINUE && block_of(message, Q_BLOCK2).is_none()
+                {
                     return self.first_answer(now, message, options, peers);
                 }
                 download.take(now, message, options.limits.body)

@@ -45,10 +45,12 @@ pub(super) enum Stage {
 impl<A> Inbound<A> {
     /// Takes a payload in. None: there is nothing to collect any more.
     pub(super) fn take(&mut self, now: Instant, receipt: &Receipt<'_>) -> Option<Accepted> {
-        match &mut self.stage {
-            Stage::Collecting(receiver) => Some(receiver.take(now, receipt)),
-            _ => None,
+        let Stage::Collecting(receiver) = &mut self.stage else { return None };
+        let accepted = receiver.take(now, receipt);
+        if accepted == Accepted::Repeated {
+            receiver.answer_again(receipt.block.number);
         }
+        Some(accepted)
     }
 
     /// The body, if it is whole.

@@ -4,6 +4,8 @@ mod asked;
 mod bodies;
 mod inbound;
 mod outbound;
+mod requests;
+mod told;
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
@@ -12,12 +14,14 @@ use millpond_control::{ChanceSeed, Instant, Purpose, Span};
 
 use super::{
     BurstOptions, Q_BLOCK1, Q_BLOCK2,
-    draft::{self, Draft, own_options, tag_of},
+    draft::{self, Draft, tag_of},
 };
 use crate::{
     Endpoint, Event, Refused, RequestId,
-    message::{Code, Kind, Message, Token, number},
+    message::{Kind, Message, Token, number},
 };
+
+pub use told::{AnswerRefused, BurstAnswer, BurstRequestId, ServerAct, ServerTold};
 
 use asked::Wants;
 use inbound::{Inbound, Stage};
@@ -72,8 +76,9 @@ use outbound::{Outbound, Representation};
 /// * **More of a representation** that is no longer kept is asked of the application, and what was asked for leaves of what it
 ///   answers now, under another ETag.
 /// * A **reset** to a block or a complaint drops the body that it belongs to (§4.3).
-/// * **Confirmable** payloads are answered in their acknowledgements: 2.31 as far as all is there, else 4.08. RFC 9177 wants
-///   empty ones, which an endpoint sends only where no answer follows.
+/// * **Confirmable** payloads are answered in their acknowledgements: 2.31 as far as all is there, else 4.08; requests for
+///   blocks with the first of them, or 2.31 if none can leave yet. RFC 9177 wants empty ones, which an endpoint sends only
+///   where an answer follows. Such messages also come of controllers that make some confirmable.
 /// * Observe is not looked at: the layer above notifies.
 #[derive(Debug)]
 pub struct BurstServer<A> {
@@ -86,72 +91,6 @@ pub struct BurstServer<A> {
     owed: Vec<Owed<A>>,
     steps: VecDeque<Step<A>>,
     told: VecDeque<ServerTold<A>>,
-}
-
-/// Names a request until it was answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BurstRequestId(u64);
-
-/// An answer, with a body of any length.
-#[derive(Clone, Copy, Debug)]
-pub struct BurstAnswer<'a> {
-    /// A response code.
-    pub code: Code,
-    /// Options in ascending order, without those of the transfer itself. With an ETag, that is the representation's.
-    pub options: &'a [(u16, &'a [u8])],
-    /// The body.
-    pub body: &'a [u8],
-}
-
-/// Why an answer was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AnswerRefused {
-    /// The request was answered, or dropped because nobody answered it for too long.
-    #[error("no such request: it was answered, or dropped unanswered")]
-    UnknownRequest,
-    /// Not a response.
-    #[error("code {0} does not make a response")]
-    Code(Code),
-    /// The body is longer than allowed. The request can still be answered.
-    #[error("a body of {length} bytes, but at most {limit} are allowed (limits.body)")]
-    TooLarge {
-        /// Its length.
-        length: usize,
-        /// What is allowed.
-        limit: usize,
-    },
-}
-
-/// What the server wants next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerAct<A> {
-    /// It put something into the endpoint: drain that, then ask again.
-    Again,
-    /// The application learns something.
-    Told(ServerTold<A>),
-    /// Nothing until then, unless the endpoint tells something.
-    Sleep(Instant),
-    /// Nothing, unless the endpoint tells something.
-    Idle,
-}
-
-/// What the application learns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerTold<A> {
-    /// A request with its whole body. Answer it.
-    Request {
-        /// To answer by.
-        id: BurstRequestId,
-        /// From whom.
-        from: A,
-        /// Its method.
-        code: Code,
-        /// Its options, without those of the transfer.
-        options: Vec<(u16, Vec<u8>)>,
-        /// Its body.
-        body: Vec<u8>,
-    },
 }
 
 /// A request that the application has and has not answered.
@@ -235,11 +174,16 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 }
                 true
             }
-            Event::Rejected { exchange, .. } => {
-                let before = self.inbound.len().saturating_add(self.outbound.len());
+            // Some messages leave as confirmable ones if the controller wishes so.
+            Event::Rejected { exchange, .. } | Event::Undelivered { exchange, .. } => {
+                let before = self.bodies();
                 self.inbound.retain(|body| !body.recent.contains(exchange));
                 self.outbound.retain(|body| !body.recent.contains(exchange));
-                self.inbound.len().saturating_add(self.outbound.len()) < before
+                self.bodies() < before
+            }
+            Event::Delivered { exchange, .. } => {
+                let of_inbound = self.inbound.iter().any(|body| body.recent.contains(exchange));
+                of_inbound || self.outbound.iter().any(|body| body.recent.contains(exchange))
             }
             _ => false,
         }
@@ -364,12 +308,16 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// else counts as lost on the way.
     fn send(&mut self, now: Instant, to: A, token: Token, draft: &Draft, endpoint: &mut Endpoint<A>) {
         let sent: Result<_, Refused> = draft.lend(|message| endpoint.send_of_body(now, to, token, message));
-        let Ok(exchange) = sent else {
-            if let Some(block) = draft.block(Q_BLOCK2) {
-                let of_token = |body: &&mut Outbound<A>| body.to == to && body.has_token(token);
-                self.outbound.iter_mut().filter(of_token).for_each(|body| body.held_back(now, block.number));
+        let of_token = |body: &Outbound<A>| body.to == to && body.has_token(token);
+        let exchange = match (sent, draft.block(Q_BLOCK2)) {
+            (Ok(exchange), _) => exchange,
+            // No block of it will ever fit.
+            (Err(Refused::Message(_)), Some(_)) => return self.outbound.retain(|body| !of_token(body)),
+            (Err(_), Some(block)) => {
+                let bodies = self.outbound.iter_mut().filter(|body| of_token(body));
+                return bodies.for_each(|body| body.held_back(now, block.number));
             }
-            return;
+            (Err(_), None) => return,
         };
         // Whichever body of the peer it was: a reset to it means that the peer knows of none with this token.
         for body in self.inbound.iter_mut().filter(|body| body.from == to && body.token == token) {
@@ -378,98 +326,6 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         for body in self.outbound.iter_mut().filter(|body| body.to == to && body.has_token(token)) {
             body.recent.push(exchange);
         }
-    }
-
-    /// A request came that has one of the options or both.
-    ///
-    /// # Errors
-    /// The code to answer what cannot be.
-    fn requested(&mut self, now: Instant, from: A, id: RequestId, message: &Message<'_>) -> Result<(), Code> {
-        let reply = Self::reply_to(id, message);
-        if let Reply::Plain(_) = reply {
-            self.steps.push_back(Step::Pass(id));
-        }
-        // Never both kinds in one message (§4.1); a critical option too many is one that is not known (RFC 7252 §5.4.5).
-        if draft::is_block_wise(message) || message.values(Q_BLOCK1).count() > 1 {
-            return Err(Code::BAD_OPTION);
-        }
-        let wants = Wants::read(message, self.options.parameters.set)?;
-        let key = key_of(message);
-        match (draft::block_of(message, Q_BLOCK1), wants) {
-            (Some(block), wants) => {
-                let block = block.map_err(|_| Code::BAD_REQUEST)?;
-                let wants = wants.filter(Wants::begins).unwrap_or(Wants::All(block.size));
-                self.payload_came(now, from, reply, message, key, block, wants)
-            }
-            (None, Some(wants)) => self.more_asked(now, from, reply, message, key, wants),
-            (None, None) => Err(Code::BAD_REQUEST),
-        }
-    }
-
-    /// Blocks of a representation are asked for.
-    fn more_asked(
-        &mut self,
-        now: Instant,
-        from: A,
-        reply: Reply,
-        message: &Message<'_>,
-        key: Vec<u8>,
-        wants: Wants,
-    ) -> Result<(), Code> {
-        let is_confirmable = message.kind == Kind::Confirmable;
-        let begins = match wants {
-            Wants::All(_) => true,
-            // By a non-confirmable message it is more likely asked for because it was lost.
-            Wants::First(_) => is_confirmable,
-            _ => false,
-        };
-        let tag = message.option(super::REQUEST_TAG);
-        if !begins && let Some(place) = self.kept(from, &key, tag) {
-            let Some(body) = self.outbound.get_mut(place) else { return Ok(()) };
-            return match body.serve(now, &wants, message.token, false) {
-                outbound::Served::Flowing => {
-                    if let Reply::To(request, _) = reply {
-                        self.first_in_acknowledgement(now, place, request);
-                    }
-                    Ok(())
-                }
-                outbound::Served::PastEnd => Err(Code::BAD_REQUEST),
-            };
-        }
-        let options = own_options(draft::options_of(message), &OURS);
-        let id = self.owe(now, from, key, wants, reply, None)?;
-        let (code, body) = (message.code, message.payload().to_vec());
-        self.told.push_back(ServerTold::Request { id, from, code, options, body });
-        Ok(())
-    }
-
-    /// The next block that leaves is the answer to a confirmable request.
-    fn first_in_acknowledgement(&mut self, now: Instant, place: usize, request: RequestId) {
-        let leaving = self.outbound.get_mut(place).map(|body| body.poll(now));
-        self.steps.push_back(match leaving {
-            Some(Ok((_, draft))) => Step::Respond(request, draft),
-            // Whatever it asked for is on its way already.
-            _ => Step::Respond(request, Draft::plain(Code::VALID, &Vec::new())),
-        });
-    }
-
-    fn owe(
-        &mut self,
-        now: Instant,
-        from: A,
-        key: Vec<u8>,
-        wants: Wants,
-        reply: Reply,
-        tag: Option<Vec<u8>>,
-    ) -> Result<BurstRequestId, Code> {
-        if self.owed.len() >= self.options.limits.bodies {
-            return Err(Code::SERVICE_UNAVAILABLE);
-        }
-        self.made = self.made.wrapping_add(1);
-        let id = BurstRequestId(self.made);
-        let until = now.after(self.options.parameters.lifetime);
-        self.owed.push(Owed { id, from, key, wants, reply, tag, until });
-        Ok(id)
     }
 
     fn pause(&self) -> Span {
@@ -481,20 +337,4 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let first = self.chance.part(9_177).wide(Purpose::Start, [self.node, 1, 0, 0]);
         tag_of(first, self.made, self.options.tag_length)
     }
-}
-
-/// What of a request tells one representation from another: its method and all options that are part of a cache key
-/// (RFC 7252 §5.4.6), but for those of the transfer and the format of the request's own body.
-fn key_of(message: &Message<'_>) -> Vec<u8> {
-    let mut key = Vec::new();
-    key.push(message.code.to_byte());
-    for option in message.options() {
-        let is_no_key = option.number & 0x1e == 0x1c || matches!(option.number, number::CONTENT_FORMAT | number::ETAG);
-        if !is_no_key && !OURS.contains(&option.number) {
-            key.extend_from_slice(&option.number.to_be_bytes());
-            key.extend_from_slice(&(option.value.len() as u16).to_be_bytes());
-            key.extend_from_slice(option.value);
-        }
-    }
-    key
 }

@@ -27,8 +27,9 @@ pub(super) struct Outbound<A> {
     body: Vec<u8>,
     size: BlockSize,
     sender: BurstSender,
-    /// The token of what flows, and of what was asked for by number.
-    token: Token,
+    /// The token of what flows: that of the request that it answers, unless that was for the first block alone.
+    token: Option<Token>,
+    /// The token of what was asked for by number.
     asked_by: Token,
     lifetime: Span,
     touched: Instant,
@@ -72,8 +73,7 @@ impl<A> Outbound<A> {
     ) -> Self {
         let sender = BurstSender::resting(parameters, representation.blocks(), pause);
         let Representation { code, options, etag, body, size } = representation;
-        let (token, lifetime) = (Token::EMPTY, parameters.lifetime);
-        let recent = Recent::default();
+        let (lifetime, recent) = (parameters.lifetime, Recent::default());
         Self {
             to,
             key,
@@ -85,8 +85,8 @@ impl<A> Outbound<A> {
             body,
             size,
             sender,
-            token,
-            asked_by: token,
+            token: None,
+            asked_by: Token::EMPTY,
             lifetime,
             touched: now,
         }
@@ -112,23 +112,21 @@ impl<A> Outbound<A> {
         }
         self.touched = now;
         match wants {
-            Wants::First(_) if sent => self.token = token,
+            Wants::First(_) if sent => {}
             Wants::First(_) => {
                 self.asked_by = token;
                 self.sender.only(0);
             }
             Wants::All(_) => {
-                self.token = token;
+                self.token = Some(token);
                 self.sender.flow_from(u32::from(sent));
             }
             Wants::GoOn(block) => {
-                if self.token.is_empty() {
-                    self.token = token;
-                }
+                self.token.get_or_insert(token);
                 self.sender.asked(now, Asked::GoOn(block.number));
             }
             Wants::Rest(block) => {
-                (self.token, self.asked_by) = (token, token);
+                (self.token, self.asked_by) = (Some(token), token);
                 self.sender.rest_of_set(block.number);
             }
             Wants::Blocks(numbers, _) => {
@@ -141,7 +139,7 @@ impl<A> Outbound<A> {
 
     /// Whether messages of it have this token.
     pub(super) fn has_token(&self, token: Token) -> bool {
-        self.token == token || self.asked_by == token
+        self.token == Some(token) || self.asked_by == token
     }
 
     /// A block could not leave.
@@ -154,7 +152,7 @@ impl<A> Outbound<A> {
         match self.sender.poll(now) {
             Leaving::Block { number, asked, .. } => {
                 self.touched = now;
-                let token = if asked { self.asked_by } else { self.token };
+                let token = self.token.filter(|_| !asked).unwrap_or(self.asked_by);
                 Ok((token, self.block(number).ok_or(None)?))
             }
             Leaving::Wait(until) => Err(Some(until)),

@@ -1,0 +1,136 @@
+//! Requests with Q-Block1 or Q-Block2: what they ask for, and who is to answer.
+
+use alloc::vec::Vec;
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::Instant;
+
+use super::{
+    super::{
+        Q_BLOCK1, REQUEST_TAG,
+        draft::{self, Draft, own_options},
+    },
+    BurstRequestId, BurstServer, OURS, Owed, Reply, ServerTold, Step,
+    asked::Wants,
+    outbound::Served,
+};
+use crate::{
+    RequestId,
+    message::{Code, Kind, Message, number},
+};
+
+impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
+    /// A request came that has one of the options or both.
+    ///
+    /// # Errors
+    /// The code to answer what cannot be.
+    pub(super) fn requested(
+        &mut self,
+        now: Instant,
+        from: A,
+        id: RequestId,
+        message: &Message<'_>,
+    ) -> Result<(), Code> {
+        let reply = Self::reply_to(id, message);
+        if let Reply::Plain(_) = reply {
+            self.steps.push_back(Step::Pass(id));
+        }
+        // Never both kinds in one message (§4.1); a critical option too many is one that is not known (RFC 7252 §5.4.5).
+        if draft::is_block_wise(message) || message.values(Q_BLOCK1).count() > 1 {
+            return Err(Code::BAD_OPTION);
+        }
+        let wants = Wants::read(message, self.options.parameters.set)?;
+        let key = key_of(message);
+        match (draft::block_of(message, Q_BLOCK1), wants) {
+            (Some(block), wants) => {
+                let block = block.map_err(|_| Code::BAD_REQUEST)?;
+                let wants = wants.filter(Wants::begins).unwrap_or(Wants::All(block.size));
+                self.payload_came(now, from, reply, message, key, block, wants)
+            }
+            (None, Some(wants)) => self.more_asked(now, from, reply, message, key, wants),
+            (None, None) => Err(Code::BAD_REQUEST),
+        }
+    }
+
+    /// Blocks of a representation are asked for.
+    fn more_asked(
+        &mut self,
+        now: Instant,
+        from: A,
+        reply: Reply,
+        message: &Message<'_>,
+        key: Vec<u8>,
+        wants: Wants,
+    ) -> Result<(), Code> {
+        let is_confirmable = message.kind == Kind::Confirmable;
+        let begins = match wants {
+            Wants::All(_) => true,
+            // By a non-confirmable message it is more likely asked for because it was lost.
+            Wants::First(_) => is_confirmable,
+            _ => false,
+        };
+        let tag = message.option(REQUEST_TAG);
+        if !begins && let Some(place) = self.kept(from, &key, tag) {
+            let Some(body) = self.outbound.get_mut(place) else { return Ok(()) };
+            return match body.serve(now, &wants, message.token, false) {
+                Served::Flowing => {
+                    if let Reply::To(request, _) = reply {
+                        self.first_in_acknowledgement(now, place, request);
+                    }
+                    Ok(())
+                }
+                Served::PastEnd => Err(Code::BAD_REQUEST),
+            };
+        }
+        let options = own_options(draft::options_of(message), &OURS);
+        let id = self.owe(now, from, key, wants, reply, None)?;
+        let (code, body) = (message.code, message.payload().to_vec());
+        self.told.push_back(ServerTold::Request { id, from, code, options, body });
+        Ok(())
+    }
+
+    /// The next block that leaves is the answer to a confirmable request.
+    pub(super) fn first_in_acknowledgement(&mut self, now: Instant, place: usize, request: RequestId) {
+        let leaving = self.outbound.get_mut(place).map(|body| body.poll(now));
+        self.steps.push_back(match leaving {
+            Some(Ok((_, draft))) => Step::Respond(request, draft),
+            // Nothing leaves at once, or never for this request's token: it needs an answer all the same.
+            _ => Step::Respond(request, Draft::plain(Code::CONTINUE, &Vec::new())),
+        });
+    }
+
+    pub(super) fn owe(
+        &mut self,
+        now: Instant,
+        from: A,
+        key: Vec<u8>,
+        wants: Wants,
+        reply: Reply,
+        tag: Option<Vec<u8>>,
+    ) -> Result<BurstRequestId, Code> {
+        if self.owed.len() >= self.options.limits.bodies {
+            return Err(Code::SERVICE_UNAVAILABLE);
+        }
+        self.made = self.made.wrapping_add(1);
+        let id = BurstRequestId(self.made);
+        let until = now.after(self.options.parameters.lifetime);
+        self.owed.push(Owed { id, from, key, wants, reply, tag, until });
+        Ok(id)
+    }
+}
+
+/// What of a request tells one representation from another: its method and all options that are part of a cache key
+/// (RFC 7252 §5.4.6), but for those of the transfer and the format of the request's own body.
+fn key_of(message: &Message<'_>) -> Vec<u8> {
+    let mut key = Vec::new();
+    key.push(message.code.to_byte());
+    for option in message.options() {
+        let is_no_key = option.number & 0x1e == 0x1c || matches!(option.number, number::CONTENT_FORMAT | number::ETAG);
+        if !is_no_key && !OURS.contains(&option.number) {
+            key.extend_from_slice(&option.number.to_be_bytes());
+            key.extend_from_slice(&(option.value.len() as u16).to_be_bytes());
+            key.extend_from_slice(option.value);
+        }
+    }
+    key
+}

@@ -1,0 +1,73 @@
+//! What a server of bursts tells, and what it is answered.
+
+use alloc::vec::Vec;
+
+use millpond_control::Instant;
+
+use crate::message::Code;
+
+/// Names a request until it was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BurstRequestId(pub(super) u64);
+
+/// An answer, with a body of any length.
+#[derive(Clone, Copy, Debug)]
+pub struct BurstAnswer<'a> {
+    /// A response code.
+    pub code: Code,
+    /// Options in ascending order, without those of the transfer itself. With an ETag, that is the representation's.
+    pub options: &'a [(u16, &'a [u8])],
+    /// The body.
+    pub body: &'a [u8],
+}
+
+/// Why an answer was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerRefused {
+    /// The request was answered, or dropped because nobody answered it for too long.
+    #[error("no such request: it was answered, or dropped unanswered")]
+    UnknownRequest,
+    /// Not a response.
+    #[error("code {0} does not make a response")]
+    Code(Code),
+    /// The body is longer than allowed. The request can still be answered.
+    #[error("a body of {length} bytes, but at most {limit} are allowed (limits.body)")]
+    TooLarge {
+        /// Its length.
+        length: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+}
+
+/// What the server wants next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerAct<A> {
+    /// It put something into the endpoint: drain that, then ask again.
+    Again,
+    /// The application learns something.
+    Told(ServerTold<A>),
+    /// Nothing until then, unless the endpoint tells something.
+    Sleep(Instant),
+    /// Nothing, unless the endpoint tells something.
+    Idle,
+}
+
+/// What the application learns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerTold<A> {
+    /// A request with its whole body. Answer it.
+    Request {
+        /// To answer by.
+        id: BurstRequestId,
+        /// From whom.
+        from: A,
+        /// Its method.
+        code: Code,
+        /// Its options, without those of the transfer.
+        options: Vec<(u16, Vec<u8>)>,
+        /// Its body.
+        body: Vec<u8>,
+    },
+}

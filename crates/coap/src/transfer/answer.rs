@@ -1,0 +1,65 @@
+use core::{fmt, num::NonZeroU32};
+
+use crate::block::BlockSize;
+use crate::message::{Code, Kind};
+
+/// A whole response, or a representation for an observer.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// How it leaves if it can no longer be piggybacked: with `None`, as its request came. Of notifications, with
+    /// `None`, the host makes those confirmable that must be.
+    pub kind: Option<Kind>,
+    /// Response code.
+    pub code: Code,
+    /// Options in ascending order of their numbers, without those that are the host's own: Observe, Block1, Block2,
+    /// Size1, Size2, Q-Block1, Q-Block2, Request-Tag. An ETag is added if the body needs several blocks and none is
+    /// given.
+    pub options: &'a [(u16, &'a [u8])],
+    /// The body; empty for none.
+    pub body: &'a [u8],
+    /// The largest blocks for this one, if smaller than the host's.
+    pub block: Option<BlockSize>,
+}
+
+impl<'a> Answer<'a> {
+    /// Without body, as the request came, in the host's blocks.
+    #[must_use]
+    pub const fn new(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
+        Self { kind: None, code, options, body: &[], block: None }
+    }
+
+    /// The same with this body.
+    #[must_use]
+    pub const fn with_body(self, body: &'a [u8]) -> Self {
+        Self { body, ..self }
+    }
+}
+
+/// Names one observer until it is gone. Never names another one of the same host within 2³¹ uses of its slot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObserverId {
+    pub(super) slot: u32,
+    pub(super) generation: NonZeroU32,
+}
+
+impl fmt::Debug for ObserverId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObserverId({}.{})", self.slot, self.generation)
+    }
+}
+
+/// Why an observer is no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Gone {
+    /// It answered a notification with a reset (RFC 7641 §3.6).
+    Rejected,
+    /// It did not acknowledge a confirmable notification (RFC 7641 §4.5).
+    Unreachable,
+    /// It asked with Observe 1 (RFC 7641 §3.6).
+    Deregistered,
+    /// The same client registered again with the same token and has a new name (RFC 7641 §4.1).
+    Replaced,
+    /// The endpoint refused a notification.
+    Refused,
+}

@@ -1,0 +1,118 @@
+use core::{fmt, num::NonZeroU32};
+
+use millpond_control::Instant;
+
+use crate::block::{BlockSize, DownloadError, UploadError};
+use crate::endpoint::{self, Failure};
+use crate::message::{Code, Kind, Token};
+
+/// A request with its whole body, and what is wanted for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// [`Kind::Confirmable`] or [`Kind::NonConfirmable`]: all messages of it.
+    pub kind: Kind,
+    /// Method.
+    pub code: Code,
+    /// Options in ascending order of their numbers, without those that are the host's own: Observe, Block1, Block2,
+    /// Size1, Size2, Q-Block1, Q-Block2, Request-Tag.
+    pub options: &'a [(u16, &'a [u8])],
+    /// The body; empty for none.
+    pub body: &'a [u8],
+    /// Blocks in which a body leaves that is longer than one of them.
+    pub upload: BlockSize,
+    /// Blocks in which the response is asked for from the first request on; with `None` the server chooses.
+    pub early: Option<BlockSize>,
+    /// Every new representation is wanted (RFC 7641), of GET and FETCH.
+    pub observe: bool,
+    /// Bytes of the longest body taken.
+    pub longest: usize,
+    /// A token for its first message, and for an observation, instead of one that the endpoint makes.
+    pub token: Option<Token>,
+    /// When it fails if it has got no answer by then; an observation, if it has got no first one.
+    pub deadline: Option<Instant>,
+}
+
+impl<'a> Ask<'a> {
+    /// Confirmable, without body; blocks of 1024 bytes, the server chooses its own; bodies of at most 1 MiB.
+    #[must_use]
+    pub const fn new(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
+        Self {
+            kind: Kind::Confirmable,
+            code,
+            options,
+            body: &[],
+            upload: BlockSize::B1024,
+            early: None,
+            observe: false,
+            longest: 1 << 20,
+            token: None,
+            deadline: None,
+        }
+    }
+
+    /// The same with this body.
+    #[must_use]
+    pub const fn with_body(self, body: &'a [u8]) -> Self {
+        Self { body, ..self }
+    }
+
+    /// The same as an observation.
+    #[must_use]
+    pub const fn observing(self) -> Self {
+        Self { observe: true, ..self }
+    }
+}
+
+/// Names one ask until its end has been told. Never names another one of the same host within 2³¹ uses of its slot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AskId {
+    pub(super) slot: u32,
+    pub(super) generation: NonZeroU32,
+}
+
+impl fmt::Debug for AskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AskId({}.{})", self.slot, self.generation)
+    }
+}
+
+/// How far an ask has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of its body that the server has acknowledged.
+    pub sent: usize,
+    /// Bytes of the response's body so far.
+    pub received: usize,
+    /// Bytes of that body in all, if the server said so.
+    pub total: Option<u32>,
+}
+
+/// Why an ask ended without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskFailure {
+    /// One of its message exchanges failed.
+    #[error("an exchange of it failed: {0:?}")]
+    Exchange(Failure),
+    /// The application no longer wanted it.
+    #[error("it was cancelled")]
+    Cancelled,
+    /// It had got no answer by its deadline.
+    #[error("there was no answer by its deadline")]
+    Deadline,
+    /// The response's body did not become whole.
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    /// The request's body did not arrive.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
+    /// The endpoint refused one of its later messages.
+    #[error(transparent)]
+    Refused(#[from] endpoint::Refused),
+    /// The server sent something as Block1 or Block2 that is no block.
+    #[error("the server sent a block option that is none")]
+    BadBlock,
+    /// The host holds as many bytes as it may.
+    #[error("the host may not hold more (limits.bytes)")]
+    OutOfBytes,
+}

@@ -1,0 +1,240 @@
+//! One ask, from its first message to its end.
+
+use alloc::vec::Vec;
+
+use millpond_control::Instant;
+
+use super::{Ask, AskFailure, Progress, Refused, options, options::Read};
+use crate::block::{Answer, Block, BlockSize, Download, DownloadError, Next, Part, Upload, UploadError, UploadNext};
+use crate::endpoint::{ExchangeId, Outgoing};
+use crate::message::{Code, Kind, Message, Token, Uint, number};
+
+/// An ask that is not over.
+#[derive(Debug)]
+pub(super) struct Asked<A> {
+    pub(super) to: A,
+    kind: Kind,
+    code: Code,
+    /// As they stand in a message.
+    options: Vec<u8>,
+    body: Vec<u8>,
+    /// As long as the body is on its way.
+    upload: Option<Upload>,
+    /// The body fits one block, so that each request can carry it.
+    is_short: bool,
+    download: Download,
+    early: Option<BlockSize>,
+    longest: usize,
+    total: Option<u32>,
+    /// How often the body was fetched anew because it had become shorter.
+    restarts: u8,
+    /// Block2 of the next request.
+    wanted: Option<Block>,
+    /// Tells this body from others that are on their way to the same resource (RFC 9175 §3).
+    tag: Option<Uint>,
+    /// That of the first message, if it was given.
+    token: Option<Token>,
+    /// The request under way, apart from a renewal.
+    pub(super) exchange: Option<ExchangeId>,
+    pub(super) renewal: Option<ExchangeId>,
+    /// There is something to be sent.
+    pub(super) has_next: bool,
+    /// The next request is to register.
+    pub(super) registers: bool,
+    pub(super) watch: Option<Watch>,
+    pub(super) deadline: Option<Instant>,
+}
+
+/// A registration as an observer that the server has accepted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    pub(super) subscription: ExchangeId,
+    pub(super) token: Token,
+    /// Observe of the newest notification, and when it came.
+    pub(super) newest: (u32, Instant),
+    /// When to register again.
+    pub(super) renew_at: Instant,
+}
+
+impl Watch {
+    /// Whether a notification is newer than the newest so far (RFC 7641 §3.4).
+    pub(super) fn is_news(&self, sequence: u32, now: Instant) -> bool {
+        const HALF: u32 = 1 << 23;
+        const LIFETIME: u64 = 128_000_000;
+        let (newest, at) = self.newest;
+        (newest < sequence && sequence.saturating_sub(newest) < HALF)
+            || (newest > sequence && newest.saturating_sub(sequence) > HALF)
+            || now.as_micros() > at.as_micros().saturating_add(LIFETIME)
+    }
+}
+
+/// What a response leads to.
+#[derive(Debug)]
+pub(super) enum Then {
+    /// The next request.
+    Send,
+    /// The response is whole; its body is the message's if none is given.
+    Done(Option<Vec<u8>>),
+    Fail(AskFailure),
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// The next piece of the body, or the next block of the response.
+    Next,
+    Register,
+    Renew(Token),
+    Deregister(Token),
+}
+
+impl<A> Asked<A> {
+    /// A body that has become shorter is fetched anew so many times.
+    const RESTARTS: u8 = 4;
+
+    pub(super) fn new(to: A, ask: &Ask<'_>, tag: Option<u32>) -> Result<Self, Refused> {
+        let is_observable = matches!(ask.code, Code::GET | Code::FETCH);
+        if ask.observe && !is_observable {
+            return Err(Refused::NotObservable(ask.code));
+        }
+        let is_short = ask.body.len() <= ask.upload.bytes() as usize;
+        if ask.observe && !is_short {
+            return Err(Refused::LongObservation { length: ask.body.len() });
+        }
+        let download = Download::new(ask.early, ask.longest);
+        Ok(Self {
+            to,
+            kind: ask.kind,
+            code: ask.code,
+            options: options::encode(ask.options)?,
+            body: ask.body.to_vec(),
+            upload: (!ask.body.is_empty()).then(|| Upload::new(ask.body.len(), ask.upload)),
+            is_short,
+            wanted: download.first(),
+            download,
+            early: ask.early,
+            longest: ask.longest,
+            total: None,
+            restarts: 0,
+            tag: tag.filter(|_| !is_short).map(Uint::new),
+            token: ask.token,
+            exchange: None,
+            renewal: None,
+            has_next: true,
+            registers: ask.observe,
+            watch: None,
+            deadline: ask.deadline,
+        })
+    }
+
+    /// Bytes held beside this value.
+    pub(super) fn memory(&self) -> usize {
+        self.options.capacity().saturating_add(self.body.capacity()).saturating_add(self.download.received())
+    }
+
+    /// A body of several blocks leaves.
+    pub(super) fn is_uploading(&self) -> bool {
+        self.upload.is_some() && !self.is_short
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let sent = self.upload.as_ref().map_or(self.body.len(), Upload::sent);
+        Progress { sent, received: self.download.received(), total: self.total }
+    }
+
+    /// Writes the next request and hands it to `send`.
+    pub(super) fn request<T>(&mut self, aim: Aim, send: impl FnOnce(&Outgoing<'_>) -> T) -> Result<T, AskFailure> {
+        let Self { kind, code, options, body, upload, is_short, wanted, tag, .. } = self;
+        let is_next = matches!(aim, Aim::Next | Aim::Register);
+        let piece = match upload {
+            Some(upload) if is_next => Some(upload.piece(body)?),
+            _ => None,
+        };
+        let block1 = piece.and_then(|piece| piece.block);
+        // What is asked of the response goes with the last piece of the body.
+        let block2 = wanted.filter(|_| is_next && block1.is_none_or(|block| !block.more));
+        let observe = match aim {
+            Aim::Next => None,
+            Aim::Register | Aim::Renew(_) => Some(Uint::new(0)),
+            Aim::Deregister(_) => Some(Uint::new(1)),
+        };
+        let payload = match piece {
+            Some(piece) => piece.payload,
+            // Of FETCH the body is part of what is asked for (RFC 8132 §2.1).
+            None if *is_short && *code == Code::FETCH => body,
+            None => &[],
+        };
+        let size1 = piece.filter(|_| block1.is_some_and(|block| block.number == 0)).map(|piece| Uint::new(piece.total));
+        let (block1, block2) = (block1.map(Block::value), block2.map(Block::value));
+        let own = [
+            (number::OBSERVE, options::value(observe.as_ref())),
+            (number::BLOCK2, options::value(block2.as_ref())),
+            (number::BLOCK1, options::value(block1.as_ref())),
+            (number::SIZE1, options::value(size1.as_ref())),
+            (number::REQUEST_TAG, options::value(tag.as_ref())),
+        ];
+        let merged = options::merge(options::decode(options), &own);
+        let token = match aim {
+            Aim::Renew(token) | Aim::Deregister(token) => Some(token),
+            Aim::Next | Aim::Register => self.token.take(),
+        };
+        Ok(send(&Outgoing { kind: *kind, code: *code, options: &merged, payload, token }))
+    }
+
+    /// The next response begins a body anew.
+    pub(super) fn begin_anew(&mut self) {
+        self.download = Download::new(self.early, self.longest);
+        self.wanted = self.download.first();
+        self.has_next = false;
+        self.total = None;
+        self.restarts = 0;
+    }
+
+    /// A response came, or a notification.
+    pub(super) fn take(&mut self, message: &Message<'_>, read: &Read<'_>) -> Then {
+        self.begin_or_go_on(message, read).unwrap_or_else(Then::Fail)
+    }
+
+    fn begin_or_go_on(&mut self, message: &Message<'_>, read: &Read<'_>) -> Result<Then, AskFailure> {
+        if let Some(upload) = &mut self.upload {
+            let block = read.block1.transpose().map_err(|_| AskFailure::BadBlock)?;
+            match upload.take(&Answer { code: message.code, block, most: read.size1 }) {
+                Ok(UploadNext::Send) => return Ok(Then::Send),
+                Ok(UploadNext::Done) => self.upload = None,
+                // The server's own words say more.
+                Err(UploadError::Refused(_) | UploadError::TooLarge { .. }) => return Ok(Then::Done(None)),
+                Err(other) => return Err(other.into()),
+            }
+        }
+        let has_begun = self.download.received() > 0;
+        if message.code == Code::BAD_REQUEST && has_begun && self.restarts < Self::RESTARTS {
+            // The block begins behind the end (RFC 7959 §2.4): the body has become shorter.
+            self.restarts = self.restarts.saturating_add(1);
+            self.download = Download::new(self.wanted.map(|block| block.size), self.longest);
+            self.wanted = self.download.first();
+            return Ok(Then::Send);
+        }
+        if message.code.class() != 2 {
+            return Ok(Then::Done(None));
+        }
+        self.total = read.size2.or(self.total);
+        let block = read.block2.transpose().map_err(|_| AskFailure::BadBlock)?;
+        let is_all = block.is_none_or(|block| block.number == 0 && !block.more && self.download.received() == 0);
+        if is_all {
+            let limit = self.longest;
+            let is_short = message.payload().len() <= limit;
+            return if is_short { Ok(Then::Done(None)) } else { Err(DownloadError::TooLarge { limit }.into()) };
+        }
+        let part = Part { block, etag: read.etag, total: read.size2, payload: message.payload() };
+        match self.download.take(&part)? {
+            Next::Ask(block) => {
+                self.wanted = Some(block);
+                Ok(Then::Send)
+            }
+            Next::Done => {
+                let download = core::mem::replace(&mut self.download, Download::new(self.early, self.longest));
+                Ok(Then::Done(Some(download.into_body())))
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+use millpond_control::Span;
+
+use crate::block::BlockSize;
+
+/// How a host behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The largest blocks sent and asked for, at most 1024 bytes.
+    pub block: BlockSize,
+    /// A confirmable notification to an observer at least this often, microseconds; RFC 7641 §4.5 asks for one in 24
+    /// hours. The first one is confirmable in any case, so that nobody is sent notifications for whom another one has
+    /// registered.
+    pub confirm_every: u64,
+    /// Between two non-confirmable notifications to a client whose round-trip time is not known (RFC 7641 §4.5.1: 3 s);
+    /// else it is that time.
+    pub notify_every: Span,
+    /// How long a representation is kept for requests of its later blocks, and a request's body whose next block does
+    /// not come: EXCHANGE_LIFETIME of RFC 7252 §4.8.2 at the least (RFC 7959 §2.5).
+    pub lifetime: Span,
+    /// A registration is renewed so long after its representation is no longer fresh: drawn from this interval
+    /// (RFC 7641 §3.3.1: 5 to 15 s).
+    pub renew_after: (Span, Span),
+    /// What the host may hold.
+    pub limits: Limits,
+}
+
+impl Config {
+    /// Blocks of 1024 bytes, 24 hours, 3 s, 247 s, 5 to 15 s.
+    pub const DEFAULT: Self = Self {
+        block: BlockSize::B1024,
+        confirm_every: 24 * 3_600 * 1_000_000,
+        notify_every: Span::from_secs(3),
+        lifetime: Span::from_secs(247),
+        renew_after: (Span::from_secs(5), Span::from_secs(15)),
+        limits: Limits::DEFAULT,
+    };
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What a host may hold at most, beside its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Asks under way.
+    pub asks: u32,
+    /// Bytes of the bodies of asks, sent and received, and of notifications that wait.
+    pub bytes: usize,
+    /// Bytes of one request's body that comes in blocks.
+    pub body: usize,
+    /// Bytes of all of them together. The one that nothing came for the longest goes first.
+    pub bodies: usize,
+    /// Bytes of representations kept for later blocks. The one that was not asked for the longest goes first.
+    pub kept: usize,
+    /// Observers.
+    pub observers: u32,
+    /// Observers that are one peer.
+    pub observers_per_peer: u32,
+}
+
+impl Limits {
+    /// 16 384 asks, 64 MiB; bodies of 1 MiB, 16 MiB of them and of what is kept; 16 384 observers, 64 for each peer. A
+    /// judgement, like those of the endpoint.
+    pub const DEFAULT: Self = Self {
+        asks: 16_384,
+        bytes: 64 << 20,
+        body: 1 << 20,
+        bodies: 16 << 20,
+        kept: 16 << 20,
+        observers: 16_384,
+        observers_per_peer: 64,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Why a host cannot be configured like this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// BERT is for streams.
+    #[error("block is BERT, which only streams have; use 1024 bytes or less")]
+    Bert,
+    /// Blocks that no datagram of the endpoint can hold.
+    #[error("block is {block} bytes, but a datagram may have {datagram}; use smaller blocks or longer datagrams")]
+    Block {
+        /// Bytes of a block.
+        block: u32,
+        /// Bytes of a datagram.
+        datagram: usize,
+    },
+    /// An interval that ends before it begins.
+    #[error("renew_after ends before it begins")]
+    RenewAfter,
+}

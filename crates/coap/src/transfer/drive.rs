@@ -1,0 +1,161 @@
+//! What a host says, and what it does between.
+
+use alloc::borrow::Cow;
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::Instant;
+
+use super::{
+    Asleep, Event, Host, Output,
+    act::{Act, Owner},
+    asks::Exchanged,
+    told::Told,
+};
+use crate::endpoint::{
+    self, Step,
+    queue::{Entry, What},
+};
+
+impl<A: Copy + Eq + Hash + Debug> Host<A> {
+    /// The next output. Also does what is due.
+    pub fn poll(&mut self, now: Instant) -> Output<'_, A> {
+        loop {
+            if let Some(told) = self.told.pop_front() {
+                return self.show(told);
+            }
+            match self.endpoint.step(now) {
+                Step::Said(entry) => return self.said(now, entry),
+                Step::Sleep(until, why) => {
+                    if !self.work(now) {
+                        let (at, asleep) = self.next().unwrap_or((Instant::NEVER, Asleep::Expiry));
+                        let endpoint = (until, Asleep::Endpoint(why));
+                        let (at, asleep) = if at < until { (at, asleep) } else { endpoint };
+                        return Output::Sleep(at, asleep);
+                    }
+                }
+                Step::Idle => {
+                    if !self.work(now) {
+                        return self.next().map_or(Output::Idle, |(at, asleep)| Output::Sleep(at, asleep));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The endpoint said something: it is passed on, and what follows from it stands ready.
+    fn said(&mut self, now: Instant, entry: Entry<A>) -> Output<'_, A> {
+        let told = match entry.what {
+            What::Request { id } => self.request_came(now, entry, id),
+            What::Response { exchange, sample, copies } => {
+                self.response_came(now, entry, exchange, Exchanged { sample, copies })
+            }
+            What::Further { exchange } => self.further_came(now, entry, exchange),
+            What::Failed { exchange, why, copies } => {
+                if let Some(Owner::Ask(slot)) = self.owners.take(exchange) {
+                    self.exchange_failed(slot, why, copies);
+                }
+                None
+            }
+            What::Copy { id, copy: 0, .. } => {
+                self.notification_is_confirmable(id);
+                None
+            }
+            What::PlainFurther { exchange } => {
+                self.notification_left(now, exchange);
+                None
+            }
+            What::Delivered { exchange, .. } => {
+                self.notification_ended(now, exchange, None);
+                None
+            }
+            What::Undelivered { exchange, why, .. } => {
+                self.notification_ended(now, exchange, Some(why));
+                None
+            }
+            What::Rejected { exchange } => {
+                self.notification_rejected(entry.peer, exchange);
+                None
+            }
+            _ => None,
+        };
+        self.told.extend(told);
+        match self.endpoint.show(entry) {
+            endpoint::Output::Transmit(transmit) => Output::Transmit(transmit),
+            endpoint::Output::Event(event) => Output::Trace(event),
+            endpoint::Output::Sleep(until, why) => Output::Sleep(until, Asleep::Endpoint(why)),
+            endpoint::Output::Idle => Output::Idle,
+        }
+    }
+
+    /// Does one thing that is to be done now that the endpoint is drained. False if there is none.
+    fn work(&mut self, now: Instant) -> bool {
+        if let Some(act) = self.acts.pop_front() {
+            self.act(now, act);
+            return true;
+        }
+        match self.next() {
+            Some((at, Asleep::Ask)) if at <= now => {
+                if let Some((_, slot)) = self.asks.timers.earliest() {
+                    self.ask_is_due(now, slot);
+                }
+            }
+            Some((at, Asleep::Notification)) if at <= now => {
+                if let Some((_, slot)) = self.observers.timers.earliest() {
+                    self.observers.timers.clear(slot);
+                    self.send_waiting(now, slot);
+                }
+            }
+            Some((at, _)) if at <= now => {
+                self.bodies.expire(now);
+                let endpoint = &self.endpoint;
+                self.shelf.expire(now, |key| endpoint.hash(&key));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn act(&mut self, now: Instant, act: Act<A>) {
+        match act {
+            Act::Send(slot) => self.go_on(now, slot),
+            Act::Renew(slot) => self.renew(now, slot),
+            Act::Deregister(asked, token) => self.deregister(now, *asked, token),
+            Act::Cancel(exchange) | Act::Unsubscribe(exchange) => {
+                self.endpoint.cancel(now, exchange);
+            }
+            Act::Respond { request, code, block1, size1 } => self.respond_plainly(now, request, code, block1, size1),
+            Act::Serve { request, slot, generation } => self.respond_with_kept(now, request, slot, generation),
+            Act::Drop(request) => self.endpoint.drop_request(now, request),
+            Act::Notify(slot) => self.send_waiting(now, slot),
+        }
+    }
+
+    /// What of the host's own is due first.
+    fn next(&self) -> Option<(Instant, Asleep)> {
+        let ask = self.asks.timers.earliest().map(|(at, _)| (at, Asleep::Ask));
+        let notification = self.observers.timers.earliest().map(|(at, _)| (at, Asleep::Notification));
+        let kept = self.shelf.next_expiry().map(|at| (at, Asleep::Expiry));
+        let body = self.bodies.next_expiry().map(|at| (at, Asleep::Expiry));
+        [ask, notification, kept, body].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// An event for the application.
+    fn show(&self, told: Told<A>) -> Output<'_, A> {
+        let message = |entry: &Entry<A>| self.endpoint.message(entry);
+        let event = match told {
+            Told::Request { entry, id, body, wants_to_observe } => message(&entry).map(|message| {
+                let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
+                Event::Request { from: entry.peer, id, message, body, wants_to_observe }
+            }),
+            Told::Answer { entry, ask, body, goes_on, exchanged } => message(&entry).map(|message| {
+                let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
+                let Exchanged { sample, copies } = exchanged;
+                Event::Answer { ask, from: entry.peer, message, body, goes_on, sample, copies }
+            }),
+            Told::Failed { ask, to, why, copies } => Some(Event::Failed { ask, to, why, copies }),
+            Told::ObserverGone { observer, peer, why } => Some(Event::ObserverGone { observer, peer, why }),
+        };
+        // The bytes are there: inputs come once everything is drained.
+        event.map_or(Output::Idle, Output::Event)
+    }
+}

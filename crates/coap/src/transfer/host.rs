@@ -1,0 +1,283 @@
+use alloc::collections::VecDeque;
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::{ChanceSeed, Instant, PeerController};
+
+use super::{
+    Answer, Ask, AskId, Config, ConfigError, Counters, ObserverId, Progress, Refused,
+    act::{Act, Owner, Owners},
+    asks::Asks,
+    kept::Shelf,
+    observers::Observers,
+    server::AllPending,
+    told::Told,
+};
+use crate::block::{Assemblies, AssemblyLimits};
+use crate::endpoint::{Endpoint, ExchangeId, RequestId};
+
+/// Bodies being collected at a time, however short they are.
+const MOST_BODIES: usize = 1_024;
+
+/// Client and server of whole bodies and observations for one socket. See the [module](super) for how to drive it.
+#[derive(Debug)]
+pub struct Host<A> {
+    pub(super) endpoint: Endpoint<A>,
+    pub(super) config: Config,
+    pub(super) chance: ChanceSeed,
+    pub(super) owners: Owners,
+    pub(super) asks: Asks<A>,
+    pub(super) pending: AllPending<A>,
+    /// Bodies of requests that are not whole.
+    pub(super) bodies: Assemblies<(A, u64)>,
+    pub(super) shelf: Shelf<A>,
+    pub(super) observers: Observers<A>,
+    /// Inputs for the endpoint, once that is drained.
+    pub(super) acts: VecDeque<Act<A>>,
+    pub(super) told: VecDeque<Told<A>>,
+    pub(super) counts: Counters,
+}
+
+impl<A: Copy + Eq + Hash + Debug> Host<A> {
+    /// A host that owns this endpoint. `chance` spreads when registrations are renewed.
+    ///
+    /// # Errors
+    /// What cannot work, with its mend.
+    pub fn new(endpoint: Endpoint<A>, config: Config, chance: ChanceSeed) -> Result<Self, ConfigError> {
+        let datagram = endpoint.longest_datagram();
+        if config.block.is_bert() {
+            return Err(ConfigError::Bert);
+        }
+        if config.block.bytes() as usize >= datagram {
+            return Err(ConfigError::Block { block: config.block.bytes(), datagram });
+        }
+        if config.renew_after.0 > config.renew_after.1 {
+            return Err(ConfigError::RenewAfter);
+        }
+        Ok(Self::with(endpoint, config, chance))
+    }
+
+    /// A host that was made like this one but for the number of its endpoint, and that knows nobody.
+    #[must_use]
+    pub fn sibling(&self, node: u32) -> Self {
+        Self::with(self.endpoint.sibling(node), self.config, self.chance)
+    }
+
+    fn with(endpoint: Endpoint<A>, config: Config, chance: ChanceSeed) -> Self {
+        let limits = AssemblyLimits {
+            body: config.limits.body,
+            bodies: MOST_BODIES,
+            lifetime: config.lifetime,
+            size: config.block,
+        };
+        Self {
+            endpoint,
+            config,
+            chance,
+            owners: Owners::new(),
+            asks: Asks::new(),
+            pending: AllPending::new(),
+            bodies: Assemblies::new(limits),
+            shelf: Shelf::new(config.limits.kept, config.lifetime),
+            observers: Observers::new(),
+            acts: VecDeque::new(),
+            told: VecDeque::new(),
+            counts: Counters::default(),
+        }
+    }
+
+    /// Input: a datagram came in. Whatever its bytes, this ends in at most a few outputs.
+    pub fn receive(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        self.input(now);
+        self.endpoint.receive(now, from, datagram);
+    }
+
+    /// Input: a request with its whole body is to be sent, and the whole response is wanted, or every representation.
+    ///
+    /// # Errors
+    /// What cannot be sent or exceeds a limit. Nothing is sent then.
+    pub fn ask(&mut self, now: Instant, to: A, ask: &Ask<'_>) -> Result<AskId, Refused> {
+        self.input(now);
+        self.begin(now, to, ask)
+    }
+
+    /// Input: the application no longer wants an answer. The ask ends as [`AskFailure::Cancelled`](super::AskFailure::Cancelled); of an observation the
+    /// server is told so (RFC 7641 §3.6). False if the ask was over before.
+    pub fn cancel(&mut self, now: Instant, ask: AskId) -> bool {
+        self.input(now);
+        self.give_up(ask, true)
+    }
+
+    /// Input: the same without a word to the server: a notification that comes all the same is answered with a reset.
+    pub fn forget(&mut self, now: Instant, ask: AskId) -> bool {
+        self.input(now);
+        self.give_up(ask, false)
+    }
+
+    /// Input: the application answers a request. What of the body does not fit the block asked for is kept for later
+    /// ones.
+    ///
+    /// # Errors
+    /// A request answered before, and what cannot be sent or exceeds a limit. The request can still be answered then.
+    pub fn answer(&mut self, now: Instant, to: RequestId, answer: &Answer<'_>) -> Result<(), Refused> {
+        self.input(now);
+        self.respond_with(now, to, answer, None)
+    }
+
+    /// Input: the application cannot make sense of a request. A reset goes back if the request was not acknowledged
+    /// yet (RFC 7252 §4.2), else nothing.
+    ///
+    /// # Errors
+    /// A request answered before.
+    pub fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        self.input(now);
+        self.pending.remove(request);
+        Ok(self.endpoint.reject(now, request)?)
+    }
+
+    /// Input: the application answers a request that wants to observe, and its sender becomes an observer. `None` if it
+    /// does not: the limits are reached, the answer is no success, or it does not want to. The answer is sent all the
+    /// same, and says so.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn accept_observer(
+        &mut self,
+        now: Instant,
+        to: RequestId,
+        answer: &Answer<'_>,
+    ) -> Result<Option<ObserverId>, Refused> {
+        self.input(now);
+        self.accept(now, to, answer)
+    }
+
+    /// Input: what an observer observes has a new state. If a notification is under way or may not leave yet, this one
+    /// replaces what was to follow it. A code that is no success ends the observation (RFC 7641 §4.2): the observer is
+    /// forgotten once that has left.
+    ///
+    /// # Errors
+    /// An observer that is gone, and what cannot be sent or exceeds a limit. Nothing is sent then.
+    pub fn notify(&mut self, now: Instant, observer: ObserverId, answer: &Answer<'_>) -> Result<(), Refused> {
+        self.input(now);
+        self.tell(now, observer, answer)
+    }
+
+    /// Input: an observer is forgotten without a word. False if it was gone before.
+    pub fn dismiss(&mut self, now: Instant, observer: ObserverId) -> bool {
+        self.input(now);
+        let slot = self.observers.find(observer);
+        slot.is_some_and(|slot| self.remove_observer(slot).is_some())
+    }
+
+    /// Input: as [`Endpoint::ping`].
+    ///
+    /// # Errors
+    /// What exceeds a limit.
+    pub fn ping(&mut self, now: Instant, to: A) -> Result<ExchangeId, Refused> {
+        self.input(now);
+        Ok(self.endpoint.ping(now, to)?)
+    }
+
+    /// Input: as [`Endpoint::forget_controller`].
+    pub fn forget_controller(&mut self, now: Instant, peer: A) {
+        self.input(now);
+        self.endpoint.forget_controller(now, peer);
+    }
+
+    /// Input: as [`Endpoint::set_controller`].
+    ///
+    /// # Errors
+    /// The peer is not known and there is no room for another.
+    pub fn set_controller(
+        &mut self,
+        now: Instant,
+        peer: A,
+        controller: impl Into<PeerController>,
+    ) -> Result<(), Refused> {
+        self.input(now);
+        Ok(self.endpoint.set_controller(now, peer, controller)?)
+    }
+
+    /// The endpoint below.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint<A> {
+        &self.endpoint
+    }
+
+    /// The ask that a message exchange belongs to, as long as that is not over.
+    #[must_use]
+    pub fn ask_of(&self, exchange: ExchangeId) -> Option<AskId> {
+        match self.owners.get(exchange)? {
+            Owner::Ask(slot) => Some(self.name_of(slot)),
+            Owner::Observer(_) => None,
+        }
+    }
+
+    /// The observer that a message exchange belongs to, as long as that is not over.
+    #[must_use]
+    pub fn observer_under(&self, exchange: ExchangeId) -> Option<ObserverId> {
+        match self.owners.get(exchange)? {
+            Owner::Observer(slot) => Some(self.observers.name(slot)),
+            Owner::Ask(_) => None,
+        }
+    }
+
+    /// How far an ask has come; `None` if it is over.
+    #[must_use]
+    pub fn progress(&self, ask: AskId) -> Option<Progress> {
+        self.progress_of(ask)
+    }
+
+    /// Asks that are not over.
+    #[must_use]
+    pub fn asks(&self) -> u32 {
+        self.asks.len()
+    }
+
+    /// Observers that are kept.
+    #[must_use]
+    pub fn observers(&self) -> u32 {
+        self.observers.len()
+    }
+
+    /// Representations that are kept for later blocks.
+    #[must_use]
+    pub fn kept(&self) -> u32 {
+        self.shelf.len()
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counts
+    }
+
+    /// Bytes held, this value itself and the endpoint included.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let queues = self.acts.capacity().saturating_mul(size_of::<Act<A>>());
+        let told = self.told.capacity().saturating_mul(size_of::<Told<A>>());
+        size_of::<Self>()
+            .saturating_sub(size_of::<Endpoint<A>>())
+            .saturating_add(self.endpoint.memory())
+            .saturating_add(self.owners.memory())
+            .saturating_add(self.asks.memory())
+            .saturating_add(self.pending.memory())
+            .saturating_add(self.bodies.memory())
+            .saturating_add(self.shelf.memory())
+            .saturating_add(self.observers.memory())
+            .saturating_add(queues)
+            .saturating_add(told)
+    }
+
+    /// What every input begins with.
+    fn input(&mut self, now: Instant) {
+        self.endpoint.advance(now);
+        let is_drained = self.told.is_empty() && self.acts.is_empty();
+        debug_assert!(is_drained, "input before all output was drained: poll until Sleep or Idle first");
+    }
+
+    /// Bytes of bodies of asks and of notifications that wait.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.asks.bytes.saturating_add(self.observers.waiting)
+    }
+}

@@ -1,0 +1,100 @@
+//! Whole bodies and observations above an [`Endpoint`](crate::Endpoint): block-wise transfer (RFC 7959) and Observe
+//! (RFC 7641), both ways.
+//!
+//! A [`Host`] owns an endpoint and is driven as that is: *one input, then drain*. Of its outputs the datagrams are to be
+//! sent, the [`Event`]s are for the application, and what is merely traced can be passed over:
+//!
+//! ```
+//! use millpond_coap::message::{Code, number};
+//! use millpond_coap::transfer::{Answer, Ask, Config, Event, Host, Output};
+//! use millpond_coap::{Endpoint, Identities};
+//! use millpond_control::{ChanceSeed, Instant, Preset};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let make = |node| -> Result<Host<&str>, Box<dyn std::error::Error>> {
+//!     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
+//!     let endpoint = Endpoint::new(Default::default(), controller, chance, node, Identities::counted())?;
+//!     Ok(Host::new(endpoint, Config::default(), chance)?)
+//! };
+//! let (mut client, mut server) = (make(0)?, make(1)?);
+//! let (now, body) = (Instant::ORIGIN, vec![b'.'; 5_000]);
+//!
+//! client.ask(now, "server", &Ask::new(Code::GET, &[(number::URI_PATH, b"large")]))?;
+//! let (mut up, mut down, mut got) = (Vec::new(), Vec::new(), None);
+//! while got.is_none() {
+//!     loop {
+//!         match client.poll(now) {
+//!             Output::Transmit(transmit) => up.push(transmit.bytes.to_vec()),
+//!             Output::Event(Event::Answer { body, .. }) => got = Some(body.into_owned()),
+//!             Output::Event(event) => return Err(format!("{event:?}").into()),
+//!             Output::Trace(_) => {}
+//!             Output::Sleep(..) | Output::Idle => break,
+//!         }
+//!     }
+//!     for datagram in up.drain(..) {
+//!         server.receive(now, "client", &datagram);
+//!         let mut asked = None;
+//!         loop {
+//!             match server.poll(now) {
+//!                 Output::Transmit(transmit) => down.push(transmit.bytes.to_vec()),
+//!                 Output::Event(Event::Request { id, .. }) => asked = Some(id),
+//!                 Output::Event(_) | Output::Trace(_) => {}
+//!                 // Once for all five blocks.
+//!                 Output::Sleep(..) | Output::Idle => match asked.take() {
+//!                     Some(id) => server.answer(now, id, &Answer::new(Code::CONTENT, &[]).with_body(&body))?,
+//!                     None => break,
+//!                 },
+//!             }
+//!         }
+//!     }
+//!     if let Some(datagram) = down.pop() {
+//!         client.receive(now, "server", &datagram);
+//!     }
+//! }
+//! assert_eq!(got, Some(body));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it does, and how it reads the RFCs
+//!
+//! * **Bodies of requests** leave in one message if they fit [`Ask::upload`], else in blocks, each an exchange of its own.
+//!   A server that wants smaller ones, or lost what it had (4.08), is obeyed; a refusal (4.13 and others) is the answer.
+//! * **Bodies of responses** are fetched block by block, with the size that the server chose or that was asked for
+//!   ([`Ask::early`]). A changed ETag means that the representation changed: it is fetched anew.
+//! * **Observations** are answers that go on. Of notifications those older than what is known are dropped (RFC 7641 §3.4);
+//!   what of a representation does not fit the notification is fetched by requests of their own (RFC 7959 §2.6), and a
+//!   newer notification begins that anew. What is no longer fresh is registered again, with the same token.
+//! * **A server** hands up whole requests and cuts whole answers. A representation of several blocks is kept for a while,
+//!   so that all its blocks are of one state; if it is gone, the request is handed up again and the block is cut from the
+//!   new answer. Any block can be asked for in any order; one behind the end is answered with 4.00.
+//! * **Observers** get the newest state only: while a notification is under way, further ones replace each other. The
+//!   first is confirmable, and one in [`Config::confirm_every`]; the others are paced by the round-trip time and by the
+//!   controller. Who rejects one, or does not acknowledge a confirmable one, is forgotten.
+//! * **Hostile input** costs bounded memory ([`Limits`]).
+
+mod act;
+mod answer;
+mod ask;
+mod asked;
+mod asks;
+mod client;
+mod config;
+mod counters;
+mod drive;
+mod host;
+mod kept;
+mod notifying;
+mod observers;
+mod options;
+mod output;
+mod representation;
+mod server;
+mod told;
+
+pub use answer::{Answer, Gone, ObserverId};
+pub use ask::{Ask, AskFailure, AskId, Progress};
+pub use config::{Config, ConfigError, Limits};
+pub use counters::Counters;
+pub use host::Host;
+pub use output::{Asleep, Event, Output, Refused};

@@ -1,0 +1,255 @@
+//! Notifications, from being asked for to their end.
+
+use alloc::{boxed::Box, vec::Vec};
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::Instant;
+
+use super::{
+    Answer, Gone, Host, ObserverId, Refused,
+    act::{Act, Owner},
+    observers::{Observer, Waiting},
+    options,
+    representation::Representation,
+    server::Pending,
+    told::Told,
+};
+use crate::endpoint::{self, ExchangeId, Failure, Outgoing, RequestId};
+use crate::message::{Kind, Token};
+
+/// Sequence numbers have 24 bits (RFC 7641 §2).
+const SEQUENCE: u32 = (1 << 24) - 1;
+
+impl<A: Copy + Eq + Hash + Debug> Host<A> {
+    pub(super) fn accept(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        answer: &Answer<'_>,
+    ) -> Result<Option<ObserverId>, Refused> {
+        let Some(pending) = self.pending.get(id) else {
+            return Err(Refused::Endpoint(endpoint::Refused::UnknownRequest));
+        };
+        let known = self.observer_of(pending.from, pending.token);
+        let limits = &self.config.limits;
+        let of_peer = self.observers.of_peer(pending.from, self.endpoint.hash(&pending.from)).count() as u32;
+        let is_full = self.observers.len() >= limits.observers || of_peer >= limits.observers_per_peer;
+        let is_success = answer.code.class() == 2;
+        if !pending.wants_to_observe || !is_success || (is_full && known.is_none()) {
+            self.respond_with(now, id, answer, None)?;
+            return Ok(None);
+        }
+        let known = known.and_then(|slot| self.observers.get(slot));
+        let (before, confirmed_at) = known.map_or((0, None), |known| (known.sequence, known.confirmed_at));
+        let sequence = before.wrapping_add(1) & SEQUENCE;
+        self.respond_with(now, id, answer, Some(sequence))?;
+        self.observer_is_gone(pending.from, pending.token, Gone::Replaced);
+        let Pending { from, token, kind, key, asked, block2, .. } = pending;
+        let observer = Observer {
+            peer: from,
+            token,
+            kind,
+            key,
+            asked,
+            block2,
+            sequence,
+            under_way: None,
+            is_held: false,
+            waiting: None,
+            confirmed_at,
+            may_leave: Instant::ORIGIN,
+            left: [None; 2],
+        };
+        let endpoint = &self.endpoint;
+        Ok(Some(self.observers.add(observer, |peer| endpoint.hash(&peer))))
+    }
+
+    pub(super) fn tell(&mut self, now: Instant, id: ObserverId, answer: &Answer<'_>) -> Result<(), Refused> {
+        options::check(answer.options)?;
+        let slot = self.observers.find(id).ok_or(Refused::UnknownObserver)?;
+        let Some(observer) = self.observers.get(slot) else { return Err(Refused::UnknownObserver) };
+        let is_free = observer.under_way.is_none();
+        let held = observer.under_way.filter(|_| observer.is_held);
+        let may_leave = self.may_leave(now, observer, answer);
+        if is_free && may_leave <= now {
+            self.observers.wait(slot, None);
+            self.observers.timers.clear(slot);
+            return Ok(self.send_notification(now, slot, answer)?);
+        }
+        let waiting = Waiting::of(answer)?;
+        let limit = self.config.limits.bytes;
+        let replaced = observer.waiting.as_deref().map_or(0, Waiting::memory);
+        if self.waiting_bytes().saturating_add(waiting.memory()).saturating_sub(replaced) > limit {
+            return Err(Refused::OutOfBytes { limit });
+        }
+        self.observers.wait(slot, Some(Box::new(waiting)));
+        if is_free {
+            self.observers.timers.set(slot, may_leave);
+        }
+        // What has not left yet need not leave at all.
+        self.acts.extend(held.map(Act::Cancel));
+        Ok(())
+    }
+
+    /// When a notification may leave: confirmable ones are under NSTART instead, of the others a client gets one in a
+    /// round-trip time (RFC 7641 §4.5.1).
+    fn may_leave(&self, now: Instant, observer: &Observer<A>, answer: &Answer<'_>) -> Instant {
+        if self.kind_of(now, observer, answer) == Kind::Confirmable {
+            return Instant::ORIGIN;
+        }
+        let hash = self.endpoint.hash(&observer.peer);
+        let all = self.observers.of_peer(observer.peer, hash).map(|(_, other)| other.may_leave);
+        all.max().unwrap_or(Instant::ORIGIN)
+    }
+
+    fn kind_of(&self, now: Instant, observer: &Observer<A>, answer: &Answer<'_>) -> Kind {
+        let is_last = answer.code.class() != 2;
+        observer.kind_now(answer.kind, is_last, now, self.config.confirm_every)
+    }
+
+    fn send_notification(&mut self, now: Instant, slot: u32, answer: &Answer<'_>) -> Result<(), endpoint::Refused> {
+        let Some(observer) = self.observers.get(slot) else { return Ok(()) };
+        let kind = self.kind_of(now, observer, answer);
+        let sequence = observer.sequence.wrapping_add(1) & SEQUENCE;
+        let is_last = answer.code.class() != 2;
+        let (peer, token) = (observer.peer, observer.token);
+        let pending = Pending::of_observer(observer);
+        let answer = Answer { kind: Some(kind), ..*answer };
+        let representation = Representation::of(&answer, self.block_size(answer.block, pending.block2));
+        let endpoint = &mut self.endpoint;
+        let observe = (!is_last).then_some(sequence);
+        let sent = representation.message(pending.block2, &pending, observe, |message: &Outgoing<'_>| {
+            endpoint.send_further(now, peer, token, message)
+        });
+        let exchange = match sent {
+            Ok(sent) => sent?,
+            // Block 0 is never behind the end.
+            Err(_) => return Ok(()),
+        };
+        self.counts.notifications = self.counts.notifications.saturating_add(1);
+        if representation.is_long() {
+            self.keep(now, &pending, &representation);
+        }
+        if is_last {
+            self.remove_observer(slot);
+        } else if let Some(observer) = self.observers.get_mut(slot) {
+            observer.sequence = sequence;
+            observer.under_way = Some(exchange);
+            observer.is_held = kind == Kind::NonConfirmable;
+            self.owners.set(exchange, Owner::Observer(slot));
+        }
+        Ok(())
+    }
+
+    /// The newest state of what an observer observes leaves, if it waits.
+    pub(super) fn send_waiting(&mut self, now: Instant, slot: u32) {
+        let Some(observer) = self.observers.get(slot).filter(|observer| observer.under_way.is_none()) else { return };
+        let Some(waiting) = observer.waiting.as_deref() else { return };
+        let options: Vec<_> = options::decode(&waiting.options).collect();
+        let Waiting { kind, code, body, block, .. } = waiting;
+        let answer = Answer { kind: *kind, code: *code, options: &options, body, block: *block };
+        let may_leave = self.may_leave(now, observer, &answer);
+        if may_leave > now {
+            return self.observers.timers.set(slot, may_leave);
+        }
+        drop(options);
+        let Some(waiting) = self.observers.wait(slot, None) else { return };
+        let options: Vec<_> = options::decode(&waiting.options).collect();
+        let Waiting { kind, code, body, block, .. } = &*waiting;
+        let answer = Answer { kind: *kind, code: *code, options: &options, body, block: *block };
+        match self.send_notification(now, slot, &answer) {
+            Ok(()) => {}
+            // It will never fit.
+            Err(endpoint::Refused::Message(_)) => self.gone(slot, Gone::Refused),
+            // For want of room: a little later.
+            Err(_) => {
+                drop(options);
+                self.observers.wait(slot, Some(waiting));
+                self.observers.timers.set(slot, now.after(self.config.notify_every));
+            }
+        }
+    }
+
+    /// A non-confirmable notification left.
+    pub(super) fn notification_left(&mut self, now: Instant, exchange: ExchangeId) {
+        let Some(Owner::Observer(slot)) = self.owners.take(exchange) else { return };
+        let Some(peer) = self.observers.get(slot).map(|observer| observer.peer) else { return };
+        let rtt = self.endpoint.view(peer).and_then(|view| view.srtt);
+        let pause = rtt.unwrap_or(self.config.notify_every);
+        let Some(observer) = self.observers.get_mut(slot) else { return };
+        observer.under_way = None;
+        observer.has_left(exchange);
+        observer.may_leave = now.after(pause);
+        if observer.waiting.is_some() {
+            self.acts.push_back(Act::Notify(slot));
+        }
+    }
+
+    /// A notification that was asked for as a non-confirmable one left as a confirmable one.
+    pub(super) fn notification_is_confirmable(&mut self, exchange: ExchangeId) {
+        let Some(Owner::Observer(slot)) = self.owners.get(exchange) else { return };
+        if let Some(observer) = self.observers.get_mut(slot) {
+            observer.is_held = false;
+        }
+    }
+
+    /// A confirmable notification was acknowledged, or not.
+    pub(super) fn notification_ended(&mut self, now: Instant, exchange: ExchangeId, failure: Option<Failure>) {
+        let Some(Owner::Observer(slot)) = self.owners.take(exchange) else { return };
+        let Some(observer) = self.observers.get_mut(slot) else { return };
+        observer.under_way = None;
+        match failure {
+            None | Some(Failure::Cancelled) => {
+                observer.confirmed_at = if failure.is_none() { Some(now) } else { observer.confirmed_at };
+                if observer.waiting.is_some() {
+                    self.acts.push_back(Act::Notify(slot));
+                }
+            }
+            Some(Failure::Reset) => self.gone(slot, Gone::Rejected),
+            Some(_) => self.gone(slot, Gone::Unreachable),
+        }
+    }
+
+    /// A non-confirmable message was answered with a reset.
+    pub(super) fn notification_rejected(&mut self, from: A, exchange: ExchangeId) {
+        let hash = self.endpoint.hash(&from);
+        let is_it = |observer: &Observer<A>| observer.left.contains(&Some(exchange));
+        let mut found = self.observers.of_peer(from, hash).filter(|(_, observer)| is_it(observer));
+        if let Some(slot) = found.next().map(|(slot, _)| slot) {
+            drop(found);
+            self.gone(slot, Gone::Rejected);
+        }
+    }
+
+    /// The observer with this token is no more, if there is one.
+    pub(super) fn observer_is_gone(&mut self, peer: A, token: Token, why: Gone) {
+        if let Some(slot) = self.observer_of(peer, token) {
+            self.gone(slot, why);
+        }
+    }
+
+    fn observer_of(&self, peer: A, token: Token) -> Option<u32> {
+        let hash = self.endpoint.hash(&peer);
+        let mut all = self.observers.of_peer(peer, hash);
+        all.find(|(_, observer)| observer.token == token).map(|(slot, _)| slot)
+    }
+
+    fn gone(&mut self, slot: u32, why: Gone) {
+        let observer = self.observers.name(slot);
+        if let Some(peer) = self.remove_observer(slot) {
+            self.counts.observers_gone = self.counts.observers_gone.saturating_add(1);
+            self.told.push_back(Told::ObserverGone { observer, peer, why });
+        }
+    }
+
+    /// Forgets an observer; what is under way to it is cancelled.
+    pub(super) fn remove_observer(&mut self, slot: u32) -> Option<A> {
+        let endpoint = &self.endpoint;
+        let observer = self.observers.remove(slot, |peer| endpoint.hash(&peer))?;
+        if let Some(exchange) = observer.under_way {
+            self.owners.take(exchange);
+            self.acts.push_back(Act::Cancel(exchange));
+        }
+        Some(observer.peer)
+    }
+}

@@ -1,0 +1,116 @@
+//! Options of messages: those of the application, and those that are the host's own.
+
+use alloc::vec::Vec;
+use core::hash::Hasher;
+
+use rustc_hash::FxHasher;
+
+use super::Refused;
+use crate::block::{BadBlock, Block};
+use crate::message::{Code, Message, OptionHeader, Options, Uint, number};
+
+/// What the host sets by itself.
+const OWN: [u16; 8] = [
+    number::OBSERVE,
+    number::Q_BLOCK1,
+    number::BLOCK2,
+    number::BLOCK1,
+    number::SIZE2,
+    number::Q_BLOCK2,
+    number::SIZE1,
+    number::REQUEST_TAG,
+];
+
+/// Refuses options that are the host's own.
+pub(super) fn check(options: &[(u16, &[u8])]) -> Result<(), Refused> {
+    match options.iter().find(|(number, _)| OWN.contains(number)) {
+        Some((number, _)) => Err(Refused::OwnOption { number: *number }),
+        None => Ok(()),
+    }
+}
+
+/// The options as they stand in a message.
+pub(super) fn encode(options: &[(u16, &[u8])]) -> Result<Vec<u8>, Refused> {
+    check(options)?;
+    let length = options.iter().map(|(_, value)| value.len().saturating_add(3)).sum();
+    let mut bytes = Vec::with_capacity(length);
+    let mut after = 0;
+    for (number, value) in options {
+        OptionHeader::new(after, *number, value)?.put(&mut bytes);
+        bytes.extend_from_slice(value);
+        after = *number;
+    }
+    Ok(bytes)
+}
+
+/// Options of the application and of the host's own in one ascending list.
+pub(super) fn merge<'o>(
+    theirs: impl IntoIterator<Item = (u16, &'o [u8])>,
+    own: &[(u16, Option<&'o [u8]>)],
+) -> Vec<(u16, &'o [u8])> {
+    let own = own.iter().filter_map(|(number, value)| Some((*number, (*value)?)));
+    let mut all: Vec<_> = theirs.into_iter().chain(own).collect();
+    all.sort_by_key(|(number, _)| *number);
+    all
+}
+
+/// The options that [`encode`] wrote.
+pub(super) fn decode(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    Options::over(bytes).map(|option| (option.number, option.value))
+}
+
+/// What a host reads of a message's options.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Read<'m> {
+    pub(super) observe: Option<u32>,
+    pub(super) block1: Option<Result<Block, BadBlock>>,
+    pub(super) block2: Option<Result<Block, BadBlock>>,
+    pub(super) size1: Option<u32>,
+    pub(super) size2: Option<u32>,
+    pub(super) etag: Option<&'m [u8]>,
+    pub(super) max_age: Option<u32>,
+}
+
+impl<'m> Read<'m> {
+    pub(super) fn of(message: &Message<'m>) -> Self {
+        let mut read = Self::default();
+        for option in message.options() {
+            match option.number {
+                number::ETAG if read.etag.is_none() => read.etag = Some(option.value),
+                number::OBSERVE if option.value.len() <= 3 => read.observe = option.uint(),
+                number::MAX_AGE => read.max_age = option.uint(),
+                number::BLOCK2 => read.block2 = Some(Block::read(option.value, false)),
+                number::BLOCK1 => read.block1 = Some(Block::read(option.value, false)),
+                number::SIZE2 => read.size2 = option.uint(),
+                number::SIZE1 => read.size1 = option.uint(),
+                _ => {}
+            }
+        }
+        read
+    }
+}
+
+/// What tells requests for one representation from those for others: the code and all options that are part of a cache
+/// key (RFC 7252 §5.4.6), without those that tell which block is asked for.
+///
+/// Somebody who finds two requests with the same key has gained nothing, because keys of different peers are never
+/// compared.
+pub(super) fn key(code: Code, options: impl Iterator<Item = (u16, impl AsRef<[u8]>)>) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write_u8(code.to_byte());
+    for (number, value) in options {
+        let is_key = number & 0b1_1110 != 0b1_1100;
+        if is_key && !matches!(number, number::ETAG | number::OBSERVE | number::BLOCK1 | number::BLOCK2) {
+            let value = value.as_ref();
+            hasher.write_u16(number);
+            hasher.write_usize(value.len());
+            hasher.write(value);
+        }
+    }
+    hasher.finish()
+}
+
+/// The value of an option that may be there.
+pub(super) fn value(uint: Option<&Uint>) -> Option<&[u8]> {
+    uint.map(Uint::as_bytes)
+}

@@ -1,0 +1,136 @@
+use alloc::borrow::Cow;
+
+use millpond_control::{Instant, Sample};
+
+use super::{AskFailure, AskId, Gone, ObserverId};
+use crate::endpoint::{self, RequestId, SleepReason, Transmit};
+use crate::message::{Code, Message, WriteError};
+
+/// What the host wants next.
+#[derive(Clone, Debug)]
+pub enum Output<'h, A> {
+    /// A datagram leaves.
+    Transmit(Transmit<'h, A>),
+    /// The application learns something.
+    Event(Event<'h, A>),
+    /// What the endpoint told, for traces and figures: samples, single blocks, what came late and what was ignored.
+    /// Nothing need be done with it; whatever matters follows as an event.
+    Trace(endpoint::Event<'h, A>),
+    /// Nothing until this point, which lies after `now`, unless there is input.
+    Sleep(Instant, Asleep),
+    /// Nothing until there is input.
+    Idle,
+}
+
+/// What the host sleeps for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Asleep {
+    /// The endpoint sleeps for this.
+    Endpoint(SleepReason),
+    /// The deadline of an ask, or renewing a registration.
+    Ask,
+    /// A notification may leave.
+    Notification,
+    /// Something that is kept for later blocks is dropped.
+    Expiry,
+}
+
+/// What the application learns.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event<'h, A> {
+    /// A whole request came. Answer it with [`answer`](super::Host::answer).
+    Request {
+        /// From whom.
+        from: A,
+        /// By which to answer it.
+        id: RequestId,
+        /// Its last message, for code and options. The payload of that is at most a part of the body.
+        message: Message<'h>,
+        /// Its body.
+        body: Cow<'h, [u8]>,
+        /// It asks for every new representation. Answer it with
+        /// [`accept_observer`](super::Host::accept_observer) to grant that.
+        wants_to_observe: bool,
+    },
+    /// A whole response, or a representation of what is observed.
+    Answer {
+        /// Of which ask.
+        ask: AskId,
+        /// By whom.
+        from: A,
+        /// Its last message, for code and options. The payload of that is at most a part of the body.
+        message: Message<'h>,
+        /// Its body.
+        body: Cow<'h, [u8]>,
+        /// Further ones may follow. Otherwise the ask is over.
+        goes_on: bool,
+        /// What the last response said about the path, if anything.
+        sample: Option<Sample>,
+        /// Copies that had been sent of the last request; none of a notification.
+        copies: u8,
+    },
+    /// An ask is over without a further answer. Every ask ends with this or with an answer that does not go on.
+    Failed {
+        /// Which one.
+        ask: AskId,
+        /// Whom it was for.
+        to: A,
+        /// Why.
+        why: AskFailure,
+        /// Copies that had been sent of the message that failed, if it was a message.
+        copies: u8,
+    },
+    /// An observer is no more.
+    ObserverGone {
+        /// Which one.
+        observer: ObserverId,
+        /// Who it was.
+        peer: A,
+        /// Why.
+        why: Gone,
+    },
+}
+
+/// Why the host does not do what it was asked for. Nothing was sent, and nothing waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The endpoint refused.
+    #[error(transparent)]
+    Endpoint(#[from] endpoint::Refused),
+    /// The options cannot be written.
+    #[error(transparent)]
+    Options(#[from] WriteError),
+    /// An option that the host sets by itself.
+    #[error("option {number} is the host's own: it follows from the other fields")]
+    OwnOption {
+        /// Its number.
+        number: u16,
+    },
+    /// Only GET and FETCH can observe.
+    #[error("{0} cannot observe: only GET and FETCH")]
+    NotObservable(Code),
+    /// An observation whose body does not fit one message.
+    #[error("the body of an observation must fit one block; it has {length} bytes")]
+    LongObservation {
+        /// Bytes of the body.
+        length: usize,
+    },
+    /// As many asks are under way as may.
+    #[error("{limit} asks are under way already (limits.asks)")]
+    TooManyAsks {
+        /// How many may.
+        limit: u32,
+    },
+    /// The host holds as many bytes as it may.
+    #[error("the host may not hold more than {limit} bytes (limits.bytes)")]
+    OutOfBytes {
+        /// How many it may hold.
+        limit: usize,
+    },
+    /// The observer is gone.
+    #[error("no such observer: it is gone")]
+    UnknownObserver,
+}

@@ -1,0 +1,301 @@
+//! The server's side of a host: requests that come, in one message or many, and their answers.
+
+use alloc::vec::Vec;
+use core::{
+    fmt::Debug,
+    hash::{Hash, Hasher},
+    num::NonZeroU32,
+};
+
+use millpond_control::Instant;
+use rustc_hash::FxHasher;
+
+use super::{
+    Answer, Gone, Host, Refused,
+    act::Act,
+    kept::{Kept, Key},
+    options::{self, Read},
+    representation::Representation,
+    told::Told,
+};
+use crate::block::{Block, BlockSize, PastEnd, Verdict};
+use crate::endpoint::{self, Outgoing, RequestId, queue::Entry};
+use crate::message::{Code, Kind, Message, Token, Uint, number};
+
+/// What must be known of a request to answer it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending<A> {
+    generation: NonZeroU32,
+    pub(super) from: A,
+    pub(super) token: Token,
+    pub(super) kind: Kind,
+    /// Of its code and options, and of its body if that is part of what is asked for.
+    pub(super) key: u64,
+    pub(super) asked: u64,
+    pub(super) block1: Option<Block>,
+    pub(super) block2: Option<Block>,
+    pub(super) wants_size: bool,
+    pub(super) wants_to_observe: bool,
+}
+
+/// Requests that the application has not answered, by the slots that the endpoint has for them.
+#[derive(Debug)]
+pub(super) struct AllPending<A> {
+    places: Vec<Option<Pending<A>>>,
+}
+
+impl<A: Copy + Eq> AllPending<A> {
+    pub(super) const fn new() -> Self {
+        Self { places: Vec::new() }
+    }
+
+    fn set(&mut self, id: RequestId, pending: Pending<A>) {
+        let slot = id.slot as usize;
+        if self.places.len() <= slot {
+            self.places.resize(slot.saturating_add(1), None);
+        }
+        if let Some(place) = self.places.get_mut(slot) {
+            *place = Some(pending);
+        }
+    }
+
+    pub(super) fn get(&self, id: RequestId) -> Option<Pending<A>> {
+        (*self.places.get(id.slot as usize)?).filter(|pending| pending.generation == id.generation)
+    }
+
+    pub(super) fn remove(&mut self, id: RequestId) {
+        if let Some(place) = self.places.get_mut(id.slot as usize) {
+            *place = None;
+        }
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        self.places.capacity().saturating_mul(size_of::<Option<Pending<A>>>())
+    }
+}
+
+impl<A: Copy + Eq + Hash + Debug> Host<A> {
+    /// A request came in one message.
+    pub(super) fn request_came(&mut self, now: Instant, entry: Entry<A>, id: RequestId) -> Option<Told<A>> {
+        let from = entry.peer;
+        let message = self.endpoint.message(&entry)?;
+        let read = Read::of(&message);
+        let respond = |code, block1, size1| Act::Respond { request: id, code, block1, size1 };
+        let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
+            self.acts.push_back(respond(Code::BAD_REQUEST, None, None));
+            return None;
+        };
+        let key = options::key(message.code, message.options().map(|option| (option.number, option.value)));
+        let mut pending = Pending {
+            generation: id.generation,
+            from,
+            token: message.token,
+            kind: message.kind,
+            key,
+            asked: 0,
+            block1: None,
+            block2,
+            wants_size: read.size2 == Some(0),
+            wants_to_observe: false,
+        };
+        let is_observable = matches!(message.code, Code::GET | Code::FETCH);
+        pending.wants_to_observe =
+            is_observable && read.observe == Some(0) && block2.is_none_or(|block| block.number == 0);
+        let deregisters = is_observable && read.observe == Some(1);
+        let Some(block1) = block1 else {
+            pending.asked = asked(&message, message.payload());
+            let has_body = !message.payload().is_empty();
+            if let Some(act) = self.serve(&pending, has_body, id) {
+                self.acts.push_back(act);
+                return None;
+            }
+            return self.hand_up(entry, id, pending, None, deregisters);
+        };
+        let verdict = self.bodies.take(now, (from, key), block1, read.size1, message.payload());
+        while self.bodies.memory() > self.config.limits.bodies && self.bodies.drop_oldest() {}
+        match verdict {
+            Verdict::Whole(body, block1) => {
+                pending.block1 = Some(block1);
+                pending.asked = asked(&message, &body);
+                return self.hand_up(entry, id, pending, Some(body), deregisters);
+            }
+            Verdict::Repeated(block1) => {
+                // Its answer is kept, or the application still owes it to the copy that came first.
+                let key = Key { peer: from, request: key };
+                let kept = self.shelf.find(key, self.endpoint.hash(&key));
+                let act = match kept.map(|(slot, generation, _)| (slot, generation)) {
+                    Some((slot, generation)) => {
+                        self.pending.set(id, Pending { block1: Some(block1), ..pending });
+                        Act::Serve { request: id, slot, generation }
+                    }
+                    None if self.is_owed(from, key.request) => Act::Drop(id),
+                    None => respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None),
+                };
+                self.acts.push_back(act);
+            }
+            Verdict::Continue(block) => self.acts.push_back(respond(Code::CONTINUE, Some(block), None)),
+            Verdict::Incomplete => self.acts.push_back(respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None)),
+            Verdict::TooLarge(most) => {
+                self.acts.push_back(respond(Code::REQUEST_ENTITY_TOO_LARGE, None, Some(most)));
+            }
+            Verdict::WrongLength => self.acts.push_back(respond(Code::BAD_REQUEST, None, None)),
+        }
+        None
+    }
+
+    /// A later block of something that is kept.
+    fn serve(&mut self, pending: &Pending<A>, has_body: bool, id: RequestId) -> Option<Act<A>> {
+        pending.block2.filter(|block| block.number > 0)?;
+        let key = Key { peer: pending.from, request: pending.key };
+        let (slot, generation, kept) = self.shelf.find(key, self.endpoint.hash(&key))?;
+        if has_body && kept.asked != pending.asked {
+            return None;
+        }
+        self.pending.set(id, *pending);
+        Some(Act::Serve { request: id, slot, generation })
+    }
+
+    /// Whether the application has a request with this key.
+    fn is_owed(&self, from: A, key: u64) -> bool {
+        let is_it = |pending: &Pending<A>| pending.from == from && pending.key == key;
+        self.pending.places.iter().flatten().any(is_it)
+    }
+
+    fn hand_up(
+        &mut self,
+        entry: Entry<A>,
+        id: RequestId,
+        pending: Pending<A>,
+        body: Option<Vec<u8>>,
+        deregisters: bool,
+    ) -> Option<Told<A>> {
+        self.pending.set(id, pending);
+        self.counts.requests = self.counts.requests.saturating_add(1);
+        if deregisters {
+            self.observer_is_gone(pending.from, pending.token, Gone::Deregistered);
+        }
+        let told = Told::Request { entry, id, body, wants_to_observe: pending.wants_to_observe };
+        if self.told.is_empty() {
+            return Some(told);
+        }
+        self.told.push_back(told);
+        None
+    }
+
+    /// The application, or what is kept for it, answers.
+    pub(super) fn respond_with(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        answer: &Answer<'_>,
+        observe: Option<u32>,
+    ) -> Result<(), Refused> {
+        options::check(answer.options)?;
+        let Some(pending) = self.pending.get(id) else {
+            return Err(Refused::Endpoint(endpoint::Refused::UnknownRequest));
+        };
+        let representation = Representation::of(answer, self.block_size(answer.block, pending.block2));
+        let sent = representation
+            .message(pending.block2, &pending, observe, |outgoing| self.endpoint.respond(now, id, outgoing));
+        match sent {
+            Ok(sent) => sent?,
+            Err(PastEnd { .. }) => {
+                self.endpoint.respond(now, id, &plain(pending.kind, Code::BAD_REQUEST))?;
+            }
+        }
+        self.pending.remove(id);
+        // Of a body that came in blocks the answer is kept in any case: its last block may come again.
+        if representation.is_long() || pending.block1.is_some() {
+            self.keep(now, &pending, &representation);
+        }
+        Ok(())
+    }
+
+    /// Keeps a representation for its later blocks.
+    pub(super) fn keep(&mut self, now: Instant, pending: &Pending<A>, representation: &Representation<'_>) {
+        let key = Key { peer: pending.from, request: pending.key };
+        let Ok(options) = options::encode(&representation.options()) else { return };
+        let parts = (representation.answer.code, options, representation.answer.body.to_vec());
+        let kept = Kept::new(key, pending.asked, parts, representation.size);
+        let endpoint = &self.endpoint;
+        self.shelf.put(now, kept, |key| endpoint.hash(&key));
+    }
+
+    /// A request is answered with a block of what is kept.
+    pub(super) fn respond_with_kept(&mut self, now: Instant, id: RequestId, slot: u32, generation: NonZeroU32) {
+        let Some(pending) = self.pending.get(id) else { return };
+        self.pending.remove(id);
+        let Some(kept) = self.shelf.take_up(slot, generation, now) else {
+            return self.respond_plainly(now, id, Code::REQUEST_ENTITY_INCOMPLETE, None, None);
+        };
+        let options: Vec<_> = options::decode(&kept.options).collect();
+        let answer = Answer { kind: None, code: kept.code, options: &options, body: &kept.body, block: None };
+        let representation = Representation { answer: &answer, size: kept.size, etag: None };
+        let endpoint = &mut self.endpoint;
+        let sent = representation.message(pending.block2, &pending, None, |message| endpoint.respond(now, id, message));
+        match sent {
+            Ok(Ok(())) => self.counts.served = self.counts.served.saturating_add(1),
+            // For want of room; the client asks again.
+            Ok(Err(_)) => self.endpoint.drop_request(now, id),
+            Err(PastEnd { .. }) => self.respond_plainly(now, id, Code::BAD_REQUEST, None, None),
+        }
+    }
+
+    /// A request is answered without the application.
+    pub(super) fn respond_plainly(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        code: Code,
+        block1: Option<Block>,
+        size1: Option<u32>,
+    ) {
+        let (block1, size1) = (block1.map(Block::value), size1.map(Uint::new));
+        let own = [(number::BLOCK1, options::value(block1.as_ref())), (number::SIZE1, options::value(size1.as_ref()))];
+        let merged = options::merge([], &own);
+        let response = Outgoing { options: &merged, ..plain(Kind::NonConfirmable, code) };
+        if self.endpoint.respond(now, id, &response).is_err() {
+            self.endpoint.drop_request(now, id);
+        }
+    }
+
+    /// The largest blocks that an answer may have: of all sizes that were wished, the smallest.
+    pub(super) fn block_size(&self, wished: Option<BlockSize>, asked: Option<Block>) -> BlockSize {
+        let sizes = [wished, asked.map(|asked| asked.size)];
+        sizes.into_iter().flatten().fold(self.config.block, BlockSize::min)
+    }
+}
+
+/// A response without anything.
+fn plain(kind: Kind, code: Code) -> Outgoing<'static> {
+    Outgoing { kind, ..Outgoing::confirmable(code, &[]) }
+}
+
+/// What of a request's body is part of what is asked for: that of FETCH (RFC 8132 §2).
+fn asked(message: &Message<'_>, body: &[u8]) -> u64 {
+    if message.code != Code::FETCH || body.is_empty() {
+        return 0;
+    }
+    let mut hasher = FxHasher::default();
+    hasher.write(body);
+    hasher.finish()
+}
+
+impl<A: Copy> Pending<A> {
+    /// What a notification is cut by: the registration that it answers.
+    pub(super) fn of_observer(observer: &super::observers::Observer<A>) -> Self {
+        Self {
+            generation: NonZeroU32::MIN,
+            from: observer.peer,
+            token: observer.token,
+            kind: observer.kind,
+            key: observer.key,
+            asked: observer.asked,
+            block1: None,
+            block2: observer.block2,
+            wants_size: false,
+            wants_to_observe: true,
+        }
+    }
+}

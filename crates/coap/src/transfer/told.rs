@@ -1,0 +1,14 @@
+//! Events on their way to the application, without the bytes that the endpoint holds.
+
+use alloc::vec::Vec;
+
+use super::{AskFailure, AskId, Gone, ObserverId, asks::Exchanged};
+use crate::endpoint::{RequestId, queue::Entry};
+
+#[derive(Debug)]
+pub(super) enum Told<A> {
+    Request { entry: Entry<A>, id: RequestId, body: Option<Vec<u8>>, wants_to_observe: bool },
+    Answer { entry: Entry<A>, ask: AskId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },
+    Failed { ask: AskId, to: A, why: AskFailure, copies: u8 },
+    ObserverGone { observer: ObserverId, peer: A, why: Gone },
+}

@@ -1,0 +1,172 @@
+//! Memory: bounded, and given back when its time is over.
+
+use millpond_coap::block::BlockSize;
+use millpond_coap::message::{Code, Message};
+use millpond_coap::transfer::{Answer, Ask, Config, ConfigError, Host, Refused};
+use millpond_coap::{Endpoint, Identities};
+use millpond_control::{ChanceSeed, Span};
+
+use crate::pair::{CLIENT, Pair, SECOND, SERVER, body, get, put, steady};
+
+/// A block of a body that will not go on: number 0, more to follow, 16 bytes.
+fn beginning(path: &[u8; 2]) -> Vec<u8> {
+    [b"\x40\x03\x00\x00\xb2", &path[..], b"\xd1\x03\x08\xff", &[1; 16]].concat()
+}
+
+#[test]
+fn bodies_that_do_not_go_on_are_dropped_after_their_lifetime() {
+    let mut pair = Pair::serving(0, BlockSize::B256);
+    let before = pair.hosts[1].memory();
+    for path in 0..100_u16 {
+        pair.inject_from(path as u8 + 2, SERVER, &beginning(&path.to_be_bytes()));
+    }
+    assert!(pair.hosts[1].memory() > before + 100 * 16);
+    pair.run();
+    assert!(pair.now >= 247 * SECOND);
+    pair.inject(SERVER, b"\x40\x00\x00\x01");
+    // Nothing of theirs but what the endpoint remembers of their messages.
+    let endpoint = pair.hosts[1].endpoint().memory();
+    assert!(pair.hosts[1].memory() - endpoint < 20 << 10, "{} bytes", pair.hosts[1].memory() - endpoint);
+}
+
+#[test]
+fn beginnings_from_everywhere_do_not_fill_the_memory() {
+    let mut pair = Pair::new(|_, endpoint, config| {
+        config.limits.bodies = 64 << 10;
+        endpoint.limits.duplicate_bytes = 64 << 10;
+    });
+    let mut most = 0;
+    for round in 0..20_000_u32 {
+        pair.now += 1_000;
+        let path = (round as u16).to_be_bytes();
+        pair.inject_from((round >> 4) as u8, SERVER, &beginning(&path));
+        pair.datagrams.clear();
+        most = most.max(pair.hosts[1].memory());
+    }
+    assert!(most < 512 << 10, "{most} bytes");
+}
+
+#[test]
+fn what_is_kept_is_bounded_and_dropped_after_its_lifetime() {
+    let mut pair = Pair::new(|_, _, config| {
+        config.block = BlockSize::B16;
+        config.limits.kept = 100_000;
+    });
+    pair.application.body = body(10_000);
+    for from in 2..=255 {
+        pair.inject_from(from, SERVER, b"\x40\x01\x00\x01\xb5large");
+        assert!(pair.hosts[1].kept() <= 9);
+    }
+    assert_eq!(pair.hosts[1].kept(), 9);
+    // The last ones are still there, the first are not.
+    pair.take_told(SERVER);
+    pair.inject_from(255, SERVER, b"\x40\x01\x00\x02\xb5large\xc1\x10");
+    assert_eq!(pair.asked(), 0);
+    pair.inject_from(2, SERVER, b"\x40\x01\x00\x02\xb5large\xc1\x10");
+    assert_eq!(pair.asked(), 1);
+    pair.run();
+    assert_eq!((pair.hosts[1].kept(), pair.now), (0, 247 * SECOND));
+}
+
+#[test]
+fn a_representation_that_is_asked_for_stays() {
+    let mut pair = Pair::serving(1_000, BlockSize::B256);
+    pair.inject(SERVER, b"\x40\x01\x00\x00\xb5large");
+    for id in 1..10_u8 {
+        pair.run_until(u64::from(id) * 200 * SECOND);
+        pair.inject(SERVER, &[&[0x40, 1, 0, id], &b"\xb5large\xc1\x14"[..]].concat());
+    }
+    assert_eq!(pair.asked(), 1);
+    pair.run();
+    assert_eq!(pair.hosts[1].kept(), 0);
+}
+
+#[test]
+fn asks_are_bounded_in_number_and_in_bytes() {
+    let mut pair = Pair::new(|_, _, config| {
+        config.limits.asks = 3;
+        config.limits.bytes = 10_000;
+    });
+    let now = pair.now();
+    let long = body(6_000);
+    pair.ask(&put(&long));
+    assert_eq!(pair.hosts[0].ask(now, SERVER, &put(&long)), Err(Refused::OutOfBytes { limit: 10_000 }));
+    pair.get();
+    pair.get();
+    assert_eq!(pair.hosts[0].ask(now, SERVER, &get()), Err(Refused::TooManyAsks { limit: 3 }));
+    pair.settle();
+    pair.take_told(CLIENT);
+    // A response that grows beyond it fails.
+    pair.application.body = body(20_000);
+    pair.get();
+    pair.settle();
+    assert!(format!("{:?}", pair.take_told(CLIENT)).contains("OutOfBytes"));
+    assert_eq!(pair.hosts[0].asks(), 0);
+}
+
+#[test]
+fn notifications_that_wait_are_bounded() {
+    let mut pair = Pair::new(|node, _, config| {
+        if node == SERVER {
+            config.limits.bytes = 1_000;
+        }
+    });
+    pair.ask(&get().observing());
+    pair.run_for(SECOND);
+    pair.notify(b"under way");
+    let id = pair.application.observers[0];
+    let (now, long) = (pair.now(), body(2_000));
+    let answer = Answer::new(Code::CONTENT, &[]).with_body(&long);
+    assert_eq!(pair.hosts[1].notify(now, id, &answer), Err(Refused::OutOfBytes { limit: 1_000 }));
+    pair.notify(&long[..500]);
+    pair.notify(&long[..600]);
+}
+
+/// A thousand asks, uploads and observations later nothing is left of them.
+#[test]
+fn what_is_over_leaves_nothing() {
+    let mut pair = Pair::serving(3_000, BlockSize::B256);
+    let mut memory = Vec::new();
+    for round in 0..60 {
+        let observation = pair.ask(&get().observing());
+        pair.ask(&Ask { upload: BlockSize::B256, ..put(&body(2_000)) });
+        pair.run_for(20 * SECOND);
+        pair.notify(&body(1_000 + round));
+        pair.run_for(5 * SECOND);
+        pair.cancel(observation);
+        pair.run_for(300 * SECOND);
+        pair.datagrams.clear();
+        pair.told.clear();
+        pair.application.handed.clear();
+        memory.push(pair.hosts[0].memory() + pair.hosts[1].memory());
+        assert_eq!((pair.hosts[0].asks(), pair.hosts[1].observers(), pair.hosts[1].kept()), (0, 0, 0));
+    }
+    assert!(memory[59] <= memory[9] + 512, "{memory:?}");
+}
+
+#[test]
+fn what_cannot_work_is_refused() {
+    let make = |datagram, change: fn(&mut Config)| {
+        let mut settings = millpond_coap::Config::default();
+        settings.limits.datagram = datagram;
+        let endpoint = Endpoint::<u8>::new(settings, steady(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+        let mut config = Config::default();
+        change(&mut config);
+        Host::new(endpoint, config, ChanceSeed::new(1)).err()
+    };
+    assert_eq!(make(1_152, |_| {}), None);
+    assert_eq!(make(500, |_| {}), Some(ConfigError::Block { block: 1_024, datagram: 500 }));
+    assert_eq!(make(1_152, |config| config.block = BlockSize::BERT), Some(ConfigError::Bert));
+    let backwards: fn(&mut Config) = |config| config.renew_after = (Span::from_secs(2), Span::from_secs(1));
+    assert_eq!(make(1_152, backwards), Some(ConfigError::RenewAfter));
+}
+
+#[test]
+fn a_sibling_knows_nobody() {
+    let mut pair = Pair::serving(600, BlockSize::B256);
+    pair.get();
+    pair.settle();
+    let sibling = pair.hosts[1].sibling(9);
+    assert_eq!((sibling.kept(), sibling.endpoint().peers(), sibling.counters()), (0, 0, Default::default()));
+    assert_eq!(Message::parse(&pair.datagrams[1].2).unwrap().payload().len(), 256);
+}

@@ -1,0 +1,23 @@
+//! Whole bodies and observations, one file for each behaviour: two hosts in invented time with a path between them whose
+//! every datagram can be lost.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::arithmetic_side_effects,
+    reason = "a test may fail loudly"
+)]
+
+mod both;
+mod corpus;
+mod downloads;
+mod hostile;
+mod limits;
+mod observations;
+mod observers;
+mod pair;
+mod properties;
+mod session;
+mod uploads;
