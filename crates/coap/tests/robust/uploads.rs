@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use millpond_coap::block::BlockSize;
-use millpond_coap::block::robust::{BurstAsk, BurstFailure, BurstOptions, Carried, read_missing_blocks};
+use millpond_coap::block::robust::{
+    BurstAsk, BurstFailure, BurstOptions, BurstParameters, Carried, read_missing_blocks,
+};
 use millpond_coap::message::{Code, Kind, number};
 use millpond_control::Span;
 
@@ -137,6 +139,22 @@ fn a_client_that_falls_silent_is_told_four_times_what_is_missing() {
     assert!(stored.borrow().is_empty());
 }
 
+/// However patient a server is: part of a body is kept for NON_PARTIAL_TIMEOUT after its last payload.
+#[test]
+fn part_of_a_body_is_dropped_after_its_lifetime() {
+    let patient = BurstParameters { repeats: 200, ..BurstParameters::RFC9177 };
+    let (mut world, _) = storing(BurstOptions { parameters: patient, ..BurstOptions::default() });
+    world.up.lost = |number, _| number >= 3;
+    world.ask(&put(&body(5 * 16)));
+    world.run(at(2_000));
+    let last = world.when(CLIENT, "QB1:1/1")[0] + 50;
+    world.run(at(last + 246_999));
+    assert_eq!(world.server.bodies(), 1);
+    assert_eq!(world.when(SERVER, "4.08").len(), 5, "after 4, 12, 28, 60 and 124 s");
+    world.run(at(last + 247_000));
+    assert_eq!(world.server.bodies(), 0);
+}
+
 /// The answer is lost: the last payload is repeated and answered as if it were new, and nothing is done twice.
 #[test]
 fn a_lost_answer_is_made_good() {
@@ -159,7 +177,8 @@ fn a_lost_answer_is_made_good() {
 /// NON_PROBING_WAIT have it.
 #[test]
 fn a_server_that_never_answers_is_left_alone() {
-    for (rate, least, most) in [(1, 247, 247), (100, 5, 20)] {
+    // From the first byte on that nothing came back for, 124 s before.
+    for (rate, least, most) in [(1, 123, 123), (4, 1, 50), (100, 0, 0)] {
         let options = BurstOptions { probing_rate: rate, ..BurstOptions::default() };
         let (mut world, _) = storing(options);
         world.ask(&put(&body(20)));

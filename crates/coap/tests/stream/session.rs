@@ -2,6 +2,7 @@
 
 use millpond_coap::Outgoing;
 use millpond_coap::message::Code;
+use millpond_coap::stream::host::{self, Answer, Ask, Config, Host};
 use millpond_coap::stream::{Connection, Event, Options, Output, RequestId};
 use millpond_control::{Instant, Span};
 
@@ -11,6 +12,11 @@ const MOST_BYTES: usize = 64 * 1_024;
 /// Feeds a connection with `bytes`, cut into pieces by their own values, while its application asks, answers, pings,
 /// releases and cancels.
 pub(crate) fn check(bytes: &[u8]) {
+    check_connection(bytes);
+    check_host(bytes);
+}
+
+fn check_connection(bytes: &[u8]) {
     let options = Options { max_message_size: 2_048, requests: 8, ..Options::default() };
     let mut connection = Connection::new(options);
     let mut now = Instant::ORIGIN;
@@ -86,6 +92,81 @@ impl State {
                         _ => {}
                     }
                 }
+            }
+        }
+        panic!("there is no end to the output");
+    }
+}
+
+/// The same for a host with whole bodies: what comes in is frames of these bytes behind settings, in pieces.
+fn check_host(bytes: &[u8]) {
+    let options = Options { max_message_size: 2_048, requests: 8, ..Options::default() };
+    let config = Config { asks: 4, body: 4_096, bodies: 2, kept: 8_192, observers: 2, ..Config::default() };
+    let mut host = Host::new(options, config);
+    let (mut now, mut state) = (Instant::ORIGIN, HostState::default());
+    host.receive(now, &[0x40, 0xe1, 0x22, 0x04, 0x80, 0x20]);
+    state.drain(&mut host, now);
+    let mut rest = bytes;
+    while let Some((&step, after)) = rest.split_first() {
+        let piece = after.len().min(usize::from(step >> 3) + 1);
+        rest = after;
+        match step & 7 {
+            0 => {
+                let body = vec![step; usize::from(step) * 16];
+                let ask = Ask { longest: 4_096, observe: step > 127, ..Ask::new(Code::FETCH, &[]).with_body(&body) };
+                state.open += u32::from(host.ask(now, &ask).is_ok());
+            }
+            1 => {
+                let body = vec![step; usize::from(step) * 16];
+                for observer in &state.observers {
+                    host.notify(now, *observer, &Answer::new(Code::CONTENT, &[]).with_body(&body)).unwrap();
+                }
+            }
+            2 => now = now.after(Span::from_secs(u32::from(step >> 3))),
+            _ => {
+                host.receive(now, &after[..piece]);
+                rest = &after[piece..];
+            }
+        }
+        state.drain(&mut host, now);
+        assert!(host.memory() <= 2 * MOST_BYTES, "{} bytes", host.memory());
+    }
+    host.stream_ended();
+    state.drain(&mut host, now);
+    assert!(state.closed && state.observers.is_empty(), "the end is told, to all");
+    assert_eq!((state.open, host.asks(), host.observers()), (0, 0, 0), "every ask ends once");
+}
+
+#[derive(Default)]
+struct HostState {
+    open: u32,
+    observers: Vec<host::ObserverId>,
+    closed: bool,
+}
+
+impl HostState {
+    fn drain(&mut self, host: &mut Host, now: Instant) {
+        for _ in 0..8_192 {
+            match host.poll(now) {
+                host::Output::Idle => return,
+                host::Output::Sleep(until) => return assert!(until > now, "a sleep lies ahead"),
+                host::Output::Close(_) => assert!(!core::mem::replace(&mut self.closed, true), "the end is told once"),
+                host::Output::Transmit(bytes) => assert!(!bytes.is_empty()),
+                host::Output::Event(event) => match event {
+                    host::Event::Request { id, .. } => {
+                        let answer = Answer::new(Code::CONTENT, &[]).with_body(&[7; 3_000]);
+                        match host.accept_observer(now, id, &answer) {
+                            Ok(observer) => self.observers.extend(observer),
+                            // It takes neither frames so long nor blocks, or not even this.
+                            Err(_) => drop(host.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[]))),
+                        }
+                    }
+                    host::Event::Answer { goes_on: false, .. } | host::Event::Failed { .. } => {
+                        self.open = self.open.checked_sub(1).expect("what ends was begun");
+                    }
+                    host::Event::ObserverGone { observer } => self.observers.retain(|other| *other != observer),
+                    _ => {}
+                },
             }
         }
         panic!("there is no end to the output");

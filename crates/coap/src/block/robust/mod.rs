@@ -27,7 +27,7 @@ pub use missing::{BadMissingBlocks, missing_blocks, read_missing_blocks};
 pub use receiver::{Accepted, BurstReceiver, Receipt, Wanted};
 pub use sender::{Asked, BurstSender, Leaving};
 pub use server::{AnswerRefused, BurstAnswer, BurstRequestId, BurstServer, ServerAct, ServerTold};
-pub use settings::{BurstLimits, BurstOptions};
+pub use settings::{BurstLimits, BurstOptions, BurstOptionsError};
 
 /// Option Q-Block1.
 pub const Q_BLOCK1: u16 = 19;

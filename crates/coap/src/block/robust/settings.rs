@@ -35,6 +35,32 @@ impl BurstOptions {
         limits: BurstLimits::DEFAULT,
     };
 
+    /// Refuses what RFC 9177 forbids or what cannot work. Who makes clients and servers of values that a person chose calls
+    /// it first; they do not, and take what is out of range as the nearest that is in it.
+    ///
+    /// # Errors
+    /// What cannot be, with its place and its mend.
+    pub fn check(&self) -> Result<(), BurstOptionsError> {
+        let BurstParameters { set, pause, patience, .. } = self.parameters;
+        if set == 0 {
+            return Err(BurstOptionsError::EmptySet);
+        }
+        let least = pause.scaled(3, 2).plus(Span::from_secs(1));
+        if patience < least {
+            return Err(BurstOptionsError::Patience { patience, least });
+        }
+        if self.size.is_bert() {
+            return Err(BurstOptionsError::Bert);
+        }
+        if !(1..=4).contains(&self.token_length) {
+            return Err(BurstOptionsError::TokenLength { asked: self.token_length });
+        }
+        if !(1..=8).contains(&self.tag_length) {
+            return Err(BurstOptionsError::TagLength { asked: self.tag_length });
+        }
+        Ok(())
+    }
+
     /// How long the next body has to wait after so many bytes that nothing came back for.
     pub(super) fn probing_wait(&self, bytes: usize) -> Span {
         let seconds = u32::try_from(bytes).unwrap_or(u32::MAX).checked_div(self.probing_rate.max(1)).unwrap_or(0);
@@ -46,6 +72,38 @@ impl Default for BurstOptions {
     fn default() -> Self {
         Self::RFC9177
     }
+}
+
+/// Why bursts cannot be like this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum BurstOptionsError {
+    /// MAX_PAYLOADS of zero.
+    #[error("parameters.set is 0, so that nothing could ever leave; use 1 or more")]
+    EmptySet,
+    /// NON_RECEIVE_TIMEOUT must exceed the longest pause by a second (RFC 9177 §7.2).
+    #[error("parameters.patience is {patience}; use {least} or more: half as much again as parameters.pause, and 1 s")]
+    Patience {
+        /// What was asked for.
+        patience: Span,
+        /// The shortest that can be.
+        least: Span,
+    },
+    /// Several blocks in a message, which only streams have.
+    #[error("size is BERT, which only streams have; use 1024 bytes or less")]
+    Bert,
+    /// No token, or one that leaves no room for counts.
+    #[error("token_length is {asked}; use 1 to 4")]
+    TokenLength {
+        /// What was asked for.
+        asked: u8,
+    },
+    /// No tag, or one that is too long for an ETag.
+    #[error("tag_length is {asked}; use 1 to 8")]
+    TagLength {
+        /// What was asked for.
+        asked: u8,
+    },
 }
 
 /// What a client or server of bursts may hold at most. What would exceed it is refused.
@@ -71,5 +129,31 @@ impl BurstLimits {
 impl Default for BurstLimits {
     fn default() -> Self {
         Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn what_cannot_work_is_refused_with_its_place_and_its_mend() {
+        assert_eq!(BurstOptions::default().check(), Ok(()));
+        type Change = fn(&mut BurstOptions);
+        let cases: [(Change, &str); 6] = [
+            (|o| o.parameters.set = 0, "parameters.set is 0"),
+            (|o| o.parameters.patience = Span::from_millis(3_999), "parameters.patience is 3.999 s; use 4 s or more"),
+            (|o| o.parameters.pause = Span::from_secs(3), "use 5.5 s or more"),
+            (|o| o.size = BlockSize::BERT, "use 1024 bytes or less"),
+            (|o| o.token_length = 5, "token_length is 5; use 1 to 4"),
+            (|o| o.tag_length = 0, "tag_length is 0; use 1 to 8"),
+        ];
+        for (change, expected) in cases {
+            let mut options = BurstOptions::default();
+            change(&mut options);
+            let message = options.check().err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(message.contains(expected), "{message:?} lacks {expected:?}");
+        }
     }
 }

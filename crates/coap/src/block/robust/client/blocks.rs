@@ -63,8 +63,7 @@ impl Blocks {
         Step::Request(draft)
     }
 
-    pub(super) fn take(&mut self, message: &Message<'_>, body: &Body, options: &BurstOptions) -> Verdict {
-        let _ = (body, options);
+    pub(super) fn take(&mut self, message: &Message<'_>) -> Verdict {
         if let Some(upload) = &mut self.upload {
             let block = block_of(message, number::BLOCK1).and_then(Result::ok);
             match upload.take(&Answer { code: message.code, block, most: uint_of(message, number::SIZE1) }) {

@@ -185,7 +185,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
                 let Some(index) = self.transfers.iter().position(|transfer| transfer.sent(exchange)) else {
                     return false;
                 };
-                self.hand(index, |transfer, options, peers| transfer.rejected(now, options, peers));
+                self.hand(index, |transfer, _, peers| transfer.rejected(peers));
                 true
             }
             Event::Undelivered { exchange, why, .. } => {
@@ -194,7 +194,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
                 };
                 // One that was merely lost is made good like any other.
                 if why == Failure::Reset {
-                    self.hand(index, |transfer, options, peers| transfer.rejected(now, options, peers));
+                    self.hand(index, |transfer, _, peers| transfer.rejected(peers));
                 }
                 true
             }
@@ -307,7 +307,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         let Some(transfer) = self.transfers.get_mut(index) else { return };
         let (to, token) = (transfer.to, transfer.next_token());
         match draft.lend(|message| endpoint.send_of_body(now, to, token, message)) {
-            Ok(exchange) => transfer.left(exchange, draft.len()),
+            Ok(exchange) => transfer.left(now, exchange, draft.len()),
             Err(why @ (Refused::Message(_) | Refused::Code(_) | Refused::Kind(_))) => {
                 self.finish(index, Verdict::Fail(BurstFailure::Refused(why)));
             }

@@ -109,15 +109,27 @@ pub(super) struct Transfer<A> {
     /// Tokens made, and non-confirmable requests that left last.
     tokens: u32,
     recent: Recent,
-    /// Bytes sent since something came back.
+    /// Bytes sent since something came back, and since when.
     unheard: usize,
+    unheard_since: Instant,
 }
 
 impl<A: Copy + Eq> Transfer<A> {
     pub(super) fn new(id: BurstId, to: A, body: Body, held: Option<Instant>) -> Self {
         let stage = held.map_or(Stage::Fresh, Stage::Held);
         let recent = Recent::default();
-        Self { id, to, body, stage, exchange: None, claim: None, tokens: 0, recent, unheard: 0 }
+        Self {
+            id,
+            to,
+            body,
+            stage,
+            exchange: None,
+            claim: None,
+            tokens: 0,
+            recent,
+            unheard: 0,
+            unheard_since: Instant::ORIGIN,
+        }
     }
 
     pub(super) fn has_exchange(&self, exchange: ExchangeId) -> bool {
@@ -150,7 +162,10 @@ impl<A: Copy + Eq> Transfer<A> {
     }
 
     /// A non-confirmable request left.
-    pub(super) fn left(&mut self, exchange: ExchangeId, length: usize) {
+    pub(super) fn left(&mut self, now: Instant, exchange: ExchangeId, length: usize) {
+        if self.unheard == 0 {
+            self.unheard_since = now;
+        }
         self.recent.push(exchange);
         self.unheard = self.unheard.saturating_add(length);
     }
@@ -201,7 +216,7 @@ impl<A: Copy + Eq> Transfer<A> {
         if let Step::End(verdict) = &step
             && matches!(**verdict, Verdict::Fail(BurstFailure::Silent))
         {
-            peers.hold(self.to, now.after(options.probing_wait(self.unheard)));
+            peers.hold(self.to, self.unheard_since.after(options.probing_wait(self.unheard)));
         }
         step
     }
@@ -227,7 +242,7 @@ impl<A: Copy + Eq> Transfer<A> {
     ) -> Verdict {
         self.exchange = None;
         match &mut self.stage {
-            Stage::Blocks(blocks) => blocks.take(message, &self.body, options),
+            Stage::Blocks(blocks) => blocks.take(message),
             _ if message.code == Code::BAD_OPTION => self.fall_back(options, peers),
             Stage::Probe => {
                 peers.set_support(self.to, Some(true));
@@ -264,7 +279,7 @@ impl<A: Copy + Eq> Transfer<A> {
                 None if is_block_wise(message) && message.option(number::BLOCK2).is_some() => {
                     peers.set_support(self.to, Some(false));
                     let mut blocks = Blocks::of_answer(&self.body, options);
-                    let verdict = blocks.take(message, &self.body, options);
+                    let verdict = blocks.take(message);
                     self.stage = Stage::Blocks(blocks);
                     return verdict;
                 }
@@ -307,8 +322,7 @@ impl<A: Copy + Eq> Transfer<A> {
 
     /// A non-confirmable request drew a reset: an option that is not known, or a server that began anew. Ask whether it
     /// knows bursts.
-    pub(super) fn rejected(&mut self, now: Instant, options: &BurstOptions, peers: &mut Peers<A>) -> Verdict {
-        let _ = (now, options);
+    pub(super) fn rejected(&mut self, peers: &mut Peers<A>) -> Verdict {
         let is_begun = matches!(&self.stage, Stage::Download(download) if download.has_begun());
         if is_begun || peers.support(self.to) != Some(true) {
             return Verdict::Fail(BurstFailure::Exchange(crate::Failure::Reset));
