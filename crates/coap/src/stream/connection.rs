@@ -350,6 +350,11 @@ impl Connection {
         }
     }
 
+    /// The bytes that the last output lent.
+    pub(super) fn lent(&self) -> &[u8] {
+        &self.lent
+    }
+
     /// Bytes held, this value itself not included.
     #[must_use]
     pub fn memory(&self) -> usize {

@@ -32,7 +32,9 @@ pub(super) struct Asked<A> {
     wanted: Option<Block>,
     /// Tells this body from others that are on their way to the same resource (RFC 9175 §3).
     tag: Option<Uint>,
-    /// That of the first message, if it was given.
+    /// That of the next message, if it is not to be made: one that was given for the first, and then, as long as a body
+    /// leaves, that of the block before. RFC 7959 leaves the choice, but there are servers that put a body together by
+    /// its token.
     token: Option<Token>,
     /// The request under way, apart from a renewal.
     pub(super) exchange: Option<ExchangeId>,
@@ -199,7 +201,10 @@ impl<A> Asked<A> {
         if let Some(upload) = &mut self.upload {
             let block = read.block1.transpose().map_err(|_| AskFailure::BadBlock)?;
             match upload.take(&Answer { code: message.code, block, most: read.size1 }) {
-                Ok(UploadNext::Send) => return Ok(Then::Send),
+                Ok(UploadNext::Send) => {
+                    self.token = Some(message.token);
+                    return Ok(Then::Send);
+                }
                 Ok(UploadNext::Done) => self.upload = None,
                 // The server's own words say more.
                 Err(UploadError::Refused(_) | UploadError::TooLarge { .. }) => return Ok(Then::Done(None)),

@@ -207,6 +207,20 @@ fn later_settings_may_take_several_blocks_back() {
     assert_eq!(single, 98, "all of it once more");
 }
 
+/// Whatever the connection answers by itself reaches the other side.
+#[test]
+fn pings_and_refused_requests_are_answered() {
+    let deaf = Options { serves: false, ..Options::default() };
+    let mut hosts = Hosts::new(Options::default(), deaf);
+    hosts.run();
+    hosts.client.ping(hosts.now, true).unwrap();
+    hosts.run();
+    assert_eq!(hosts.told.last(), Some(&Event::Pong { custody: true }));
+    hosts.ask(&get());
+    hosts.run();
+    assert!(matches!(hosts.told.last(), Some(Event::Answer { code: Code::NOT_IMPLEMENTED, .. })));
+}
+
 #[test]
 fn a_peer_that_does_not_begin_with_its_settings_is_left() {
     let mut client = Host::new(Options::default(), Config::default());

@@ -47,6 +47,27 @@ fn a_long_body_leaves_in_blocks_and_the_application_gets_it_whole() {
     }
 }
 
+/// Some servers put a body together by its token.
+#[test]
+fn all_blocks_of_a_body_have_one_token_and_the_next_body_another() {
+    let mut pair = Pair::serving(0, BlockSize::B256);
+    pair.application.echoes = true;
+    let ask = Ask { upload: BlockSize::B256, ..Ask::new(Code::POST, PATH) };
+    let long = body(1_200);
+    for _ in 0..2 {
+        pair.ask(&ask.with_body(&long));
+        pair.settle();
+    }
+    let requests = pair
+        .datagrams
+        .iter()
+        .filter(|(_, side, datagram)| *side == CLIENT && block_of(datagram, number::BLOCK1).is_some());
+    let tokens: Vec<_> = requests.map(|(_, _, datagram)| Message::parse(datagram).unwrap().token).collect();
+    assert_eq!(tokens.len(), 10);
+    assert!(tokens[..5].iter().all(|token| *token == tokens[0]));
+    assert!(tokens[5..].iter().all(|token| *token == tokens[5] && *token != tokens[0]));
+}
+
 #[test]
 fn the_server_may_want_smaller_blocks() {
     let mut pair = Pair::serving(0, BlockSize::B128);

@@ -1,8 +1,9 @@
 //! Robust block-wise transfer (RFC 9177, Q-Block1 and Q-Block2): bodies in bursts of non-confirmable messages, of which
 //! the receiver asks again for what it misses.
 //!
-//! A [`BurstSender`] has the body, a [`BurstReceiver`] collects it, whichever of client and server they are. Both have timers
-//! and no clock: tell them what happens, then ask [`poll`](BurstSender::poll) what to do.
+//! [`BurstClient`] and [`BurstServer`] speak it beside an [`Endpoint`](crate::Endpoint): whole bodies in, whole bodies out.
+//! Below them a [`BurstSender`] has the body and a [`BurstReceiver`] collects it, whichever of client and server they are. All
+//! have timers and no clock: tell them what happens, then ask what to do.
 //!
 //! | | Q-Block1: body in the requests | Q-Block2: body in the responses |
 //! |---|---|---|

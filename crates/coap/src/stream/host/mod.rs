@@ -234,7 +234,8 @@ impl Host {
                 return Output::Close(why);
             }
             let until = match self.connection.poll(now) {
-                super::Output::Transmit(_) => continue,
+                // Made meanwhile: an answer to a signal, or to a request that the connection refuses by itself.
+                super::Output::Transmit(_) => return Output::Transmit(self.connection.lent()),
                 super::Output::Event(event) => {
                     let came = Came::of(&event);
                     self.take(now, came);
