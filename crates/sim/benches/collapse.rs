@@ -1,4 +1,5 @@
-//! How fast the laboratory is: the congestion collapse of 400 clients over an unlimited buffer, and what a client weighs.
+//! How fast the laboratory is: the congestion collapse of 400 clients over an unlimited buffer, downloads of 102,400 bytes by
+//! every transport, and what a client weighs.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
@@ -79,6 +80,48 @@ fn collapse(c: &mut Criterion) {
     group.finish();
 }
 
+fn downloads(c: &mut Criterion) {
+    let mut group = c.benchmark_group("download");
+    group.sample_size(20);
+    let udp = "controller = \"rfc7252\"\nmax_retransmit = 20\ntransfer";
+    for (name, clients) in [
+        ("new-reno", "transport = \"tcp\"".to_owned()),
+        ("bbr", "transport = { kind = \"tcp\", congestion = \"bbr\" }".to_owned()),
+        ("blocks", format!("{udp} = {{ kind = \"blocks\", size = \"256 B\" }}")),
+        ("bursts", format!("{udp} = {{ kind = \"bursts\", size = \"128 B\" }}")),
+    ] {
+        let text = format!(
+            r#"
+            [path.uplink]
+            rate = "60 kbit/s"
+            delay = "215 ms"
+            queue = "14100 B"
+            loss = {{ kind = "bernoulli", rate = 0.02 }}
+            [path.downlink]
+            rate = "30 kbit/s"
+            delay = "415 ms"
+            queue = "14100 B"
+            loss = {{ kind = "bernoulli", rate = 0.02 }}
+            [server]
+            payload = "102400 B"
+            [[clients]]
+            count = 4
+            exchanges = 1
+            start_spread = "1 s"
+            {clients}
+            "#
+        );
+        let scenario = Scenario::from_toml(&text, "bench").expect("the scenario is legal");
+        let summary = run(&scenario, 1, &Options::default(), || false).expect("it runs").summary;
+        println!("download/{name}: {} events and {} s a run", summary.events, summary.simulated_us / 1_000_000);
+        group.throughput(Throughput::Elements(summary.events));
+        group.bench_function(name, |b| {
+            b.iter(|| run(black_box(&scenario), 1, &Options::default(), || false));
+        });
+    }
+    group.finish();
+}
+
 fn weight(_: &mut Criterion) {
     let peak = |clients| {
         let scenario = scenario(clients, 1, "\"cocoa-03\"", "60 min");
@@ -94,5 +137,5 @@ fn weight(_: &mut Criterion) {
     );
 }
 
-criterion_group!(benches, weight, collapse);
+criterion_group!(benches, weight, collapse, downloads);
 criterion_main!(benches);

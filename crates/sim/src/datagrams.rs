@@ -4,12 +4,12 @@ use millpond_coap::{Cause, Event, Outgoing, Output, Transmit, block::Block, mess
 use millpond_control::{Instant, Sample};
 
 use crate::{
-    RunError,
-    application::Next,
+    RunError, application,
+    burst_ends::Next,
     device::{Body, Device, SERVER},
     ledger::{NO_EXCHANGE, Tag},
     network::{DOWN, UP},
-    server::Asked,
+    server::{Asked, Server},
     world::{Client, World},
 };
 
@@ -34,7 +34,9 @@ impl World<'_> {
         if tag.exchange != NO_EXCHANGE {
             self.ledger.reached(&tag);
         }
-        let Client::Device(device) = &mut self.clients[tag.flow as usize] else { return Ok(()) };
+        let Client::Device(device) = &mut self.clients[tag.flow as usize] else {
+            return self.burst_to_client(now, tag, bytes);
+        };
         device.endpoint.receive(now, SERVER, &bytes);
         let length = self.network.take_back(bytes);
         self.drain_client(tag.flow, now, Some((tag, length)))
@@ -114,12 +116,12 @@ impl World<'_> {
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let clients = &self.scenario.clients[device.group as usize];
         match device.application.next(flow, clients, self.seed) {
-            Next::Done => {
+            application::Next::Done => {
                 self.unfinished -= 1;
                 return Ok(());
             }
-            Next::Ask => {}
-            Next::ForgetAndAsk => device.endpoint.forget_controller(now, SERVER),
+            application::Next::Ask => {}
+            application::Next::ForgetAndAsk => device.endpoint.forget_controller(now, SERVER),
         }
         device.begin_request(clients, self.scenario.server.payload.0 as usize);
         self.exchange(flow, now)
@@ -147,7 +149,10 @@ impl World<'_> {
     #[inline]
     pub(crate) fn datagram_to_server(&mut self, now: Instant, tag: Tag, bytes: Vec<u8>) -> Result<(), RunError> {
         self.server.endpoint.receive(now, tag.flow, &bytes);
-        self.network.take_back(bytes);
+        let length = self.network.take_back(bytes);
+        if tag.copy == 0 && matches!(self.clients[tag.flow as usize], Client::Burst(_)) {
+            self.network.useful(UP, length, &mut self.rec);
+        }
         self.drain_server(now, tag)
     }
 
@@ -164,13 +169,19 @@ impl World<'_> {
     fn drain_server(&mut self, now: Instant, tag: Tag) -> Result<(), RunError> {
         loop {
             let mut asked = None;
+            let (endpoint, bursts) = self.server.parts();
             let sleep = loop {
-                match self.server.endpoint.poll(now) {
-                    Output::Transmit(Transmit { to, bytes, .. }) => {
-                        let tag = Tag { flow: to, ..tag };
+                match endpoint.poll(now) {
+                    Output::Transmit(Transmit { to, bytes, cause, .. }) => {
+                        let mut tag = Tag { flow: to, ..tag };
+                        if self.rec.packets && matches!(cause, Cause::Further { .. }) {
+                            tag.copy = u8::from(Self::is_repeated(&mut self.clients, to, bytes));
+                        }
                         self.transmissions += 1;
                         self.network.send(DOWN, now, bytes, tag, &mut self.agenda, &mut self.rec);
                     }
+                    Output::Event(event)
+                        if Server::takes(bursts, now, |from| self.clients[from as usize].group(), &event) => {}
                     Output::Event(Event::Request { id, from, message }) => {
                         // The server has what the groups ask for, and nothing else.
                         if !self.asks.iter().any(|ask| ask.is_for(message.uri_path())) {
@@ -188,12 +199,11 @@ impl World<'_> {
                     Output::Idle => break Instant::NEVER,
                 }
             };
-            match asked {
-                Some(asked) => self.server.take(now, asked)?,
-                None => {
-                    self.agenda.set(self.clients.len() as u32, sleep.min(self.server.next_done()));
-                    return Ok(());
-                }
+            if let Some(asked) = asked {
+                self.server.take(now, asked)?;
+            } else if let Next::Sleep(until) = self.server.act(now)? {
+                self.agenda.set(self.clients.len() as u32, sleep.min(self.server.next_done()).min(until));
+                return Ok(());
             }
         }
     }

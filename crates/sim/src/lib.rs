@@ -33,6 +33,8 @@
 
 mod agenda;
 mod application;
+mod burst_ends;
+mod bursts;
 pub mod capture;
 mod datagrams;
 mod device;

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use millpond_coap::{
-    Config, Duplicates, Endpoint, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, RequestId,
-    Transmission,
+    Config, Duplicates, Endpoint, Event, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing,
+    RequestId, Transmission,
     block::{Block, BlockSize, Piece, slice},
     message::{Code, Kind, number},
 };
@@ -12,6 +12,7 @@ use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
 
 use crate::{
     RunError,
+    burst_ends::{BurstSide, Next},
     ledger::Tag,
     population::{datagram, transmission},
     scenario::{self, Clients, Echo, Scenario},
@@ -40,6 +41,8 @@ pub(crate) struct Server {
     sizes: Vec<Option<BlockSize>>,
     /// Requests that the application is working on, and when it is done.
     working: VecDeque<(Instant, Asked)>,
+    /// Transfers in bursts, if there are any.
+    bursts: Option<BurstSide>,
 }
 
 impl Server {
@@ -76,7 +79,35 @@ impl Server {
             payload: vec![b'.'; described.payload.0 as usize],
             sizes: scenario.clients.iter().map(|group| group.transfer.block_size()).collect(),
             working: VecDeque::new(),
+            bursts: BurstSide::new(scenario, seed, clients),
         })
+    }
+
+    /// Something that the endpoint told about a client of this group; true if it belongs to a transfer in bursts.
+    #[inline]
+    pub(crate) fn takes(
+        bursts: &mut Option<BurstSide>,
+        now: Instant,
+        group: impl FnOnce(u32) -> u32,
+        event: &Event<'_, u32>,
+    ) -> bool {
+        let Some(bursts) = bursts else { return false };
+        let (Event::Request { from, .. } | Event::Rejected { from, .. }) = *event else { return false };
+        bursts.take(now, group(from), event)
+    }
+
+    /// The endpoint and the transfers in bursts, apart from each other.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (&mut Endpoint<u32>, &mut Option<BurstSide>) {
+        (&mut self.endpoint, &mut self.bursts)
+    }
+
+    /// What transfers in bursts want next, once the endpoint is drained.
+    #[inline]
+    pub(crate) fn act(&mut self, now: Instant) -> Result<Next, RunError> {
+        let Some(bursts) = &mut self.bursts else { return Ok(Next::Sleep(Instant::NEVER)) };
+        let next = bursts.act(now, &mut self.endpoint, &self.content_format, &self.payload);
+        next.map_err(|why| RunError::Endpoint("the server", why.to_string()))
     }
 
     /// The application takes a request: answers at once, or begins to work on it.

@@ -92,7 +92,7 @@ pub(crate) struct Recorder {
     queue: bool,
     share: bool,
     rto: bool,
-    packets: bool,
+    pub(crate) packets: bool,
     pub(crate) exchanges: bool,
     pub(crate) tcp: bool,
     step: u64,

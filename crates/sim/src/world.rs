@@ -8,6 +8,7 @@ use millpond_control::{ChanceSeed, Instant, PeerController, Purpose, Span};
 use crate::{
     RunError,
     agenda::{Actor, Agenda},
+    burst_ends::{self, BurstDevice},
     device::Device,
     evidence::Evidence,
     ledger::Ledger,
@@ -28,6 +29,7 @@ use crate::{
 pub(crate) enum Client {
     Device(Device),
     Stream(Box<StreamClient>),
+    Burst(Box<BurstDevice>),
 }
 
 impl Client {
@@ -36,6 +38,7 @@ impl Client {
         match self {
             Self::Device(device) => device.group,
             Self::Stream(client) => client.group,
+            Self::Burst(device) => device.group,
         }
     }
 }
@@ -82,9 +85,12 @@ impl<'s> World<'s> {
         for (flow, &group) in groups.iter().enumerate() {
             let described = &scenario.clients[group as usize];
             let flow = flow as u32;
-            clients.push(if described.transport.is_udp() {
-                // Clients of a group share what never changes.
-                Client::Device(Device::new(alike[group as usize].sibling(flow), group))
+            // Clients of a group share what never changes.
+            let endpoint = || alike[group as usize].sibling(flow);
+            clients.push(if let Some(options) = burst_ends::options(scenario, described) {
+                Client::Burst(Box::new(BurstDevice::new(endpoint(), options, seed, flow, group)))
+            } else if described.transport.is_udp() {
+                Client::Device(Device::new(endpoint(), group))
             } else {
                 let far = count + 3 + streams.len() as u32;
                 streams.push(StreamServer::new(flow));
@@ -166,6 +172,7 @@ impl<'s> World<'s> {
         match &self.clients[flow as usize] {
             Client::Device(_) => self.wake_device(flow, now),
             Client::Stream(_) => self.wake_stream(flow, now),
+            Client::Burst(_) => self.wake_burst(flow, now),
         }
     }
 
@@ -201,8 +208,13 @@ impl<'s> World<'s> {
         outcome.flows.reserve_exact(groups.len());
         for (flow, client) in self.clients.into_iter().enumerate() {
             let (flow, described) = (flow as u32, &self.scenario.clients[client.group() as usize]);
+            let mut messages = None;
             let mut row = match client {
                 Client::Device(device) => device.row(flow, described),
+                Client::Burst(device) => {
+                    messages = Some(device.messages);
+                    device.row(flow, described)
+                }
                 Client::Stream(client) => {
                     let far = &self.streams[(client.far - first_of_streams) as usize];
                     client.row(flow, described, far)
@@ -213,12 +225,12 @@ impl<'s> World<'s> {
                 // No message waits for anything there.
                 (row.first_wait_mean_us, row.first_wait_median_us) = (None, None);
             }
+            row.transmissions = messages.unwrap_or(row.transmissions);
             self.network.sum(&mut row);
             outcome.flows.push(row);
         }
-        let over_udp: Vec<bool> = self.scenario.clients.iter().map(|group| group.transport.is_udp()).collect();
         outcome.histogram = self.ledger.histogram(&groups);
-        outcome.histogram.retain(|row| over_udp[row.group as usize]);
+        outcome.histogram.retain(|row| self.scenario.clients[row.group as usize].has_exchanges());
         outcome.evidence = self.evidence.rows();
         if self.rec.exchanges {
             outcome.exchanges = self.ledger.rows();

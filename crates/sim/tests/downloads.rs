@@ -130,3 +130,68 @@ fn batches_count_bodies() {
     assert_eq!((row.completed, row.body_bytes), (80, 20_000));
     assert!((2..=20).contains(&row.batches));
 }
+
+const BURSTS: &str = r#"
+    controller = { preset = "rfc7252", max-wait = "60 s" }
+    max_retransmit = 20
+    transfer = { kind = "bursts", size = "128 B" }
+"#;
+
+/// 80 sets of ten blocks of 173 bytes, a round trip after each (RFC 9177 §7.2).
+#[test]
+fn bursts_take_a_round_trip_a_set() {
+    let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
+    let outcome = run(&path(1_410_000, "", BURSTS), 1, &options, || false).unwrap();
+    assert_near(seconds(&outcome), 88.4, 0.5);
+    let row = &outcome.flows[0];
+    assert_eq!((row.completed, row.failed, row.retransmissions, row.body_bytes), (1, 0, 0, 102_400));
+    // One request for each set, and one more that also asks whether the server knows bursts.
+    assert_eq!(row.transmissions, 81);
+    let blocks: Vec<_> = outcome.packets.iter().filter(|p| p.link == "downlink" && p.event == "enq").collect();
+    assert_eq!(blocks.len(), 800);
+    assert!(blocks.iter().enumerate().all(|(number, p)| (p.offset, p.length) == (Some(number as u64 * 128), 128)));
+    assert!(blocks.iter().all(|p| !p.again && p.bytes <= 173));
+    assert!(outcome.histogram.is_empty() && outcome.links[1].useful_bytes == outcome.links[1].delivered_bytes);
+}
+
+/// What is lost is asked for again, and some of it comes twice.
+#[test]
+fn bursts_survive_losses() {
+    for rate in [0.02, 0.1, 0.2] {
+        let mut scenario = path(2_500, "host_time = \"0.65 ms\"", BURSTS);
+        scenario.path.uplink.loss = millpond_sim::scenario::Loss::Bernoulli { rate };
+        scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate };
+        let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
+        let outcome = run(&scenario, 1, &options, || false).unwrap();
+        let row = &outcome.flows[0];
+        assert_eq!((row.completed, row.body_bytes, outcome.summary.unfinished), (1, 102_400, 0), "{rate}");
+        let again = outcome.packets.iter().filter(|p| p.link == "downlink" && p.event == "enq" && p.again).count();
+        assert!(again >= row.dropped_radio as usize / 2, "{again} of {} lost", row.dropped_radio);
+    }
+}
+
+/// The second body of a client does without the question; parameters of the scenario are those of both ends.
+#[test]
+fn parameters_of_bursts_are_obeyed() {
+    let larger = BURSTS.replace("\"128 B\"", "\"128 B\", max_payloads = 40");
+    let one = go(&path(1_410_000, "", &larger), 1);
+    // A quarter of the round trips, and less waiting each.
+    assert_near(seconds(&one), 800.0 * 173.0 * 8.0 / 30e3 + 21.0 * 0.64, 1.0);
+    let mut scenario = path(1_410_000, "", &larger);
+    scenario.clients[0].exchanges = 2;
+    let two = go(&scenario, 1);
+    assert_eq!((two.flows[0].completed, two.flows[0].body_bytes), (2, 204_800));
+    assert!(seconds(&two) < 2.0 * seconds(&one));
+}
+
+/// Bursts of several clients, streams and exchanges through one queue.
+#[test]
+fn bursts_share_a_bottleneck() {
+    let mut scenario = path(14_100, "", BURSTS);
+    let other = path(14_100, "", BLOCKS).clients[0].clone();
+    (scenario.clients[0].count, scenario.clients[0].start_spread) = (3, millpond_sim::scenario::Duration(1_000_000));
+    scenario.clients.push(other);
+    let outcome = go(&scenario, 5);
+    assert!(outcome.flows.iter().all(|row| row.body_bytes == 102_400), "{:?}", outcome.flows);
+    assert_eq!(outcome, go(&scenario, 5));
+}

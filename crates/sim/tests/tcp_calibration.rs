@@ -179,7 +179,8 @@ fn bbr_fails_at_one_bandwidth_delay_product_as_published() {
 /// Table 8, low error profile: 42.4 s with the infinite buffer.
 #[test]
 fn new_reno_under_two_per_cent_of_loss() {
-    let runs = (0..31).map(|seed| download(1_410_000, 0.02, seed, &new_reno(DelayedAcks::LINUX)).seconds).collect();
+    let runs =
+        (0..31).map(|seed| download(1_410_000, 0.02, seed, &new_reno(DelayedAcks::AS_PRINTED)).seconds).collect();
     assert_near(median(runs), 42.4, 4.2);
 }
 
@@ -207,6 +208,48 @@ fn a_lost_handshake_is_repeated() {
     server.receive(at(4_800), sent(&mut client, at(4_600)));
     assert_eq!((server.phase(), server.progress().window), (Phase::Open, 1));
     assert_eq!(server.progress().timeout, 3_000_000);
+}
+
+/// A timer that ran out without need: everything is sent again, and the duplicates that this draws start no repair.
+#[test]
+fn a_needless_resend_starts_no_repair() {
+    let mut client = Connection::connect(Config::HELSINKI);
+    let mut server = Connection::listen(Config::HELSINKI);
+    let at = |millis| Instant::ORIGIN.after(Span::from_millis(millis));
+    let flight = |end: &mut Connection, now| {
+        let mut segments = Vec::new();
+        while let Polled::Send(segment) = end.poll(now) {
+            segments.push(segment);
+        }
+        segments
+    };
+    for (from, to) in [(0, 300), (600, 900)] {
+        flight(&mut client, at(from)).into_iter().for_each(|segment| server.receive(at(to), segment));
+        flight(&mut server, at(to)).into_iter().for_each(|segment| client.receive(at(to + 300), segment));
+    }
+    client.write(&[1; 1_024]);
+    let first = flight(&mut client, at(1_000));
+    assert_eq!(first.len(), 4);
+    let mut late = Vec::new();
+    for segment in first {
+        server.receive(at(1_300), segment);
+        late.extend(flight(&mut server, at(1_300)));
+    }
+    // The acknowledgements are so late that the timer runs out.
+    client.write(&[2; 2_048]);
+    let mut again = flight(&mut client, at(3_000));
+    assert_eq!(client.totals().timeouts, 1);
+    for ack in late {
+        client.receive(at(3_100), ack);
+        again.extend(flight(&mut client, at(3_100)));
+    }
+    assert!(again.iter().filter(|segment| segment.copy).count() >= 3, "{again:?}");
+    for segment in again {
+        server.receive(at(3_400), segment);
+        flight(&mut server, at(3_400)).into_iter().for_each(|ack| client.receive(at(3_700), ack));
+    }
+    assert!(client.totals().duplicate_acks >= 3, "{:?}", client.totals());
+    assert_eq!(client.totals().recoveries, 0);
 }
 
 /// Nobody answers: the last copy of the opening segment is followed by failure.

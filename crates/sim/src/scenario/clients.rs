@@ -171,6 +171,11 @@ impl Clients {
         }
     }
 
+    /// Whether each message to the server is an exchange of its own, whose copies can be counted.
+    pub(crate) fn has_exchanges(&self) -> bool {
+        self.transport.is_udp() && !matches!(self.transfer, Transfer::Bursts(_))
+    }
+
     /// Exchanges of one client that fetches bodies of so many bytes.
     pub(crate) fn exchanges_for(&self, body: Size) -> u64 {
         u64::from(self.exchanges).saturating_mul(self.transfer.exchanges(body))

@@ -60,6 +60,9 @@ pub struct Bursts {
     /// NON_PARTIAL_TIMEOUT: how long part of a body is kept.
     #[serde(default = "partial")]
     pub non_partial_timeout: Duration,
+    /// Whether the blocks of a burst are spread over the round trip, which is not in RFC 9177.
+    #[serde(default)]
+    pub paced: bool,
 }
 
 fn ten() -> u32 {

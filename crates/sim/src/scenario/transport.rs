@@ -85,10 +85,10 @@ pub enum DelayedAcks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimerRule {
-    /// The least is a floor under the variance term.
+    /// As Linux does: the variation is the largest of a round trip and falls slowly; the least is a floor under its term.
     #[default]
     Linux,
-    /// The least is a floor under the whole timeout (RFC 6298).
+    /// To the letter of RFC 6298: the least is a floor under the whole timeout.
     Rfc6298,
 }
 

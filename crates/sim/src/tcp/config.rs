@@ -46,7 +46,7 @@ impl Config {
 pub enum TimerRule {
     /// RFC 6298: the least is a floor under the whole timeout.
     Rfc6298,
-    /// Linux: the least is a floor under the variance term.
+    /// Linux: the variation is the largest of a round trip and falls slowly; the least is a floor under its term.
     Linux,
 }
 

@@ -234,7 +234,7 @@ impl Connection {
         let retried = self.syn_copies > 1;
         let rtt = (!retried).then(|| now - self.syn_at);
         match rtt {
-            Some(rtt) => self.sender.timeout.sample(rtt),
+            Some(rtt) => self.sender.timeout.sample(rtt, 0, 0),
             None => self.sender.timeout.after_lost_syn(),
         }
         self.sender.control.on_open(now, rtt, retried);

@@ -6,7 +6,7 @@
 //! send what `poll` gives. What it leaves out: closing, window scaling, urgent data, selective acknowledgements, timestamps.
 //!
 //! The loss recovery is that of Linux without SACK (RFC 5681, RFC 6582, limited transmit of RFC 3042, rate halving of
-//! RFC 6937); the timer is that of RFC 6298, in Linux's reading or to the letter ([`TimerRule`]). A congestion control is
+//! RFC 6937); the timer is that of Linux, or RFC 6298 to the letter ([`TimerRule`]). A congestion control is
 //! one file that implements [`CongestionControl`]; [`NewReno`] and [`Bbr`] are here.
 
 mod bbr;

@@ -93,7 +93,7 @@ pub(super) struct Sender {
     lost: u32,
     repaired: u32,
     state: State,
-    /// Recovery ends once this byte is acknowledged.
+    /// Recovery ends once something beyond this byte is acknowledged.
     high: u64,
     /// The timer ran out since data was last acknowledged.
     timed_out: bool,
@@ -359,7 +359,7 @@ impl Sender {
         self.dup = if self.state == State::Recovery { self.dup.saturating_sub(acked - 1) } else { 0 };
         if !repeated {
             if let Some(at) = oldest {
-                self.timeout.sample(now - at);
+                self.timeout.sample(now - at, ack, self.next);
             }
             report.rtt = newest.as_ref().map(|segment| now - segment.at);
         }
@@ -378,10 +378,13 @@ impl Sender {
         self.timed_out = false;
         match self.state {
             State::Open => {}
-            State::Recovery | State::Loss if ack >= self.high => {
+            State::Recovery | State::Loss if ack > self.high => {
                 self.state = State::Open;
                 self.dup = 0;
             }
+            // Held until something beyond is acknowledged: what was sent again without need draws duplicates now, which must
+            // not start another repair (RFC 6582 §4.1).
+            State::Recovery | State::Loss if ack == self.high => self.dup = 0,
             State::Recovery => {
                 // A partial acknowledgement: the next hole is lost as well.
                 report.lost += self.mark_oldest_lost();

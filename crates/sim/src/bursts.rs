@@ -1,0 +1,128 @@
+//! The part of a run that travels in bursts (RFC 9177).
+
+use millpond_coap::{
+    Cause, Event, Output, Transmit,
+    block::robust::{BurstAsk, ClientAct, ClientTold},
+    message::Code,
+};
+use millpond_control::{Instant, Span};
+
+use crate::{
+    RunError, application,
+    burst_ends::block_of,
+    device::SERVER,
+    ledger::{NO_EXCHANGE, Tag},
+    network::{DOWN, UP},
+    world::{Client, World},
+};
+
+impl World<'_> {
+    /// A client that fetches in bursts wakes.
+    pub(crate) fn wake_burst(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let Client::Burst(device) = &self.clients[flow as usize] else { return Ok(()) };
+        if !device.application.has_begun() {
+            self.burst_goes_on(flow, now)?;
+        }
+        self.drain_burst(flow, now)
+    }
+
+    /// A datagram reaches such a client.
+    pub(crate) fn burst_to_client(&mut self, now: Instant, tag: Tag, bytes: Vec<u8>) -> Result<(), RunError> {
+        let Client::Burst(device) = &mut self.clients[tag.flow as usize] else { return Ok(()) };
+        let is_first = block_of(&bytes).is_none_or(|number| device.arrived.mark(number));
+        device.endpoint.receive(now, SERVER, &bytes);
+        let length = self.network.take_back(bytes);
+        if is_first {
+            self.network.useful(DOWN, length, &mut self.rec);
+        }
+        self.drain_burst(tag.flow, now)
+    }
+
+    /// The client's application goes on: asks again, or is done.
+    fn burst_goes_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let Client::Burst(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let clients = &self.scenario.clients[device.group as usize];
+        match device.application.next(flow, clients, self.seed) {
+            application::Next::Done => {
+                self.unfinished -= 1;
+                return Ok(());
+            }
+            application::Next::Ask => {}
+            application::Next::ForgetAndAsk => device.endpoint.forget_controller(now, SERVER),
+        }
+        let Some(size) = clients.transfer.block_size() else { return Ok(()) };
+        device.begin();
+        let options = self.asks[device.group as usize].options();
+        let ask = BurstAsk { code: Code::GET, options, body: &[], size };
+        device.bursts.ask(now, SERVER, &ask).map_err(|why| RunError::Refused(flow, why.to_string()))?;
+        Ok(())
+    }
+
+    /// Drains a client's endpoint and lets its transfer act.
+    fn drain_burst(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        loop {
+            let Client::Burst(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+            let first_batch = device.application.in_first_batch();
+            let number = device.application.begun().saturating_sub(1);
+            let until = match device.endpoint.poll(now) {
+                Output::Transmit(Transmit { bytes, cause, .. }) => {
+                    let request_bytes = self.network.length(bytes);
+                    let mut tag = Tag { flow, exchange: NO_EXCHANGE, copy: 0, request_bytes, sent: now };
+                    device.messages += 1;
+                    let (copy, wait) = match cause {
+                        Cause::Exchange { copy, wait, .. } => (copy, Some(wait)),
+                        _ => (0, None),
+                    };
+                    // The first message of a transfer stands for it; the others belong to no exchange of their own.
+                    if wait.is_some() || device.sent.is_none() {
+                        (tag.exchange, tag.copy) = (number, copy);
+                        self.ledger.sent(&tag, wait.map_or(Span::ZERO, |wait| wait.span), first_batch);
+                    }
+                    if let Some(wait) = wait {
+                        self.rec.armed(&tag, wait);
+                    }
+                    device.sent.get_or_insert(now);
+                    device.application.leaves(now);
+                    self.transmissions += 1;
+                    self.network.send(UP, now, bytes, tag, &mut self.agenda, &mut self.rec);
+                    continue;
+                }
+                Output::Event(event) => {
+                    if !device.bursts.take(now, &event) && matches!(event, Event::Late { .. }) {
+                        device.late += 1;
+                    }
+                    continue;
+                }
+                Output::Sleep(until, _) => until,
+                Output::Idle => Instant::NEVER,
+            };
+            let answer = match device.bursts.act(now, &mut device.endpoint) {
+                ClientAct::Again => continue,
+                ClientAct::Told(ClientTold::Done { code, body, .. }) => (code.class() == 2).then_some(body.len()),
+                ClientAct::Told(ClientTold::Failed { .. }) => None,
+                ClientAct::Sleep(at) => {
+                    self.agenda.set(flow, until.min(at));
+                    return Ok(());
+                }
+                ClientAct::Idle => {
+                    self.agenda.set(flow, until);
+                    return Ok(());
+                }
+            };
+            if answer.is_some()
+                && let Some(sent) = device.sent
+            {
+                let tag = Tag { flow, exchange: number, copy: 0, request_bytes: 0, sent };
+                self.ledger.accepted(&tag, now);
+            }
+            device.end(now, answer);
+            self.burst_goes_on(flow, now)?;
+        }
+    }
+
+    /// Whether the server sends this block to its client again. Asked for traces.
+    pub(crate) fn is_repeated(clients: &mut [Client], to: u32, bytes: &[u8]) -> bool {
+        let Some(Client::Burst(device)) = clients.get_mut(to as usize) else { return false };
+        block_of(bytes).is_some_and(|number| !device.offered.mark(number))
+    }
+}
