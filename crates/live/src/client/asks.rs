@@ -1,0 +1,210 @@
+//! Requests that a host was handed, and how their ends are told.
+
+use std::{collections::HashMap, hash::BuildHasherDefault, net::SocketAddr, time::Duration};
+
+use bytes::Bytes;
+use millpond_coap::{Event as Below, ExchangeId, Failure, block::DownloadError, message::Message};
+use millpond_control::Instant;
+use rustc_hash::FxHasher;
+use tokio::sync::oneshot;
+
+use super::{Reply, RequestNumber};
+use crate::{
+    Error, ExchangeReport, Grade, Options, Response,
+    clock::duration,
+    lane::Sink,
+    transfer::{AskFailure, AskId, Event},
+    udp::Address,
+};
+
+type Quick<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
+
+/// A request that a host was handed.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) number: RequestNumber,
+    pub(crate) peer: SocketAddr,
+    reply: Reply,
+    started: Instant,
+    /// It is an observation that has begun: no longer among what its peer is asked.
+    is_observing: bool,
+    /// Nothing of it is outstanding in the sense of NSTART: it was acknowledged, and its response is awaited.
+    is_acknowledged: bool,
+}
+
+/// Somebody waits for a sign of life.
+#[derive(Debug)]
+pub(crate) struct Ping {
+    pub(crate) lane: usize,
+    pub(crate) exchange: ExchangeId,
+    pub(crate) peer: SocketAddr,
+    pub(crate) started: Instant,
+    pub(crate) reply: oneshot::Sender<Result<Duration, Error>>,
+}
+
+/// All of them, found by host and by number.
+#[derive(Debug, Default)]
+pub(crate) struct Asks {
+    pending: Quick<(usize, AskId), Pending>,
+    numbers: Quick<RequestNumber, (usize, AskId)>,
+    pub(crate) pings: Vec<Ping>,
+    /// How many of them are acknowledged and await their response.
+    acknowledged: usize,
+    /// Peers for which a request left the books, once for each.
+    pub(crate) ended: Vec<SocketAddr>,
+}
+
+impl Asks {
+    pub(crate) fn add(
+        &mut self,
+        lane: usize,
+        ask: AskId,
+        number: RequestNumber,
+        peer: SocketAddr,
+        reply: Reply,
+        started: Instant,
+    ) {
+        self.numbers.insert(number, (lane, ask));
+        let pending = Pending { number, peer, reply, started, is_observing: false, is_acknowledged: false };
+        self.pending.insert((lane, ask), pending);
+    }
+
+    /// Where the host knows a request.
+    pub(crate) fn find(&self, number: RequestNumber) -> Option<(usize, AskId)> {
+        self.numbers.get(&number).copied()
+    }
+
+    /// Requests to a peer that may count for NSTART.
+    pub(crate) fn outstanding(&self, peer: SocketAddr) -> usize {
+        self.pending
+            .values()
+            .filter(|pending| pending.peer == peer && !(pending.is_acknowledged || pending.is_observing))
+            .count()
+    }
+
+    /// Requests to a peer that were not acknowledged, observations that have begun not among them.
+    pub(crate) fn unheard(&self, peer: SocketAddr) -> Vec<(usize, AskId)> {
+        let is_meant = |pending: &Pending| pending.peer == peer && !pending.is_observing && !pending.is_acknowledged;
+        self.pending.iter().filter(|(_, pending)| is_meant(pending)).map(|(place, _)| *place).collect()
+    }
+
+    /// A request is over.
+    pub(crate) fn end(&mut self, place: (usize, AskId), outcome: Result<Response, Error>) {
+        let Some(pending) = self.pending.remove(&place) else { return };
+        self.numbers.remove(&pending.number);
+        if pending.is_acknowledged {
+            self.acknowledged = self.acknowledged.saturating_sub(1);
+        }
+        if !pending.is_observing {
+            self.ended.push(pending.peer);
+        }
+        pending.reply.end(outcome);
+    }
+
+    /// Everything that is under way.
+    pub(crate) fn all(&self) -> Vec<(usize, AskId)> {
+        self.pending.keys().copied().collect()
+    }
+
+    /// A request is no longer wanted by anyone who could be told.
+    pub(crate) fn drop_silently(&mut self, place: (usize, AskId)) {
+        self.end(place, Err(Error::Closed));
+    }
+}
+
+/// Takes the events of one lane.
+pub(crate) struct AskSink<'a> {
+    pub(crate) lane: usize,
+    pub(crate) asks: &'a mut Asks,
+}
+
+impl Sink for AskSink<'_> {
+    fn event(&mut self, now: Instant, event: Event<'_, Address>) {
+        match event {
+            Event::Answer { ask, from, message, body, goes_on, sample, copies } => {
+                let report = ExchangeReport {
+                    peer: from.peer(),
+                    copies,
+                    round_trip: sample.map(|sample| duration(sample.since_first())),
+                    grade: sample.map(|sample| Grade::of(&sample)),
+                };
+                let response =
+                    Response::received(message.code, options(&message), Bytes::copy_from_slice(&body), report);
+                let place = (self.lane, ask);
+                if !goes_on {
+                    return self.asks.end(place, Ok(response));
+                }
+                let Some(pending) = self.asks.pending.get_mut(&place) else { return };
+                if !std::mem::replace(&mut pending.is_observing, true) {
+                    self.asks.ended.push(pending.peer);
+                }
+                if let Reply::Observed(newest) = &pending.reply {
+                    newest.put(response);
+                }
+            }
+            Event::Failed { ask, to, why, copies } => {
+                let place = (self.lane, ask);
+                let started = self.asks.pending.get(&place).map_or(now, |pending| pending.started);
+                self.asks.end(place, Err(error(to.peer(), why, copies, since(started, now))));
+            }
+            // A client has no resources; its host answers nothing by itself.
+            _ => {}
+        }
+    }
+
+    fn told(&mut self, now: Instant, event: &Below<'_, Address>) {
+        if self.asks.pings.is_empty() {
+            return;
+        }
+        let (exchange, peer, outcome) = match event {
+            Below::Pong { exchange, from, sample } => (*exchange, *from, Ok((*sample).since_first())),
+            Below::Failed { exchange, to, why, copies } => (*exchange, *to, Err((*why, *copies))),
+            _ => return,
+        };
+        let is_it = |ping: &Ping| ping.lane == self.lane && ping.exchange == exchange;
+        let Some(place) = self.asks.pings.iter().position(is_it) else { return };
+        let ping = self.asks.pings.swap_remove(place);
+        let after = since(ping.started, now);
+        let failed = |(why, copies)| error(peer.peer(), AskFailure::Exchange(why), copies, after);
+        // Whoever asked may have gone.
+        let _ = ping.reply.send(outcome.map(duration).map_err(failed));
+    }
+
+    fn acknowledged(&mut self, ask: AskId, is: bool) {
+        if let Some(pending) = self.asks.pending.get_mut(&(self.lane, ask))
+            && pending.is_acknowledged != is
+        {
+            pending.is_acknowledged = is;
+            self.asks.acknowledged =
+                if is { self.asks.acknowledged + 1 } else { self.asks.acknowledged.saturating_sub(1) };
+        }
+    }
+
+    fn has_acknowledged(&self) -> bool {
+        self.asks.acknowledged > 0
+    }
+}
+
+/// The options of a response that its reader may want: blocks are the host's business.
+fn options(message: &Message<'_>) -> Options {
+    message.options().map(|option| (option.number, Bytes::copy_from_slice(option.value))).collect()
+}
+
+fn since(earlier: Instant, now: Instant) -> Duration {
+    Duration::from_micros(now.as_micros().saturating_sub(earlier.as_micros()))
+}
+
+/// Why there is no answer.
+fn error(peer: SocketAddr, why: AskFailure, copies: u8, after: Duration) -> Error {
+    match why {
+        AskFailure::Exchange(Failure::GaveUp) => Error::GaveUp { peer, copies, after },
+        AskFailure::Exchange(Failure::Reset) => Error::Reset { peer },
+        AskFailure::Exchange(Failure::NoResponse) => Error::NoResponse { peer, after },
+        AskFailure::Deadline => Error::Deadline { after },
+        AskFailure::Download(DownloadError::TooLarge { limit }) => Error::BodyTooLarge { limit },
+        AskFailure::Refused(error) => Error::Refused { reason: error.to_string() },
+        AskFailure::OutOfBytes => Error::Refused { reason: why.to_string() },
+        AskFailure::Cancelled => Error::Closed,
+        why => Error::Transfer { peer, reason: why.to_string() },
+    }
+}

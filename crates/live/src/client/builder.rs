@@ -1,0 +1,189 @@
+//! A client's settings.
+
+use std::{collections::BTreeMap, fmt, net::SocketAddr, sync::Arc, time::Duration};
+
+use millpond_coap::{Config, Limits, Transmission, block::BlockSize};
+use millpond_control::Span;
+
+use super::{Client, block_size};
+use crate::{ControllerChoice, Error, TraceEvent, clock::span, least_wait::LEAST_WAIT, trace::Hook, transfer};
+
+/// Sets up a [`Client`].
+#[derive(Debug)]
+pub struct ClientBuilder {
+    settings: Settings,
+    block_size: Option<u16>,
+}
+
+/// A client's settings.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) bind: Option<SocketAddr>,
+    pub(crate) controller: ControllerChoice,
+    pub(crate) controllers: BTreeMap<SocketAddr, ControllerChoice>,
+    pub(crate) transmission: Transmission,
+    pub(crate) least_wait: Span,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) block: BlockSize,
+    pub(crate) longest_body: usize,
+    pub(crate) most_sockets: u16,
+    pub(crate) hook: Option<Hook>,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bind, controller, transmission, .. } = self;
+        f.debug_struct("Settings")
+            .field("bind", bind)
+            .field("controller", controller)
+            .field("transmission", transmission)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// Requests that a host is handed for one peer at a time. Those that were acknowledged and wait for their response
+    /// are among them; NSTART is the endpoint's.
+    pub(crate) fn window(&self) -> u16 {
+        self.transmission.nstart.saturating_mul(2).max(64)
+    }
+
+    /// How the hosts below behave.
+    pub(crate) fn transfer(&self) -> transfer::Config {
+        let limits = transfer::Limits { asks: 1 << 20, bytes: 256 << 20, ..transfer::Limits::DEFAULT };
+        transfer::Config { block: self.block, limits, ..transfer::Config::DEFAULT }
+    }
+
+    /// How the endpoints below behave.
+    pub(crate) fn endpoint(&self) -> Config {
+        let limits = Limits {
+            exchanges_per_peer: self.window().saturating_mul(2),
+            waiting_per_peer: self.window().saturating_mul(2),
+            ..Limits::DEFAULT
+        };
+        Config { transmission: self.transmission, limits, ..Config::DEFAULT }
+    }
+}
+
+impl Default for ClientBuilder {
+    fn default() -> Self {
+        let settings = Settings {
+            bind: None,
+            controller: ControllerChoice::default(),
+            controllers: BTreeMap::new(),
+            transmission: Transmission::RFC7252,
+            least_wait: LEAST_WAIT,
+            deadline: None,
+            block: BlockSize::B1024,
+            longest_body: 16 << 20,
+            most_sockets: 64,
+            hook: None,
+        };
+        Self { settings, block_size: None }
+    }
+}
+
+impl ClientBuilder {
+    /// From this local address. Otherwise one socket for IPv4 and one for IPv6 are bound to any port when first needed.
+    /// The further sockets of [`most_sockets`](Self::most_sockets) have other ports in any case.
+    #[must_use]
+    pub const fn bind(mut self, local: SocketAddr) -> Self {
+        self.settings.bind = Some(local);
+        self
+    }
+
+    /// The congestion controller of every peer; [`DEFAULT_CONTROLLER`](crate::DEFAULT_CONTROLLER) if none is chosen.
+    #[must_use]
+    pub fn controller(mut self, controller: impl Into<ControllerChoice>) -> Self {
+        self.settings.controller = controller.into();
+        self
+    }
+
+    /// The congestion controller of this peer.
+    #[must_use]
+    pub fn controller_for(mut self, peer: SocketAddr, controller: impl Into<ControllerChoice>) -> Self {
+        self.settings.controllers.insert(peer, controller.into());
+        self
+    }
+
+    /// NSTART: interactions outstanding with one peer; 1 as RFC 7252 §4.7 asks, unless it is known that more are safe.
+    #[must_use]
+    pub const fn nstart(mut self, nstart: u16) -> Self {
+        self.settings.transmission.nstart = nstart;
+        self
+    }
+
+    /// MAX_RETRANSMIT: copies after the first; 4 (RFC 7252 §4.8).
+    #[must_use]
+    pub const fn max_retransmit(mut self, count: u8) -> Self {
+        self.settings.transmission.max_retransmit = count;
+        self
+    }
+
+    /// The shortest that a preset may wait for an acknowledgement, whatever it has learnt; 200 ms. A server may take its
+    /// time before it acknowledges, and nothing in a fast answer tells so.
+    #[must_use]
+    pub fn least_wait(mut self, wait: Duration) -> Self {
+        self.settings.least_wait = span(wait);
+        self
+    }
+
+    /// PROBING_RATE: bytes a second to a peer that does not answer; 1 (RFC 7252 §4.8).
+    #[must_use]
+    pub const fn probing_rate(mut self, bytes_per_second: u32) -> Self {
+        self.settings.transmission.probing_rate = bytes_per_second;
+        self
+    }
+
+    /// How long each request may take; without one, until its exchange gives up.
+    #[must_use]
+    pub const fn deadline(mut self, each_request: Option<Duration>) -> Self {
+        self.settings.deadline = each_request;
+        self
+    }
+
+    /// The largest blocks, 16 to 1024 bytes; 1024.
+    #[must_use]
+    pub const fn block_size(mut self, bytes: u16) -> Self {
+        self.block_size = Some(bytes);
+        self
+    }
+
+    /// The longest body that is taken, in bytes; 16 MiB.
+    #[must_use]
+    pub const fn longest_body(mut self, bytes: usize) -> Self {
+        self.settings.longest_body = bytes;
+        self
+    }
+
+    /// How many source ports may be used at most; 64. A port has 65,536 message IDs for one peer, none of which comes
+    /// again within EXCHANGE_LIFETIME (RFC 7252 §4.4): some 265 requests a second. Before they run out, requests to that
+    /// peer go on from a further port, with the peer's congestion state and with NSTART over all of them.
+    #[must_use]
+    pub const fn most_sockets(mut self, count: u16) -> Self {
+        self.settings.most_sockets = count;
+        self
+    }
+
+    /// Tells everything that happens on the wire, from the driver's task: do little there.
+    #[must_use]
+    pub fn trace(mut self, hook: impl Fn(&TraceEvent) + Send + Sync + 'static) -> Self {
+        self.settings.hook = Some(Arc::new(hook));
+        self
+    }
+
+    /// Starts the client in the current runtime.
+    ///
+    /// # Errors
+    /// A setting that cannot be used; no random bytes from the operating system; a local address that cannot be bound.
+    pub async fn build(self) -> Result<Client, Error> {
+        let Self { mut settings, block_size: size } = self;
+        if let Some(bytes) = size {
+            settings.block = block_size(bytes)?;
+        }
+        if settings.most_sockets == 0 {
+            return Err(Error::Setting { name: "most_sockets", reason: "is 0; use 1 or more".into() });
+        }
+        Client::start(settings)
+    }
+}

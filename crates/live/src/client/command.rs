@@ -1,0 +1,77 @@
+//! What handles ask of the driver.
+
+use std::{net::SocketAddr, time::Duration};
+
+use bytes::Bytes;
+use millpond_coap::{
+    block::BlockSize,
+    message::{Code, Kind, Token},
+};
+use tokio::sync::oneshot;
+
+use super::observation::Newest;
+use crate::{ControllerChoice, Error, Options, Response, Stats};
+
+/// Names a request among all of a client.
+pub(crate) type RequestNumber = u64;
+
+/// One command.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Ask(Box<Wanted>),
+    /// The answer, or the observation, is no longer wanted.
+    Cancel(RequestNumber),
+    /// The observation is forgotten without a word to the server.
+    Forget(RequestNumber),
+    SetController(SocketAddr, ControllerChoice, oneshot::Sender<Result<(), Error>>),
+    Stats(oneshot::Sender<Stats>),
+    Ping(SocketAddr, oneshot::Sender<Result<Duration, Error>>),
+    /// Everything is cancelled; the sender is dropped once the last datagram has left.
+    Shutdown(oneshot::Sender<()>),
+}
+
+/// A request as the driver gets it.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) number: RequestNumber,
+    pub(crate) peer: SocketAddr,
+    pub(crate) kind: Kind,
+    pub(crate) method: Code,
+    pub(crate) options: Options,
+    pub(crate) payload: Bytes,
+    pub(crate) block: BlockSize,
+    /// The block size is asked for from the first block on.
+    pub(crate) is_block_wished: bool,
+    pub(crate) longest: usize,
+    pub(crate) token: Option<Token>,
+    pub(crate) reply: Reply,
+}
+
+/// Where answers go.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Once(oneshot::Sender<Result<Response, Error>>),
+    Observed(Newest),
+}
+
+impl Reply {
+    /// The request observes.
+    pub(crate) const fn observes(&self) -> bool {
+        matches!(self, Self::Observed(_))
+    }
+
+    /// The last there is to say.
+    pub(crate) fn end(self, outcome: Result<Response, Error>) {
+        match self {
+            // Whoever asked may have gone.
+            Self::Once(sender) => drop(sender.send(outcome)),
+            Self::Observed(newest) => {
+                match outcome {
+                    Ok(response) => newest.put(response),
+                    Err(error) => newest.fail(error),
+                }
+                newest.end();
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! The task that owns the sockets of a client.
+
+use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc, task::Poll, time::Duration};
+
+use millpond_coap::{Endpoint, ExchangeId};
+use millpond_control::{ChanceSeed, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    Command, Settings, Wanted,
+    asks::{AskSink, Asks, Ping},
+    routes::Routes,
+};
+use crate::{
+    Error, Happened, Stats,
+    clock::Clock,
+    lane::Lane,
+    secrets,
+    transfer::{Ask, AskId, Host, Refused},
+    udp::{Address, Inbox, Port, PortError, Role},
+    watch::Watch,
+};
+
+/// Message IDs that a port keeps unused: enough for the blocks of what is already under way.
+const RESERVE: u32 = 2_048;
+/// Commands taken at once.
+const COMMANDS: usize = 256;
+
+/// Owns sockets and hosts, takes commands, sleeps in between.
+pub(crate) struct Driver {
+    settings: Arc<Settings>,
+    clock: Clock,
+    commands: mpsc::UnboundedReceiver<Command>,
+    lanes: Vec<Lane>,
+    /// What each further lane's host is made like.
+    pattern: Host<Address>,
+    asks: Asks,
+    routes: Routes,
+    inbox: Inbox,
+    watch: Watch,
+    complaints: Vec<PortError>,
+    /// Nobody can ask any more; when it ends whatever is still under way.
+    end: Option<tokio::time::Instant>,
+    /// Who waits for the end.
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+/// How long a driver that ends waits for the acknowledgement of what it said last.
+const GRACE: Duration = Duration::from_secs(2);
+
+impl Driver {
+    pub(crate) fn new(settings: Arc<Settings>, commands: mpsc::UnboundedReceiver<Command>) -> Result<Self, Error> {
+        let chance = secrets::chance()?;
+        let controller = settings.controller.build(settings.least_wait);
+        let endpoint = Endpoint::new(settings.endpoint(), controller, chance, 0, secrets::identities()?)
+            .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?;
+        let pattern = Host::new(endpoint, settings.transfer(), ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?)))
+            .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })?;
+        let mut driver = Self {
+            clock: Clock::start(),
+            commands,
+            lanes: Vec::new(),
+            pattern,
+            asks: Asks::default(),
+            routes: Routes::default(),
+            inbox: Inbox::new(),
+            watch: Watch::new(settings.hook.clone()),
+            complaints: Vec::new(),
+            end: None,
+            waiting: Vec::new(),
+            settings,
+        };
+        if let Some(local) = driver.settings.bind {
+            driver.open(local)?;
+        }
+        Ok(driver)
+    }
+
+    /// Runs until nobody is left who could ask, and nothing is under way.
+    pub(crate) async fn run(mut self) {
+        let mut orders = Vec::new();
+        let mut sleep: Option<Pin<Box<tokio::time::Sleep>>> = None;
+        while !self.is_over() {
+            let wakes = self.lanes.iter().filter_map(|lane| lane.next).map(|at| self.clock.at(at));
+            let next = wakes.chain(self.end).min();
+            match (&mut sleep, next) {
+                (Some(sleep), Some(at)) if sleep.deadline() == at => {}
+                (Some(sleep), Some(at)) => sleep.as_mut().reset(at),
+                (none, Some(at)) => *none = Some(Box::pin(tokio::time::sleep_until(at))),
+                (_, None) => {}
+            }
+            let Self { commands, lanes, end, .. } = &mut self;
+            std::future::poll_fn(|cx| {
+                let mut is_ready = false;
+                if end.is_none()
+                    && !lanes.iter().any(Lane::is_full)
+                    && let Poll::Ready(count) = commands.poll_recv_many(cx, &mut orders, COMMANDS)
+                {
+                    if count == 0 {
+                        *end = Some(tokio::time::Instant::now() + GRACE);
+                    }
+                    is_ready = true;
+                }
+                for lane in lanes.iter_mut() {
+                    is_ready |= lane.poll_ready(cx).is_ready();
+                }
+                if next.is_some()
+                    && let Some(sleep) = &mut sleep
+                {
+                    is_ready |= sleep.as_mut().poll(cx).is_ready();
+                }
+                if is_ready { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+            for order in orders.drain(..) {
+                self.command(order);
+            }
+            self.turn();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let is_quiet = |lane: &Lane| lane.host.endpoint().exchanges() == 0 && !lane.is_full();
+        self.end.is_some_and(|end| tokio::time::Instant::now() >= end || self.lanes.iter().all(is_quiet))
+    }
+
+    /// Takes in what came, fires what is due, hands over what leaves.
+    fn turn(&mut self) {
+        let clock = self.clock;
+        for number in 0..self.lanes.len() {
+            let Some(lane) = self.lanes.get_mut(number) else { continue };
+            let mut sink = AskSink { lane: number, asks: &mut self.asks };
+            let complaints = &mut self.complaints;
+            lane.flush(clock.now(), &mut self.watch);
+            lane.receive(|| clock.now(), &mut self.inbox, &mut self.watch, &mut sink, |error| complaints.push(error));
+            let now = clock.now();
+            if lane.next.is_some_and(|next| next <= now) {
+                lane.poll(now, &mut self.watch, &mut sink);
+            }
+        }
+        for complaint in std::mem::take(&mut self.complaints) {
+            self.complain(&complaint);
+        }
+        self.settle();
+        let now = clock.now();
+        for lane in &mut self.lanes {
+            lane.flush(now, &mut self.watch);
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        let now = self.clock.now();
+        match command {
+            Command::Ask(wanted) => self.accept(wanted),
+            Command::Cancel(number) => match self.asks.find(number) {
+                Some(place) => self.cancel(now, place),
+                None => drop(self.routes.take_held(number)),
+            },
+            Command::Forget(number) => {
+                if let Some((lane, ask)) = self.asks.find(number) {
+                    self.on_host(lane, now, |host| host.forget(now, ask));
+                    self.asks.drop_silently((lane, ask));
+                }
+            }
+            Command::SetController(peer, controller, reply) => {
+                let done = self.lane_for(peer).and_then(|home| {
+                    let lane = self.routes.get_mut(peer).map_or(home, |route| route.lane);
+                    let controller = controller.build(self.settings.least_wait);
+                    let set = |host: &mut Host<Address>| host.set_controller(now, Address::of(peer), controller);
+                    self.on_host(lane, now, set).unwrap_or(Ok(())).map_err(refused)
+                });
+                let _ = reply.send(done);
+            }
+            Command::Stats(reply) => drop(reply.send(self.stats())),
+            Command::Ping(peer, reply) => match self.ping(now, peer) {
+                Ok((lane, exchange)) => self.asks.pings.push(Ping { lane, exchange, peer, started: now, reply }),
+                Err(error) => drop(reply.send(Err(error))),
+            },
+            Command::Shutdown(reply) => {
+                self.waiting.push(reply);
+                self.routes.take_all_held().into_iter().for_each(|wanted| wanted.reply.end(Err(Error::Closed)));
+                self.asks.all().into_iter().for_each(|place| self.cancel(now, place));
+                self.end = Some(tokio::time::Instant::now() + GRACE);
+            }
+        }
+    }
+
+    fn ping(&mut self, now: Instant, peer: SocketAddr) -> Result<(usize, ExchangeId), Error> {
+        let home = self.lane_for(peer)?;
+        let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
+        match self.on_host(at, now, |host| host.ping(now, Address::of(peer))) {
+            Some(Ok(exchange)) => Ok((at, exchange)),
+            Some(Err(error)) => Err(refused(error)),
+            None => Err(Error::Closed),
+        }
+    }
+
+    /// A request came from a handle.
+    fn accept(&mut self, wanted: Box<Wanted>) {
+        let peer = wanted.peer;
+        match self.lane_for(peer) {
+            Ok(home) => {
+                self.routes.of(peer, home).held.push_back(wanted);
+                self.launch(peer);
+            }
+            Err(error) => wanted.reply.end(Err(error)),
+        }
+    }
+
+    /// Hands the host of a peer what is held back, as far as there is room.
+    fn launch(&mut self, peer: SocketAddr) {
+        let window = usize::from(self.settings.window());
+        loop {
+            let now = self.clock.now();
+            let Some(route) = self.routes.get_mut(peer) else { return };
+            if route.held.is_empty() || (route.open >= window && !route.is_moving) {
+                return;
+            }
+            let at = route.lane;
+            if let Some(lane) = self.lanes.get(at)
+                && lane.host.endpoint().message_ids_left(now, Address::of(peer)) < RESERVE
+            {
+                route.is_moving = true;
+                if self.asks.outstanding(peer) > 0 || !self.move_on(now, peer, at) {
+                    return;
+                }
+                continue;
+            }
+            let Some(wanted) = self.routes.get_mut(peer).and_then(|route| route.held.pop_front()) else { return };
+            self.ask(now, peer, at, *wanted);
+        }
+    }
+
+    fn ask(&mut self, now: Instant, peer: SocketAddr, at: usize, wanted: Wanted) {
+        let to = Address::of(peer);
+        let is_known = self.lanes.get(at).is_some_and(|lane| lane.host.endpoint().view(to).is_some());
+        if !is_known && let Some(choice) = self.settings.controllers.get(&peer) {
+            let controller = choice.build(self.settings.least_wait);
+            // Without room for the peer the request itself is refused next.
+            let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
+        }
+        let Wanted { number, kind, method, options, payload, block, is_block_wished, longest, token, reply, .. } =
+            wanted;
+        let options = options.borrowed();
+        let ask = Ask {
+            kind,
+            body: &payload,
+            upload: block,
+            early: is_block_wished.then_some(block),
+            observe: reply.observes(),
+            longest,
+            token,
+            ..Ask::new(method, &options)
+        };
+        let Some(lane) = self.lanes.get_mut(at) else { return };
+        match lane.host.ask(now, to, &ask) {
+            Ok(ask) => {
+                self.asks.add(at, ask, number, peer, reply, now);
+                if let Some(route) = self.routes.get_mut(peer) {
+                    route.open += 1;
+                }
+                lane.poll(now, &mut self.watch, &mut AskSink { lane: at, asks: &mut self.asks });
+            }
+            Err(error) => {
+                reply.end(Err(refused(error)));
+                lane.poll(now, &mut self.watch, &mut AskSink { lane: at, asks: &mut self.asks });
+            }
+        }
+    }
+
+    /// Lets a peer be asked from another port. False if there is none with message IDs left.
+    fn move_on(&mut self, now: Instant, peer: SocketAddr, from: usize) -> bool {
+        let to = Address::of(peer);
+        let has_ids = |lane: &Lane| {
+            lane.local().is_ipv4() == peer.is_ipv4()
+                && lane.host.endpoint().message_ids_left(now, to) > RESERVE.saturating_mul(2)
+        };
+        let found = self.lanes.iter().position(has_ids);
+        let at = match found {
+            Some(at) => at,
+            None if self.lanes.len() < usize::from(self.settings.most_sockets) => {
+                let any = match self.settings.bind {
+                    Some(local) if local.is_ipv4() == peer.is_ipv4() => SocketAddr::new(local.ip(), 0),
+                    _ => unspecified(peer),
+                };
+                match self.open(any) {
+                    Ok(at) => at,
+                    // The ports that there are go on as soon as their IDs are free again.
+                    Err(_) => return self.stay(peer),
+                }
+            }
+            None => return self.stay(peer),
+        };
+        let controller = self.lanes.get(from).and_then(|lane| lane.host.endpoint().controller(to));
+        if let Some(controller) = controller {
+            let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
+        }
+        if let Some(route) = self.routes.get_mut(peer) {
+            (route.lane, route.is_moving) = (at, false);
+        }
+        let sockets = self.lanes.len();
+        self.watch.tell(now, peer, || Happened::MovedPort { sockets });
+        true
+    }
+
+    /// No port has message IDs left for a peer: its endpoint lets requests wait until one is free.
+    fn stay(&mut self, peer: SocketAddr) -> bool {
+        let Some(route) = self.routes.get_mut(peer) else { return false };
+        route.is_moving = false;
+        let (at, room) = (route.lane, usize::from(self.settings.window()).saturating_sub(route.open));
+        let wanted: Vec<_> = route.held.drain(..room.min(route.held.len())).collect();
+        for wanted in wanted {
+            self.ask(self.clock.now(), peer, at, *wanted);
+        }
+        false
+    }
+
+    /// Requests ended: others take their place.
+    fn settle(&mut self) {
+        while let Some(peer) = self.asks.ended.pop() {
+            if let Some(route) = self.routes.get_mut(peer) {
+                route.open = route.open.saturating_sub(1);
+            }
+            self.launch(peer);
+            let lanes = &self.lanes;
+            let is_home =
+                |at: usize| lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) == Some(at);
+            self.routes.settle(peer, is_home);
+        }
+    }
+
+    /// The network says that a peer cannot be reached. Requests to which nothing came back yet end with that; what is
+    /// half done goes on, because servers come back.
+    fn complain(&mut self, PortError { to, reason }: &PortError) {
+        let now = self.clock.now();
+        self.watch.tell(now, *to, || Happened::Complaint { reason: reason.clone() });
+        let (to_it, others) = std::mem::take(&mut self.asks.pings).into_iter().partition(|ping| ping.peer == *to);
+        self.asks.pings = others;
+        let to_it: Vec<Ping> = to_it;
+        for ping in to_it {
+            // Its exchange gives up by itself.
+            let _ = ping.reply.send(Err(Error::Unreachable { peer: *to, reason: reason.clone() }));
+        }
+        for (lane, ask) in self.asks.unheard(*to) {
+            let progress = self.lanes.get(lane).and_then(|lane| lane.host.progress(ask));
+            if progress.is_some_and(|progress| progress.sent + progress.received > 0) {
+                continue;
+            }
+            self.asks.end((lane, ask), Err(Error::Unreachable { peer: *to, reason: reason.clone() }));
+            self.on_host(lane, now, |host| host.cancel(now, ask));
+        }
+    }
+
+    fn cancel(&mut self, now: Instant, (lane, ask): (usize, AskId)) {
+        self.asks.drop_silently((lane, ask));
+        self.on_host(lane, now, |host| host.cancel(now, ask));
+    }
+
+    /// Gives a host an input and drains it.
+    fn on_host<T>(&mut self, at: usize, now: Instant, input: impl FnOnce(&mut Host<Address>) -> T) -> Option<T> {
+        let lane = self.lanes.get_mut(at)?;
+        let done = input(&mut lane.host);
+        lane.poll(now, &mut self.watch, &mut AskSink { lane: at, asks: &mut self.asks });
+        Some(done)
+    }
+
+    /// The lane where peers of a family begin.
+    fn lane_for(&mut self, peer: SocketAddr) -> Result<usize, Error> {
+        match self.lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) {
+            Some(at) => Ok(at),
+            None => self.open(unspecified(peer)),
+        }
+    }
+
+    fn open(&mut self, local: SocketAddr) -> Result<usize, Error> {
+        let at = self.lanes.len();
+        let port = Port::bind(local, Role::Client)?;
+        let node = u32::try_from(at).unwrap_or(u32::MAX);
+        self.lanes.push(Lane::new(port, self.pattern.sibling(node)));
+        Ok(at)
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = Stats { sockets: self.lanes.len(), ..Stats::default() };
+        for lane in &self.lanes {
+            stats.add(&lane.host.endpoint().counters());
+            stats.memory += lane.host.memory();
+            stats.exchanges += u64::from(lane.host.endpoint().exchanges());
+        }
+        (stats.backlogs, stats.unsent) = (self.watch.backlogs, self.watch.unsent);
+        stats.peers = self.watch.peers(|peer| {
+            // The port that knows it last knows it best.
+            let view = self.lanes.iter().rev().find_map(|lane| lane.host.endpoint().view(Address::of(peer)));
+            (view, self.routes.held(peer))
+        });
+        stats
+    }
+}
+
+/// Any address of a peer's family, any port.
+fn unspecified(peer: SocketAddr) -> SocketAddr {
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+    let ip = if peer.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+    SocketAddr::new(ip, 0)
+}
+
+fn refused(error: Refused) -> Error {
+    Error::Refused { reason: error.to_string() }
+}

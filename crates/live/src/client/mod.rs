@@ -1,0 +1,192 @@
+//! The client: handles that ask, and a driver that owns sockets and hosts.
+
+mod asks;
+mod builder;
+mod command;
+mod driver;
+mod observation;
+mod peer;
+mod request;
+mod routes;
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use millpond_coap::message::Code;
+use tokio::sync::{mpsc, oneshot};
+
+pub use builder::ClientBuilder;
+pub use observation::Observation;
+pub use peer::IntoPeer;
+pub use request::{IntoUri, RequestBuilder};
+
+pub(crate) use builder::Settings;
+pub(crate) use command::{Command, Reply, RequestNumber, Wanted};
+
+pub(crate) use request::block_size;
+
+use crate::{ControllerChoice, Error, Stats, Transport, tcp};
+
+/// Where commands go.
+pub(crate) type Commands = mpsc::UnboundedSender<Command>;
+
+/// A CoAP client. Clone it freely: all clones share sockets and what is known of peers.
+///
+/// ```no_run
+/// # async fn run() -> Result<(), millpond_live::Error> {
+/// let client = millpond_live::Client::new().await?;
+/// let response = client.get("coap://192.0.2.1/temperature").await?;
+/// println!("{}: {}", response.code(), response.text().unwrap_or("?"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Its driver is a task of the runtime in which it was built. It ends once the last clone, request and observation is
+/// gone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(crate) settings: Arc<Settings>,
+    commands: Commands,
+    numbers: Arc<AtomicU64>,
+    /// Where requests over TCP go, for each peer.
+    connections: Arc<tokio::sync::Mutex<BTreeMap<SocketAddr, Commands>>>,
+}
+
+impl Client {
+    /// A client to be set up step by step.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// A client with all defaults.
+    ///
+    /// # Errors
+    /// The operating system gives no random bytes.
+    pub async fn new() -> Result<Self, Error> {
+        Self::builder().build().await
+    }
+
+    fn start(settings: Settings) -> Result<Self, Error> {
+        let (commands, orders) = mpsc::unbounded_channel();
+        let settings = Arc::new(settings);
+        let driver = driver::Driver::new(Arc::clone(&settings), orders)?;
+        tokio::spawn(driver.run());
+        Ok(Self { settings, commands, numbers: Arc::default(), connections: Arc::default() })
+    }
+
+    /// A GET request.
+    pub fn get(&self, uri: impl IntoUri) -> RequestBuilder {
+        self.request(Code::GET, uri)
+    }
+
+    /// A PUT request.
+    pub fn put(&self, uri: impl IntoUri) -> RequestBuilder {
+        self.request(Code::PUT, uri)
+    }
+
+    /// A POST request.
+    pub fn post(&self, uri: impl IntoUri) -> RequestBuilder {
+        self.request(Code::POST, uri)
+    }
+
+    /// A DELETE request.
+    pub fn delete(&self, uri: impl IntoUri) -> RequestBuilder {
+        self.request(Code::DELETE, uri)
+    }
+
+    /// A FETCH request (RFC 8132).
+    pub fn fetch(&self, uri: impl IntoUri) -> RequestBuilder {
+        self.request(Code::FETCH, uri)
+    }
+
+    /// A PATCH request (RFC 8132).
+    pub fn patch(&self, uri: impl IntoUri) -> RequestBuilder {
+        self.request(Code::PATCH, uri)
+    }
+
+    /// An iPATCH request (RFC 8132).
+    pub fn ipatch(&self, uri: impl IntoUri) -> RequestBuilder {
+        self.request(Code::IPATCH, uri)
+    }
+
+    /// A request with any method.
+    pub fn request(&self, method: Code, uri: impl IntoUri) -> RequestBuilder {
+        RequestBuilder::new(self.clone(), method, uri)
+    }
+
+    /// This peer gets this controller from now on, about the path of which it knows nothing yet.
+    ///
+    /// # Errors
+    /// There is no room for another peer.
+    pub async fn set_controller(&self, peer: SocketAddr, controller: impl Into<ControllerChoice>) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::SetController(peer, controller.into(), reply);
+        self.commands.send(command).map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+
+    /// What was counted over UDP, and what is known of each peer.
+    ///
+    /// # Errors
+    /// The client has ended.
+    pub async fn stats(&self) -> Result<Stats, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Stats(reply)).map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)
+    }
+
+    /// Whether a peer is there: an empty confirmable message, which every endpoint rejects (RFC 7252 §4.3). Returns how
+    /// long that took.
+    ///
+    /// # Errors
+    /// No sign of life came, and why.
+    pub async fn ping(&self, whom: impl IntoPeer) -> Result<Duration, Error> {
+        let (transport, peer) = whom.into_peer().await?;
+        let (reply, answer) = oneshot::channel();
+        let commands = self.commands(transport, peer).await?;
+        commands.send(Command::Ping(peer, reply)).map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+
+    /// Cancels everything, tells servers that nothing is observed any more, and returns once they know, or after 2 s.
+    /// Other clones of this client can ask no more.
+    pub async fn shutdown(self) {
+        let connections = std::mem::take(&mut *self.connections.lock().await);
+        for commands in connections.values().chain([&self.commands]) {
+            let (reply, end) = oneshot::channel();
+            if commands.send(Command::Shutdown(reply)).is_ok() {
+                // An error says that the task is gone: that is what is waited for.
+                let _ = end.await;
+            }
+        }
+    }
+
+    fn number(&self) -> RequestNumber {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Who takes requests to this peer.
+    async fn commands(&self, transport: Transport, peer: SocketAddr) -> Result<Commands, Error> {
+        peer::check_unicast(transport, peer)?;
+        match transport {
+            Transport::Udp => Ok(self.commands.clone()),
+            Transport::Tcp => {
+                let mut connections = self.connections.lock().await;
+                connections.retain(|_, commands| !commands.is_closed());
+                if let Some(commands) = connections.get(&peer) {
+                    return Ok(commands.clone());
+                }
+                let commands = tcp::connect(peer).await?;
+                connections.insert(peer, commands.clone());
+                Ok(commands)
+            }
+        }
+    }
+}

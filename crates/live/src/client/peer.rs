@@ -1,0 +1,69 @@
+//! From a URI to the address that is asked.
+
+use std::{
+    future::Future,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+};
+
+use crate::{Error, Host, Transport, Uri};
+
+/// Whom a peer can be given as: an address, which means UDP, or a URI.
+pub trait IntoPeer: Send {
+    /// The peer.
+    ///
+    /// # Errors
+    /// The URI is none, or its name does not resolve.
+    fn into_peer(self) -> impl Future<Output = Result<(Transport, SocketAddr), Error>> + Send;
+}
+
+impl IntoPeer for SocketAddr {
+    async fn into_peer(self) -> Result<(Transport, SocketAddr), Error> {
+        Ok((Transport::Udp, self))
+    }
+}
+
+impl IntoPeer for &Uri {
+    async fn into_peer(self) -> Result<(Transport, SocketAddr), Error> {
+        Ok((self.transport(), resolve(self).await?))
+    }
+}
+
+impl IntoPeer for &str {
+    async fn into_peer(self) -> Result<(Transport, SocketAddr), Error> {
+        let uri: Uri = self.parse()?;
+        uri.into_peer_owned().await
+    }
+}
+
+impl Uri {
+    async fn into_peer_owned(self) -> Result<(Transport, SocketAddr), Error> {
+        Ok((self.transport(), resolve(&self).await?))
+    }
+}
+
+/// The address that a URI leads to: its literal, or the first one of its name.
+pub(crate) async fn resolve(uri: &Uri) -> Result<SocketAddr, Error> {
+    let port = uri.port();
+    let name = match uri.host() {
+        Host::V4(ip) => return Ok(SocketAddr::new(IpAddr::V4(*ip), port)),
+        Host::V6(ip, None) => return Ok(SocketAddr::new(IpAddr::V6(*ip), port)),
+        // The system knows its interfaces by name and by number.
+        Host::V6(ip, Some(zone)) => format!("{ip}%{zone}"),
+        Host::Name(name) => name.clone(),
+    };
+    let addresses = tokio::net::lookup_host((name.as_str(), port)).await;
+    let first = addresses.map_err(|error| error.to_string()).map(|mut all| all.next());
+    first
+        .and_then(|first| first.ok_or_else(|| "it has no address".into()))
+        .map_err(|reason| Error::NameNotResolved { host: name, reason })
+}
+
+/// A group would answer many times; requests here have one answer.
+pub(crate) fn check_unicast(transport: Transport, peer: SocketAddr) -> Result<(), Error> {
+    let is_group = peer.ip().is_multicast() || peer.ip() == IpAddr::V4(Ipv4Addr::BROADCAST);
+    if is_group && transport == Transport::Udp {
+        let reason = format!("{} is a group; requests go to one host at a time", peer.ip());
+        return Err(Error::Refused { reason });
+    }
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! Requests, built step by step.
+
+use std::{
+    future::{Future, IntoFuture},
+    pin::Pin,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use millpond_coap::{
+    block::BlockSize,
+    message::{Code, Kind, Token, number},
+};
+use tokio::sync::oneshot;
+
+use super::{
+    Client, Commands,
+    command::{Command, Reply, RequestNumber, Wanted},
+    observation::{Newest, Observation},
+    peer::resolve,
+};
+use crate::{Error, Options, Response, Uri, UriError};
+
+/// What a URI can be given as.
+pub trait IntoUri {
+    /// The URI.
+    ///
+    /// # Errors
+    /// It is none, or none that can be asked for.
+    fn into_uri(self) -> Result<Uri, UriError>;
+}
+
+impl IntoUri for Uri {
+    fn into_uri(self) -> Result<Uri, UriError> {
+        Ok(self)
+    }
+}
+
+impl IntoUri for &Uri {
+    fn into_uri(self) -> Result<Uri, UriError> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoUri for &str {
+    fn into_uri(self) -> Result<Uri, UriError> {
+        self.parse()
+    }
+}
+
+impl IntoUri for String {
+    fn into_uri(self) -> Result<Uri, UriError> {
+        self.parse()
+    }
+}
+
+impl IntoUri for &String {
+    fn into_uri(self) -> Result<Uri, UriError> {
+        self.parse()
+    }
+}
+
+/// A request that is being put together. It can be awaited as it is.
+#[must_use = "a request does nothing until it is sent or awaited"]
+#[derive(Debug)]
+pub struct RequestBuilder {
+    client: Client,
+    uri: Result<Uri, UriError>,
+    method: Code,
+    options: Options,
+    payload: Bytes,
+    kind: Kind,
+    block_size: Option<u16>,
+    deadline: Option<Duration>,
+    token: Option<Token>,
+}
+
+impl RequestBuilder {
+    pub(crate) fn new(client: Client, method: Code, uri: impl IntoUri) -> Self {
+        Self {
+            deadline: client.settings.deadline,
+            client,
+            uri: uri.into_uri(),
+            method,
+            options: Options::new(),
+            payload: Bytes::new(),
+            kind: Kind::Confirmable,
+            block_size: None,
+            token: None,
+        }
+    }
+
+    /// With this payload. What does not fit one message goes in blocks.
+    pub fn payload(mut self, payload: impl Into<Bytes>) -> Self {
+        self.payload = payload.into();
+        self
+    }
+
+    /// The payload's Content-Format, a number of the IANA registry.
+    pub fn content_format(mut self, format: u16) -> Self {
+        self.options.remove(number::CONTENT_FORMAT);
+        self.uint_option(number::CONTENT_FORMAT, u32::from(format))
+    }
+
+    /// The Content-Format that is wanted.
+    pub fn accept(mut self, format: u16) -> Self {
+        self.options.remove(number::ACCEPT);
+        self.uint_option(number::ACCEPT, u32::from(format))
+    }
+
+    /// With one option more.
+    pub fn option(mut self, number: u16, value: impl Into<Bytes>) -> Self {
+        self.options.add(number, value);
+        self
+    }
+
+    /// With one option more whose value is a number.
+    pub fn uint_option(mut self, number: u16, value: u32) -> Self {
+        self.options.add_uint(number, value);
+        self
+    }
+
+    /// As non-confirmable messages: sent once, held back by the controller's pace and by PROBING_RATE (RFC 7252 §4.7).
+    pub const fn non_confirmable(mut self) -> Self {
+        self.kind = Kind::NonConfirmable;
+        self
+    }
+
+    /// In blocks of this many bytes at most, from the first one on: 16, 32, 64, 128, 256, 512 or 1024.
+    pub const fn block_size(mut self, bytes: u16) -> Self {
+        self.block_size = Some(bytes);
+        self
+    }
+
+    /// Ends as [`Error::Deadline`] if there is no answer by then. For an observation it means the first representation.
+    pub const fn deadline(mut self, after: Duration) -> Self {
+        self.deadline = Some(after);
+        self
+    }
+
+    /// With this token, if it is one message; without one the endpoint makes unpredictable ones.
+    pub const fn token(mut self, token: Token) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// Sends it and waits for the whole answer. Dropping the future cancels the request.
+    ///
+    /// A server that wants to know first whether the client is where it says gets the proof (RFC 9175 §2.3).
+    ///
+    /// # Errors
+    /// No answer came, and why. An answer with an error code is an answer.
+    pub async fn send(mut self) -> Result<Response, Error> {
+        within(self.deadline, async move {
+            loop {
+                let (reply, answer) = oneshot::channel();
+                let mut guard = self.start(Reply::Once(reply)).await?;
+                let answer = answer.await.unwrap_or(Err(Error::Closed));
+                guard.is_over = true;
+                match answer {
+                    Ok(response) if self.proves(&response) => {}
+                    answer => return answer,
+                }
+            }
+        })
+        .await
+    }
+
+    /// Sends it as the registration of an observer and waits for the first representation.
+    ///
+    /// # Errors
+    /// No answer came, and why.
+    pub async fn observe(mut self) -> Result<Observation, Error> {
+        if !matches!(self.method, Code::GET | Code::FETCH) {
+            let reason = "only GET and FETCH can observe (RFC 7641 §2, RFC 8132 §2.4)".into();
+            return Err(Error::Refused { reason });
+        }
+        within(self.deadline, async move {
+            loop {
+                let newest = Newest::default();
+                let guard = self.start(Reply::Observed(newest.clone())).await?;
+                let first = newest.ready().await?;
+                if !self.proves(&first) {
+                    return Ok(Observation::new(newest, guard));
+                }
+            }
+        })
+        .await
+    }
+
+    /// A server wants to know whether this client is where it says. Once: the request is to be sent again with what it
+    /// gave for that.
+    fn proves(&mut self, response: &Response) -> bool {
+        let value = response.options().get(number::ECHO).filter(|_| response.code() == Code::UNAUTHORIZED);
+        let Some(value) = value.filter(|_| self.options.get(number::ECHO).is_none()) else { return false };
+        self.options.add(number::ECHO, value.clone());
+        true
+    }
+
+    async fn start(&self, reply: Reply) -> Result<Guard, Error> {
+        let uri = self.uri.as_ref().map_err(Clone::clone)?;
+        let block = match self.block_size {
+            Some(bytes) => block_size(bytes)?,
+            None => self.client.settings.block,
+        };
+        let mut options: Options = uri.uri_options().into_iter().collect();
+        for (number, value) in self.options.iter() {
+            options.add(number, value.clone());
+        }
+        let peer = resolve(uri).await?;
+        let number = self.client.number();
+        let wanted = Wanted {
+            number,
+            peer,
+            kind: self.kind,
+            method: self.method,
+            options,
+            payload: self.payload.clone(),
+            block,
+            is_block_wished: self.block_size.is_some(),
+            longest: self.client.settings.longest_body,
+            token: self.token,
+            reply,
+        };
+        let commands = self.client.commands(uri.transport(), peer).await?;
+        commands.send(Command::Ask(Box::new(wanted))).map_err(|_| Error::Closed)?;
+        Ok(Guard { number, commands, is_over: false })
+    }
+}
+
+impl IntoFuture for RequestBuilder {
+    type Output = Result<Response, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}
+
+async fn within<T>(
+    deadline: Option<Duration>,
+    work: impl Future<Output = Result<T, Error>> + Send,
+) -> Result<T, Error> {
+    match deadline {
+        Some(after) => tokio::time::timeout(after, work).await.unwrap_or(Err(Error::Deadline { after })),
+        None => work.await,
+    }
+}
+
+/// A block size of RFC 7959.
+pub(crate) fn block_size(bytes: u16) -> Result<BlockSize, Error> {
+    let size = BlockSize::at_most(usize::from(bytes));
+    if size.bytes() == u32::from(bytes) {
+        return Ok(size);
+    }
+    let reason = format!("{bytes} is no size of a block; use 16, 32, 64, 128, 256, 512 or 1024");
+    Err(Error::Setting { name: "block_size", reason })
+}
+
+/// Cancels a request when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    number: RequestNumber,
+    commands: Commands,
+    is_over: bool,
+}
+
+impl Guard {
+    pub(crate) fn forget(mut self) {
+        self.is_over = true;
+        // The driver may have ended; then there is nothing to forget.
+        let _ = self.commands.send(Command::Forget(self.number));
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let _ = self.commands.send(Command::Cancel(self.number));
+        }
+    }
+}

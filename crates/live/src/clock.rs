@@ -1,0 +1,44 @@
+//! Monotone time for the state machines below.
+
+use std::time::Duration;
+
+use millpond_control::Instant;
+
+/// Counts microseconds since it was made. Runs on tokio's clock, so that a test can pause it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: tokio::time::Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { origin: tokio::time::Instant::now() }
+    }
+
+    /// Now.
+    pub(crate) fn now(&self) -> Instant {
+        let micros = self.origin.elapsed().as_micros();
+        Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
+    /// A point of the state machines as tokio can sleep until it. Points beyond some thirty years are one.
+    pub(crate) fn at(&self, point: Instant) -> tokio::time::Instant {
+        const LONGEST: u64 = 1_000_000_000_000_000;
+        self.origin + Duration::from_micros(point.as_micros().min(LONGEST))
+    }
+}
+
+/// A point as the time since the clock started.
+pub(crate) const fn since_start(point: Instant) -> Duration {
+    Duration::from_micros(point.as_micros())
+}
+
+/// A span of the state machines as a duration.
+pub(crate) const fn duration(span: millpond_control::Span) -> Duration {
+    Duration::from_micros(span.as_micros() as u64)
+}
+
+/// A duration as a span; spans end at 71 minutes.
+pub(crate) fn span(duration: Duration) -> millpond_control::Span {
+    millpond_control::Span::from_micros(u32::try_from(duration.as_micros()).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,130 @@
+//! Which congestion controller a peer gets.
+
+use std::{fmt, str::FromStr};
+
+use millpond_control::{PeerController, Preset, Span};
+
+use crate::least_wait::not_below;
+
+/// The controller that every peer gets unless another is chosen. docs/live.md says why this one.
+pub const DEFAULT_CONTROLLER: Preset = Preset::FASOR_TOKEN;
+
+/// A congestion controller: a preset, or an object of one's own.
+///
+/// ```
+/// use millpond_live::{ControllerChoice, Preset};
+///
+/// let by_name: ControllerChoice = "cocoa-03".parse()?;
+/// assert_eq!(by_name.name(), Preset::COCOA_03.name());
+/// let error = "cocoa-3".parse::<ControllerChoice>().unwrap_err();
+/// assert!(error.to_string().contains("cocoa-03"));
+/// # Ok::<(), millpond_live::UnknownController>(())
+/// ```
+#[derive(Clone)]
+pub struct ControllerChoice {
+    name: &'static str,
+    controller: PeerController,
+}
+
+impl ControllerChoice {
+    /// The preset's name, or `own`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// One for a peer about which nothing is known. Presets wait no shorter than this; objects do as they please.
+    pub(crate) fn build(&self, least: Span) -> PeerController {
+        match &self.controller {
+            PeerController::Built(controller) => not_below(*controller, least),
+            own @ PeerController::Own(_) => own.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for ControllerChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Default for ControllerChoice {
+    fn default() -> Self {
+        DEFAULT_CONTROLLER.into()
+    }
+}
+
+impl From<Preset> for ControllerChoice {
+    fn from(preset: Preset) -> Self {
+        Self { name: preset.name(), controller: preset.build().into() }
+    }
+}
+
+impl From<PeerController> for ControllerChoice {
+    fn from(controller: PeerController) -> Self {
+        Self { name: "own", controller }
+    }
+}
+
+impl FromStr for ControllerChoice {
+    type Err = UnknownController;
+
+    fn from_str(name: &str) -> Result<Self, UnknownController> {
+        let unknown = || {
+            let nearest = Preset::all().map(Preset::name).min_by_key(|known| distance(name, known));
+            UnknownController { name: name.into(), nearest: nearest.unwrap_or_default() }
+        };
+        Preset::from_name(name).map(Self::from).ok_or_else(unknown)
+    }
+}
+
+/// No controller has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no controller is called `{name}`; the nearest is `{nearest}`, and there are {}", all())]
+pub struct UnknownController {
+    name: String,
+    nearest: &'static str,
+}
+
+fn all() -> String {
+    Preset::all().map(Preset::name).collect::<Vec<_>>().join(", ")
+}
+
+/// How many letters must be put in, taken out or changed to make one word of the other (V. Levenshtein, 1966).
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (before, letter) in one.chars().enumerate() {
+        let mut diagonal = before;
+        let mut left = before + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (cell, there) in row.iter_mut().skip(1).zip(&other) {
+            let changed = diagonal + usize::from(letter != *there);
+            diagonal = *cell;
+            left = changed.min(*cell + 1).min(left + 1);
+            *cell = left;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_the_published_ones() {
+        for (one, other, apart) in [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "", 3), ("same", "same", 0)] {
+            assert_eq!(distance(one, other), apart);
+        }
+    }
+
+    #[test]
+    fn a_mistyped_name_is_told_the_nearest() {
+        let error = "fasr".parse::<ControllerChoice>().unwrap_err();
+        assert_eq!(error.nearest, "fasor");
+        assert!(error.to_string().contains("rfc7252"), "{error}");
+    }
+}

@@ -1,0 +1,121 @@
+//! No timer shorter than a peer may take to acknowledge.
+//!
+//! An estimator knows how long the path takes when a peer answers at once. A server may also take its time before it
+//! acknowledges (RFC 7252 §5.2.2), and nothing in a fast answer tells so. On a path of a millisecond all copies would be
+//! sent, and the message given up, before such an acknowledgement leaves. TCP has the same trouble with delayed
+//! acknowledgements and the same cure: a least timeout.
+
+use millpond_control::{
+    Admit, AnyController, Class, Controller, Cx, End, Exchange, PeerController, Sample, Span, View, Wait, Wishes,
+};
+
+/// The least wait: 200 ms, as Linux has for TCP.
+pub(crate) const LEAST_WAIT: Span = Span::from_millis(200);
+
+/// A controller none of whose waits is shorter than the least.
+#[derive(Clone, Debug)]
+struct NotBelow {
+    inner: AnyController,
+    least: Span,
+}
+
+/// The controller, with a least wait if it can have a shorter one.
+pub(crate) fn not_below(inner: AnyController, least: Span) -> PeerController {
+    if inner.shortest_wait() >= least { inner.into() } else { PeerController::own(NotBelow { inner, least }) }
+}
+
+impl Controller for NotBelow {
+    fn admit(&self, class: Class, len: u16, cx: Cx) -> Admit {
+        self.inner.admit(class, len, cx)
+    }
+
+    fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait {
+        let mut told = *exchange;
+        let wait = self.inner.on_start(&mut told, len, cx);
+        exchange.begin(cx.now, wait.span.max(self.least));
+        self.keep(exchange, &told, wait)
+    }
+
+    fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
+        let mut told = *exchange;
+        let wait = self.inner.on_timeout(&mut told, cx);
+        exchange.advance(wait.span.max(self.least));
+        self.keep(exchange, &told, wait)
+    }
+
+    fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
+        self.inner.on_reply(exchange, sample, cx);
+    }
+
+    fn on_end(&mut self, exchange: &Exchange, why: End, cx: Cx) {
+        self.inner.on_end(exchange, why, cx);
+    }
+
+    fn on_plain_send(&mut self, len: u16, cx: Cx) {
+        self.inner.on_plain_send(len, cx);
+    }
+
+    fn wishes(&self) -> Wishes {
+        self.inner.wishes()
+    }
+
+    fn view(&self) -> View {
+        self.inner.view()
+    }
+
+    fn shortest_wait(&self) -> Span {
+        self.inner.shortest_wait().max(self.least)
+    }
+
+    fn longest_wait(&self, copy: u8, previous: Span) -> Span {
+        self.inner.longest_wait(copy, previous).max(self.least)
+    }
+}
+
+impl NotBelow {
+    /// What the controller inside left in its record.
+    fn keep(&self, exchange: &mut Exchange, told: &Exchange, wait: Wait) -> Wait {
+        exchange.set_mark(told.mark());
+        exchange.set_series(told.series());
+        Wait { span: exchange.current(), ..wait }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millpond_control::{Chance, Checked, Instant, Preset, ReplyKind};
+
+    /// Fast answers, then silence: every wait is at least the least, and both sides keep the contract.
+    #[test]
+    fn no_wait_is_shorter_than_the_least_whatever_was_learnt() {
+        for preset in Preset::all() {
+            let mut controller = Checked::new(not_below(preset.build(), LEAST_WAIT));
+            let mut now = Instant::ORIGIN;
+            let cx = |now| Cx::new(now, Chance::MIDDLE);
+            for _ in 0..20 {
+                let mut exchange = Exchange::new();
+                let wait = controller.on_start(&mut exchange, 40, cx(now));
+                assert!(wait.span >= LEAST_WAIT);
+                let rtt = Span::from_millis(1);
+                now = now.after(rtt);
+                controller.on_reply(&exchange, Sample::new(ReplyKind::Piggybacked, rtt, rtt, 0), cx(now));
+            }
+            let mut exchange = Exchange::new();
+            let mut wait = controller.on_start(&mut exchange, 40, cx(now));
+            for _ in 0..4 {
+                assert!(wait.span >= LEAST_WAIT, "{preset:?}: {wait:?}");
+                now = now.after(wait.span);
+                wait = controller.on_timeout(&mut exchange, cx(now));
+            }
+            controller.on_end(&exchange, End::GaveUp, cx(now));
+            assert_eq!(controller.violation(), None, "{preset:?}");
+        }
+    }
+
+    #[test]
+    fn a_controller_that_is_slow_anyway_stays_as_it_is() {
+        assert!(matches!(not_below(Preset::RFC7252.build(), LEAST_WAIT), PeerController::Built(_)));
+        assert!(matches!(not_below(Preset::FASOR.build(), LEAST_WAIT), PeerController::Own(_)));
+    }
+}

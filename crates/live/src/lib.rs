@@ -1,0 +1,46 @@
+//! CoAP on the wire: clients and servers on tokio that drive the same endpoint and controllers as the laboratory.
+//!
+//! A [`Client`] asks, a [`Server`] answers; both speak UDP and TCP (RFC 7252, 7641, 7959, 8323). Protocol and congestion
+//! control are the state machines of `millpond-coap` and `millpond-control`. What is here gives them sockets, time and
+//! chance: `udp` has batches of datagrams, `lane` a socket with its host, `client::driver` and `server::worker` the tasks
+//! that own them, `server::desk` what becomes of a request. The guide is docs/live.md.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod clock;
+mod controller;
+mod error;
+mod lane;
+mod least_wait;
+mod options;
+mod response;
+mod secrets;
+mod server;
+mod stats;
+mod tcp;
+mod trace;
+mod udp;
+mod uri;
+mod watch;
+
+use millpond_coap::transfer;
+
+pub use bytes::Bytes;
+pub use client::{Client, ClientBuilder, IntoPeer, IntoUri, Observation, RequestBuilder};
+pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, UnknownController};
+pub use error::Error;
+pub use millpond_coap::message::{Code, Kind, MessageId, Token, number};
+pub use millpond_control::{PeerController, Preset};
+pub use options::Options;
+pub use response::{ExchangeReport, Grade, Response};
+pub use server::{AddressRule, Observable, Request, Resource, Server, ServerBuilder};
+pub use stats::{PeerStats, Stats};
+pub use trace::{Happened, TraceEvent};
+pub use uri::{DEFAULT_PORT, Host, Transport, Uri, UriError};
+
+/// The guide's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/live.md")]
+#[derive(Debug)]
+pub struct Guide;

@@ -1,0 +1,206 @@
+//! Responses, as a client gets them and as a server makes them.
+
+use std::{fmt, net::SocketAddr, str::Utf8Error, time::Duration};
+
+use bytes::Bytes;
+use millpond_coap::message::{Code, number};
+use millpond_control::{Evidence, Sample};
+
+use crate::Options;
+
+/// A response with its whole body.
+#[derive(Clone, Debug)]
+pub struct Response {
+    code: Code,
+    options: Options,
+    payload: Bytes,
+    exchange: Option<ExchangeReport>,
+}
+
+impl Response {
+    /// One with this code and nothing else.
+    #[must_use]
+    pub const fn new(code: Code) -> Self {
+        Self { code, options: Options::new(), payload: Bytes::new(), exchange: None }
+    }
+
+    /// 2.05 with this payload.
+    #[must_use]
+    pub fn content(payload: impl Into<Bytes>) -> Self {
+        Self::new(Code::CONTENT).with_payload(payload)
+    }
+
+    /// 2.04.
+    #[must_use]
+    pub const fn changed() -> Self {
+        Self::new(Code::CHANGED)
+    }
+
+    /// 2.01.
+    #[must_use]
+    pub const fn created() -> Self {
+        Self::new(Code::CREATED)
+    }
+
+    /// 2.02.
+    #[must_use]
+    pub const fn deleted() -> Self {
+        Self::new(Code::DELETED)
+    }
+
+    /// 4.04.
+    #[must_use]
+    pub const fn not_found() -> Self {
+        Self::new(Code::NOT_FOUND)
+    }
+
+    /// 4.00 with a diagnostic payload (RFC 7252 §5.5.2).
+    #[must_use]
+    pub fn bad_request(diagnostic: &str) -> Self {
+        Self::new(Code::BAD_REQUEST).with_payload(Bytes::copy_from_slice(diagnostic.as_bytes()))
+    }
+
+    /// The same with this payload.
+    #[must_use]
+    pub fn with_payload(mut self, payload: impl Into<Bytes>) -> Self {
+        self.payload = payload.into();
+        self
+    }
+
+    /// The same with this Content-Format, a number of the IANA registry.
+    #[must_use]
+    pub fn with_content_format(mut self, format: u16) -> Self {
+        self.options.remove(number::CONTENT_FORMAT);
+        self.options.add_uint(number::CONTENT_FORMAT, u32::from(format));
+        self
+    }
+
+    /// The same with one option more.
+    #[must_use]
+    pub fn with_option(mut self, number: u16, value: impl Into<Bytes>) -> Self {
+        self.options.add(number, value);
+        self
+    }
+
+    /// The same with one option more whose value is a number.
+    #[must_use]
+    pub fn with_uint_option(mut self, number: u16, value: u32) -> Self {
+        self.options.add_uint(number, value);
+        self
+    }
+
+    /// The same with this ETag, 1 to 8 bytes (RFC 7252 §5.10.6).
+    #[must_use]
+    pub fn with_etag(mut self, etag: impl Into<Bytes>) -> Self {
+        self.options.set(number::ETAG, etag);
+        self
+    }
+
+    /// The same with this Max-Age in seconds.
+    #[must_use]
+    pub fn with_max_age(mut self, seconds: u32) -> Self {
+        self.options.remove(number::MAX_AGE);
+        self.options.add_uint(number::MAX_AGE, seconds);
+        self
+    }
+
+    pub(crate) fn received(code: Code, options: Options, payload: Bytes, exchange: ExchangeReport) -> Self {
+        Self { code, options, payload, exchange: Some(exchange) }
+    }
+
+    /// Its code.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        self.code
+    }
+
+    /// Its code is of class 2.
+    #[must_use]
+    pub const fn is_success(&self) -> bool {
+        self.code.class() == 2
+    }
+
+    /// The whole body.
+    #[must_use]
+    pub const fn payload(&self) -> &Bytes {
+        &self.payload
+    }
+
+    /// The whole body as text.
+    ///
+    /// # Errors
+    /// It is no UTF-8.
+    pub fn text(&self) -> Result<&str, Utf8Error> {
+        std::str::from_utf8(&self.payload)
+    }
+
+    /// Its Content-Format, a number of the IANA registry.
+    #[must_use]
+    pub fn content_format(&self) -> Option<u16> {
+        self.options.uint(number::CONTENT_FORMAT).and_then(|format| u16::try_from(format).ok())
+    }
+
+    /// Its options.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// How it came. `None` for one that was not received.
+    #[must_use]
+    pub const fn exchange(&self) -> Option<&ExchangeReport> {
+        self.exchange.as_ref()
+    }
+}
+
+/// How an answer came: of the last message of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExchangeReport {
+    /// Who answered.
+    pub peer: SocketAddr,
+    /// Copies of the request that had been sent: 1 without retransmission, 0 for what was not asked for again.
+    pub copies: u8,
+    /// From the first copy to the first sign that it had arrived; not known for notifications and over TCP.
+    pub round_trip: Option<Duration>,
+    /// How sure that is.
+    pub grade: Option<Grade>,
+}
+
+/// How sure a round-trip time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Grade {
+    /// One copy was sent, or the answer names the copy that it answers.
+    Exact,
+    /// The answer names a copy before the last: an upper bound.
+    Echoed,
+    /// Several copies were sent, and the answer names none.
+    Ambiguous,
+}
+
+impl Grade {
+    /// One lower-case word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Echoed => "echoed",
+            Self::Ambiguous => "ambiguous",
+        }
+    }
+
+    /// Of a sample.
+    pub(crate) fn of(sample: &Sample) -> Self {
+        match sample.evidence() {
+            Evidence::Exact(_) => Self::Exact,
+            Evidence::Echoed { .. } => Self::Echoed,
+            _ => Self::Ambiguous,
+        }
+    }
+}
+
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

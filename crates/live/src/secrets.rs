@@ -1,0 +1,24 @@
+//! What must not be guessed, from the operating system.
+
+use millpond_coap::Identities;
+use millpond_control::ChanceSeed;
+
+use crate::Error;
+
+/// Bytes from the operating system's source of secrets.
+pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::Socket { reason: format!("the operating system gives no random bytes: {error}") })?;
+    Ok(bytes)
+}
+
+/// Where message IDs and tokens come from.
+pub(crate) fn identities() -> Result<Identities, Error> {
+    Ok(Identities::secret(bytes()?))
+}
+
+/// Where controllers get their chance from.
+pub(crate) fn chance() -> Result<ChanceSeed, Error> {
+    Ok(ChanceSeed::new(u64::from_le_bytes(bytes()?)))
+}

@@ -1,0 +1,314 @@
+//! A server's settings.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    future::Future,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use millpond_coap::{Config, Endpoint, Limits, Transmission};
+use millpond_control::ChanceSeed;
+use tokio::sync::mpsc;
+
+use super::{
+    AddressRule, Request, Resource, Server,
+    desk::{Desk, DeskLimits},
+    gather, metrics,
+    reachability::Reachability,
+    resource,
+    router::Router,
+    worker::{Order, Worker},
+};
+use crate::{
+    ControllerChoice, DEFAULT_PORT, Error, Response, TraceEvent, Transport,
+    client::block_size,
+    clock::span,
+    lane::Lane,
+    least_wait::LEAST_WAIT,
+    secrets, tcp,
+    trace::Hook,
+    transfer::{self, Host},
+    udp::{Address, Port, Role},
+    watch::Watch,
+};
+
+/// Sets up a [`Server`].
+pub struct ServerBuilder {
+    udp: Vec<SocketAddr>,
+    tcp: Vec<SocketAddr>,
+    workers: usize,
+    controller: ControllerChoice,
+    controllers: BTreeMap<SocketAddr, ControllerChoice>,
+    routes: Vec<(String, Resource)>,
+    fallback: Option<resource::Handler>,
+    transmission: Transmission,
+    ack_delay: Duration,
+    block_size: u16,
+    longest_body: usize,
+    most_running: usize,
+    most_running_per_peer: usize,
+    rule: AddressRule,
+    metrics: Option<SocketAddr>,
+    hook: Option<Hook>,
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("udp", &self.udp).field("tcp", &self.tcp).finish_non_exhaustive()
+    }
+}
+
+impl Default for ServerBuilder {
+    fn default() -> Self {
+        Self {
+            udp: Vec::new(),
+            tcp: Vec::new(),
+            workers: 1,
+            controller: ControllerChoice::default(),
+            controllers: BTreeMap::new(),
+            routes: Vec::new(),
+            fallback: None,
+            transmission: Transmission::RFC7252,
+            ack_delay: Duration::from_millis(100),
+            block_size: 1_024,
+            longest_body: 1 << 20,
+            most_running: 4_096,
+            most_running_per_peer: 64,
+            rule: AddressRule::default(),
+            metrics: None,
+            hook: None,
+        }
+    }
+}
+
+impl ServerBuilder {
+    /// Listens on this address for datagrams. Repeatable; without any, and without [`bind_tcp`](Self::bind_tcp), on port
+    /// 5683 of all addresses.
+    #[must_use]
+    pub fn bind(mut self, address: SocketAddr) -> Self {
+        self.udp.push(address);
+        self
+    }
+
+    /// Listens on this address for connections (RFC 8323). Repeatable.
+    #[must_use]
+    pub fn bind_tcp(mut self, address: SocketAddr) -> Self {
+        self.tcp.push(address);
+        self
+    }
+
+    /// How many sockets share each UDP port, each with a task of its own; 1. The kernel spreads peers over them.
+    #[must_use]
+    pub const fn workers(mut self, count: usize) -> Self {
+        self.workers = count;
+        self
+    }
+
+    /// The congestion controller for separate responses and notifications to every peer;
+    /// [`DEFAULT_CONTROLLER`](crate::DEFAULT_CONTROLLER) if none is chosen.
+    #[must_use]
+    pub fn controller(mut self, controller: impl Into<ControllerChoice>) -> Self {
+        self.controller = controller.into();
+        self
+    }
+
+    /// The congestion controller of this peer.
+    #[must_use]
+    pub fn controller_for(mut self, peer: SocketAddr, controller: impl Into<ControllerChoice>) -> Self {
+        self.controllers.insert(peer, controller.into());
+        self
+    }
+
+    /// What stands at a path: `/sensors/{id}` matches one segment and names it, `/files/{*rest}` all the rest.
+    #[must_use]
+    pub fn route(mut self, path: &str, resource: Resource) -> Self {
+        self.routes.push((path.into(), resource));
+        self
+    }
+
+    /// Answers whatever no route matches, with any method; otherwise that is 4.04.
+    #[must_use]
+    pub fn fallback<F, R>(mut self, handler: F) -> Self
+    where
+        F: Fn(Request) -> R + Send + Sync + 'static,
+        R: Future<Output = Response> + Send + 'static,
+    {
+        self.fallback = Some(resource::handler(handler));
+        self
+    }
+
+    /// MAX_RETRANSMIT of separate responses and confirmable notifications; 4 (RFC 7252 §4.8).
+    #[must_use]
+    pub const fn max_retransmit(mut self, count: u8) -> Self {
+        self.transmission.max_retransmit = count;
+        self
+    }
+
+    /// How long a handler may take before its request is acknowledged and its answer becomes a separate one (RFC 7252
+    /// §5.2.2); 100 ms, so that the acknowledgement comes before the timers of clients that have learnt a fast path.
+    #[must_use]
+    pub const fn ack_delay(mut self, delay: Duration) -> Self {
+        self.ack_delay = delay;
+        self
+    }
+
+    /// The largest blocks, 16 to 1024 bytes; 1024.
+    #[must_use]
+    pub const fn block_size(mut self, bytes: u16) -> Self {
+        self.block_size = bytes;
+        self
+    }
+
+    /// The longest body that is taken, in bytes; 1 MiB. Longer ones are answered with 4.13.
+    #[must_use]
+    pub const fn longest_body(mut self, bytes: usize) -> Self {
+        self.longest_body = bytes;
+        self
+    }
+
+    /// How many handlers may be under way in each worker; 4096. Requests beyond are answered with 5.03 and Max-Age.
+    #[must_use]
+    pub const fn most_running(mut self, handlers: usize) -> Self {
+        self.most_running = handlers;
+        self
+    }
+
+    /// How many of them for one peer; 64. Requests beyond are answered with 4.29 and Max-Age (RFC 8516).
+    #[must_use]
+    pub const fn most_running_per_peer(mut self, handlers: usize) -> Self {
+        self.most_running_per_peer = handlers;
+        self
+    }
+
+    /// Before which answers a client must prove that it is where it says.
+    #[must_use]
+    pub const fn verify_addresses(mut self, rule: AddressRule) -> Self {
+        self.rule = rule;
+        self
+    }
+
+    /// Tells its figures in the text format of Prometheus at `http://address/metrics`.
+    #[must_use]
+    pub const fn metrics(mut self, address: SocketAddr) -> Self {
+        self.metrics = Some(address);
+        self
+    }
+
+    /// Tells everything that happens on the wire, from the workers' tasks: do little there.
+    #[must_use]
+    pub fn trace(mut self, hook: impl Fn(&TraceEvent) + Send + Sync + 'static) -> Self {
+        self.hook = Some(Arc::new(hook));
+        self
+    }
+
+    /// Starts the server in the current runtime.
+    ///
+    /// # Errors
+    /// A setting or a route that cannot be used; an address that cannot be bound; no random bytes from the operating
+    /// system.
+    pub async fn start(mut self) -> Result<Server, Error> {
+        if self.workers == 0 {
+            return Err(Error::Setting { name: "workers", reason: "is 0; use 1 or more".into() });
+        }
+        if self.udp.is_empty() && self.tcp.is_empty() {
+            let port = DEFAULT_PORT;
+            self.udp = vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
+        }
+        let mut router = Router::default();
+        router.fallback = self.fallback.take();
+        for (path, resource) in std::mem::take(&mut self.routes) {
+            router.add(&path, resource)?;
+        }
+        let router = Arc::new(router);
+        let mut server =
+            Server { addresses: Vec::new(), metrics: None, orders: Vec::new(), tasks: Vec::new(), helpers: Vec::new() };
+        self.start_udp(&router, &mut server)?;
+        self.start_tcp(&router, &mut server).await?;
+        if let Some(address) = self.metrics {
+            let orders = server.orders.clone();
+            let (at, task) = metrics::serve(address, move || {
+                let orders = orders.clone();
+                async move { gather(&orders).await }
+            })
+            .await?;
+            server.metrics = Some(at);
+            server.helpers.push(task);
+        }
+        Ok(server)
+    }
+
+    fn start_udp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
+        let pattern = self.host()?;
+        let controllers = Arc::new(self.controllers.clone());
+        let mut node = 0;
+        let mut ports = Vec::new();
+        for address in &self.udp {
+            let role = if self.workers > 1 { Role::Worker } else { Role::Server };
+            let mut address = *address;
+            for _ in 0..self.workers {
+                let port = Port::bind(address, role)?;
+                if address != port.local() || !server.addresses.contains(&(Transport::Udp, address)) {
+                    address = port.local();
+                    server.addresses.push((Transport::Udp, address));
+                }
+                ports.push(port);
+            }
+        }
+        for port in ports {
+            let (orders, ordered) = mpsc::unbounded_channel::<Order>();
+            let (telling, told) = mpsc::unbounded_channel();
+            let desk = Desk::new(Arc::clone(router), self.limits()?, Reachability::new(self.rule)?, telling);
+            let lane = Lane::new(port, pattern.sibling(node));
+            let watch = Watch::new(self.hook.clone());
+            let worker = Worker::new(lane, desk, told, ordered, Arc::clone(&controllers), watch);
+            node += 1;
+            server.orders.push(orders);
+            server.tasks.push(tokio::spawn(worker.run()));
+        }
+        Ok(())
+    }
+
+    async fn start_tcp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
+        let (limits, longest_body) = (self.limits()?, self.longest_body);
+        let shared = Arc::new(tcp::Shared { router: Arc::clone(router), limits, longest_body });
+        for address in &self.tcp {
+            let (orders, ordered) = mpsc::unbounded_channel::<Order>();
+            let (local, task) = tcp::listen(*address, Arc::clone(&shared), ordered).await?;
+            server.addresses.push((Transport::Tcp, local));
+            server.orders.push(orders);
+            server.tasks.push(task);
+        }
+        Ok(())
+    }
+
+    fn limits(&self) -> Result<DeskLimits, Error> {
+        Ok(DeskLimits {
+            running: self.most_running,
+            running_per_peer: self.most_running_per_peer,
+            block: block_size(self.block_size)?.bytes() as usize,
+        })
+    }
+
+    /// A host that the workers' are made like.
+    fn host(&self) -> Result<Host<Address>, Error> {
+        let config = Config {
+            transmission: self.transmission,
+            ack_delay: span(self.ack_delay),
+            limits: Limits { waiting_per_peer: 64, ..Limits::DEFAULT },
+            ..Config::DEFAULT
+        };
+        let (chance, identities) = (secrets::chance()?, secrets::identities()?);
+        let endpoint = Endpoint::new(config, self.controller.build(LEAST_WAIT), chance, 0, identities)
+            .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?;
+        let jitter = ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?));
+        let defaults = transfer::Limits::DEFAULT;
+        let bodies = defaults.bodies.max(self.longest_body.saturating_mul(4));
+        let limits = transfer::Limits { body: self.longest_body, bodies, ..defaults };
+        let config = transfer::Config { block: block_size(self.block_size)?, limits, ..transfer::Config::DEFAULT };
+        Host::new(endpoint, config, jitter)
+            .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })
+    }
+}

@@ -1,0 +1,140 @@
+//! `/.well-known/core`: what a server has, as links (RFC 6690).
+
+use bytes::Bytes;
+use millpond_coap::message::Code;
+
+use super::{Request, router::Router};
+use crate::Response;
+
+/// The Content-Format `application/link-format`.
+const LINK_FORMAT: u16 = 40;
+
+/// Where it is.
+pub(crate) const PATH: [&[u8]; 2] = [b".well-known", b"core"];
+
+/// Answers a GET, filtered by the query (RFC 6690 §4.1).
+pub(crate) fn answer(router: &Router, request: &Request) -> Response {
+    if request.accept().is_some_and(|format| format != LINK_FORMAT) {
+        return Response::new(Code::NOT_ACCEPTABLE);
+    }
+    let mut filters = Vec::new();
+    for part in request.query() {
+        match part.split_once('=') {
+            Some(filter) => filters.push(filter),
+            None => return Response::bad_request("a filter is name=value"),
+        }
+    }
+    let mut text = String::new();
+    for (path, resource) in &router.resources {
+        if resource.is_hidden || path.contains('{') {
+            continue;
+        }
+        let is_meant = |(name, wanted): &(&str, &str)| match *name {
+            "href" => fits(path, wanted),
+            "obs" => resource.observable.is_some() && (wanted.is_empty() || *wanted == "*"),
+            // These hold several values, separated by spaces, any of which may fit.
+            _ => resource.attributes.iter().filter(|(known, _)| known == name).any(|(known, value)| match *known {
+                "rt" | "if" | "ct" | "rel" => value.split(' ').any(|one| fits(one, wanted)),
+                _ => fits(value, wanted),
+            }),
+        };
+        if !filters.iter().all(is_meant) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push(',');
+        }
+        text.push('<');
+        text.push_str(&encoded(path));
+        text.push('>');
+        for (name, value) in &resource.attributes {
+            let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+            match *name {
+                "ct" | "sz" if is_number => text.push_str(&format!(";{name}={value}")),
+                _ => text.push_str(&format!(";{name}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))),
+            }
+        }
+        if resource.observable.is_some() {
+            text.push_str(";obs");
+        }
+    }
+    Response::content(text).with_content_format(LINK_FORMAT)
+}
+
+/// A wanted value, possibly with an asterisk at its end.
+fn fits(value: &str, wanted: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(start) => value.starts_with(start),
+        None => value == wanted,
+    }
+}
+
+/// A path as a URI reference writes it.
+fn encoded(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+/// The path of a request leads there.
+pub(crate) fn is_path<'p>(path: impl Iterator<Item = &'p Bytes>) -> bool {
+    path.map(|segment| &segment[..]).eq(PATH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Options, Transport, number,
+        server::{Observable, Resource, request::Unrouted},
+    };
+
+    fn ask(router: &Router, query: &[&'static str]) -> Response {
+        let options: Options = query.iter().map(|part| (number::URI_QUERY, *part)).collect();
+        let request = Unrouted {
+            method: Code::GET,
+            options,
+            payload: Bytes::new(),
+            peer: "[::1]:1".parse().unwrap(),
+            transport: Transport::Udp,
+        };
+        answer(router, &request.routed(Vec::new()))
+    }
+
+    #[test]
+    fn links_are_written_and_filtered_as_the_rfc_says() {
+        let mut router = Router::default();
+        let temperature = Resource::new().resource_type("temperature-c sensor").interface("core.s").content_format(0);
+        router.add("/sensors/temp", temperature.observable(&Observable::new())).unwrap();
+        router
+            .add("/light switch", Resource::new().title("a \"switch\"").content_format(0).content_format(41))
+            .unwrap();
+        router.add("/secret", Resource::new().hidden()).unwrap();
+        router.add("/x/{id}", Resource::new()).unwrap();
+        let temp = "</sensors/temp>;rt=\"temperature-c sensor\";if=\"core.s\";ct=0;obs";
+        let light = "</light%20switch>;title=\"a \\\"switch\\\"\";ct=\"0 41\"";
+        let both = format!("{temp},{light}");
+        for (query, expected) in [
+            (&[][..], both.as_str()),
+            (&["rt=sensor"], temp),
+            (&["rt=temp*"], temp),
+            (&["rt=temperature-c sensor"], ""),
+            (&["href=/sensors/*"], temp),
+            (&["href=/light switch"], light),
+            (&["ct=41"], light),
+            (&["ct=0"], both.as_str()),
+            (&["obs=*"], temp),
+            (&["rt=sensor", "if=other"], ""),
+            (&["foo=bar"], ""),
+        ] {
+            assert_eq!(ask(&router, query).text(), Ok(expected), "{query:?}");
+        }
+        assert_eq!(ask(&router, &["rt"]).code().to_string(), "4.00");
+    }
+}

@@ -1,0 +1,193 @@
+//! Figures for Prometheus, by HTTP.
+
+use std::{future::Future, net::SocketAddr, time::Duration};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric, text::encode},
+    metrics::{counter::ConstCounter, gauge::ConstGauge},
+    registry::{Registry, Unit},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+use crate::{Error, Stats};
+
+/// How long a client of HTTP may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of the longest request.
+const LONGEST: usize = 8_192;
+
+/// Serves figures until the task is aborted. One connection at a time: who fetches figures is one, and not in a hurry.
+pub(crate) async fn serve<F, S>(address: SocketAddr, stats: F) -> Result<(SocketAddr, JoinHandle<()>), Error>
+where
+    F: Fn() -> S + Send + Sync + 'static,
+    S: Future<Output = Stats> + Send,
+{
+    let listener = TcpListener::bind(address).await.map_err(|error| Error::bind(address, &error))?;
+    let local = listener.local_addr().map_err(|error| Error::bind(address, &error))?;
+    let task = tokio::spawn(async move {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    // Who hangs up or dawdles gets nothing; the next one is served.
+                    let _ = tokio::time::timeout(PATIENCE, answer(stream, &stats)).await;
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    });
+    Ok((local, task))
+}
+
+async fn answer<F, S>(mut stream: TcpStream, stats: &F) -> std::io::Result<()>
+where
+    F: Fn() -> S,
+    S: Future<Output = Stats>,
+{
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        if request.len() > LONGEST || stream.read_buf(&mut request).await? == 0 {
+            return Ok(());
+        }
+    }
+    let (status, body) = if request.starts_with(b"GET /metrics ") || request.starts_with(b"GET /metrics?") {
+        ("200 OK", text(stats().await))
+    } else {
+        ("404 Not Found", "figures are at /metrics\n".into())
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    stream.shutdown().await
+}
+
+/// Figures in the text format.
+pub(crate) fn text(stats: Stats) -> String {
+    let mut registry = Registry::with_prefix("millpond");
+    registry.register_collector(Box::new(Figures(stats)));
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+#[derive(Debug)]
+struct Figures(Stats);
+
+impl Collector for Figures {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let stats = &self.0;
+        for (name, help, value) in [
+            ("sent", "Datagrams that left", stats.sent),
+            ("received", "Well-formed messages that came in", stats.received),
+            ("retransmissions", "Copies of confirmable messages after the first", stats.retransmissions),
+            ("duplicates", "Messages that came in once more", stats.duplicates),
+            ("requests", "Requests handed to handlers", stats.requests),
+            ("failed", "Exchanges that ended without an answer", stats.failed),
+            ("late", "Messages that nothing waited for", stats.late),
+            ("ignored", "Datagrams that were not processed", stats.ignored),
+            ("overloaded", "Requests refused because too much was under way", stats.overloaded),
+            ("unverified", "Large answers withheld until their address is proved", stats.unverified),
+            ("backlogs", "Times that a socket was full", stats.backlogs),
+            ("unsent", "Datagrams that the kernel refused", stats.unsent),
+        ] {
+            let counter = ConstCounter::new(value);
+            let metric = encoder.encode_descriptor(name, help, None, counter.metric_type())?;
+            counter.encode(metric)?;
+        }
+        let gauges = [
+            ("exchanges", "Exchanges under way", stats.exchanges),
+            ("observers", "Observers", stats.observers as u64),
+            ("sockets", "Sockets", stats.sockets as u64),
+        ];
+        for (name, help, value) in gauges {
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            let metric = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
+            gauge.encode(metric)?;
+        }
+        let memory = ConstGauge::new(i64::try_from(stats.memory).unwrap_or(i64::MAX));
+        let metric =
+            encoder.encode_descriptor("memory", "Held by the endpoints", Some(&Unit::Bytes), memory.metric_type())?;
+        memory.encode(metric)?;
+        self.encode_peers(&mut encoder)
+    }
+}
+
+impl Figures {
+    fn encode_peers(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        type Read = fn(&crate::PeerStats) -> Option<f64>;
+        type Count = fn(&crate::PeerStats) -> u64;
+        let seconds: [(&str, &str, Read); 3] = [
+            ("peer_round_trip", "Last round trip", |peer| peer.last_round_trip.map(|time| time.as_secs_f64())),
+            ("peer_smoothed", "Smoothed round trip", |peer| peer.smoothed.map(|time| time.as_secs_f64())),
+            ("peer_timeout", "Retransmission timeout", |peer| peer.rto.map(|time| time.as_secs_f64())),
+        ];
+        for (name, help, read) in seconds {
+            let kind = prometheus_client::metrics::MetricType::Gauge;
+            let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), kind)?;
+            for peer in &self.0.peers {
+                if let Some(value) = read(peer) {
+                    let labels = [("peer", peer.address.to_string())];
+                    ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
+                }
+            }
+        }
+        let counts: [(&str, &str, Count); 2] = [
+            ("peer_retransmissions", "Copies after the first", |peer| peer.retransmissions),
+            ("peer_unnecessary_retransmissions", "Copies that were not needed", |peer| {
+                peer.unnecessary_retransmissions
+            }),
+        ];
+        for (name, help, read) in counts {
+            let kind = prometheus_client::metrics::MetricType::Counter;
+            let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
+            for peer in &self.0.peers {
+                let labels = [("peer", peer.address.to_string())];
+                ConstCounter::new(read(peer)).encode(metric.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PeerStats;
+
+    #[test]
+    fn figures_are_written_as_open_metrics() {
+        let peer = PeerStats {
+            address: "192.0.2.1:5683".parse().unwrap(),
+            transmissions: 9,
+            retransmissions: 2,
+            unnecessary_retransmissions: 1,
+            round_trips: 7,
+            last_round_trip: Some(Duration::from_millis(1_500)),
+            shortest_round_trip: None,
+            smoothed: None,
+            rto: Some(Duration::from_secs(3)),
+            carried: None,
+            waiting: 0,
+        };
+        let text = text(Stats { sent: 12, observers: 3, memory: 4_096, peers: vec![peer], ..Stats::default() });
+        for line in [
+            "millpond_sent_total 12",
+            "millpond_observers 3",
+            "millpond_memory_bytes 4096",
+            "millpond_peer_round_trip_seconds{peer=\"192.0.2.1:5683\"} 1.5",
+            "millpond_peer_retransmissions_total{peer=\"192.0.2.1:5683\"} 2",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+        }
+    }
+}

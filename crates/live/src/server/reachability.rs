@@ -1,0 +1,181 @@
+//! No large answers to addresses that nobody has proved to be at (RFC 7252 §11.3, RFC 9175 §2.4).
+//!
+//! Who sends from a forged address can make a server flood whoever is at that address. So a large answer is withheld
+//! until the client has sent back a value that only reached it if the address is its own. The server remembers nothing
+//! for that: the value is a keyed hash of address and time.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+    net::SocketAddr,
+};
+
+use millpond_control::Instant;
+use rustc_hash::FxHasher;
+use siphasher::sip::SipHasher24;
+
+use crate::{Error, secrets};
+
+/// Before which answers a client must prove that it is where it says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AddressRule {
+    /// Never: everybody gets everything.
+    Never,
+    /// Before answers of more than 256 bytes that are more than three times as long as their request; this machine's
+    /// own addresses are trusted.
+    #[default]
+    LargeAnswers,
+    /// The same, with this machine's own addresses.
+    LargeAnswersEverywhere,
+}
+
+/// What answers may always be: little enough to be no weapon, enough for most readings of a sensor. A judgement.
+const SMALL: usize = 256;
+/// How much longer than the request an answer may be; what RFC 9000 §8 allows to unverified addresses.
+const FACTOR: usize = 3;
+/// Seconds for which a value is good.
+const GOOD_FOR: u32 = 300;
+/// Seconds for which an address stays proved after its last request.
+const PROVED_FOR: u32 = 600;
+/// Addresses that are remembered as proved.
+const MOST_PROVED: usize = 16_384;
+/// Bytes of time, and of hash, in a value.
+const TIME: usize = 4;
+const MAC: usize = 8;
+
+/// Who has proved to be where it says.
+#[derive(Debug)]
+pub(crate) struct Reachability {
+    rule: AddressRule,
+    key: (u64, u64),
+    /// When each was heard last, in seconds.
+    proved: HashMap<SocketAddr, u32, BuildHasherDefault<FxHasher>>,
+    pub(crate) withheld: u64,
+}
+
+impl Reachability {
+    pub(crate) fn new(rule: AddressRule) -> Result<Self, Error> {
+        let (low, high) = (u64::from_le_bytes(secrets::bytes()?), u64::from_le_bytes(secrets::bytes()?));
+        Ok(Self { rule, key: (low, high), proved: HashMap::default(), withheld: 0 })
+    }
+
+    /// Whether an answer of so many bytes may go to a peer whose request had so many. If not, what the peer has to send
+    /// back first.
+    pub(crate) fn check(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        echoed: Option<&[u8]>,
+        request: usize,
+        answer: usize,
+    ) -> Result<(), [u8; TIME + MAC]> {
+        let is_trusted = match self.rule {
+            AddressRule::Never => true,
+            AddressRule::LargeAnswers => peer.ip().is_loopback(),
+            AddressRule::LargeAnswersEverywhere => false,
+        };
+        if is_trusted || answer <= SMALL || answer <= request.saturating_mul(FACTOR) {
+            return Ok(());
+        }
+        let seconds = seconds(now);
+        if let Some(heard) = self.proved.get_mut(&peer)
+            && seconds.saturating_sub(*heard) <= PROVED_FOR
+        {
+            *heard = seconds;
+            return Ok(());
+        }
+        if echoed.is_some_and(|value| self.is_ours(value, peer, seconds)) {
+            self.remember(peer, seconds);
+            return Ok(());
+        }
+        self.withheld += 1;
+        Err(self.value(peer, seconds))
+    }
+
+    fn is_ours(&self, value: &[u8], peer: SocketAddr, now: u32) -> bool {
+        let Some((time, _)) = value.split_first_chunk::<TIME>() else { return false };
+        let made = u32::from_be_bytes(*time);
+        made <= now && now - made <= GOOD_FOR && self.value(peer, made) == value
+    }
+
+    fn value(&self, peer: SocketAddr, made: u32) -> [u8; TIME + MAC] {
+        let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
+        match peer.ip() {
+            std::net::IpAddr::V4(ip) => hasher.write(&ip.octets()),
+            std::net::IpAddr::V6(ip) => hasher.write(&ip.octets()),
+        }
+        hasher.write_u16(peer.port());
+        hasher.write_u32(made);
+        let mut value = [0; TIME + MAC];
+        let (time, mac) = value.split_at_mut(TIME);
+        time.copy_from_slice(&made.to_be_bytes());
+        mac.copy_from_slice(&hasher.finish().to_be_bytes());
+        value
+    }
+
+    fn remember(&mut self, peer: SocketAddr, now: u32) {
+        if self.proved.len() >= MOST_PROVED {
+            self.proved.retain(|_, heard| now.saturating_sub(*heard) <= PROVED_FOR);
+        }
+        if self.proved.len() >= MOST_PROVED {
+            // All of them were heard lately. Who is forgotten proves it again.
+            self.proved.clear();
+        }
+        self.proved.insert(peer, now);
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory(&self) -> usize {
+        self.proved.capacity() * (size_of::<(SocketAddr, u32)>() + 1)
+    }
+}
+
+fn seconds(now: Instant) -> u32 {
+    u32::try_from(now.as_micros() / 1_000_000).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: fn(u64) -> Instant = |seconds| Instant::from_micros(seconds * 1_000_000);
+
+    #[test]
+    fn a_large_answer_waits_until_the_address_is_proved() {
+        let mut reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+        let (peer, other) = ("192.0.2.1:1000".parse().unwrap(), "192.0.2.1:1001".parse().unwrap());
+        assert!(reachability.check(AT(0), peer, None, 20, 256).is_ok());
+        assert!(reachability.check(AT(0), peer, None, 100, 300).is_ok());
+        let value = reachability.check(AT(0), peer, None, 20, 1_000).unwrap_err();
+        assert!(reachability.check(AT(1), other, Some(&value), 32, 1_000).is_err());
+        assert!(reachability.check(AT(301), peer, Some(&value), 32, 1_000).is_err(), "it is too old");
+        assert!(reachability.check(AT(300), peer, Some(&value), 32, 1_000).is_ok());
+        assert!(reachability.check(AT(800), peer, None, 20, 1_000).is_ok(), "it is remembered");
+        assert!(reachability.check(AT(1_401), peer, None, 20, 1_000).is_err(), "but not for ever");
+        for forged in [&[][..], &[0; 12], &[0; 40], &value[..11]] {
+            assert!(reachability.check(AT(2), other, Some(forged), 32, 1_000).is_err());
+        }
+    }
+
+    #[test]
+    fn this_machine_is_trusted_unless_it_is_not() {
+        let local = "127.0.0.1:5".parse().unwrap();
+        for (rule, passes) in [
+            (AddressRule::Never, true),
+            (AddressRule::LargeAnswers, true),
+            (AddressRule::LargeAnswersEverywhere, false),
+        ] {
+            let mut reachability = Reachability::new(rule).unwrap();
+            assert_eq!(reachability.check(AT(0), local, None, 20, 1_000).is_ok(), passes);
+        }
+    }
+
+    #[test]
+    fn proved_addresses_take_bounded_memory() {
+        let mut reachability = Reachability::new(AddressRule::LargeAnswersEverywhere).unwrap();
+        for n in 0..100_000_u32 {
+            reachability.remember(SocketAddr::new(std::net::Ipv4Addr::from(n).into(), 1), 0);
+        }
+        assert!(reachability.proved.len() <= MOST_PROVED && reachability.memory() < 4 << 20);
+    }
+}

@@ -1,0 +1,176 @@
+//! Requests as handlers get them.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use millpond_coap::message::{Code, Opt, Uint, number};
+
+use crate::{Options, Transport};
+
+/// A whole request: its blocks are put together. Cloning it copies no bytes.
+#[derive(Clone, Debug)]
+pub struct Request {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    method: Code,
+    options: Options,
+    payload: Bytes,
+    peer: SocketAddr,
+    transport: Transport,
+    parameters: Vec<(Arc<str>, String)>,
+}
+
+/// A request whose resource is still to be found.
+#[derive(Debug)]
+pub(crate) struct Unrouted {
+    pub(crate) method: Code,
+    pub(crate) options: Options,
+    pub(crate) payload: Bytes,
+    pub(crate) peer: SocketAddr,
+    pub(crate) transport: Transport,
+}
+
+impl Unrouted {
+    /// From the code and options of a request and its whole body. Options and body share one allocation.
+    pub(crate) fn new<'o>(
+        method: Code,
+        options: impl Iterator<Item = Opt<'o>> + Clone,
+        body: &[u8],
+        peer: SocketAddr,
+        transport: Transport,
+    ) -> Self {
+        let (count, length) =
+            options.clone().fold((0, 0), |(count, sum), option| (count + 1, sum + option.value.len()));
+        let mut bytes = Vec::with_capacity(length + body.len());
+        for option in options.clone() {
+            bytes.extend_from_slice(option.value);
+        }
+        bytes.extend_from_slice(body);
+        let bytes = Bytes::from(bytes);
+        let mut list = Vec::with_capacity(count);
+        let mut at = 0;
+        for option in options {
+            let end = at + option.value.len();
+            list.push((option.number, bytes.slice(at..end)));
+            at = end;
+        }
+        Self { method, options: Options::sorted(list), payload: bytes.slice(at..), peer, transport }
+    }
+
+    /// With what its route found in its path.
+    pub(crate) fn routed(self, parameters: Vec<(Arc<str>, String)>) -> Request {
+        let Self { method, options, payload, peer, transport } = self;
+        Request { inner: Arc::new(Inner { method, options, payload, peer, transport, parameters }) }
+    }
+}
+
+impl Request {
+    /// Its method.
+    #[must_use]
+    pub fn method(&self) -> Code {
+        self.inner.method
+    }
+
+    /// The segments of its path, decoded. What is no UTF-8 was refused before.
+    pub fn path(&self) -> impl Iterator<Item = &str> {
+        self.texts(number::URI_PATH)
+    }
+
+    /// Its path as text: `/a/b`.
+    #[must_use]
+    pub fn path_text(&self) -> String {
+        let mut text = String::new();
+        for segment in self.path() {
+            text.push('/');
+            text.push_str(segment);
+        }
+        if text.is_empty() { "/".into() } else { text }
+    }
+
+    /// What stands in its path for `{name}` of the route; for `{*name}` all the rest, with slashes.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.inner.parameters.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.as_str())
+    }
+
+    /// The parts of its query, decoded.
+    pub fn query(&self) -> impl Iterator<Item = &str> {
+        self.texts(number::URI_QUERY)
+    }
+
+    /// What stands behind `key=` in its query.
+    #[must_use]
+    pub fn query_value(&self, key: &str) -> Option<&str> {
+        self.query().find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    /// Its options, those that led here included.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    /// Its Content-Format, a number of the IANA registry.
+    #[must_use]
+    pub fn content_format(&self) -> Option<u16> {
+        self.options().uint(number::CONTENT_FORMAT).and_then(|format| u16::try_from(format).ok())
+    }
+
+    /// The Content-Format that is wanted.
+    #[must_use]
+    pub fn accept(&self) -> Option<u16> {
+        self.options().uint(number::ACCEPT).and_then(|format| u16::try_from(format).ok())
+    }
+
+    /// The whole body.
+    #[must_use]
+    pub fn payload(&self) -> &Bytes {
+        &self.inner.payload
+    }
+
+    /// Who asks; one of them, if a state is made for several observers that asked the same.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.inner.peer
+    }
+
+    /// What carried it.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.inner.transport
+    }
+
+    fn texts(&self, number: u16) -> impl Iterator<Item = &str> {
+        self.inner.options.all(number).map(|value| std::str::from_utf8(value).unwrap_or_default())
+    }
+
+    /// Both ask for the same representation (RFC 7252 §5.4.6: options that are NoCacheKey do not matter, nor do those
+    /// that say how it travels).
+    pub(crate) fn asks_like(&self, other: &Self) -> bool {
+        /// How it travels, and whether it is observed.
+        const TRAVEL: [u16; 9] = [
+            number::OBSERVE,
+            number::ETAG,
+            number::BLOCK1,
+            number::BLOCK2,
+            number::Q_BLOCK1,
+            number::Q_BLOCK2,
+            number::ECHO,
+            number::REQUEST_TAG,
+            number::SIZE2,
+        ];
+        let matters = |(number, _): &(u16, &Bytes)| number & 0x1e != 0x1c && !TRAVEL.contains(number);
+        self.method() == other.method()
+            && self.payload() == other.payload()
+            && self.options().iter().filter(matters).eq(other.options().iter().filter(matters))
+    }
+
+    /// The size of the blocks that it asks for, in bytes.
+    pub(crate) fn block_asked(&self) -> Option<usize> {
+        let exponent = Uint::read(self.options().get(number::BLOCK2)?)? & 7;
+        Some(16 << exponent.min(6))
+    }
+}

@@ -1,0 +1,159 @@
+//! From a path to its resource.
+
+use std::{collections::HashMap, sync::Arc};
+
+use bytes::Bytes;
+
+use super::resource::{Handler, Resource};
+use crate::Error;
+
+/// All resources of a server.
+#[derive(Default)]
+pub(crate) struct Router {
+    /// Paths without parameters, as their segments with a slash before each.
+    literal: HashMap<Vec<u8>, usize>,
+    /// Paths with parameters, those with more literal segments first.
+    patterns: Vec<(Vec<Piece>, usize)>,
+    pub(crate) resources: Vec<(String, Resource)>,
+    pub(crate) fallback: Option<Handler>,
+}
+
+impl std::fmt::Debug for Router {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.resources.iter().map(|(path, resource)| (path, resource))).finish()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Literal(String),
+    One(Arc<str>),
+    Rest(Arc<str>),
+}
+
+/// What a path led to.
+pub(crate) struct Found {
+    pub(crate) resource: usize,
+    pub(crate) parameters: Vec<(Arc<str>, String)>,
+}
+
+impl Router {
+    /// Adds a resource.
+    ///
+    /// # Errors
+    /// A path that makes no route, or one that is taken.
+    pub(crate) fn add(&mut self, path: &str, resource: Resource) -> Result<(), Error> {
+        let wrong = |reason: &str| Err(Error::Setting { name: "route", reason: format!("{path:?} {reason}") });
+        let Some(rest) = path.strip_prefix('/') else { return wrong("does not begin with a slash") };
+        let texts: Vec<&str> = if rest.is_empty() { Vec::new() } else { rest.split('/').collect() };
+        let mut pieces = Vec::with_capacity(texts.len());
+        for (place, text) in texts.iter().enumerate() {
+            let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+            pieces.push(match inner {
+                None if text.contains(['{', '}']) => return wrong("has a brace within a segment"),
+                None => Piece::Literal((*text).into()),
+                Some("" | "*") => return wrong("has a parameter without a name"),
+                Some(name) => match name.strip_prefix('*') {
+                    Some(_) if place + 1 < texts.len() => return wrong("goes on behind {*...}"),
+                    Some(name) => Piece::Rest(name.into()),
+                    None => Piece::One(name.into()),
+                },
+            });
+        }
+        if self.resources.iter().any(|(known, _)| known == path) {
+            return wrong("is there twice");
+        }
+        let number = self.resources.len();
+        self.resources.push((path.into(), resource));
+        if pieces.iter().all(|piece| matches!(piece, Piece::Literal(_))) {
+            self.literal.insert(key(texts.iter().map(|text| text.as_bytes())), number);
+        } else {
+            self.patterns.push((pieces, number));
+            self.patterns.sort_by_key(|(pieces, _)| {
+                let literal = pieces.iter().filter(|piece| matches!(piece, Piece::Literal(_))).count();
+                let is_open = pieces.iter().any(|piece| matches!(piece, Piece::Rest(_)));
+                (std::cmp::Reverse(literal), is_open)
+            });
+        }
+        Ok(())
+    }
+
+    /// The resource of a path.
+    pub(crate) fn find<'p>(&self, path: impl Iterator<Item = &'p Bytes> + Clone) -> Option<Found> {
+        let key = key(path.clone().map(|segment| &segment[..]));
+        if let Some(&resource) = self.literal.get(&key) {
+            return Some(Found { resource, parameters: Vec::new() });
+        }
+        let segments: Vec<&str> = path.map(|segment| std::str::from_utf8(segment).unwrap_or_default()).collect();
+        self.patterns
+            .iter()
+            .find_map(|(pieces, resource)| Some(Found { resource: *resource, parameters: fit(pieces, &segments)? }))
+    }
+}
+
+fn key<'p>(segments: impl Iterator<Item = &'p [u8]>) -> Vec<u8> {
+    let mut key = Vec::with_capacity(32);
+    for segment in segments {
+        // A slash within a segment is none between two.
+        key.push(b'/');
+        key.extend(segment.iter().map(|byte| if *byte == b'/' { 0 } else { *byte }));
+    }
+    key
+}
+
+fn fit(pieces: &[Piece], segments: &[&str]) -> Option<Vec<(Arc<str>, String)>> {
+    let mut parameters = Vec::new();
+    let mut segments = segments.iter();
+    for piece in pieces {
+        match piece {
+            Piece::Literal(text) => drop(segments.next().filter(|segment| *segment == text)?),
+            Piece::One(name) => parameters.push((Arc::clone(name), (*segments.next()?).into())),
+            Piece::Rest(name) => {
+                let rest: Vec<&str> = segments.by_ref().copied().collect();
+                parameters.push((Arc::clone(name), rest.join("/")));
+            }
+        }
+    }
+    segments.next().is_none().then_some(parameters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(router: &Router, path: &[&'static str]) -> Option<(String, Vec<(String, String)>)> {
+        let path: Vec<Bytes> = path.iter().map(|segment| Bytes::from_static(segment.as_bytes())).collect();
+        let found = router.find(path.iter())?;
+        let parameters = found.parameters.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        Some((router.resources.get(found.resource)?.0.clone(), parameters))
+    }
+
+    #[test]
+    fn the_most_literal_route_wins() {
+        let mut router = Router::default();
+        for path in ["/", "/a/{*rest}", "/a/{id}", "/a/b", "/a/{id}/c", "/{x}/b"] {
+            router.add(path, Resource::new()).unwrap();
+        }
+        let one = |path: &str, parameters: &[(&str, &str)]| {
+            let parameters = parameters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            Some((path.to_string(), parameters))
+        };
+        assert_eq!(find(&router, &[]), one("/", &[]));
+        assert_eq!(find(&router, &["a", "b"]), one("/a/b", &[]));
+        assert_eq!(find(&router, &["a", "7"]), one("/a/{id}", &[("id", "7")]));
+        assert_eq!(find(&router, &["a", "7", "c"]), one("/a/{id}/c", &[("id", "7")]));
+        assert_eq!(find(&router, &["a", "7", "d"]), one("/a/{*rest}", &[("rest", "7/d")]));
+        assert_eq!(find(&router, &["z", "b"]), one("/{x}/b", &[("x", "z")]));
+        assert_eq!(find(&router, &["a/b"]), None);
+        assert_eq!(find(&router, &["z"]), None);
+    }
+
+    #[test]
+    fn a_path_that_makes_no_route_is_refused_with_its_mend() {
+        let mut router = Router::default();
+        router.add("/x", Resource::new()).unwrap();
+        for path in ["x", "/{}", "/{*}", "/{*a}/b", "/a{b}", "/x"] {
+            assert!(router.add(path, Resource::new()).is_err(), "{path}");
+        }
+    }
+}

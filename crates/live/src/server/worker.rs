@@ -1,0 +1,259 @@
+//! The task that owns a UDP socket of a server.
+
+use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc, task::Poll, time::Duration};
+
+use millpond_coap::{RequestId, message::Kind};
+use millpond_control::Instant;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    desk::{Action, Arrived, Desk, Told},
+    request::Unrouted,
+};
+use crate::{
+    ControllerChoice, Response, Stats, Transport,
+    clock::Clock,
+    lane::{Lane, Sink},
+    transfer::{Answer, Event, ObserverId},
+    udp::{Address, Inbox},
+    watch::Watch,
+};
+
+/// What the server's handle asks of a worker.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Stats(oneshot::Sender<Stats>),
+    /// Answer what was asked, tell observers, end.
+    Shutdown,
+}
+
+/// Owns a socket, its host and its desk.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    clock: Clock,
+    lane: Lane,
+    desk: Desk<RequestId, ObserverId>,
+    told: mpsc::UnboundedReceiver<Told<RequestId>>,
+    orders: mpsc::UnboundedReceiver<Order>,
+    controllers: Arc<BTreeMap<SocketAddr, ControllerChoice>>,
+    inbox: Inbox,
+    watch: Watch,
+    arrivals: Arrivals,
+}
+
+/// How long a worker that ends waits for handlers and for acknowledgements.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+/// Orders and answers taken at once.
+const AT_ONCE: usize = 256;
+
+impl Worker {
+    pub(crate) fn new(
+        lane: Lane,
+        desk: Desk<RequestId, ObserverId>,
+        told: mpsc::UnboundedReceiver<Told<RequestId>>,
+        orders: mpsc::UnboundedReceiver<Order>,
+        controllers: Arc<BTreeMap<SocketAddr, ControllerChoice>>,
+        watch: Watch,
+    ) -> Self {
+        let (clock, inbox) = (Clock::start(), Inbox::new());
+        Self { clock, lane, desk, told, orders, controllers, inbox, watch, arrivals: Arrivals::default() }
+    }
+
+    /// Runs until it is told to end, or the server is gone.
+    pub(crate) async fn run(mut self) {
+        let (mut told, mut orders) = (Vec::new(), Vec::new());
+        let mut sleep: Option<Pin<Box<tokio::time::Sleep>>> = None;
+        let mut end: Option<tokio::time::Instant> = None;
+        loop {
+            let is_done =
+                self.desk.running() == 0 && self.lane.host.endpoint().exchanges() == 0 && !self.lane.is_full();
+            if end.is_some_and(|end| is_done || tokio::time::Instant::now() >= end) {
+                return;
+            }
+            let next = self.lane.next.map(|at| self.clock.at(at)).into_iter().chain(end).min();
+            match (&mut sleep, next) {
+                (Some(sleep), Some(at)) if sleep.deadline() == at => {}
+                (Some(sleep), Some(at)) => sleep.as_mut().reset(at),
+                (none, Some(at)) => *none = Some(Box::pin(tokio::time::sleep_until(at))),
+                (_, None) => {}
+            }
+            let Self { lane, told: telling, orders: ordering, .. } = &mut self;
+            let mut is_orphaned = false;
+            std::future::poll_fn(|cx| {
+                let mut is_ready = lane.poll_ready(cx).is_ready();
+                is_ready |= telling.poll_recv_many(cx, &mut told, AT_ONCE).is_ready();
+                if end.is_none()
+                    && let Poll::Ready(count) = ordering.poll_recv_many(cx, &mut orders, AT_ONCE)
+                {
+                    is_orphaned = count == 0;
+                    is_ready = true;
+                }
+                if next.is_some()
+                    && let Some(sleep) = &mut sleep
+                {
+                    is_ready |= sleep.as_mut().poll(cx).is_ready();
+                }
+                if is_ready { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+            if is_orphaned {
+                return;
+            }
+            for order in orders.drain(..) {
+                match order {
+                    Order::Stats(reply) => drop(reply.send(self.stats())),
+                    Order::Shutdown => {
+                        end = Some(tokio::time::Instant::now() + GRACE);
+                        self.desk.is_closing = true;
+                        let last = Response::new(millpond_coap::message::Code::SERVICE_UNAVAILABLE);
+                        self.desk.end_observers(None, &last);
+                    }
+                }
+            }
+            self.turn(&mut told);
+        }
+    }
+
+    /// Takes in what came, runs handlers, fires what is due, hands over what leaves.
+    fn turn(&mut self, told: &mut Vec<Told<RequestId>>) {
+        let clock = self.clock;
+        let Self { lane, inbox, watch, arrivals, .. } = self;
+        lane.flush(clock.now(), watch);
+        // What the network says of answers concerns nobody here: their retransmission gives up by itself.
+        lane.receive(|| clock.now(), inbox, watch, arrivals, |_| {});
+        let now = clock.now();
+        if lane.next.is_some_and(|next| next <= now) {
+            lane.poll(now, watch, arrivals);
+        }
+        for told in told.drain(..) {
+            self.desk.told(now, told);
+        }
+        loop {
+            self.act(now);
+            if self.arrivals.is_empty() {
+                break;
+            }
+            for gone in self.arrivals.gone.drain(..) {
+                self.desk.observers.remove(gone);
+            }
+            for (from, arrived) in std::mem::take(&mut self.arrivals.requests) {
+                self.choose_controller(now, from);
+                self.desk.arrived(now, arrived);
+            }
+        }
+        self.lane.flush(now, &mut self.watch);
+    }
+
+    /// A peer that is met for the first time gets the controller chosen for it.
+    fn choose_controller(&mut self, now: Instant, peer: Address) {
+        if self.controllers.is_empty() || self.lane.host.endpoint().view(peer).is_some() {
+            return;
+        }
+        if let Some(choice) = self.controllers.get(&peer.peer()) {
+            // Without room for another peer nothing confirmable can be sent to it either.
+            let _ = self.lane.host.set_controller(now, peer, choice.build(crate::least_wait::LEAST_WAIT));
+            self.drain(now);
+        }
+    }
+
+    /// Does what the desk wants done.
+    fn act(&mut self, now: Instant) {
+        while let Some(action) = self.desk.action() {
+            match action {
+                Action::Answer(id, response) => self.answer(now, id, response),
+                Action::Reject(id) => {
+                    // It was dropped meanwhile.
+                    let _ = self.lane.host.reject(now, id);
+                }
+                Action::Observe { id, response, resource, request } => {
+                    let options = response.options().borrowed();
+                    let answer = Answer::new(response.code(), &options).with_body(response.payload());
+                    match self.lane.host.accept_observer(now, id, &answer) {
+                        Ok(Some(observer)) => self.desk.observers.add(observer, resource, request),
+                        Ok(None) => {}
+                        Err(error) => tracing::debug!(target: "millpond_live", "an observer was not answered: {error}"),
+                    }
+                }
+                Action::Notify { observer, response, is_confirmable, is_last } => {
+                    let options = response.options().borrowed();
+                    let answer = Answer {
+                        kind: is_confirmable.then_some(Kind::Confirmable),
+                        ..Answer::new(response.code(), &options).with_body(response.payload())
+                    };
+                    let told = self.lane.host.notify(now, observer, &answer);
+                    if let Err(error) = told {
+                        tracing::debug!(target: "millpond_live", "an observer was not notified: {error}");
+                    }
+                    if is_last && response.is_success() {
+                        self.drain(now);
+                        self.lane.host.dismiss(now, observer);
+                    }
+                }
+            }
+            self.drain(now);
+        }
+    }
+
+    fn answer(&mut self, now: Instant, id: RequestId, response: Response) {
+        let options = response.options().borrowed();
+        let answer = Answer::new(response.code(), &options).with_body(response.payload());
+        if let Err(error) = self.lane.host.answer(now, id, &answer) {
+            tracing::warn!(target: "millpond_live", "an answer could not be sent: {error}");
+            self.drain(now);
+            let broken = Answer::new(millpond_coap::message::Code::INTERNAL_SERVER_ERROR, &[]);
+            // The request may be gone altogether.
+            let _ = self.lane.host.answer(now, id, &broken);
+        }
+    }
+
+    fn drain(&mut self, now: Instant) {
+        self.lane.poll(now, &mut self.watch, &mut self.arrivals);
+    }
+
+    fn stats(&self) -> Stats {
+        let host = &self.lane.host;
+        let mut stats = Stats {
+            sockets: 1,
+            memory: host.memory() + self.desk.reachability.memory(),
+            exchanges: u64::from(host.endpoint().exchanges()),
+            observers: self.desk.observers.len(),
+            overloaded: self.desk.overloaded,
+            unverified: self.desk.reachability.withheld,
+            backlogs: self.watch.backlogs,
+            unsent: self.watch.unsent,
+            peers: self.watch.peers(|peer| (host.endpoint().view(Address::of(peer)), 0)),
+            ..Stats::default()
+        };
+        stats.add(&host.endpoint().counters());
+        stats
+    }
+}
+
+/// What the host handed up and the desk has not seen yet.
+#[derive(Debug, Default)]
+struct Arrivals {
+    requests: Vec<(Address, Arrived<RequestId>)>,
+    gone: Vec<ObserverId>,
+}
+
+impl Arrivals {
+    fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.gone.is_empty()
+    }
+}
+
+impl Sink for Arrivals {
+    fn event(&mut self, _now: Instant, event: Event<'_, Address>) {
+        match event {
+            Event::Request { from, id, message, body, wants_to_observe } => {
+                let request = Unrouted::new(message.code, message.options(), &body, from.peer(), Transport::Udp);
+                let options: usize = message.options().map(|option| option.value.len() + 1).sum();
+                let length = 4 + message.token.len() + options + message.payload().len();
+                let kind = message.kind;
+                self.requests.push((from, Arrived { id, kind, request, length, wants_to_observe }));
+            }
+            Event::ObserverGone { observer, .. } => self.gone.push(observer),
+            _ => {}
+        }
+    }
+}

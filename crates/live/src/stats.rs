@@ -1,0 +1,116 @@
+//! Counts and round trips, for people and for Prometheus.
+
+use std::{net::SocketAddr, time::Duration};
+
+use millpond_coap::Counters;
+
+/// What a client or server has done, and what it knows of its peers.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Peers with which it had exchanges, in the order of their addresses. Those that merely asked are none.
+    pub peers: Vec<PeerStats>,
+    /// Datagrams that left.
+    pub sent: u64,
+    /// Well-formed messages that came in.
+    pub received: u64,
+    /// Copies of confirmable messages after the first.
+    pub retransmissions: u64,
+    /// Messages that came in once more and were recognised.
+    pub duplicates: u64,
+    /// Requests handed to handlers.
+    pub requests: u64,
+    /// Requests of ours that were answered.
+    pub answered: u64,
+    /// Exchanges of ours that ended otherwise.
+    pub failed: u64,
+    /// Messages that nothing waited for.
+    pub late: u64,
+    /// Datagrams that were not processed.
+    pub ignored: u64,
+    /// Exchanges under way.
+    pub exchanges: u64,
+    /// Bytes held by the endpoints and what stands above them.
+    pub memory: usize,
+    /// UDP sockets.
+    pub sockets: usize,
+    /// TCP connections.
+    pub connections: usize,
+    /// Observers.
+    pub observers: usize,
+    /// Requests answered with 5.03 or 4.29 because too much was under way.
+    pub overloaded: u64,
+    /// Large answers withheld until their address was verified.
+    pub unverified: u64,
+    /// Times that a socket's buffer was full.
+    pub backlogs: u64,
+    /// Datagrams that the kernel refused for good.
+    pub unsent: u64,
+}
+
+/// What is known of one peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerStats {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Confirmable messages sent to it, every copy counted.
+    pub transmissions: u64,
+    /// Copies after the first.
+    pub retransmissions: u64,
+    /// Copies that were not needed: an acknowledgement came for them after one had come already.
+    pub unnecessary_retransmissions: u64,
+    /// Round trips measured.
+    pub round_trips: u64,
+    /// The last of them.
+    pub last_round_trip: Option<Duration>,
+    /// The shortest of them.
+    pub shortest_round_trip: Option<Duration>,
+    /// The controller's smoothed round-trip time.
+    pub smoothed: Option<Duration>,
+    /// The controller's timeout.
+    pub rto: Option<Duration>,
+    /// A backed-off wait that the controller keeps for the next exchange.
+    pub carried: Option<Duration>,
+    /// Requests that wait for their turn.
+    pub waiting: usize,
+}
+
+impl Stats {
+    /// Adds what an endpoint counted.
+    pub(crate) fn add(&mut self, counters: &Counters) {
+        self.sent += counters.sent.total();
+        self.received += counters.received.total();
+        self.retransmissions += counters.retransmissions;
+        self.duplicates += counters.duplicates;
+        self.requests += counters.requests;
+        self.answered += counters.answered;
+        self.failed += counters.failed.total();
+        self.late += counters.late;
+        self.ignored += counters.ignored.total();
+    }
+
+    /// Adds those of another worker.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.peers.extend(other.peers);
+        self.peers.sort_by_key(|peer| peer.address);
+        self.sent += other.sent;
+        self.received += other.received;
+        self.retransmissions += other.retransmissions;
+        self.duplicates += other.duplicates;
+        self.requests += other.requests;
+        self.answered += other.answered;
+        self.failed += other.failed;
+        self.late += other.late;
+        self.ignored += other.ignored;
+        self.exchanges += other.exchanges;
+        self.memory += other.memory;
+        self.sockets += other.sockets;
+        self.connections += other.connections;
+        self.observers += other.observers;
+        self.overloaded += other.overloaded;
+        self.unverified += other.unverified;
+        self.backlogs += other.backlogs;
+        self.unsent += other.unsent;
+    }
+}

@@ -1,0 +1,136 @@
+//! The other end of a UDP conversation, small enough to be kept in every record.
+
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+/// An address and port, and by which of our own addresses it is spoken to: an answer leaves from the address that was
+/// asked (RFC 7252 §5.3.2 matches responses by source address).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// An IPv6 address, or an IPv4 one in the low 32 bits.
+    ip: [u64; 2],
+    scope: u32,
+    port: u16,
+    is_v4: bool,
+    /// Place of our own address in the port's [`Locals`]; 0 if the kernel chooses.
+    local: u8,
+}
+
+impl Address {
+    /// Of a peer, with our address left to the kernel. IPv4 addresses mapped into IPv6 become IPv4 ones.
+    pub(crate) fn of(peer: SocketAddr) -> Self {
+        let (ip, is_v4) = match peer.ip().to_canonical() {
+            IpAddr::V4(v4) => ([0, u64::from(u32::from(v4))], true),
+            IpAddr::V6(v6) => {
+                let bits = u128::from(v6);
+                ([(bits >> 64) as u64, bits as u64], false)
+            }
+        };
+        let scope = match peer {
+            SocketAddr::V6(v6) if !is_v4 => v6.scope_id(),
+            _ => 0,
+        };
+        Self { ip, scope, port: peer.port(), is_v4, local: 0 }
+    }
+
+    /// The same, spoken to by another of our addresses.
+    pub(crate) const fn by(self, local: u8) -> Self {
+        Self { local, ..self }
+    }
+
+    /// Which of our addresses.
+    pub(crate) const fn local(self) -> u8 {
+        self.local
+    }
+
+    /// The peer's address and port.
+    pub(crate) fn peer(self) -> SocketAddr {
+        let [high, low] = self.ip;
+        if self.is_v4 {
+            SocketAddr::new(IpAddr::V4(Ipv4Addr::from(low as u32)), self.port)
+        } else {
+            let v6 = Ipv6Addr::from((u128::from(high) << 64) | u128::from(low));
+            SocketAddr::V6(SocketAddrV6::new(v6, self.port, 0, self.scope))
+        }
+    }
+}
+
+impl Hash for Address {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [high, low] = self.ip;
+        state.write_u64(high ^ u64::from(self.port));
+        state.write_u64(low);
+    }
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.peer())
+    }
+}
+
+/// Our own addresses at which datagrams came in, in the order in which they were met. At most 255; from a machine with
+/// more, answers leave as the kernel chooses.
+#[derive(Debug, Default)]
+pub(crate) struct Locals {
+    met: Vec<IpAddr>,
+}
+
+impl Locals {
+    /// The place of an address.
+    pub(crate) fn place(&mut self, ip: IpAddr) -> u8 {
+        let ip = ip.to_canonical();
+        let place = match self.met.iter().position(|met| *met == ip) {
+            Some(place) => place,
+            None if self.met.len() < usize::from(u8::MAX) => {
+                self.met.push(ip);
+                self.met.len() - 1
+            }
+            None => return 0,
+        };
+        u8::try_from(place + 1).unwrap_or(0)
+    }
+
+    /// The address at a place.
+    pub(crate) fn at(&self, place: u8) -> Option<IpAddr> {
+        self.met.get(usize::from(place).checked_sub(1)?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_come_back_as_they_were() {
+        for text in ["192.0.2.1:5683", "[2001:db8::1]:61616", "[::1]:0", "255.255.255.255:65535"] {
+            let peer: SocketAddr = text.parse().unwrap();
+            assert_eq!(Address::of(peer).peer(), peer);
+        }
+        let link_local = SocketAddr::V6(SocketAddrV6::new("fe80::1".parse().unwrap(), 5683, 0, 3));
+        assert_eq!(Address::of(link_local).peer(), link_local);
+    }
+
+    #[test]
+    fn a_mapped_address_is_the_ipv4_one() {
+        let mapped = Address::of("[::ffff:192.0.2.1]:5683".parse().unwrap());
+        assert_eq!(mapped, Address::of("192.0.2.1:5683".parse().unwrap()));
+        assert_ne!(mapped, mapped.by(1));
+    }
+
+    #[test]
+    fn addresses_stay_small() {
+        assert_eq!(size_of::<Address>(), 24);
+    }
+
+    #[test]
+    fn own_addresses_are_found_again_and_bounded() {
+        let mut locals = Locals::default();
+        for low in 0..300_u32 {
+            let ip = IpAddr::V4(Ipv4Addr::from(low));
+            let place = locals.place(ip);
+            assert_eq!(locals.place(ip), place);
+            assert_eq!(locals.at(place), (low < 255).then_some(ip));
+        }
+    }
+}

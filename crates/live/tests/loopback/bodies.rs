@@ -1,0 +1,69 @@
+use millpond_live::{Bytes, Client, Code, Error, Request, Resource, Response, Server};
+
+use crate::ANY;
+
+fn body(length: usize) -> Bytes {
+    (0..length).map(|place| (place / 7) as u8).collect()
+}
+
+async fn echo(request: Request) -> Response {
+    Response::content(request.payload().clone()).with_content_format(42)
+}
+
+#[tokio::test]
+async fn large_bodies_travel_both_ways() {
+    let server = Server::builder().bind(ANY).route("/echo", Resource::new().fetch(echo)).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let uri = format!("coap://{}/echo", server.local_addr());
+    for length in [0, 1, 1_024, 1_025, 20_000, 100_000] {
+        let response = client.fetch(&uri).payload(body(length)).await.unwrap();
+        assert_eq!((response.code(), response.payload()), (Code::CONTENT, &body(length)), "{length} bytes");
+        assert_eq!(response.content_format(), Some(42));
+    }
+    for size in [16, 64, 512] {
+        let response = client.fetch(&uri).payload(body(3_000)).block_size(size).await.unwrap();
+        assert_eq!(response.payload(), &body(3_000), "blocks of {size} bytes");
+    }
+}
+
+#[tokio::test]
+async fn many_bodies_travel_at_the_same_time() {
+    let server = Server::builder().bind(ANY).route("/echo/{n}", Resource::new().fetch(echo)).start().await.unwrap();
+    let client = Client::builder().nstart(8).build().await.unwrap();
+    let tasks: Vec<_> = (0..40_usize)
+        .map(|n| {
+            let request = client.fetch(format!("coap://{}/echo/{n}", server.local_addr())).payload(body(2_000 + n));
+            tokio::spawn(async move { (n, request.await) })
+        })
+        .collect();
+    for task in tasks {
+        let (n, response) = task.await.unwrap();
+        assert_eq!(response.unwrap().payload(), &body(2_000 + n));
+    }
+}
+
+#[tokio::test]
+async fn bodies_over_the_limits_are_refused_on_either_side() {
+    let resource =
+        Resource::new().get(|_| async { Response::content(body(5_000)) }).put(|_| async { Response::changed() });
+    let server = Server::builder().bind(ANY).longest_body(4_000).route("/", resource).start().await.unwrap();
+    let client = Client::builder().longest_body(4_999).build().await.unwrap();
+    let uri = format!("coap://{}/", server.local_addr());
+    assert_eq!(client.get(&uri).await.unwrap_err(), Error::BodyTooLarge { limit: 4_999 });
+    let refused = client.put(&uri).payload(body(4_001)).await.unwrap();
+    assert_eq!(refused.code(), Code::REQUEST_ENTITY_TOO_LARGE);
+    assert_eq!(client.put(&uri).payload(body(4_000)).await.unwrap().code(), Code::CHANGED);
+}
+
+#[tokio::test]
+async fn a_representation_that_the_client_has_is_not_sent_again() {
+    let resource = Resource::new().get(|_| async { Response::content("state").with_etag("tag").with_max_age(9) });
+    let server = Server::builder().bind(ANY).route("/", resource).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let uri = format!("coap://{}/", server.local_addr());
+    let valid = client.get(&uri).option(millpond_live::number::ETAG, "tag").await.unwrap();
+    assert_eq!((valid.code(), valid.payload().len()), (Code::VALID, 0));
+    assert_eq!(valid.options().uint(millpond_live::number::MAX_AGE), Some(9));
+    let content = client.get(&uri).option(millpond_live::number::ETAG, "old").await.unwrap();
+    assert_eq!(content.text(), Ok("state"));
+}

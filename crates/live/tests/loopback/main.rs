@@ -1,0 +1,15 @@
+//! Clients and servers over loopback.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bodies;
+mod methods;
+mod observing;
+mod robustness;
+mod safety;
+mod streams;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Any free port of this machine.
+const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

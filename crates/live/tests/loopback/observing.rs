@@ -1,0 +1,146 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use millpond_live::{Bytes, Client, Code, Observable, Request, Resource, Response, Server};
+
+use crate::ANY;
+
+/// A counter that can be observed.
+struct Counter {
+    value: Arc<AtomicU32>,
+    changed: Observable,
+}
+
+impl Counter {
+    fn new(changed: Observable) -> Self {
+        Self { value: Arc::default(), changed }
+    }
+
+    fn resource(&self) -> Resource {
+        let value = Arc::clone(&self.value);
+        Resource::new().observable(&self.changed).get(move |request: Request| {
+            let value = Arc::clone(&value);
+            async move {
+                let length = request.query_value("length").map_or(0, |length| length.parse().unwrap_or(0));
+                let text = value.load(Ordering::Relaxed).to_string();
+                Response::content(Bytes::from(format!("{text:.<length$}")))
+            }
+        })
+    }
+
+    fn set(&self, value: u32) {
+        self.value.store(value, Ordering::Relaxed);
+        self.changed.notify();
+    }
+
+    async fn observed_by(&self, count: usize) {
+        while self.changed.observers() != count {
+            tokio::task::yield_now().await;
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_observer_sees_the_newest_state_and_is_gone_when_dropped() {
+    let counter = Counter::new(Observable::confirmable());
+    let server = Server::builder().bind(ANY).route("/n", counter.resource()).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let mut observation = client.get(format!("coap://{}/n", server.local_addr())).observe().await.unwrap();
+    assert_eq!(observation.next().await.unwrap().unwrap().text(), Ok("0"));
+    counter.observed_by(1).await;
+    for value in 1..=1_000 {
+        counter.set(value);
+    }
+    loop {
+        let state = observation.next().await.unwrap().unwrap();
+        if state.text() == Ok("1000") {
+            break;
+        }
+    }
+    assert_eq!(server.stats().await.observers, 1);
+    drop(observation);
+    counter.observed_by(0).await;
+    assert_eq!(server.stats().await.observers, 0);
+}
+
+#[tokio::test]
+async fn every_observer_gets_a_large_state_whole() {
+    let counter = Counter::new(Observable::confirmable());
+    let server = Server::builder().bind(ANY).route("/n", counter.resource()).start().await.unwrap();
+    let mut observations = Vec::new();
+    let clients = [Client::new().await.unwrap(), Client::new().await.unwrap()];
+    for client in &clients {
+        let uri = format!("coap://{}/n?length=5000", server.local_addr());
+        let mut observation = client.get(uri).observe().await.unwrap();
+        assert_eq!(observation.next().await.unwrap().unwrap().payload().len(), 5_000);
+        observations.push(observation);
+    }
+    counter.observed_by(2).await;
+    counter.set(7);
+    for observation in &mut observations {
+        let state = observation.next().await.unwrap().unwrap();
+        assert!(state.payload().len() == 5_000 && state.text().unwrap().starts_with("7.."));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_observe_answers_once() {
+    let resource = Resource::new().get(|_| async { Response::content("plain") });
+    let server = Server::builder().bind(ANY).route("/", resource).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let mut observation = client.get(format!("coap://{}/", server.local_addr())).observe().await.unwrap();
+    assert_eq!(observation.next().await.unwrap().unwrap().text(), Ok("plain"));
+    assert!(observation.next().await.is_none());
+}
+
+#[tokio::test]
+async fn the_end_of_a_resource_is_the_end_of_its_observations() {
+    let counter = Counter::new(Observable::confirmable());
+    let server = Server::builder().bind(ANY).route("/n", counter.resource()).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let mut observation = client.get(format!("coap://{}/n", server.local_addr())).observe().await.unwrap();
+    assert_eq!(observation.next().await.unwrap().unwrap().text(), Ok("0"));
+    counter.observed_by(1).await;
+    counter.changed.end(Response::not_found());
+    assert_eq!(observation.next().await.unwrap().unwrap().code(), Code::NOT_FOUND);
+    assert!(observation.next().await.is_none());
+    counter.observed_by(0).await;
+}
+
+#[tokio::test]
+async fn a_change_at_one_path_concerns_nobody_else() {
+    let changed = Observable::confirmable();
+    let asked = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&asked);
+    let resource = Resource::new().observable(&changed).get(move |request: Request| {
+        let asked = count.fetch_add(1, Ordering::Relaxed);
+        async move { Response::content(format!("{} {asked}", request.path_text())) }
+    });
+    let server = Server::builder().bind(ANY).route("/s/{id}", resource).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let mut observations = Vec::new();
+    for id in ["a", "b"] {
+        let mut observation = client.get(format!("coap://{}/s/{id}", server.local_addr())).observe().await.unwrap();
+        observation.next().await.unwrap().unwrap();
+        observations.push(observation);
+    }
+    changed.notify_path("/s/b");
+    assert_eq!(observations[1].next().await.unwrap().unwrap().text(), Ok("/s/b 2"));
+    assert_eq!(asked.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_says_so() {
+    let counter = Counter::new(Observable::confirmable());
+    let server = Server::builder().bind(ANY).route("/n", counter.resource()).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let mut observation = client.get(format!("coap://{}/n", server.local_addr())).observe().await.unwrap();
+    observation.next().await.unwrap().unwrap();
+    counter.observed_by(1).await;
+    server.shutdown().await;
+    assert_eq!(observation.next().await.unwrap().unwrap().code(), Code::SERVICE_UNAVAILABLE);
+    assert_eq!(counter.changed.observers(), 0);
+}

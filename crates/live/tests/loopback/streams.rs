@@ -1,0 +1,54 @@
+use millpond_live::{Bytes, Client, Code, Error, Observable, Request, Resource, Response, Server};
+
+use crate::ANY;
+
+#[tokio::test]
+async fn the_same_client_and_server_speak_over_tcp() {
+    let changed = Observable::new();
+    let resource = Resource::new()
+        .observable(&changed)
+        .get(
+            |request: Request| async move { Response::content(request.query_value("x").unwrap_or("none").to_string()) },
+        )
+        .fetch(|request: Request| async move { Response::content(request.payload().clone()) });
+    let server = Server::builder().bind(ANY).bind_tcp(ANY).route("/a", resource).start().await.unwrap();
+    let (_, tcp) = server.local_addrs()[1];
+    let client = Client::new().await.unwrap();
+    let uri = |path: &str| format!("coap+tcp://{tcp}{path}");
+    assert_eq!(client.get(uri("/a?x=1")).await.unwrap().text(), Ok("1"));
+    assert_eq!(client.get(uri("/b")).await.unwrap().code(), Code::NOT_FOUND);
+    let body: Bytes = (0..300_000).map(|place| (place / 11) as u8).collect();
+    assert_eq!(client.fetch(uri("/a")).payload(body.clone()).await.unwrap().payload(), &body);
+
+    let mut observation = client.get(uri("/a?x=2")).observe().await.unwrap();
+    assert_eq!(observation.next().await.unwrap().unwrap().text(), Ok("2"));
+    changed.notify();
+    assert_eq!(observation.next().await.unwrap().unwrap().text(), Ok("2"));
+    drop(observation);
+    while changed.observers() > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    client.shutdown().await;
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_cannot_be_made_or_breaks_is_told() {
+    let free = std::net::TcpListener::bind(ANY).unwrap().local_addr().unwrap();
+    let client = Client::new().await.unwrap();
+    let error = client.get(format!("coap+tcp://{free}/")).await.unwrap_err();
+    assert!(matches!(error, Error::Unreachable { peer, .. } if peer == free), "{error}");
+    let listener = tokio::net::TcpListener::bind(ANY).await.unwrap();
+    let peer = listener.local_addr().unwrap();
+    let request = tokio::spawn(client.get(format!("coap+tcp://{peer}/")).send());
+    drop(listener.accept().await.unwrap());
+    let error = request.await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::ConnectionLost { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn coaps_is_one_clear_error() {
+    let client = Client::new().await.unwrap();
+    let error = client.get("coaps://192.0.2.1/").await.unwrap_err();
+    assert!(matches!(error, Error::Uri(_)) && error.to_string().contains("not supported"), "{error}");
+}
