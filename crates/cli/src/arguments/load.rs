@@ -1,0 +1,91 @@
+//! Flags of the load generator.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use millpond_live::{Code, ControllerChoice, Uri};
+
+use crate::values;
+
+/// Requests at a server, many and measured.
+#[derive(Debug, Args)]
+pub struct Load {
+    /// What is asked for: coap://HOST:PORT/PATH?QUERY, or coap+tcp://…; the port may be left out.
+    pub uri: Uri,
+    /// Clients, each with a port and congestion control of its own.
+    #[arg(long, short = 'n', default_value_t = 1, value_name = "N", value_parser = clients)]
+    pub clients: usize,
+    /// Open loop: this many requests a second together, answered or not [closed loop: each client asks again when it
+    /// was answered].
+    #[arg(long, value_name = "R/s", value_parser = values::rate, allow_negative_numbers = true)]
+    pub rate: Option<f64>,
+    /// Open loop: reach the rate evenly over this time.
+    #[arg(long, value_name = "TIME", value_parser = values::duration, requires = "rate")]
+    pub ramp: Option<Duration>,
+    /// Ask for this long [10s, unless --count is given].
+    #[arg(long, short, value_name = "TIME", value_parser = values::duration)]
+    pub duration: Option<Duration>,
+    /// Ask this many times, all clients together.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// The method: get, put, post or fetch.
+    #[arg(long, short, value_enum, default_value_t = Method::Get, hide_possible_values = true)]
+    pub method: Method,
+    /// Bytes of payload in each request.
+    #[arg(long, default_value = "0", value_name = "BYTES", value_parser = values::size)]
+    pub payload_size: usize,
+    /// Non-confirmable requests.
+    #[arg(long)]
+    pub non: bool,
+    /// Give up a request after this long [when the controller does].
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub timeout: Option<Duration>,
+    /// Congestion control, any preset.
+    #[arg(long, short, value_name = "NAME", value_parser = super::request::controller, conflicts_with = "compare")]
+    pub controller: Option<ControllerChoice>,
+    /// The same load with each of these controllers, one after the other, side by side.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', value_parser = super::request::controller)]
+    pub compare: Vec<ControllerChoice>,
+    /// Requests of one client under way at a time before others wait (NSTART).
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub nstart: u16,
+    /// Tell each transmission of every client as it happens.
+    #[arg(long)]
+    pub trace: bool,
+    /// Print the figures as JSON and nothing else.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What the load generator asks with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// GET.
+    Get,
+    /// PUT.
+    Put,
+    /// POST.
+    Post,
+    /// FETCH.
+    Fetch,
+}
+
+impl Method {
+    /// Its code in a message.
+    #[must_use]
+    pub const fn code(self) -> Code {
+        match self {
+            Self::Get => Code::GET,
+            Self::Put => Code::PUT,
+            Self::Post => Code::POST,
+            Self::Fetch => Code::FETCH,
+        }
+    }
+}
+
+fn clients(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=20_000) => Ok(count),
+        _ => Err("between 1 and 20000".to_owned()),
+    }
+}

@@ -1,0 +1,145 @@
+//! What the program understands: verbs, flags, and their help.
+
+mod load;
+mod request;
+mod serve;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Parser, Subcommand};
+
+pub use load::{Load, Method};
+pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload};
+pub use serve::Serve;
+
+/// Where the verbs of the laboratory are, for `--help` and for who asks this program for one of them.
+pub const LABORATORY: &str = "the laboratory's verbs (run, reproduce, report, controllers) come with the Python package: \
+     `make build` in the source makes .venv/bin/millpond, which has every verb";
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// CoAP with pluggable congestion control, from the command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "millpond",
+    version,
+    styles = STYLES,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    infer_long_args = false,
+    after_help = "Exit codes: 0 done (2.xx), 1 failed, 2 usage, 4 and 5 the answer was 4.xx or 5.xx,\n\
+                  130 stopped by Ctrl-C before the end.\n\n\
+                  Not here: the laboratory's verbs (run, reproduce, report, controllers) come with the\n\
+                  Python package: `make build` in the source makes .venv/bin/millpond, which has every verb."
+)]
+pub struct Program {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Ask for a resource.
+    #[command(after_help = "Examples:\n  \
+        millpond get coap://127.0.0.1/hello\n  \
+        millpond get -v --accept json coap://[::1]/sensors/1\n  \
+        millpond get --trace --controller cocoa-03 coap://example.com/time\n  \
+        millpond get coap://127.0.0.1/.well-known/core")]
+    Get(WithoutPayload),
+    /// Put a representation at a resource.
+    #[command(after_help = "Examples:\n  \
+        millpond put coap://127.0.0.1/lamp on\n  \
+        millpond put --content-format json coap://127.0.0.1/conf @conf.json\n  \
+        sensor | millpond put --block-size 64 coap://127.0.0.1/log -")]
+    Put(WithPayload),
+    /// Hand data to a resource.
+    #[command(after_help = "Examples:\n  \
+        millpond post coap://127.0.0.1/echo 'hello there'\n  \
+        millpond post --json --content-format cbor coap://127.0.0.1/queue @item.cbor")]
+    Post(WithPayload),
+    /// Delete a resource.
+    #[command(after_help = "Examples:\n  \
+        millpond delete coap://127.0.0.1/log\n  \
+        millpond delete --option If-Match=0x1a2b coap://127.0.0.1/log")]
+    Delete(WithoutPayload),
+    /// Ask for a part of a resource that the payload describes (RFC 8132).
+    #[command(after_help = "Examples:\n  \
+        millpond fetch --content-format json coap://127.0.0.1/echo '[\"temperature\"]'")]
+    Fetch(WithPayload),
+    /// Change a part of a resource (RFC 8132).
+    #[command(after_help = "Examples:\n  \
+        millpond patch --content-format application/merge-patch+json coap://127.0.0.1/echo '{\"on\":true}'")]
+    Patch(WithPayload),
+    /// Change a part of a resource, idempotently (RFC 8132).
+    #[command(
+        name = "ipatch",
+        after_help = "Examples:\n  \
+        millpond ipatch --content-format application/merge-patch+json coap://127.0.0.1/echo '{\"on\":true}'"
+    )]
+    IPatch(WithPayload),
+    /// Follow a resource as it changes (RFC 7641).
+    #[command(after_help = "Examples:\n  \
+        millpond observe coap://127.0.0.1/time\n  \
+        millpond observe --count 5 --json coap://127.0.0.1/time\n  \
+        millpond observe --for 1min coap://127.0.0.1/time")]
+    Observe(Observe),
+    /// Ask whether anybody is there, and how long that takes.
+    #[command(after_help = "Examples:\n  \
+        millpond ping 127.0.0.1\n  \
+        millpond ping --timeout 2s [::1]:5683")]
+    Ping(Ping),
+    /// Serve files, and resources to try clients with.
+    #[command(after_help = "Examples:\n  \
+        millpond serve\n  \
+        millpond serve --write --bind 127.0.0.1 --port 5683 public/\n  \
+        millpond serve --workers 2 --metrics 127.0.0.1:9100 --quiet\n\n\
+        Resources beside the files (left out with --only-files):\n  \
+        /hello           a greeting\n  \
+        /time            the time, observable, new every second\n  \
+        /count           a number, observable, new five times a second\n  \
+        /slow?seconds=2  the same in a separate response\n  \
+        /echo            what was sent, any method\n  \
+        /large?size=20k  that many bytes, block by block")]
+    Serve(Serve),
+    /// Load a server, and tell how long answers take and what was sent in vain.
+    #[command(after_help = "Examples:\n  \
+        millpond load coap://127.0.0.1/hello\n  \
+        millpond load --clients 64 --duration 30s coap://127.0.0.1/hello\n  \
+        millpond load --rate 500/s --ramp 5s --method post --payload-size 100 coap://127.0.0.1/echo\n  \
+        millpond load --compare rfc7252,cocoa-03,fasor --count 1000 coap://192.0.2.7/sensor")]
+    Load(Load),
+    /// Print what makes a shell complete verbs and flags.
+    #[command(after_help = "Examples:\n  \
+        millpond completions bash > ~/.local/share/bash-completion/completions/millpond\n  \
+        millpond completions zsh > ~/.zfunc/_millpond\n  \
+        millpond completions fish > ~/.config/fish/completions/millpond.fish")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual's pages for man into a directory.
+    #[command(after_help = "Examples:\n  \
+        millpond manual man1 && man man1/millpond-get.1")]
+    Manual {
+        /// The directory; made if it is not there.
+        #[arg(value_name = "DIR")]
+        directory: std::path::PathBuf,
+    },
+}
+
+/// The verbs in the order of the help, each with its line there.
+#[must_use]
+pub fn verbs() -> Vec<(String, String)> {
+    use clap::CommandFactory;
+    Program::command()
+        .get_subcommands()
+        .map(|verb| (verb.get_name().to_owned(), verb.get_about().map(ToString::to_string).unwrap_or_default()))
+        .collect()
+}

@@ -1,0 +1,118 @@
+//! Flags of the verbs that ask once or follow.
+
+use std::time::Duration;
+
+use clap::Args;
+use millpond_live::{ControllerChoice, Token, Uri};
+
+use crate::content_format;
+use crate::values::{self, RawOption};
+
+/// A request without payload: get, delete.
+#[derive(Debug, Args)]
+pub struct WithoutPayload {
+    /// What is asked for: coap://HOST:PORT/PATH?QUERY, or coap+tcp://…; the port may be left out.
+    pub uri: Uri,
+    /// How.
+    #[command(flatten)]
+    pub request: Request,
+}
+
+/// A request with payload: put, post, fetch, patch, ipatch.
+#[derive(Debug, Args)]
+pub struct WithPayload {
+    /// What is asked for: coap://HOST:PORT/PATH?QUERY, or coap+tcp://…; the port may be left out.
+    pub uri: Uri,
+    /// What is sent: the text itself, @FILE, or - for standard input; @@… is a text that begins with @.
+    pub payload: Option<String>,
+    /// Content-Format of what is sent, by name or number [of a file: by its ending].
+    #[arg(long, short = 't', value_name = "FORMAT", value_parser = content_format::parse)]
+    pub content_format: Option<u16>,
+    /// How.
+    #[command(flatten)]
+    pub request: Request,
+}
+
+/// An observation.
+#[derive(Debug, Args)]
+pub struct Observe {
+    /// What is followed: coap://HOST:PORT/PATH?QUERY, or coap+tcp://…; the port may be left out.
+    pub uri: Uri,
+    /// End after this many representations.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// End after this long: 30s, 5min.
+    #[arg(long = "for", value_name = "TIME", value_parser = values::duration)]
+    pub period: Option<Duration>,
+    /// How.
+    #[command(flatten)]
+    pub request: Request,
+}
+
+/// Is anybody there?
+#[derive(Debug, Args)]
+pub struct Ping {
+    /// Who is asked: HOST, HOST:PORT or a URI.
+    pub host: String,
+    /// Give up after this long [when the controller does].
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub timeout: Option<Duration>,
+    /// Ask this many times, a second apart.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: u64,
+    /// Print each round trip as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Tell each transmission as it happens.
+    #[arg(long)]
+    pub trace: bool,
+}
+
+/// What every request can be given.
+#[derive(Debug, Args)]
+pub struct Request {
+    /// Content-Format wanted, by name or number: json, cbor, text, 110.
+    #[arg(long, short, value_name = "FORMAT", value_parser = content_format::parse)]
+    pub accept: Option<u16>,
+    /// A further option; VALUE is 0x… (bytes), digits (unsigned integer) or text. May be repeated.
+    #[arg(long = "option", short = 'O', value_name = "NUMBER|NAME=VALUE", value_parser = values::option)]
+    pub options: Vec<RawOption>,
+    /// Non-confirmable: sent once, whether it arrives or not.
+    #[arg(long, short)]
+    pub non: bool,
+    /// Size of blocks, both ways: 16, 32, 64, 128, 256, 512 or 1024 bytes.
+    #[arg(long, short, value_name = "BYTES", value_parser = values::block_size)]
+    pub block_size: Option<u16>,
+    /// Give up after this long [when the controller does].
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub timeout: Option<Duration>,
+    /// Congestion control, any preset: rfc7252, cocoa-03, fasor, …
+    #[arg(long, short, value_name = "NAME", value_parser = controller)]
+    pub controller: Option<ControllerChoice>,
+    /// Token of the request, in hexadecimal digits.
+    #[arg(long, value_name = "HEX", value_parser = values::token)]
+    pub token: Option<Token>,
+    /// Tell each transmission as it happens, with its timer, the reason for it, and what each round trip is worth.
+    #[arg(long)]
+    pub trace: bool,
+    /// Print code and options as well.
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// Print the body's bytes as they are, on a terminal too.
+    #[arg(long, conflicts_with_all = ["pretty", "json"])]
+    pub raw: bool,
+    /// Show the body for what it is when piped, too.
+    #[arg(long, conflicts_with = "json")]
+    pub pretty: bool,
+    /// Print the whole answer as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A controller by its name.
+///
+/// # Errors
+/// A name that no preset has, with the nearest one.
+pub(super) fn controller(name: &str) -> Result<ControllerChoice, String> {
+    name.parse().map_err(|error: millpond_live::UnknownController| error.to_string())
+}

@@ -1,0 +1,119 @@
+//! How a verb ends when it does not end well: one line, and the exit code that goes with it.
+
+use std::fmt::Display;
+use std::io;
+
+use millpond_coap::message::Code;
+
+/// Why the program did not do what was asked.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The request cannot be understood or carried out as asked. Exit code 2.
+    Usage(String),
+    /// It was tried and did not come about: no answer, no such file, port in use. Exit code 1.
+    Failed(String),
+    /// The peer answered with an error. Exit code 4 or 5, the class of the answer.
+    Answered(Code, String),
+    /// Stopped by Ctrl-C before the end. Exit code 130.
+    Stopped,
+    /// Whoever read the output has gone. Nothing is said. Exit code 1.
+    ReaderGone,
+}
+
+impl Failure {
+    /// The exit code of the program.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Failed(_) | Self::ReaderGone => 1,
+            Self::Answered(code, _) => match code.class() {
+                5 => 5,
+                _ => 4,
+            },
+            Self::Stopped => 130,
+        }
+    }
+
+    /// The line that is printed; `None` if there is nothing to say.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        match self {
+            Self::Usage(line) | Self::Failed(line) => Some(one_line(line)),
+            Self::Answered(_, line) => Some(one_line(line)),
+            Self::Stopped => Some("stopped".to_owned()),
+            Self::ReaderGone => None,
+        }
+    }
+
+    /// What went wrong with a file or the output.
+    #[must_use]
+    pub fn of_file(path: impl Display, error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::ReaderGone;
+        }
+        Self::Failed(format!("{path}: {}", without_number(error)))
+    }
+}
+
+/// Standard output could not be written.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::of_file("standard output", &error)
+    }
+}
+
+impl From<millpond_live::Error> for Failure {
+    fn from(error: millpond_live::Error) -> Self {
+        match error {
+            millpond_live::Error::Uri(_) | millpond_live::Error::UnknownController(_) => Self::Usage(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// The system's words without "(os error 2)".
+fn without_number(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" (os error ") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
+    }
+}
+
+/// Line breaks and control characters, which a peer may have sent, become spaces.
+fn one_line(text: &str) -> String {
+    let cleaned: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    cleaned.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_tell_usage_failure_and_both_classes_of_errors_apart() {
+        for (failure, code) in [
+            (Failure::Usage(String::new()), 2),
+            (Failure::Failed(String::new()), 1),
+            (Failure::Answered(Code::NOT_FOUND, String::new()), 4),
+            (Failure::Answered(Code::SERVICE_UNAVAILABLE, String::new()), 5),
+            (Failure::Stopped, 130),
+            (Failure::ReaderGone, 1),
+        ] {
+            assert_eq!(failure.exit_code(), code, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_peer_sent_cannot_break_the_line_or_steer_the_terminal() {
+        let failure = Failure::Answered(Code::NOT_FOUND, "no\r\n\u{1b}[31msuch\tfile \u{7}".to_owned());
+        assert_eq!(failure.line().as_deref(), Some("no [31msuch file"));
+    }
+
+    #[test]
+    fn the_systems_words_go_without_their_number() {
+        let error = io::Error::from_raw_os_error(2);
+        assert_eq!(Failure::of_file("x.json", &error), Failure::Failed("x.json: No such file or directory".to_owned()));
+    }
+}

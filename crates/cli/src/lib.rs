@@ -1,0 +1,25 @@
+//! The verbs of the program `millpond` that need no laboratory: requests, a server and a load generator.
+//!
+//! [`main_from`] is the whole program, for any other that wants to have these verbs; [`verbs`] names them.
+
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod arguments;
+pub mod content_format;
+pub mod failure;
+pub mod interrupt;
+pub mod load;
+pub mod nearest;
+pub mod observe;
+pub mod ping;
+mod program;
+pub mod render;
+pub mod request;
+pub mod serve;
+pub mod shell;
+pub mod trace;
+pub mod values;
+
+pub use arguments::verbs;
+pub use program::main_from;

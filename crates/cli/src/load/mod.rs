@@ -1,0 +1,126 @@
+//! The verb that loads a server.
+
+mod pace;
+mod report;
+mod run;
+mod scale;
+mod tally;
+
+use std::time::Duration;
+
+use millpond_live::{Code, ControllerChoice, Host, Uri, number};
+
+use crate::arguments::Load;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+
+pub use pace::Pace;
+use scale::scale;
+pub use tally::Tally;
+
+/// How long a load lasts if nothing is said.
+const USUAL_DURATION: Duration = Duration::from_secs(10);
+
+/// What is asked, by how many, how fast and how long.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is asked for, its name resolved already.
+    pub uri: Uri,
+    /// The name that was resolved, for Uri-Host.
+    pub name: Option<String>,
+    /// The method.
+    pub method: Code,
+    /// What each request carries.
+    pub payload: Vec<u8>,
+    /// Non-confirmable.
+    pub non: bool,
+    /// A deadline for each request.
+    pub timeout: Option<Duration>,
+    /// Clients.
+    pub clients: usize,
+    /// Requests of one client under way at a time.
+    pub nstart: u16,
+    /// When requests start.
+    pub pace: Pace,
+    /// No request starts after this; `None`: only the count ends it.
+    pub duration: Option<Duration>,
+    /// No more requests than this.
+    pub count: Option<u64>,
+    /// Transmissions are told as they happen.
+    pub trace: bool,
+    /// Congestion control.
+    pub controller: ControllerChoice,
+}
+
+/// Runs one load, or one for each controller that is compared, and prints what came of it.
+///
+/// # Errors
+/// Whatever kept it from being done; being stopped, after what was measured until then is printed.
+pub async fn load(flags: Load, interrupt: &mut Interrupt) -> Result<(), Failure> {
+    let plans = plans(&flags).await?;
+    let mut tallies = Vec::new();
+    let mut stopped = false;
+    for plan in plans {
+        let (tally, interrupted) = run::run(plan, flags.json || flags.trace, interrupt).await?;
+        tallies.push(tally);
+        if interrupted {
+            stopped = true;
+            break;
+        }
+    }
+    report::print(&flags, &tallies)?;
+    match &tallies[..] {
+        _ if stopped => Err(Failure::Stopped),
+        tallies if tallies.iter().all(|tally| tally.answered() == 0) => {
+            let why = tallies.iter().find_map(|tally| tally.first_error.clone());
+            Err(Failure::Failed(why.unwrap_or_else(|| "no request was answered".to_owned())))
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn plans(flags: &Load) -> Result<Vec<Plan>, Failure> {
+    let (uri, name) = resolved(&flags.uri).await?;
+    let controllers = match (&flags.controller, &flags.compare[..]) {
+        (_, [_, ..]) => flags.compare.clone(),
+        (Some(controller), _) => vec![controller.clone()],
+        (None, _) => vec![ControllerChoice::default()],
+    };
+    let plan = |controller| Plan {
+        uri: uri.clone(),
+        name: name.clone(),
+        method: flags.method.code(),
+        payload: vec![b'x'; flags.payload_size],
+        non: flags.non,
+        timeout: flags.timeout,
+        clients: flags.clients,
+        nstart: flags.nstart,
+        pace: flags.rate.map_or(Pace::Closed, |rate| Pace::Open { rate, ramp: flags.ramp.unwrap_or_default() }),
+        duration: flags.duration.or(flags.count.is_none().then_some(USUAL_DURATION)),
+        count: flags.count,
+        trace: flags.trace,
+        controller,
+    };
+    Ok(controllers.into_iter().map(plan).collect())
+}
+
+/// The same URI with an address instead of a name, so that the name is looked up once and not for each request.
+async fn resolved(uri: &Uri) -> Result<(Uri, Option<String>), Failure> {
+    let Host::Name(name) = uri.host() else { return Ok((uri.clone(), None)) };
+    let unknown = |reason: String| Failure::from(millpond_live::Error::NameNotResolved { host: name.clone(), reason });
+    let mut found =
+        tokio::net::lookup_host((name.as_str(), uri.port())).await.map_err(|error| unknown(error.to_string()))?;
+    let address = found.next().ok_or_else(|| unknown("it has no address".to_owned()))?;
+    let text = uri.to_string();
+    let authority = text.find("://").map_or(0, |at| at + 3);
+    let rest = text.get(authority..).and_then(|rest| rest.find('/').and_then(|at| rest.get(at..))).unwrap_or("/");
+    let with_address = format!("{}://{address}{rest}", uri.transport()).parse().map_err(millpond_live::Error::from)?;
+    Ok((with_address, Some(name.clone())))
+}
+
+impl Plan {
+    /// Uri-Host, if a name was resolved.
+    fn host_option(&self) -> Option<(u16, Vec<u8>)> {
+        self.name.as_ref().map(|name| (number::URI_HOST, name.clone().into_bytes()))
+    }
+}

@@ -1,0 +1,152 @@
+//! The verbs that ask once.
+
+use std::io::Write;
+use std::path::Path;
+
+use millpond_live::{Client, Code, RequestBuilder, Uri};
+
+use crate::arguments::{Request, WithPayload, WithoutPayload};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::{answer, content_format, render, trace, values};
+
+/// Longest body that is sent or taken, bytes.
+pub const LONGEST_BODY: usize = 16 << 20;
+
+/// get and delete.
+///
+/// # Errors
+/// Whatever kept it from being done.
+pub async fn without_payload(method: Code, ask: WithoutPayload, interrupt: &mut Interrupt) -> Result<(), Failure> {
+    once(method, &ask.uri, None, None, &ask.request, interrupt).await
+}
+
+/// put, post, fetch, patch and ipatch.
+///
+/// # Errors
+/// Whatever kept it from being done.
+pub async fn with_payload(method: Code, ask: WithPayload, interrupt: &mut Interrupt) -> Result<(), Failure> {
+    let payload = match &ask.payload {
+        Some(text) => Some(values::payload(text, LONGEST_BODY)?),
+        None => None,
+    };
+    let format = ask.content_format.or_else(|| ask.payload.as_deref().and_then(format_of_file));
+    once(method, &ask.uri, payload, format, &ask.request, interrupt).await
+}
+
+async fn once(
+    method: Code,
+    uri: &Uri,
+    payload: Option<Vec<u8>>,
+    format: Option<u16>,
+    flags: &Request,
+    interrupt: &mut Interrupt,
+) -> Result<(), Failure> {
+    let client = client(flags).await?;
+    let request = prepared(&client, method, uri, payload, format, flags);
+    let answer = tokio::select! {
+        answer = request.send() => answer?,
+        () = interrupt.heard() => return Err(Failure::Stopped),
+    };
+    if flags.verbose {
+        let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer));
+    }
+    let printed = answer::print(&answer, answer::Form::wanted(flags), false);
+    client.shutdown().await;
+    printed
+}
+
+/// A client as the flags ask for it.
+pub(crate) async fn client(flags: &Request) -> Result<Client, Failure> {
+    let mut builder = Client::builder().longest_body(LONGEST_BODY);
+    if let Some(controller) = &flags.controller {
+        builder = builder.controller(controller.clone());
+    }
+    if flags.trace {
+        builder = builder.trace(|event| trace::print(event, false));
+    }
+    Ok(builder.build().await?)
+}
+
+/// A request as the flags ask for it; told if they ask for that.
+pub(crate) fn prepared(
+    client: &Client,
+    method: Code,
+    uri: &Uri,
+    payload: Option<Vec<u8>>,
+    format: Option<u16>,
+    flags: &Request,
+) -> RequestBuilder {
+    if flags.verbose {
+        let _ = writeln!(anstream::stderr(), "{}", told(method, uri, payload.as_deref(), format, flags));
+    }
+    let mut request = client.request(method, uri);
+    if let Some(payload) = payload {
+        request = request.payload(payload);
+    }
+    if let Some(format) = format {
+        request = request.content_format(format);
+    }
+    if let Some(format) = flags.accept {
+        request = request.accept(format);
+    }
+    for option in &flags.options {
+        request = request.option(option.number, option.value.clone());
+    }
+    if flags.non {
+        request = request.non_confirmable();
+    }
+    if let Some(size) = flags.block_size {
+        request = request.block_size(size);
+    }
+    if let Some(time) = flags.timeout {
+        request = request.deadline(time);
+    }
+    if let Some(token) = flags.token {
+        request = request.token(token);
+    }
+    request
+}
+
+/// Method, URI and options, a line each.
+fn told(method: Code, uri: &Uri, payload: Option<&[u8]>, format: Option<u16>, flags: &Request) -> String {
+    let mut options: Vec<_> = uri.uri_options();
+    options.extend(flags.options.iter().map(|option| (option.number, option.value.clone())));
+    let uint = |number: u16| number.to_be_bytes().into_iter().skip_while(|byte| *byte == 0).collect::<Vec<_>>();
+    options.extend(format.map(|format| (millpond_live::number::CONTENT_FORMAT, uint(format))));
+    options.extend(flags.accept.map(|format| (millpond_live::number::ACCEPT, uint(format))));
+    options.sort_by_key(|(number, _)| *number);
+    let kind = if flags.non { "non-confirmable" } else { "confirmable" };
+    let mut text = format!("> {} {uri}, {kind}", method.name().unwrap_or("?").to_uppercase());
+    for (number, value) in options {
+        text.push_str(&format!("\n>   {}", render::options::line(number, &value)));
+    }
+    text.push_str(&format!("\n>   ({} bytes)", payload.map_or(0, <[u8]>::len)));
+    text
+}
+
+/// What a file given as payload holds, if its ending says so.
+fn format_of_file(payload: &str) -> Option<u16> {
+    let path = payload.strip_prefix('@').filter(|path| !path.starts_with('@'))?;
+    let name = Path::new(path).file_name()?.to_str()?;
+    Some(content_format::of_file(name)).filter(|format| *format != content_format::BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_sent_for_what_its_ending_says() {
+        for (payload, format) in [
+            ("@a/b.json", Some(50)),
+            ("@b.cbor", Some(60)),
+            ("@b", None),
+            ("b.json", None),
+            ("@@b.json", None),
+            ("-", None),
+        ] {
+            assert_eq!(format_of_file(payload), format, "{payload}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Files below one directory and nothing else.
+//!
+//! The directory is opened once, and every name is looked up from there by the operating system with links that lead out
+//! of it refused (cap-std), so that no path, however it is written, reaches another file.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+
+/// A directory whose files are served.
+#[derive(Debug)]
+pub struct Directory {
+    root: Dir,
+    written: AtomicU64,
+}
+
+/// What stands at a path.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// A file's bytes.
+    File(Vec<u8>),
+    /// A directory's entries in the order of their names, directories with a slash behind.
+    Directory(Vec<String>),
+}
+
+impl Directory {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// There is none, it is no directory, or it may not be read.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let root = Dir::open_ambient_dir(path, ambient_authority())?;
+        root.entries()?;
+        Ok(Self { root, written: AtomicU64::new(0) })
+    }
+
+    /// What stands at a path given in segments; `None` if nothing does that may be seen.
+    ///
+    /// # Errors
+    /// It cannot be read, or has more than `limit` bytes.
+    pub fn read(&self, segments: &[String], limit: usize) -> io::Result<Option<Stored>> {
+        let Some(path) = safe(segments) else { return Ok(None) };
+        let metadata = match self.root.metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if metadata.is_dir() {
+            return self.entries(&path).map(|names| Some(Stored::Directory(names)));
+        }
+        // A pipe or a device would keep the reader waiting.
+        if !metadata.is_file() {
+            return Ok(None);
+        }
+        let most = u64::try_from(limit).unwrap_or(u64::MAX);
+        let mut bytes = Vec::new();
+        self.root.open(&path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() > limit {
+            return Err(io::Error::new(ErrorKind::FileTooLarge, format!("longer than {limit} bytes")));
+        }
+        Ok(Some(Stored::File(bytes)))
+    }
+
+    /// Puts a file at a path, whole or not at all. True if there was none before.
+    ///
+    /// # Errors
+    /// The path is none that may be written, or its directory is not there.
+    pub fn write(&self, segments: &[String], bytes: &[u8]) -> io::Result<bool> {
+        let path = safe(segments).filter(|path| path.file_name().is_some()).ok_or(ErrorKind::PermissionDenied)?;
+        let existed = match self.root.metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+            Ok(_) => true,
+            Err(error) if is_absent(&error) => false,
+            Err(error) => return Err(error),
+        };
+        // Hidden, so that nobody is served half a file.
+        let draft = path.with_file_name(format!(
+            ".millpond-{}-{}",
+            std::process::id(),
+            self.written.fetch_add(1, Ordering::Relaxed)
+        ));
+        let mut options = OpenOptions::new();
+        let written = (|| {
+            let mut file = self.root.open_with(&draft, options.write(true).create_new(true))?;
+            file.write_all(bytes)?;
+            drop(file);
+            self.root.rename(&draft, &self.root, &path)
+        })();
+        if written.is_err() {
+            let _ = self.root.remove_file(&draft);
+        }
+        written.map(|()| !existed)
+    }
+
+    /// Takes a file away. False if there was none.
+    ///
+    /// # Errors
+    /// It is a directory, or cannot be taken away.
+    pub fn remove(&self, segments: &[String]) -> io::Result<bool> {
+        let Some(path) = safe(segments) else { return Ok(false) };
+        match self.root.metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => Err(ErrorKind::IsADirectory.into()),
+            Ok(_) => self.root.remove_file(&path).map(|()| true),
+            Err(error) if is_absent(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn entries(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in self.root.read_dir(path)? {
+            let entry = entry?;
+            let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            if !name.starts_with('.') {
+                names.push(if entry.file_type()?.is_dir() { name + "/" } else { name });
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+/// A name for these bytes that changes when they do.
+#[must_use]
+pub(super) fn entity_tag(bytes: &[u8]) -> [u8; 8] {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish().to_be_bytes()
+}
+
+/// The path of these segments; `None` if one of them is none of a plain, visible file. The last may be empty: a
+/// directory is asked for with or without the slash behind it.
+fn safe(segments: &[String]) -> Option<PathBuf> {
+    let (last, before) = match segments.split_last() {
+        Some((last, before)) if last.is_empty() => (None, before),
+        Some((last, before)) => (Some(last), before),
+        None => (None, segments),
+    };
+    let names = before.iter().chain(last);
+    let mut path = PathBuf::new();
+    for name in names {
+        let odd = name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', ':', '\0']);
+        if odd {
+            return None;
+        }
+        path.push(name);
+    }
+    // An empty path is the directory itself.
+    Some(if path.as_os_str().is_empty() { PathBuf::from(".") } else { path })
+}
+
+/// Errors that mean that nothing is there: no such name, or one that leads out of the directory.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
+        || error.kind() == ErrorKind::InvalidFilename
+}

@@ -1,0 +1,112 @@
+//! What clients can reach in a directory, and what they cannot.
+
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use millpond_cli::serve::{Directory, Stored};
+
+fn segments(path: &str) -> Vec<String> {
+    path.split('/').map(str::to_owned).collect()
+}
+
+/// A directory `root` with a file beside it that no client may see. What an earlier run left is taken away.
+fn fresh(name: &str) -> (PathBuf, Directory) {
+    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&base);
+    fs::create_dir_all(base.join("root/sub")).expect("a temporary directory");
+    fs::write(base.join("secret"), "not for clients").expect("written");
+    fs::write(base.join("root/a.txt"), "hello").expect("written");
+    fs::write(base.join("root/sub/b.json"), "{}").expect("written");
+    fs::write(base.join("root/.hidden"), "not shown").expect("written");
+    let directory = Directory::open(&base.join("root")).expect("it was made");
+    (base, directory)
+}
+
+fn read(directory: &Directory, path: &[String]) -> Option<Stored> {
+    directory.read(path, 1_000).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+}
+
+#[test]
+fn files_and_directories_are_read() {
+    let (_, directory) = fresh("read");
+    assert_eq!(read(&directory, &segments("a.txt")), Some(Stored::File(b"hello".to_vec())));
+    assert_eq!(read(&directory, &segments("sub/b.json")), Some(Stored::File(b"{}".to_vec())));
+    for path in [vec![], segments("")] {
+        let names = vec!["a.txt".to_owned(), "sub/".to_owned()];
+        assert_eq!(read(&directory, &path), Some(Stored::Directory(names)), "{path:?}");
+    }
+    for path in ["sub", "sub/"] {
+        assert_eq!(read(&directory, &segments(path)), Some(Stored::Directory(vec!["b.json".to_owned()])), "{path}");
+    }
+    assert_eq!(read(&directory, &segments("nothing")), None);
+    assert_eq!(read(&directory, &segments("a.txt/x")), None);
+    assert_eq!(directory.read(&segments("a.txt"), 4).map_err(|error| error.kind()), Err(ErrorKind::FileTooLarge));
+}
+
+#[test]
+fn no_path_leads_out_of_the_directory() {
+    let (base, directory) = fresh("out");
+    let secret = base.join("secret").to_str().expect("plain").to_owned();
+    let mut paths = vec![vec![secret.clone()], vec!["..".to_owned(), "secret".to_owned()]];
+    paths.extend(
+        ["../secret", "sub/../../secret", "./a.txt", "sub//b.json", ".hidden", "..\\secret", "a.txt\0", "C:\\x"]
+            .map(segments),
+    );
+    paths.push(vec!["../secret".to_owned()]);
+    paths.push(vec!["sub/b.json".to_owned()]);
+    for path in &paths {
+        assert_eq!(read(&directory, path), None, "{path:?}");
+        assert!(directory.write(path, b"mine").is_err(), "{path:?}");
+        assert!(!directory.remove(path).unwrap_or(false), "{path:?}");
+    }
+    assert_eq!(fs::read_to_string(secret).expect("it is there"), "not for clients");
+}
+
+#[cfg(unix)]
+#[test]
+fn no_link_leads_out_of_the_directory() {
+    let (base, directory) = fresh("links");
+    let root = base.join("root");
+    for (name, target) in [("up", ".."), ("away", "/"), ("file", "../secret"), ("inside", "a.txt")] {
+        std::os::unix::fs::symlink(target, root.join(name)).expect("linked");
+    }
+    for path in ["up/secret", "away/etc/passwd", "file", "up", "away"] {
+        assert_eq!(read(&directory, &segments(path)), None, "{path}");
+    }
+    assert!(directory.write(&segments("up/secret"), b"mine").is_err());
+    assert_eq!(read(&directory, &segments("inside")), Some(Stored::File(b"hello".to_vec())));
+    // A link is replaced by the file, not followed.
+    assert!(directory.write(&segments("file"), b"mine").is_ok());
+    assert_eq!(fs::read_to_string(base.join("secret")).expect("it is there"), "not for clients");
+}
+
+#[test]
+fn files_are_written_whole_and_taken_away() {
+    let (base, directory) = fresh("write");
+    assert!(directory.write(&segments("sub/c.bin"), b"one").expect("written"));
+    assert!(!directory.write(&segments("sub/c.bin"), b"two").expect("written over"));
+    assert_eq!(read(&directory, &segments("sub/c.bin")), Some(Stored::File(b"two".to_vec())));
+    let kept: Vec<_> =
+        fs::read_dir(base.join("root/sub")).expect("it is there").map(|entry| entry.map(|e| e.file_name())).collect();
+    assert_eq!(kept.len(), 2, "no draft is left: {kept:?}");
+    assert!(directory.remove(&segments("sub/c.bin")).expect("it was there"));
+    assert!(!directory.remove(&segments("sub/c.bin")).expect("it is gone"));
+    for (path, kind) in
+        [("sub", ErrorKind::IsADirectory), ("none/x", ErrorKind::NotFound), ("a.txt/x", ErrorKind::NotADirectory)]
+    {
+        let error = directory.write(&segments(path), b"x").expect_err(path);
+        assert_eq!(error.kind(), kind, "{path}: {error}");
+    }
+    assert_eq!(directory.remove(&segments("sub")).map_err(|error| error.kind()), Err(ErrorKind::IsADirectory));
+    assert!(directory.write(&[], b"x").is_err());
+}
+
+#[test]
+fn only_directories_are_opened() {
+    let (base, _) = fresh("open");
+    assert!(Directory::open(&base.join("secret")).is_err());
+    assert!(Directory::open(&base.join("nothing")).is_err());
+}

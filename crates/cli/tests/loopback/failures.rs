@@ -1,0 +1,86 @@
+//! What goes wrong on the way, one line and one exit code each.
+
+use std::net::UdpSocket;
+use std::process::Stdio;
+
+use crate::program::{Said, Server, command, millpond, signal};
+
+/// The line of a program that failed.
+#[track_caller]
+fn line(said: &Said, code: i32) -> &str {
+    assert_eq!(said.code, Some(code), "{}", said.err);
+    assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    said.err.trim_end().strip_prefix("millpond: ").expect("its name first")
+}
+
+#[test]
+fn errors_of_the_server_have_exit_codes_of_their_own() {
+    let server = Server::start(&[]);
+    let said = millpond(&["get", &server.at("/nothing")]);
+    let address = server.at("").replace("coap://", "");
+    assert!(line(&said, 4).starts_with(&format!("{address} answered 4.04 Not Found")), "{}", said.err);
+    assert!(said.out.is_empty());
+    let said = millpond(&["get", &server.at("/slow?seconds=soon")]);
+    assert!(line(&said, 4).contains("4.00 Bad Request: seconds: "), "{}", said.err);
+    let said = millpond(&["get", "--json", &server.at("/nothing")]);
+    line(&said, 4);
+    assert_eq!(said.json()["code"], "4.04");
+}
+
+#[test]
+fn a_port_that_nobody_listens_on_is_told_at_once() {
+    let free = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let said = millpond(&["get", &format!("coap://{free}/")]);
+    assert!(line(&said, 1).contains(&format!("{free} is unreachable")), "{}", said.err);
+}
+
+#[test]
+fn a_name_that_nothing_has_is_told() {
+    let said = millpond(&["get", "coap://no-such-host.invalid/"]);
+    assert!(line(&said, 1).contains("no-such-host.invalid does not resolve"), "{}", said.err);
+    let said = millpond(&["load", "--count", "1", "coap://no-such-host.invalid/"]);
+    assert!(line(&said, 1).contains("no-such-host.invalid does not resolve"), "{}", said.err);
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_given_up_after_the_time_allowed() {
+    let deaf = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = deaf.local_addr().expect("an address");
+    for verb in ["get", "ping"] {
+        let said = millpond(&[verb, "--timeout", "300ms", &format!("coap://{address}/")]);
+        assert!(line(&said, 1).contains("0.3 s"), "{verb}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_port_in_use_is_told() {
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address");
+    let said = millpond(&["serve", "--bind", "127.0.0.1", "--port", &address.port().to_string()]);
+    assert!(line(&said, 1).contains(&format!("cannot listen on {address}: the port is in use")), "{}", said.err);
+    let said = millpond(&["serve", "--bind", "192.0.2.1", "--port", "0"]);
+    assert!(line(&said, 1).contains("this machine has no such address"), "{}", said.err);
+}
+
+#[test]
+fn ctrl_c_ends_a_request_with_130_and_a_server_with_0() {
+    let deaf = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let uri = format!("coap://{}/", deaf.local_addr().expect("an address"));
+    let child = command(&["get", &uri]).spawn().expect("the program is built");
+    // Once its datagram is here it listens for signals.
+    deaf.recv(&mut [0; 64]).expect("a datagram");
+    signal(&child, "INT");
+    let said: Said = child.wait_with_output().expect("it ends").into();
+    assert_eq!(line(&said, 130), "stopped");
+    let (_, code) = Server::start(&[]).end();
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn whoever_stops_reading_stops_an_observation() {
+    let server = Server::start(&[]);
+    let mut child = command(&["observe", &server.at("/count")]).stderr(Stdio::piped()).spawn().expect("built");
+    drop(child.stdout.take());
+    let said: Said = child.wait_with_output().expect("it ends").into();
+    assert_eq!((said.code, said.err.as_str()), (Some(1), ""));
+}

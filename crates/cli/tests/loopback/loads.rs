@@ -1,0 +1,64 @@
+//! Loads, counted.
+
+use crate::program::{Server, command, millpond, signal};
+
+#[test]
+fn a_count_is_answered_to_the_last() {
+    let server = Server::start(&["--quiet"]);
+    let said = millpond(&["load", "--json", "--count", "200", "--clients", "4", &server.at("/hello")]).json();
+    let load = &said["loads"][0];
+    assert_eq!((&load["answers"], &load["failed"], &load["requests"]), (&200.into(), &0.into(), &200.into()), "{said}");
+    assert!(load["transmissions"].as_u64().is_some_and(|count| count >= 200), "{said}");
+    assert!(load["milliseconds"]["median"].as_f64().is_some_and(|time| time > 0.0), "{said}");
+}
+
+#[test]
+fn controllers_stand_side_by_side() {
+    let server = Server::start(&["--quiet"]);
+    let said = millpond(&["load", "--count", "20", "--compare", "rfc7252,cocoa-03,fasor", &server.at("/hello")]);
+    let rows: Vec<Vec<_>> = said.well().lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(rows.contains(&vec!["rfc7252", "cocoa-03", "fasor"]), "{}", said.well());
+    assert!(rows.contains(&vec!["answers", "20", "20", "20"]), "{}", said.well());
+    assert!(said.well().contains("█"), "{}", said.well());
+}
+
+#[test]
+fn an_open_loop_asks_at_its_rate() {
+    let server = Server::start(&["--quiet"]);
+    let arguments =
+        ["--rate", "200", "--duration", "500ms", "--method", "post", "--payload-size", "40", "--clients", "5"];
+    let mut all = vec!["load", "--json"];
+    all.extend(arguments);
+    let uri = server.at("/echo");
+    all.push(&uri);
+    let said = millpond(&all).json();
+    let asked = said["loads"][0]["requests"].as_u64().expect("a number");
+    // 100 are due within the time; a busy machine may come too late for some, never too early.
+    assert!((1..=100).contains(&asked), "{said}");
+    assert_eq!(said["loads"][0]["answers"], asked, "{said}");
+}
+
+#[test]
+fn ctrl_c_ends_a_load_with_its_summary() {
+    let server = Server::start(&["--quiet"]);
+    let child =
+        command(&["load", "--trace", "--duration", "1min", &server.at("/slow?seconds=0.1")]).spawn().expect("built");
+    // Its first transmission is told once it listens for signals.
+    let mut child = child;
+    let mut err = std::io::BufReader::new(child.stderr.take().expect("it is piped"));
+    std::io::BufRead::read_line(&mut err, &mut String::new()).expect("a line");
+    let rest = std::thread::spawn(move || std::io::Read::read_to_end(&mut err, &mut Vec::new()));
+    signal(&child, "INT");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(rest.join().is_ok());
+    assert_eq!(output.status.code(), Some(130));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("requests"));
+}
+
+#[test]
+fn a_load_that_nobody_answers_fails() {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let said = millpond(&["load", "--count", "2", &format!("coap://{free}/")]);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    assert!(said.err.contains("unreachable"), "{}", said.err);
+}

@@ -1,0 +1,11 @@
+//! The program against itself, over the loopback interface.
+
+#![forbid(unsafe_code)]
+
+mod bodies;
+mod failures;
+mod files;
+mod loads;
+mod methods;
+mod observations;
+mod program;

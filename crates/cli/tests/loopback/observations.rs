@@ -1,0 +1,50 @@
+//! Following a resource.
+
+use std::io::{BufRead, BufReader};
+
+use crate::program::{Server, command, millpond, signal};
+
+#[test]
+fn a_resource_is_followed_as_often_as_asked() {
+    let server = Server::start(&[]);
+    let said = millpond(&["observe", "--count", "4", &server.at("/count")]);
+    let numbers: Vec<u32> = said.well().lines().map(|line| line.parse().expect("a number")).collect();
+    assert_eq!(numbers.len(), 4, "{numbers:?}");
+    // The first may be as old as the second: the resource can change between the answer and its being observed.
+    assert!(numbers.is_sorted() && numbers.first() < numbers.last(), "{numbers:?}");
+}
+
+#[test]
+fn json_has_a_line_for_each_representation() {
+    let server = Server::start(&[]);
+    let said = millpond(&["observe", "--count", "2", "--json", &server.at("/count")]);
+    let codes: Vec<_> = said
+        .well()
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["code"].clone())
+        .collect();
+    assert_eq!(codes, ["2.05", "2.05"]);
+}
+
+#[test]
+fn an_observation_ends_when_its_time_is_over_or_with_ctrl_c() {
+    let server = Server::start(&[]);
+    let said = millpond(&["observe", "--for", "300ms", &server.at("/count")]);
+    assert!(!said.well().is_empty());
+    let mut child = command(&["observe", &server.at("/count")]).spawn().expect("the program is built");
+    let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("a representation");
+    signal(&child, "INT");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_observed_is_shown_once_and_said() {
+    let server = Server::start(&[]);
+    let said = millpond(&["observe", &server.at("/hello")]);
+    assert_eq!((said.code, &said.out[..]), (Some(1), &b"Hello from Millpond.\n"[..]), "{}", said.err);
+    assert!(said.err.contains("/hello cannot be observed"), "{}", said.err);
+    let said = millpond(&["observe", &server.at("/nothing")]);
+    assert_eq!(said.code, Some(4), "{}", said.err);
+}

@@ -1,0 +1,112 @@
+//! The program as a child: once, or as a server that ends with the test.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+/// What the program said, and its exit code.
+pub(crate) struct Said {
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: String,
+    pub(crate) code: Option<i32>,
+}
+
+impl Said {
+    /// What was printed, of a program that ended well.
+    #[track_caller]
+    pub(crate) fn well(&self) -> &str {
+        assert_eq!(self.code, Some(0), "{}", self.err);
+        std::str::from_utf8(&self.out).expect("UTF-8")
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.err))
+    }
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self { out: output.stdout, err: String::from_utf8(output.stderr).expect("UTF-8"), code: output.status.code() }
+    }
+}
+
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+pub(crate) fn millpond(arguments: &[&str]) -> Said {
+    command(arguments).output().expect("the program is built").into()
+}
+
+/// The program with something on its standard input.
+pub(crate) fn fed(arguments: &[&str], input: &[u8]) -> Said {
+    let mut child = command(arguments).stdin(Stdio::piped()).spawn().expect("the program is built");
+    child.stdin.take().expect("it is piped").write_all(input).expect("it reads");
+    child.wait_with_output().expect("it ends").into()
+}
+
+/// A server at a free port of 127.0.0.1.
+pub(crate) struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    base: String,
+}
+
+impl Server {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", "--bind", "127.0.0.1", "--port", "0"];
+        all.extend(arguments);
+        let mut child = command(&all).stderr(Stdio::null()).spawn().expect("the program is built");
+        let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("it says where it listens");
+        let base = line.trim_end().strip_prefix("listening on ").expect("a URI").to_owned();
+        Self { child, out, base }
+    }
+
+    /// The URI of a path.
+    pub(crate) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("it is not gone");
+        line.trim_end().to_owned()
+    }
+
+    /// Asks it to end, as a terminal or an operating system does; what it printed besides, and its exit code.
+    pub(crate) fn end(mut self) -> (String, Option<i32>) {
+        signal(&self.child, "TERM");
+        let status = self.child.wait().expect("it ends");
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).expect("UTF-8");
+        (rest, status.code())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a signal to a child.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(status.is_ok_and(|status| status.success()));
+}
+
+/// A directory of the test's own. What an earlier run left is taken away.
+pub(crate) fn fresh_directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).expect("a temporary directory");
+    path
+}
