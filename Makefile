@@ -14,7 +14,7 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo install-c sizes header miri test test-rust test-c test-python bench
+.PHONY: help build demo install install-c sizes header miri test test-rust test-c test-python interop bench bench-live
 .PHONY: lint lint-rust lint-c lint-python lint-deps advisories clean
 
 help: ## this list
@@ -51,6 +51,9 @@ demo: build ## rerun the study "Is CoAP Congestion Safe?" in small, and say wher
 	@rm -rf $(DEMO)
 	$(BIN)/millpond reproduce anrw18 --quick --out $(DEMO)
 
+install: ## the stand-alone program (CoAP client, server, load generator), by cargo install
+	$(CARGO) install --locked --path crates/cli
+
 # ---------------------------------------------------------------- the C library
 
 PREFIX   ?= /usr/local
@@ -84,7 +87,7 @@ miri: ## the C library's records under an interpreter that sees undefined behavi
 
 # ---------------------------------------------------------------- checks
 
-test: test-rust test-c test-python ## every test
+test: test-rust test-c test-python interop ## every test
 
 # The same random cases every time; looking for others is the fuzzers' work (fuzz/README.md).
 test-rust: export PROPTEST_RNG_SEED ?= 7252
@@ -103,6 +106,15 @@ test-c:
 
 test-python: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+# Other implementations, as packages; what cannot be installed here is named, and its tests are skipped.
+interop: $(VENV)/.dev ## our client and server against libcoap, aiocoap, node-coap and go-coap
+	PYTHON=$(CURDIR)/$(BIN)/python interop/install
+	$(CARGO) build --quiet --locked -p millpond-cli
+	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python -m pytest interop -n 8
+
+bench-live: ## the stack on the wire by the clock: requests a second, CPU time and memory, beside a bare socket
+	$(CARGO) run --quiet --release --locked -p millpond-live --example bench_live
 
 bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
 	$(CARGO) bench --workspace --locked -- --noplot --quiet --warm-up-time 1 --measurement-time 2
@@ -149,8 +161,8 @@ advisories: $(CARGO_DENY) ## known security advisories of the dependencies (need
 	$(CARGO_DENY) --locked check advisories
 
 lint-python: $(VENV)/.dev
-	$(BIN)/ruff check python crates/py/benches
-	$(BIN)/ruff format --check python crates/py/benches
+	$(BIN)/ruff check python interop crates/py/benches
+	$(BIN)/ruff format --check python interop crates/py/benches
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest millpond._engine
 

@@ -1,0 +1,22 @@
+"""Both sides of every pair, and what is left out here."""
+
+import pytest
+
+from sides import PEERS, Missing, Ours, Peer
+
+
+@pytest.fixture(scope="session")
+def ours() -> Ours:
+    """The program under test."""
+    return Ours()
+
+
+@pytest.fixture(params=PEERS, ids=lambda peer: peer.name)
+def peer(request: pytest.FixtureRequest) -> Peer:
+    """One of the other implementations; the test is skipped where it is not installed."""
+    peer: Peer = request.param
+    try:
+        peer.command()
+    except Missing as missing:
+        pytest.skip(str(missing))
+    return peer

@@ -1,0 +1,122 @@
+"""aiocoap as a peer: `serve PORT` or `METHOD URI [PAYLOAD]`."""
+
+import asyncio
+import sys
+
+import aiocoap
+import aiocoap.resource
+from aiocoap.numbers import codes
+
+LARGE = bytes(65 + i % 26 for i in range(20_000))
+
+
+class Test(aiocoap.resource.Resource):
+    """Answers every method with its name."""
+
+    async def render(self, request: aiocoap.Message) -> aiocoap.Message:
+        answers = {
+            codes.GET: codes.CONTENT,
+            codes.FETCH: codes.CONTENT,
+            codes.POST: codes.CREATED,
+            codes.PUT: codes.CHANGED,
+            codes.DELETE: codes.DELETED,
+            codes.PATCH: codes.CHANGED,
+            codes.iPATCH: codes.CHANGED,
+        }
+        return aiocoap.Message(code=answers[request.code], payload=request.code.name_printable.lower().encode())
+
+
+class Separate(aiocoap.resource.Resource):
+    """Answers after a while, so that an empty acknowledgement goes before."""
+
+    async def render_get(self, request: aiocoap.Message) -> aiocoap.Message:
+        await asyncio.sleep(1.5)
+        return aiocoap.Message(payload=b"separate")
+
+
+class Large(aiocoap.resource.Resource):
+    """Twenty thousand bytes."""
+
+    async def render_get(self, request: aiocoap.Message) -> aiocoap.Message:
+        return aiocoap.Message(payload=LARGE)
+
+
+class Store(aiocoap.resource.Resource):
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = b""
+
+    async def render_put(self, request: aiocoap.Message) -> aiocoap.Message:
+        self.kept = request.payload
+        return aiocoap.Message(code=codes.CHANGED)
+
+    async def render_get(self, request: aiocoap.Message) -> aiocoap.Message:
+        return aiocoap.Message(payload=self.kept)
+
+
+class Counter(aiocoap.resource.ObservableResource):
+    """Counts up, a step every 200 ms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self.steps = asyncio.get_running_loop().create_task(self.step())
+
+    async def step(self) -> None:
+        while True:
+            await asyncio.sleep(0.2)
+            self.count += 1
+            self.updated_state()
+
+    async def render_get(self, request: aiocoap.Message) -> aiocoap.Message:
+        return aiocoap.Message(payload=f"{self.count}".encode())
+
+
+async def serve(port: int) -> None:
+    """Serves until killed."""
+    site = aiocoap.resource.Site()
+    site.add_resource([".well-known", "core"], aiocoap.resource.WKCResource(site.get_resources_as_linkheader))
+    for name, resource in {
+        "test": Test(),
+        "separate": Separate(),
+        "large": Large(),
+        "store": Store(),
+        "count": Counter(),
+    }.items():
+        site.add_resource([name], resource)
+    await aiocoap.Context.create_server_context(site, bind=("127.0.0.1", port))
+    print("ready", flush=True)
+    await asyncio.get_running_loop().create_future()
+
+
+async def ask(method: str, uri: str, payload: bytes) -> None:
+    """Asks once and prints code and payload; `observe` prints three notifications."""
+    context = await aiocoap.Context.create_client_context()
+    if method == "observe":
+        request = context.request(aiocoap.Message(code=codes.GET, uri=uri, observe=0))
+        first = await request.response
+        print(first.payload.decode(), flush=True)
+        seen = 0
+        async for notification in request.observation:
+            print(notification.payload.decode(), flush=True)
+            seen += 1
+            if seen == 2:
+                break
+        await context.shutdown()
+        return
+    code = {"ipatch": codes.iPATCH}.get(method) or getattr(codes, method.upper())
+    response = await context.request(aiocoap.Message(code=code, uri=uri, payload=payload)).response
+    print(response.code.dotted, flush=True)
+    sys.stdout.buffer.write(response.payload)
+    sys.stdout.flush()
+    await context.shutdown()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        asyncio.run(serve(int(sys.argv[2])))
+    else:
+        body = sys.stdin.buffer.read() if sys.argv[3:] == ["-"] else " ".join(sys.argv[3:]).encode()
+        asyncio.run(ask(sys.argv[1], sys.argv[2], body))

@@ -1,0 +1,165 @@
+// go-coap as a peer: `serve PORT` or `METHOD URI [PAYLOAD]`.
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/plgd-dev/go-coap/v3"
+	"github.com/plgd-dev/go-coap/v3/message"
+	"github.com/plgd-dev/go-coap/v3/message/codes"
+	"github.com/plgd-dev/go-coap/v3/message/pool"
+	"github.com/plgd-dev/go-coap/v3/mux"
+	"github.com/plgd-dev/go-coap/v3/udp"
+)
+
+func large() []byte {
+	body := make([]byte, 20000)
+	for i := range body {
+		body[i] = byte(65 + i%26)
+	}
+	return body
+}
+
+func answer(w mux.ResponseWriter, code codes.Code, body []byte) {
+	if err := w.SetResponse(code, message.TextPlain, bytes.NewReader(body)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+func serve(port string) error {
+	var lock sync.Mutex
+	var kept []byte
+	router := mux.NewRouter()
+	handle := func(path string, handler mux.HandlerFunc) {
+		if err := router.Handle(path, handler); err != nil {
+			panic(err)
+		}
+	}
+	handle("/test", func(w mux.ResponseWriter, r *mux.Message) {
+		done := map[codes.Code]codes.Code{
+			codes.GET: codes.Content, codes.POST: codes.Created, codes.PUT: codes.Changed, codes.DELETE: codes.Deleted,
+		}
+		answer(w, done[r.Code()], []byte(strings.ToLower(r.Code().String())))
+	})
+	handle("/separate", func(w mux.ResponseWriter, r *mux.Message) {
+		time.Sleep(1500 * time.Millisecond)
+		answer(w, codes.Content, []byte("separate"))
+	})
+	handle("/large", func(w mux.ResponseWriter, r *mux.Message) { answer(w, codes.Content, large()) })
+	handle("/store", func(w mux.ResponseWriter, r *mux.Message) {
+		lock.Lock()
+		defer lock.Unlock()
+		if r.Code() == codes.PUT {
+			kept, _ = r.ReadBody()
+			answer(w, codes.Changed, nil)
+			return
+		}
+		answer(w, codes.Content, kept)
+	})
+	handle("/count", func(w mux.ResponseWriter, r *mux.Message) {
+		if observe, err := r.Options().Observe(); err != nil || observe != 0 {
+			answer(w, codes.Content, []byte("0"))
+			return
+		}
+		go notify(w.Conn(), r.Token())
+	})
+	fmt.Println("ready")
+	return coap.ListenAndServe("udp", "127.0.0.1:"+port, router)
+}
+
+func notify(to mux.Conn, token message.Token) {
+	for count := uint32(2); to.Context().Err() == nil; count++ {
+		notification := to.AcquireMessage(to.Context())
+		notification.SetCode(codes.Content)
+		notification.SetToken(token)
+		notification.SetObserve(count)
+		notification.SetContentFormat(message.TextPlain)
+		notification.SetBody(strings.NewReader(fmt.Sprint(count)))
+		err := to.WriteMessage(notification)
+		to.ReleaseMessage(notification)
+		if err != nil {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+func ask(method, where string, payload []byte) error {
+	at, err := url.Parse(where)
+	if err != nil {
+		return err
+	}
+	to, err := udp.Dial(at.Host)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var response *pool.Message
+	switch method {
+	case "get":
+		response, err = to.Get(ctx, at.Path)
+	case "put":
+		response, err = to.Put(ctx, at.Path, message.TextPlain, bytes.NewReader(payload))
+	case "post":
+		response, err = to.Post(ctx, at.Path, message.TextPlain, bytes.NewReader(payload))
+	case "delete":
+		response, err = to.Delete(ctx, at.Path)
+	case "observe":
+		seen := make(chan string, 16)
+		observation, err := to.Observe(ctx, at.Path, func(notification *pool.Message) {
+			body, _ := notification.ReadBody()
+			seen <- string(body)
+		})
+		if err != nil {
+			return err
+		}
+		for range 3 {
+			fmt.Println(<-seen)
+		}
+		return observation.Cancel(ctx)
+	default:
+		return fmt.Errorf("go-coap has no method %s", method)
+	}
+	if err != nil {
+		return err
+	}
+	body, err := response.ReadBody()
+	if err != nil {
+		return err
+	}
+	code := response.Code()
+	fmt.Printf("%d.%02d\n", code>>5, code&31)
+	_, err = os.Stdout.Write(body)
+	return err
+}
+
+func main() {
+	var err error
+	if os.Args[1] == "serve" {
+		err = serve(os.Args[2])
+	} else {
+		var payload []byte
+		if len(os.Args) > 3 && os.Args[3] == "-" {
+			payload, err = io.ReadAll(os.Stdin)
+		} else if len(os.Args) > 3 {
+			payload = []byte(os.Args[3])
+		}
+		if err == nil {
+			err = ask(os.Args[1], os.Args[2], payload)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

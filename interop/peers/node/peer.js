@@ -1,0 +1,86 @@
+// node-coap as a peer: `serve PORT` or `METHOD URI [PAYLOAD]`.
+'use strict'
+const coap = require('coap')
+
+const LARGE = Buffer.from(Array.from({ length: 20000 }, (_, i) => 65 + (i % 26)))
+
+function serve (port) {
+  let kept = Buffer.alloc(0)
+  let count = 0
+  const observers = new Set()
+  setInterval(() => {
+    count += 1
+    for (const res of observers) res.write(String(count))
+  }, 200).unref()
+
+  const server = coap.createServer({ type: 'udp4' }, (req, res) => {
+    const path = req.url.split('?')[0]
+    if (path === '/test') {
+      const codes = { GET: '2.05', POST: '2.01', PUT: '2.04', DELETE: '2.02', FETCH: '2.05', PATCH: '2.04', iPATCH: '2.04' }
+      res.code = codes[req.method]
+      res.end(req.method.toLowerCase())
+    } else if (path === '/separate') {
+      setTimeout(() => res.end('separate'), 1500)
+    } else if (path === '/large') {
+      res.end(LARGE)
+    } else if (path === '/store') {
+      if (req.method === 'PUT') {
+        kept = req.payload
+        res.code = '2.04'
+        res.end()
+      } else {
+        res.end(kept)
+      }
+    } else if (path === '/count') {
+      if (req.headers.Observe === 0) {
+        observers.add(res)
+        res.on('finish', () => observers.delete(res))
+        res.write(String(count))
+      } else {
+        res.end(String(count))
+      }
+    } else {
+      res.code = '4.04'
+      res.end()
+    }
+  })
+  server.listen(port, '127.0.0.1', () => console.log('ready'))
+}
+
+function ask (method, uri, payload) {
+  const url = new URL(uri)
+  const observe = method === 'observe'
+  const req = coap.request({
+    hostname: url.hostname,
+    port: Number(url.port || 5683),
+    pathname: url.pathname,
+    query: url.search.slice(1),
+    method: observe ? 'GET' : { ipatch: 'iPATCH' }[method] || method.toUpperCase(),
+    observe
+  })
+  // Its client cuts a body into blocks only if it is told to; 6 stands for 1024 bytes.
+  if (payload && payload.length > 1024) req.setOption('Block1', Buffer.of(6))
+  req.on('response', (res) => {
+    if (observe) {
+      let seen = 0
+      res.on('data', (chunk) => {
+        console.log(chunk.toString())
+        seen += 1
+        if (seen === 3) res.close()
+      })
+      res.on('end', () => process.exit(0))
+      return
+    }
+    console.log(res.code)
+    process.stdout.write(res.payload, () => process.exit(0))
+  })
+  req.on('error', (error) => {
+    console.error(error.message)
+    process.exit(1)
+  })
+  req.end(payload)
+}
+
+const [verb, where, payload] = process.argv.slice(2)
+if (verb === 'serve') serve(Number(where))
+else ask(verb, where, payload === '-' ? require('fs').readFileSync(0) : payload)

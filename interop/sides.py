@@ -1,0 +1,222 @@
+"""The implementations that talk to each other: how each is installed, served and asked."""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+TOOLS = ROOT / ".tools" / "interop"
+
+
+class Missing(Exception):
+    """A peer is not installed here; says how it could be."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a client was told."""
+
+    code: str
+    payload: bytes
+
+
+def free_port() -> int:
+    """A UDP port of the loopback that nobody holds."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Peer:
+    """Another implementation. The programs in `peers` have the same verbs: `serve PORT`, `METHOD URI [PAYLOAD]`."""
+
+    name = ""
+    methods: tuple[str, ...] = ("get", "put", "post", "delete")
+
+    def command(self) -> list[str]:
+        """The program and what stands before its verb."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[int]:
+        """Its server on a port of the loopback, while the block runs."""
+        port = free_port()
+        with subprocess.Popen([*self.command(), "serve", str(port)], stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                assert server.stdout.readline().strip() == "ready", f"the server of {self.name} does not start"
+                yield port
+            finally:
+                server.kill()
+
+    def ask(self, method: str, uri: str, payload: bytes | None = None) -> Answer:
+        """One request of its client."""
+        arguments = [*self.command(), method, uri] + (["-"] if payload is not None else [])
+        done = subprocess.run(arguments, input=payload, capture_output=True, check=False)
+        assert done.returncode == 0, f"{self.name}: {done.stderr.decode(errors='replace')}"
+        code, _, body = done.stdout.partition(b"\n")
+        return Answer(code.decode(), body)
+
+    def observe(self, uri: str) -> list[str]:
+        """Three notifications that its client gets."""
+        done = subprocess.run([*self.command(), "observe", uri], capture_output=True, check=False, text=True)
+        assert done.returncode == 0, f"{self.name}: {done.stderr}"
+        return done.stdout.split()
+
+
+class Aiocoap(Peer):
+    """aiocoap, in Python."""
+
+    name = "aiocoap"
+    methods = ("get", "put", "post", "delete", "fetch", "patch", "ipatch")
+
+    def command(self) -> list[str]:
+        python = TOOLS / "venv" / "bin" / "python"
+        if not python.exists():
+            raise Missing("aiocoap is not installed (make interop)")
+        return [str(python), str(HERE / "peers" / "aiocoap_peer.py")]
+
+
+class NodeCoap(Peer):
+    """node-coap, in JavaScript."""
+
+    name = "node-coap"
+
+    def command(self) -> list[str]:
+        if shutil.which("node") is None or not (TOOLS / "node" / "node_modules" / "coap").exists():
+            raise Missing("node-coap is not installed (make interop, with Node.js)")
+        return ["node", str(TOOLS / "node" / "peer.js")]
+
+
+class GoCoap(Peer):
+    """go-coap, in Go."""
+
+    name = "go-coap"
+
+    def command(self) -> list[str]:
+        program = TOOLS / "go" / "peer"
+        if not program.exists():
+            raise Missing("go-coap is not installed (make interop, with Go)")
+        return [str(program)]
+
+
+class Libcoap(Peer):
+    """libcoap, in C: the programs that come with it, which have resources of their own."""
+
+    name = "libcoap"
+
+    @staticmethod
+    def program(side: str) -> str:
+        """Its client or server, whichever of its builds is installed."""
+        for build in ("-notls", "-openssl", "-gnutls", ""):
+            if found := shutil.which(f"coap-{side}{build}"):
+                return found
+        raise Missing("libcoap's programs are not installed (Debian: libcoap3-bin)")
+
+    def command(self) -> list[str]:
+        return [self.program("client")]
+
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[int]:
+        port = free_port()
+        with subprocess.Popen(
+            [self.program("server"), "-A", "127.0.0.1", "-p", str(port), "-d", "10"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as server:
+            try:
+                wait_for_pong(port)
+                yield port
+            finally:
+                server.kill()
+
+    def ask(self, method: str, uri: str, payload: bytes | None = None) -> Answer:
+        with tempfile.TemporaryDirectory() as directory:
+            body = Path(directory) / "body"
+            arguments = [self.program("client"), "-B", "60", "-m", method, "-o", str(body)]
+            if payload is not None:
+                arguments += ["-f", "-"]
+            done = subprocess.run([*arguments, uri], input=payload, capture_output=True, check=False)
+            said = (done.stdout + done.stderr).decode(errors="replace")
+            assert done.returncode == 0, f"libcoap: {said}"
+            # Its client prints an error's code, and nothing for a success.
+            code = said[:4] if said[:2] in ("4.", "5.") else "2.xx"
+            return Answer(code, body.read_bytes() if body.exists() else b"")
+
+    def observe(self, uri: str) -> list[str]:
+        done = subprocess.run([self.program("client"), "-s", "2", uri], capture_output=True, check=False, text=True)
+        assert done.returncode == 0, f"libcoap: {done.stderr}"
+        return done.stdout.split()
+
+
+def wait_for_pong(port: int) -> None:
+    """Pings a server (RFC 7252 §4.3) until it answers."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.settimeout(0.1)
+        probe.connect(("127.0.0.1", port))
+        for number in range(600):
+            try:
+                probe.send(bytes([0x40, 0, number >> 8, number & 255]))
+                probe.recv(64)
+            except TimeoutError:
+                continue
+            except ConnectionRefusedError:
+                # It does not listen yet; the system says so at once.
+                time.sleep(0.1)
+                continue
+            return
+    raise AssertionError(f"no server answers on port {port}")
+
+
+class Ours:
+    """The program under test."""
+
+    def __init__(self) -> None:
+        self.program = os.environ.get("MILLPOND", str(ROOT / "target" / "release" / "millpond"))
+        if not Path(self.program).exists():
+            raise Missing(f"{self.program} does not exist (make interop)")
+
+    @contextlib.contextmanager
+    def serving(self, directory: Path) -> Iterator[int]:
+        """Our server with its test resources and this directory."""
+        port = free_port()
+        arguments = [self.program, "serve", str(directory), "--bind", "127.0.0.1", "--port", str(port), "--write"]
+        with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=sys.stderr) as server:
+            try:
+                wait_for_pong(port)
+                yield port
+            finally:
+                server.kill()
+
+    def run(self, *arguments: str, payload: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+        """Runs a verb of the program."""
+        return subprocess.run([self.program, *arguments], input=payload, capture_output=True, check=False)
+
+    def ask(self, method: str, uri: str, *flags: str, payload: bytes | None = None) -> Answer:
+        """One request of our client."""
+        arguments = [method, "--json", *flags, uri] + (["-"] if payload is not None else [])
+        done = self.run(*arguments, payload=payload)
+        # 4 and 5: an answer of these classes.
+        assert done.returncode in (0, 4, 5), done.stderr.decode(errors="replace")
+        said = json.loads(done.stdout)
+        body = bytes.fromhex(said["payload"]) if said["encoding"] == "hex" else said["payload"].encode()
+        return Answer(said["code"], body)
+
+    def observe(self, uri: str, *flags: str) -> list[str]:
+        """Three representations that our client gets."""
+        done = self.run("observe", "--count", "3", *flags, uri)
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
+        return done.stdout.decode().split()
+
+
+PEERS: tuple[Peer, ...] = (Libcoap(), Aiocoap(), NodeCoap(), GoCoap())
