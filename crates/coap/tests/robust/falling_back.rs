@@ -76,6 +76,10 @@ fn a_body_for_such_a_server_leaves_block_by_block() {
     assert_eq!(world.answer().1, Code::CHANGED);
     let said = world.said(CLIENT);
     assert_eq!(said[..4], ["CON 0.01 QB2:0/0", "CON 0.03 B1:0/1", "CON 0.03 B1:1/1", "CON 0.03 B2:0/0 B1:2/0"]);
+    // Some servers put a body together by the token.
+    let tokens: Vec<_> =
+        world.sent.iter().filter(|sent| sent.from == CLIENT).map(|sent| sent.message().token).collect();
+    assert!(tokens[1] == tokens[2] && tokens[2] == tokens[3], "{tokens:?}");
 }
 
 /// It knew bursts once and does not any more: the non-confirmable request is answered, or drew a reset.

@@ -22,6 +22,7 @@ pub(crate) type Application = Box<dyn FnMut(Code, &[u8]) -> (Code, Vec<(u16, Vec
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) code: Code,
+    pub(crate) token: Vec<u8>,
     pub(crate) options: Vec<(u16, Vec<u8>)>,
     pub(crate) payload: usize,
     pub(crate) length: usize,
@@ -30,7 +31,13 @@ pub(crate) struct Sent {
 impl Sent {
     fn of(frame: &Frame<'_>, length: usize) -> Self {
         let options = frame.options().map(|option| (option.number, option.value.to_vec())).collect();
-        Self { code: frame.code, options, payload: frame.payload().len(), length }
+        Self {
+            code: frame.code,
+            token: frame.token.as_bytes().to_vec(),
+            options,
+            payload: frame.payload().len(),
+            length,
+        }
     }
 
     pub(crate) fn option(&self, number: u16) -> Option<&[u8]> {

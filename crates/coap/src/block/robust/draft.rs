@@ -21,11 +21,12 @@ pub(crate) struct Draft {
     pub(crate) code: Code,
     options: OwnedOptions,
     payload: Vec<u8>,
+    token: Option<Token>,
 }
 
 impl Draft {
     pub(crate) fn new(kind: Kind, code: Code, options: &OwnedOptions) -> Self {
-        Self { kind, code, options: options.clone(), payload: Vec::new() }
+        Self { kind, code, options: options.clone(), payload: Vec::new(), token: None }
     }
 
     /// A non-confirmable message.
@@ -64,6 +65,11 @@ impl Draft {
         Self { payload: payload.to_vec(), ..self }
     }
 
+    /// With this token, or one that is made for it.
+    pub(crate) fn with_token(self, token: Option<Token>) -> Self {
+        Self { token, ..self }
+    }
+
     /// Bytes of it on the wire, roughly.
     pub(crate) fn len(&self) -> usize {
         self.options.iter().fold(self.payload.len().saturating_add(16), |sum, (_, value)| {
@@ -75,7 +81,13 @@ impl Draft {
     pub(crate) fn lend<R>(&self, take: impl FnOnce(&Outgoing<'_>) -> R) -> R {
         let options: Vec<(u16, &[u8])> =
             self.options.iter().map(|(number, value)| (*number, value.as_slice())).collect();
-        take(&Outgoing { kind: self.kind, code: self.code, options: &options, payload: &self.payload, token: None })
+        take(&Outgoing {
+            kind: self.kind,
+            code: self.code,
+            options: &options,
+            payload: &self.payload,
+            token: self.token,
+        })
     }
 }
 

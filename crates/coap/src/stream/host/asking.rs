@@ -56,6 +56,8 @@ pub(super) struct Asking {
     under_way: Option<ResponseId>,
     /// The request that stays open for what is observed, and its token.
     observation: Option<(ResponseId, Token)>,
+    /// The token of all blocks of the body: some servers put a body together by it.
+    upload_token: Option<Token>,
     /// Code and options of the representation that is being fetched.
     first: Option<(Code, OwnedOptions)>,
 }
@@ -94,6 +96,7 @@ impl Asking {
             stage: Stage::Whole,
             under_way: None,
             observation: None,
+            upload_token: None,
             first: None,
         }
     }
@@ -158,12 +161,15 @@ impl Asking {
             }
         };
         let is_first = matches!(self.stage, Stage::Whole) && self.observe;
-        let token = is_first.then(|| observation_token(tokens));
+        let token = match &self.stage {
+            Stage::Upload(..) => Some(*self.upload_token.get_or_insert_with(|| own_token(tokens))),
+            _ => is_first.then(|| own_token(tokens)),
+        };
         let sent = draft.lend(|message| connection.request(now, &crate::Outgoing { token, ..*message }));
         match sent {
             Ok(request) => {
                 self.under_way = Some(request);
-                if let Some(token) = token {
+                if let Some(token) = token.filter(|_| is_first) {
                     self.observation = Some((request, token));
                 }
                 Ok(true)
@@ -298,7 +304,7 @@ impl Asking {
 }
 
 /// A token that the connection does not make by itself for a very long time.
-fn observation_token(made: &mut u32) -> Token {
+fn own_token(made: &mut u32) -> Token {
     *made = made.wrapping_add(1);
     let [_, a, b, c] = made.to_be_bytes();
     Token::new(&[0xff, a, b, c]).unwrap_or_default()

@@ -11,7 +11,7 @@ use super::{
     BurstFailure, Carried, done,
     transfer::{Body, Step, Verdict},
 };
-use crate::message::{Code, Kind, Message, number};
+use crate::message::{Code, Kind, Message, Token, number};
 
 /// One block after the other, each in a confirmable exchange.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Blocks {
     /// The block to ask for; none in the request that carries the (last piece of the) body.
     asked: Option<Block>,
     options: OwnedOptions,
+    /// The token of the first block of the body: some servers put a body together by it.
+    token: Option<Token>,
 }
 
 impl Blocks {
@@ -34,7 +36,7 @@ impl Blocks {
     /// Only the answer, of which the first part came.
     pub(super) fn of_answer(body: &Body, options: &BurstOptions) -> Self {
         let download = Download::new(Some(body.size), options.limits.body);
-        Self { upload: None, asked: download.first(), download, options: Vec::new() }
+        Self { upload: None, asked: download.first(), download, options: Vec::new(), token: None }
     }
 
     pub(super) fn memory(&self) -> usize {
@@ -60,14 +62,17 @@ impl Blocks {
         if let Some(first) = self.asked.filter(|_| piece.block.is_none_or(|block| !block.more)) {
             draft = draft.with_block(number::BLOCK2, first);
         }
-        Step::Request(draft)
+        Step::Request(draft.with_token(self.token))
     }
 
     pub(super) fn take(&mut self, message: &Message<'_>) -> Verdict {
         if let Some(upload) = &mut self.upload {
             let block = block_of(message, number::BLOCK1).and_then(Result::ok);
             match upload.take(&Answer { code: message.code, block, most: uint_of(message, number::SIZE1) }) {
-                Ok(UploadNext::Send) => return Verdict::Go,
+                Ok(UploadNext::Send) => {
+                    self.token = self.token.or(Some(message.token));
+                    return Verdict::Go;
+                }
                 Ok(UploadNext::Done) => self.upload = None,
                 Err(why) => return Verdict::Fail(BurstFailure::Upload(why)),
             }
