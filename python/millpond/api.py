@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from millpond import capture as captures
 from millpond import guests, named_copies, reproduction, single, study, summary, tables
 from millpond.campaign import Watcher, carry_out
 from millpond.compare import Comparison
@@ -166,10 +167,11 @@ def run(
     controller: AnyController | Sequence[AnyController] = (),
     replications: int = 1,
     seed: int = 1,
-    trace: Sequence[str] = single.USUAL_TRACES,
+    trace: Sequence[str] | None = None,
     jobs: int = 0,
     out: Path | str | None = None,
     resume: bool = False,
+    capture: Path | str | None = None,
     report: bool = True,
     watcher: Watcher | None = None,
     command: Sequence[str] = (),
@@ -183,10 +185,12 @@ def run(
             (`mine.py:Mine`) or as the class itself, or a table as in a scenario. Several: one for each client group.
         replications: Independent runs of it.
         seed: Seed of the first; the others count up from it.
-        trace: Tables to trace in replication 0: `queue`, `share`, `rto`, `packets`, `exchanges`; `none` for none.
+        trace: Tables to trace in replication 0: `queue`, `share`, `rto`, `packets`, `exchanges`, `tcp`; `none` for
+            none; left out, what the report draws.
         jobs: Runs at the same time; 0 for one per core.
         out: Results directory; left out: a free name in `results/`.
         resume: Keep the runs that are there.
+        capture: Write every packet of replication 0 into this file, `.pcapng`.
         report: Write the HTML report.
         watcher: Told about progress.
         command: The command line, for the manifest.
@@ -197,6 +201,8 @@ def run(
     """
     engine = engine or native()
     path = Path(file)
+    if capture is not None:
+        captures.check(Path(capture))
     if isinstance(controller, str) or not isinstance(controller, Sequence):
         controller = (controller,)
     program = single.program(
@@ -217,6 +223,8 @@ def run(
         command=command or sys.argv,
         watcher=watcher,
     )
+    if capture is not None:
+        captures.write(Path(capture), program.cells[0].scenario, program.seeds[0], engine)
     done = Run(results)
     if report:
         done.report = _write_report(directory, None)

@@ -98,6 +98,8 @@ class Check:
     informs: bool = False
     #: Points whose baseline is smaller are left out: there is nothing to speak of that could be changed.
     least_baseline: float = 0.0
+    #: The statistic of the baseline, if it is another one.
+    statistic_against: str = ""
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,8 @@ def _points(check: Check, measures: Measures, of: Population, against: Populatio
         value = _value(check, measures, statistic, of, check.pick)
         other = None
         if against is not None:
-            other = _value(check, measures, statistic, against, check.pick_against or check.pick)
+            theirs = check.statistic_against or statistic
+            other = _value(check, measures, theirs, against, check.pick_against or check.pick)
         quantity = _quantity(check.quantity, value, other)
         name = f"{statistic} " if statistic and len(check.statistics) > 1 else ""
         line = f"{name}{_sides(check, of, against, value, other)} with {of.place}"
@@ -264,6 +267,7 @@ def _sides(check: Check, of: Population, against: Population | None, value: floa
     if against.place != of.place:
         theirs.append(_difference(of, against))
     theirs.append(_picked(check.pick_against or check.pick).strip())
+    theirs.append(check.statistic_against)
     return f"{mine} against {' '.join(word for word in theirs if word)} {_show(check, other)}".replace("  ", " ")
 
 

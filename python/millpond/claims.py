@@ -11,10 +11,13 @@ A check reads, for instance::
     quantity = "relative"               # (of - against) / against; or "difference"; or "value"
     below = 0.0                         # bounds: above, below (strict), at_least, at_most
 
+With `statistic_against = "min"` that statistic is taken of `against`: the slowest of one beside the fastest of all.
 `of` and `against` take the point of `each` and change it. `partner` names the other half of a mix of populations.
 A check that names no value of one of the plan's further columns means the one in the plan's `[columns]`.
 With `over = { algorithm = "cocoa" }` every number is taken as a share of that population's: ratios are compared.
 With `informs = true` instead of bounds the comparison is shown beside the verdict and does not decide it.
+A `[[figure]]` has the `id` of a published row and one such check, without bounds, for a figure that is a comparison
+itself ("half a second faster") or about several places at once.
 Where a study was run on several path variants, a check must hold on each of them; or, if the plan reads them `apart`,
 the claim is judged on each by itself, and the verdict on the first one counts.
 """
@@ -58,6 +61,7 @@ class CheckText:
     pick: Pick
     pick_against: Pick | None
     informs: bool
+    statistic_against: str = ""
 
     def resolve(self, measures: Measures, path: str = "") -> Check:
         """The check with its points: on every path variant, or on one."""
@@ -80,6 +84,7 @@ class CheckText:
             pick=self.pick,
             pick_against=self.pick_against,
             informs=self.informs,
+            statistic_against=self.statistic_against,
         )
 
 
@@ -126,8 +131,21 @@ def load(file: Path, further: Sequence[str] = (), usual: Mapping[str, Value] | N
         if claim.id in claims:
             raise UsageError(f"{table.place}: claim {claim.id} is there twice")
         claims[claim.id] = claim
+    top.tables("figure")
     top.done()
     return claims
+
+
+def load_figures(
+    file: Path, further: Sequence[str] = (), usual: Mapping[str, Value] | None = None
+) -> dict[str, CheckText]:
+    """The comparisons that published rows are about, by their ids; arguments and errors as for `load`."""
+    top = Table(read_tree(file), file)
+    found = {}
+    for table in top.tables("figure"):
+        name = table.get("id", str)
+        found[name] = _read_check(table, (*_KEYS, *further), usual or {}, bounded=False)
+    return found
 
 
 def judge(claim: Claim, measures: Measures, apart: bool = False) -> Verdict:
@@ -202,7 +220,7 @@ def on_every_path(
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _read_check(table: Table, columns: Sequence[str], usual: Mapping[str, Value]) -> CheckText:
+def _read_check(table: Table, columns: Sequence[str], usual: Mapping[str, Value], bounded: bool = True) -> CheckText:
     metric = table.get("metric", str)
     if not known(metric):
         raise UsageError(f"{table.where('metric')}: {unknown('metric', metric, METRICS)}")
@@ -218,7 +236,7 @@ def _read_check(table: Table, columns: Sequence[str], usual: Mapping[str, Value]
     if quantity not in ("value", "relative", "difference") or (against is None) != (quantity == "value"):
         raise UsageError(f"{table.where('quantity')}: 'value' without `against`, 'relative' or 'difference' with it")
     bounds = Bounds(*(table.maybe(name, float) for name in ("above", "below", "at_least", "at_most")))
-    informs = table.get("informs", bool, False)
+    informs = table.get("informs", bool, False) if bounded else True
     if (bounds == Bounds()) != informs:
         raise UsageError(f"{table.place}: no bounds: above, below, at_least or at_most (or else informs = true)")
     pick = _read_pick(table)
@@ -236,7 +254,10 @@ def _read_check(table: Table, columns: Sequence[str], usual: Mapping[str, Value]
         pick=pick,
         pick_against=Pick(flows=_flows(table, "flows_against")) if "flows_against" in table else None,
         informs=informs,
+        statistic_against=table.get("statistic_against", str, ""),
     )
+    if check.statistic_against and (against is None or not known_statistic(check.statistic_against)):
+        raise UsageError(f"{table.where('statistic_against')}: a statistic of `against`, which must be there")
     table.done()
     return check
 

@@ -13,12 +13,14 @@ from typing import Any
 import click
 
 from millpond import api, study, tables
+from millpond import capture as captures
 from millpond.controllers import catalogue, sheet, terminal
 from millpond.controllers.requirements import REQUIREMENTS
 from millpond.engine import native
 from millpond.errors import MillpondError, UsageError, unknown
 from millpond.progress import Bar
-from millpond.single import USUAL_TRACES
+from millpond.results import Results
+from millpond.store import write_bytes
 
 
 class _Verbs(click.Group):
@@ -135,11 +137,15 @@ def reproduce(name: str | None, as_json: bool, no_report: bool, **options: Any) 
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the first run.")
 @click.option(
     "--trace",
-    default=",".join(USUAL_TRACES),
-    show_default=True,
-    callback=_names,
+    callback=lambda ctx, param, value: None if value is None else _names(ctx, param, value),
     metavar="A,B",
-    help="Trace run 0: queue, share, rto, packets, exchanges; or none.",
+    help="Trace run 0: queue, share, rto, packets, exchanges, tcp; or none. [what the report draws]",
+)
+@click.option(
+    "--capture",
+    type=click.Path(path_type=Path),
+    metavar="FILE.pcapng",
+    help="Write every packet of run 0 into a file that Wireshark opens.",
 )
 @click.option("--jobs", type=int, default=0, metavar="N", help="Runs at the same time; 0: one per core.")
 @click.option(
@@ -156,6 +162,8 @@ def run(file: Path, as_json: bool, no_report: bool, **options: Any) -> None:
     else:
         tables.show(done.tables)
     _say_where(done, as_json)
+    if options["capture"] is not None:
+        click.echo(f"captured: {options['capture']}", err=as_json)
 
 
 @program.command()
@@ -173,6 +181,22 @@ def report(directory: Path, published: Path | None, as_json: bool) -> None:
     else:
         tables.show(done.tables)
     _say_where(done, as_json)
+
+
+@program.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE.pcapng", type=click.Path(path_type=Path))
+@click.option("--cell", metavar="NAME", help="Which setting of a study, or enough of its name that only one is meant.")
+@click.option("--replication", type=int, default=0, show_default=True, metavar="N", help="Which run of it.")
+def capture(directory: Path, file: Path, cell: str | None, replication: int) -> None:
+    """Run one run of earlier results again and write its packets.
+
+    DIR is any results directory, of a study or of one scenario. The run is the same as it was, packet by packet.
+    """
+    captures.check(file, "FILE")
+    found, seed, content = captures.of_results(Results.open(directory), cell, replication, native())
+    write_bytes(file, content)
+    click.echo(f"captured: {file}   cell: {found.id}   seed: {seed}")
 
 
 @program.command()

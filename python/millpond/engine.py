@@ -70,6 +70,10 @@ class EngineOutcome(Protocol):
         """Its tables by name, each with the Arrow PyCapsule interface."""
         ...
 
+    def capture(self) -> bytes | None:
+        """Every packet as a pcapng file; None if it was not asked for."""
+        ...
+
 
 class EngineBatch(Protocol):
     """Runs spread over threads, see `millpond._engine.Batch`."""
@@ -111,6 +115,7 @@ class Engine(Protocol):
         workers: int,
         trace: Sequence[str],
         trace_step_us: int,
+        capture: bool = False,
     ) -> EngineBatch:
         """Start the jobs `(scenario, seed, run)`."""
         ...
@@ -144,11 +149,13 @@ class _Native:
         workers: int,
         trace: Sequence[str],
         trace_step_us: int,
+        capture: bool = False,
     ) -> EngineBatch:
         from millpond import _engine
 
         native = cast("Sequence[tuple[_engine.Scenario, int, int]]", jobs)
-        started = _engine.Batch(native, workers=workers, trace=trace, trace_step_us=trace_step_us)
+        further = {"capture": True} if capture else {}
+        started = _engine.Batch(native, workers=workers, trace=trace, trace_step_us=trace_step_us, **further)
         return cast(EngineBatch, started)
 
     def version(self) -> str:

@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from millpond import judging
 from millpond.checks import carry_out
+from millpond.claims import CheckText
 from millpond.compare import Figure
 from millpond.judging import HISTOGRAM, change_of, conditions_of, select
 from millpond.metrics import ALIASES, METRICS, Measures, Population, Sample, factor
@@ -19,17 +22,24 @@ from millpond.statistics import known as known_statistic
 from millpond.study import Reading
 
 
-def match(published: Published, measures: Measures, reading: Reading) -> list[Figure]:
+def match(
+    published: Published, measures: Measures, reading: Reading, compared: Mapping[str, CheckText] | None = None
+) -> list[Figure]:
     """Every published number that a run could give, ours beside it, or why not; in the order of the file.
 
     Those are the rows of results, and of claims that state a number. A row that holds on several path variants gives
-    one figure for each.
+    one figure for each. `compared` has the rows, by their ids, that are comparisons themselves.
     """
     figures: list[Figure] = []
     for row in published.rows:
         if row["category"] != "result":
             continue
-        if row.is_claim:
+        told = [reading.unmeasured[name] for name in (row.id, row["metric"]) if name in reading.unmeasured]
+        if row.value is not None and told:
+            figures.append(_unmatched(row, row.value, told[0]))
+        elif row.value is not None and compared and row.id in compared:
+            figures.extend(_of_comparison(row, row.value, compared[row.id], measures))
+        elif row.is_claim:
             figures.extend(_of_claim(row, measures, reading))
         elif row.value is not None:
             figures.extend(_of_result(row, row.value, measures, reading))
@@ -73,6 +83,9 @@ def _measured(
         sample = Sample.pooled([measures.sample(name, population) for population in populations])
         if sample.n == 0:
             raise UnreadableError("nothing to measure")
+        if row["unit"] == "runs":
+            # so many of the runs: the share of ours, of as many as theirs
+            scale, statistic = float(reading.replications), "mean"
         ours, n = scale * _take(row, name, statistic, sample, populations, measures), sample.n
         if len(populations) == 1 and statistic not in ("range_low", "range_high"):
             told = t_interval(sample.per_run(statistic))
@@ -121,9 +134,15 @@ def _populations(row: Row, measures: Measures, reading: Reading) -> dict[str, li
     variants = {first: chosen}
     for other in dict.fromkeys(population.path for population in measures.populations()):
         moved = [population.but(path=other) for population in chosen]
-        if other != first and all(measures.has(population) for population in moved):
+        there = other != first and all(measures.has(population) for population in moved)
+        # a variant that changes nothing of these cells has nothing further to say
+        if there and any(_tree(measures, a) != _tree(measures, b) for a, b in zip(chosen, moved, strict=True)):
             variants[other] = moved
     return variants
+
+
+def _tree(measures: Measures, population: Population) -> Mapping[str, object]:
+    return measures.cell(population).scenario
 
 
 def _histogram(
@@ -190,6 +209,41 @@ def _needless_counts(metric: str, populations: Sequence[Population], measures: M
         for k, n in measures.histogram(population).items():
             counts[k] = counts.get(k, 0) + n
     return counts
+
+
+def _of_comparison(row: Row, value: float, text: CheckText, measures: Measures) -> Iterable[Figure]:
+    """A row about a difference or about several places: the mean, smallest or largest of what is found there."""
+    scale = 1.0 if text.quantity == "relative" else factor(METRICS[ALIASES.get(text.metric, text.metric)], row["unit"])
+    if scale is None:
+        yield _unmatched(row, value, f"unit {row['unit']!r} cannot be compared")
+        return
+    several = len(measures.values("path")) > 1
+    before: list[float] = []
+    for number, path in enumerate(measures.values("path")):
+        finding = carry_out(text.resolve(measures, str(path)), measures)
+        found = [scale * point.quantity for point in finding.points]
+        if finding.missing or not found:
+            if number == 0:
+                yield _unmatched(
+                    row, value, f"not run: {finding.missing[0]}" if finding.missing else "nothing to measure"
+                )
+            continue
+        if found != before:
+            pick = {"range_low": min, "min": min, "range_high": max, "max": max}.get(row["statistic"], np.mean)
+            yield Figure(
+                id=row.id,
+                scenario=_scenario(row, str(path) if several else ""),
+                metric=row["metric"],
+                statistic=row["statistic"],
+                bin=row["bin"],
+                qualifier=row["qualifier"],
+                unit=row["unit"],
+                published=value,
+                ours=float(pick(found)),
+                n=len(found),
+                note="" if len(found) == 1 else f"{min(found):.4g} to {max(found):.4g} over {len(found)} points",
+            )
+        before = found
 
 
 # ----------------------------------------------------------------------------------------------- claims

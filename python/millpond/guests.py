@@ -8,11 +8,11 @@ from dataclasses import replace
 from millpond.engine import Engine
 from millpond.errors import UsageError, unknown
 from millpond.own import OwnControllers, is_own, short
-from millpond.plan import Algorithm, Plan
+from millpond.plan import Algorithm, Matrix, Plan
 
 
 def invited(plan: Plan, names: Sequence[str], engine: Engine, own: OwnControllers) -> Plan:
-    """The plan with those of the names that it does not know as further algorithms of every matrix.
+    """The plan with those of the names that it does not know as further algorithms of every matrix with controllers.
 
     Published figures that name no algorithm are still about the study's own.
 
@@ -22,8 +22,13 @@ def invited(plan: Plan, names: Sequence[str], engine: Engine, own: OwnController
     known = {**plan.known}
     guests = []
     presets = [preset.name for preset in engine.presets()]
+    run = {name for matrix in plan.matrices for name in matrix.values["algorithm"]}
     for name in dict.fromkeys(names):
-        if plan.named(name) is not None:
+        known_as = plan.named(name)
+        if known_as is not None:
+            # one that the small version leaves out is a guest there
+            if known_as not in run and known[known_as].controller is not None:
+                guests.append(known_as)
             continue
         if is_own(name):
             own.find(name)
@@ -31,5 +36,9 @@ def invited(plan: Plan, names: Sequence[str], engine: Engine, own: OwnController
             raise UsageError(unknown("controller", name, dict.fromkeys([*plan.known, *presets])))
         known[name] = Algorithm(name, short(name), name)
         guests.append(name)
-    matrices = (matrix.but("algorithm", (*matrix.values["algorithm"], *guests)) for matrix in plan.matrices)
-    return replace(plan, known=known, matrices=tuple(matrices))
+
+    def host(matrix: Matrix) -> Matrix:
+        names = matrix.values["algorithm"]
+        return matrix.but("algorithm", (*names, *guests)) if any(known[str(name)].plain for name in names) else matrix
+
+    return replace(plan, known=known, matrices=tuple(map(host, plan.matrices)))

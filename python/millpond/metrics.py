@@ -15,12 +15,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from millpond import statistics
 from millpond.evidence import KINDS, Evidence
 from millpond.results import BASE_COLUMNS, Cell, Results, Value
 from millpond.statistics import Floats, t_interval, take
 
 Ints = NDArray[np.int64]
 
+#: A download has one size, which need not be told each time.
+_BULK_SIZE = ("bulk", "payload")
 #: Path variants that are told in other words than their names.
 _PATHS = {"fixed": "", "jittered": "jittered delay"}
 
@@ -60,7 +63,7 @@ class Population:
     def place(self) -> str:
         """Where these clients are, without their algorithm."""
         words = [clients_in_words(self.clients), f"{self.buffer_bytes} B", self.workload]
-        words += [column_in_words(name, value) for name, value in self.more]
+        words += [column_in_words(name, value) for name, value in self.more if (self.workload, name) != _BULK_SIZE]
         words.append(path_in_words(self.path))
         return ", ".join(word for word in words if word)
 
@@ -155,6 +158,21 @@ METRICS: dict[str, Metric] = {
         Metric("queue", "bytes", "mean", "time-weighted mean of the downlink queue"),
         Metric("link_capacity_wasted_on_unnecessary_retx", "1", "median", "downlink bytes that complete no exchange"),
         Metric("unfinished", "flows", "mean", "flows that did not finish"),
+        Metric("goodput", "bit/s", "median", "application payload received over the completion time"),
+        Metric("connections", "connections", "mean", "TCP connections that a client opened"),
+        Metric("segments_sent", "segments", "median", "data segments sent to a client, repeated ones included"),
+        Metric("retransmitted_segments", "segments", "median", "data segments sent to a client once more"),
+        Metric("needless_segments", "segments", "median", "data segments that a client had already"),
+        Metric("lost_segments", "segments", "median", "packets to a client that a full queue or the radio dropped"),
+        Metric("timeouts", "timeouts", "median", "expiries of the server's retransmission timer, per client"),
+        Metric("timeouts_per_run", "timeouts", "median", "the same of all clients of a run"),
+        Metric("longest_rto", "s", "median", "longest retransmission timeout that the server armed for a client"),
+        Metric("first_timeout", "s", "median", "from a client's request to the first such expiry"),
+        Metric("spread_in_run", "1", "median", "slowest less fastest client of a run, in medians of it"),
+        Metric("one_flow_faster", "1", "mean", "runs whose fastest client is 15 % ahead of the next"),
+        Metric("one_flow_slower", "1", "mean", "runs whose slowest client takes 15 % longer than the next"),
+        Metric("alike_in_run", "1", "mean", "runs whose slowest client takes at most 15 % longer than the fastest"),
+        Metric("last_starts_last", "1", "mean", "runs whose last client to start is the last to finish"),
         Metric("names_last_rightly", "1", "mean", "replies after a retransmission that rightly name the last copy"),
         Metric("names_last_wrongly", "1", "mean", "the same that wrongly do so"),
         Metric("names_earlier_rightly", "1", "mean", "the same that rightly name an earlier copy"),
@@ -182,7 +200,7 @@ LARGER_IS_BETTER = {"throughput", "share_of_exchanges_without_retx"}
 #: How many of a unit make the base unit of a metric.
 UNITS: dict[str, dict[str, float]] = {
     "s": {"s": 1.0, "ms": 1e3, "us": 1e6, "min": 1 / 60},
-    "1": {"": 1.0, "1": 1.0, "percent": 100.0, "fraction": 1.0},
+    "1": {"": 1.0, "1": 1.0, "percent": 100.0, "percent of runs": 100.0, "fraction": 1.0, "runs": 1.0},
     "bytes": {"bytes": 1.0, "kB": 1e-3},
 }
 
@@ -438,6 +456,65 @@ def _named(metric: str) -> Compute:
     return lambda measures, population: measures.named(metric, population)
 
 
+def _sum(*columns: str) -> Callable[[Measures, Population], NDArray[np.generic]]:
+    def total(measures: Measures, population: Population) -> Floats:
+        added: Floats = np.sum([measures.flow_column(population, name).astype(np.float64) for name in columns], axis=0)
+        return added
+
+    return total
+
+
+def _either(one: str, other: str) -> Callable[[Measures, Population], NDArray[np.generic]]:
+    """A column, or where it has no value another one."""
+
+    def chosen(measures: Measures, population: Population) -> Floats:
+        first = measures.flow_column(population, one).astype(np.float64)
+        second = measures.flow_column(population, other).astype(np.float64)
+        return np.where(np.isnan(first), second, first)
+
+    return chosen
+
+
+def _goodput(measures: Measures, population: Population) -> Floats:
+    bits = 8 * measures.flow_column(population, "body_bytes").astype(np.float64)
+    lasted = measures.flow_column(population, "fct_us").astype(np.float64) * 1e-6
+    rate: Floats = np.divide(bits, lasted, out=np.full(len(lasted), np.nan), where=lasted > 0)
+    return rate
+
+
+def _each_run(column: str, function: Callable[[Floats], float], scale: float = 1.0) -> Compute:
+    """One value for each run: a function of its clients' values. A run with an unfinished client has none."""
+
+    def compute(measures: Measures, population: Population) -> Sample:
+        values = measures.flow_column(population, column).astype(np.float64) * scale
+        runs = measures.flow_column(population, "run").astype(np.int64)
+        names, starts = np.unique(runs, return_index=True)
+        found = np.array([function(part) for part in np.split(values, starts[1:])])
+        there = np.isfinite(found)
+        return Sample(found[there], names[there], int(np.count_nonzero(~there)))
+
+    return compute
+
+
+def _retransmissions(measures: Measures, population: Population) -> Floats:
+    """Of either transport: copies of a message, or segments sent again by client and server."""
+    ends = ("fast_retransmits", "timeout_retransmits", "request_retransmits")
+    segments = _sum(*ends)(measures, population)
+    messages = measures.flow_column(population, "retransmissions").astype(np.float64)
+    return np.where(np.isnan(segments), messages, segments)
+
+
+def _last_starts_last(measures: Measures, population: Population) -> Sample:
+    begun = measures.flow_column(population, "first_send_us").astype(np.float64)
+    ended = begun + measures.flow_column(population, "fct_us").astype(np.float64)
+    runs = measures.flow_column(population, "run").astype(np.int64)
+    names, starts = np.unique(runs, return_index=True)
+    pairs = zip(np.split(begun, starts[1:]), np.split(ended, starts[1:]), strict=True)
+    found = np.array([float(np.argmax(b) == np.argmax(e)) if np.all(np.isfinite(e)) else np.nan for b, e in pairs])
+    there = np.isfinite(found)
+    return Sample(found[there], names[there], int(np.count_nonzero(~there)))
+
+
 def _queue(measures: Measures, cell: Cell) -> Floats:
     return measures.link_column(cell, "queue_mean_bytes", "downlink")
 
@@ -457,9 +534,9 @@ _FUNCTIONS: dict[str, Compute] = {
     "rtt": _flows(_plain("rtt_first_mean_us"), 1e-6),
     "rtt_true": _flows(_plain("rtt_true_mean_us"), 1e-6),
     "rtt_strong": _flows(_plain("rtt_strong_mean_us"), 1e-6),
-    "retransmissions_per_client": _flows(_plain("retransmissions")),
+    "retransmissions_per_client": _flows(_retransmissions),
     "retx_per_exchange": _flows(_per_exchange("retransmissions")),
-    "unnecessary_retx_per_client": _flows(_plain("unnecessary")),
+    "unnecessary_retx_per_client": _flows(_either("spurious", "unnecessary")),
     "unnecessary_retx_per_exchange": _flows(_per_exchange("unnecessary")),
     "necessary_retx_per_client": _flows(_necessary),
     "unnecessary_share_of_retransmissions": _flows(_unnecessary_share),
@@ -473,6 +550,21 @@ _FUNCTIONS: dict[str, Compute] = {
     "link_capacity_wasted_on_unnecessary_retx": _runs(_wasted),
     "unfinished": _runs(lambda measures, cell: measures.run_column(cell, "unfinished").astype(np.float64)),
     "rto_in_rtts": _flows(_rto_in_rtts),
+    "goodput": _flows(_goodput),
+    "connections": _flows(_plain("connections")),
+    "segments_sent": _flows(_plain("segments")),
+    "retransmitted_segments": _flows(_sum("fast_retransmits", "timeout_retransmits")),
+    "needless_segments": _flows(_plain("spurious")),
+    "lost_segments": _flows(_sum("dropped_queue", "dropped_radio")),
+    "timeouts": _flows(_plain("timeouts")),
+    "timeouts_per_run": _each_run("timeouts", lambda values: float(np.sum(values))),
+    "longest_rto": _flows(_plain("longest_rto_us"), 1e-6),
+    "first_timeout": _flows(_plain("first_timeout_us"), 1e-6),
+    "spread_in_run": _each_run("fct_us", statistics.spread),
+    "one_flow_faster": _each_run("fct_us", statistics.one_ahead),
+    "one_flow_slower": _each_run("fct_us", statistics.one_behind),
+    "alike_in_run": _each_run("fct_us", statistics.alike),
+    "last_starts_last": _last_starts_last,
     **{metric: _named(metric) for metric in (*KINDS, "naming_error")},
 }
 

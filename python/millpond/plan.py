@@ -11,6 +11,14 @@ it changes::
     [vary.error_profile.set.low]    # a name, and the places it sets
     "path.downlink.loss" = { kind = "bernoulli", rate = 0.02 }
 
+Those three may have such a table as well; if workloads have one, what it sets is written instead of their names. An
+`[algorithms.<name>]` table says what its clients have: a `controller`, or for those that ask over TCP a `transport`,
+and further keys of theirs, which are laid over the scenario's::
+
+    [algorithms.tcp_newreno]
+    label = "TCP New Reno"
+    transport = { kind = "tcp", congestion = "new-reno" }
+
 `[columns]` gives the columns that a matrix does not list. A `[[path]]` is one reading of the test bed; its changes
 come last, and may name a column in braces: `"{buffer_bytes} packets"`. Several entries of one name are one reading that
 changes something else in different cells: the first one whose `only` covers a cell counts.
@@ -29,7 +37,7 @@ from millpond.results import BASE_COLUMNS, Value
 from millpond.toml_tree import Table, read_tree
 
 #: What a run can trace.
-TRACES = ("queue", "share", "rto", "packets", "exchanges")
+TRACES = ("queue", "share", "rto", "packets", "exchanges", "tcp")
 PLAN = "plan.toml"
 
 #: The columns that every matrix lists, in the order in which cells are counted.
@@ -40,11 +48,19 @@ NUMBERS = ("clients", "buffer_bytes")
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A name that the study's figures use, and the controller it stands for."""
+    """A name that the study's figures use, and what its clients have: a controller, and further keys of theirs."""
 
     name: str
     label: str
-    controller: Any
+    #: None: they ask over TCP, which has a congestion control of its own.
+    controller: Any = None
+    #: Laid over the keys of the scenario's clients; tables are merged.
+    keys: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is a controller and nothing else, so that another one can stand in its place."""
+        return self.controller is not None and not self.keys
 
 
 @dataclass(frozen=True)
@@ -125,12 +141,14 @@ class Mix:
 
 @dataclass(frozen=True)
 class Trace:
-    """What is traced in the cells with most clients and the largest buffer, replication 0."""
+    """What is traced, of the most crowded cells of each place or of all cells: replication 0."""
 
     tables: tuple[str, ...] = ()
     step_us: int = 1_000_000
     flows: int = 8
     only: Only = field(default_factory=Only)
+    #: Every cell that `only` covers, however crowded.
+    all: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,6 +161,8 @@ class Reading:
     apart: bool = False
     #: Metrics that the source calls by another name.
     metrics: Mapping[str, str] = field(default_factory=dict)
+    #: Why some metrics or rows of the source are not measured, by their names or ids.
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
 
     def metric(self, name: str) -> str:
         """The metric that a published row means by a name."""
@@ -244,7 +264,7 @@ class Plan:
         """The algorithm of this name, or the one that stands for this preset."""
         if name in self.known:
             return name
-        presets = {_preset(algorithm.controller): algorithm.name for algorithm in self.known.values()}
+        presets = {_preset(known.controller): known.name for known in self.known.values() if known.plain}
         return presets.get(name)
 
     def _algorithm(self, name: str) -> str:
@@ -293,12 +313,14 @@ def read(folder: Path) -> Plan:
             round(trace.get("step", float, 1.0) * 1e6),
             trace.get("flows", int, Trace.flows),
             _read_only(trace.table("only")),
+            trace.get("all", bool, False),
         ),
         reading=Reading(
             reading.get("replications", int, replications),
             tuple(reading.items("algorithms", str, of_all)),
             reading.get("apart", bool, False),
-            {name: reading.table("metrics").get(name, str) for name in reading.table("metrics").names()},
+            _texts(reading.table("metrics")),
+            _reasons(reading.table("unmeasured")),
         ),
     )
     for table in (quick, trace, reading, top):
@@ -359,11 +381,16 @@ def _read_vary(table: Table) -> Vary:
 
 
 def _read_algorithm(name: str, table: Table) -> Algorithm:
-    controller = table.raw().get("controller")
-    algorithm = Algorithm(name, table.get("label", str, name), controller)
-    if not isinstance(controller, str | dict):
+    keys = dict(table.raw())
+    label, controller = table.get("label", str, name), keys.pop("controller", None)
+    keys.pop("label", None)
+    if controller is None and "transport" not in keys:
+        raise UsageError(
+            f"{table.where('controller')}: expected the name of a preset or a table, or else a `transport`"
+        )
+    if controller is not None and not isinstance(controller, str | dict):
         raise UsageError(f"{table.where('controller')}: expected the name of a preset or a table")
-    return algorithm
+    return Algorithm(name, label, controller, keys)
 
 
 def _read_mix(table: Table, workloads: Sequence[str]) -> Mix:
@@ -402,6 +429,15 @@ def _values(table: Table, column: str) -> tuple[Value, ...]:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise UsageError(f"{table.where(column)}: expected numbers or texts, found {value!r}")
     return tuple(value for value in found if isinstance(value, str | int | float))
+
+
+def _texts(table: Table) -> dict[str, str]:
+    return {name: table.get(name, str) for name in table.names()}
+
+
+def _reasons(table: Table) -> dict[str, str]:
+    """Lists of names under the reason that they share, turned round."""
+    return {name: reason for reason in table.names() for name in table.items(reason, str)}
 
 
 def _preset(controller: Any) -> str:

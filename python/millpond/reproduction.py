@@ -36,10 +36,11 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
     built_in = Published((), "none") if plan.published is None else read_published(plan.published, "built in")
     chosen = built_in if published is None else read_published(published)
     written = claim_files.load(plan.claims, plan.further, plan.columns)
+    compared = claim_files.load_figures(plan.claims, plan.further, plan.columns)
     return Comparison(
         study=plan.name,
         version=str(results.manifest["version"]),
-        figures=figures.match(chosen, measures, plan.reading),
+        figures=figures.match(chosen, measures, plan.reading, compared),
         claims=_verdicts(chosen, built_in, written, measures, plan),
         settings=settings.match(chosen, measures),
         published=chosen.name,

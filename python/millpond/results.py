@@ -33,7 +33,7 @@ FORMAT = 1
 #: The tables of every run. Traced runs add further ones.
 TABLES = ("runs", "flows", "histogram", "evidence", "links")
 #: The tables only traced runs have.
-TRACES = ("queue_trace", "share_trace", "rto_trace", "packets", "exchanges")
+TRACES = ("queue_trace", "share_trace", "rto_trace", "packets", "exchanges", "tcp_trace")
 
 Value = str | int | float
 

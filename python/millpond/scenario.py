@@ -49,6 +49,18 @@ def with_changes(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
     return changed
 
 
+def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of both as one: where both have a table it is merged, elsewhere the upper value counts."""
+    merged = copy.deepcopy(dict(below))
+    for key, value in above.items():
+        under = merged.get(key)
+        if isinstance(under, Mapping) and isinstance(value, Mapping):
+            merged[key] = laid_over(under, value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
+
+
 def build(tree: Mapping[str, Any], origin: str, engine: Engine, own: OwnControllers | None = None) -> EngineScenario:
     """Check a tree. Raises `UsageError`; `origin` names where it came from."""
     try:

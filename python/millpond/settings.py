@@ -117,7 +117,11 @@ _SETTINGS: dict[str, tuple[Found, str]] = {
     "response_payload": (_columns("payload"), ""),
     "exchanges_per_client": (_clients("exchanges"), ""),
     "batch_size": (_both(_clients("batch", "from"), _clients("batch", "to")), ""),
-    "max_retransmit": (_clients("max_retransmit"), ""),
-    "max_rto": (_clients("controller", "max-wait"), ""),
+    "max_retransmit": (_clients("max_retransmit"), "RFC 7252's default; the test bed has ours"),
+    "max_rto": (_both(_clients("controller", "max-wait"), _clients("transport", "rto_max")), ""),
+    "block_size": (_clients("transfer", "size"), ""),
+    "tcp_segment_payload": (_clients("transport", "mss"), ""),
+    "initial_window": (_clients("transport", "initial_window"), ""),
+    "syn_retries": (_clients("transport", "syn_retries"), ""),
     "replications": (lambda measures: [float(measures.results.replications)], "fewer were asked for"),
 }

@@ -17,6 +17,12 @@ from millpond.study import TRACES, Planned, Program, Trace
 
 #: What the report of a run draws over time; it costs next to nothing.
 USUAL_TRACES = ("queue", "share")
+#: The same where few clients transfer bodies: their packets are drawn one by one.
+TRANSFER_TRACES = (*USUAL_TRACES, "rto", "packets", "tcp")
+#: More clients than this are not drawn one by one.
+FEW = 8
+#: How often queues are looked at: where packets are drawn one by one, and else.
+FINE_STEP_US, STEP_US = 100_000, 1_000_000
 #: Traces nothing.
 NO_TRACES = ("none",)
 #: A scenario's timers are kept for all its clients.
@@ -30,11 +36,12 @@ def program(
     controllers: Sequence[AnyController] = (),
     replications: int = 1,
     seed: int = 1,
-    trace: Sequence[str] = USUAL_TRACES,
+    trace: Sequence[str] | None = None,
 ) -> Program:
     """The scenario of a file, run once per replication with the seeds `seed`, `seed + 1`, ...
 
-    Its client groups get other `controllers` if some are given: one for all, or as many as there are groups.
+    Its client groups get other `controllers` if some are given: one for all, or as many as there are groups. Left out,
+    `trace` is what the report draws: `USUAL_TRACES`, or `TRANSFER_TRACES` where few clients transfer bodies.
 
     Raises:
         UsageError: one line, if the file or a number makes no sense.
@@ -43,8 +50,8 @@ def program(
         raise UsageError(f"--replications: {replications} makes no sense here: at least 1")
     if not 0 <= seed < 2**53 - replications:
         raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
-    tables = () if tuple(trace) == NO_TRACES else tuple(trace)
-    for name in tables:
+    tables = None if trace is None else () if tuple(trace) == NO_TRACES else tuple(trace)
+    for name in tables or ():
         if name not in TRACES:
             raise UsageError(f"--trace: {unknown('trace', name, (*TRACES, *NO_TRACES))}")
     own = OwnControllers(file.parent)
@@ -54,6 +61,9 @@ def program(
         own = OwnControllers()
         scenario = scenarios.build(_with_controllers(tree, controllers, own), str(file), engine, own)
         tree = scenarios.in_full(scenario)
+    transfers = _transfers(tree)
+    if tables is None:
+        tables = TRANSFER_TRACES if transfers else USUAL_TRACES
     groups = _groups(tree)
     cell = Cell(
         number=0,
@@ -71,7 +81,7 @@ def program(
         cells=(Planned(cell, scenario, traced=bool(tables)),),
         seeds=tuple(range(seed, seed + replications)),
         version=engine.version(),
-        trace=Trace(tables, flows=_EVERY_FLOW),
+        trace=Trace(tables, FINE_STEP_US if transfers else STEP_US, flows=_EVERY_FLOW),
         labels={group.algorithm: group.algorithm for group in groups},
         code=own.code,
     )
@@ -80,18 +90,27 @@ def program(
 def _with_controllers(
     tree: Mapping[str, Any], controllers: Sequence[AnyController], own: OwnControllers
 ) -> dict[str, Any]:
-    groups = len(tree["clients"])
-    if len(controllers) not in (1, groups):
-        wanted = "one" if groups == 1 else f"one, or {groups}"
-        raise UsageError(f"--controller: {len(controllers)} for {groups} group(s) of clients: give {wanted}")
+    # clients that ask over TCP have none
+    having = [place for place, table in enumerate(tree["clients"]) if "controller" in table]
+    if not having:
+        raise UsageError("--controller: all clients ask over TCP, which brings its own congestion control")
+    if len(controllers) not in (1, len(having)):
+        wanted = "one" if len(having) == 1 else f"one, or {len(having)}"
+        raise UsageError(f"--controller: {len(controllers)} for {len(having)} group(s) of clients: give {wanted}")
     written = [own.written(controller) for controller in controllers]
-    changes = {f"clients.{group}.controller": written[group % len(written)] for group in range(groups)}
+    changes = {f"clients.{group}.controller": written[place % len(written)] for place, group in enumerate(having)}
     return scenarios.with_changes(tree, changes)
 
 
+def _transfers(tree: Mapping[str, Any]) -> bool:
+    """Whether these are few clients, and some of them transfer bodies in more than one packet."""
+    few = sum(int(table["count"]) for table in tree["clients"]) <= FEW
+    return few and any(name in table for table in tree["clients"] for name in ("transport", "transfer"))
+
+
 def _groups(tree: Mapping[str, Any]) -> tuple[Group, ...]:
-    """One group a `[[clients]]` table, named after its controller; a number tells two of one controller apart."""
-    names = [_name(table["controller"]) for table in tree["clients"]]
+    """One group a `[[clients]]` table, named after its controller; a number tells two of one name apart."""
+    names = [_name(table) for table in tree["clients"]]
     often, seen = Counter(names), Counter[str]()
     groups = []
     for index, (name, table) in enumerate(zip(names, tree["clients"], strict=True)):
@@ -101,10 +120,15 @@ def _groups(tree: Mapping[str, Any]) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def _name(controller: Any) -> str:
+def _name(clients: Mapping[str, Any]) -> str:
+    if "controller" not in clients:
+        return f"tcp-{clients['transport']['congestion']}"
+    controller = clients["controller"]
     if isinstance(controller, Mapping):
         controller = controller["own"] if "own" in controller else controller["preset"]
-    return short(str(controller))
+    transfer = clients.get("transfer", {}).get("kind", "whole")
+    # in bursts only the first request is under the controller: that is not what such a group is about
+    return "q-block2" if transfer == "bursts" else short(str(controller))
 
 
 def _columns(tree: Mapping[str, Any], groups: Sequence[Group]) -> dict[str, Value]:

@@ -42,7 +42,8 @@ def percentile(values: Floats, p: float) -> float:
 def take(values: Floats, statistic: str) -> float:
     """The named statistic of the values, in their own unit; NaN for no values.
 
-    `typical` is the median; `max-min` the spread; `variance` that of a sample (n - 1); `count` the number of values.
+    `typical` is the median; `max-min` the spread, `spread` the same in
+    medians; `variance` that of a sample (n - 1); `count` the number of values.
     Raises KeyError for another name.
     """
     if statistic in PERCENTILES:
@@ -67,6 +68,36 @@ def t_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float] 
     mean = float(np.mean(values))
     half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * float(np.std(values, ddof=1)) / math.sqrt(n)
     return mean - half, mean + half
+
+
+#: From so much on one client of a run counts as notably faster or slower than another.
+NOTABLY = 0.15
+
+
+def spread(values: Floats) -> float:
+    """The largest less the smallest, in medians; NaN if one is not a number."""
+    return float((np.max(values) - np.min(values)) / np.median(values))
+
+
+def one_ahead(values: Floats) -> float:
+    """1 if the smallest is notably smaller than the next, else 0; NaN for fewer than two or one that is no number."""
+    return _told(values, lambda ordered: ordered[0] <= (1 - NOTABLY) * ordered[1])
+
+
+def one_behind(values: Floats) -> float:
+    """1 if the largest is notably larger than the next, else 0; NaN for fewer than two or one that is no number."""
+    return _told(values, lambda ordered: ordered[-1] >= (1 + NOTABLY) * ordered[-2])
+
+
+def alike(values: Floats) -> float:
+    """1 if the largest is not notably larger than the smallest, else 0; NaN as above."""
+    return _told(values, lambda ordered: ordered[-1] <= (1 + NOTABLY) * ordered[0])
+
+
+def _told(values: Floats, condition: Callable[[Floats], object]) -> float:
+    if len(values) < 2 or not np.all(np.isfinite(values)):
+        return math.nan
+    return float(bool(condition(np.sort(values))))
 
 
 def bulk(counts: dict[int, int], share: float = ALMOST_ALL) -> tuple[int, int] | None:
@@ -106,4 +137,5 @@ _OTHERS: dict[str, Callable[[Floats], float]] = {
     "range_low": lambda values: float(np.min(values)),
     "range_high": lambda values: float(np.max(values)),
     "max-min": lambda values: float(np.max(values) - np.min(values)),
+    "spread": spread,
 }

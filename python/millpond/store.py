@@ -31,6 +31,12 @@ def write_text(file: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_bytes(file: Path, content: bytes) -> None:
+    """Write a file of bytes whole or not at all."""
+    with _whole(file) as temporary:
+        temporary.write_bytes(content)
+
+
 def write_json(file: Path, content: Any, indent: int | None = 1) -> None:
     """Write a JSON file whole or not at all."""
     write_text(file, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")

@@ -149,7 +149,7 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
             scenario=scenarios.in_full(built),
         )
         here = (
-            point.crowd == worst[point.place]
+            (plan.trace.all or point.crowd == worst[point.place])
             and len(point.algorithms) == 1
             and point.path.name == plan.paths[0].name
             and plan.trace.only.covers(point.columns)
@@ -214,24 +214,35 @@ def _scenario(plan: Plan, point: _Point) -> tuple[dict[str, Any], tuple[Group, .
     for column, vary in plan.vary.items():
         if column in point.columns:
             changes.update(vary.changes(point.columns[column]))
+    tree = scenarios.with_changes(point.matrix.scenario, changes)
+    template = {key: value for key, value in tree["clients"][0].items() if key != "controller"}
+    if "workload" not in plan.vary:
+        template["workload"] = point.columns["workload"]
+    clients = int(point.columns["clients"])
+    shares = [clients // len(point.algorithms)] * len(point.algorithms)
+    shares[0] += clients - sum(shares)
+    tables, groups = [], []
+    for index, (name, count) in enumerate(zip(point.algorithms, shares, strict=True)):
+        algorithm = plan.known[name]
+        table = scenarios.laid_over(template, {**algorithm.keys, "count": count})
+        if algorithm.controller is not None:
+            table["controller"] = algorithm.controller
+        # what the path changes of the clients it changes of each group
+        tree = _on_path(plan, point, {**tree, "clients": [table]})
+        tables.append(tree["clients"][0])
+        groups.append(Group(index, count, name))
+    return {**tree, "clients": tables}, tuple(groups)
+
+
+def _on_path(plan: Plan, point: _Point, tree: Mapping[str, Any]) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
     for place, value in point.path.changes.items():
         try:
             changes[place] = _filled(value, point.columns)
         except (KeyError, ValueError, IndexError):
             where = f"{plan.folder / PLAN}: path {point.path.name}: {place}"
             raise UsageError(f"{where}: {value!r} names no column: known: {', '.join(point.columns)}") from None
-    tree = scenarios.with_changes(point.matrix.scenario, changes)
-    template = tree["clients"][0]
-    clients = int(point.columns["clients"])
-    shares = [clients // len(point.algorithms)] * len(point.algorithms)
-    shares[0] += clients - sum(shares)
-    tables, groups = [], []
-    for index, (algorithm, count) in enumerate(zip(point.algorithms, shares, strict=True)):
-        controller = plan.known[algorithm].controller
-        workload = point.columns["workload"]
-        tables.append({**template, "count": count, "controller": controller, "workload": workload})
-        groups.append(Group(index, count, algorithm))
-    return {**tree, "clients": tables}, tuple(groups)
+    return scenarios.with_changes(tree, changes)
 
 
 def _filled(value: Any, columns: Mapping[str, Value]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from millpond import downloads
 from millpond.compare import Comparison, Figure, Verdict
 from millpond.metrics import Measures, Population, clients_in_words, path_in_words
 
@@ -38,13 +40,17 @@ def console(file: IO[str] | None = None) -> Console:
 
 def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]:
     """All tables of a study, in the order they are read."""
+    bulk = downloads.BULK in measures.values("workload")
+    shown = [*downloads.overview(measures), *downloads.percentiles(comparison)] if bulk else []
     return [
+        *shown,
         *completion(measures),
         *mixes(measures),
-        figures(comparison),
+        figures(comparison, downloads.tabled(comparison) if bulk else ()),
         *unmeasured(comparison),
         claims(comparison),
         *differing_settings(comparison),
+        Text(speed(measures)),
         Text(closing(comparison)),
     ]
 
@@ -54,7 +60,9 @@ def completion(measures: Measures) -> list[Table]:
 
     Many algorithms are spread over several tables; of many places only the smallest and the largest buffer are shown.
     """
-    alone = [population for population in measures.populations() if not population.partner]
+    alone = [p for p in measures.populations() if not p.partner and p.workload != downloads.BULK]
+    if not alone:
+        return []
     buffers = sorted({population.buffer_bytes for population in alone})
     note = ""
     if len({population.but(algorithm="") for population in alone}) > _MANY * len({p.workload for p in alone}):
@@ -135,8 +143,9 @@ def mixes(measures: Measures) -> list[Table]:
     return [table]
 
 
-def figures(comparison: Comparison) -> Table:
-    """Published figures and ours, with the relative difference."""
+def figures(comparison: Comparison, but: Iterable[Figure] = ()) -> Table:
+    """Published figures and ours, with the relative difference; without those that were shown before."""
+    shown = {(figure.id, figure.scenario.get("path")) for figure in but}
     table = _table(f"Figures of {comparison.study}, published ({comparison.published}) and ours")
     table.add_column("where")
     table.add_column("what")
@@ -145,7 +154,7 @@ def figures(comparison: Comparison) -> Table:
     table.add_column("difference", justify="right")
     before: tuple[str, str] | None = None
     for figure in comparison.figures:
-        if figure.ours is None:
+        if figure.ours is None or (figure.id, figure.scenario.get("path")) in shown:
             continue
         where, what = place(figure), f"{figure.metric.replace('_', ' ')} {figure.statistic}".strip()
         if figure.bin.isdecimal():
@@ -153,12 +162,12 @@ def figures(comparison: Comparison) -> Table:
         key = (where, figure.metric)
         if before is not None and key != before:
             table.add_section()
-        shown = where if key != before else ""
+        first = where if key != before else ""
         before = key
         published = (
             f"{_SIGN.get(figure.qualifier, '')}{_number(figure.published)} {_UNIT.get(figure.unit, figure.unit)}"
         )
-        table.add_row(shown, what, published.strip(), _number(figure.ours, figure.published), _difference(figure))
+        table.add_row(first, what, published.strip(), _number(figure.ours, figure.published), _difference(figure))
     return table
 
 
@@ -205,6 +214,15 @@ def differing_settings(comparison: Comparison) -> list[RenderableType]:
             table.add_row(setting.metric.replace("_", " "), setting.published, setting.ours, setting.note)
         made.append(table)
     return made
+
+
+def speed(measures: Measures) -> str:
+    """One line: how much time was simulated, and how fast."""
+    manifest = measures.results.manifest
+    simulated = sum(float(measures.run_column(cell, "simulated_us").sum()) for cell in measures.cells) * 1e-6
+    wall = float(manifest["wall_s"])
+    rate = f", {simulated / wall:,.0f} a second" if wall > 0 else ""
+    return f"{manifest['runs']} runs, {simulated:,.0f} s simulated in {wall:.1f} s{rate}"
 
 
 def closing(comparison: Comparison) -> str:
@@ -255,19 +273,26 @@ def place(figure: Figure) -> str:
         words.append(f"{told['buffer_bytes']} B")
     if "bin" in told and not figure.bin.isdecimal():
         words.append(str(told["bin"]))
-    for column in ("workload", "algorithm", "config", "traffic"):
-        if column in told:
-            words.append(str(told[column]))
+    for column in ("workload", "error_profile", "algorithm", "config", "traffic"):
+        if column == "error_profile":
+            words += [f"{told[column]} loss"] if told.get(column, "none") != "none" else []
+        elif column in told:
+            words.append(str(told[column]).replace(";", ", "))
     if told.get("comparator"):
-        words.append(
-            f"{told['comparator']} against {told['baseline']}" if told.get("baseline") else str(told["comparator"])
-        )
+        against = f" against {_side(told['baseline'])}" if told.get("baseline") else ""
+        words.append(f"{_side(told['comparator'])}{against}")
     if told.get("path"):
         words.append(path_in_words(str(told["path"])) or f"{told['path']} delay")
     return ", ".join(words) or "all"
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _side(told: object) -> str:
+    """A side of a comparison, with room for a line to end."""
+    words = re.sub(r"([a-z_]+)=", lambda found: found[1].replace("_", " ") + " ", str(told))
+    return words.replace(";", ", ")
 
 
 def _table(title: str) -> Table:

@@ -16,6 +16,12 @@ import pyarrow as pa
 
 from millpond.engine import Find, Preset
 
+#: What is counted of TCP, null for clients that ask over UDP.
+TCP_COLUMNS = (
+    "connections", "segments", "fast_retransmits", "timeout_retransmits", "timeouts", "spurious", "duplicate_acks",
+    "longest_rto_us", "request_retransmits", "first_timeout_us",
+)  # fmt: skip
+
 
 class FakeScenario:
     def __init__(self, tree: Mapping[str, Any]) -> None:
@@ -43,6 +49,9 @@ class FakeOutcome:
 
     def tables(self) -> dict[str, pa.Table]:
         return self.made
+
+    def capture(self) -> None:
+        return None
 
 
 @dataclass
@@ -99,8 +108,10 @@ class FakeEngine:
         workers: int,
         trace: Sequence[str],
         trace_step_us: int,
+        capture: bool = False,
     ) -> FakeBatch:
-        assert trace_step_us == 1_000_000
+        assert trace_step_us > 0
+        assert not capture, "nothing travels here"
         made = FakeBatch(jobs, trace, workers or 2, self.before, self.failing)
         self.batches.append(made)
         return made
@@ -116,12 +127,19 @@ class FakeEngine:
         return [run for batch in self.batches for _, _, run in batch.jobs[: batch.position]]
 
 
+def _name(group: Mapping[str, Any]) -> str:
+    if "controller" not in group:
+        return f"tcp-{group['transport']['congestion']}"
+    controller = group["controller"]
+    return str(controller if isinstance(controller, str) else controller["preset"])
+
+
 def tables(scenario: FakeScenario, seed: int, run: int, trace: Sequence[str]) -> dict[str, pa.Table]:
     chance = np.random.default_rng(seed)
     groups = scenario.tree["clients"]
     count = scenario.clients
     group = np.repeat(np.arange(len(groups)), [g["count"] for g in groups])
-    names = [g["controller"] if isinstance(g["controller"], str) else g["controller"]["preset"] for g in groups]
+    names = [_name(g) for g in groups]
     fct = 33_007_000 + 1_000_000 * count + chance.integers(0, 200_000, count)
     needless = np.array([0 if count < 100 else {"rfc7252": 196, "cocoa-03": 9}.get(name, 60) for name in names])[group]
     flows = pa.table(
@@ -145,6 +163,12 @@ def tables(scenario: FakeScenario, seed: int, run: int, trace: Sequence[str]) ->
             "batches": pa.array(np.ones(count), pa.uint32()),
         }
     )
+    over_tcp = np.array(["controller" not in g for g in groups])[group]
+    for name in TCP_COLUMNS:
+        value = 405 if not name.endswith("_us") else 45_000_000
+        flows = flows.append_column(name, pa.array(np.full(count, value), pa.uint64(), mask=~over_tcp))
+    for name in ("body_bytes", "dropped_queue", "dropped_radio"):
+        flows = flows.append_column(name, pa.array(np.full(count, 3), pa.uint64()))
     shares = [(g, k) for g in range(len(groups)) for k in (0, 4)]
     histogram = pa.table(
         {

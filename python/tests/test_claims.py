@@ -177,3 +177,36 @@ def test_a_slip_in_a_check_names_the_place(tmp_path: Path, check: str, told: str
 def test_a_claim_needs_checks_or_a_reason(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="either checks or a reason"):
         read(tmp_path)
+
+
+def test_the_slowest_of_one_is_put_beside_the_fastest_of_the_other(tmp_path: Path, fake: Measures) -> None:
+    check = (
+        "metric = 'fct'\nstatistic = 'max'\nstatistic_against = 'min'\n"
+        "each = { buffer_bytes = 2500, workload = 'random', algorithm = 'cocoa' }\n"
+        "of = { clients = 10 }\nagainst = { clients = 50 }\nbelow = 0"
+    )
+    found = judged(tmp_path, fake, check)
+    assert found.verdict == "holds"
+    assert "[50 clients] min 83." in found.measured
+    # the slowest is beyond the fastest of the same clients
+    same = check.replace("{ clients = 50 }", "{ clients = 10 }")
+    assert judged(tmp_path, fake, same).verdict == "fails"
+
+
+@pytest.mark.parametrize("told", ["statistic_against = 'min'", "against = {}\nstatistic_against = 'least'"])
+def test_a_statistic_against_nothing_is_refused(tmp_path: Path, told: str) -> None:
+    with pytest.raises(UsageError, match="statistic_against: a statistic of `against`, which must be there"):
+        read(tmp_path, f"metric = 'fct'\n{told}\nbelow = 0")
+
+
+def test_a_figure_that_is_a_comparison_needs_no_bounds(tmp_path: Path) -> None:
+    file = tmp_path / "claims.toml"
+    check = (
+        f"id = 'x-r1'\nmetric = 'fct'\n{POINT}\nof = {{ algorithm = 'cocoa' }}\nagainst = {{ algorithm = 'default' }}"
+    )
+    file.write_text(f"[[figure]]\n{check}\nquantity = 'difference'\n")
+    assert set(claims.load_figures(file)) == {"x-r1"}
+    assert claims.load(file) == {}
+    file.write_text(f"[[figure]]\n{check}\nquantty = 'difference'\n")
+    with pytest.raises(UsageError, match="unknown key 'quantty': did you mean 'quantity'"):
+        claims.load_figures(file)

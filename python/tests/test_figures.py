@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from published_rows import MakeRows
 
-from millpond import figures
+from millpond import claims, figures
 from millpond.compare import Figure
 from millpond.metrics import Measures, Population
 from millpond.published import Published
@@ -98,7 +101,7 @@ def test_small_buffers_are_shown_on_both_paths(rows: MakeRows, fake: Measures, p
         ({"clients": "25"}, "not run: clients=25"),
         ({"clients": "25;400"}, "not run: clients=25"),
         ({"algorithm": "tcp_bbr"}, "not run: algorithm=tcp_bbr"),
-        ({"metric": "goodput"}, "metric 'goodput' is not measured by these runs"),
+        ({"metric": "energy"}, "metric 'energy' is not measured by these runs"),
         ({"error_profile": "high"}, "not run: error_profile=high"),
         ({"topology": "chain"}, "topology=chain is no part of this study's plan"),
         ({"bin": "bufferbloat"}, "condition 'bufferbloat' is not one this program can select by"),
@@ -156,3 +159,34 @@ def test_almost_all_is_the_shortest_range_of_exchanges_that_holds_most(
     }
     low, high = matched(rows(base | {"statistic": "range_low"}, base | {"statistic": "range_high"}), fake, plan)
     assert (low.ours, high.ours) == (4, 4)  # 90 % of the exchanges took four
+
+
+def test_a_row_that_is_a_comparison_itself_is_measured_as_one(
+    rows: MakeRows, fake: Measures, plan: Plan, tmp_path: Path
+) -> None:
+    base = {"metric": "fct_difference", "statistic": "median", "value": "9", "unit": "s"}
+    published = rows(base, base | {"statistic": "max"})
+    file = tmp_path / "claims.toml"
+    check = (
+        "metric = 'fct'\neach = { buffer_bytes = [2500, 14100], workload = 'random', algorithm = 'default' }\n"
+        "of = { clients = [10, 50] }\nagainst = { clients = 1 }\nquantity = 'difference'\n"
+    )
+    file.write_text("".join(f"[[figure]]\nid = 'x-r{number}'\n{check}" for number in (0, 1)))
+    mean, largest = figures.match(published, fake, plan.reading, claims.load_figures(file))
+    assert mean.ours == pytest.approx((9 + 49) / 2, abs=0.2)
+    assert largest.ours == pytest.approx(49, abs=0.2)
+    assert mean.n == 4
+    assert mean.note.endswith("over 4 points")
+
+
+def test_a_row_with_a_reason_is_not_measured(rows: MakeRows, fake: Measures, plan: Plan) -> None:
+    reading = replace(plan.reading, unmeasured={"idle_time": "a story", "x-r1": "of one flow"})
+    story = HERE | {"metric": "idle_time", "statistic": "value", "value": "400", "unit": "s"}
+    found = figures.match(rows(story, story | {"metric": "fct"}), fake, reading)
+    assert [(figure.ours, figure.note) for figure in found] == [(None, "a story"), (None, "of one flow")]
+
+
+def test_runs_of_a_kind_are_counted_for_as_many_as_were_published(rows: MakeRows, fake: Measures, plan: Plan) -> None:
+    row = HERE | {"metric": "alike_in_run", "statistic": "count", "value": "11", "unit": "runs"}
+    (figure,) = figures.match(rows(row), fake, plan.reading)
+    assert figure.ours == 20  # of 20: the clients of the stand-in are all alike

@@ -157,7 +157,7 @@ def test_larger_and_smaller_go_step_by_step(judge: Judge) -> None:
         ({"comparator": "default", "baseline": "50 x rtt", "direction": "equal"}, "'50 x rtt' is not something"),
         ({"comparator": "default", "baseline": "cocoa", "direction": "staircase"}, "direction 'staircase'"),
         ({"comparator": "default", "direction": "lower"}, "'lower' needs a baseline"),
-        ({"comparator": "default", "direction": "zero", "metric": "goodput"}, "metric 'goodput' is not measured"),
+        ({"comparator": "default", "direction": "zero", "metric": "energy"}, "metric 'energy' is not measured"),
         ({"comparator": "default", "direction": "zero", "clients": "25"}, "not run: clients=25"),
         ({"comparator": "default", "direction": "zero", "bin": "light load"}, "condition 'light load'"),
         (

@@ -7,8 +7,10 @@ import pytest
 import small_study
 from fake_engine import FakeEngine
 
-from millpond import study
+from millpond import guests, study
+from millpond.engine import Preset
 from millpond.errors import UsageError
+from millpond.own import OwnControllers
 from millpond.results import Cell
 from millpond.study import Plan
 
@@ -16,6 +18,11 @@ from millpond.study import Plan
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     return study.load(small_study.write(tmp_path / "small"))
+
+
+class _Presets(FakeEngine):
+    def presets(self) -> list[Preset]:
+        return [*super().presets(), Preset("fasor", "draft", 14, "is careful", [], 56, [])]
 
 
 def cells(plan: Plan) -> dict[str, Cell]:
@@ -92,6 +99,78 @@ def test_clients_asked_for_are_run_once_whatever_the_number_of_matrices(plan: Pl
     assert {cell.columns["algorithm"] for cell in cells(narrow).values()} == {"cocoa"}
 
 
+def test_an_algorithm_may_be_a_transport_and_further_keys(tmp_path: Path) -> None:
+    text = small_study.PLAN.replace(
+        '[algorithms.cocoa]\nlabel = "CoCoA"\ncontroller = "cocoa-03"',
+        '[algorithms.cocoa]\ntransport = { congestion = "bbr" }\n'
+        '[algorithms.bursts]\ncontroller = "rfc7252"\ntransfer = "bursts"',
+    )
+    folder = small_study.write(tmp_path / "small", text)
+    scenario = small_study.SCENARIO.replace("count = 1", 'count = 1\ntransport = { kind = "tcp" }')
+    (folder / "scenario.toml").write_text(scenario)
+    plan = study.load(folder)
+    found = cells(plan)["cocoa-continuous-10-2500-two-host-as-typed"].scenario["clients"]
+    # tables are merged, and there is no controller left
+    assert found == [{"count": 10, "workload": "continuous", "transport": {"kind": "tcp", "congestion": "bbr"}}]
+    # a preset asked for by its name is the plain algorithm, not one with further keys
+    assert plan.named("rfc7252") == "default"
+
+
+def test_a_guest_joins_only_matrices_that_have_controllers(tmp_path: Path) -> None:
+    text = small_study.PLAN.replace(
+        '[algorithms.cocoa]\nlabel = "CoCoA"\ncontroller', '[algorithms.cocoa]\ntransport = "tcp"\ncontroller'
+    ).replace('algorithm = ["default", "cocoa"]', 'algorithm = ["cocoa"]', 1)
+    plan = study.load(small_study.write(tmp_path / "small", text))
+    invited = guests.invited(plan, ["fasor"], _Presets(), OwnControllers())
+    assert [matrix.values["algorithm"] for matrix in invited.matrices] == [("cocoa",), ("default", "cocoa", "fasor")]
+
+
+def test_an_algorithm_that_the_small_version_leaves_out_can_be_asked_for(tmp_path: Path) -> None:
+    text = small_study.PLAN.replace("[quick]", '[quick]\nalgorithm = ["default"]')
+    plan = study.load(small_study.write(tmp_path / "small", text)).quick()
+    assert plan.algorithms == ("default",)
+    asked = guests.invited(plan, ["cocoa-03"], FakeEngine(), OwnControllers()).narrowed(controllers=["cocoa-03"])
+    assert asked.algorithms == ("cocoa",)
+
+
+def test_a_path_changes_the_clients_after_their_algorithm(tmp_path: Path) -> None:
+    change = '"clients.0.transport.delayed_acks" = "linux"\n"path.downlink.queue" = "{buffer_bytes} B"'
+    text = small_study.PLAN.replace('"path.downlink.queue" = "{buffer_bytes} B"', change).replace(
+        'controller = "cocoa-03"', 'transport = { kind = "tcp", delayed_acks = "as-printed" }'
+    )
+    found = cells(study.load(small_study.write(tmp_path / "small", text)))
+    acks = [
+        found[f"cocoa-random-10-2500-four-host-68-{path}"].scenario["clients"][0]["transport"]["delayed_acks"]
+        for path in ("as-typed", "as-meant")
+    ]
+    assert acks == ["as-printed", "linux"]
+
+
+def test_workloads_may_be_names_for_what_they_set(tmp_path: Path) -> None:
+    text = small_study.PLAN.replace(
+        "[vary.payload]", '[vary.workload.set.continuous]\n"clients.0.exchanges" = 1\n[vary.payload]'
+    )
+    found = cells(study.load(small_study.write(tmp_path / "small", text)))
+    tree = found["cocoa-continuous-10-2500-two-host-as-typed"].scenario
+    assert tree["clients"] == [{"count": 10, "controller": "cocoa-03", "exchanges": 1}]
+
+
+def test_every_cell_is_traced_if_the_plan_says_so(tmp_path: Path) -> None:
+    text = small_study.PLAN.replace("only = { payload = [176] }", "only = { payload = [176] }\nall = true")
+    plan = study.load(small_study.write(tmp_path / "small", text))
+    traced = [planned.cell for planned in study.unfold(plan, FakeEngine()).cells if planned.traced]
+    assert {(c.columns["clients"], c.columns["buffer_bytes"]) for c in traced} == {
+        (n, size) for n in (10, 400) for size in (2500, 28200)
+    }
+    assert {(c.columns["payload"], c.columns["path"]) for c in traced} == {(176, "as-typed")}
+
+
+def test_reasons_why_rows_are_not_measured_are_told_by_row(tmp_path: Path) -> None:
+    text = small_study.PLAN + '\n[reading.unmeasured]\n"one flow\'s story" = ["idle_time", "x-r7"]\n'
+    plan = study.load(small_study.write(tmp_path / "small", text))
+    assert plan.reading.unmeasured == {"idle_time": "one flow's story", "x-r7": "one flow's story"}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
@@ -111,6 +190,11 @@ def test_clients_asked_for_are_run_once_whatever_the_number_of_matrices(plan: Pl
             "vary.payload.write: '{size} B' does not say where the value goes: {}",
         ),
         ("[vary.config.set.four-host]\n", "[vary.colour]\n", "vary.colour: changes nothing"),
+        (
+            'controller = "cocoa-03"',
+            'transfer = "whole"',
+            "algorithms.cocoa.controller: expected the name of a preset or a table, or else a `transport`",
+        ),
     ],
 )
 def test_a_slip_names_the_place(tmp_path: Path, before: str, after: str, told: str) -> None:

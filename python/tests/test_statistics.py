@@ -5,7 +5,18 @@ import math
 import numpy as np
 import pytest
 
-from millpond.statistics import bulk, bulk_range, known, percentile, t_interval, take
+from millpond.statistics import (
+    alike,
+    bulk,
+    bulk_range,
+    known,
+    one_ahead,
+    one_behind,
+    percentile,
+    spread,
+    t_interval,
+    take,
+)
 
 
 def test_percentiles_stand_at_rank_p_times_n_minus_1() -> None:
@@ -68,3 +79,15 @@ def test_bulk_takes_the_fuller_of_two_equally_short_ranges() -> None:
 def test_bulk_range_leaves_out_stragglers() -> None:
     assert bulk_range(np.array([1.0, 5.0, 5.1, 5.2, 5.3])) == (5.0, 5.3)
     assert all(math.isnan(end) for end in bulk_range(np.empty(0)))
+
+
+def test_a_flow_stands_out_from_15_per_cent_on() -> None:
+    assert spread(np.array([90.0, 100.0, 130.0])) == pytest.approx(0.4)
+    assert [one_ahead(np.array(flows)) for flows in ([85.0, 100.0, 120.0], [86.0, 100.0, 300.0])] == [1, 0]
+    assert [one_behind(np.array(flows)) for flows in ([10.0, 100.0, 115.0], [10.0, 100.0, 114.0])] == [1, 0]
+    assert [alike(np.array(flows)) for flows in ([100.0, 114.0, 101.0], [100.0, 116.0])] == [1, 0]
+
+
+@pytest.mark.parametrize("flows", [[1.0], [1.0, math.nan]])
+def test_a_single_flow_and_one_that_never_ended_stand_beside_nobody(flows: list[float]) -> None:
+    assert all(math.isnan(function(np.array(flows))) for function in (one_ahead, one_behind, alike))

@@ -121,7 +121,7 @@ class Data:
         self.paths = tuple(dict.fromkeys(variant(cell) for cell in self.cells)) or (FIXED,)
         self._columns: dict[tuple[str, str], Floats] = {}
         self._runs: dict[str, Integers] = {}
-        self._links: dict[str, tuple[list[str], Integers]] = {}
+        self._words: dict[tuple[str, str], tuple[list[str], Integers]] = {}
 
     @staticmethod
     def of(results: Results | Data) -> Data:
@@ -223,7 +223,7 @@ class Data:
 
     def links(self, cell: Cell) -> list[str]:
         """The names of the cell's links."""
-        names, codes = self._link_codes("links")
+        names, codes = self._codes("links", "link")
         return [names[code] for code in dict.fromkeys(codes[self._span("links", cell)].tolist())]
 
     def bottleneck(self, cell: Cell) -> str:
@@ -244,26 +244,50 @@ class Data:
 
     def traced(self, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
         """Those of the cells that have a traced run, with the number of their first one."""
-        if not self.results.has("queue_trace"):
-            return []
-        runs = np.unique(self._run_column("queue_trace"))
-        found: list[tuple[Cell, int]] = []
-        for cell in cells:
-            at = int(np.searchsorted(runs, cell.first_run))
-            if at < runs.size and runs[at] < cell.first_run + cell.replications:
-                found.append((cell, int(runs[at])))
-        return found
+        found = ((cell, self.first_run("queue_trace", cell)) for cell in cells)
+        return [(cell, run) for cell, run in found if run is not None]
 
     def trace(self, table: str, run: int, link: str, columns: Sequence[str]) -> list[Floats]:
         """Columns of a trace of one run and link, in the order of time."""
-        runs = self._run_column(table)
-        span = slice(int(np.searchsorted(runs, run)), int(np.searchsorted(runs, run, side="right")))
+        span = self._run_span(table, run)
         mine = self._on(table, link, span)
         picked = [self._column(table, column)[span][mine] for column in columns]
         order = np.argsort(picked[0], kind="stable") if picked else slice(None)
         return [values[order] for values in picked]
 
+    # -- single runs ------------------------------------------------------------------------------------------------
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether the results hold this table with these columns."""
+        return self.results.has(table) and set(columns) <= set(self.results.table(table).column_names)
+
+    def first_run(self, table: str, cell: Cell) -> int | None:
+        """The first run of the cell of which a table holds rows; None if there is none."""
+        if not self.results.has(table):
+            return None
+        runs = self._run_column(table)
+        at = int(np.searchsorted(runs, cell.first_run))
+        found = at < runs.size and runs[at] < cell.first_run + cell.replications
+        return int(runs[at]) if found else None
+
+    def rows(self, table: str, run: int, columns: Sequence[str], flow: int | None = None) -> list[Floats]:
+        """Columns of one run's rows of a table, or of one flow's, in the order in which they were written."""
+        span = self._run_span(table, run)
+        mine = slice(None) if flow is None else self._column(table, "flow")[span] == flow
+        return [self._column(table, column)[span][mine] for column in columns]
+
+    def words(self, table: str, run: int, column: str, flow: int | None = None) -> list[str]:
+        """A column of text of the same rows; empty where nothing is said."""
+        span = self._run_span(table, run)
+        names, codes = self._codes(table, column)
+        codes = codes[span] if flow is None else codes[span][self._column(table, "flow")[span] == flow]
+        return [names[code] if code >= 0 else "" for code in codes.tolist()]
+
     # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _run_span(self, table: str, run: int) -> slice:
+        runs = self._run_column(table)
+        return slice(int(np.searchsorted(runs, run)), int(np.searchsorted(runs, run, side="right")))
 
     def _run_column(self, table: str) -> Integers:
         if table not in self._runs:
@@ -285,18 +309,20 @@ class Data:
         return self._columns[key]
 
     def _on(self, table: str, link: str, span: slice) -> npt.NDArray[np.bool_]:
-        names, codes = self._link_codes(table)
+        names, codes = self._codes(table, "link")
         code = names.index(link) if link in names else -1
         found: npt.NDArray[np.bool_] = codes[span] == code
         return found
 
-    def _link_codes(self, table: str) -> tuple[list[str], Integers]:
-        if table not in self._links:
-            column = self.results.table(table).column("link").combine_chunks()
-            encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    def _codes(self, table: str, column: str) -> tuple[list[str], Integers]:
+        """The words of a column of text, and which of them each row has (-1: none)."""
+        key = (table, column)
+        if key not in self._words:
+            found = self.results.table(table).column(column).combine_chunks()
+            encoded = found if pa.types.is_dictionary(found.type) else found.dictionary_encode()
             names = [str(name) for name in encoded.dictionary.to_pylist()]
-            self._links[table] = names, encoded.indices.to_numpy().astype(np.int64)
-        return self._links[table]
+            self._words[key] = names, encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        return self._words[key]
 
 
 def variant(cell: Cell) -> str:

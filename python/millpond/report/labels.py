@@ -27,11 +27,17 @@ CONTROLLERS = {
     "linux-rto": "Linux RTO",
     "peak-hopper": "Peak-Hopper",
     "basic-rto": "Basic RTO",
+    "tcp-new-reno": "TCP New Reno",
+    "tcp-bbr": "TCP BBR",
+    "coap-over-tcp": "CoAP over TCP",
+    "q-block2": "Q-Block2",
+    "q-block2-paced": "Q-Block2, paced",
 }
-"""Presets in the order in which they are drawn, and what they are called."""
+"""Presets in the order in which they are drawn, then the other ways to transfer, and what they are called."""
 _STUDY_NAMES = {
     "default": "rfc7252",
     "cocoa": "cocoa-03",
+    "tcp_newreno": "tcp-new-reno",
     "cocoa_mod": "cocoa-weak-all",
     "cocoa_accurate_rtt": "cocoa-echo",
 }

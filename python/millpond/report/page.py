@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from millpond.compare import Comparison
 from millpond.metrics import path_in_words
-from millpond.report import echo, single, study, style
+from millpond.report import echo, firmware, single, study, style
 from millpond.report.data import Data, Missing, Rows
 from millpond.report.parts import Picture, Section
 from millpond.results import Results
@@ -27,8 +27,10 @@ FOOTER = (
     "Drawn from the result tables alone; the tables, the manifest with every setting and seed, and this page lie in "
     "one directory."
 )
-PAGES = {"echo": echo.sections}
+PAGES = {"echo": echo.sections, "tcp20": firmware.sections}
 """Studies with a page of their own."""
+_SHORT = re.compile(r"(\.\d\d)\d+")
+"""Finer than a hundredth of a point nobody sees."""
 PIXELS_PER_INCH = 99
 """How large pictures are shown, where the window allows; type on them then has the size of the text around."""
 
@@ -87,6 +89,7 @@ def svg(figure: Figure) -> str:
     with style.applied():
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = out.getvalue()
+    text = re.sub(r' d="[^"]*"', lambda path: _SHORT.sub(r"\1", path[0]), text)
     return re.sub(r"\s*\n\s*", "\n", text[text.index("<svg") :])
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from millpond.report import figures, story, tables
+from millpond.report import figures, packets, story, tables
 from millpond.report.data import Data
 from millpond.report.parts import Picture, Section
 from millpond.report.study import BOXES, UNNECESSARY
 
 
 def sections(data: Data) -> list[Section]:
-    """Everything a single scenario shows: the lead, four pictures, its links, and what was run."""
+    """Everything a single scenario shows: the lead, its pictures, its links, and what was run."""
     cell = data.cells[0]
     over_time = Picture(
         "queue",
@@ -42,9 +42,11 @@ def sections(data: Data) -> list[Section]:
         partial(figures.unnecessary_by_group, data),
         partial(figures.by_group_rows, data, "unnecessary", "retransmissions"),
     )
+    followed = packets.section(data)
     return [
         Section("summary", "In short", tuple(story.scenario_story(data)), listings=(tables.groups(data),)),
         Section("over-time", "The bottleneck over time", ("One run: the first replication.",), (over_time,)),
+        *([followed] if followed is not None else []),
         Section(
             "completion",
             "Flow completion time",

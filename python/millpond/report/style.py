@@ -73,16 +73,34 @@ PRESETS: dict[str, Look] = {
     "linux-rto": Look("#8A8A8A", "-", (7, 0, 0), "//"),
     "peak-hopper": Look("#A6761D", "-", (3, 0, 90), "\\\\"),
     "basic-rto": Look("#C9A66B", (0, (6, 2)), (3, 0, 270), "+++++"),
+    "tcp-new-reno": Look("#A33B20", "-", "X", "//////"),
+    "tcp-bbr": Look("#00876C", (0, (6, 2)), "h", "\\\\\\\\\\\\"),
+    "coap-over-tcp": Look("#6E3B2A", (0, (1.2, 1.6)), (7, 1, 180), "\\\\\\\\|"),
+    "q-block2": Look("#D16BA5", (0, (1.2, 1.6)), (5, 1, 180), "---"),
+    "q-block2-paced": Look("#8E3B6E", (0, (6, 2)), (3, 1, 90), "-/"),
 }
-"""The published controllers: the hue tells the family, dashes and hatches the variant."""
+"""The published controllers: the hue tells the family, dashes and hatches the variant. Then other ways to transfer."""
 
 SPARE: tuple[Look, ...] = (
-    Look("#333333", (0, (8, 2, 1.5, 2)), "X", "++++"),
-    Look("#B8A500", (0, (4, 1.5, 1.2, 1.5, 1.2, 1.5)), "h", "///"),
+    Look("#333333", (0, (8, 2, 1.5, 2)), (7, 1, 0), "++++"),
+    Look("#B8A500", (0, (4, 1.5, 1.2, 1.5, 1.2, 1.5)), (4, 1, 45), "///"),
     Look("#CC79A7", (0, (10, 3)), "<", "|||"),
     Look("#777777", (0, (3, 3)), ">", "xx"),
 )
 """Looks for controllers that have no fixed one, given out in order of first appearance."""
+
+SENT = "#0072B2"
+"""Colour of data that leaves for the first time."""
+AGAIN = "#E69F00"
+"""Colour of data that leaves again."""
+REACHED = "#1a1a1a"
+"""Colour of what is acknowledged."""
+QUEUE_DROP = "#C8321E"
+"""Colour of packets that found the queue full."""
+RADIO_DROP = "#8C3F9E"
+"""Colour of packets that the radio lost."""
+RECOVERY, LOSS, PROBE = "#f6e9c6", "#f2d6cb", "#d5e4f0"
+"""Colours of the bands over which a connection repairs a loss, does so after a timeout, and probes the round trip."""
 
 PUBLISHED = "#000000"
 """Colour of everything taken from a paper."""

@@ -251,6 +251,9 @@ def manifest(data: Data) -> Listing:
         workers = int(said.get("workers", 0))
         threads = f" on {workers} thread{'s' if workers != 1 else ''}" if workers else ""
         rows.append(("took", f"{labels.number(float(said['wall_s']), 3)} s{threads}"))
+        simulated = sum(float(data.values("runs", "simulated_us", cell).sum()) for cell in data.cells)
+        rate = labels.count(simulated / float(said["wall_s"]))
+        rows.append(("simulated", f"{labels.count(simulated)} s, {rate} s in each second"))
     return Listing("manifest", ("", ""), tuple(rows))
 
 

@@ -100,7 +100,7 @@ def follow(data: Data, runs: dict[str, tuple[Cell, int]]) -> dict[str, Course]:
     found = {}
     for name, (cell, run, link, (times, queue)) in raw.items():
         share_times, share = _shares(data, run, link, window)
-        kept = _thinned(times, queue, longest / POINTS)
+        kept = thinned(times, queue, longest / POINTS)
         found[name] = Course(cell, run, link, *kept, share_times, share, window)
     return found
 
@@ -190,7 +190,7 @@ def _shares(data: Data, run: int, link: str, window: float) -> tuple[Floats, Flo
     return middles, share
 
 
-def _thinned(times: Floats, values: Floats, step: float) -> tuple[Floats, Floats]:
+def thinned(times: Floats, values: Floats, step: float) -> tuple[Floats, Floats]:
     """The largest value of each `step`, so that no peak is lost, and both ends."""
     if times.size <= POINTS or step <= 0:
         return times, values

@@ -1,0 +1,64 @@
+"""What the terminal shows of downloads, drawn from the stand-in's results."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from fake_engine import FakeEngine
+
+import millpond
+from millpond import downloads, tables
+from millpond.statistics import PERCENTILES
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> millpond.Reproduction:
+    out = tmp_path_factory.mktemp("downloads") / "out"
+    return millpond.reproduce("tcp20", replications=2, out=out, report=False, engine=FakeEngine())
+
+
+def printed(done: millpond.Reproduction) -> str:
+    out = io.StringIO()
+    tables.show(done.tables, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_of_downloads_fit_the_terminal(
+    done: millpond.Reproduction, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = printed(done)
+    assert max(map(len, text.splitlines())) <= width
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text, "a cell was cut off"
+
+
+def test_every_published_percentile_stands_beside_ours_once(done: millpond.Reproduction) -> None:
+    found = downloads.tabled(done.comparison)
+    # Tables 6 to 9: five lines a buffer with one client, four with the others; BBR is not in Table 7
+    lines = 3 * (2 + 2 * 4) + (2 + 4)
+    # over TCP on both readings of the acknowledgements, over UDP once; with medium loss on both readings of its states
+    assert len(found) == (lines + (3 * 2 * 4 + 4) + (2 + 2 * 4)) * len(PERCENTILES)
+    assert len({(figure.id, figure.scenario.get("path")) for figure in found}) == len(found)
+    text = printed(done)
+    assert len(re.findall(r"published {2,}\d", text)) == lines
+    assert len(re.findall(r"fct p95 +\d", text)) == 0, "a percentile is shown a second time"
+
+
+def test_every_algorithm_has_a_median_and_the_dwell_a_table(done: millpond.Reproduction) -> None:
+    text = printed(done)
+    for name in ("default", "cocoa", "tcp_newreno", "tcp_bbr", "q_block2", "fasor_token", "basic_rto"):
+        assert f"\n {name} " in text
+    assert re.search(r"memory  20ms  100ms  500ms +2s +packets +packets +packets", text)
+    assert re.search(r"\d+ runs, [\d,]+ s simulated in [\d.]+ s, [\d,]+ a second", text)
+
+
+def test_short_exchanges_have_the_tables_of_other_studies(done: millpond.Reproduction) -> None:
+    text = printed(done)
+    for workload in ("continuous", "random"):
+        assert re.search(
+            rf"Median flow completion time in s / unnecessary retransmissions per\s+client, {workload}", text
+        )
+    assert "bulk clients" not in text

@@ -1,0 +1,66 @@
+"""Single scenarios as programs: what their groups are called, and what is recorded of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from millpond import single
+from millpond.engine import native
+from millpond.errors import UsageError
+from millpond.study import Program
+
+PATH = """\
+[path.uplink]
+rate = "60 kbit/s"
+delay = "215 ms"
+queue = "2500 B"
+[path.downlink]
+rate = "30 kbit/s"
+delay = "415 ms"
+queue = "8 packets"
+"""
+PLAIN = '[[clients]]\ncount = 2\ncontroller = "rfc7252"\n'
+STREAM = '[[clients]]\ncount = 1\ntransport = "tcp"\n'
+BBR = '[[clients]]\ncount = 1\ntransport = { kind = "tcp", congestion = "bbr" }\n'
+BLOCKS = '[[clients]]\ncount = 1\ncontroller = "cocoa-03"\ntransfer = { kind = "blocks", size = "64 B" }\n'
+BURSTS = '[[clients]]\ncount = 1\ncontroller = "rfc7252"\ntransfer = { kind = "bursts", size = "64 B" }\n'
+
+
+def program(folder: Path, *groups: str, **options: object) -> Program:
+    file = folder / "some.toml"
+    file.write_text(PATH + "".join(groups))
+    return single.program(file, native(), **options)  # type: ignore[arg-type]
+
+
+def test_groups_are_called_after_what_controls_them(tmp_path: Path) -> None:
+    cell = program(tmp_path, PLAIN, STREAM, BBR, BLOCKS, BURSTS, STREAM).cells[0].cell
+    names = [group.algorithm for group in cell.groups]
+    assert names == ["rfc7252", "tcp-new-reno #1", "tcp-bbr", "cocoa-03", "q-block2", "tcp-new-reno #2"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "tables"),
+    [
+        ((PLAIN,), single.USUAL_TRACES),
+        ((PLAIN, STREAM), single.TRANSFER_TRACES),
+        ((BLOCKS,), single.TRANSFER_TRACES),
+        ((STREAM.replace("count = 1", f"count = {single.FEW + 1}"),), single.USUAL_TRACES),
+    ],
+)
+def test_packets_are_recorded_where_few_clients_transfer_bodies(
+    tmp_path: Path, groups: tuple[str, ...], tables: tuple[str, ...]
+) -> None:
+    assert program(tmp_path, *groups).trace.tables == tables
+    assert program(tmp_path, *groups, trace=("queue",)).trace.tables == ("queue",)
+    assert program(tmp_path, *groups, trace=single.NO_TRACES).trace.tables == ()
+
+
+def test_another_controller_is_for_those_that_have_one(tmp_path: Path) -> None:
+    cell = program(tmp_path, PLAIN, STREAM, BLOCKS, controllers=["fasor", "cocoa-fb1"]).cells[0].cell
+    assert [group.algorithm for group in cell.groups] == ["fasor", "tcp-new-reno", "cocoa-fb1"]
+    with pytest.raises(UsageError, match=r"3 for 2 group\(s\) of clients: give one, or 2"):
+        program(tmp_path, PLAIN, STREAM, BLOCKS, controllers=["fasor", "cocoa-fb1", "rfc7252"])
+    with pytest.raises(UsageError, match="all clients ask over TCP"):
+        program(tmp_path, STREAM, controllers=["fasor"])
