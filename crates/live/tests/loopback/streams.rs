@@ -52,3 +52,11 @@ async fn coaps_is_one_clear_error() {
     let error = client.get("coaps://192.0.2.1/").await.unwrap_err();
     assert!(matches!(error, Error::Uri(_)) && error.to_string().contains("not supported"), "{error}");
 }
+
+#[tokio::test]
+async fn a_ping_is_answered_over_tcp_too() {
+    let server = Server::builder().bind_tcp(ANY).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let uri: millpond_live::Uri = format!("coap+tcp://{}/", server.local_addr()).parse().unwrap();
+    client.ping(&uri).await.unwrap();
+}
