@@ -16,6 +16,8 @@ __all__ = [
     "View",
     "Wait",
     "Wishes",
+    "live",
+    "live_verbs",
     "presets",
     "version",
 ]
@@ -332,8 +334,12 @@ class Batch:
         workers: int = 0,
         trace: Sequence[str] = ...,
         trace_step_us: int = 1_000_000,
+        capture: bool = False,
     ) -> Batch:
-        """Start the jobs `(scenario, seed, run)` in their order; `workers=0` uses every core."""
+        """Start the jobs `(scenario, seed, run)` in their order; `workers=0` uses every core.
+
+        `capture` keeps every packet of every run, which is for a few runs at a time.
+        """
 
     def next(self, timeout: float | None = None) -> Outcome | None:
         """Wait up to `timeout` seconds (`None`: as long as it takes) for the next run that has finished.
@@ -379,6 +385,9 @@ class Outcome:
     def tables(self) -> dict[str, Table]:
         """Give the run's tables by name; none if it failed."""
 
+    def capture(self) -> bytes | None:
+        """Give every packet as a pcapng file; None if that was not asked for or the run failed."""
+
 @final
 class Table:
     """A result table, read by anything that knows the Arrow PyCapsule interface; its columns are shared, not copied."""
@@ -400,3 +409,9 @@ def version() -> str:
 
 def presets() -> list[tuple[str, str, int, str, list[str], int, list[_SettingRow]]]:
     """List every built-in controller: name, source, number, summary, readings, bytes of state, settings."""
+
+def live(arguments: Sequence[str]) -> int:
+    """Run a verb that needs no laboratory: `arguments` begin with the program's name. Gives the exit code."""
+
+def live_verbs() -> list[tuple[str, str]]:
+    """The verbs that need no laboratory, each with its line of help."""

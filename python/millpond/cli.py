@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from millpond import api, study, tables
+from millpond import api, live, study, tables
 from millpond import capture as captures
 from millpond.controllers import catalogue, sheet, terminal
 from millpond.controllers.requirements import REQUIREMENTS
@@ -87,6 +87,10 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 )
 def program() -> None:
     """CoAP congestion control, measured in the very code that ships."""
+
+
+for _command in live.commands():
+    program.add_command(_command)
 
 
 @program.command()

@@ -34,6 +34,18 @@ mod _engine {
         env!("CARGO_PKG_VERSION")
     }
 
+    /// The verbs that need no laboratory, each with its line of help.
+    #[pyfunction]
+    fn live_verbs() -> Vec<(String, String)> {
+        millpond_cli::verbs()
+    }
+
+    /// Runs one of them: `arguments` begin with the program's name. Gives the exit code.
+    #[pyfunction]
+    fn live(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
+        py.detach(|| millpond_cli::main_from(arguments))
+    }
+
     /// Runs that call into Python end before the interpreter does.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
