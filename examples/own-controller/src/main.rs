@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         let scenario = Scenario::from_toml(&scenario(controller), "example")?;
         let outcome = run_with(&scenario, 1, &Options::default(), &Mine, || false)?;
-        print_row(&scenario.clients[0].controller.to_string(), &outcome);
+        print_row(&scenario.clients[0].algorithm(), &outcome);
     }
     Ok(())
 }
