@@ -85,7 +85,8 @@ fn busy_peer(arguments: &Arguments) -> Result<(), Failure> {
     let uri = format!("coap://{}/bench", server.address);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let client = Client::builder().nstart(256).build().await?;
+        // A minute at full speed uses up the message IDs of some 150 ports.
+        let client = Client::builder().nstart(256).most_sockets(256).build().await?;
         let end = tokio::time::Instant::now() + arguments.steady;
         let tasks: Vec<_> = (0..OUTSTANDING)
             .map(|_| {
