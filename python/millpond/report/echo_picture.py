@@ -12,30 +12,25 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from millpond.errors import MillpondError, UsageError
+from matplotlib.figure import Figure
+
+from millpond.report import manual_picture
 from millpond.report.data import Data
 from millpond.report.echo import LATE
 from millpond.report.figures import timers
-from millpond.report.page import svg
 from millpond.results import Results
-from millpond.store import write_text
 
 FILE = Path("docs/images/echo.svg")
 
 
+def picture(results: Results) -> Figure:
+    """First waits and completion times over the loss rate. Raises `Missing` without them."""
+    return timers.over_loss(Data(results), LATE, (timers.WAIT, timers.FCT))
+
+
 def main(arguments: Sequence[str]) -> int:
     """Draw the picture into a file; the exit code: 0 done, 1 failed, 2 wrong usage."""
-    try:
-        if not 1 <= len(arguments) <= 2:
-            raise UsageError("usage: python -m millpond.report.echo_picture RESULTS_DIR [FILE]")
-        file = Path(arguments[1]) if len(arguments) == 2 else FILE
-        data = Data(Results.open(arguments[0]))
-        write_text(file, svg(timers.over_loss(data, LATE, (timers.WAIT, timers.FCT))))
-    except MillpondError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    print(file)
-    return 0
+    return manual_picture.draw(arguments, "echo_picture", FILE, picture)
 
 
 if __name__ == "__main__":

@@ -12,31 +12,26 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from millpond.errors import MillpondError, UsageError
-from millpond.report import transfers
+from matplotlib.figure import Figure
+
+from millpond.report import manual_picture, transfers
 from millpond.report.data import Data
 from millpond.report.figures import windows
-from millpond.report.page import svg
 from millpond.results import Results
-from millpond.store import write_text
 
 FILE = Path("docs/images/firmware.svg")
 
 
+def picture(results: Results) -> Figure:
+    """The flow over TCP of the scenario's first cell. Raises `Missing` without traces."""
+    data = Data(results)
+    cell, run = transfers.needed(data, data.cells[:1])[0]
+    return windows.flow_over_time(data, transfers.of_run(data, cell, run, 1)[0])
+
+
 def main(arguments: Sequence[str]) -> int:
     """Draw the picture into a file; the exit code: 0 done, 1 failed, 2 wrong usage."""
-    try:
-        if not 1 <= len(arguments) <= 2:
-            raise UsageError("usage: python -m millpond.report.firmware_picture RESULTS_DIR [FILE]")
-        file = Path(arguments[1]) if len(arguments) == 2 else FILE
-        data = Data(Results.open(arguments[0]))
-        cell, run = transfers.needed(data, data.cells[:1])[0]
-        write_text(file, svg(windows.flow_over_time(data, transfers.of_run(data, cell, run, 1)[0])))
-    except MillpondError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    print(file)
-    return 0
+    return manual_picture.draw(arguments, "firmware_picture", FILE, picture)
 
 
 if __name__ == "__main__":

@@ -16,14 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from millpond.errors import MillpondError, UsageError
-from millpond.report import labels, style
+from millpond.report import labels, manual_picture, style
 from millpond.report.data import Data, Missing
 from millpond.report.figures import marks
 from millpond.report.figures.queue import Course, courses, panel_pair, waiting_axis
-from millpond.report.page import svg
 from millpond.results import Results
-from millpond.store import write_text
 
 FILE = Path("docs/images/collapse.svg")
 SHOWN = ("rfc7252", "default-fb2")
@@ -84,16 +81,7 @@ def _rate(course: Course) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Draw the picture into a file; the exit code: 0 done, 1 failed, 2 wrong usage."""
-    try:
-        if not 1 <= len(arguments) <= 2:
-            raise UsageError("usage: python -m millpond.report.readme_picture RESULTS_DIR [FILE]")
-        file = Path(arguments[1]) if len(arguments) == 2 else FILE
-        write_text(file, svg(picture(Results.open(arguments[0]))))
-    except MillpondError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    print(file)
-    return 0
+    return manual_picture.draw(arguments, "readme_picture", FILE, picture)
 
 
 if __name__ == "__main__":
