@@ -113,8 +113,10 @@ interop: $(VENV)/.dev ## our client and server against libcoap, aiocoap, node-co
 	$(CARGO) build --quiet --locked -p millpond-cli
 	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python -m pytest interop -n 8
 
-bench-live: ## the stack on the wire by the clock: requests a second, CPU time and memory, beside a bare socket
-	$(CARGO) run --quiet --release --locked -p millpond-live --example bench_live
+# BENCH=--quick for a first look; the head of crates/live/examples/bench_live/main.rs has all arguments.
+bench-live: | $(BIN)/python ## the stack on the wire by the clock, beside a bare socket and other implementations
+	PYTHON=$(CURDIR)/$(BIN)/python interop/install
+	$(CARGO) run --quiet --release --locked -p millpond-live --example bench_live -- $(BENCH)
 
 bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
 	$(CARGO) bench --workspace --locked -- --noplot --quiet --warm-up-time 1 --measurement-time 2

@@ -8,6 +8,7 @@ import aiocoap.resource
 from aiocoap.numbers import codes
 
 LARGE = bytes(65 + i % 26 for i in range(20_000))
+BENCH = b"0123456789012345678901234567890123456789"
 
 
 class Test(aiocoap.resource.Resource):
@@ -39,6 +40,25 @@ class Large(aiocoap.resource.Resource):
 
     async def render_get(self, request: aiocoap.Message) -> aiocoap.Message:
         return aiocoap.Message(payload=LARGE)
+
+
+class Bench(aiocoap.resource.Resource):
+    """Forty bytes, for measurements."""
+
+    async def render_get(self, request: aiocoap.Message) -> aiocoap.Message:
+        return aiocoap.Message(payload=BENCH)
+
+
+class Tally(aiocoap.resource.Resource):
+    """How often it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    async def render_get(self, request: aiocoap.Message) -> aiocoap.Message:
+        self.asked += 1
+        return aiocoap.Message(payload=f"{self.asked}".encode())
 
 
 class Store(aiocoap.resource.Resource):
@@ -84,6 +104,8 @@ async def serve(port: int) -> None:
         "large": Large(),
         "store": Store(),
         "count": Counter(),
+        "bench": Bench(),
+        "tally": Tally(),
     }.items():
         site.add_resource([name], resource)
     await aiocoap.Context.create_server_context(site, bind=("127.0.0.1", port))

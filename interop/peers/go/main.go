@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/plgd-dev/go-coap/v3"
@@ -19,6 +20,9 @@ import (
 	"github.com/plgd-dev/go-coap/v3/mux"
 	"github.com/plgd-dev/go-coap/v3/udp"
 )
+
+// For measurements.
+var bench = []byte("0123456789012345678901234567890123456789")
 
 func large() []byte {
 	body := make([]byte, 20000)
@@ -54,6 +58,11 @@ func serve(port string) error {
 		answer(w, codes.Content, []byte("separate"))
 	})
 	handle("/large", func(w mux.ResponseWriter, r *mux.Message) { answer(w, codes.Content, large()) })
+	handle("/bench", func(w mux.ResponseWriter, r *mux.Message) { answer(w, codes.Content, bench) })
+	var asked atomic.Int64
+	handle("/tally", func(w mux.ResponseWriter, r *mux.Message) {
+		answer(w, codes.Content, []byte(fmt.Sprint(asked.Add(1))))
+	})
 	handle("/store", func(w mux.ResponseWriter, r *mux.Message) {
 		lock.Lock()
 		defer lock.Unlock()

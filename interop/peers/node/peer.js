@@ -3,10 +3,12 @@
 const coap = require('coap')
 
 const LARGE = Buffer.from(Array.from({ length: 20000 }, (_, i) => 65 + (i % 26)))
+const BENCH = Buffer.from('0123456789012345678901234567890123456789')
 
 function serve (port) {
   let kept = Buffer.alloc(0)
   let count = 0
+  let asked = 0
   const observers = new Set()
   setInterval(() => {
     count += 1
@@ -23,6 +25,11 @@ function serve (port) {
       setTimeout(() => res.end('separate'), 1500)
     } else if (path === '/large') {
       res.end(LARGE)
+    } else if (path === '/bench') {
+      res.end(BENCH)
+    } else if (path === '/tally') {
+      asked += 1
+      res.end(String(asked))
     } else if (path === '/store') {
       if (req.method === 'PUT') {
         kept = req.payload

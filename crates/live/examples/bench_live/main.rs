@@ -1,0 +1,65 @@
+//! What a request costs a server, on this machine, ours and others in one run:
+//! `cargo run --release -p millpond-live --example bench_live`.
+//!
+//! One generator, in one thread, asks servers that are processes of their own, over loopback, for the same resource of 40
+//! bytes: a bare loop of recvfrom and sendto, which is the least that the kernel asks for, ours, and those that
+//! `interop/install` has installed. CPU is that of all threads of the server's process.
+//!
+//! Arguments: `--quick` for short measurements, `--seconds N` for each of them (2), `--rounds N` of the comparison (3),
+//! `--steady N` seconds for the one busy peer (60), `--requests N` for the memory over many requests (1,000,000),
+//! `--only PART` (repeatable) of cost, clients, idle, flood, peer and memory, `--beside NAME` (repeatable) for some of the
+//! others only, `--alone` for none.
+
+#![allow(clippy::disallowed_methods, reason = "it measures with the clock of this machine")]
+
+mod arguments;
+mod busy;
+mod comparison;
+mod duplicates;
+mod flood;
+mod generator;
+mod idle;
+mod process;
+mod serving;
+mod sides;
+
+use arguments::Arguments;
+use sides::Side;
+
+/// Whatever ends the program.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Measures something and prints it.
+type Part = fn(&Arguments) -> Result<(), Failure>;
+
+/// Requests under way at a time.
+const OUTSTANDING: usize = 64;
+/// The path that is asked for.
+const PATH: &[u8] = b"bench";
+/// What is answered.
+const PAYLOAD: &[u8] = b"0123456789012345678901234567890123456789";
+
+fn main() -> Result<(), Failure> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    // The program is its own server, too, in a process of its own.
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["serve", port] => return serving::ours(port.parse()?),
+        ["floor", port] => return serving::floor(port.parse()?),
+        _ => {}
+    }
+    let arguments = Arguments::read(words)?;
+    let parts: [(&str, Part); 6] = [
+        ("cost", comparison::cost),
+        ("clients", comparison::clients),
+        ("idle", idle::idle),
+        ("flood", flood::flood),
+        ("peer", busy::one_peer),
+        ("memory", busy::memory),
+    ];
+    for (name, part) in parts {
+        if arguments.wants(name) {
+            part(&arguments)?;
+        }
+    }
+    Ok(())
+}

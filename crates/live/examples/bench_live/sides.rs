@@ -1,0 +1,129 @@
+//! The servers that are measured, and how each is started.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use crate::{Arguments, Failure, PATH, PAYLOAD};
+
+/// One server.
+#[derive(Debug)]
+pub(crate) struct Side {
+    /// Its name.
+    pub(crate) name: &'static str,
+    program: PathBuf,
+    /// What stands before the port, and behind it.
+    before: Vec<String>,
+    behind: Vec<String>,
+    /// How long it is asked before anything is measured: as long as it still becomes faster.
+    pub(crate) warm_up: Duration,
+    /// What must be done before `/bench` is there.
+    pub(crate) prepare: fn(SocketAddr) -> Result<(), Failure>,
+    /// It speaks CoAP.
+    pub(crate) is_server: bool,
+}
+
+impl Side {
+    fn new(name: &'static str, program: impl Into<PathBuf>, before: &[&str], behind: &[&str]) -> Self {
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+        Self {
+            name,
+            program: program.into(),
+            before: words(before),
+            behind: words(behind),
+            warm_up: Duration::from_millis(500),
+            prepare: |_| Ok(()),
+            is_server: true,
+        }
+    }
+
+    /// How it is started.
+    pub(crate) fn command(&self, port: u16) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.before).arg(port.to_string()).args(&self.behind);
+        command
+    }
+}
+
+/// The bare loop.
+pub(crate) fn floor() -> Result<Side, Failure> {
+    Ok(Side { is_server: false, ..Side::new("recvfrom, sendto", std::env::current_exe()?, &["floor"], &[]) })
+}
+
+/// Our server.
+pub(crate) fn ours() -> Result<Side, Failure> {
+    Ok(Side::new("millpond", std::env::current_exe()?, &["serve"], &[]))
+}
+
+/// What [`MARK_AND_SWEEP`] is called in the table.
+pub(crate) const CALIFORNIUM_BY_PEER: &str = "Californium, by peer";
+/// Keeps what came from a peer lately, a bounded number for each; not Californium's default.
+const MARK_AND_SWEEP: &str = "PEERS_MARK_AND_SWEEP";
+
+/// The others that are installed and wanted. Those that are not installed are named in a line each.
+pub(crate) fn others(arguments: &Arguments) -> Vec<Side> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let tools = root.join(".tools/interop");
+    let java =
+        ["-cp", &format!("{0}:{0}/lib/*", tools.join("californium").display()), "Peer", "serve"].map(str::to_owned);
+    let java: Vec<&str> = java.iter().map(String::as_str).collect();
+    let (node, peer) = (tools.join("node/peer.js"), root.join("interop/peers/aiocoap_peer.py"));
+    let (node, peer) = (node.to_string_lossy(), peer.to_string_lossy());
+    let a_while = Duration::from_secs(5);
+    let sides = [
+        Side {
+            prepare: put_bench,
+            ..Side::new("libcoap", "coap-server-notls", &["-A", "127.0.0.1", "-d", "10", "-v", "0", "-p"], &[])
+        },
+        Side { warm_up: a_while, ..Side::new("Californium", "java", &java, &[]) },
+        Side { warm_up: a_while, ..Side::new(CALIFORNIUM_BY_PEER, "java", &java, &[MARK_AND_SWEEP]) },
+        Side::new("go-coap", tools.join("go/peer"), &["serve"], &[]),
+        Side::new("coap-rs", tools.join("coap-rs/release/peer"), &["serve"], &[]),
+        Side { warm_up: Duration::from_secs(2), ..Side::new("node-coap", "node", &[&node, "serve"], &[]) },
+        Side::new("aiocoap", tools.join("venv/bin/python"), &[&peer, "serve"], &[]),
+    ];
+    let mut installed = Vec::new();
+    for side in sides {
+        if !arguments.wants_beside(side.name) {
+            continue;
+        }
+        let needed = match side.name {
+            "node-coap" => tools.join("node/node_modules/coap"),
+            "Californium" | CALIFORNIUM_BY_PEER => tools.join("californium/Peer.class"),
+            _ => side.program.clone(),
+        };
+        if is_there(&side.program) && is_there(&needed) {
+            installed.push(side);
+        } else {
+            println!("left out: {}, which is not installed (interop/install)", side.name);
+        }
+    }
+    installed
+}
+
+/// A file, or a program on the path.
+fn is_there(file: &Path) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    file.exists() || (file.components().count() == 1 && std::env::split_paths(&path).any(|at| at.join(file).exists()))
+}
+
+/// Makes `/bench` on a server that lets its clients make resources.
+fn put_bench(server: SocketAddr) -> Result<(), Failure> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+    socket.connect(server)?;
+    let mut datagram = vec![0x40, 3, 0x77, 1, 0xb0 | PATH.len() as u8];
+    datagram.extend_from_slice(PATH);
+    datagram.push(0xff);
+    datagram.extend_from_slice(PAYLOAD);
+    socket.send(&datagram)?;
+    let mut answer = [0; 64];
+    let length = socket.recv(&mut answer)?;
+    match answer.get(1) {
+        Some(0x41 | 0x44) if length >= 4 => Ok(()),
+        _ => Err("the resource to be asked for could not be made".into()),
+    }
+}
