@@ -23,7 +23,7 @@ def test_every_verb_stands_in_the_help() -> None:
 
 
 def test_errors_are_one_line_and_a_code() -> None:
-    said = millpond("get", "coaps://127.0.0.1/")
+    said = millpond("get", "http://127.0.0.1/")
     assert said.returncode == 2
     assert said.stderr.startswith("millpond: ")
     assert said.stderr.count("\n") == 1

@@ -102,6 +102,22 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A certificate, a key or a trust anchor cannot be used.
+    #[error("{place}: {reason}")]
+    Credential {
+        /// The file, or what stands for it.
+        place: String,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+    /// There is no secure session with the peer.
+    #[error("no secure session with {peer}: {reason}")]
+    Insecure {
+        /// The peer.
+        peer: SocketAddr,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// A setting cannot be used.
     #[error("{name}: {reason}")]
     Setting {

@@ -16,6 +16,8 @@ mod least_wait;
 mod options;
 mod response;
 mod secrets;
+#[allow(dead_code, unused_imports, reason = "sessions begin to use what is only checked so far")]
+mod security;
 mod server;
 mod stats;
 mod tcp;
@@ -34,10 +36,13 @@ pub use millpond_coap::message::{Code, Kind, MessageId, Token, number};
 pub use millpond_control::{PeerController, Preset};
 pub use options::Options;
 pub use response::{ExchangeReport, Grade, Response};
+pub use security::{
+    ClientSecurity, KeyedCertificate, PeerIdentity, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors,
+};
 pub use server::{AddressRule, Observable, Request, Resource, Server, ServerBuilder};
 pub use stats::{PeerStats, Stats};
 pub use trace::{Happened, TraceEvent};
-pub use uri::{DEFAULT_PORT, Host, Transport, Uri, UriError};
+pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError};
 
 /// The guide's examples compile.
 #[cfg(doctest)]

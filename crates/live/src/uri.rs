@@ -13,6 +13,10 @@ use millpond_coap::message::number;
 /// §8.1).
 pub const DEFAULT_PORT: u16 = 5683;
 
+/// Where CoAP with security listens unless the URI says otherwise, over DTLS and over TLS (RFC 7252 §6.2, RFC 8323
+/// §8.2).
+pub const DEFAULT_SECURE_PORT: u16 = 5684;
+
 /// Longest value of Uri-Host, of one Uri-Path and of one Uri-Query, bytes (RFC 7252 §5.10).
 const LONGEST_OPTION: usize = 255;
 
@@ -28,6 +32,30 @@ pub enum Transport {
     Udp,
     /// `coap+tcp`: frames over TCP.
     Tcp,
+    /// `coaps`: datagrams of UDP under DTLS.
+    Dtls,
+    /// `coaps+tcp`: frames over TCP under TLS.
+    Tls,
+}
+
+impl Transport {
+    /// The port unless another is given.
+    #[must_use]
+    pub const fn default_port(self) -> u16 {
+        if self.is_secure() { DEFAULT_SECURE_PORT } else { DEFAULT_PORT }
+    }
+
+    /// Nobody on the path can read or change what it carries.
+    #[must_use]
+    pub const fn is_secure(self) -> bool {
+        matches!(self, Self::Dtls | Self::Tls)
+    }
+
+    /// Messages are datagrams, which can be lost, come twice and overtake each other.
+    #[must_use]
+    pub const fn is_datagram(self) -> bool {
+        matches!(self, Self::Udp | Self::Dtls)
+    }
 }
 
 /// Whom a URI names.
@@ -63,18 +91,8 @@ pub struct Uri {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UriError {
-    /// A scheme that stands for DTLS or TLS.
-    #[error("URI {uri:?}: {scheme} (CoAP over DTLS or TLS) is not supported; {instead} goes without security")]
-    Secure {
-        /// What was given.
-        uri: String,
-        /// Its scheme.
-        scheme: String,
-        /// The scheme without security.
-        instead: String,
-    },
     /// Another scheme.
-    #[error("URI {uri:?}: unknown scheme {scheme:?}: known: coap, coap+tcp")]
+    #[error("URI {uri:?}: unknown scheme {scheme:?}: known: coap, coap+tcp, coaps, coaps+tcp")]
     Scheme {
         /// What was given.
         uri: String,
@@ -147,10 +165,8 @@ impl FromStr for Uri {
         let transport = match scheme.to_ascii_lowercase().as_str() {
             "coap" => Transport::Udp,
             "coap+tcp" => Transport::Tcp,
-            secure @ ("coaps" | "coaps+tcp") => {
-                let (scheme, instead) = (secure.to_owned(), secure.replacen("coaps", "coap", 1));
-                return Err(UriError::Secure { uri: text.to_owned(), scheme, instead });
-            }
+            "coaps" => Transport::Dtls,
+            "coaps+tcp" => Transport::Tls,
             other => return Err(UriError::Scheme { uri: text.to_owned(), scheme: other.to_owned() }),
         };
         parts(transport, rest).map_err(malformed)
@@ -178,7 +194,7 @@ fn parts(transport: Transport, rest: &str) -> Result<Uri, String> {
         _ => (authority, ""),
     };
     let port = match port {
-        "" => DEFAULT_PORT,
+        "" => transport.default_port(),
         digits => match digits.parse() {
             Ok(port) if port > 0 && !digits.starts_with('+') => port,
             _ => return Err(format!("port {digits} is not between 1 and 65535")),
@@ -298,6 +314,8 @@ impl fmt::Display for Transport {
         f.write_str(match self {
             Self::Udp => "coap",
             Self::Tcp => "coap+tcp",
+            Self::Dtls => "coaps",
+            Self::Tls => "coaps+tcp",
         })
     }
 }
@@ -318,7 +336,7 @@ impl fmt::Display for Host {
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.transport, self.host)?;
-        if self.port != DEFAULT_PORT {
+        if self.port != self.transport.default_port() {
             write!(f, ":{}", self.port)?;
         }
         f.write_str(if self.path.is_empty() { "/" } else { "" })?;
@@ -409,7 +427,22 @@ mod tests {
             assert_eq!(parsed(&uri.to_string()), uri, "{text} and {uri}");
             assert_eq!((uri.host, uri.port), (host, port), "{text}");
         }
-        assert_eq!(parsed("coap+tcp://h").transport, Transport::Tcp);
+    }
+
+    #[test]
+    fn each_scheme_has_its_transport_and_its_port() {
+        for (text, transport, port) in [
+            ("coap://h", Transport::Udp, 5683),
+            ("coap+tcp://h", Transport::Tcp, 5683),
+            ("coaps://h", Transport::Dtls, 5684),
+            ("Coaps+Tcp://h:", Transport::Tls, 5684),
+        ] {
+            let uri = parsed(text);
+            assert_eq!((uri.transport, uri.port), (transport, port), "{text}");
+            assert_eq!(uri.to_string(), format!("{transport}://h/"));
+        }
+        assert_eq!(parsed("coaps://h:5683/a").to_string(), "coaps://h:5683/a");
+        assert_eq!(parsed("coap+tcp://h:5684/a").to_string(), "coap+tcp://h:5684/a");
     }
 
     #[test]
@@ -421,8 +454,7 @@ mod tests {
             ("", "the scheme is missing"),
             ("http://h/", "unknown scheme \"http\": known: coap, coap+tcp"),
             ("coap+ws://h/", "unknown scheme"),
-            ("coaps://h/", "coaps (CoAP over DTLS or TLS) is not supported; coap goes without security"),
-            ("coaps+tcp://h/", "coap+tcp goes without security"),
+            ("coaps+ws://h/", "unknown scheme"),
             ("coap:///x", "the host is missing"),
             ("coap://me@h/", "no user names"),
             ("coap://h/#top", "fragment"),

@@ -6,7 +6,9 @@ use millpond_coap::{Config, Limits, Transmission, block::BlockSize};
 use millpond_control::Span;
 
 use super::{Client, block_size};
-use crate::{ControllerChoice, Error, TraceEvent, clock::span, least_wait::LEAST_WAIT, trace::Hook, transfer};
+use crate::{
+    ClientSecurity, ControllerChoice, Error, TraceEvent, clock::span, least_wait::LEAST_WAIT, trace::Hook, transfer,
+};
 
 /// Sets up a [`Client`].
 #[derive(Debug)]
@@ -27,6 +29,7 @@ pub(crate) struct Settings {
     pub(crate) block: BlockSize,
     pub(crate) longest_body: usize,
     pub(crate) most_sockets: u16,
+    pub(crate) security: ClientSecurity,
     pub(crate) hook: Option<Hook>,
 }
 
@@ -77,6 +80,7 @@ impl Default for ClientBuilder {
             block: BlockSize::B1024,
             longest_body: 16 << 20,
             most_sockets: 64,
+            security: ClientSecurity::default(),
             hook: None,
         };
         Self { settings, block_size: None }
@@ -162,6 +166,13 @@ impl ClientBuilder {
     #[must_use]
     pub const fn most_sockets(mut self, count: u16) -> Self {
         self.settings.most_sockets = count;
+        self
+    }
+
+    /// What secure sessions are made with; [`ClientSecurity::new`] unless something is set.
+    #[must_use]
+    pub fn security(mut self, security: ClientSecurity) -> Self {
+        self.settings.security = security;
         self
     }
 

@@ -32,7 +32,7 @@ pub(crate) use command::{Command, Reply, RequestNumber, Wanted};
 
 pub(crate) use request::block_size;
 
-use crate::{ControllerChoice, Error, Stats, Transport, tcp};
+use crate::{ControllerChoice, Error, Host, Stats, Transport, tcp};
 
 /// Where commands go.
 pub(crate) type Commands = mpsc::UnboundedSender<Command>;
@@ -148,9 +148,9 @@ impl Client {
     /// # Errors
     /// No sign of life came, and why.
     pub async fn ping(&self, whom: impl IntoPeer) -> Result<Duration, Error> {
-        let (transport, peer) = whom.into_peer().await?;
+        let (transport, peer, host) = whom.into_peer().await?;
         let (reply, answer) = oneshot::channel();
-        let commands = self.commands(transport, peer).await?;
+        let commands = self.commands(transport, peer, &host).await?;
         commands.send(Command::Ping(peer, reply)).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
@@ -173,10 +173,14 @@ impl Client {
     }
 
     /// Who takes requests to this peer.
-    async fn commands(&self, transport: Transport, peer: SocketAddr) -> Result<Commands, Error> {
+    async fn commands(&self, transport: Transport, peer: SocketAddr, _host: &Host) -> Result<Commands, Error> {
         peer::check_unicast(transport, peer)?;
         match transport {
             Transport::Udp => Ok(self.commands.clone()),
+            Transport::Dtls | Transport::Tls => {
+                let reason = format!("{transport} is not supported");
+                Err(Error::Refused { reason })
+            }
             Transport::Tcp => {
                 let mut connections = self.connections.lock().await;
                 connections.retain(|_, commands| !commands.is_closed());

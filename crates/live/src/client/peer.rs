@@ -9,35 +9,39 @@ use crate::{Error, Host, Transport, Uri};
 
 /// Whom a peer can be given as: an address, which means UDP, or a URI.
 pub trait IntoPeer: Send {
-    /// The peer.
+    /// What carries messages to it, its address, and by which host it was named.
     ///
     /// # Errors
     /// The URI is none, or its name does not resolve.
-    fn into_peer(self) -> impl Future<Output = Result<(Transport, SocketAddr), Error>> + Send;
+    fn into_peer(self) -> impl Future<Output = Result<(Transport, SocketAddr, Host), Error>> + Send;
 }
 
 impl IntoPeer for SocketAddr {
-    async fn into_peer(self) -> Result<(Transport, SocketAddr), Error> {
-        Ok((Transport::Udp, self))
+    async fn into_peer(self) -> Result<(Transport, SocketAddr, Host), Error> {
+        let host = match self.ip() {
+            IpAddr::V4(ip) => Host::V4(ip),
+            IpAddr::V6(ip) => Host::V6(ip, None),
+        };
+        Ok((Transport::Udp, self, host))
     }
 }
 
 impl IntoPeer for &Uri {
-    async fn into_peer(self) -> Result<(Transport, SocketAddr), Error> {
-        Ok((self.transport(), resolve(self).await?))
+    async fn into_peer(self) -> Result<(Transport, SocketAddr, Host), Error> {
+        Ok((self.transport(), resolve(self).await?, self.host().clone()))
     }
 }
 
 impl IntoPeer for &str {
-    async fn into_peer(self) -> Result<(Transport, SocketAddr), Error> {
+    async fn into_peer(self) -> Result<(Transport, SocketAddr, Host), Error> {
         let uri: Uri = self.parse()?;
         uri.into_peer_owned().await
     }
 }
 
 impl Uri {
-    async fn into_peer_owned(self) -> Result<(Transport, SocketAddr), Error> {
-        Ok((self.transport(), resolve(&self).await?))
+    async fn into_peer_owned(self) -> Result<(Transport, SocketAddr, Host), Error> {
+        Ok((self.transport(), resolve(&self).await?, self.host().clone()))
     }
 }
 
@@ -61,7 +65,7 @@ pub(crate) async fn resolve(uri: &Uri) -> Result<SocketAddr, Error> {
 /// A group would answer many times; requests here have one answer.
 pub(crate) fn check_unicast(transport: Transport, peer: SocketAddr) -> Result<(), Error> {
     let is_group = peer.ip().is_multicast() || peer.ip() == IpAddr::V4(Ipv4Addr::BROADCAST);
-    if is_group && transport == Transport::Udp {
+    if is_group && transport.is_datagram() {
         let reason = format!("{} is a group; requests go to one host at a time", peer.ip());
         return Err(Error::Refused { reason });
     }

@@ -222,7 +222,7 @@ impl RequestBuilder {
             token: self.token,
             reply,
         };
-        let commands = self.client.commands(uri.transport(), peer).await?;
+        let commands = self.client.commands(uri.transport(), peer, uri.host()).await?;
         commands.send(Command::Ask(Box::new(wanted))).map_err(|_| Error::Closed)?;
         Ok(Guard { number, commands, is_over: false })
     }

@@ -23,7 +23,7 @@ use super::{
     worker::{Order, Worker},
 };
 use crate::{
-    ControllerChoice, DEFAULT_PORT, Error, Response, TraceEvent, Transport,
+    ControllerChoice, DEFAULT_PORT, Error, Response, ServerSecurity, TraceEvent, Transport,
     client::block_size,
     clock::span,
     lane::Lane,
@@ -51,6 +51,7 @@ pub struct ServerBuilder {
     most_running: usize,
     most_running_per_peer: usize,
     rule: AddressRule,
+    security: ServerSecurity,
     metrics: Option<SocketAddr>,
     hook: Option<Hook>,
 }
@@ -78,6 +79,7 @@ impl Default for ServerBuilder {
             most_running: 4_096,
             most_running_per_peer: 64,
             rule: AddressRule::default(),
+            security: ServerSecurity::default(),
             metrics: None,
             hook: None,
         }
@@ -187,6 +189,13 @@ impl ServerBuilder {
     #[must_use]
     pub const fn verify_addresses(mut self, rule: AddressRule) -> Self {
         self.rule = rule;
+        self
+    }
+
+    /// What secure sessions are made with.
+    #[must_use]
+    pub fn security(mut self, security: ServerSecurity) -> Self {
+        self.security = security;
         self
     }
 

@@ -272,8 +272,9 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         let block = request.block_asked().unwrap_or(self.limits.block).min(self.limits.block);
         let size = response.payload().len().min(block) + 16;
         let echoed = request.options().get(number::ECHO).map(|value| &value[..]);
-        let is_datagram = request.transport() == crate::Transport::Udp;
-        if is_datagram && let Err(value) = self.reachability.check(now, request.peer(), echoed, length, size) {
+        // A secure session stands only with who is where it says.
+        let is_unproved = request.transport() == crate::Transport::Udp;
+        if is_unproved && let Err(value) = self.reachability.check(now, request.peer(), echoed, length, size) {
             let prove = Response::new(Code::UNAUTHORIZED).with_option(number::ECHO, value.to_vec());
             return self.actions.push_back(Action::Answer(id, prove));
         }

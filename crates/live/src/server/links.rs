@@ -103,6 +103,7 @@ mod tests {
             payload: Bytes::new(),
             peer: "[::1]:1".parse().unwrap(),
             transport: Transport::Udp,
+            identity: None,
         };
         answer(router, &request.routed(Vec::new()))
     }

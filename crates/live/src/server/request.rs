@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use bytes::Bytes;
 use millpond_coap::message::{Code, Opt, Uint, number};
 
-use crate::{Options, Transport};
+use crate::{Options, PeerIdentity, Transport};
 
 /// A whole request: its blocks are put together. Cloning it copies no bytes.
 #[derive(Clone, Debug)]
@@ -20,6 +20,7 @@ struct Inner {
     payload: Bytes,
     peer: SocketAddr,
     transport: Transport,
+    identity: Option<Arc<PeerIdentity>>,
     parameters: Vec<(Arc<str>, String)>,
 }
 
@@ -31,6 +32,8 @@ pub(crate) struct Unrouted {
     pub(crate) payload: Bytes,
     pub(crate) peer: SocketAddr,
     pub(crate) transport: Transport,
+    /// Who asks, if it was proved.
+    pub(crate) identity: Option<Arc<PeerIdentity>>,
 }
 
 impl Unrouted {
@@ -57,13 +60,13 @@ impl Unrouted {
             list.push((option.number, bytes.slice(at..end)));
             at = end;
         }
-        Self { method, options: Options::sorted(list), payload: bytes.slice(at..), peer, transport }
+        Self { method, options: Options::sorted(list), payload: bytes.slice(at..), peer, transport, identity: None }
     }
 
     /// With what its route found in its path.
     pub(crate) fn routed(self, parameters: Vec<(Arc<str>, String)>) -> Request {
-        let Self { method, options, payload, peer, transport } = self;
-        Request { inner: Arc::new(Inner { method, options, payload, peer, transport, parameters }) }
+        let Self { method, options, payload, peer, transport, identity } = self;
+        Request { inner: Arc::new(Inner { method, options, payload, peer, transport, identity, parameters }) }
     }
 }
 
@@ -143,12 +146,18 @@ impl Request {
         self.inner.transport
     }
 
+    /// Who asks, if it has proved that: over a secure session, by a pre-shared key or a certificate.
+    #[must_use]
+    pub fn identity(&self) -> Option<&PeerIdentity> {
+        self.inner.identity.as_deref()
+    }
+
     fn texts(&self, number: u16) -> impl Iterator<Item = &str> {
         self.inner.options.all(number).map(|value| std::str::from_utf8(value).unwrap_or_default())
     }
 
     /// Both ask for the same representation (RFC 7252 §5.4.6: options that are NoCacheKey do not matter, nor do those
-    /// that say how it travels).
+    /// that say how it travels), and both may be told the same.
     pub(crate) fn asks_like(&self, other: &Self) -> bool {
         /// How it travels, and whether it is observed.
         const TRAVEL: [u16; 9] = [
@@ -163,7 +172,11 @@ impl Request {
             number::SIZE2,
         ];
         let matters = |(number, _): &(u16, &Bytes)| number & 0x1e != 0x1c && !TRAVEL.contains(number);
-        self.method() == other.method()
+        // What one may see another need not.
+        let is_as_secure = self.transport().is_secure() == other.transport().is_secure();
+        is_as_secure
+            && self.identity() == other.identity()
+            && self.method() == other.method()
             && self.payload() == other.payload()
             && self.options().iter().filter(matters).eq(other.options().iter().filter(matters))
     }

@@ -50,7 +50,7 @@ async fn a_connection_that_cannot_be_made_or_breaks_is_told() {
 async fn coaps_is_one_clear_error() {
     let client = Client::new().await.unwrap();
     let error = client.get("coaps://192.0.2.1/").await.unwrap_err();
-    assert!(matches!(error, Error::Uri(_)) && error.to_string().contains("not supported"), "{error}");
+    assert!(matches!(error, Error::Refused { .. }) && error.to_string().contains("not supported"), "{error}");
 }
 
 #[tokio::test]

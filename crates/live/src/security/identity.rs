@@ -1,0 +1,13 @@
+//! Who the other side has proved to be.
+
+use bytes::Bytes;
+
+/// Who the other side of a secure session has proved to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PeerIdentity {
+    /// It has the pre-shared key of this identity.
+    PreSharedKey(Bytes),
+    /// It has the key of the first of these certificates (X.509 in DER), which was accepted.
+    Certificate(Vec<Bytes>),
+}
