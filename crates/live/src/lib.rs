@@ -16,7 +16,7 @@ mod least_wait;
 mod options;
 mod response;
 mod secrets;
-#[allow(dead_code, unused_imports, reason = "sessions begin to use what is only checked so far")]
+#[allow(dead_code, reason = "what serves DTLS alone is only checked so far")]
 mod security;
 mod server;
 mod stats;
@@ -49,3 +49,9 @@ pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError}
 #[doc = include_str!("../../../docs/live.md")]
 #[derive(Debug)]
 pub struct Guide;
+
+/// Those of the guide to security, too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/security.md")]
+#[derive(Debug)]
+pub struct SecurityGuide;

@@ -46,6 +46,8 @@ pub struct Stats {
     pub backlogs: u64,
     /// Datagrams that the kernel refused for good.
     pub unsent: u64,
+    /// Secure sessions of a server that did not come about, or broke.
+    pub insecure: u64,
 }
 
 /// What is known of one peer.
@@ -112,5 +114,6 @@ impl Stats {
         self.unverified += other.unverified;
         self.backlogs += other.backlogs;
         self.unsent += other.unsent;
+        self.insecure += other.insecure;
     }
 }

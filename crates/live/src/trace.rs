@@ -101,6 +101,11 @@ pub enum Happened {
         /// What it said.
         reason: String,
     },
+    /// There is no secure session with the peer, or none any more.
+    Insecure {
+        /// Why.
+        reason: String,
+    },
     /// The socket's buffer is full: sending goes on, and receiving, once it has room.
     Backlog {
         /// Datagrams that wait.
@@ -153,6 +158,7 @@ impl fmt::Display for Happened {
             Self::Ignored { reason } => write!(f, "<- ignored: {reason}"),
             Self::MovedPort { sockets } => write!(f, "   message IDs run out: goes on from source port {sockets}"),
             Self::Complaint { reason } => write!(f, "   the network says: {reason}"),
+            Self::Insecure { reason } => write!(f, "   no secure session: {reason}"),
             Self::Backlog { datagrams } => write!(f, "   the socket is full: {datagrams} datagrams wait"),
         }
     }

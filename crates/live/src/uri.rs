@@ -59,7 +59,7 @@ impl Transport {
 }
 
 /// Whom a URI names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
     /// A name to be resolved, in small letters.
     Name(String),

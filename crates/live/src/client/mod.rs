@@ -13,7 +13,7 @@ use std::{
     collections::BTreeMap,
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -37,6 +37,9 @@ use crate::{ControllerChoice, Error, Host, Stats, Transport, tcp};
 /// Where commands go.
 pub(crate) type Commands = mpsc::UnboundedSender<Command>;
 
+/// Where requests over TCP go, for each peer; over TLS for each host that it was proved to be.
+type Connections = BTreeMap<(SocketAddr, Option<Host>), Commands>;
+
 /// A CoAP client. Clone it freely: all clones share sockets and what is known of peers.
 ///
 /// ```no_run
@@ -55,8 +58,9 @@ pub struct Client {
     pub(crate) settings: Arc<Settings>,
     commands: Commands,
     numbers: Arc<AtomicU64>,
-    /// Where requests over TCP go, for each peer.
-    connections: Arc<tokio::sync::Mutex<BTreeMap<SocketAddr, Commands>>>,
+    connections: Arc<tokio::sync::Mutex<Connections>>,
+    /// How sessions of TLS are made, once one was needed.
+    tls: Arc<OnceLock<Result<Arc<rustls::ClientConfig>, Error>>>,
 }
 
 impl Client {
@@ -78,7 +82,7 @@ impl Client {
         let settings = Arc::new(settings);
         let driver = driver::Driver::new(Arc::clone(&settings), orders)?;
         tokio::spawn(driver.run());
-        Ok(Self { settings, commands, numbers: Arc::default(), connections: Arc::default() })
+        Ok(Self { settings, commands, numbers: Arc::default(), connections: Arc::default(), tls: Arc::default() })
     }
 
     /// A GET request.
@@ -173,24 +177,25 @@ impl Client {
     }
 
     /// Who takes requests to this peer.
-    async fn commands(&self, transport: Transport, peer: SocketAddr, _host: &Host) -> Result<Commands, Error> {
+    async fn commands(&self, transport: Transport, peer: SocketAddr, host: &Host) -> Result<Commands, Error> {
         peer::check_unicast(transport, peer)?;
         match transport {
             Transport::Udp => Ok(self.commands.clone()),
-            Transport::Dtls | Transport::Tls => {
-                let reason = format!("{transport} is not supported");
-                Err(Error::Refused { reason })
-            }
-            Transport::Tcp => {
-                let mut connections = self.connections.lock().await;
-                connections.retain(|_, commands| !commands.is_closed());
-                if let Some(commands) = connections.get(&peer) {
-                    return Ok(commands.clone());
-                }
-                let commands = tcp::connect(peer).await?;
-                connections.insert(peer, commands.clone());
-                Ok(commands)
+            Transport::Dtls => Err(Error::Refused { reason: format!("{transport} is not supported") }),
+            Transport::Tcp => Ok(self.connection((peer, None), || tcp::Goal::Plain(peer)).await),
+            Transport::Tls => {
+                let config = self.tls.get_or_init(|| tcp::client_config(&self.settings.security)).clone()?;
+                let goal = || tcp::Goal::Secure(peer, host.clone(), config);
+                // Who was proved to be one host need not be another.
+                Ok(self.connection((peer, Some(host.clone())), goal).await)
             }
         }
+    }
+
+    /// The connection that leads there: one that stands or is being made, or another one.
+    async fn connection(&self, to: (SocketAddr, Option<Host>), goal: impl FnOnce() -> tcp::Goal) -> Commands {
+        let mut connections = self.connections.lock().await;
+        connections.retain(|_, commands| !commands.is_closed());
+        connections.entry(to).or_insert_with(|| tcp::connect(goal())).clone()
     }
 }

@@ -39,6 +39,7 @@ use crate::{
 pub struct ServerBuilder {
     udp: Vec<SocketAddr>,
     tcp: Vec<SocketAddr>,
+    tls: Vec<SocketAddr>,
     workers: usize,
     controller: ControllerChoice,
     controllers: BTreeMap<SocketAddr, ControllerChoice>,
@@ -67,6 +68,7 @@ impl Default for ServerBuilder {
         Self {
             udp: Vec::new(),
             tcp: Vec::new(),
+            tls: Vec::new(),
             workers: 1,
             controller: ControllerChoice::default(),
             controllers: BTreeMap::new(),
@@ -87,8 +89,8 @@ impl Default for ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Listens on this address for datagrams. Repeatable; without any, and without [`bind_tcp`](Self::bind_tcp), on port
-    /// 5683 of all addresses.
+    /// Listens on this address for datagrams. Repeatable; without any, and without another listener, on port 5683
+    /// of all addresses.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.udp.push(address);
@@ -99,6 +101,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn bind_tcp(mut self, address: SocketAddr) -> Self {
         self.tcp.push(address);
+        self
+    }
+
+    /// Listens on this address for connections under TLS (RFC 8323 §8.2), with the certificate of
+    /// [`security`](Self::security). Repeatable.
+    #[must_use]
+    pub fn bind_tls(mut self, address: SocketAddr) -> Self {
+        self.tls.push(address);
         self
     }
 
@@ -222,7 +232,7 @@ impl ServerBuilder {
         if self.workers == 0 {
             return Err(Error::Setting { name: "workers", reason: "is 0; use 1 or more".into() });
         }
-        if self.udp.is_empty() && self.tcp.is_empty() {
+        if self.udp.is_empty() && self.tcp.is_empty() && self.tls.is_empty() {
             let port = DEFAULT_PORT;
             self.udp = vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
         }
@@ -282,11 +292,15 @@ impl ServerBuilder {
 
     async fn start_tcp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
         let (limits, longest_body) = (self.limits()?, self.longest_body);
-        let shared = Arc::new(tcp::Shared { router: Arc::clone(router), limits, longest_body });
-        for address in &self.tcp {
+        let hook = self.hook.clone();
+        let shared = Arc::new(tcp::Shared { router: Arc::clone(router), limits, longest_body, hook });
+        let acceptor = if self.tls.is_empty() { None } else { Some(tcp::acceptor(&self.security)?) };
+        let plain = self.tcp.iter().map(|address| (*address, Transport::Tcp, None));
+        let secure = self.tls.iter().map(|address| (*address, Transport::Tls, acceptor.clone()));
+        for (address, transport, acceptor) in plain.chain(secure) {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
-            let (local, task) = tcp::listen(*address, Arc::clone(&shared), ordered).await?;
-            server.addresses.push((Transport::Tcp, local));
+            let (local, task) = tcp::listen(address, Arc::clone(&shared), acceptor, ordered).await?;
+            server.addresses.push((transport, local));
             server.orders.push(orders);
             server.tasks.push(task);
         }

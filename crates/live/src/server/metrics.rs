@@ -98,6 +98,7 @@ impl Collector for Figures {
             ("unverified", "Large answers withheld until their address is proved", stats.unverified),
             ("backlogs", "Times that a socket was full", stats.backlogs),
             ("unsent", "Datagrams that the kernel refused", stats.unsent),
+            ("insecure", "Secure sessions that did not come about or broke", stats.insecure),
         ] {
             let counter = ConstCounter::new(value);
             let metric = encoder.encode_descriptor(name, help, None, counter.metric_type())?;

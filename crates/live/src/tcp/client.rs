@@ -13,67 +13,43 @@ use millpond_coap::{
         host::{Ask, AskFailure, AskId, Config, Event, Host},
     },
 };
-use tokio::{
-    net::TcpStream,
-    sync::{mpsc, oneshot},
-};
+use tokio::sync::{mpsc, oneshot};
 
-use super::link::{self, Link};
+use super::link::{self, Link, Stream};
 use crate::{
     Error, ExchangeReport, Response, Stats,
-    client::{Command, Commands, Reply, RequestNumber, Wanted},
+    client::{Command, Reply, RequestNumber, Wanted},
     clock::Clock,
-    error::is_out_of_files,
+    security::Other,
 };
 
 /// The longest message that is taken, told to the server: a body within it needs no blocks.
 const LONGEST_MESSAGE: u32 = 1 << 20;
 /// Requests that may be under way on a connection.
 const MOST_ASKS: usize = 65_536;
-/// How long a connection may take to be made.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Connects, and returns where requests to this peer go. The connection ends with the last sender.
-pub(crate) async fn connect(peer: SocketAddr) -> Result<Commands, Error> {
-    let unreachable = |reason: String| Error::Unreachable { peer, reason };
-    let stream = match tokio::time::timeout(PATIENCE, TcpStream::connect(peer)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) if is_out_of_files(&error) => {
-            return Err(unreachable("no file descriptor is left; raise the limit (ulimit -n)".into()));
-        }
-        Ok(Err(error)) => return Err(unreachable(error.to_string())),
-        Err(_) => return Err(unreachable(format!("no connection within {} s", PATIENCE.as_secs()))),
-    };
-    let settings = Settings {
-        max_message_size: LONGEST_MESSAGE,
-        serves: false,
-        requests: u32::try_from(MOST_ASKS).unwrap_or(u32::MAX),
-        ..Settings::default()
-    };
-    // The limits on bodies are those of each request.
-    let config = Config { asks: MOST_ASKS, body: usize::MAX, ..Config::DEFAULT };
-    let (commands, orders) = mpsc::unbounded_channel();
-    let task = Task {
-        peer,
-        clock: Clock::start(),
-        link: Link::new(stream, Host::new(settings, config)),
-        pending: BTreeMap::new(),
-        numbers: BTreeMap::new(),
-        pings: VecDeque::new(),
-        stats: Stats::default(),
-    };
-    tokio::spawn(task.run(orders));
-    Ok(commands)
-}
-
-struct Task {
+/// Owns a connection.
+pub(super) struct Task<S> {
     peer: SocketAddr,
     clock: Clock,
-    link: Link,
+    link: Link<S>,
     pending: BTreeMap<AskId, Pending>,
     numbers: BTreeMap<RequestNumber, AskId>,
     pings: VecDeque<(tokio::time::Instant, oneshot::Sender<Result<Duration, Error>>)>,
     stats: Stats,
+}
+
+/// Ends all requests, those that are still to come in included.
+pub(super) async fn refuse_all(early: Vec<Command>, mut orders: mpsc::UnboundedReceiver<Command>, why: &Error) {
+    let refuse = |order| match order {
+        Command::Ask(wanted) => wanted.reply.end(Err(why.clone())),
+        Command::Ping(_, reply) => drop(reply.send(Err(why.clone()))),
+        _ => {}
+    };
+    early.into_iter().for_each(refuse);
+    orders.close();
+    while let Some(order) = orders.recv().await {
+        refuse(order);
+    }
 }
 
 struct Pending {
@@ -81,9 +57,33 @@ struct Pending {
     reply: Reply,
 }
 
-impl Task {
-    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Command>) {
+impl<S: Stream> Task<S> {
+    pub(super) fn new(peer: SocketAddr, stream: S) -> Self {
+        let settings = Settings {
+            max_message_size: LONGEST_MESSAGE,
+            serves: false,
+            requests: u32::try_from(MOST_ASKS).unwrap_or(u32::MAX),
+            ..Settings::default()
+        };
+        // The limits on bodies are those of each request.
+        let config = Config { asks: MOST_ASKS, body: usize::MAX, ..Config::DEFAULT };
+        Self {
+            peer,
+            clock: Clock::start(),
+            link: Link::new(stream, Host::new(settings, config), Other::Server),
+            pending: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            pings: VecDeque::new(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// Carries out what was ordered while the connection was made, and then what comes. Ends with the last sender.
+    pub(super) async fn run(mut self, early: Vec<Command>, mut orders: mpsc::UnboundedReceiver<Command>) {
         let clock = self.clock;
+        for order in early {
+            self.command(order);
+        }
         self.drain();
         while self.link.closing.is_none() {
             let at = self.link.next.map(|next| clock.at(next));
@@ -116,7 +116,10 @@ impl Task {
             }
             self.drain();
         }
-        let lost = Error::ConnectionLost { peer: self.peer, reason: link::reason(self.link.closing) };
+        let lost = match self.link.broken.take() {
+            Some(reason) => Error::Insecure { peer: self.peer, reason },
+            None => Error::ConnectionLost { peer: self.peer, reason: link::reason(self.link.closing) },
+        };
         for (_, pending) in std::mem::take(&mut self.pending) {
             pending.reply.end(Err(lost.clone()));
         }
@@ -124,14 +127,7 @@ impl Task {
             let _ = reply.send(Err(lost.clone()));
         }
         // What was asked while it ended.
-        orders.close();
-        while let Some(order) = orders.recv().await {
-            match order {
-                Command::Ask(wanted) => wanted.reply.end(Err(lost.clone())),
-                Command::Ping(_, reply) => drop(reply.send(Err(lost.clone()))),
-                _ => {}
-            }
-        }
+        refuse_all(Vec::new(), orders, &lost).await;
         self.link.close().await;
     }
 
@@ -197,6 +193,7 @@ impl Task {
             }
         };
         let mut states = Vec::new();
+        let broken = link.broken.clone();
         link.drain(clock.now(), |event| match event {
             Event::Answer { ask, code, options, body, goes_on } => {
                 stats.received += 1;
@@ -217,7 +214,10 @@ impl Task {
                     ask,
                     Err(match why {
                         AskFailure::Download(DownloadError::TooLarge { limit }) => Error::BodyTooLarge { limit },
-                        AskFailure::Lost(_) => Error::ConnectionLost { peer, reason },
+                        AskFailure::Lost(_) => match broken.clone() {
+                            Some(reason) => Error::Insecure { peer, reason },
+                            None => Error::ConnectionLost { peer, reason },
+                        },
                         _ => Error::Transfer { peer, reason },
                     }),
                 );

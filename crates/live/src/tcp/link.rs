@@ -1,77 +1,115 @@
 //! A stream and the host that speaks over it.
 
-use std::io;
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
+use bytes::{Buf, BytesMut};
 use millpond_coap::stream::{
     Closing,
     host::{Event, Host, Output},
 };
 use millpond_control::Instant;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
-};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+use super::secure;
+use crate::security::Other;
 
 /// Bytes that may wait to be written before the host is asked for no more.
 const MOST_UNWRITTEN: usize = 256 << 10;
 /// Bytes read at once.
 const READ: usize = 65_536;
 
+/// A stream of bytes, secured or not.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
+
 /// A stream, the host over it, and what waits to be written.
-pub(crate) struct Link {
+pub(crate) struct Link<S> {
     pub(crate) host: Host,
-    reader: OwnedReadHalf,
-    writer: OwnedWriteHalf,
-    unwritten: Vec<u8>,
+    stream: S,
+    other: Other,
+    unwritten: BytesMut,
+    /// What was written may still be inside the stream, which seals whole records.
+    is_unflushed: bool,
     room: Vec<u8>,
     has_ended: bool,
     /// When the host wants to be asked again.
     pub(crate) next: Option<Instant>,
     /// It has ended, and why.
     pub(crate) closing: Option<Closing>,
+    /// The secure session failed, and why.
+    pub(crate) broken: Option<String>,
 }
 
-impl Link {
-    pub(crate) fn new(stream: TcpStream, host: Host) -> Self {
-        // Small messages do not wait for one another.
-        let _ = stream.set_nodelay(true);
-        let (reader, writer) = stream.into_split();
+impl<S: Stream> Link<S> {
+    pub(crate) fn new(stream: S, host: Host, other: Other) -> Self {
         Self {
             host,
-            reader,
-            writer,
-            unwritten: Vec::new(),
-            room: Vec::new(),
+            stream,
+            other,
+            unwritten: BytesMut::new(),
+            is_unflushed: false,
+            room: vec![0; READ],
             has_ended: false,
             next: None,
             closing: None,
+            broken: None,
         }
     }
 
     /// Waits until bytes came, or were written. The host is to be drained then.
     pub(crate) async fn turn(&mut self, now: impl Fn() -> Instant) {
-        let Self { reader, writer, unwritten, room, has_ended, .. } = self;
-        room.resize(READ, 0);
-        let may_read = !*has_ended && unwritten.is_empty();
-        let came: io::Result<Option<usize>> = tokio::select! {
-            read = reader.read(room), if may_read => read.map(Some),
-            written = writer.write(unwritten), if !unwritten.is_empty() => written.map(|count| {
-                unwritten.drain(..count);
-                None
-            }),
-            () = std::future::pending() => Ok(None),
-        };
-        match came {
+        match std::future::poll_fn(|cx| self.poll_turn(cx)).await {
             Ok(None) => {}
             Ok(Some(count)) if count > 0 => self.host.receive(now(), self.room.get(..count).unwrap_or_default()),
-            Ok(Some(_)) | Err(_) => {
+            ended => {
+                self.broken = ended.err().and_then(|error| secure::broken(&error, self.other));
                 self.has_ended = true;
                 self.host.stream_ended();
             }
         }
+    }
+
+    /// Writes what waits and reads what came: how many bytes, none if some were written only.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<usize>>> {
+        let written = self.poll_write(cx);
+        // A server that is not read from reads no more itself. A client does: what comes are answers to what it asked,
+        // and if neither side read, neither could write.
+        let is_full = !self.unwritten.is_empty() || self.is_unflushed;
+        let may_read = !self.has_ended && (!is_full || self.other == Other::Server);
+        // What the peer said last tells more than that it takes nothing any more.
+        if may_read || written.is_err() {
+            let mut room = ReadBuf::new(&mut self.room);
+            if let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, &mut room) {
+                return Poll::Ready(read.map(|()| Some(room.filled().len())));
+            }
+        }
+        match written {
+            Err(error) => Poll::Ready(Err(error)),
+            Ok(true) => Poll::Ready(Ok(None)),
+            Ok(false) => Poll::Pending,
+        }
+    }
+
+    /// Writes what the stream takes. Returns whether it took anything.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let mut has_written = false;
+        while !self.unwritten.is_empty() {
+            let Poll::Ready(count) = Pin::new(&mut self.stream).poll_write(cx, &self.unwritten)? else { break };
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.unwritten.advance(count);
+            (has_written, self.is_unflushed) = (true, true);
+        }
+        if self.is_unflushed && Pin::new(&mut self.stream).poll_flush(cx)?.is_ready() {
+            (has_written, self.is_unflushed) = (true, false);
+        }
+        Ok(has_written)
     }
 
     /// Asks the host for all its output, unless the stream has not taken what came before: notifications wait inside,
@@ -93,14 +131,14 @@ impl Link {
         /// How long a peer may take to accept the last bytes.
         const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
         let last = async {
-            self.writer.write_all(&self.unwritten).await?;
-            self.writer.shutdown().await
+            self.stream.write_all(&self.unwritten).await?;
+            self.stream.flush().await?;
+            self.stream.shutdown().await
         };
         // Who does not take them has gone.
         let _ = tokio::time::timeout(PATIENCE, last).await;
     }
 }
-
 /// Why a connection ended, in words.
 pub(crate) fn reason(closing: Option<Closing>) -> String {
     match closing {

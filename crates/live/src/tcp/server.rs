@@ -11,32 +11,41 @@ use millpond_coap::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc, watch},
+    sync::{Semaphore, mpsc, oneshot, watch},
     task::{JoinHandle, JoinSet},
 };
+use tokio_rustls::TlsAcceptor;
 
-use super::link::Link;
+use super::{
+    handshakes::{Handshakes, PATIENCE},
+    link::{Link, Stream},
+    secure,
+};
 use crate::{
-    Error, Response, Stats, Transport,
+    Error, Happened, PeerIdentity, Response, Stats, Transport,
     clock::Clock,
+    security::Other,
     server::{Action, AddressRule, Arrived, Desk, DeskLimits, GRACE, Order, Reachability, Router, Unrouted},
+    trace::Hook,
+    watch::Watch,
 };
 
 /// Connections that may be open at a time; further ones wait.
 const MOST_CONNECTIONS: usize = 16_384;
 
 /// What all connections of a server share.
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) router: Arc<Router>,
     pub(crate) limits: DeskLimits,
     pub(crate) longest_body: usize,
+    pub(crate) hook: Option<Hook>,
 }
 
-/// Listens until the task is told to end.
+/// Listens until the task is told to end; with an acceptor, under TLS.
 pub(crate) async fn listen(
     address: SocketAddr,
     shared: Arc<Shared>,
+    acceptor: Option<TlsAcceptor>,
     mut orders: mpsc::UnboundedReceiver<Order>,
 ) -> Result<(SocketAddr, JoinHandle<()>), Error> {
     let listener = TcpListener::bind(address).await.map_err(|error| Error::bind(address, &error))?;
@@ -47,6 +56,8 @@ pub(crate) async fn listen(
         let (counting, mut counted) = mpsc::unbounded_channel::<Count>();
         let mut connections = JoinSet::new();
         let mut stats = Stats::default();
+        let (clock, watch) = (Clock::start(), Watch::new(shared.hook.clone()));
+        let mut handshakes = Handshakes::default();
         loop {
             let accept = async {
                 let place = Arc::clone(&room).acquire_owned().await;
@@ -55,16 +66,31 @@ pub(crate) async fn listen(
             tokio::select! {
                 (accepted, place) = accept => match accepted {
                     Ok((stream, peer)) => {
+                        // Small messages do not wait for one another.
+                        let _ = stream.set_nodelay(true);
                         let (shared, end, counting) = (Arc::clone(&shared), end.clone(), counting.clone());
+                        let secure = acceptor.clone().map(|acceptor| (acceptor, handshakes.begin()));
                         connections.spawn(async move {
                             let _place = place;
-                            serve(stream, peer, shared, end, counting).await;
+                            let whom = Whom { peer, transport: Transport::Tcp, identity: None };
+                            match secure {
+                                None => serve(stream, whom, shared, end, counting).await,
+                                Some((acceptor, give_way)) => {
+                                    serve_securely(stream, peer, acceptor, give_way, shared, end, counting).await;
+                                }
+                            }
                         });
                     }
                     // No descriptor is left, or the peer has gone already: others may come.
                     Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                 },
-                Some(count) = counted.recv() => count.add_to(&mut stats),
+                Some(count) = counted.recv() => match count {
+                    Count::Insecure(peer, reason) => {
+                        stats.insecure += 1;
+                        watch.tell(clock.now(), peer, || Happened::Insecure { reason });
+                    }
+                    count => count.add_to(&mut stats),
+                },
                 _ = connections.join_next(), if !connections.is_empty() => {}
                 order = orders.recv() => match order {
                     Some(Order::Stats(reply)) => {
@@ -88,11 +114,13 @@ pub(crate) async fn listen(
 }
 
 /// Something to count.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Count {
     Request,
     Answer,
     Observers(bool),
+    /// There was no secure session with this peer, and why.
+    Insecure(SocketAddr, String),
 }
 
 impl Count {
@@ -102,14 +130,48 @@ impl Count {
             Self::Answer => stats.sent += 1,
             Self::Observers(true) => stats.observers += 1,
             Self::Observers(false) => stats.observers = stats.observers.saturating_sub(1),
+            Self::Insecure(..) => stats.insecure += 1,
         }
     }
 }
 
-/// One connection, from its settings to its end.
-async fn serve(
+/// Who is at the other end of a connection, and how it came here.
+struct Whom {
+    peer: SocketAddr,
+    transport: Transport,
+    identity: Option<Arc<PeerIdentity>>,
+}
+
+/// One connection under TLS, from its handshake to its end.
+async fn serve_securely(
     stream: TcpStream,
     peer: SocketAddr,
+    acceptor: TlsAcceptor,
+    give_way: oneshot::Receiver<()>,
+    shared: Arc<Shared>,
+    mut end: watch::Receiver<bool>,
+    counting: mpsc::UnboundedSender<Count>,
+) {
+    let accepted = tokio::select! {
+        accepted = tokio::time::timeout(PATIENCE, secure::accept(acceptor, stream)) => {
+            accepted.unwrap_or_else(|_| Err(format!("no handshake within {} s", PATIENCE.as_secs())))
+        }
+        _ = give_way => Err("too many handshakes are under way, and this one is the oldest".into()),
+        _ = end.changed() => return,
+    };
+    match accepted {
+        Ok((stream, identity)) => {
+            let whom = Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) };
+            serve(stream, whom, shared, end, counting).await;
+        }
+        Err(reason) => drop(counting.send(Count::Insecure(peer, reason))),
+    }
+}
+
+/// One connection, from its settings to its end.
+async fn serve<S: Stream>(
+    stream: S,
+    whom: Whom,
     shared: Arc<Shared>,
     mut end: watch::Receiver<bool>,
     counting: mpsc::UnboundedSender<Count>,
@@ -118,9 +180,9 @@ async fn serve(
     let config = Config { body: shared.longest_body, ..Config::DEFAULT };
     let (telling, mut told) = mpsc::unbounded_channel();
     let mut serving = Serving {
-        peer,
+        whom,
         clock: Clock::start(),
-        link: Link::new(stream, Host::new(Settings::default(), config)),
+        link: Link::new(stream, Host::new(Settings::default(), config), Other::Client),
         desk: Desk::new(Arc::clone(&shared.router), shared.limits, reachability, telling),
         arrivals: Vec::new(),
         counting,
@@ -150,28 +212,32 @@ async fn serve(
     for _ in 0..serving.desk.observers.len() {
         let _ = serving.counting.send(Count::Observers(false));
     }
+    if let Some(reason) = serving.link.broken.take() {
+        let _ = serving.counting.send(Count::Insecure(serving.whom.peer, reason));
+    }
     serving.link.close().await;
 }
 
-struct Serving {
-    peer: SocketAddr,
+struct Serving<S> {
+    whom: Whom,
     clock: Clock,
-    link: Link,
+    link: Link<S>,
     desk: Desk<RequestId, ObserverId>,
     arrivals: Vec<Arrived<RequestId>>,
     counting: mpsc::UnboundedSender<Count>,
 }
 
-impl Serving {
+impl<S: Stream> Serving<S> {
     /// Drains the host, and does what the desk wants done, until both have nothing to say.
     fn drain(&mut self) {
         let now = self.clock.now();
         loop {
-            let Self { peer, link, desk, arrivals, counting, .. } = self;
+            let Self { whom, link, desk, arrivals, counting, .. } = self;
             link.drain(now, |event| match event {
                 Event::Request { id, code, options, body, wants_to_observe } => {
                     let options = options.iter().map(|(number, value)| Opt { number: *number, value });
-                    let request = Unrouted::new(code, options, &body, *peer, Transport::Tcp);
+                    let mut request = Unrouted::new(code, options, &body, whom.peer, whom.transport);
+                    request.identity.clone_from(&whom.identity);
                     let _ = counting.send(Count::Request);
                     let length = body.len();
                     arrivals.push(Arrived { id, kind: Kind::Confirmable, request, length, wants_to_observe });
@@ -218,7 +284,7 @@ impl Serving {
             Action::Notify { observer, response, is_last, .. } => {
                 let told = self.link.host.notify(now, observer, &answer(&response, &response.options().borrowed()));
                 if let Err(error) = told {
-                    tracing::debug!(target: "millpond_live", "{} was not notified: {error}", self.peer);
+                    tracing::debug!(target: "millpond_live", "{} was not notified: {error}", self.whom.peer);
                 }
                 if is_last {
                     let _ = self.counting.send(Count::Observers(false));
@@ -234,7 +300,7 @@ impl Serving {
     /// What cannot be sent is answered with 5.00.
     fn check(&mut self, id: RequestId, sent: Result<(), Refused>) {
         if let Err(error) = sent {
-            tracing::warn!(target: "millpond_live", "an answer to {} could not be sent: {error}", self.peer);
+            tracing::warn!(target: "millpond_live", "an answer to {} could not be sent: {error}", self.whom.peer);
             // The connection may have ended.
             let _ = self.link.host.answer(self.clock.now(), id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[]));
         }

@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod authority;
 mod bodies;
 mod methods;
 mod observing;
 mod robustness;
 mod safety;
 mod streams;
+mod streams_secure;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

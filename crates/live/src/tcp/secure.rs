@@ -1,0 +1,134 @@
+//! TLS below the frames (RFC 8323 §8.2 and §9.1): versions 1.2 and 1.3, by certificates.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use rustls::{ClientConfig, ServerConfig, sign::SingleCertAndKey};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+
+use crate::{
+    ClientSecurity, DEFAULT_SECURE_PORT, Error, Host, PeerIdentity, ServerSecurity,
+    security::{Other, algorithms, name_of, words},
+};
+
+/// What both sides name in ALPN (RFC 8323 §11.7).
+const PROTOCOL: &[u8] = b"coap";
+
+/// How a client makes sessions.
+pub(crate) fn client_config(security: &ClientSecurity) -> Result<Arc<ClientConfig>, Error> {
+    if security.has_pre_shared_key_alone() {
+        let reason = "coaps+tcp goes by certificates, and there is only a pre-shared key, which is for coaps; \
+             give trust anchors, or ask by coaps";
+        return Err(Error::Setting { name: "security", reason: reason.into() });
+    }
+    let config = ClientConfig::builder_with_provider(Arc::clone(algorithms())).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| unusable(&error))?.dangerous();
+    let config = config.with_custom_certificate_verifier(security.verifier()?);
+    let mut config = match security.own_certificate() {
+        Some(own) => config.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own.certified())))),
+        None => config.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// How a server makes sessions.
+pub(crate) fn acceptor(security: &ServerSecurity) -> Result<TlsAcceptor, Error> {
+    let Some(own) = security.own_certificate() else {
+        let reason = "coaps+tcp needs a certificate and its key; give them to ServerSecurity::certificate".into();
+        return Err(Error::Setting { name: "bind_tls", reason });
+    };
+    let config = ServerConfig::builder_with_provider(Arc::clone(algorithms())).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| unusable(&error))?;
+    let config = match security.client_verifier()? {
+        Some(verifier) => config.with_client_cert_verifier(verifier),
+        None => config.with_no_client_auth(),
+    };
+    let mut config = config.with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own.certified()))));
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn unusable(error: &rustls::Error) -> Error {
+    Error::Setting { name: "security", reason: error.to_string() }
+}
+
+/// A client's session over a connection. The server must be who the URI names. Where the port is not that of the scheme,
+/// it must agree to speak CoAP, too (RFC 8323 §8.2).
+pub(crate) async fn connect(
+    config: Arc<ClientConfig>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    host: &Host,
+) -> Result<client::TlsStream<TcpStream>, Error> {
+    let insecure = |reason: String| Error::Insecure { peer, reason };
+    let stream = TlsConnector::from(config)
+        .connect(name_of(host)?, stream)
+        .await
+        .map_err(|error| insecure(reason(&error, Other::Server)))?;
+    let agreed = stream.get_ref().1.alpn_protocol();
+    if agreed != Some(PROTOCOL) && peer.port() != DEFAULT_SECURE_PORT {
+        return Err(insecure(format!(
+            "the server did not agree to speak CoAP (ALPN \"coap\"), as it must on every port but {DEFAULT_SECURE_PORT}"
+        )));
+    }
+    Ok(stream)
+}
+
+/// A server's session over a connection, and who the client has proved to be; or why there is none.
+pub(super) async fn accept(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+) -> Result<(server::TlsStream<TcpStream>, Option<PeerIdentity>), String> {
+    let stream = match acceptor.accept(stream).into_fallible().await {
+        Ok(stream) => stream,
+        Err((error, stream)) => {
+            say_last(stream).await;
+            return Err(reason(&error, Other::Client));
+        }
+    };
+    let shown = stream.get_ref().1.peer_certificates();
+    let identity = shown.map(|shown| shown.iter().map(|one| Bytes::copy_from_slice(one)).collect());
+    Ok((stream, identity.map(PeerIdentity::Certificate)))
+}
+
+/// Lets the client read why it was refused: what it sent meanwhile would otherwise reset the connection.
+async fn say_last(mut stream: TcpStream) {
+    /// How long, and how many reads.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    const READS: usize = 16;
+    let last = async {
+        stream.shutdown().await?;
+        let mut room = [0; 4_096];
+        for _ in 0..READS {
+            if stream.read(&mut room).await? == 0 {
+                break;
+            }
+        }
+        io::Result::Ok(())
+    };
+    // Who does not wait for it has gone.
+    let _ = tokio::time::timeout(PATIENCE, last).await;
+}
+
+/// Why a session failed, if it was the session and not what is below.
+pub(super) fn broken(error: &io::Error, other: Other) -> Option<String> {
+    let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    Some(words(inner, other))
+}
+
+fn reason(error: &io::Error, other: Other) -> String {
+    broken(error, other).unwrap_or_else(|| match (error.kind(), other) {
+        (io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset, Other::Server) => {
+            "the server closed the connection during the handshake; does it speak TLS on this port?".into()
+        }
+        (io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset, Other::Client) => {
+            "the client closed the connection during the handshake".into()
+        }
+        _ => error.to_string(),
+    })
+}
