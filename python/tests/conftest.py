@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_engine import FakeEngine
+from own_controllers import PATIENT
 from published_rows import MakeRows
 
 import millpond
@@ -49,3 +50,10 @@ def built_in() -> Published:
 def rows(tmp_path: Path) -> MakeRows:
     """Published rows made of the columns given; the others are empty."""
     return MakeRows(tmp_path / "published.csv")
+
+
+@pytest.fixture
+def patient(tmp_path: Path) -> Path:
+    file = tmp_path / "patient.py"
+    file.write_text(PATIENT)
+    return file
