@@ -5,38 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from matplotlib.figure import Figure
-
 from millpond.compare import Comparison
 from millpond.metrics import path_in_words
-from millpond.report import figures, labels, nearness, packets, story, tables, transfers
-from millpond.report.data import Data, Missing, Rows, View, number, only
-from millpond.report.figures import dwell, errors, sequence
+from millpond.report import figures, firmware_flows, labels, nearness, story, tables, transfers
+from millpond.report.data import Data, View, number, only
+from millpond.report.figures import dwell, errors
 from millpond.report.figures.errors import PROFILES, Scene
 from millpond.report.parts import Listing, Picture, Section
 from millpond.report.study import BOXES
-from millpond.report.transfers import TCP, Transfer
-from millpond.results import Cell, Value
+from millpond.results import Value
 from millpond.statistics import take
-
-FLOWS = 4
-"""So many flows of a run are drawn in one panel."""
-BULK = "bulk"
-"""The workload of one download a client."""
-CLOSELY: tuple[tuple[str, int, str], ...] = (
-    ("tcp-new-reno", 28200, "none"),
-    ("tcp-new-reno", 2500, "none"),
-    ("tcp-bbr", 28200, "none"),
-    ("tcp-bbr", 2500, "none"),
-    ("rfc7252", 2500, "low"),
-)
-"""The flows that are followed closely: controller, buffer, error profile."""
 
 
 def sections(data: Data, comparison: Comparison | None) -> list[Section]:
     """Everything that the study shows."""
-    found = [_summary(data, comparison), _completion(data, comparison), _sequences(data), _closely(data)]
-    found += [*_together(data), _everyone(data), *_dwell(data, comparison), *_short(data, comparison)]
+    found = [_summary(data, comparison), _completion(data, comparison), *firmware_flows.sections(data)]
+    found += [_everyone(data), *_dwell(data, comparison), *_short(data, comparison)]
     if comparison is not None:
         found += [tables.published_figures(comparison), tables.published_claims(comparison)]
     listings = [tables.manifest(data)]
@@ -114,7 +98,7 @@ def _how_much_sooner(data: Data) -> list[str]:
 def _medians(data: Data, clients: int, profile: str, everyone: bool = False) -> dict[str, dict[int, float]]:
     """Medians of the ways that the study is about, by buffer."""
     found: dict[str, dict[int, float]] = {}
-    for cell in Scene(BULK, clients, data.paths[0]).cells(data):
+    for cell in Scene(transfers.BULK, clients, data.paths[0]).cells(data):
         spread = data.spread("fct_us", cell)
         if cell.columns.get("error_profile") == profile and spread is not None and (everyone or only(cell) in _MAIN):
             found.setdefault(only(cell), {})[int(number(cell, "buffer_bytes"))] = spread.median
@@ -127,7 +111,7 @@ _MAIN = (*_PUBLISHED, "q-block2")
 
 def _glance(data: Data) -> tuple[Listing, ...]:
     rows: list[tuple[str, ...]] = []
-    for clients in _counts(data):
+    for clients in transfers.counts(data):
         rows.append((labels.clients(clients),))
         by_profile = {profile: _medians(data, clients, profile) for profile in PROFILES}
         for name in _MAIN:
@@ -150,7 +134,7 @@ def _drops(data: Data, clients: int, name: str) -> str:
         return ""
     here = [
         cell
-        for cell in Scene(BULK, clients, data.paths[0]).cells(data)
+        for cell in Scene(transfers.BULK, clients, data.paths[0]).cells(data)
         if only(cell) == name and cell.columns.get("error_profile", "none") == "none"
     ]
     medians = [take(data.values("flows", "dropped_queue", cell), "median") for cell in here]
@@ -170,11 +154,11 @@ def _completion(data: Data, comparison: Comparison | None) -> Section:
             f"fct-{clients}-{path}",
             f"Flow completion time, {labels.clients(clients)}{_on(path, data)}",
             f"{BOXES}{marked} Lower is better; the axis is logarithmic where values lie far apart.",
-            partial(errors.completion_by_error, data, Scene(BULK, clients, path), comparison),
-            partial(errors.completion_by_error_rows, data, Scene(BULK, clients, path), comparison),
+            partial(errors.completion_by_error, data, Scene(transfers.BULK, clients, path), comparison),
+            partial(errors.completion_by_error_rows, data, Scene(transfers.BULK, clients, path), comparison),
         )
         for path in data.paths
-        for clients in _counts(data)
+        for clients in transfers.counts(data)
     ]
     return Section(
         "completion",
@@ -193,72 +177,6 @@ def _readings(data: Data) -> list[str]:
     return [f"On each reading of the test bed by itself; {'; '.join(words)}."]
 
 
-def _sequences(data: Data) -> Section:
-    pictures = []
-    for profile, words in PROFILES.items():
-        cells = [cell for cell in _bulk(data) if cell.columns.get("error_profile", "none") == profile]
-        if not transfers.traced(data, cells) and profile != "none":
-            continue
-        pictures.append(
-            Picture(
-                f"sequence-{profile}",
-                f"What leaves when, one client, {words}",
-                f"{packets.READING} Each row has a time axis of its own.",
-                partial(_grid, data, cells),
-                partial(_grid_rows, data, cells),
-            )
-        )
-    return Section(
-        "sequence",
-        "Packet by packet",
-        (
-            "One run (the first replication) of a single client, a row for each way to transfer, a column for each "
-            "buffer.",
-        ),
-        tuple(pictures),
-    )
-
-
-def _closely(data: Data) -> Section:
-    pictures = []
-    for name, buffer, profile in CLOSELY:
-        for transfer in _flows(data, [cell for cell in _bulk(data) if _is(cell, name, buffer, profile)]):
-            title = f"{errors.name_of(data, name)}, buffer {labels.buffer(buffer)}, {PROFILES[profile]}"
-            pictures.append(packets.flow_picture(data, transfer, f"flow-{name}-{buffer}-{profile}", title))
-    told = ("The same runs, some of them closely: window, timer and queue stand below the bytes, on one time axis.",)
-    if not pictures:
-        told = ("Not drawn: the packets of these runs were not traced.",)
-    return Section("closely", "Windows, timers and the queue", told, tuple(pictures))
-
-
-def _together(data: Data) -> list[Section]:
-    """Four clients of one kind on one bottleneck, if they were traced."""
-    several = [n for n in _counts(data) if n > 1]
-    pictures = []
-    for clients in several:
-        cells = Scene(BULK, clients, data.paths[0]).cells(data)
-        for name in ("tcp-new-reno", "tcp-bbr"):
-            here = [cell for cell in cells if only(cell) == name and cell.columns.get("error_profile") == "none"]
-            found = [
-                one for cell, run in transfers.traced(data, here) for one in transfers.of_run(data, cell, run, FLOWS)
-            ]
-            if found:
-                pictures.append(
-                    Picture(
-                        f"together-{name}",
-                        f"{errors.name_of(data, name)}, {labels.clients(clients)}, no errors",
-                        "A line is what one client has received without a gap, by buffer; crosses are that client's "
-                        "packets that found the queue full.",
-                        partial(sequence.together, found),
-                        partial(sequence.together_rows, found),
-                    )
-                )
-    if not pictures:
-        return []
-    told = "One run (the first replication): who gets how much of the bottleneck, and when."
-    return [Section("together", "Several clients on one bottleneck", (told,), tuple(pictures))]
-
-
 def _everyone(data: Data) -> Section:
     pictures = tuple(
         Picture(
@@ -266,10 +184,10 @@ def _everyone(data: Data) -> Section:
             f"Everything that was run, {labels.clients(clients)}",
             "Markers are the median client, lines reach from the 10th to the 90th percentile; the scale is logarithmic "
             "where values lie far apart. In the order of the medians with the most errors.",
-            partial(errors.everyone_by_error, data, Scene(BULK, clients, data.paths[0])),
-            partial(errors.completion_by_error_rows, data, Scene(BULK, clients, data.paths[0]), None),
+            partial(errors.everyone_by_error, data, Scene(transfers.BULK, clients, data.paths[0])),
+            partial(errors.completion_by_error_rows, data, Scene(transfers.BULK, clients, data.paths[0]), None),
         )
-        for clients in _counts(data)
+        for clients in transfers.counts(data)
     )
     return Section(
         "everyone",
@@ -287,8 +205,8 @@ def _dwell(data: Data, comparison: Comparison | None) -> list[Section]:
     if not any("-" in str(cell.columns.get("error_profile", "")) for cell in data.cells):
         return []
     pictures = []
-    for clients in _counts(data):
-        scene = Scene(BULK, clients, data.paths[0])
+    for clients in transfers.counts(data):
+        scene = Scene(transfers.BULK, clients, data.paths[0])
         pictures.append(
             Picture(
                 f"dwell-{clients}",
@@ -306,7 +224,7 @@ def _dwell(data: Data, comparison: Comparison | None) -> list[Section]:
 
 def _short(data: Data, comparison: Comparison | None) -> list[Section]:
     """Short exchanges, if they were run."""
-    workloads = [name for name in data.workloads() if name != BULK]
+    workloads = [name for name in data.workloads() if name != transfers.BULK]
     if not workloads:
         return []
     only_here: dict[str, Value] = {"error_profile": "none"} if "error_profile" in data.varying else {}
@@ -337,44 +255,9 @@ def _short(data: Data, comparison: Comparison | None) -> list[Section]:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _bulk(data: Data) -> list[Cell]:
-    """The cells with one client that downloads, on the first path variant."""
-    return Scene(BULK, 1, data.paths[0]).cells(data)
-
-
-def _counts(data: Data) -> list[int]:
-    """The numbers of clients that downloads were run with."""
-    return sorted({int(number(cell, "clients")) for cell in data.cells if cell.columns.get("workload") == BULK})
-
-
 def _on(path: str, data: Data) -> str:
     words = path_in_words(path)
     return f", {words}" if len(data.paths) > 1 and words else ""
-
-
-def _is(cell: Cell, name: str, buffer: int, profile: str) -> bool:
-    here = only(cell), int(number(cell, "buffer_bytes")), cell.columns.get("error_profile", "none")
-    return here == (name, buffer, profile)
-
-
-def _flows(data: Data, cells: Sequence[Cell]) -> list[Transfer]:
-    """The first flow of each traced run, UDP first."""
-    found = [
-        transfer for cell, run in transfers.traced(data, cells) for transfer in transfers.of_run(data, cell, run, 1)
-    ]
-    order = data.controllers()
-    return sorted(found, key=lambda one: (one.transport == TCP, order.index(only(one.cell))))
-
-
-def _grid(data: Data, cells: Sequence[Cell]) -> Figure:
-    found = _flows(data, cells)
-    if not found:
-        raise Missing("Not drawn: no packets were traced in these runs.")
-    return sequence.grid(found)
-
-
-def _grid_rows(data: Data, cells: Sequence[Cell]) -> Rows:
-    return sequence.sequence_rows(_flows(data, cells))
 
 
 def _exchanges(data: Data, workload: str) -> int:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from millpond.report import labels
-from millpond.report.data import DOWNLINK, UPLINK, Data, Floats, Missing
+from millpond.report.data import DOWNLINK, UPLINK, Data, Floats, Missing, number
 from millpond.results import Cell, Group
 
 TCP, UDP = "tcp", "udp"
+BULK = "bulk"
+"""The workload of one download a client."""
 PLACED = ("offset", "length", "ack", "again")
 """The columns of the packet trace that say which bytes a packet carries."""
 SENT, AT_ONCE, ON_THE_AIR, ARRIVED = "enq", "drop_queue", "drop_radio", "recv"
@@ -178,3 +180,8 @@ def _without_gap(times: Floats, offsets: Floats, lengths: Floats) -> Points:
         at.append(time)
         bytes_.append(reached)
     return np.array(at, dtype=np.float64), np.array(bytes_, dtype=np.float64)
+
+
+def counts(data: Data) -> list[int]:
+    """The numbers of clients that downloads were run with."""
+    return sorted({int(number(cell, "clients")) for cell in data.cells if cell.columns.get("workload") == BULK})
