@@ -3,39 +3,13 @@
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    hint::black_box,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-};
+#[path = "../tests/counting/mod.rs"]
+mod counting;
+
+use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use millpond_sim::{Options, Scenario, run};
-
-/// Counts the heap, to tell what a client weighs.
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-#[allow(unsafe_code, reason = "an allocator is unsafe by its trait; this one only counts and passes on")]
-// SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(held, Relaxed);
-        // SAFETY: the caller's promise about `layout` is handed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: `place` came from `alloc` above with this layout.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 fn scenario(clients: u32, exchanges: u32, controller: &str, spread: &str) -> Scenario {
     let text = format!(
@@ -125,10 +99,7 @@ fn downloads(c: &mut Criterion) {
 fn weight(_: &mut Criterion) {
     let peak = |clients| {
         let scenario = scenario(clients, 1, "\"cocoa-03\"", "60 min");
-        let before = HELD.load(Relaxed);
-        PEAK.store(before, Relaxed);
-        black_box(run(&scenario, 1, &Options::default(), || false)).expect("it runs");
-        PEAK.load(Relaxed) - before
+        counting::peak(|| black_box(run(&scenario, 1, &Options::default(), || false)).expect("it runs"))
     };
     let (few, many) = (peak(1_000), peak(11_000));
     println!(

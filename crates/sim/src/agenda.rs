@@ -1,69 +1,79 @@
 //! Who acts next: one wake-up per actor, earliest first.
 //!
 //! Actors (clients, server, links) keep their own queues and timers, so the agenda holds a single time for each. It is
-//! a winner tree: changing one actor's time replays the matches on its way to the root, without allocation.
+//! a winner tree: changing one actor's time replays the matches on its way to the root, without allocation. The few who
+//! change theirs at almost every step stand beside the tree, and play against its winner alone.
 
 use millpond_control::Instant;
 
 /// The number of an actor.
 pub(crate) type Actor = u32;
 
-/// When an actor wakes; of two that wake together, the one that was scheduled first goes first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Wake {
-    at: Instant,
-    sequence: u64,
+/// So many stand beside the tree.
+const APART: usize = 3;
+
+/// When an actor wakes, as a number of which the least goes first: the time, how manieth change of the agenda set it, so
+/// that of two that wake together the one that was scheduled first goes first, and which actor it is.
+type Wake = u128;
+
+const ASLEEP: Wake = wake(Instant::NEVER, 0);
+
+const fn wake(at: Instant, order: u64) -> Wake {
+    (at.as_micros() as u128) << 64 | order as u128
+}
+
+const fn time(wake: Wake) -> Instant {
+    Instant::from_micros((wake >> 64) as u64)
 }
 
 /// The wake-ups of a fixed number of actors.
 pub(crate) struct Agenda {
-    wakes: Vec<Wake>,
-    /// `winners[1]` is the earliest of all; the children of `n` are `2n` and `2n + 1`; leaves are implied.
-    winners: Vec<Actor>,
-    leaves: usize,
-    sequence: u64,
+    /// `matches[1]` is the earliest of all but those apart; the players of `n` are `2n` and `2n + 1`. Actors are the
+    /// second half, in the order of their numbers.
+    matches: Vec<Wake>,
+    actors: usize,
+    /// The wake-ups of those apart, and the number of the first of them. In the tree they sleep.
+    apart: [Wake; APART],
+    first_apart: Actor,
+    /// Changes so far, and by how many bits they are shifted, so that the number of an actor has room behind.
+    changes: u64,
+    shift: u32,
 }
 
 impl Agenda {
-    /// An agenda on which nobody wakes.
-    pub(crate) fn new(actors: usize) -> Self {
-        let leaves = actors.next_power_of_two().max(2);
-        let wakes = vec![Wake { at: Instant::NEVER, sequence: 0 }; leaves];
-        let mut agenda = Self { wakes, winners: vec![0; leaves], leaves, sequence: 0 };
-        for node in (1..leaves).rev() {
-            agenda.winners[node] = agenda.left_of(node);
-        }
-        agenda
-    }
-
-    fn left_of(&self, node: usize) -> Actor {
-        self.player(2 * node)
-    }
-
-    /// Who came out of the subtree `node`, a leaf or a match.
-    #[inline]
-    fn player(&self, node: usize) -> Actor {
-        if node >= self.leaves { (node - self.leaves) as Actor } else { self.winners[node] }
+    /// An agenda on which nobody wakes. The actor `first_apart` and the two after it stand beside the tree.
+    pub(crate) fn new(actors: usize, first_apart: Actor) -> Self {
+        let actors = actors.max(1);
+        let shift = u64::BITS - (actors as u64).leading_zeros();
+        Self { matches: vec![ASLEEP; 2 * actors], actors, apart: [ASLEEP; APART], first_apart, changes: 0, shift }
     }
 
     /// Sets when an actor wakes next. Setting the same time again keeps its place among equals.
     #[inline]
     pub(crate) fn set(&mut self, actor: Actor, at: Instant) {
-        if self.wakes[actor as usize].at == at {
+        let order = (self.changes + 1) << self.shift | u64::from(actor);
+        if let Some(apart) = self.apart.get_mut(actor.wrapping_sub(self.first_apart) as usize) {
+            if time(*apart) != at {
+                self.changes += 1;
+                *apart = wake(at, order);
+            }
             return;
         }
-        self.sequence += 1;
-        self.wakes[actor as usize] = Wake { at, sequence: self.sequence };
-        let mut node = (self.leaves + actor as usize) / 2;
-        while node >= 1 {
-            let (left, right) = (self.player(2 * node), self.player(2 * node + 1));
-            let winner = if self.wakes[right as usize] < self.wakes[left as usize] { right } else { left };
-            let before = std::mem::replace(&mut self.winners[node], winner);
-            if winner == before && winner != actor {
-                // Lost this match as it did before: nobody further up has changed.
+        let mut place = self.actors + actor as usize;
+        if time(self.matches[place]) == at {
+            return;
+        }
+        self.changes += 1;
+        let mut winner = wake(at, order);
+        self.matches[place] = winner;
+        while place > 1 {
+            winner = winner.min(self.matches[place ^ 1]);
+            place /= 2;
+            if self.matches[place] == winner {
+                // Won by the same as before: nobody further up has changed.
                 break;
             }
-            node /= 2;
+            self.matches[place] = winner;
         }
     }
 
@@ -76,8 +86,9 @@ impl Agenda {
     /// The earliest wake-up, or `None` if everybody sleeps for good. It stays on the agenda until it is set anew.
     #[inline]
     pub(crate) fn next(&self) -> Option<(Instant, Actor)> {
-        let actor = self.winners[1];
-        let at = self.wakes[actor as usize].at;
+        let earliest = self.apart.iter().fold(self.matches[1], |earliest, apart| earliest.min(*apart));
+        let actor = (earliest as u64 & ((1 << self.shift) - 1)) as Actor;
+        let at = time(earliest);
         (at != Instant::NEVER).then_some((at, actor))
     }
 }
@@ -92,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_earliest_goes_first_and_equals_keep_their_order() {
-        let mut agenda = Agenda::new(5);
+        let mut agenda = Agenda::new(5, 2);
         assert_eq!(agenda.next(), None);
         agenda.set(4, at(7));
         agenda.set(1, at(7));
@@ -112,8 +123,8 @@ mod tests {
     #[test]
     fn it_agrees_with_sorting() {
         let seed = millpond_control::ChanceSeed::new(3);
-        for actors in [1_usize, 2, 3, 17, 64, 100] {
-            let mut agenda = Agenda::new(actors);
+        for (actors, apart) in [(1_usize, 1), (2, 0), (3, 0), (17, 17), (64, 61), (100, 40)] {
+            let mut agenda = Agenda::new(actors, apart);
             let mut plain: Vec<Option<(u64, u64)>> = vec![None; actors];
             for step in 0..2_000_u32 {
                 let draw = |k| seed.at(millpond_control::Purpose::Workload, [actors as u32, step, k, 0]);

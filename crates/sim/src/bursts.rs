@@ -8,7 +8,7 @@ use millpond_coap::{
 use millpond_control::{Instant, Span};
 
 use crate::{
-    RunError, application,
+    RunError,
     burst_ends::block_of,
     device::SERVER,
     ledger::{NO_EXCHANGE, Tag},
@@ -40,16 +40,8 @@ impl World<'_> {
 
     /// The client's application goes on: asks again, or is done.
     fn burst_goes_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let Some(clients) = self.next_request(flow, now) else { return Ok(()) };
         let Client::Burst(device) = &mut self.clients[flow as usize] else { return Ok(()) };
-        let clients = &self.scenario.clients[device.group as usize];
-        match device.application.next(flow, clients, self.seed) {
-            application::Next::Done => {
-                self.unfinished -= 1;
-                return Ok(());
-            }
-            application::Next::Ask => {}
-            application::Next::ForgetAndAsk => device.endpoint.forget_controller(now, SERVER),
-        }
         let Some(size) = clients.transfer.block_size() else { return Ok(()) };
         device.begin();
         let options = self.asks[device.group as usize].options();

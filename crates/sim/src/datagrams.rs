@@ -4,7 +4,7 @@ use millpond_coap::{Cause, Event, Outgoing, Output, Transmit, block::Block, mess
 use millpond_control::{Instant, Sample};
 
 use crate::{
-    RunError, application,
+    RunError,
     burst_ends::Next,
     device::{Body, Device, SERVER},
     ledger::{NO_EXCHANGE, Tag},
@@ -112,17 +112,9 @@ impl World<'_> {
     }
 
     /// The client's application goes on: asks again, or is done.
-    pub(crate) fn go_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+    fn go_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let Some(clients) = self.next_request(flow, now) else { return Ok(()) };
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
-        let clients = &self.scenario.clients[device.group as usize];
-        match device.application.next(flow, clients, self.seed) {
-            application::Next::Done => {
-                self.unfinished -= 1;
-                return Ok(());
-            }
-            application::Next::Ask => {}
-            application::Next::ForgetAndAsk => device.endpoint.forget_controller(now, SERVER),
-        }
         device.begin_request(clients, self.scenario.server.payload.0 as usize);
         self.exchange(flow, now)
     }

@@ -45,7 +45,7 @@ pub struct Summary {
 }
 
 /// One client.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowRow {
     /// Number of the client.
     pub flow: u32,
@@ -89,8 +89,8 @@ pub struct FlowRow {
     pub dropped_queue: u32,
     /// Packets for it that the downlink's radio lost.
     pub dropped_radio: u32,
-    /// What its connections did, if it has any.
-    pub tcp: Option<TcpCounts>,
+    /// What its connections did, if it has any. In a box: most have none.
+    pub tcp: Option<Box<TcpCounts>>,
 }
 
 /// What the connections of one client did, all of them together.

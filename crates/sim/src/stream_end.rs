@@ -161,7 +161,7 @@ impl StreamClient {
             completed: self.completed,
             failed: self.failed,
             rtt_true_mean_us: mean(self.rtt_sum, self.completed),
-            tcp: Some(TcpCounts {
+            tcp: Some(Box::new(TcpCounts {
                 connections: self.connections,
                 segments: totals.segments,
                 fast_retransmits: totals.retransmissions - totals.timeout_retransmissions,
@@ -172,7 +172,7 @@ impl StreamClient {
                 duplicate_acks: totals.duplicate_acks,
                 longest_rto_us: totals.longest_timeout,
                 request_retransmits: self.retransmissions,
-            }),
+            })),
             ..row
         }
     }

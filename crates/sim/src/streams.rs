@@ -9,7 +9,6 @@ use millpond_control::{Instant, Purpose};
 
 use crate::{
     RunError,
-    application::Next,
     ledger::{NO_EXCHANGE, Tag},
     network::{Carried, DOWN, Load, Packet, UP},
     scenario::SEGMENT_OVER_DATAGRAM,
@@ -48,17 +47,9 @@ impl World<'_> {
 
     /// The client's application goes on: asks again, over another connection if a batch begins, or is done.
     fn stream_goes_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let Some(clients) = self.next_request(flow, now) else { return Ok(()) };
         let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
         let group = client.group;
-        let clients = &self.scenario.clients[group as usize];
-        match client.application.next(flow, clients, self.seed) {
-            Next::Done => {
-                self.unfinished -= 1;
-                return Ok(());
-            }
-            Next::Ask => {}
-            Next::ForgetAndAsk => client.hang_up(),
-        }
         if client.end.is_some() {
             client.ask_at = Some(now);
         } else {

@@ -8,14 +8,15 @@ use millpond_control::{ChanceSeed, Instant, PeerController, Purpose, Span};
 use crate::{
     RunError,
     agenda::{Actor, Agenda},
+    application::{Application, Next},
     burst_ends::{self, BurstDevice},
-    device::Device,
+    device::{Device, SERVER},
     evidence::Evidence,
     ledger::Ledger,
     network::{DOWN, Load, Network, UP},
     outcome::{Outcome, Summary},
     population::{Ask, client_endpoint, controllers, datagram, interleave},
-    scenario::{Controllers, Scenario},
+    scenario::{Clients, Controllers, Scenario},
     server::Server,
     stream_end::{StreamClient, StreamServer},
     trace::{Options, Recorder},
@@ -39,6 +40,24 @@ impl Client {
             Self::Device(device) => device.group,
             Self::Stream(client) => client.group,
             Self::Burst(device) => device.group,
+        }
+    }
+
+    #[inline]
+    fn application(&mut self) -> &mut Application {
+        match self {
+            Self::Device(device) => &mut device.application,
+            Self::Stream(client) => &mut client.application,
+            Self::Burst(device) => &mut device.application,
+        }
+    }
+
+    /// Drops all congestion-control state; over TCP that is the connection's.
+    fn forget(&mut self, now: Instant) {
+        match self {
+            Self::Device(device) => device.endpoint.forget_controller(now, SERVER),
+            Self::Stream(client) => client.hang_up(),
+            Self::Burst(device) => device.endpoint.forget_controller(now, SERVER),
         }
     }
 }
@@ -76,7 +95,7 @@ impl<'s> World<'s> {
         let mut clients = Vec::with_capacity(groups.len());
         let mut streams = Vec::with_capacity(connected);
         // Clients, the server, the two links, the server's ends of connections.
-        let mut agenda = Agenda::new(groups.len() + 3 + connected);
+        let mut agenda = Agenda::new(groups.len() + 3 + connected, count);
         let controllers = controllers(&scenario.clients, own)?;
         let alike = |(clients, controller): (_, &PeerController)| {
             client_endpoint(clients, controller.clone(), datagram(scenario), seed)
@@ -168,6 +187,22 @@ impl<'s> World<'s> {
         actor as usize - self.clients.len() - 3
     }
 
+    /// A client's application goes on: the group whose request is to be made next, or nothing if all were made.
+    #[inline]
+    pub(crate) fn next_request(&mut self, flow: u32, now: Instant) -> Option<&'s Clients> {
+        let client = &mut self.clients[flow as usize];
+        let clients = &self.scenario.clients[client.group() as usize];
+        match client.application().next(flow, clients, self.seed) {
+            Next::Done => {
+                self.unfinished -= 1;
+                return None;
+            }
+            Next::Ask => {}
+            Next::ForgetAndAsk => client.forget(now),
+        }
+        Some(clients)
+    }
+
     fn wake_client(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         match &self.clients[flow as usize] {
             Client::Device(_) => self.wake_device(flow, now),
@@ -203,10 +238,7 @@ impl<'s> World<'s> {
         let mut outcome = Outcome::default();
         let groups: Vec<u32> = self.clients.iter().map(Client::group).collect();
         let first_of_streams = groups.len() as u32 + 3;
-        // Their memory is enough for the rows of the clients.
-        drop((self.server, self.agenda));
-        outcome.flows.reserve_exact(groups.len());
-        for (flow, client) in self.clients.into_iter().enumerate() {
+        let row = |(flow, client): (usize, Client)| {
             let (flow, described) = (flow as u32, &self.scenario.clients[client.group() as usize]);
             let mut messages = None;
             let mut row = match client {
@@ -227,8 +259,10 @@ impl<'s> World<'s> {
             }
             row.transmissions = messages.unwrap_or(row.transmissions);
             self.network.sum(&mut row);
-            outcome.flows.push(row);
-        }
+            row
+        };
+        // The rows take the places of the clients, one after the other, where the standard library collects in place.
+        outcome.flows = self.clients.into_iter().enumerate().map(row).collect();
         outcome.histogram = self.ledger.histogram(&groups);
         outcome.histogram.retain(|row| self.scenario.clients[row.group as usize].has_exchanges());
         outcome.evidence = self.evidence.rows();
@@ -255,7 +289,16 @@ impl<'s> World<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario;
+    use crate::{outcome::FlowRow, scenario};
+
+    /// There may be very many of them, each with a row in the end.
+    #[test]
+    fn a_client_over_udp_has_no_room_for_what_only_others_need() {
+        assert_eq!(size_of::<Client>(), size_of::<Device>());
+        let beside = size_of::<Device>() - size_of::<millpond_coap::Endpoint<u32>>();
+        assert!(beside <= 96, "{beside} bytes beside the endpoint");
+        assert!(size_of::<FlowRow>() <= 184, "{} bytes a row", size_of::<FlowRow>());
+    }
 
     #[test]
     fn a_server_that_stores_replies_knows_every_copy_however_late() {

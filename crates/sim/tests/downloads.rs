@@ -2,43 +2,16 @@
 //! 102,400 bytes without errors. Figures in seconds.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-use millpond_sim::{Options, Outcome, Scenario, TraceKind, run};
+mod path;
+mod transfers;
 
-/// The path, this much buffer, and one group of clients.
-fn path(buffer: u32, server: &str, clients: &str) -> Scenario {
-    let text = format!(
-        r#"
-        [path.uplink]
-        rate = "60 kbit/s"
-        delay = "215 ms"
-        queue = "{buffer} B"
-        [path.downlink]
-        rate = "30 kbit/s"
-        delay = "415 ms"
-        queue = "{buffer} B"
-        [server]
-        payload = "102400 B"
-        {server}
-        [[clients]]
-        count = 1
-        exchanges = 1
-        {clients}
-        "#
-    );
-    Scenario::from_toml(&text, "test").unwrap()
-}
+use millpond_sim::{Options, Scenario, TraceKind, run};
 
-fn go(scenario: &Scenario, seed: u64) -> Outcome {
-    run(scenario, seed, &Options::default(), || false).unwrap()
-}
+use transfers::{assert_near, go, scenario, seconds};
 
-fn seconds(outcome: &Outcome) -> f64 {
-    outcome.flows[0].fct_us.unwrap() as f64 / 1e6
-}
-
-#[track_caller]
-fn assert_near(ours: f64, expected: f64, tolerance: f64) {
-    assert!((ours - expected).abs() <= tolerance, "{ours} s, expected {expected} ± {tolerance} s");
+/// One client that fetches 102,400 bytes.
+fn fetch(buffer: u32, server: &str, clients: &str) -> Scenario {
+    scenario(buffer, "102400 B", server, &format!("count = 1\nexchanges = 1\n{clients}"))
 }
 
 const BLOCKS: &str = r#"
@@ -50,12 +23,12 @@ const BLOCKS: &str = r#"
 /// Four hundred exchanges of the round trip that their bytes make; the thesis has 285.695 s, six hosts included.
 #[test]
 fn four_hundred_blocks_take_four_hundred_round_trips() {
-    let outcome = go(&path(1_410_000, "", BLOCKS), 1);
+    let outcome = go(&fetch(1_410_000, "", BLOCKS), 1);
     assert_near(seconds(&outcome), 285.433, 0.001);
     let row = &outcome.flows[0];
     assert_eq!((row.completed, row.transmissions, row.retransmissions, row.body_bytes), (400, 400, 0, 102_400));
-    assert_eq!((row.transport, row.tcp), ("udp", None));
-    let slow = go(&path(1_410_000, "host_time = \"0.65 ms\"", BLOCKS), 1);
+    assert_eq!((row.transport, row.tcp.clone()), ("udp", None));
+    let slow = go(&fetch(1_410_000, "host_time = \"0.65 ms\"", BLOCKS), 1);
     assert_near(seconds(&slow), 285.693, 0.003);
 }
 
@@ -63,7 +36,7 @@ fn four_hundred_blocks_take_four_hundred_round_trips() {
 #[test]
 fn every_packet_of_a_transfer_has_the_size_that_its_block_number_makes() {
     let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
-    let outcome = run(&path(1_410_000, "", BLOCKS), 1, &options, || false).unwrap();
+    let outcome = run(&fetch(1_410_000, "", BLOCKS), 1, &options, || false).unwrap();
     for (link, first, few, many, length) in [("uplink", 38, 40, 41, 0), ("downlink", 292, 292, 293, 256)] {
         let sent: Vec<_> = outcome.packets.iter().filter(|p| p.link == link && p.event == "enq").collect();
         assert_eq!(sent.len(), 400);
@@ -87,7 +60,7 @@ fn every_packet_of_a_transfer_has_the_size_that_its_block_number_makes() {
 fn a_client_may_name_the_size_first() {
     let early = BLOCKS.replace("\"256 B\"", "\"256 B\", negotiation = \"early\"");
     let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
-    let outcome = run(&path(1_410_000, "", &early), 1, &options, || false).unwrap();
+    let outcome = run(&fetch(1_410_000, "", &early), 1, &options, || false).unwrap();
     assert_eq!(outcome.flows[0].body_bytes, 102_400);
     let first = &outcome.packets[0];
     assert_eq!((first.bytes, first.offset), (40, Some(0)));
@@ -96,7 +69,7 @@ fn a_client_may_name_the_size_first() {
 /// Blocks that are lost are asked for again, copy by copy, and the body is whole.
 #[test]
 fn a_transfer_survives_losses() {
-    let mut scenario = path(14_100, "", BLOCKS);
+    let mut scenario = fetch(14_100, "", BLOCKS);
     scenario.path.uplink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.1 };
     scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.1 };
     let outcome = go(&scenario, 1);
@@ -109,7 +82,7 @@ fn a_transfer_survives_losses() {
 #[test]
 fn a_block_given_up_ends_its_body() {
     let clients = "controller = \"rfc7252\"\nmax_retransmit = 0\ntransfer = { kind = \"blocks\", size = \"1024 B\" }";
-    let mut scenario = path(14_100, "", &clients.replace("exchanges = 1", ""));
+    let mut scenario = fetch(14_100, "", &clients.replace("exchanges = 1", ""));
     scenario.clients[0].exchanges = 20;
     scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.02 };
     let outcome = go(&scenario, 1);
@@ -123,7 +96,7 @@ fn a_block_given_up_ends_its_body() {
 /// Batches of whole bodies: each request counts once, whatever its blocks.
 #[test]
 fn batches_count_bodies() {
-    let mut scenario = path(14_100, "", &format!("{BLOCKS}\nworkload = \"random\""));
+    let mut scenario = fetch(14_100, "", &format!("{BLOCKS}\nworkload = \"random\""));
     (scenario.clients[0].exchanges, scenario.server.payload.0) = (20, 1_000);
     let outcome = go(&scenario, 1);
     let row = &outcome.flows[0];
@@ -141,7 +114,7 @@ const BURSTS: &str = r#"
 #[test]
 fn bursts_take_a_round_trip_a_set() {
     let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
-    let outcome = run(&path(1_410_000, "", BURSTS), 1, &options, || false).unwrap();
+    let outcome = run(&fetch(1_410_000, "", BURSTS), 1, &options, || false).unwrap();
     assert_near(seconds(&outcome), 88.4, 0.5);
     let row = &outcome.flows[0];
     assert_eq!((row.completed, row.failed, row.retransmissions, row.body_bytes), (1, 0, 0, 102_400));
@@ -158,7 +131,7 @@ fn bursts_take_a_round_trip_a_set() {
 #[test]
 fn bursts_survive_losses() {
     for rate in [0.02, 0.1, 0.2] {
-        let mut scenario = path(2_500, "host_time = \"0.65 ms\"", BURSTS);
+        let mut scenario = fetch(2_500, "host_time = \"0.65 ms\"", BURSTS);
         scenario.path.uplink.loss = millpond_sim::scenario::Loss::Bernoulli { rate };
         scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate };
         let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
@@ -174,10 +147,10 @@ fn bursts_survive_losses() {
 #[test]
 fn parameters_of_bursts_are_obeyed() {
     let larger = BURSTS.replace("\"128 B\"", "\"128 B\", max_payloads = 40");
-    let one = go(&path(1_410_000, "", &larger), 1);
+    let one = go(&fetch(1_410_000, "", &larger), 1);
     // A quarter of the round trips, and less waiting each.
     assert_near(seconds(&one), 800.0 * 173.0 * 8.0 / 30e3 + 21.0 * 0.64, 1.0);
-    let mut scenario = path(1_410_000, "", &larger);
+    let mut scenario = fetch(1_410_000, "", &larger);
     scenario.clients[0].exchanges = 2;
     let two = go(&scenario, 1);
     assert_eq!((two.flows[0].completed, two.flows[0].body_bytes), (2, 204_800));
@@ -187,8 +160,8 @@ fn parameters_of_bursts_are_obeyed() {
 /// Bursts of several clients, streams and exchanges through one queue.
 #[test]
 fn bursts_share_a_bottleneck() {
-    let mut scenario = path(14_100, "", BURSTS);
-    let other = path(14_100, "", BLOCKS).clients[0].clone();
+    let mut scenario = fetch(14_100, "", BURSTS);
+    let other = fetch(14_100, "", BLOCKS).clients[0].clone();
     (scenario.clients[0].count, scenario.clients[0].start_spread) = (3, millpond_sim::scenario::Duration(1_000_000));
     scenario.clients.push(other);
     let outcome = go(&scenario, 5);

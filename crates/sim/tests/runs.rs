@@ -1,25 +1,13 @@
 //! What runs give: exact times where arithmetic gives them, books that balance, and the same bytes every time.
 
+mod path;
+
 use millpond_sim::{Options, Outcome, RunError, Scenario, TraceKind, run};
 
-/// The shared NB-IoT-class path of study anrw18 with this much buffer, and these groups of clients.
-fn path(buffer: &str, clients: &str) -> Scenario {
-    let text = format!(
-        r#"
-        [path.uplink]
-        rate = "60 kbit/s"
-        delay = "215 ms"
-        queue = "{buffer}"
-        [path.downlink]
-        rate = "30 kbit/s"
-        delay = "415 ms"
-        queue = "{buffer}"
-        {clients}
-        [server]
-        duplicates = "afresh"
-        "#
-    );
-    Scenario::from_toml(&text, "test").unwrap()
+/// The path of study anrw18 with this much buffer, and these groups of clients.
+fn scenario(buffer: &str, clients: &str) -> Scenario {
+    let path = path::path(buffer);
+    Scenario::from_toml(&format!("{path}\n{clients}\n[server]\nduplicates = \"afresh\"\n"), "test").unwrap()
 }
 
 fn clients(count: u32, controller: &str) -> String {
@@ -48,7 +36,7 @@ fn one_client_is_limited_by_the_round_trip_alone() {
     // 38 B at 60 kbit/s, 94 B at 30 kbit/s, 630 ms of delay.
     let round_trip = 38.0 * 8.0 / 60e3 + 94.0 * 8.0 / 30e3 + 0.630;
     for buffer in ["2500 B", "1410000 B"] {
-        let outcome = go(&path(buffer, &clients(1, DEFAULT)), 1);
+        let outcome = go(&scenario(buffer, &clients(1, DEFAULT)), 1);
         let fct = fcts(&outcome)[0];
         assert!((fct - 50.0 * round_trip).abs() < 1e-4, "{fct}");
         assert_eq!(outcome.flows[0].retransmissions, 0);
@@ -58,7 +46,7 @@ fn one_client_is_limited_by_the_round_trip_alone() {
 #[test]
 fn fifty_clients_share_a_link_that_never_rests() {
     // The i-th client is done when the link has served 2450 + i + 1 responses.
-    let outcome = go(&path("14100 B", &clients(50, DEFAULT)), 1);
+    let outcome = go(&scenario("14100 B", &clients(50, DEFAULT)), 1);
     let response = 94.0 * 8.0 / 30e3;
     let round_trip = 0.630 + response + 38.0 * 8.0 / 60e3;
     for (i, fct) in fcts(&outcome).into_iter().enumerate() {
@@ -72,7 +60,7 @@ fn fifty_clients_share_a_link_that_never_rests() {
 
 #[test]
 fn an_unlimited_buffer_and_the_standard_timer_collapse() {
-    let outcome = go(&path("1410000 B", &clients(400, DEFAULT)), 1);
+    let outcome = go(&scenario("1410000 B", &clients(400, DEFAULT)), 1);
     let downlink = &outcome.links[1];
     let useful = downlink.useful_bytes as f64 / downlink.delivered_bytes as f64;
     assert!((0.19..0.23).contains(&useful), "four copies in five are useless, useful: {useful}");
@@ -87,7 +75,7 @@ fn an_unlimited_buffer_and_the_standard_timer_collapse() {
 fn the_same_scenario_and_seed_give_the_same_result() {
     let mut group = clients(60, "\"cocoa-03\"");
     group.push_str("workload = \"random\"\nstart_spread = \"3 s\"\n");
-    let mut scenario = path("2500 B", &group);
+    let mut scenario = scenario("2500 B", &group);
     scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.05 };
     let alone = run(&scenario, 7, &everything(), || false).unwrap();
     let beside: Vec<Outcome> = std::thread::scope(|scope| {
@@ -103,7 +91,7 @@ fn the_same_scenario_and_seed_give_the_same_result() {
 
 #[test]
 fn traces_change_nothing() {
-    let scenario = path("2500 B", &clients(80, DEFAULT));
+    let scenario = scenario("2500 B", &clients(80, DEFAULT));
     let (plain, traced) = (go(&scenario, 3), run(&scenario, 3, &everything(), || false).unwrap());
     assert_eq!((plain.summary, &plain.flows, &plain.links), (traced.summary, &traced.flows, &traced.links));
     assert!(plain.packets.is_empty() && plain.exchanges.is_empty() && plain.queue_trace.is_empty());
@@ -125,7 +113,7 @@ fn traces_change_nothing() {
 fn batches_are_cut_and_forget() {
     let mut group = clients(30, "\"cocoa-03\"");
     group.push_str("workload = \"random\"\n");
-    let outcome = go(&path("1410000 B", &group), 1);
+    let outcome = go(&scenario("1410000 B", &group), 1);
     for row in &outcome.flows {
         assert_eq!(row.completed, 50);
         assert!((5..=50).contains(&row.batches), "{} batches", row.batches);
@@ -139,7 +127,7 @@ fn batches_are_cut_and_forget() {
 #[test]
 fn two_groups_share_one_bottleneck() {
     let groups = clients(100, DEFAULT) + &clients(100, r#"{ preset = "default-fb1", max-wait = "60 s" }"#);
-    let outcome = go(&path("28200 B", &groups), 1);
+    let outcome = go(&scenario("28200 B", &groups), 1);
     for group in 0..2 {
         let rows: Vec<_> = outcome.flows.iter().filter(|row| row.group == group).collect();
         assert_eq!(rows.len(), 100);
@@ -151,7 +139,7 @@ fn two_groups_share_one_bottleneck() {
 
 #[test]
 fn a_run_that_ends_early_says_who_was_not_done() {
-    let mut scenario = path("1410000 B", &clients(10, DEFAULT));
+    let mut scenario = scenario("1410000 B", &clients(10, DEFAULT));
     scenario.run.until = millpond_sim::scenario::Duration(20_000_000);
     let outcome = go(&scenario, 1);
     assert_eq!((outcome.summary.unfinished, outcome.summary.makespan_us), (10, None));
@@ -161,7 +149,7 @@ fn a_run_that_ends_early_says_who_was_not_done() {
 
 #[test]
 fn who_gives_up_fails_and_goes_on() {
-    let mut scenario = path("1410000 B", "[[clients]]\ncount = 5\ncontroller = \"rfc7252\"\nmax_retransmit = 0\n");
+    let mut scenario = scenario("1410000 B", "[[clients]]\ncount = 5\ncontroller = \"rfc7252\"\nmax_retransmit = 0\n");
     scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.5 };
     let outcome = go(&scenario, 1);
     for row in &outcome.flows {
@@ -174,7 +162,7 @@ fn who_gives_up_fails_and_goes_on() {
 
 #[test]
 fn stored_and_fresh_replies_cost_the_link_the_same() {
-    let mut scenario = path("1410000 B", &clients(100, DEFAULT));
+    let mut scenario = scenario("1410000 B", &clients(100, DEFAULT));
     let afresh = go(&scenario, 1);
     scenario.server.duplicates = millpond_sim::scenario::Duplicates::Stored;
     let stored = go(&scenario, 1);
@@ -184,7 +172,7 @@ fn stored_and_fresh_replies_cost_the_link_the_same() {
 
 #[test]
 fn a_slow_server_adds_its_time() {
-    let mut scenario = path("1410000 B", &clients(1, DEFAULT));
+    let mut scenario = scenario("1410000 B", &clients(1, DEFAULT));
     let before = fcts(&go(&scenario, 1))[0];
     scenario.server.host_time = millpond_sim::scenario::Duration(650);
     let after = fcts(&go(&scenario, 1))[0];
@@ -193,13 +181,13 @@ fn a_slow_server_adds_its_time() {
 
 #[test]
 fn a_run_stops_when_told() {
-    let scenario = path("1410000 B", &clients(400, DEFAULT));
+    let scenario = scenario("1410000 B", &clients(400, DEFAULT));
     assert_eq!(run(&scenario, 1, &Options::default(), || true), Err(RunError::Cancelled));
 }
 
 #[test]
 fn a_packet_lost_before_the_rate_stage_uses_no_link_time() {
-    let mut scenario = path("1410000 B", &clients(5, DEFAULT));
+    let mut scenario = scenario("1410000 B", &clients(5, DEFAULT));
     scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.3 };
     let after = run(&scenario, 1, &everything(), || false).unwrap();
     scenario.path.downlink.loss_at = millpond_sim::scenario::LossAt::BeforeRate;

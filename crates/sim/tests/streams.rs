@@ -2,51 +2,24 @@
 //! client downloads 102,400 bytes. Figures in seconds.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod path;
+mod transfers;
+
 use millpond_sim::{
     Options, Outcome, Scenario, TcpCounts, TraceKind, run,
     scenario::{Duration, Loss},
 };
 
+use transfers::{assert_near, go, scenario, seconds};
+
 /// The path with this much buffer; one client downloads the body over a connection opened ahead.
 fn download(buffer: u32, transport: &str) -> Scenario {
-    scenario(buffer, "102400 B", &format!("count = 1\nexchanges = 1\ntransport = {{ kind = \"tcp\", {transport} }}"))
-}
-
-fn scenario(buffer: u32, payload: &str, clients: &str) -> Scenario {
-    let text = format!(
-        r#"
-        [path.uplink]
-        rate = "60 kbit/s"
-        delay = "215 ms"
-        queue = "{buffer} B"
-        [path.downlink]
-        rate = "30 kbit/s"
-        delay = "415 ms"
-        queue = "{buffer} B"
-        [server]
-        payload = "{payload}"
-        [[clients]]
-        {clients}
-        "#
-    );
-    Scenario::from_toml(&text, "test").unwrap()
-}
-
-fn go(scenario: &Scenario, seed: u64) -> Outcome {
-    run(scenario, seed, &Options::default(), || false).unwrap()
-}
-
-fn seconds(outcome: &Outcome) -> f64 {
-    outcome.flows[0].fct_us.unwrap() as f64 / 1e6
+    let clients = format!("count = 1\nexchanges = 1\ntransport = {{ kind = \"tcp\", {transport} }}");
+    scenario(buffer, "102400 B", "", &clients)
 }
 
 fn counts(outcome: &Outcome) -> TcpCounts {
-    outcome.flows[0].tcp.unwrap()
-}
-
-#[track_caller]
-fn assert_near(ours: f64, expected: f64, tolerance: f64) {
-    assert!((ours - expected).abs() <= tolerance, "{ours} s, expected {expected} ± {tolerance} s");
+    *outcome.flows[0].tcp.clone().unwrap()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -146,7 +119,7 @@ fn four_downloads_share_the_link_as_published() {
 /// Opened when it is needed, a connection carries the settings of both sides in front of the first exchange.
 #[test]
 fn settings_and_request_leave_in_one_flight() {
-    let scenario = scenario(1_410_000, "60 B", "count = 1\nexchanges = 1\ntransport = \"tcp\"");
+    let scenario = scenario(1_410_000, "60 B", "", "count = 1\nexchanges = 1\ntransport = \"tcp\"");
     let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
     let outcome = run(&scenario, 1, &options, || false).unwrap();
     let sent = |link| outcome.packets.iter().filter(move |p| p.link == link && p.event == "enq");
@@ -176,9 +149,9 @@ fn down_time(bytes: u32) -> f64 {
 fn a_batch_has_a_connection_of_its_own() {
     for (workload, fewest, most) in [("continuous", 1, 1), ("random", 5, 50)] {
         let group = format!("count = 20\ntransport = \"tcp\"\nworkload = \"{workload}\"");
-        let outcome = go(&scenario(28_200, "60 B", &group), 1);
+        let outcome = go(&scenario(28_200, "60 B", "", &group), 1);
         for row in &outcome.flows {
-            let counts = row.tcp.unwrap();
+            let counts = row.tcp.as_ref().unwrap();
             assert_eq!((row.completed, row.failed, row.body_bytes), (50, 0, 3_000));
             assert_eq!(counts.connections, row.batches);
             assert!((fewest..=most).contains(&counts.connections), "{workload}: {counts:?}");
@@ -191,20 +164,20 @@ fn a_batch_has_a_connection_of_its_own() {
 #[test]
 fn short_connections_survive_losses() {
     let mut scenario =
-        scenario(14_100, "60 B", "count = 10\ntransport = \"tcp\"\nworkload = \"random\"\nstart_spread = \"1 s\"");
+        scenario(14_100, "60 B", "", "count = 10\ntransport = \"tcp\"\nworkload = \"random\"\nstart_spread = \"1 s\"");
     scenario.path.uplink.loss = Loss::Bernoulli { rate: 0.1 };
     scenario.path.downlink.loss = Loss::Bernoulli { rate: 0.1 };
     let outcome = go(&scenario, 1);
     assert_eq!(outcome.summary.unfinished, 0);
     assert!(outcome.flows.iter().all(|row| (row.completed, row.body_bytes) == (50, 3_000)));
-    assert!(outcome.flows.iter().any(|row| row.tcp.unwrap().request_retransmits > 0));
+    assert!(outcome.flows.iter().any(|row| row.tcp.as_ref().unwrap().request_retransmits > 0));
 }
 
 /// Nobody answers: each exchange fails with its connection, and the run ends.
 #[test]
 fn connections_that_nobody_answers_fail() {
     let group = "count = 1\nexchanges = 3\ntransport = { kind = \"tcp\", syn_retries = 2 }";
-    let mut scenario = scenario(14_100, "60 B", group);
+    let mut scenario = scenario(14_100, "60 B", "", group);
     scenario.path.downlink.loss = Loss::Bernoulli { rate: 1.0 };
     let outcome = go(&scenario, 1);
     let row = &outcome.flows[0];
@@ -217,7 +190,7 @@ fn connections_that_nobody_answers_fail() {
 #[test]
 fn a_slow_server_adds_its_time() {
     let group = "count = 1\nexchanges = 10\ntransport = \"tcp\"";
-    let mut scenario = scenario(14_100, "60 B", group);
+    let mut scenario = scenario(14_100, "60 B", "", group);
     let before = seconds(&go(&scenario, 1));
     scenario.server.host_time = Duration(650);
     // The first response waits for the server's settings anyway.
@@ -229,7 +202,7 @@ fn a_slow_server_adds_its_time() {
 fn both_transports_share_one_bottleneck() {
     let groups = "count = 2\nexchanges = 1\ntransport = \"tcp\"\n[[clients]]\ncount = 2\nexchanges = 1\n\
                   controller = \"cocoa-03\"\nmax_retransmit = 20\ntransfer = { kind = \"blocks\", size = \"256 B\" }";
-    let outcome = go(&scenario(14_100, "102400 B", groups), 1);
+    let outcome = go(&scenario(14_100, "102400 B", "", groups), 1);
     let transports: Vec<_> = outcome.flows.iter().map(|row| row.transport).collect();
     assert_eq!(transports, ["tcp", "udp", "tcp", "udp"]);
     assert!(outcome.flows.iter().all(|row| row.body_bytes == 102_400 && row.fct_us.is_some()));
@@ -261,7 +234,7 @@ fn the_trace_of_a_sender_follows_its_window() {
 fn the_same_scenario_and_seed_give_the_same_result() {
     let group =
         "count = 8\nexchanges = 1\nstart_spread = \"1 s\"\ntransport = { kind = \"tcp\", congestion = \"bbr\" }";
-    let mut scenario = scenario(2_500, "20000 B", group);
+    let mut scenario = scenario(2_500, "20000 B", "", group);
     scenario.path.downlink.loss = Loss::Bernoulli { rate: 0.05 };
     let options = Options { traces: TraceKind::ALL.to_vec(), capture: true, ..Options::default() };
     let traced = run(&scenario, 7, &options, || false).unwrap();

@@ -125,7 +125,7 @@ use further::Beyond;
 use inbox::Inbox;
 use luck::Luck;
 use peers::Peers;
-use queue::{Entry, Queue};
+use queue::{Entry, Place, Queue};
 use timers::Timers;
 
 /// The message layer of RFC 7252 for one socket. See the [module](self) for how to drive it.
@@ -151,9 +151,9 @@ pub struct Endpoint<A> {
     counts: Counts,
 }
 
-/// What comes next, without its bytes.
-pub(crate) enum Step<A> {
-    Said(Entry<A>),
+/// What comes next: an output by its place.
+pub(crate) enum Step {
+    Said(Place),
     Sleep(Instant, SleepReason),
     Idle,
 }
@@ -312,19 +312,19 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[inline]
     pub fn poll(&mut self, now: Instant) -> Output<'_, A> {
         match self.step(now) {
-            Step::Said(entry) => self.queue.output(entry),
+            Step::Said(place) => self.queue.at(place).map_or(Output::Idle, |entry| self.queue.output(entry)),
             Step::Sleep(until, reason) => Output::Sleep(until, reason),
             Step::Idle => Output::Idle,
         }
     }
 
-    /// The next output without its bytes.
+    /// The next output, to be looked at before anything else is done.
     #[inline]
-    pub(crate) fn step(&mut self, now: Instant) -> Step<A> {
+    pub(crate) fn step(&mut self, now: Instant) -> Step {
         let now = self.advance(now);
         loop {
-            if let Some(entry) = self.queue.pop() {
-                return Step::Said(entry);
+            if let Some(place) = self.queue.pop() {
+                return Step::Said(place);
             }
             let timer = self.timers.earliest();
             let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
@@ -343,8 +343,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
+    /// An output that was just taken, without its bytes.
+    pub(crate) fn entry(&self, place: Place) -> Option<Entry<A>> {
+        self.queue.at(place).copied()
+    }
+
     /// An output that was just taken, with its bytes.
-    pub(crate) fn show(&self, entry: Entry<A>) -> Output<'_, A> {
+    pub(crate) fn show(&self, entry: &Entry<A>) -> Output<'_, A> {
         self.queue.output(entry)
     }
 

@@ -223,3 +223,18 @@ pub enum SleepReason {
     /// A request must be acknowledged, answered or not.
     Acknowledgement,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every output is moved a few times, and most are datagrams. What is rare and large belongs in a box.
+    #[test]
+    fn an_output_is_no_larger_than_a_response_asks_for() {
+        let of_a_response = size_of::<Message<'_>>() + size_of::<(ExchangeId, u32, Option<Sample>, u8)>();
+        assert_eq!(size_of::<Event<'_, u32>>(), of_a_response.next_multiple_of(8));
+        assert_eq!(size_of::<Output<'_, u32>>(), size_of::<Event<'_, u32>>());
+        assert_eq!((size_of::<Event<'_, u32>>(), size_of::<Transmit<'_, u32>>()), (80, 40));
+        assert_eq!(size_of::<crate::endpoint::queue::Entry<u32>>(), 48);
+    }
+}

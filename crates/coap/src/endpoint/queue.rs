@@ -15,6 +15,10 @@ pub(super) struct Queue<A> {
     pub(super) bytes: Vec<u8>,
 }
 
+/// Where an output stands that was just taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place(usize);
+
 /// One output without its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<A> {
@@ -92,19 +96,23 @@ impl<A: Copy> Queue<A> {
         self.push_written(peer, what, start);
     }
 
-    /// Takes the oldest output. Once there is none, forgets the bytes of all before.
+    /// Takes the oldest output; it stays in its place until the next is taken. Once there is none, forgets the bytes of
+    /// all before.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Entry<A>> {
-        match self.entries.get(self.drained) {
-            Some(entry) => {
-                self.drained = self.drained.saturating_add(1);
-                Some(*entry)
-            }
-            None => {
-                self.clear();
-                None
-            }
+    pub(super) fn pop(&mut self) -> Option<Place> {
+        if self.is_empty() {
+            self.clear();
+            return None;
         }
+        let place = Place(self.drained);
+        self.drained = self.drained.saturating_add(1);
+        Some(place)
+    }
+
+    /// The output in this place.
+    #[inline]
+    pub(super) fn at(&self, place: Place) -> Option<&Entry<A>> {
+        self.entries.get(place.0)
     }
 
     /// Forgets what was drained, if all was.
@@ -125,9 +133,9 @@ impl<A: Copy> Queue<A> {
 
     /// An entry with its bytes.
     #[inline]
-    pub(super) fn output(&self, entry: Entry<A>) -> Output<'_, A> {
-        let bytes = self.bytes_of(&entry);
-        let Entry { peer, what, .. } = entry;
+    pub(super) fn output(&self, entry: &Entry<A>) -> Output<'_, A> {
+        let bytes = self.bytes_of(entry);
+        let Entry { peer, what, .. } = *entry;
         let transmit = |cause| Output::Transmit(Transmit { to: peer, bytes, cause });
         match what {
             What::Copy { id, copy, wait } => transmit(Cause::Exchange { id, copy, wait }),

@@ -24,7 +24,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
                 return self.show(told);
             }
             match self.endpoint.step(now) {
-                Step::Said(entry) => return self.said(now, entry),
+                Step::Said(place) => {
+                    if let Some(entry) = self.endpoint.entry(place) {
+                        return self.said(now, entry);
+                    }
+                }
                 Step::Sleep(until, why) => {
                     if !self.work(now) {
                         let (at, asleep) = self.next().unwrap_or((Instant::NEVER, Asleep::Expiry));
@@ -79,7 +83,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             _ => None,
         };
         self.told.extend(told);
-        match self.endpoint.show(entry) {
+        match self.endpoint.show(&entry) {
             endpoint::Output::Transmit(transmit) => Output::Transmit(transmit),
             endpoint::Output::Event(event) => Output::Trace(event),
             endpoint::Output::Sleep(until, why) => Output::Sleep(until, Asleep::Endpoint(why)),
