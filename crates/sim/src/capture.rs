@@ -9,7 +9,7 @@ use std::{
     net::{Ipv4Addr, SocketAddrV4},
 };
 
-use etherparse::PacketBuilder;
+use etherparse::{PacketBuilder, TcpOptionElement};
 use millpond_control::Instant;
 
 use crate::tcp::Segment;
@@ -102,15 +102,15 @@ impl<W: Write> Capture<W> {
     pub fn segment(&mut self, at: Instant, seen: Seen, way: Way, segment: &Segment, comment: &str) -> io::Result<()> {
         // The opening segment takes a number of its own; numbers wrap at 32 bits.
         let number = |offset: u64| (offset.wrapping_add(1)) as u32;
-        let sequence = if segment.syn { 0 } else { number(segment.seq) };
+        let sequence = if segment.opens() { 0 } else { number(segment.seq) };
         let mut builder = PacketBuilder::ipv4(way.from.ip().octets(), way.to.ip().octets(), TIME_TO_LIVE).tcp(
             way.from.port(),
             way.to.port(),
             sequence,
             u16::MAX,
         );
-        if segment.syn {
-            builder = builder.syn();
+        if let Some(mss) = segment.mss {
+            builder = builder.syn().options(&opening(mss)).map_err(io::Error::other)?;
         }
         if let Some(ack) = segment.ack {
             builder = builder.ack(number(ack));
@@ -158,6 +158,13 @@ impl<W: Write> Capture<W> {
         self.block.extend_from_slice(&length);
         self.sink.write_all(&self.block)
     }
+}
+
+/// The options of a segment that opens a connection: those of Linux without selective acknowledgements and timestamps, eight
+/// bytes. The window is written as it stands.
+fn opening(mss: u32) -> [TcpOptionElement; 3] {
+    let mss = u16::try_from(mss).unwrap_or(u16::MAX);
+    [TcpOptionElement::MaximumSegmentSize(mss), TcpOptionElement::Noop, TcpOptionElement::WindowScale(0)]
 }
 
 // Blocks and options of draft-ietf-opsawg-pcapng.

@@ -23,7 +23,7 @@ pub(crate) fn contents(packet: &Packet, way: usize) -> Contents {
             let segment = &carried.segment;
             let length = segment.payload.len() as u32;
             let offset = (length > 0).then_some(segment.seq);
-            Contents { offset, length, ack: segment.ack.filter(|_| !segment.syn), again: segment.copy }
+            Contents { offset, length, ack: segment.ack.filter(|_| !segment.opens()), again: segment.copy }
         }
         Load::Datagram(bytes) => {
             let again = packet.tag.copy > 0;

@@ -183,7 +183,7 @@ impl World<'_> {
         let Client::Stream(client) = &self.clients[tag.flow as usize] else { return Ok(()) };
         let (group, far) = (client.group, client.far);
         let place = self.streams_at(far);
-        if carried.segment.syn && self.streams[place].connection < carried.connection {
+        if carried.segment.opens() && self.streams[place].connection < carried.connection {
             let Some(config) = self.end_of(tag.flow, group, carried.connection, true) else { return Ok(()) };
             self.streams[place].listen(carried.connection, config, self.scenario);
         }

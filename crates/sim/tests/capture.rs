@@ -18,14 +18,14 @@ fn capture() -> Vec<u8> {
     capture.datagram(at(2_500), Seen::Clients, up, request, "").unwrap();
     capture.datagram(at(2_720), Seen::Server, up, request, "").unwrap();
     capture.datagram(at(2_720), Seen::Server, down, response, "").unwrap();
-    let segment = |syn, seq, ack, payload: &[u8]| Segment { syn, seq, ack, payload: payload.to_vec(), copy: false };
+    let segment = |mss, seq, ack, payload: &[u8]| Segment { mss, seq, ack, payload: payload.to_vec(), copy: false };
     let (up, down) = (Way { from: client(1), to: server() }, Way { from: server(), to: client(1) });
     for (millis, way, segment) in [
-        (3_000, up, segment(true, 0, None, b"")),
-        (3_600, down, segment(true, 0, Some(0), b"")),
-        (4_200, up, segment(false, 0, Some(0), b"\x00\xe1")),
-        (4_210, up, segment(false, 2, Some(0), b"\x60\x01\xb5hello")),
-        (4_900, down, segment(false, 0, Some(10), b"\x00\xe1\x60\x45\xc0\xff21 C")),
+        (3_000, up, segment(Some(256), 0, None, b"")),
+        (3_600, down, segment(Some(256), 0, Some(0), b"")),
+        (4_200, up, segment(None, 0, Some(0), b"\x00\xe1")),
+        (4_210, up, segment(None, 2, Some(0), b"\x60\x01\xb5hello")),
+        (4_900, down, segment(None, 0, Some(10), b"\x00\xe1\x60\x45\xc0\xff21 C")),
     ] {
         capture.segment(at(millis), Seen::Clients, way, &segment, "").unwrap();
     }
@@ -56,6 +56,7 @@ fn packets_keep_their_time_their_place_and_their_comment() {
     assert_eq!((word(3, 0), word(3, 8), word(3, 12)), (0, 0, 38));
     assert_eq!((word(5, 0), word(5, 8), word(5, 12)), (1, 2_720_000, 38));
     assert_eq!((word(9, 0), word(9, 8), word(9, 12)), (0, 4_200_000, 42));
+    assert_eq!((word(7, 12), word(8, 12)), (48, 48), "segments that open the connection have eight bytes of options");
     assert!(blocks[3].1.windows(16).any(|window| window == b"lost: queue full"));
     assert_eq!(blocks[3].1[20], 0x45, "IPv4 without a link header");
 }
@@ -127,10 +128,12 @@ fn a_run_shows_every_packet_at_both_ends() {
     assert_eq!(told("lost: queue full"), sum(|row| row.dropped_queue_packets));
     assert_eq!(told("lost: radio"), sum(|row| row.dropped_radio_packets));
     assert!(told("lost: queue full") > 0 && told("lost: radio") > 0);
-    let time = |packet: &[u8]| {
-        let word = |at: usize| u64::from(u32::from_le_bytes(packet[at..at + 4].try_into().unwrap()));
-        (word(4) << 32) | word(8)
-    };
+    let word = |packet: &[u8], at: usize| u64::from(u32::from_le_bytes(packet[at..at + 4].try_into().unwrap()));
+    let time = |packet: &[u8]| (word(packet, 4) << 32) | word(packet, 8);
+    // Each packet is as long in the file as it was on the path.
+    let captured: u64 = packets.iter().map(|packet| word(packet, 12)).sum();
+    let carried: u64 = outcome.links.iter().map(|row| row.offered_bytes + row.delivered_bytes).sum();
+    assert_eq!(captured, carried);
     assert!(packets.windows(2).all(|pair| time(pair[0]) <= time(pair[1])), "packets stand in the order of time");
 }
 
@@ -152,10 +155,16 @@ fn wireshark_reads_a_run() {
         let shown = Command::new("tshark").arg("-r").arg(&clients).args(["-Y", filter]).output().unwrap();
         String::from_utf8_lossy(&shown.stdout).lines().count()
     };
-    let counts =
-        ["coap", "tcp.analysis.retransmission", "tcp.flags.syn == 1", "_ws.malformed && coap.code != 225"].map(count);
+    let counts = [
+        "coap",
+        "tcp.analysis.retransmission",
+        "tcp.flags.syn == 1",
+        "tcp.options.mss_val == 256 && tcp.options.wscale.shift == 0 && ip.len == 48",
+        "_ws.malformed && coap.code != 225",
+    ]
+    .map(count);
     std::fs::remove_file(&clients).unwrap();
-    let [coap, repeated, opening, malformed] = counts;
+    let [coap, repeated, opening, with_options, malformed] = counts;
     assert!(coap > 40 && repeated > 0 && opening >= 4, "{coap} {repeated} {opening}");
-    assert_eq!(malformed, 0);
+    assert_eq!((with_options, malformed), (opening, 0));
 }

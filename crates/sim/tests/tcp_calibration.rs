@@ -197,7 +197,7 @@ fn a_lost_handshake_is_repeated() {
     let _lost = sent(&mut client, at(0));
     assert_eq!(client.poll(at(0)), Polled::Sleep(at(2_000)));
     let again = sent(&mut client, at(2_000));
-    assert!(again.syn && again.copy);
+    assert!(again.opens() && again.copy);
     server.receive(at(2_200), again);
     let _lost = sent(&mut server, at(2_200));
     assert_eq!(server.poll(at(2_200)), Polled::Sleep(at(4_200)));

@@ -148,7 +148,7 @@ impl Tcp {
 
     /// Bytes of a segment on a path with so many bytes of header for a datagram.
     pub(crate) fn length(&self, header: u64, segment: &tcp::Segment) -> u32 {
-        let options = if segment.syn { SYN_OPTIONS } else { 0 };
+        let options = if segment.opens() { SYN_OPTIONS } else { 0 };
         (header + options) as u32 + SEGMENT_OVER_DATAGRAM + segment.payload.len() as u32
     }
 

@@ -9,8 +9,8 @@ use super::{Config, Micros, Progress, Totals, receiver::Receiver, sender::Sender
 /// What travels between the two ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// It opens the connection.
-    pub syn: bool,
+    /// The longest payload that its sender takes, if the segment opens the connection.
+    pub mss: Option<u32>,
     /// Number of the first byte of the payload, counted from the first byte of the stream.
     pub seq: u64,
     /// All bytes before this one have arrived; none in the very first segment of all.
@@ -22,10 +22,16 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Whether it opens the connection.
+    #[must_use]
+    pub const fn opens(&self) -> bool {
+        self.mss.is_some()
+    }
+
     /// Its length on the wire in bytes of IP.
     #[must_use]
     pub fn length(&self, config: &Config) -> u32 {
-        (if self.syn { config.syn_header } else { config.header }) + self.payload.len() as u32
+        (if self.opens() { config.syn_header } else { config.header }) + self.payload.len() as u32
     }
 }
 
@@ -156,7 +162,7 @@ impl Connection {
     /// A segment came in.
     pub fn receive(&mut self, now: Instant, segment: Segment) {
         let now = now.as_micros();
-        match (self.phase, segment.syn) {
+        match (self.phase, segment.opens()) {
             (Phase::Listening, true) => {
                 self.phase = Phase::Answering;
                 self.syn_due = Some(now);
@@ -206,12 +212,12 @@ impl Connection {
                 let payload = self.stream.range(from..from + leaving.len as usize).copied().collect();
                 self.receiver.acknowledged();
                 let ack = Some(self.receiver.next());
-                return Polled::Send(Segment { syn: false, seq: leaving.seq, ack, payload, copy: leaving.copy });
+                return Polled::Send(Segment { mss: None, seq: leaving.seq, ack, payload, copy: leaving.copy });
             }
             if self.receiver.owes(at) {
                 self.receiver.acknowledged();
                 let ack = Some(self.receiver.next());
-                return Polled::Send(Segment { syn: false, seq: 0, ack, payload: Vec::new(), copy: false });
+                return Polled::Send(Segment { mss: None, seq: 0, ack, payload: Vec::new(), copy: false });
             }
             due = self.sender.due().into_iter().chain(self.receiver.due()).min();
         }
@@ -227,7 +233,7 @@ impl Connection {
         self.syn_at = now;
         self.syn_due = Some(Instant::from_micros(now).after(span(self.sender.timeout.in_force())).as_micros());
         let ack = (self.phase == Phase::Answering).then_some(0);
-        Segment { syn: true, seq: 0, ack, payload: Vec::new(), copy }
+        Segment { mss: Some(self.config.mss), seq: 0, ack, payload: Vec::new(), copy }
     }
 
     fn open(&mut self, now: Micros) {
