@@ -30,7 +30,7 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
 	  || { echo "$(PYTHON) cannot make virtual environments; install its venv module (Debian: python3-venv)"; exit 1; }
 	@command -v $(CARGO) >/dev/null \
-	  || { echo "cargo is missing: install a Rust toolchain (1.88 or newer)"; exit 1; }
+	  || { echo "cargo is missing: install a Rust toolchain (1.89 or newer)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.maturin: pyproject.toml | $(BIN)/python

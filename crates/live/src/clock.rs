@@ -21,6 +21,11 @@ impl Clock {
         Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
+    /// When it was made, on the standard library's clock.
+    pub(crate) fn origin(&self) -> std::time::Instant {
+        self.origin.into_std()
+    }
+
     /// A point of the state machines as tokio can sleep until it. Points beyond some thirty years are one.
     pub(crate) fn at(&self, point: Instant) -> tokio::time::Instant {
         const LONGEST: u64 = 1_000_000_000_000_000;

@@ -10,10 +10,12 @@ use std::{
 
 use millpond_coap::{Cause, Event as Below};
 use millpond_control::Instant;
+use rustls::pki_types::ServerName;
 use tokio::io::Ready;
 
 use crate::{
     Happened,
+    dtls::{Link, News, Sessions},
     transfer::{AskId, Event, Host, Output},
     udp::{Address, Inbox, Outbox, Port, PortError, Unsent},
     watch::Watch,
@@ -24,6 +26,8 @@ type Input = Pin<Box<dyn Future<Output = io::Result<Ready>> + Send>>;
 /// A socket, the host behind it, and what waits to leave.
 pub(crate) struct Lane {
     pub(crate) host: Host<Address>,
+    /// The sessions between the two, if datagrams are under DTLS.
+    pub(crate) sessions: Option<Box<Sessions>>,
     port: std::sync::Arc<Port>,
     outbox: Outbox,
     /// When the host wants to be asked again.
@@ -56,9 +60,10 @@ pub(crate) trait Sink {
 }
 
 impl Lane {
-    pub(crate) fn new(port: Port, host: Host<Address>) -> Self {
+    pub(crate) fn new(port: Port, host: Host<Address>, sessions: Option<Sessions>) -> Self {
         Self {
             host,
+            sessions: sessions.map(Box::new),
             port: std::sync::Arc::new(port),
             outbox: Outbox::default(),
             next: None,
@@ -128,8 +133,11 @@ impl Lane {
             came = true;
             let now = now();
             for (from, datagram) in inbox.each(&self.port) {
-                self.host.receive(now, from, datagram);
-                Self::drain(&mut self.host, &mut self.outbox, &mut self.next, now, watch, sink);
+                match &mut self.sessions {
+                    None => self.host.receive(now, from, datagram),
+                    Some(sessions) => sessions.receive(now, from, datagram, &mut self.outbox),
+                }
+                Self::drain(&mut self.host, &mut self.sessions, &mut self.outbox, &mut self.next, now, watch, sink);
             }
             self.flush(now, watch);
             if self.is_full() {
@@ -142,11 +150,36 @@ impl Lane {
 
     /// Asks the host for all its output, and hands over what leaves.
     pub(crate) fn poll(&mut self, now: Instant, watch: &mut Watch, sink: &mut impl Sink) {
-        Self::drain(&mut self.host, &mut self.outbox, &mut self.next, now, watch, sink);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.wake(now, &mut self.outbox);
+        }
+        Self::drain(&mut self.host, &mut self.sessions, &mut self.outbox, &mut self.next, now, watch, sink);
     }
 
+    /// The host gets the messages that came in within sessions, and is asked for all its output.
     fn drain(
         host: &mut Host<Address>,
+        sessions: &mut Option<Box<Sessions>>,
+        outbox: &mut Outbox,
+        next: &mut Option<Instant>,
+        now: Instant,
+        watch: &mut Watch,
+        sink: &mut impl Sink,
+    ) {
+        let Some(secure) = sessions else { return Self::ask(host, None, outbox, next, now, watch, sink) };
+        let messages = secure.take();
+        for (from, place) in &messages.1 {
+            host.receive(now, *from, messages.0.get(place.clone()).unwrap_or_default());
+            Self::ask(host, Some(secure), outbox, next, now, watch, sink);
+        }
+        secure.give_back(messages);
+        Self::ask(host, Some(secure), outbox, next, now, watch, sink);
+        *next = next.iter().copied().chain(secure.next()).min();
+    }
+
+    fn ask(
+        host: &mut Host<Address>,
+        mut sessions: Option<&mut Sessions>,
         outbox: &mut Outbox,
         next: &mut Option<Instant>,
         now: Instant,
@@ -158,7 +191,11 @@ impl Lane {
             let sample = match host.poll(now) {
                 Output::Transmit(transmit) => {
                     watch.transmit(now, &transmit);
-                    outbox.push(transmit.to, transmit.bytes);
+                    match &mut sessions {
+                        None => outbox.push(transmit.to, transmit.bytes),
+                        // One that is over takes no messages: whoever waits for an answer was told.
+                        Some(sessions) => drop(sessions.send(now, transmit.to, transmit.bytes, outbox)),
+                    }
                     if let Cause::Exchange { id, copy: 0, .. } = transmit.cause
                         && sink.has_acknowledged()
                     {
@@ -188,6 +225,37 @@ impl Lane {
             {
                 sink.acknowledged(ask, is);
             }
+        }
+    }
+
+    /// A peer as the host knows it: where there are sessions, the peer of the one that stands.
+    pub(crate) fn known_as(&self, peer: SocketAddr) -> Address {
+        let outside = Address::of(peer);
+        self.sessions.as_ref().and_then(|sessions| sessions.inside(outside)).unwrap_or(outside)
+    }
+
+    /// What there is with a peer for requests to a server of this name.
+    pub(crate) fn link(&mut self, now: Instant, peer: SocketAddr, name: &ServerName<'static>) -> Link {
+        self.sessions.as_mut().map_or(Link::None, |sessions| sessions.link(now, Address::of(peer), name))
+    }
+
+    /// Begins a handshake for requests to a server of this name.
+    pub(crate) fn connect(&mut self, now: Instant, peer: SocketAddr, name: ServerName<'static>) {
+        let Some(sessions) = &mut self.sessions else { return };
+        sessions.connect(now, Address::of(peer), name, &mut self.outbox);
+        self.next = self.next.into_iter().chain(sessions.next()).min();
+    }
+
+    /// What happened to sessions since this was asked last.
+    pub(crate) fn news(&mut self) -> Vec<News> {
+        self.sessions.as_mut().map(|sessions| std::mem::take(&mut sessions.news)).unwrap_or_default()
+    }
+
+    /// Tells all peers that their sessions end.
+    pub(crate) fn close_sessions(&mut self, now: Instant, watch: &mut Watch) {
+        if let Some(sessions) = &mut self.sessions {
+            sessions.close_all(now, &mut self.outbox);
+            self.flush(now, watch);
         }
     }
 

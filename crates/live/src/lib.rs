@@ -10,6 +10,7 @@
 mod client;
 mod clock;
 mod controller;
+mod dtls;
 mod error;
 mod lane;
 mod least_wait;

@@ -34,6 +34,10 @@ pub struct Stats {
     pub memory: usize,
     /// UDP sockets.
     pub sockets: usize,
+    /// Sessions of DTLS that stand.
+    pub sessions: usize,
+    /// Handshakes of DTLS under way.
+    pub handshakes: usize,
     /// TCP connections.
     pub connections: usize,
     /// Observers.
@@ -108,6 +112,8 @@ impl Stats {
         self.exchanges += other.exchanges;
         self.memory += other.memory;
         self.sockets += other.sockets;
+        self.sessions += other.sessions;
+        self.handshakes += other.handshakes;
         self.connections += other.connections;
         self.observers += other.observers;
         self.overloaded += other.overloaded;

@@ -101,6 +101,8 @@ pub enum Happened {
         /// What it said.
         reason: String,
     },
+    /// A secure session with the peer stands: messages go under it from now on.
+    Secured,
     /// There is no secure session with the peer, or none any more.
     Insecure {
         /// Why.
@@ -158,6 +160,7 @@ impl fmt::Display for Happened {
             Self::Ignored { reason } => write!(f, "<- ignored: {reason}"),
             Self::MovedPort { sockets } => write!(f, "   message IDs run out: goes on from source port {sockets}"),
             Self::Complaint { reason } => write!(f, "   the network says: {reason}"),
+            Self::Secured => f.write_str("   the secure session stands"),
             Self::Insecure { reason } => write!(f, "   no secure session: {reason}"),
             Self::Backlog { datagrams } => write!(f, "   the socket is full: {datagrams} datagrams wait"),
         }

@@ -168,6 +168,12 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         slot.is_some_and(|slot| self.remove_observer(slot).is_some())
     }
 
+    /// The observers that are this peer.
+    pub fn observers_of(&self, peer: A) -> impl Iterator<Item = ObserverId> {
+        let of_peer = self.observers.of_peer(peer, self.endpoint.hash(&peer));
+        of_peer.map(|(slot, _)| self.observers.name(slot))
+    }
+
     /// Input: as [`Endpoint::ping`].
     ///
     /// # Errors

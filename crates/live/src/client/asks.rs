@@ -6,6 +6,7 @@ use bytes::Bytes;
 use millpond_coap::{Event as Below, ExchangeId, Failure, block::DownloadError, message::Message};
 use millpond_control::Instant;
 use rustc_hash::FxHasher;
+use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;
 
 use super::{Reply, RequestNumber};
@@ -32,6 +33,14 @@ pub(crate) struct Pending {
     is_acknowledged: bool,
 }
 
+/// Somebody waits for a sign of life of a peer with which there is no session yet.
+#[derive(Debug)]
+pub(crate) struct EarlyPing {
+    pub(crate) peer: SocketAddr,
+    pub(crate) name: ServerName<'static>,
+    pub(crate) reply: oneshot::Sender<Result<Duration, Error>>,
+}
+
 /// Somebody waits for a sign of life.
 #[derive(Debug)]
 pub(crate) struct Ping {
@@ -48,6 +57,7 @@ pub(crate) struct Asks {
     pending: Quick<(usize, AskId), Pending>,
     numbers: Quick<RequestNumber, (usize, AskId)>,
     pub(crate) pings: Vec<Ping>,
+    pub(crate) early_pings: Vec<EarlyPing>,
     /// How many of them are acknowledged and await their response.
     acknowledged: usize,
     /// Peers for which a request left the books, once for each.
@@ -86,6 +96,12 @@ impl Asks {
     pub(crate) fn unheard(&self, peer: SocketAddr) -> Vec<(usize, AskId)> {
         let is_meant = |pending: &Pending| pending.peer == peer && !pending.is_observing && !pending.is_acknowledged;
         self.pending.iter().filter(|(_, pending)| is_meant(pending)).map(|(place, _)| *place).collect()
+    }
+
+    /// All requests to a peer from a lane.
+    pub(crate) fn of_peer(&self, lane: usize, peer: SocketAddr) -> Vec<(usize, AskId)> {
+        let is_meant = |place: &(usize, AskId), pending: &Pending| place.0 == lane && pending.peer == peer;
+        self.pending.iter().filter(|(place, pending)| is_meant(place, pending)).map(|(place, _)| *place).collect()
     }
 
     /// A request is over.

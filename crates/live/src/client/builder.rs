@@ -89,7 +89,7 @@ impl Default for ClientBuilder {
 
 impl ClientBuilder {
     /// From this local address. Otherwise one socket for IPv4 and one for IPv6 are bound to any port when first needed.
-    /// The further sockets of [`most_sockets`](Self::most_sockets) have other ports in any case.
+    /// The further sockets of [`most_sockets`](Self::most_sockets) and those of `coaps` have other ports in any case.
     #[must_use]
     pub const fn bind(mut self, local: SocketAddr) -> Self {
         self.settings.bind = Some(local);

@@ -7,6 +7,7 @@ use millpond_coap::{
     block::BlockSize,
     message::{Code, Kind, Token},
 };
+use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;
 
 use super::observation::Newest;
@@ -25,7 +26,8 @@ pub(crate) enum Command {
     Forget(RequestNumber),
     SetController(SocketAddr, ControllerChoice, oneshot::Sender<Result<(), Error>>),
     Stats(oneshot::Sender<Stats>),
-    Ping(SocketAddr, oneshot::Sender<Result<Duration, Error>>),
+    /// A sign of life is wanted, in a secure session of a server of this name.
+    Ping(SocketAddr, Option<ServerName<'static>>, oneshot::Sender<Result<Duration, Error>>),
     /// Everything is cancelled; the sender is dropped once the last datagram has left.
     Shutdown(oneshot::Sender<()>),
 }
@@ -44,6 +46,8 @@ pub(crate) struct Wanted {
     pub(crate) is_block_wished: bool,
     pub(crate) longest: usize,
     pub(crate) token: Option<Token>,
+    /// Whose certificate the server must have, if the request goes over DTLS.
+    pub(crate) name: Option<ServerName<'static>>,
     pub(crate) reply: Reply,
 }
 

@@ -1,19 +1,21 @@
 //! The task that owns the sockets of a client.
 
-use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc, task::Poll, time::Duration};
+use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use millpond_coap::{Endpoint, ExchangeId};
 use millpond_control::{ChanceSeed, Instant};
+use rustls::pki_types::ServerName;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Command, Settings, Wanted,
-    asks::{AskSink, Asks, Ping},
+    asks::{AskSink, Asks, EarlyPing, Ping},
     routes::Routes,
 };
 use crate::{
-    Error, Happened, Stats,
+    ControllerChoice, Error, Happened, Stats,
     clock::Clock,
+    dtls::{Keys, Link, Sessions, Turn},
     lane::Lane,
     secrets,
     transfer::{Ask, AskId, Host, Refused},
@@ -29,6 +31,10 @@ const COMMANDS: usize = 256;
 /// Owns sockets and hosts, takes commands, sleeps in between.
 pub(crate) struct Driver {
     settings: Arc<Settings>,
+    /// What sessions are made with, if all its datagrams are under DTLS.
+    keys: Option<Keys>,
+    /// The controllers of single peers.
+    controllers: BTreeMap<SocketAddr, ControllerChoice>,
     clock: Clock,
     commands: mpsc::UnboundedReceiver<Command>,
     lanes: Vec<Lane>,
@@ -49,7 +55,12 @@ pub(crate) struct Driver {
 const GRACE: Duration = Duration::from_secs(2);
 
 impl Driver {
-    pub(crate) fn new(settings: Arc<Settings>, commands: mpsc::UnboundedReceiver<Command>) -> Result<Self, Error> {
+    /// With keys all that it sends is under DTLS.
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        commands: mpsc::UnboundedReceiver<Command>,
+        keys: Option<Keys>,
+    ) -> Result<Self, Error> {
         let chance = secrets::chance()?;
         let controller = settings.controller.build(settings.least_wait);
         let endpoint = Endpoint::new(settings.endpoint(), controller, chance, 0, secrets::identities()?)
@@ -57,6 +68,8 @@ impl Driver {
         let pattern = Host::new(endpoint, settings.transfer(), ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?)))
             .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })?;
         let mut driver = Self {
+            keys,
+            controllers: settings.controllers.clone(),
             clock: Clock::start(),
             commands,
             lanes: Vec::new(),
@@ -70,7 +83,11 @@ impl Driver {
             waiting: Vec::new(),
             settings,
         };
-        if let Some(local) = driver.settings.bind {
+        if let Some(mut local) = driver.settings.bind {
+            if driver.keys.is_some() {
+                // The port itself is that of requests without security.
+                local.set_port(0);
+            }
             driver.open(local)?;
         }
         Ok(driver)
@@ -112,10 +129,18 @@ impl Driver {
                 if is_ready { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
+            if self.keys.is_some() {
+                // Whose session was closed meanwhile is asked in another one.
+                self.turn();
+            }
             for order in orders.drain(..) {
                 self.command(order);
             }
             self.turn();
+        }
+        let now = self.clock.now();
+        for lane in &mut self.lanes {
+            lane.close_sessions(now, &mut self.watch);
         }
     }
 
@@ -141,6 +166,11 @@ impl Driver {
         for complaint in std::mem::take(&mut self.complaints) {
             self.complain(&complaint);
         }
+        if self.keys.is_some() {
+            for at in 0..self.lanes.len() {
+                self.hear(at);
+            }
+        }
         self.settle();
         let now = clock.now();
         for lane in &mut self.lanes {
@@ -164,20 +194,30 @@ impl Driver {
             }
             Command::SetController(peer, controller, reply) => {
                 let done = self.lane_for(peer).and_then(|home| {
-                    let lane = self.routes.get_mut(peer).map_or(home, |route| route.lane);
+                    let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
+                    let to = self.known_as(at, peer);
+                    if self.keys.is_some() {
+                        // Each session gets it.
+                        self.controllers.insert(peer, controller.clone());
+                        if to.session().is_none() {
+                            return Ok(());
+                        }
+                    }
                     let controller = controller.build(self.settings.least_wait);
-                    let set = |host: &mut Host<Address>| host.set_controller(now, Address::of(peer), controller);
-                    self.on_host(lane, now, set).unwrap_or(Ok(())).map_err(refused)
+                    let set = |host: &mut Host<Address>| host.set_controller(now, to, controller);
+                    self.on_host(at, now, set).unwrap_or(Ok(())).map_err(refused)
                 });
                 let _ = reply.send(done);
             }
             Command::Stats(reply) => drop(reply.send(self.stats())),
-            Command::Ping(peer, reply) => match self.ping(now, peer) {
-                Ok((lane, exchange)) => self.asks.pings.push(Ping { lane, exchange, peer, started: now, reply }),
-                Err(error) => drop(reply.send(Err(error))),
-            },
+            Command::Ping(peer, None, reply) => self.ping(now, peer, reply),
+            Command::Ping(peer, Some(name), reply) => {
+                self.asks.early_pings.push(EarlyPing { peer, name, reply });
+                self.launch_pings(peer);
+            }
             Command::Shutdown(reply) => {
                 self.waiting.push(reply);
+                self.asks.early_pings.drain(..).for_each(|ping| drop(ping.reply.send(Err(Error::Closed))));
                 self.routes.take_all_held().into_iter().for_each(|wanted| wanted.reply.end(Err(Error::Closed)));
                 self.asks.all().into_iter().for_each(|place| self.cancel(now, place));
                 self.end = Some(tokio::time::Instant::now() + GRACE);
@@ -185,10 +225,18 @@ impl Driver {
         }
     }
 
-    fn ping(&mut self, now: Instant, peer: SocketAddr) -> Result<(usize, ExchangeId), Error> {
+    fn ping(&mut self, now: Instant, peer: SocketAddr, reply: oneshot::Sender<Result<Duration, Error>>) {
+        match self.begin_ping(now, peer) {
+            Ok((lane, exchange)) => self.asks.pings.push(Ping { lane, exchange, peer, started: now, reply }),
+            Err(error) => drop(reply.send(Err(error))),
+        }
+    }
+
+    fn begin_ping(&mut self, now: Instant, peer: SocketAddr) -> Result<(usize, ExchangeId), Error> {
         let home = self.lane_for(peer)?;
         let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
-        match self.on_host(at, now, |host| host.ping(now, Address::of(peer))) {
+        let to = self.known_as(at, peer);
+        match self.on_host(at, now, |host| host.ping(now, to)) {
             Some(Ok(exchange)) => Ok((at, exchange)),
             Some(Err(error)) => Err(refused(error)),
             None => Err(Error::Closed),
@@ -217,8 +265,9 @@ impl Driver {
                 return;
             }
             let at = route.lane;
+            let name = route.held.front().and_then(|wanted| wanted.name.clone());
             if let Some(lane) = self.lanes.get(at)
-                && lane.host.endpoint().message_ids_left(now, Address::of(peer)) < RESERVE
+                && lane.host.endpoint().message_ids_left(now, lane.known_as(peer)) < RESERVE
             {
                 route.is_moving = true;
                 if self.asks.outstanding(peer) > 0 || !self.move_on(now, peer, at) {
@@ -226,15 +275,26 @@ impl Driver {
                 }
                 continue;
             }
+            let unfit = match name {
+                None => None,
+                Some(name) => match self.session(now, peer, at, name) {
+                    Ok(true) => None,
+                    Ok(false) => return,
+                    Err(error) => Some(error),
+                },
+            };
             let Some(wanted) = self.routes.get_mut(peer).and_then(|route| route.held.pop_front()) else { return };
-            self.ask(now, peer, at, *wanted);
+            match unfit {
+                None => self.ask(now, peer, at, *wanted),
+                Some(error) => wanted.reply.end(Err(error)),
+            }
         }
     }
 
     fn ask(&mut self, now: Instant, peer: SocketAddr, at: usize, wanted: Wanted) {
-        let to = Address::of(peer);
+        let to = self.known_as(at, peer);
         let is_known = self.lanes.get(at).is_some_and(|lane| lane.host.endpoint().view(to).is_some());
-        if !is_known && let Some(choice) = self.settings.controllers.get(&peer) {
+        if !is_known && let Some(choice) = self.controllers.get(&peer) {
             let controller = choice.build(self.settings.least_wait);
             // Without room for the peer the request itself is refused next.
             let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
@@ -270,10 +330,9 @@ impl Driver {
 
     /// Lets a peer be asked from another port. False if there is none with message IDs left.
     fn move_on(&mut self, now: Instant, peer: SocketAddr, from: usize) -> bool {
-        let to = Address::of(peer);
         let has_ids = |lane: &Lane| {
             lane.local().is_ipv4() == peer.is_ipv4()
-                && lane.host.endpoint().message_ids_left(now, to) > RESERVE.saturating_mul(2)
+                && lane.host.endpoint().message_ids_left(now, lane.known_as(peer)) > RESERVE.saturating_mul(2)
         };
         let found = self.lanes.iter().position(has_ids);
         let at = match found {
@@ -291,8 +350,10 @@ impl Driver {
             }
             None => return self.stay(peer),
         };
-        let controller = self.lanes.get(from).and_then(|lane| lane.host.endpoint().controller(to));
-        if let Some(controller) = controller {
+        let to = self.known_as(at, peer);
+        let controller = self.lanes.get(from).and_then(|lane| lane.host.endpoint().controller(lane.known_as(peer)));
+        // Where no session stands yet there is no peer that could get it.
+        if let Some(controller) = controller.filter(|_| self.keys.is_none() || to.session().is_some()) {
             let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
         }
         if let Some(route) = self.routes.get_mut(peer) {
@@ -309,8 +370,13 @@ impl Driver {
         route.is_moving = false;
         let (at, room) = (route.lane, usize::from(self.settings.window()).saturating_sub(route.open));
         let wanted: Vec<_> = route.held.drain(..room.min(route.held.len())).collect();
+        let now = self.clock.now();
         for wanted in wanted {
-            self.ask(self.clock.now(), peer, at, *wanted);
+            match wanted.name.clone().map_or(Ok(true), |name| self.session(now, peer, at, name)) {
+                Ok(true) => self.ask(now, peer, at, *wanted),
+                Ok(false) => self.routes.of(peer, at).held.push_back(wanted),
+                Err(error) => wanted.reply.end(Err(error)),
+            }
         }
         false
     }
@@ -322,11 +388,14 @@ impl Driver {
                 route.open = route.open.saturating_sub(1);
             }
             self.launch(peer);
-            let lanes = &self.lanes;
-            let is_home =
-                |at: usize| lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) == Some(at);
-            self.routes.settle(peer, is_home);
+            self.settle_route(peer);
         }
+    }
+
+    fn settle_route(&mut self, peer: SocketAddr) {
+        let lanes = &self.lanes;
+        let is_home = |at: usize| lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) == Some(at);
+        self.routes.settle(peer, is_home);
     }
 
     /// The network says that a peer cannot be reached. Requests to which nothing came back yet end with that; what is
@@ -341,6 +410,13 @@ impl Driver {
             // Its exchange gives up by itself.
             let _ = ping.reply.send(Err(Error::Unreachable { peer: *to, reason: reason.clone() }));
         }
+        let mut had_begun = false;
+        for lane in &mut self.lanes {
+            had_begun |= lane.sessions.as_mut().is_some_and(|sessions| sessions.abandon(Address::of(*to)));
+        }
+        if had_begun {
+            self.end_held(*to, &Error::Unreachable { peer: *to, reason: reason.clone() });
+        }
         for (lane, ask) in self.asks.unheard(*to) {
             let progress = self.lanes.get(lane).and_then(|lane| lane.host.progress(ask));
             if progress.is_some_and(|progress| progress.sent + progress.received > 0) {
@@ -349,6 +425,99 @@ impl Driver {
             self.asks.end((lane, ask), Err(Error::Unreachable { peer: *to, reason: reason.clone() }));
             self.on_host(lane, now, |host| host.cancel(now, ask));
         }
+    }
+
+    /// Whether there is a session for requests to a server of this name. If not, one is begun.
+    fn session(&mut self, now: Instant, peer: SocketAddr, at: usize, name: ServerName<'static>) -> Result<bool, Error> {
+        let Some(lane) = self.lanes.get_mut(at) else { return Ok(false) };
+        match lane.link(now, peer, &name) {
+            Link::Standing(_) => Ok(true),
+            Link::Rising => Ok(false),
+            Link::Unfit(reason) => Err(Error::Insecure { peer, reason }),
+            Link::None => {
+                lane.connect(now, peer, name);
+                lane.flush(now, &mut self.watch);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Sends what pings wait for a session with a peer, if it stands.
+    fn launch_pings(&mut self, peer: SocketAddr) {
+        let now = self.clock.now();
+        let (to_it, others) = std::mem::take(&mut self.asks.early_pings).into_iter().partition(|it| it.peer == peer);
+        self.asks.early_pings = others;
+        let to_it: Vec<EarlyPing> = to_it;
+        for ping in to_it {
+            let ready = self.lane_for(peer).and_then(|home| {
+                let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
+                self.session(now, peer, at, ping.name.clone())
+            });
+            match ready {
+                Ok(true) => self.ping(now, peer, ping.reply),
+                Ok(false) => self.asks.early_pings.push(ping),
+                Err(error) => drop(ping.reply.send(Err(error))),
+            }
+        }
+    }
+
+    /// Takes in what happened to the sessions of a lane.
+    fn hear(&mut self, at: usize) {
+        let now = self.clock.now();
+        for news in self.lanes.get_mut(at).map(Lane::news).unwrap_or_default() {
+            let peer = news.peer.peer();
+            match news.what {
+                Turn::Stands { before } => {
+                    self.watch.tell(now, peer, || Happened::Secured);
+                    let before = before.zip(self.lanes.get(at));
+                    let before = before.and_then(|(before, lane)| lane.host.endpoint().controller(before));
+                    if let Some(controller) = before {
+                        // The path is the same. Without room for the peer its requests are refused next.
+                        let _ = self.on_host(at, now, |host| host.set_controller(now, news.inside, controller));
+                    }
+                    self.launch_pings(peer);
+                    self.launch(peer);
+                }
+                Turn::Ended { why, was_used } => {
+                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.clone() });
+                    let error = match was_used {
+                        true => Error::ConnectionLost { peer, reason: why },
+                        false => Error::Insecure { peer, reason: why },
+                    };
+                    for place in self.asks.of_peer(at, peer) {
+                        self.asks.end(place, Err(error.clone()));
+                        self.on_host(at, now, |host| host.forget(now, place.1));
+                    }
+                    let is_of_it = |ping: &Ping| ping.lane == at && ping.peer == peer;
+                    let (of_it, others) = std::mem::take(&mut self.asks.pings).into_iter().partition(is_of_it);
+                    self.asks.pings = others;
+                    let of_it: Vec<Ping> = of_it;
+                    of_it.into_iter().for_each(|ping| drop(ping.reply.send(Err(error.clone()))));
+                    // What was to follow begins another one.
+                    self.launch(peer);
+                }
+                Turn::Failed { why } => {
+                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.clone() });
+                    self.end_held(peer, &Error::Insecure { peer, reason: why });
+                }
+            }
+        }
+    }
+
+    /// What waits for a session with a peer gets none.
+    fn end_held(&mut self, peer: SocketAddr, error: &Error) {
+        for wanted in self.routes.take_held_for(peer) {
+            wanted.reply.end(Err(error.clone()));
+        }
+        let (to_it, others) = std::mem::take(&mut self.asks.early_pings).into_iter().partition(|it| it.peer == peer);
+        self.asks.early_pings = others;
+        let to_it: Vec<EarlyPing> = to_it;
+        to_it.into_iter().for_each(|ping| drop(ping.reply.send(Err(error.clone()))));
+        self.settle_route(peer);
+    }
+
+    fn known_as(&self, at: usize, peer: SocketAddr) -> Address {
+        self.lanes.get(at).map_or_else(|| Address::of(peer), |lane| lane.known_as(peer))
     }
 
     fn cancel(&mut self, now: Instant, (lane, ask): (usize, AskId)) {
@@ -376,7 +545,8 @@ impl Driver {
         let at = self.lanes.len();
         let port = Port::bind(local, Role::Client)?;
         let node = u32::try_from(at).unwrap_or(u32::MAX);
-        self.lanes.push(Lane::new(port, self.pattern.sibling(node)));
+        let sessions = self.keys.clone().map(|keys| Sessions::standard(keys, self.clock.origin()));
+        self.lanes.push(Lane::new(port, self.pattern.sibling(node), sessions));
         Ok(at)
     }
 
@@ -386,11 +556,14 @@ impl Driver {
             stats.add(&lane.host.endpoint().counters());
             stats.memory += lane.host.memory();
             stats.exchanges += u64::from(lane.host.endpoint().exchanges());
+            if let Some(sessions) = &lane.sessions {
+                sessions.count(&mut stats);
+            }
         }
         (stats.backlogs, stats.unsent) = (self.watch.backlogs, self.watch.unsent);
         stats.peers = self.watch.peers(|peer| {
             // The port that knows it last knows it best.
-            let view = self.lanes.iter().rev().find_map(|lane| lane.host.endpoint().view(Address::of(peer)));
+            let view = self.lanes.iter().rev().find_map(|lane| lane.host.endpoint().view(lane.known_as(peer)));
             (view, self.routes.held(peer))
         });
         stats

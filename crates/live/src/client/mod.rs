@@ -32,7 +32,11 @@ pub(crate) use command::{Command, Reply, RequestNumber, Wanted};
 
 pub(crate) use request::block_size;
 
-use crate::{ControllerChoice, Error, Host, Stats, Transport, tcp};
+use crate::{
+    ControllerChoice, Error, Host, Stats, Transport,
+    dtls::{ClientKeys, Keys},
+    tcp,
+};
 
 /// Where commands go.
 pub(crate) type Commands = mpsc::UnboundedSender<Command>;
@@ -61,6 +65,10 @@ pub struct Client {
     connections: Arc<tokio::sync::Mutex<Connections>>,
     /// How sessions of TLS are made, once one was needed.
     tls: Arc<OnceLock<Result<Arc<rustls::ClientConfig>, Error>>>,
+    /// Controllers that were chosen for single peers.
+    chosen: Arc<std::sync::Mutex<BTreeMap<SocketAddr, ControllerChoice>>>,
+    /// Where requests over DTLS go, once there are any.
+    secure: Arc<tokio::sync::OnceCell<Commands>>,
 }
 
 impl Client {
@@ -80,9 +88,17 @@ impl Client {
     fn start(settings: Settings) -> Result<Self, Error> {
         let (commands, orders) = mpsc::unbounded_channel();
         let settings = Arc::new(settings);
-        let driver = driver::Driver::new(Arc::clone(&settings), orders)?;
+        let driver = driver::Driver::new(Arc::clone(&settings), orders, None)?;
         tokio::spawn(driver.run());
-        Ok(Self { settings, commands, numbers: Arc::default(), connections: Arc::default(), tls: Arc::default() })
+        Ok(Self {
+            settings,
+            commands,
+            numbers: Arc::default(),
+            connections: Arc::default(),
+            tls: Arc::default(),
+            chosen: Arc::default(),
+            secure: Arc::default(),
+        })
     }
 
     /// A GET request.
@@ -130,20 +146,31 @@ impl Client {
     /// # Errors
     /// There is no room for another peer.
     pub async fn set_controller(&self, peer: SocketAddr, controller: impl Into<ControllerChoice>) -> Result<(), Error> {
-        let (reply, answer) = oneshot::channel();
-        let command = Command::SetController(peer, controller.into(), reply);
-        self.commands.send(command).map_err(|_| Error::Closed)?;
-        answer.await.map_err(|_| Error::Closed)?
+        let controller = controller.into();
+        if let Ok(mut chosen) = self.chosen.lock() {
+            chosen.insert(peer, controller.clone());
+        }
+        for commands in [Some(&self.commands), self.secure.get()].into_iter().flatten() {
+            let (reply, answer) = oneshot::channel();
+            let command = Command::SetController(peer, controller.clone(), reply);
+            commands.send(command).map_err(|_| Error::Closed)?;
+            answer.await.map_err(|_| Error::Closed)??;
+        }
+        Ok(())
     }
 
-    /// What was counted over UDP, and what is known of each peer.
+    /// What was counted over UDP and DTLS, and what is known of each peer.
     ///
     /// # Errors
     /// The client has ended.
     pub async fn stats(&self) -> Result<Stats, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Stats(reply)).map_err(|_| Error::Closed)?;
-        answer.await.map_err(|_| Error::Closed)
+        let mut all = Stats::default();
+        for commands in [Some(&self.commands), self.secure.get()].into_iter().flatten() {
+            let (reply, answer) = oneshot::channel();
+            commands.send(Command::Stats(reply)).map_err(|_| Error::Closed)?;
+            all.join(answer.await.map_err(|_| Error::Closed)?);
+        }
+        Ok(all)
     }
 
     /// Whether a peer is there: an empty confirmable message, which every endpoint rejects (RFC 7252 §4.3). Returns how
@@ -155,7 +182,8 @@ impl Client {
         let (transport, peer, host) = whom.into_peer().await?;
         let (reply, answer) = oneshot::channel();
         let commands = self.commands(transport, peer, &host).await?;
-        commands.send(Command::Ping(peer, reply)).map_err(|_| Error::Closed)?;
+        let name = peer::secure_name(transport, &host)?;
+        commands.send(Command::Ping(peer, name, reply)).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
 
@@ -163,7 +191,7 @@ impl Client {
     /// Other clones of this client can ask no more.
     pub async fn shutdown(self) {
         let connections = std::mem::take(&mut *self.connections.lock().await);
-        for commands in connections.values().chain([&self.commands]) {
+        for commands in connections.values().chain([&self.commands]).chain(self.secure.get()) {
             let (reply, end) = oneshot::channel();
             if commands.send(Command::Shutdown(reply)).is_ok() {
                 // An error says that the task is gone: that is what is waited for.
@@ -181,7 +209,20 @@ impl Client {
         peer::check_unicast(transport, peer)?;
         match transport {
             Transport::Udp => Ok(self.commands.clone()),
-            Transport::Dtls => Err(Error::Refused { reason: format!("{transport} is not supported") }),
+            Transport::Dtls => {
+                let secure = async {
+                    let keys = Keys::Client(ClientKeys::new(&self.settings.security)?);
+                    let (commands, orders) = mpsc::unbounded_channel();
+                    tokio::spawn(driver::Driver::new(Arc::clone(&self.settings), orders, Some(keys))?.run());
+                    let chosen = self.chosen.lock().map(|chosen| chosen.clone()).unwrap_or_default();
+                    for (peer, controller) in chosen {
+                        // There is room for a choice in any case.
+                        let _ = commands.send(Command::SetController(peer, controller, oneshot::channel().0));
+                    }
+                    Ok(commands)
+                };
+                self.secure.get_or_try_init(|| secure).await.cloned()
+            }
             Transport::Tcp => Ok(self.connection((peer, None), || tcp::Goal::Plain(peer)).await),
             Transport::Tls => {
                 let config = self.tls.get_or_init(|| tcp::client_config(&self.settings.security)).clone()?;

@@ -5,7 +5,9 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
 };
 
-use crate::{Error, Host, Transport, Uri};
+use rustls::pki_types::ServerName;
+
+use crate::{Error, Host, Transport, Uri, security::name_of};
 
 /// Whom a peer can be given as: an address, which means UDP, or a URI.
 pub trait IntoPeer: Send {
@@ -60,6 +62,11 @@ pub(crate) async fn resolve(uri: &Uri) -> Result<SocketAddr, Error> {
     first
         .and_then(|first| first.ok_or_else(|| "it has no address".into()))
         .map_err(|reason| Error::NameNotResolved { host: name, reason })
+}
+
+/// Whose certificate a server over DTLS must have.
+pub(crate) fn secure_name(transport: Transport, host: &Host) -> Result<Option<ServerName<'static>>, Error> {
+    (transport == Transport::Dtls).then(|| name_of(host)).transpose()
 }
 
 /// A group would answer many times; requests here have one answer.

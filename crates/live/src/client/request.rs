@@ -17,7 +17,7 @@ use super::{
     Client, Commands,
     command::{Command, Reply, RequestNumber, Wanted},
     observation::{Newest, Observation},
-    peer::resolve,
+    peer::{resolve, secure_name},
 };
 use crate::{Error, Options, Response, Uri, UriError};
 
@@ -220,6 +220,7 @@ impl RequestBuilder {
             is_block_wished: self.block_size.is_some(),
             longest: self.client.settings.longest_body,
             token: self.token,
+            name: secure_name(uri.transport(), uri.host())?,
             reply,
         };
         let commands = self.client.commands(uri.transport(), peer, uri.host()).await?;

@@ -57,6 +57,11 @@ impl Routes {
         self.routes.values_mut().flat_map(|route| route.held.drain(..)).map(|wanted| *wanted).collect()
     }
 
+    /// Takes out what is held back for a peer.
+    pub(crate) fn take_held_for(&mut self, peer: SocketAddr) -> Vec<Wanted> {
+        self.routes.get_mut(&peer).map_or_else(Vec::new, |route| route.held.drain(..).map(|wanted| *wanted).collect())
+    }
+
     /// Forgets a route that says nothing any more.
     pub(crate) fn settle(&mut self, peer: SocketAddr, is_home: impl FnOnce(usize) -> bool) {
         let is_over = |route: &Route| route.open == 0 && route.held.is_empty() && !route.is_moving;

@@ -25,7 +25,8 @@ use super::{
 use crate::{
     ControllerChoice, DEFAULT_PORT, Error, Response, ServerSecurity, TraceEvent, Transport,
     client::block_size,
-    clock::span,
+    clock::{Clock, span},
+    dtls::{Keys, ServerKeys, Sessions},
     lane::Lane,
     least_wait::LEAST_WAIT,
     secrets, tcp,
@@ -40,6 +41,7 @@ pub struct ServerBuilder {
     udp: Vec<SocketAddr>,
     tcp: Vec<SocketAddr>,
     tls: Vec<SocketAddr>,
+    dtls: Vec<SocketAddr>,
     workers: usize,
     controller: ControllerChoice,
     controllers: BTreeMap<SocketAddr, ControllerChoice>,
@@ -69,6 +71,7 @@ impl Default for ServerBuilder {
             udp: Vec::new(),
             tcp: Vec::new(),
             tls: Vec::new(),
+            dtls: Vec::new(),
             workers: 1,
             controller: ControllerChoice::default(),
             controllers: BTreeMap::new(),
@@ -112,7 +115,16 @@ impl ServerBuilder {
         self
     }
 
-    /// How many sockets share each UDP port, each with a task of its own; 1. The kernel spreads peers over them.
+    /// Listens on this address for datagrams under DTLS (RFC 7252 §9): `coaps`, port 5684 by custom. Repeatable. Needs
+    /// [`security`](Self::security) with a certificate or pre-shared keys.
+    #[must_use]
+    pub fn bind_dtls(mut self, address: SocketAddr) -> Self {
+        self.dtls.push(address);
+        self
+    }
+
+    /// How many sockets share each UDP port, each with a task of its own; 1. The kernel spreads peers over them, and
+    /// leaves each peer, with its session, at one of them as long as address and port are the same.
     #[must_use]
     pub const fn workers(mut self, count: usize) -> Self {
         self.workers = count;
@@ -232,7 +244,8 @@ impl ServerBuilder {
         if self.workers == 0 {
             return Err(Error::Setting { name: "workers", reason: "is 0; use 1 or more".into() });
         }
-        if self.udp.is_empty() && self.tcp.is_empty() && self.tls.is_empty() {
+        let is_told = |addresses: &Vec<SocketAddr>| !addresses.is_empty();
+        if ![&self.udp, &self.tcp, &self.dtls, &self.tls].into_iter().any(is_told) {
             let port = DEFAULT_PORT;
             self.udp = vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
         }
@@ -264,23 +277,27 @@ impl ServerBuilder {
         let controllers = Arc::new(self.controllers.clone());
         let mut node = 0;
         let mut ports = Vec::new();
-        for address in &self.udp {
+        let plain = self.udp.iter().map(|address| (Transport::Udp, address));
+        for (transport, address) in plain.chain(self.dtls.iter().map(|address| (Transport::Dtls, address))) {
             let role = if self.workers > 1 { Role::Worker } else { Role::Server };
             let mut address = *address;
             for _ in 0..self.workers {
                 let port = Port::bind(address, role)?;
-                if address != port.local() || !server.addresses.contains(&(Transport::Udp, address)) {
+                if address != port.local() || !server.addresses.contains(&(transport, address)) {
                     address = port.local();
-                    server.addresses.push((Transport::Udp, address));
+                    server.addresses.push((transport, address));
                 }
-                ports.push(port);
+                // Each worker has keys of its own: who named which identity is kept in them.
+                let keys = (transport == Transport::Dtls).then(|| ServerKeys::new(&self.security).map(Keys::Server));
+                ports.push((port, keys.transpose()?));
             }
         }
-        for port in ports {
+        for (port, keys) in ports {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
             let (telling, told) = mpsc::unbounded_channel();
             let desk = Desk::new(Arc::clone(router), self.limits()?, Reachability::new(self.rule)?, telling);
-            let lane = Lane::new(port, pattern.sibling(node));
+            let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
+            let lane = Lane::new(port, pattern.sibling(node), sessions);
             let watch = Watch::new(self.hook.clone());
             let worker = Worker::new(lane, desk, told, ordered, Arc::clone(&controllers), watch);
             node += 1;

@@ -108,6 +108,8 @@ impl Collector for Figures {
             ("exchanges", "Exchanges under way", stats.exchanges),
             ("observers", "Observers", stats.observers as u64),
             ("sockets", "Sockets", stats.sockets as u64),
+            ("sessions", "Sessions of DTLS", stats.sessions as u64),
+            ("handshakes", "Handshakes of DTLS under way", stats.handshakes as u64),
         ];
         for (name, help, value) in gauges {
             let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));

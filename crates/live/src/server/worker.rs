@@ -11,8 +11,9 @@ use super::{
     request::Unrouted,
 };
 use crate::{
-    ControllerChoice, Response, Stats, Transport,
+    ControllerChoice, Happened, Response, Stats, Transport,
     clock::Clock,
+    dtls::Turn,
     lane::{Lane, Sink},
     transfer::{Answer, Event, ObserverId},
     udp::{Address, Inbox},
@@ -68,6 +69,7 @@ impl Worker {
             let is_done =
                 self.desk.running() == 0 && self.lane.host.endpoint().exchanges() == 0 && !self.lane.is_full();
             if end.is_some_and(|end| is_done || tokio::time::Instant::now() >= end) {
+                self.lane.close_sessions(self.clock.now(), &mut self.watch);
                 return;
             }
             let next = self.lane.next.map(|at| self.clock.at(at)).into_iter().chain(end).min();
@@ -125,6 +127,7 @@ impl Worker {
         if lane.next.is_some_and(|next| next <= now) {
             lane.poll(now, watch, arrivals);
         }
+        self.hear(now);
         for told in told.drain(..) {
             self.desk.told(now, told);
         }
@@ -136,12 +139,35 @@ impl Worker {
             for gone in self.arrivals.gone.drain(..) {
                 self.desk.observers.remove(gone);
             }
-            for (from, arrived) in std::mem::take(&mut self.arrivals.requests) {
+            for (from, mut arrived) in std::mem::take(&mut self.arrivals.requests) {
+                if let Some(sessions) = &self.lane.sessions {
+                    arrived.request.transport = Transport::Dtls;
+                    arrived.request.identity = sessions.identity(from).cloned();
+                }
                 self.choose_controller(now, from);
                 self.desk.arrived(now, arrived);
             }
         }
         self.lane.flush(now, &mut self.watch);
+    }
+
+    /// Takes in what happened to sessions: who observed in one that is over observes no more.
+    fn hear(&mut self, now: Instant) {
+        for news in self.lane.news() {
+            let peer = news.peer.peer();
+            match news.what {
+                Turn::Stands { .. } => self.watch.tell(now, peer, || Happened::Secured),
+                Turn::Failed { why } => self.watch.tell(now, peer, || Happened::Insecure { reason: why }),
+                Turn::Ended { why, .. } => {
+                    self.watch.tell(now, peer, || Happened::Insecure { reason: why });
+                    for observer in self.lane.host.observers_of(news.inside).collect::<Vec<_>>() {
+                        self.desk.observers.remove(observer);
+                        self.lane.host.dismiss(now, observer);
+                    }
+                    self.drain(now);
+                }
+            }
+        }
     }
 
     /// A peer that is met for the first time gets the controller chosen for it.
@@ -221,10 +247,13 @@ impl Worker {
             unverified: self.desk.reachability.withheld,
             backlogs: self.watch.backlogs,
             unsent: self.watch.unsent,
-            peers: self.watch.peers(|peer| (host.endpoint().view(Address::of(peer)), 0)),
+            peers: self.watch.peers(|peer| (host.endpoint().view(self.lane.known_as(peer)), 0)),
             ..Stats::default()
         };
         stats.add(&host.endpoint().counters());
+        if let Some(sessions) = &self.lane.sessions {
+            sessions.count(&mut stats);
+        }
         stats
     }
 }

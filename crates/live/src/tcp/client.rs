@@ -42,7 +42,7 @@ pub(super) struct Task<S> {
 pub(super) async fn refuse_all(early: Vec<Command>, mut orders: mpsc::UnboundedReceiver<Command>, why: &Error) {
     let refuse = |order| match order {
         Command::Ask(wanted) => wanted.reply.end(Err(why.clone())),
-        Command::Ping(_, reply) => drop(reply.send(Err(why.clone()))),
+        Command::Ping(.., reply) => drop(reply.send(Err(why.clone()))),
         _ => {}
     };
     early.into_iter().for_each(refuse);
@@ -136,7 +136,7 @@ impl<S: Stream> Task<S> {
             Command::Ask(wanted) => self.ask(*wanted),
             // Over a connection nothing is forgotten without a word: its end says the same.
             Command::Cancel(number) | Command::Forget(number) => self.cancel(number),
-            Command::Ping(_, reply) => match self.link.host.ping(self.clock.now(), false) {
+            Command::Ping(.., reply) => match self.link.host.ping(self.clock.now(), false) {
                 Ok(()) => self.pings.push_back((tokio::time::Instant::now(), reply)),
                 Err(error) => drop(reply.send(Err(Error::Refused { reason: error.to_string() }))),
             },

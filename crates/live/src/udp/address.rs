@@ -9,11 +9,23 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 pub(crate) struct Address {
     /// An IPv6 address, or an IPv4 one in the low 32 bits.
     ip: [u64; 2],
+    /// The zone of an IPv6 address, or the number of the secure session.
     scope: u32,
     port: u16,
-    is_v4: bool,
+    form: Form,
     /// Place of our own address in the port's [`Locals`]; 0 if the kernel chooses.
     local: u8,
+}
+
+/// What an [`Address`] holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    V4,
+    V6,
+    /// A peer at an IPv4 address, within a secure session.
+    V4InSession,
+    /// A peer at an IPv6 address, within a secure session; the session knows the zone.
+    V6InSession,
 }
 
 impl Address {
@@ -30,7 +42,26 @@ impl Address {
             SocketAddr::V6(v6) if !is_v4 => v6.scope_id(),
             _ => 0,
         };
-        Self { ip, scope, port: peer.port(), is_v4, local: 0 }
+        let form = if is_v4 { Form::V4 } else { Form::V6 };
+        Self { ip, scope, port: peer.port(), form, local: 0 }
+    }
+
+    /// The same peer within a secure session. It is another one than outside of it and in any other session: what was
+    /// said in one says nothing in the next (RFC 7252 §9.1).
+    pub(crate) const fn in_session(self, number: u32) -> Self {
+        let form = match self.form {
+            Form::V4 | Form::V4InSession => Form::V4InSession,
+            Form::V6 | Form::V6InSession => Form::V6InSession,
+        };
+        Self { scope: number, form, ..self }
+    }
+
+    /// The number of the secure session.
+    pub(crate) const fn session(self) -> Option<u32> {
+        match self.form {
+            Form::V4 | Form::V6 => None,
+            Form::V4InSession | Form::V6InSession => Some(self.scope),
+        }
     }
 
     /// The same, spoken to by another of our addresses.
@@ -43,14 +74,16 @@ impl Address {
         self.local
     }
 
-    /// The peer's address and port.
+    /// The peer's address and port. Within a session without the zone.
     pub(crate) fn peer(self) -> SocketAddr {
         let [high, low] = self.ip;
-        if self.is_v4 {
-            SocketAddr::new(IpAddr::V4(Ipv4Addr::from(low as u32)), self.port)
-        } else {
-            let v6 = Ipv6Addr::from((u128::from(high) << 64) | u128::from(low));
-            SocketAddr::V6(SocketAddrV6::new(v6, self.port, 0, self.scope))
+        match self.form {
+            Form::V4 | Form::V4InSession => SocketAddr::new(IpAddr::V4(Ipv4Addr::from(low as u32)), self.port),
+            Form::V6 | Form::V6InSession => {
+                let v6 = Ipv6Addr::from((u128::from(high) << 64) | u128::from(low));
+                let zone = if self.form == Form::V6 { self.scope } else { 0 };
+                SocketAddr::V6(SocketAddrV6::new(v6, self.port, 0, zone))
+            }
         }
     }
 }
@@ -116,6 +149,21 @@ mod tests {
         let mapped = Address::of("[::ffff:192.0.2.1]:5683".parse().unwrap());
         assert_eq!(mapped, Address::of("192.0.2.1:5683".parse().unwrap()));
         assert_ne!(mapped, mapped.by(1));
+    }
+
+    #[test]
+    fn a_peer_is_another_one_in_each_session() {
+        for text in ["192.0.2.1:5684", "[2001:db8::1]:5684"] {
+            let peer: SocketAddr = text.parse().unwrap();
+            let outside = Address::of(peer).by(3);
+            let (one, two) = (outside.in_session(1), outside.in_session(2));
+            assert_eq!((one.peer(), one.local(), one.session()), (peer, 3, Some(1)));
+            assert!(one != two && one != outside && one == outside.in_session(1) && outside.session().is_none());
+        }
+        // A zone is no session, and the reverse.
+        let zoned = SocketAddr::V6(SocketAddrV6::new("fe80::1".parse().unwrap(), 5684, 0, 3));
+        assert_ne!(Address::of(zoned), Address::of(zoned).in_session(3));
+        assert_eq!(Address::of(zoned).in_session(3).peer().to_string(), "[fe80::1]:5684");
     }
 
     #[test]

@@ -36,6 +36,13 @@ impl Outbox {
         self.waiting.is_empty()
     }
 
+    /// Takes everything out, as if the kernel had taken it.
+    #[cfg(test)]
+    pub(crate) fn take_all(&mut self) -> Vec<(Address, Vec<u8>)> {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.waiting.drain(..).map(|(to, range)| (to, bytes[range].to_vec())).collect()
+    }
+
     /// Hands over as many as the kernel takes. What it refuses for good is told; what it has no room for stays.
     pub(crate) fn flush(&mut self, port: &Port, mut unsent: impl FnMut(Unsent)) {
         while let Some((to, range)) = self.waiting.front().cloned() {

@@ -4,6 +4,7 @@
 
 mod authority;
 mod bodies;
+mod datagrams_secure;
 mod methods;
 mod observing;
 mod robustness;

@@ -47,13 +47,6 @@ async fn a_connection_that_cannot_be_made_or_breaks_is_told() {
 }
 
 #[tokio::test]
-async fn coaps_is_one_clear_error() {
-    let client = Client::new().await.unwrap();
-    let error = client.get("coaps://192.0.2.1/").await.unwrap_err();
-    assert!(matches!(error, Error::Refused { .. }) && error.to_string().contains("not supported"), "{error}");
-}
-
-#[tokio::test]
 async fn a_ping_is_answered_over_tcp_too() {
     let server = Server::builder().bind_tcp(ANY).start().await.unwrap();
     let client = Client::new().await.unwrap();

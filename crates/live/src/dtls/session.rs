@@ -1,0 +1,293 @@
+//! One session: a state machine of DTLS, and what is known of the other side.
+
+use std::sync::Arc;
+
+use dimpl::{Dtls, Output, ProtocolVersion};
+use millpond_control::Instant;
+use rustls::pki_types::ServerName;
+
+use super::{
+    Origin,
+    fault::Fault,
+    keys::Keys,
+    record::{asks_for_cookie, fatal_alert, has_finished, next_in_clear},
+};
+use crate::{security::PeerIdentity, udp::Address};
+
+/// How far a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Whoever began it has not shown yet that it is at its address.
+    Unproved,
+    /// The handshake is under way.
+    Rising,
+    /// It carries messages.
+    Standing,
+    /// The other side has closed it.
+    Closed,
+}
+
+/// How many times as many bytes as came from an address may go there before it is proved; what RFC 9000 §8 allows.
+const FACTOR: usize = 3;
+/// Handshakes that a wrong key can have spoilt before a client is told: its last flight may have come out of order once.
+const MOST_SPOILT: u8 = 2;
+
+/// One session.
+pub(super) struct Session {
+    engine: Dtls,
+    origin: Origin,
+    /// The other side, outside of the session.
+    pub(super) peer: Address,
+    pub(super) number: u32,
+    pub(super) stage: Stage,
+    /// Whose certificate the server must have.
+    name: Option<ServerName<'static>>,
+    /// Names for which the certificate was found good.
+    good_for: Vec<ServerName<'static>>,
+    certificate: Option<Vec<u8>>,
+    /// The identity that a client named.
+    named: Option<Vec<u8>>,
+    pub(super) identity: Option<Arc<PeerIdentity>>,
+    /// What tells a client's first ClientHello from that of another handshake.
+    pub(super) hello: u64,
+    /// Bytes that came and went while the address was not proved.
+    came: usize,
+    went: usize,
+    /// The sequence number that an alert in the clear would have.
+    clear: u64,
+    spoilt: u8,
+    /// Why the other side will be refused as soon as it can be told.
+    refused: Option<Fault>,
+    /// It has carried a message of the other side.
+    pub(super) is_used: bool,
+    /// When something was heard that only the other side can have sent; before that, when it began.
+    pub(super) heard: Instant,
+    /// Since when it was spoken to and said nothing.
+    pub(super) unanswered: Option<Instant>,
+    /// When the state machine wants to be asked again.
+    pub(super) timer: Option<Instant>,
+    /// For when it is on the list of those to be woken.
+    pub(super) listed: Instant,
+}
+
+/// What comes out of a session.
+pub(super) enum Out<'a> {
+    /// To the other side.
+    Datagram(&'a [u8]),
+    /// From the other side.
+    Plain(&'a [u8]),
+}
+
+impl Session {
+    /// A session that is not begun. A client's has the name of the server.
+    pub(super) fn new(
+        keys: &Keys,
+        origin: Origin,
+        now: Instant,
+        (number, peer): (u32, Address),
+        name: Option<ServerName<'static>>,
+    ) -> Self {
+        let stage = if keys.is_client() { Stage::Rising } else { Stage::Unproved };
+        Self {
+            engine: keys.engine(origin.at(now)),
+            origin,
+            peer,
+            number,
+            stage,
+            name,
+            good_for: Vec::new(),
+            certificate: None,
+            named: None,
+            identity: None,
+            hello: 0,
+            came: 0,
+            went: 0,
+            clear: 0,
+            spoilt: 0,
+            refused: None,
+            is_used: false,
+            heard: now,
+            unanswered: None,
+            timer: None,
+            listed: Instant::from_micros(u64::MAX),
+        }
+    }
+
+    /// The other side as the host knows it.
+    pub(super) const fn inside(&self) -> Address {
+        self.peer.in_session(self.number)
+    }
+
+    /// Nothing came from the other side.
+    pub(super) const fn is_unheard(&self) -> bool {
+        self.came == 0
+    }
+
+    /// A datagram of the other side came in.
+    pub(super) fn receive(
+        &mut self,
+        keys: &Keys,
+        now: Instant,
+        datagram: &[u8],
+        room: &mut Vec<u8>,
+        out: &mut dyn FnMut(Out<'_>),
+    ) -> Result<(), Fault> {
+        self.came = self.came.saturating_add(datagram.len());
+        let at = self.origin.at(now);
+        let done = self.engine.handle_timeout(at).and_then(|()| self.engine.handle_packet(datagram));
+        self.named = keys.take_named().or_else(|| self.named.take());
+        let failed = done.map_or_else(|error| Fault::of(error, true), Ok);
+        // What it wants said is said even if it gave up.
+        self.drain(keys, now, room, out)?;
+        let is_last = self.stage == Stage::Rising && self.named.is_some() && has_finished(datagram);
+        if is_last && failed.is_err() {
+            return Err(Fault::WrongKey);
+        }
+        failed?;
+        if is_last {
+            // A wrong key can show by nothing else than that this cannot be read.
+            self.spoilt = self.spoilt.saturating_add(1);
+            if self.spoilt >= MOST_SPOILT {
+                return Err(Fault::WrongKey);
+            }
+        }
+        Ok(())
+    }
+
+    /// Time has passed.
+    pub(super) fn wake(
+        &mut self,
+        keys: &Keys,
+        now: Instant,
+        room: &mut Vec<u8>,
+        out: &mut dyn FnMut(Out<'_>),
+    ) -> Result<(), Fault> {
+        let was_heard = self.came > 0;
+        let done = self.engine.handle_timeout(self.origin.at(now));
+        self.drain(keys, now, room, out)?;
+        done.map_or_else(|error| Fault::of(error, was_heard), Ok)
+    }
+
+    /// A message goes to the other side, as one record in one datagram.
+    pub(super) fn send(
+        &mut self,
+        keys: &Keys,
+        now: Instant,
+        plain: &[u8],
+        room: &mut Vec<u8>,
+        out: &mut dyn FnMut(Out<'_>),
+    ) -> Result<(), Fault> {
+        let done = self.engine.handle_timeout(self.origin.at(now));
+        done.and_then(|()| self.engine.send_application_data(plain).map(drop)).map_err(Fault::Engine)?;
+        self.unanswered = self.unanswered.or(Some(now));
+        self.drain(keys, now, room, out)
+    }
+
+    /// The other side is told that it ends.
+    pub(super) fn close(&mut self, keys: &Keys, now: Instant, room: &mut Vec<u8>, out: &mut dyn FnMut(Out<'_>)) {
+        if self.stage == Stage::Standing && self.engine.close().is_ok() {
+            // It is over in either case.
+            let _ = self.drain(keys, now, room, out);
+        }
+    }
+
+    /// The alert that tells the other side why there will be no session.
+    pub(super) fn refusal(&self, fault: &Fault) -> Option<[u8; 15]> {
+        matches!(self.stage, Stage::Unproved | Stage::Rising)
+            .then(|| fault.alert())
+            .flatten()
+            .map(|alert| fatal_alert(self.clear, alert))
+    }
+
+    /// Whether the server's certificate is good for this name, too.
+    pub(super) fn is_for(&mut self, keys: &Keys, name: &ServerName<'static>) -> Result<(), Fault> {
+        let (Some(certificate), Keys::Client(keys)) = (&self.certificate, keys) else { return Ok(()) };
+        if !self.good_for.contains(name) {
+            keys.check(certificate, name).map_err(Fault::Certificate)?;
+            self.good_for.push(name.clone());
+        }
+        Ok(())
+    }
+
+    fn drain(
+        &mut self,
+        keys: &Keys,
+        now: Instant,
+        room: &mut Vec<u8>,
+        out: &mut dyn FnMut(Out<'_>),
+    ) -> Result<(), Fault> {
+        loop {
+            match self.engine.poll_output(room) {
+                Output::Packet(datagram) => {
+                    if matches!(self.stage, Stage::Unproved | Stage::Rising) {
+                        self.clear = self.clear.max(next_in_clear(datagram));
+                    }
+                    if self.stage == Stage::Unproved && !asks_for_cookie(datagram) {
+                        self.stage = Stage::Rising;
+                    }
+                    if self.stage == Stage::Unproved {
+                        self.went = self.went.saturating_add(datagram.len());
+                        if self.went > self.came.saturating_mul(FACTOR) {
+                            continue;
+                        }
+                    }
+                    out(Out::Datagram(datagram));
+                }
+                Output::BufferTooSmall { needed } => room.resize(needed, 0),
+                Output::PeerCert(certificate) => {
+                    let certificate = certificate.to_vec();
+                    if let Err(error) = keys.check(&certificate, self.name.as_ref()).map_err(Fault::Certificate) {
+                        let is_done_there = self.engine.protocol_version() == Some(ProtocolVersion::DTLS1_3);
+                        if keys.is_client() || !is_done_there {
+                            return Err(error);
+                        }
+                        // For a client of DTLS 1.3 the session stands already, and it believes no alert in the clear.
+                        self.refused = Some(error);
+                        continue;
+                    }
+                    self.good_for.extend(self.name.clone());
+                    self.certificate = Some(certificate);
+                }
+                Output::Connected if self.refused.is_some() => {
+                    // It is over in either case.
+                    let _ = self.engine.close();
+                }
+                Output::Connected => {
+                    self.identity = self.proved(keys)?.map(Arc::new);
+                    (self.stage, self.heard) = (Stage::Standing, now);
+                }
+                Output::ApplicationData(plain) if self.stage == Stage::Standing => {
+                    (self.heard, self.unanswered, self.is_used) = (now, None, true);
+                    out(Out::Plain(plain));
+                }
+                Output::CloseNotify => self.stage = Stage::Closed,
+                Output::Timeout(at) => {
+                    let at = self.origin.back(at);
+                    let is_never = at.as_micros().saturating_sub(now.as_micros()) > NEVER;
+                    // One that is due and was not taken is asked again a little later, and not at once for ever.
+                    let soonest = Instant::from_micros(now.as_micros().saturating_add(SOONEST));
+                    self.timer = (!is_never).then_some(at.max(soonest));
+                    let is_told = self.engine.is_closing() || self.engine.is_closed();
+                    return self.refused.clone().filter(|_| is_told).map_or(Ok(()), Err);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Who the other side has proved to be, now that the handshake is done; none if it need not prove anything.
+    fn proved(&self, keys: &Keys) -> Result<Option<PeerIdentity>, Fault> {
+        match (&self.certificate, &self.named, keys) {
+            (Some(certificate), ..) => Ok(Some(PeerIdentity::Certificate(vec![certificate.clone().into()]))),
+            (None, Some(named), Keys::Server(_)) => Ok(Some(PeerIdentity::PreSharedKey(named.clone().into()))),
+            (None, _, Keys::Client(keys)) if keys.is_pre_shared() => Ok(None),
+            (None, None, Keys::Server(keys)) if !keys.demands_certificate() => Ok(None),
+            _ => Err(Fault::NoCertificate),
+        }
+    }
+}
+
+/// Microseconds after which the state machine is asked again at the soonest.
+const SOONEST: u64 = 1_000;
+/// Microseconds beyond which a timer of the state machine means none: a day. It tells ten years then.
+const NEVER: u64 = 86_400_000_000;

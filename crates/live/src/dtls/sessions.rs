@@ -1,0 +1,505 @@
+//! All sessions over one socket.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    hash::BuildHasherDefault,
+    ops::Range,
+    sync::Arc,
+};
+
+use millpond_control::Instant;
+use rustc_hash::FxHasher;
+use rustls::pki_types::ServerName;
+
+use super::{
+    Origin,
+    fault::Fault,
+    keys::Keys,
+    record::Shape,
+    session::{Out, Session, Stage},
+};
+use crate::{
+    Stats,
+    security::PeerIdentity,
+    udp::{Address, Outbox},
+};
+
+type Quick<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
+
+/// What peers may cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Sessions that stand. For one more the one that was silent longest is closed.
+    pub(super) standing: usize,
+    /// Handshakes with addresses that are proved. For one more the oldest is given up.
+    pub(super) rising: usize,
+    /// Addresses that have not answered a cookie yet. For one more the oldest is forgotten.
+    pub(super) unproved: usize,
+    /// Microseconds that an address has to answer a cookie.
+    pub(super) proving: u64,
+    /// Microseconds of silence after which a session is closed.
+    pub(super) idle: u64,
+}
+
+impl Limits {
+    /// A client closes after 30 minutes, before a server does after an hour, so
+    /// that it is rarely the server that knows a session no more.
+    pub(super) const fn of(keys: &Keys) -> Self {
+        const MINUTE: u64 = 60_000_000;
+        let idle = if keys.is_client() { 30 * MINUTE } else { 60 * MINUTE };
+        Self { standing: 16_384, rising: 1_024, unproved: 1_024, proving: MINUTE / 2, idle }
+    }
+}
+
+/// Microseconds after which a session that was spoken to and said nothing is doubted: the next request begins another.
+const DOUBT: u64 = 10_000_000;
+
+/// Something happened to a session.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// The peer.
+    pub(crate) peer: Address,
+    /// The peer as the host knows it.
+    pub(crate) inside: Address,
+    pub(crate) what: Turn,
+}
+
+/// What happened to a session.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// It carries messages from now on; before it there was this one with the same peer.
+    Stands { before: Option<Address> },
+    /// It stood, and is over. Whether it carried any message of the peer.
+    Ended { why: String, was_used: bool },
+    /// It did not come about.
+    Failed { why: String },
+}
+
+/// What there is with a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// A session that stands and is for the name that is asked for; the peer as the host knows it.
+    Standing(Address),
+    /// A handshake is under way.
+    Rising,
+    /// Nothing, or nothing that can be relied upon.
+    None,
+    /// A session that stands and is not for this name, and why.
+    Unfit(String),
+}
+
+/// Sessions with one address.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    standing: Option<u32>,
+    rising: Option<u32>,
+}
+
+/// All sessions over one socket.
+pub(crate) struct Sessions {
+    keys: Keys,
+    origin: Origin,
+    limits: Limits,
+    sessions: Quick<u32, Session>,
+    places: Quick<Address, Place>,
+    /// When each wants to be woken.
+    order: BTreeSet<(Instant, u32)>,
+    /// Those whose address is not proved, and those that rise with one that is, oldest first. Some are over or further.
+    unproved: VecDeque<u32>,
+    rising: VecDeque<u32>,
+    standing: usize,
+    last: u32,
+    room: Vec<u8>,
+    /// Messages that came in, until the host has taken them.
+    plain: Vec<u8>,
+    arrived: Vec<(Address, Range<usize>)>,
+    pub(crate) news: Vec<News>,
+    /// Datagrams that belonged to no session, or could not be read.
+    pub(crate) ignored: u64,
+}
+
+impl std::fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sessions").field("keys", &self.keys).field("standing", &self.standing).finish_non_exhaustive()
+    }
+}
+
+impl Sessions {
+    /// None yet, with the limits that a socket has unless told otherwise. Points of time count from `origin`.
+    pub(crate) fn standard(keys: Keys, origin: std::time::Instant) -> Self {
+        let limits = Limits::of(&keys);
+        Self::new(keys, limits, origin)
+    }
+
+    /// None yet.
+    pub(super) fn new(keys: Keys, limits: Limits, origin: std::time::Instant) -> Self {
+        Self {
+            keys,
+            origin: Origin(origin),
+            limits,
+            sessions: Quick::default(),
+            places: Quick::default(),
+            order: BTreeSet::new(),
+            unproved: VecDeque::new(),
+            rising: VecDeque::new(),
+            standing: 0,
+            last: 0,
+            room: vec![0; 2_048],
+            plain: Vec::new(),
+            arrived: Vec::new(),
+            news: Vec::new(),
+            ignored: 0,
+        }
+    }
+
+    /// When they want to be woken.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    /// Sessions that carry messages.
+    #[cfg(test)]
+    pub(crate) const fn standing(&self) -> usize {
+        self.standing
+    }
+
+    /// Handshakes under way, those included that have no more than asked for a cookie.
+    pub(crate) fn handshakes(&self) -> usize {
+        self.sessions.len() - self.standing
+    }
+
+    /// Adds what was counted.
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        stats.sessions += self.standing;
+        stats.handshakes += self.handshakes();
+        stats.ignored += self.ignored;
+    }
+
+    /// Who the other side of a session has proved to be.
+    pub(crate) fn identity(&self, peer: Address) -> Option<&Arc<PeerIdentity>> {
+        self.sessions.get(&peer.session()?)?.identity.as_ref()
+    }
+
+    /// The peer of the session that stands with an address, as the host knows it.
+    pub(crate) fn inside(&self, peer: Address) -> Option<Address> {
+        self.places.get(&peer)?.standing.map(|number| peer.in_session(number))
+    }
+
+    /// What there is with a peer for requests to a server of this name.
+    pub(crate) fn link(&mut self, now: Instant, peer: Address, name: &ServerName<'static>) -> Link {
+        let place = self.places.get(&peer).copied().unwrap_or_default();
+        if place.rising.is_some() {
+            return Link::Rising;
+        }
+        let Some(session) = place.standing.and_then(|number| self.sessions.get_mut(&number)) else { return Link::None };
+        if session.unanswered.is_some_and(|since| micros(since, now) > DOUBT) {
+            return Link::None;
+        }
+        match session.is_for(&self.keys, name) {
+            Ok(()) => Link::Standing(session.inside()),
+            Err(fault) => Link::Unfit(fault.words(&self.keys)),
+        }
+    }
+
+    /// A client begins a handshake.
+    pub(crate) fn connect(&mut self, now: Instant, peer: Address, name: ServerName<'static>, outbox: &mut Outbox) {
+        if let Some(number) = self.raise(now, peer, Some(name)) {
+            self.on(now, number, outbox, |session, keys, room, out| session.wake(keys, now, room, out));
+        }
+    }
+
+    /// A datagram came in. The messages in it are [taken](Self::take) next.
+    pub(crate) fn receive(&mut self, now: Instant, from: Address, datagram: &[u8], outbox: &mut Outbox) {
+        let place = self.places.get(&from).copied().unwrap_or_default();
+        let shape = Shape::of(datagram);
+        let (first, second) = match shape {
+            Shape::Other => (None, None),
+            Shape::ClientHello { is_first: true, random } if !self.keys.is_client() => {
+                (self.welcome(now, from, place, random), None)
+            }
+            // The keys tell which of the two it is for: the other one cannot read it.
+            Shape::Protected => (place.standing, place.rising),
+            // Anybody can have sent it.
+            Shape::FatalAlert { .. } => (place.rising, None),
+            Shape::ClientHello { .. } | Shape::Handshake | Shape::Plain => (place.rising.or(place.standing), None),
+        };
+        if first.or(second).is_none() {
+            self.ignored += 1;
+        }
+        if let (Shape::FatalAlert { description }, Some(number), true) = (shape, first, self.keys.is_client()) {
+            return self.end(number, Some(&Fault::Alert(description)), outbox);
+        }
+        for number in [first, second].into_iter().flatten() {
+            self.on(now, number, outbox, |session, keys, room, out| session.receive(keys, now, datagram, room, out));
+        }
+    }
+
+    /// A message goes to a peer within its session. False if that is over.
+    pub(crate) fn send(&mut self, now: Instant, to: Address, plain: &[u8], outbox: &mut Outbox) -> bool {
+        let Some(number) = to.session() else { return false };
+        if self.sessions.get(&number).is_none_or(|session| session.stage != Stage::Standing) {
+            return false;
+        }
+        self.on(now, number, outbox, |session, keys, room, out| session.send(keys, now, plain, room, out));
+        true
+    }
+
+    /// The messages that came in, to be handed to the host and [given back](Self::give_back).
+    pub(crate) fn take(&mut self) -> (Vec<u8>, Vec<(Address, Range<usize>)>) {
+        (std::mem::take(&mut self.plain), std::mem::take(&mut self.arrived))
+    }
+
+    /// The room of messages that were taken.
+    pub(crate) fn give_back(&mut self, (mut plain, mut arrived): (Vec<u8>, Vec<(Address, Range<usize>)>)) {
+        plain.clear();
+        arrived.clear();
+        (self.plain, self.arrived) = (plain, arrived);
+    }
+
+    /// Wakes those that are due.
+    pub(crate) fn wake(&mut self, now: Instant, outbox: &mut Outbox) {
+        while let Some((at, number)) = self.order.first().copied().filter(|(at, _)| *at <= now) {
+            self.order.remove(&(at, number));
+            let Some(session) = self.sessions.get_mut(&number) else { continue };
+            session.listed = Instant::from_micros(u64::MAX);
+            let silent = micros(session.heard, now);
+            match session.stage {
+                Stage::Unproved if silent >= self.limits.proving => self.end(number, None, outbox),
+                Stage::Standing if silent >= self.limits.idle => {
+                    self.close(now, number, "the session was idle", outbox)
+                }
+                _ => self.on(now, number, outbox, |session, keys, room, out| session.wake(keys, now, room, out)),
+            }
+        }
+    }
+
+    /// Gives up a handshake to which nothing was said yet. False if there is none.
+    pub(crate) fn abandon(&mut self, peer: Address) -> bool {
+        let number = self.places.get(&peer).and_then(|place| place.rising);
+        let unheard = number.filter(|number| self.sessions.get(number).is_some_and(Session::is_unheard));
+        if let Some(number) = unheard {
+            self.remove(number);
+        }
+        unheard.is_some()
+    }
+
+    /// Closes all sessions and gives up all handshakes.
+    pub(crate) fn close_all(&mut self, now: Instant, outbox: &mut Outbox) {
+        let mut numbers: Vec<u32> = self.sessions.keys().copied().collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            self.close(now, number, "this side ended the session", outbox);
+        }
+    }
+
+    /// The session that a first ClientHello belongs to: a handshake under way, or one that begins with it. One that
+    /// stands goes on meanwhile (RFC 6347 §4.2.8).
+    fn welcome(&mut self, now: Instant, from: Address, place: Place, random: u64) -> Option<u32> {
+        if let Some(number) = place.rising {
+            let session = self.sessions.get(&number)?;
+            if session.hello == random {
+                return Some(number);
+            }
+            self.remove(number);
+        }
+        let number = self.raise(now, from, None)?;
+        self.sessions.get_mut(&number)?.hello = random;
+        self.unproved.push_back(number);
+        while self.unproved.len() > self.limits.unproved
+            && let Some(oldest) = self.unproved.pop_front()
+        {
+            self.give_up(oldest, Stage::Unproved);
+        }
+        Some(number)
+    }
+
+    fn raise(&mut self, now: Instant, peer: Address, name: Option<ServerName<'static>>) -> Option<u32> {
+        if self.places.get(&peer).is_some_and(|place| place.rising.is_some()) {
+            return None;
+        }
+        loop {
+            self.last = self.last.wrapping_add(1);
+            if !self.sessions.contains_key(&self.last) {
+                break;
+            }
+        }
+        let number = self.last;
+        self.sessions.insert(number, Session::new(&self.keys, self.origin, now, (number, peer), name));
+        self.places.entry(peer).or_default().rising = Some(number);
+        Some(number)
+    }
+
+    /// Gives a session an input, and does what follows from it.
+    fn on(
+        &mut self,
+        now: Instant,
+        number: u32,
+        outbox: &mut Outbox,
+        input: impl FnOnce(&mut Session, &Keys, &mut Vec<u8>, &mut dyn FnMut(Out<'_>)) -> Result<(), Fault>,
+    ) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let (before, peer, inside) = (session.stage, session.peer, session.inside());
+        let (plain, arrived) = (&mut self.plain, &mut self.arrived);
+        let done = input(session, &self.keys, &mut self.room, &mut |out| match out {
+            Out::Datagram(datagram) => outbox.push(peer, datagram),
+            Out::Plain(message) => {
+                let start = plain.len();
+                plain.extend_from_slice(message);
+                arrived.push((inside, start..plain.len()));
+            }
+        });
+        let after = session.stage;
+        if let Err(fault) = done {
+            return self.end(number, Some(&fault), outbox);
+        }
+        if before != after {
+            match after {
+                Stage::Rising => self.has_proved(number),
+                Stage::Standing => self.stands(now, number, outbox),
+                Stage::Closed => return self.end(number, Some(&Fault::Alert(0)), outbox),
+                Stage::Unproved => {}
+            }
+        }
+        self.list(number);
+    }
+
+    /// Sees to it that a session is woken in time. One that stands is looked at when it may be idle.
+    fn list(&mut self, number: u32) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let patience = match session.stage {
+            Stage::Unproved => Some(self.limits.proving),
+            Stage::Standing => Some(self.limits.idle),
+            Stage::Rising | Stage::Closed => None,
+        };
+        let limit = patience.map(|patience| Instant::from_micros(session.heard.as_micros().saturating_add(patience)));
+        let Some(at) = session.timer.into_iter().chain(limit).min() else { return };
+        if at < session.listed {
+            self.order.remove(&(session.listed, number));
+            self.order.insert((at, number));
+            session.listed = at;
+        }
+    }
+
+    /// The address of a handshake is proved.
+    fn has_proved(&mut self, number: u32) {
+        self.rising.push_back(number);
+        while self.rising.len() > self.limits.rising
+            && let Some(oldest) = self.rising.pop_front()
+        {
+            self.give_up(oldest, Stage::Rising);
+        }
+    }
+
+    /// Forgets a handshake if it is still no further.
+    fn give_up(&mut self, number: u32, stage: Stage) {
+        if self.sessions.get(&number).is_some_and(|session| session.stage == stage) {
+            self.remove(number);
+        }
+    }
+
+    /// A handshake is done.
+    fn stands(&mut self, now: Instant, number: u32, outbox: &mut Outbox) {
+        let Some(session) = self.sessions.get(&number) else { return };
+        let (peer, inside) = (session.peer, session.inside());
+        let place = self.places.entry(peer).or_default();
+        let before = place.standing.replace(number);
+        place.rising = None;
+        self.standing += 1;
+        if let Some(before) = before {
+            // The other side knows it no more.
+            let was_used = self.sessions.remove(&before).is_some_and(|session| session.is_used);
+            self.standing -= 1;
+            let what = Turn::Ended { why: "the peer began another session".into(), was_used };
+            self.news.push(News { peer, inside: peer.in_session(before), what });
+        }
+        let what = Turn::Stands { before: before.map(|before| peer.in_session(before)) };
+        self.news.push(News { peer, inside, what });
+        if self.standing > self.limits.standing {
+            let stands = |session: &&Session| session.stage == Stage::Standing && session.number != number;
+            let most_silent = self.sessions.values().filter(stands).min_by_key(|it| (it.heard, it.number));
+            if let Some(number) = most_silent.map(|session| session.number) {
+                self.close(now, number, "the session made room for others", outbox);
+            }
+        }
+    }
+
+    /// Ends a session with a word to the other side.
+    fn close(&mut self, now: Instant, number: u32, why: &str, outbox: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let (peer, inside, was_standing) = (session.peer, session.inside(), session.stage == Stage::Standing);
+        let was_used = session.is_used;
+        session.close(&self.keys, now, &mut self.room, &mut |out| {
+            if let Out::Datagram(datagram) = out {
+                outbox.push(peer, datagram);
+            }
+        });
+        self.remove(number);
+        let why = why.to_owned();
+        let what = if was_standing { Turn::Ended { why, was_used } } else { Turn::Failed { why } };
+        self.news.push(News { peer, inside, what });
+    }
+
+    /// A session is over, because of this if it matters to anyone.
+    fn end(&mut self, number: u32, why: Option<&Fault>, outbox: &mut Outbox) {
+        let Some(session) = self.sessions.get(&number) else { return };
+        let (peer, inside, stage, was_used) = (session.peer, session.inside(), session.stage, session.is_used);
+        if let Some(alert) = why.and_then(|fault| session.refusal(fault)) {
+            outbox.push(peer, &alert);
+        }
+        let is_last_hope = self.keys.is_client() && stage == Stage::Rising;
+        let doubted =
+            self.places.get(&peer).and_then(|place| place.standing).filter(|it| is_last_hope && *it != number);
+        self.remove(number);
+        let Some(fault) = why else { return };
+        match stage {
+            Stage::Unproved => {}
+            Stage::Rising => {
+                let why = fault.words(&self.keys);
+                self.news.push(News { peer, inside, what: Turn::Failed { why: why.clone() } });
+                if let Some(doubted) = doubted {
+                    self.remove(doubted);
+                    self.news.push(News {
+                        peer,
+                        inside: peer.in_session(doubted),
+                        what: Turn::Ended { why, was_used: true },
+                    });
+                }
+            }
+            Stage::Standing | Stage::Closed => {
+                let why = match fault {
+                    Fault::Alert(0) if self.keys.is_client_without_certificate() && !was_used => {
+                        "the server closed the session at once; if it demands a certificate, give one and its key"
+                            .into()
+                    }
+                    Fault::Alert(0) if self.keys.is_client() && !self.keys.knows_pre_shared() && !was_used => {
+                        "the server closed the session at once; it may not accept the certificate that it was shown"
+                            .into()
+                    }
+                    Fault::Alert(0) => "the peer closed the session".into(),
+                    fault => fault.words(&self.keys),
+                };
+                self.news.push(News { peer, inside, what: Turn::Ended { why, was_used } });
+            }
+        }
+    }
+
+    fn remove(&mut self, number: u32) {
+        let Some(session) = self.sessions.remove(&number) else { return };
+        self.order.remove(&(session.listed, number));
+        let Some(place) = self.places.get_mut(&session.peer) else { return };
+        if place.rising == Some(number) {
+            place.rising = None;
+        }
+        if place.standing == Some(number) {
+            place.standing = None;
+            self.standing = self.standing.saturating_sub(1);
+        }
+        if place.rising.is_none() && place.standing.is_none() {
+            self.places.remove(&session.peer);
+        }
+    }
+}
+
+const fn micros(since: Instant, now: Instant) -> u64 {
+    now.as_micros().saturating_sub(since.as_micros())
+}
