@@ -133,7 +133,7 @@ lint-rust: | $(BIN)/python
 	  $(CARGO) clippy -p millpond-control --all-targets --no-default-features --features "$$feature" --locked -- -D warnings || exit 1; \
 	done
 	@if rustup target list --installed 2>/dev/null | grep -qx $(SMALLEST); \
-	  then $(CARGO) check -p millpond-control --target $(SMALLEST) --locked; \
+	  then $(CARGO) check -p millpond-control -p millpond-coap --target $(SMALLEST) --locked; \
 	  else echo "left out: the build for $(SMALLEST) (rustup target add $(SMALLEST))"; fi
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
 

@@ -85,7 +85,12 @@ impl LossProcess {
     }
 
     /// Whether packet `number`, which is at the loss stage at `at` (µs), is lost. Neither ever goes back.
+    #[inline]
     pub(crate) fn strikes(&mut self, number: u64, at: u64) -> bool {
+        !self.is_idle() && self.draws(number, at)
+    }
+
+    fn draws(&mut self, number: u64, at: u64) -> bool {
         let luck = self.luck;
         let probability = match &mut self.kind {
             Kind::Never => return false,

@@ -51,6 +51,7 @@ struct Track {
 
 impl Meter {
     /// The level has been `level` since the previous call, up to `now`.
+    #[inline]
     pub(crate) fn spend(&mut self, now: u64, level: Occupancy) {
         let Some(time @ 1..) = now.checked_sub(self.until) else { return };
         self.until = now;
@@ -79,14 +80,23 @@ impl Meter {
 }
 
 impl Track {
+    #[inline]
     fn spend(&mut self, time: u64, level: u64) {
         self.sum += u128::from(level) * u128::from(time);
         self.max = self.max.max(level);
         let bin = bin(level);
-        if bin >= self.bins.len() {
-            self.bins.resize(bin + 1, 0);
+        match self.bins.get_mut(bin) {
+            Some(spent) => *spent += time,
+            None => self.spend_first(time, bin),
         }
-        self.bins[bin] += time;
+    }
+
+    /// The first time in this bin and all above it.
+    #[cold]
+    #[inline(never)]
+    fn spend_first(&mut self, time: u64, bin: usize) {
+        self.bins.resize(bin + 1, 0);
+        self.bins[bin] = time;
     }
 
     fn clear(&mut self) {

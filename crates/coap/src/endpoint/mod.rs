@@ -105,7 +105,12 @@ pub(crate) mod slots;
 mod subscriptions;
 pub(crate) mod timers;
 
-use alloc::{boxed::Box, sync::Arc};
+use alloc::boxed::Box;
+// A processor without atomic swaps has no threads to share with.
+#[cfg(not(target_has_atomic = "ptr"))]
+use alloc::rc::Rc as Arc;
+#[cfg(target_has_atomic = "ptr")]
+use alloc::sync::Arc;
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{ChanceSeed, Controller, Instant, PeerController, View};

@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 
 use millpond_control::{ChanceSeed, Purpose};
 
-use super::{Ack, CongestionControl, Flight, Micros, RateSample, State};
+use super::{
+    Ack, CongestionControl, Flight, Micros, RateSample, State,
+    policed::{Policed, Seen},
+};
 
 /// 2/ln 2, as the kernel rounds it: doubles the rate every round.
 const HIGH_GAIN: f64 = 739.0 / 256.0;
@@ -35,29 +38,6 @@ enum Mode {
     Drain,
     ProbeBandwidth,
     ProbeRtt,
-}
-
-/// The estimator for paths whose rate is policed: two loss-bounded intervals of equal bandwidth.
-#[derive(Debug, Default)]
-struct Policed {
-    sampling: bool,
-    in_use: bool,
-    bandwidth: f64,
-    rounds: u32,
-    from_delivered: u64,
-    from_lost: u64,
-    from: Micros,
-}
-
-impl Policed {
-    const LEAST_ROUNDS: u32 = 4;
-    const MOST_ROUNDS: u32 = 16;
-    const ROUNDS_IN_USE: u32 = 48;
-    /// Lost per delivered from which a rate limit is suspected: 50/256.
-    const LOSS: f64 = 50.0 / 256.0;
-    const LIKENESS: f64 = 1.0 / 8.0;
-    /// Two rates no further apart than this are alike, in bytes per microsecond.
-    const NEAR: f64 = 500.0 / 1e6;
 }
 
 /// BBR version 1. Rates in segments per microsecond.
@@ -135,7 +115,7 @@ impl Bbr {
     }
 
     fn bandwidth(&self) -> f64 {
-        if self.policed.in_use { self.policed.bandwidth } else { self.max_bandwidth() }
+        self.policed.bandwidth().unwrap_or_else(|| self.max_bandwidth())
     }
 
     /// The window that keeps `gain` bandwidth-delay products under way.
@@ -175,64 +155,21 @@ impl Bbr {
         }
     }
 
-    fn sample_policed(&mut self, now: Micros, lost: bool, app_limited: bool) {
-        if self.policed.in_use {
-            if self.mode == Mode::ProbeBandwidth && self.round_starts {
-                self.policed.rounds += 1;
-                if self.policed.rounds >= Policed::ROUNDS_IN_USE {
-                    self.policed = Policed::default();
-                    self.probe_bandwidth(now);
-                }
+    fn sample_policed(&mut self, now: Micros, loses: bool, app_limited: bool) {
+        if self.policed.bandwidth().is_some() {
+            if self.mode == Mode::ProbeBandwidth && self.round_starts && self.policed.spend_round() {
+                self.probe_bandwidth(now);
             }
             return;
         }
-        if !self.policed.sampling {
-            if !lost {
-                return;
-            }
-            self.begin_interval(now);
-            self.policed.sampling = true;
-        }
-        if app_limited {
-            self.policed = Policed::default();
-            return;
-        }
-        self.policed.rounds += u32::from(self.round_starts);
-        if self.policed.rounds < Policed::LEAST_ROUNDS {
-            return;
-        }
-        if self.policed.rounds > Policed::MOST_ROUNDS {
-            self.policed = Policed::default();
-            return;
-        }
-        let delivered = (self.delivered - self.policed.from_delivered) as f64;
-        let lost_since = (self.lost - self.policed.from_lost) as f64;
-        let took = now.saturating_sub(self.policed.from) as f64;
-        if !lost || delivered == 0.0 || lost_since < Policed::LOSS * delivered || took < 1_000.0 {
-            return;
-        }
-        let bandwidth = delivered / took;
-        let apart = (bandwidth - self.policed.bandwidth).abs();
-        let alike = apart <= Policed::LIKENESS * self.policed.bandwidth || apart * self.mss <= Policed::NEAR;
-        if self.policed.bandwidth > 0.0 && alike {
-            self.policed.bandwidth = (bandwidth + self.policed.bandwidth) / 2.0;
-            self.policed.in_use = true;
-            self.policed.rounds = 0;
+        let Self { delivered, lost, round_starts, mss, .. } = *self;
+        if self.policed.sample(&Seen { now, delivered, lost, loses, round_starts, app_limited, mss }) {
             self.pacing_gain = 1.0;
-        } else {
-            self.policed.bandwidth = bandwidth;
-            self.begin_interval(now);
         }
-    }
-
-    fn begin_interval(&mut self, now: Micros) {
-        self.policed.from = now;
-        (self.policed.from_delivered, self.policed.from_lost) = (self.delivered, self.lost);
-        self.policed.rounds = 0;
     }
 
     fn update_phase(&mut self, ack: &Ack) {
-        if self.mode != Mode::ProbeBandwidth || self.policed.in_use {
+        if self.mode != Mode::ProbeBandwidth || self.policed.bandwidth().is_some() {
             return;
         }
         let whole = self.min_rtt.is_some_and(|rtt| ack.now.saturating_sub(self.phase_from) > rtt);
@@ -252,7 +189,7 @@ impl Bbr {
     fn advance_phase(&mut self, now: Micros) {
         self.phase = (self.phase + 1) % CYCLE.len();
         self.phase_from = now;
-        self.pacing_gain = if self.policed.in_use { 1.0 } else { CYCLE[self.phase] };
+        self.pacing_gain = if self.policed.bandwidth().is_some() { 1.0 } else { CYCLE[self.phase] };
     }
 
     fn probe_bandwidth(&mut self, now: Micros) {

@@ -14,6 +14,8 @@ mod config;
 mod connection;
 mod control;
 mod new_reno;
+mod policed;
+mod progress;
 mod receiver;
 mod sender;
 mod timer;
@@ -23,7 +25,7 @@ pub use config::{Config, Control, DelayedAcks, TimerRule, Timing};
 pub use connection::{Connection, Phase, Polled, Segment};
 pub use control::{Ack, CongestionControl, Flight, RateSample, State};
 pub use new_reno::{NewReno, Recovery};
-pub use sender::{Progress, Totals};
+pub use progress::{Progress, Totals};
 
 /// Microseconds since the start of the simulation.
 pub(crate) type Micros = u64;
