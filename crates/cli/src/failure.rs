@@ -66,7 +66,9 @@ impl From<io::Error> for Failure {
 impl From<millpond_live::Error> for Failure {
     fn from(error: millpond_live::Error) -> Self {
         match error {
-            millpond_live::Error::Uri(_) | millpond_live::Error::UnknownController(_) => Self::Usage(error.to_string()),
+            millpond_live::Error::Uri(_)
+            | millpond_live::Error::UnknownController(_)
+            | millpond_live::Error::Setting { .. } => Self::Usage(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
     }

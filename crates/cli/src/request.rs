@@ -58,7 +58,7 @@ async fn once(
 
 /// A client as the flags ask for it.
 pub(crate) async fn client(flags: &Request) -> Result<Client, Failure> {
-    let mut builder = Client::builder().longest_body(LONGEST_BODY);
+    let mut builder = Client::builder().longest_body(LONGEST_BODY).security(flags.credentials.read()?);
     if let Some(controller) = &flags.controller {
         builder = builder.controller(controller.clone());
     }

@@ -66,7 +66,7 @@ fn a_word_that_is_no_verb_gets_the_nearest_or_the_place_where_it_is() {
 
 #[test]
 fn every_bad_flag_is_one_line_that_says_what_would_do() {
-    let table: [(&[&str], &str); 26] = [
+    let table: [(&[&str], &str); 33] = [
         (&["get"], "the following required arguments were not provided: <URI>"),
         (&["get", "localhost/x"], "the scheme is missing; write coap://localhost/x"),
         (&["get", "http://h/"], "unknown scheme \"http\": known: coap, coap+tcp, coaps, coaps+tcp"),
@@ -96,6 +96,13 @@ fn every_bad_flag_is_one_line_that_says_what_would_do() {
         (&["load", "coap://h/", "--compare", "fasor,bbr"], "bbr"),
         (&["completions", "tcsh"], "invalid value 'tcsh'"),
         (&["load", "coap://h/", "--method", "gett"], "a similar value exists: 'get'"),
+        (&["get", "coaps+tcp://h/", "--key", "k"], "required arguments were not provided: --cert <FILE>"),
+        (&["get", "coaps+tcp://h/", "--psk", "me"], "--psk: the pre-shared key: there is no colon; write IDENTITY:KEY"),
+        (&["get", "coaps+tcp://h/", "--psk", "me:"], "--psk: the pre-shared key: the key is empty"),
+        (&["load", "coaps+tcp://h/", "--psk", "me:0x1"], "behind 0x of the key belong pairs of hexadecimal digits"),
+        (&["get", "coaps+tcp://127.0.0.1/", "--psk", "me:key"], "there is only a pre-shared key, which is for coaps"),
+        (&["ping", "coaps+tcp://h/", "--insecure", "--ca", "f"], "cannot be used with"),
+        (&["serve", "--client-ca", "f"], "required arguments were not provided: --cert <FILE>"),
     ];
     for (arguments, part) in table {
         let (line, code) = refused(arguments);
@@ -111,6 +118,11 @@ fn files_that_cannot_be_used_are_named() {
         (&["serve", "no/such/directory"], "no/such/directory: No such file or directory"),
         (&["serve", "Cargo.toml"], "Cargo.toml: Not a directory"),
         (&["manual", "Cargo.toml/x"], "Cargo.toml/x: Not a directory"),
+        (&["get", "--ca", "no/such/ca.pem", "coaps+tcp://h/"], "no/such/ca.pem: there is no such file"),
+        (&["observe", "--ca", "Cargo.toml", "coaps+tcp://h/"], "Cargo.toml: is not PEM"),
+        (&["ping", "--cert", "Cargo.toml", "coaps+tcp://h/"], "Cargo.toml: is not PEM"),
+        (&["load", "--psk-file", "Cargo.toml", "coaps+tcp://h/"], "Cargo.toml: line 1: there is no colon"),
+        (&["serve", "--cert", "src"], "src: is a directory"),
     ] {
         let (line, code) = refused(arguments);
         assert!(line.contains(part), "{arguments:?}: {line}");

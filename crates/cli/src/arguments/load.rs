@@ -5,12 +5,13 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use millpond_live::{Code, ControllerChoice, Uri};
 
+use super::ClientCredentials;
 use crate::values;
 
 /// Requests at a server, many and measured.
 #[derive(Debug, Args)]
 pub struct Load {
-    /// What is asked for: coap://HOST:PORT/PATH?QUERY, or coap+tcp://…; the port may be left out.
+    /// What is asked for: coap://HOST:PORT/PATH?QUERY, coap+tcp://… or coaps+tcp://…; the port may be left out.
     pub uri: Uri,
     /// Clients, each with a port and congestion control of its own.
     #[arg(long, short = 'n', default_value_t = 1, value_name = "N", value_parser = clients)]
@@ -55,6 +56,9 @@ pub struct Load {
     /// Print the figures as JSON and nothing else.
     #[arg(long)]
     pub json: bool,
+    /// What secure sessions are made with.
+    #[command(flatten)]
+    pub credentials: ClientCredentials,
 }
 
 /// What the load generator asks with.

@@ -1,5 +1,6 @@
 //! What the program understands: verbs, flags, and their help.
 
+mod credentials;
 mod load;
 mod request;
 mod serve;
@@ -7,6 +8,7 @@ mod serve;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
+pub use credentials::{ClientCredentials, Hidden, ServerCredentials};
 pub use load::{Load, Method};
 pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload};
 pub use serve::Serve;
@@ -51,6 +53,7 @@ pub enum Verb {
         millpond get coap://127.0.0.1/hello\n  \
         millpond get -v --accept json coap://[::1]/sensors/1\n  \
         millpond get --trace --controller cocoa-03 coap://example.com/time\n  \
+        millpond get --ca ca.pem coaps+tcp://localhost/hello\n  \
         millpond get coap://127.0.0.1/.well-known/core")]
     Get(WithoutPayload),
     /// Put a representation at a resource.
@@ -99,7 +102,8 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  \
         millpond serve\n  \
         millpond serve --write --bind 127.0.0.1 --port 5683 public/\n  \
-        millpond serve --workers 2 --metrics 127.0.0.1:9100 --quiet\n\n\
+        millpond serve --workers 2 --metrics 127.0.0.1:9100 --quiet\n  \
+        millpond serve --cert server.pem --key server.key --client-ca ca.pem\n\n\
         Resources beside the files (left out with --only-files):\n  \
         /hello           a greeting\n  \
         /time            the time, observable, new every second\n  \

@@ -5,13 +5,14 @@ use std::time::Duration;
 use clap::Args;
 use millpond_live::{ControllerChoice, Token, Uri};
 
+use super::ClientCredentials;
 use crate::content_format;
 use crate::values::{self, RawOption};
 
 /// A request without payload: get, delete.
 #[derive(Debug, Args)]
 pub struct WithoutPayload {
-    /// What is asked for: coap://HOST:PORT/PATH?QUERY, or coap+tcp://…; the port may be left out.
+    /// What is asked for: coap://HOST:PORT/PATH?QUERY, coap+tcp://… or coaps+tcp://…; the port may be left out.
     pub uri: Uri,
     /// How.
     #[command(flatten)]
@@ -21,7 +22,7 @@ pub struct WithoutPayload {
 /// A request with payload: put, post, fetch, patch, ipatch.
 #[derive(Debug, Args)]
 pub struct WithPayload {
-    /// What is asked for: coap://HOST:PORT/PATH?QUERY, or coap+tcp://…; the port may be left out.
+    /// What is asked for: coap://HOST:PORT/PATH?QUERY, coap+tcp://… or coaps+tcp://…; the port may be left out.
     pub uri: Uri,
     /// What is sent: the text itself, @FILE, or - for standard input; @@… is a text that begins with @.
     pub payload: Option<String>,
@@ -36,7 +37,7 @@ pub struct WithPayload {
 /// An observation.
 #[derive(Debug, Args)]
 pub struct Observe {
-    /// What is followed: coap://HOST:PORT/PATH?QUERY, or coap+tcp://…; the port may be left out.
+    /// What is followed: coap://HOST:PORT/PATH?QUERY, coap+tcp://… or coaps+tcp://…; the port may be left out.
     pub uri: Uri,
     /// End after this many representations.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -66,6 +67,9 @@ pub struct Ping {
     /// Tell each transmission as it happens.
     #[arg(long)]
     pub trace: bool,
+    /// What secure sessions are made with.
+    #[command(flatten)]
+    pub credentials: ClientCredentials,
 }
 
 /// What every request can be given.
@@ -107,6 +111,9 @@ pub struct Request {
     /// Print the whole answer as JSON.
     #[arg(long)]
     pub json: bool,
+    /// What secure sessions are made with.
+    #[command(flatten)]
+    pub credentials: ClientCredentials,
 }
 
 /// A controller by its name.

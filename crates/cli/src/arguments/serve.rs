@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use millpond_live::ControllerChoice;
 
+use super::ServerCredentials;
+
 /// A server of files.
 #[derive(Debug, Args)]
 pub struct Serve {
@@ -42,6 +44,9 @@ pub struct Serve {
     /// Do not tell requests as they come.
     #[arg(long, short)]
     pub quiet: bool,
+    /// What secure sessions are made with.
+    #[command(flatten)]
+    pub credentials: ServerCredentials,
 }
 
 fn workers(text: &str) -> Result<usize, String> {

@@ -8,7 +8,7 @@ mod tally;
 
 use std::time::Duration;
 
-use millpond_live::{Code, ControllerChoice, Host, Uri, number};
+use millpond_live::{ClientSecurity, Code, ControllerChoice, Host, Uri, number};
 
 use crate::arguments::Load;
 use crate::failure::Failure;
@@ -48,6 +48,8 @@ pub struct Plan {
     pub count: Option<u64>,
     /// Transmissions are told as they happen.
     pub trace: bool,
+    /// What secure sessions are made with.
+    pub security: ClientSecurity,
     /// Congestion control.
     pub controller: ControllerChoice,
 }
@@ -80,6 +82,7 @@ pub async fn load(flags: Load, interrupt: &mut Interrupt) -> Result<(), Failure>
 }
 
 async fn plans(flags: &Load) -> Result<Vec<Plan>, Failure> {
+    let security = flags.credentials.read()?;
     let (uri, name) = resolved(&flags.uri).await?;
     let controllers = match (&flags.controller, &flags.compare[..]) {
         (_, [_, ..]) => flags.compare.clone(),
@@ -99,14 +102,19 @@ async fn plans(flags: &Load) -> Result<Vec<Plan>, Failure> {
         duration: flags.duration.or(flags.count.is_none().then_some(USUAL_DURATION)),
         count: flags.count,
         trace: flags.trace,
+        security: security.clone(),
         controller,
     };
     Ok(controllers.into_iter().map(plan).collect())
 }
 
-/// The same URI with an address instead of a name, so that the name is looked up once and not for each request.
+/// The same URI with an address instead of a name, so that the name is looked up once and not for each request; but the
+/// certificate of a secure server must have the name.
 async fn resolved(uri: &Uri) -> Result<(Uri, Option<String>), Failure> {
     let Host::Name(name) = uri.host() else { return Ok((uri.clone(), None)) };
+    if uri.transport().is_secure() {
+        return Ok((uri.clone(), None));
+    }
     let unknown = |reason: String| Failure::from(millpond_live::Error::NameNotResolved { host: name.clone(), reason });
     let mut found =
         tokio::net::lookup_host((name.as_str(), uri.port())).await.map_err(|error| unknown(error.to_string()))?;

@@ -54,6 +54,7 @@ pub(super) async fn run(plan: Plan, silent: bool, interrupt: &mut Interrupt) -> 
     let mut clients = Vec::with_capacity(plan.clients);
     for _ in 0..plan.clients {
         let mut builder = Client::builder().controller(plan.controller.clone()).nstart(plan.nstart).most_sockets(1);
+        builder = builder.security(plan.security.clone());
         if plan.trace {
             builder = builder.trace(|event| trace::print(event, false));
         }

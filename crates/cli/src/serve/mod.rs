@@ -35,6 +35,12 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
             builder = builder.bind_tcp(address);
         }
     }
+    if flags.credentials.cert.is_some() {
+        builder = builder.security(flags.credentials.read()?);
+        for address in addresses(&flags.bind, flags.credentials.secure_port) {
+            builder = builder.bind_tls(address);
+        }
+    }
     if let Some(controller) = &flags.controller {
         builder = builder.controller(controller.clone());
     }

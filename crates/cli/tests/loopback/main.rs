@@ -9,3 +9,4 @@ mod loads;
 mod methods;
 mod observations;
 mod program;
+mod secure;

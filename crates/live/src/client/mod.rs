@@ -181,9 +181,8 @@ impl Client {
     pub async fn ping(&self, whom: impl IntoPeer) -> Result<Duration, Error> {
         let (transport, peer, host) = whom.into_peer().await?;
         let (reply, answer) = oneshot::channel();
-        let commands = self.commands(transport, peer, &host).await?;
         let name = peer::secure_name(transport, &host)?;
-        commands.send(Command::Ping(peer, name, reply)).map_err(|_| Error::Closed)?;
+        self.order(transport, peer, &host, Command::Ping(peer, name, reply)).await?;
         answer.await.map_err(|_| Error::Closed)?
     }
 
@@ -202,6 +201,25 @@ impl Client {
 
     fn number(&self) -> RequestNumber {
         self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Hands a command to who takes requests to this peer, and returns who that is.
+    async fn order(
+        &self,
+        transport: Transport,
+        peer: SocketAddr,
+        host: &Host,
+        mut command: Command,
+    ) -> Result<Commands, Error> {
+        loop {
+            let commands = self.commands(transport, peer, host).await?;
+            match commands.send(command) {
+                Ok(()) => return Ok(commands),
+                // The connection ended this moment: there is another one.
+                Err(back) if !transport.is_datagram() => command = back.0,
+                Err(_) => return Err(Error::Closed),
+            }
+        }
     }
 
     /// Who takes requests to this peer.

@@ -223,8 +223,8 @@ impl RequestBuilder {
             name: secure_name(uri.transport(), uri.host())?,
             reply,
         };
-        let commands = self.client.commands(uri.transport(), peer, uri.host()).await?;
-        commands.send(Command::Ask(Box::new(wanted))).map_err(|_| Error::Closed)?;
+        let command = Command::Ask(Box::new(wanted));
+        let commands = self.client.order(uri.transport(), peer, uri.host(), command).await?;
         Ok(Guard { number, commands, is_over: false })
     }
 }

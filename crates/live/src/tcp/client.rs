@@ -6,8 +6,10 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use millpond_coap::{
     block::DownloadError,
+    message::number,
     stream::{
         Options as Settings,
         host::{Ask, AskFailure, AskId, Config, Event, Host},
@@ -17,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::link::{self, Link, Stream};
 use crate::{
-    Error, ExchangeReport, Response, Stats,
+    Error, ExchangeReport, Options, Response, Stats,
     client::{Command, Reply, RequestNumber, Wanted},
     clock::Clock,
     security::Other,
@@ -198,7 +200,12 @@ impl<S: Stream> Task<S> {
             Event::Answer { ask, code, options, body, goes_on } => {
                 stats.received += 1;
                 let report = ExchangeReport { peer, copies: 1, round_trip: None, grade: None };
-                let options = options.into_iter().collect();
+                let mut options: Options = options.into_iter().collect();
+                // The host keeps the option to itself; whoever observes tells by it that more is to come. Over streams
+                // its value says nothing (RFC 8323 §7.1).
+                if goes_on {
+                    options.add(number::OBSERVE, Bytes::new());
+                }
                 let response = Response::received(code, options, body.into(), report);
                 if goes_on {
                     states.push((ask, response));

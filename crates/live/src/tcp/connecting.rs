@@ -49,14 +49,16 @@ pub(crate) fn connect(goal: Goal) -> Commands {
     commands
 }
 
-/// Keeps orders until the stream stands, and carries them out then.
+/// Once there is a first order, keeps orders until the stream stands, and carries them out then.
 async fn run<S: Stream>(
     peer: SocketAddr,
     mut orders: mpsc::UnboundedReceiver<Command>,
     opening: impl Future<Output = Result<S, Error>>,
 ) {
     let mut opening = pin!(opening);
-    let mut early = Vec::new();
+    // Nothing is made before it is wanted, so that whoever wants it hears why it fails.
+    let Some(first) = orders.recv().await else { return };
+    let mut early = vec![first];
     let opened = loop {
         tokio::select! {
             opened = &mut opening => break opened,
