@@ -17,7 +17,6 @@ mod least_wait;
 mod options;
 mod response;
 mod secrets;
-#[allow(dead_code, reason = "what serves DTLS alone is only checked so far")]
 mod security;
 mod server;
 mod stats;

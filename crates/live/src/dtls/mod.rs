@@ -7,6 +7,8 @@
 
 mod fault;
 mod keys;
+mod limits;
+mod news;
 mod record;
 mod session;
 mod sessions;
@@ -18,7 +20,8 @@ use std::time::Duration;
 use millpond_control::Instant;
 
 pub(crate) use keys::{ClientKeys, Keys, ServerKeys};
-pub(crate) use sessions::{Link, News, Sessions, Turn};
+pub(crate) use news::{Link, News, Turn};
+pub(crate) use sessions::Sessions;
 
 /// Where the state machines' time begins, as `dimpl` counts it.
 #[derive(Clone, Copy, Debug)]

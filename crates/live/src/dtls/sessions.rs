@@ -15,6 +15,8 @@ use super::{
     Origin,
     fault::Fault,
     keys::Keys,
+    limits::Limits,
+    news::{Link, News, Turn},
     record::Shape,
     session::{Out, Session, Stage},
 };
@@ -26,67 +28,8 @@ use crate::{
 
 type Quick<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
 
-/// What peers may cost.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Sessions that stand. For one more the one that was silent longest is closed.
-    pub(super) standing: usize,
-    /// Handshakes with addresses that are proved. For one more the oldest is given up.
-    pub(super) rising: usize,
-    /// Addresses that have not answered a cookie yet. For one more the oldest is forgotten.
-    pub(super) unproved: usize,
-    /// Microseconds that an address has to answer a cookie.
-    pub(super) proving: u64,
-    /// Microseconds of silence after which a session is closed.
-    pub(super) idle: u64,
-}
-
-impl Limits {
-    /// A client closes after 30 minutes, before a server does after an hour, so
-    /// that it is rarely the server that knows a session no more.
-    pub(super) const fn of(keys: &Keys) -> Self {
-        const MINUTE: u64 = 60_000_000;
-        let idle = if keys.is_client() { 30 * MINUTE } else { 60 * MINUTE };
-        Self { standing: 16_384, rising: 1_024, unproved: 1_024, proving: MINUTE / 2, idle }
-    }
-}
-
 /// Microseconds after which a session that was spoken to and said nothing is doubted: the next request begins another.
 const DOUBT: u64 = 10_000_000;
-
-/// Something happened to a session.
-#[derive(Debug)]
-pub(crate) struct News {
-    /// The peer.
-    pub(crate) peer: Address,
-    /// The peer as the host knows it.
-    pub(crate) inside: Address,
-    pub(crate) what: Turn,
-}
-
-/// What happened to a session.
-#[derive(Debug)]
-pub(crate) enum Turn {
-    /// It carries messages from now on; before it there was this one with the same peer.
-    Stands { before: Option<Address> },
-    /// It stood, and is over. Whether it carried any message of the peer.
-    Ended { why: String, was_used: bool },
-    /// It did not come about.
-    Failed { why: String },
-}
-
-/// What there is with a peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
-    /// A session that stands and is for the name that is asked for; the peer as the host knows it.
-    Standing(Address),
-    /// A handshake is under way.
-    Rising,
-    /// Nothing, or nothing that can be relied upon.
-    None,
-    /// A session that stands and is not for this name, and why.
-    Unfit(String),
-}
 
 /// Sessions with one address.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use millpond_control::Instant;
 use rustls::pki_types::ServerName;
 
-use super::{ClientKeys, Keys, Link, News, ServerKeys, Sessions, Turn, sessions::Limits};
+use super::{ClientKeys, Keys, Link, News, ServerKeys, Sessions, Turn, limits::Limits};
 use crate::{
     ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors,
     security::PeerIdentity,

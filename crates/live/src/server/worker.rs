@@ -40,6 +40,8 @@ pub(crate) struct Worker {
     inbox: Inbox,
     watch: Watch,
     arrivals: Arrivals,
+    /// Handshakes that failed.
+    insecure: u64,
 }
 
 /// How long a worker that ends waits for handlers and for acknowledgements.
@@ -57,7 +59,7 @@ impl Worker {
         watch: Watch,
     ) -> Self {
         let (clock, inbox) = (Clock::start(), Inbox::new());
-        Self { clock, lane, desk, told, orders, controllers, inbox, watch, arrivals: Arrivals::default() }
+        Self { clock, lane, desk, told, orders, controllers, inbox, watch, arrivals: Arrivals::default(), insecure: 0 }
     }
 
     /// Runs until it is told to end, or the server is gone.
@@ -157,7 +159,10 @@ impl Worker {
             let peer = news.peer.peer();
             match news.what {
                 Turn::Stands { .. } => self.watch.tell(now, peer, || Happened::Secured),
-                Turn::Failed { why } => self.watch.tell(now, peer, || Happened::Insecure { reason: why }),
+                Turn::Failed { why } => {
+                    self.insecure += 1;
+                    self.watch.tell(now, peer, || Happened::Insecure { reason: why });
+                }
                 Turn::Ended { why, .. } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why });
                     for observer in self.lane.host.observers_of(news.inside).collect::<Vec<_>>() {
@@ -245,6 +250,7 @@ impl Worker {
             observers: self.desk.observers.len(),
             overloaded: self.desk.overloaded,
             unverified: self.desk.reachability.withheld,
+            insecure: self.insecure,
             backlogs: self.watch.backlogs,
             unsent: self.watch.unsent,
             peers: self.watch.peers(|peer| (host.endpoint().view(self.lane.known_as(peer)), 0)),

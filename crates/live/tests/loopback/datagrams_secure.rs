@@ -181,6 +181,7 @@ async fn a_wrong_key_is_told_to_both_sides() {
     let failed =
         |event: &Happened| matches!(event, Happened::Insecure { reason } if reason.contains("has not the key"));
     assert!(told.lock().unwrap().iter().any(failed));
+    assert_eq!(server.stats().await.insecure, 1);
 }
 
 #[tokio::test]

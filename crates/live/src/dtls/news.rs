@@ -1,0 +1,37 @@
+//! What sessions tell whoever asks through them.
+
+use crate::udp::Address;
+
+/// Something happened to a session.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// The peer.
+    pub(crate) peer: Address,
+    /// The peer as the host knows it.
+    pub(crate) inside: Address,
+    pub(crate) what: Turn,
+}
+
+/// What happened to a session.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// It carries messages from now on; before it there was this one with the same peer.
+    Stands { before: Option<Address> },
+    /// It stood, and is over. Whether it carried any message of the peer.
+    Ended { why: String, was_used: bool },
+    /// It did not come about.
+    Failed { why: String },
+}
+
+/// What there is with a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// A session that stands and is for the name that is asked for; the peer as the host knows it.
+    Standing(Address),
+    /// A handshake is under way.
+    Rising,
+    /// Nothing, or nothing that can be relied upon.
+    None,
+    /// A session that stands and is not for this name, and why.
+    Unfit(String),
+}
