@@ -1,4 +1,4 @@
-"""A UDP relay between one client and one server that writes down what passes and loses what it is told to lose."""
+"""A UDP relay between one client and one server: writes down what passes, loses or doubles what it is told to."""
 
 import select
 import socket
@@ -44,10 +44,20 @@ class Passed:
 
 
 class Relay:
-    """Stands before a server; `loses(way, number)` says whether the n-th datagram of a direction, from 0, is lost."""
+    """Stands before a server.
 
-    def __init__(self, server_port: int, loses: Callable[[str, int], bool] = lambda _way, _number: False) -> None:
+    `loses(way, number)` says whether the n-th datagram of a direction, from 0, is lost, and `doubles` whether it is
+    handed on twice.
+    """
+
+    def __init__(
+        self,
+        server_port: int,
+        loses: Callable[[str, int], bool] = lambda _way, _number: False,
+        doubles: Callable[[str, int], bool] = lambda _way, _number: False,
+    ) -> None:
         self.loses = loses
+        self.doubles = doubles
         self.passed: list[Passed] = []
         self._outside = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._outside.bind(("127.0.0.1", 0))
@@ -92,7 +102,8 @@ class Relay:
                 self.passed.append(Passed(way, number, datagram, lost))
                 if way == CLIENT_TO_SERVER:
                     self._client = sender
-                    if not lost:
+                for _copy in range(0 if lost else 2 if self.doubles(way, number) else 1):
+                    if way == CLIENT_TO_SERVER:
                         self._inside.send(datagram)
-                elif not lost and self._client is not None:
-                    self._outside.sendto(datagram, self._client)
+                    elif self._client is not None:
+                        self._outside.sendto(datagram, self._client)

@@ -88,6 +88,22 @@ def test_a_resource_is_observed(ours: Ours, peer: Peer) -> None:
         assert relay.passed, "nothing passed"
 
 
+@pytest.mark.parametrize(
+    ("way", "number"),
+    [(CLIENT_TO_SERVER, 0), (SERVER_TO_CLIENT, 0), (SERVER_TO_CLIENT, 1), (CLIENT_TO_SERVER, 1)],
+    ids=["registration", "its-response", "notification", "its-acknowledgement"],
+)
+def test_the_loss_of_each_message_of_an_observation_is_made_good(ours: Ours, peer: Peer, way: str, number: int) -> None:
+    with peer.serving() as port, Relay(port, lambda w, n: (w, n) == (way, number)) as relay:
+        assert len(ours.observe(uri(peer, relay.port, "count"))) >= 3
+
+
+def test_responses_that_come_twice_are_one_answer(ours: Ours, peer: Peer) -> None:
+    with peer.serving() as port, Relay(port, doubles=lambda way, _number: way == SERVER_TO_CLIENT) as relay:
+        assert ours.ask("get", uri(peer, relay.port, "separate")).code == "2.05"
+        assert ours.ask("get", uri(peer, relay.port, "large")).payload == LARGE
+
+
 @pytest.mark.parametrize("length", range(9))
 def test_tokens_of_every_length(ours: Ours, peer: Peer, length: int) -> None:
     with peer.serving() as port, Relay(port) as relay:

@@ -1,6 +1,7 @@
 """Every peer's client against our server."""
 
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from relay import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Relay
 from resources import LARGE
-from sides import Ours, Peer
+from sides import Libcoap, Missing, Ours, Peer
 
 
 def at(port: int, path: str) -> str:
@@ -50,6 +51,42 @@ def test_twenty_kilobytes_both_ways(ours: Ours, peer: Peer, tmp_path: Path) -> N
 def test_a_resource_is_observed(ours: Ours, peer: Peer, tmp_path: Path) -> None:
     with ours.serving(tmp_path) as port:
         assert len(peer.observe(at(port, "/time"))) >= 3
+
+
+@pytest.mark.parametrize(
+    ("way", "number"),
+    [(CLIENT_TO_SERVER, 0), (SERVER_TO_CLIENT, 0), (SERVER_TO_CLIENT, 1), (CLIENT_TO_SERVER, 1)],
+    ids=["registration", "its-response", "notification", "its-acknowledgement"],
+)
+def test_the_loss_of_each_message_of_an_observation_is_made_good(
+    ours: Ours, peer: Peer, tmp_path: Path, way: str, number: int
+) -> None:
+    with ours.serving(tmp_path) as port, Relay(port, lambda w, n: (w, n) == (way, number)) as relay:
+        assert peer.observe(at(relay.port, "/count"))
+
+
+def test_requests_that_come_twice_are_handled_once(ours: Ours, peer: Peer, tmp_path: Path) -> None:
+    with ours.serving(tmp_path) as port, Relay(port, doubles=lambda way, _number: way == CLIENT_TO_SERVER) as relay:
+        assert peer.ask("post", at(relay.port, "/"), b"once").code[0] == "2"
+        assert len(list(tmp_path.iterdir())) == 1
+        if peer.name == "node-coap":
+            # Its client ends an upload with an error of its own once an acknowledgement comes twice.
+            return
+        assert peer.ask("put", at(relay.port, "/up"), LARGE).code[0] == "2"
+    assert (tmp_path / "up").read_bytes() == LARGE
+
+
+@pytest.mark.parametrize("length", range(1, 9))
+def test_tokens_of_libcoap(ours: Ours, tmp_path: Path, length: int) -> None:
+    try:
+        client = Libcoap.program("client")
+    except Missing as missing:
+        pytest.skip(str(missing))
+    token = "abcdefgh"[:length]
+    with ours.serving(tmp_path) as port, Relay(port) as relay:
+        done = subprocess.run([client, "-T", token, at(relay.port, "/hello")], capture_output=True, check=False)
+        assert done.stdout.startswith(b"Hello"), done.stderr
+        assert len({passed.token for passed in relay.passed}) == 1
 
 
 def test_a_file_that_is_not_there(ours: Ours, peer: Peer, tmp_path: Path) -> None:
@@ -96,6 +133,13 @@ def test_an_unknown_critical_option_is_refused(wire: socket.socket) -> None:
 def test_a_token_of_eight_bytes_comes_back(wire: socket.socket) -> None:
     wire.send(b"\x48\x01\x12\x36abcdefgh" + HELLO)
     assert wire.recv(2_000)[4:12] == b"abcdefgh"
+
+
+@pytest.mark.parametrize("header", [b"\x4d\x01\x12\x3a\x00", b"\x4e\x01\x12\x3a\x00\x00"], ids=["13", "269"])
+def test_a_token_longer_than_eight_bytes_is_reset(wire: socket.socket, header: bytes) -> None:
+    # RFC 8974 §2.2.2: that is how a client learns that its extended tokens are not spoken here.
+    wire.send(header + bytes(269) + HELLO)
+    assert wire.recv(64) == b"\x70\x00\x12\x3a"
 
 
 def test_a_confirmable_response_that_nobody_waits_for_is_reset(wire: socket.socket) -> None:

@@ -6,7 +6,7 @@ use std::path::Path;
 use millpond_coap::message::Message;
 
 /// Seeds committed by hand, which say in their name whether they are messages.
-const SEEDS: usize = 40;
+const SEEDS: usize = 50;
 
 fn replay(folder: &str) -> usize {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(folder);
