@@ -1,15 +1,14 @@
-use alloc::collections::VecDeque;
+use alloc::{collections::VecDeque, vec::Vec};
 use core::hash::Hash;
 
-use hashbrown::{HashTable, hash_table::Entry};
+use hashbrown::HashTable;
 use millpond_control::Instant;
 
 use super::{Identities, RequestId, requests::Requests};
 use crate::message::MessageId;
 
-/// Bytes that the table takes for each message, at most: buckets of 4 + 1 bytes, at worst a quarter of them in use and
-/// a power of two of them.
-const TABLE_SHARE: usize = 24;
+/// Bytes that the beginnings of chains take for each message, at most: four for each, and a power of two of them.
+const CHAIN_SHARE: usize = 8;
 
 /// What a further copy of a handled message is met with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,24 +45,38 @@ pub(super) struct Handled {
 struct Record<A> {
     from: A,
     id: MessageId,
+    /// Number of the one before it in its chain.
+    before: u32,
     expires: Instant,
     handled: Handled,
 }
 
-/// A message by its place: handled ones by their number among all that were ever remembered (modulo 2³¹), pending ones
-/// by their slot among the requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place(u32);
+/// By what a message is recognised, with the hash of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key<A> {
+    pub(super) from: A,
+    pub(super) id: MessageId,
+    hash: u64,
+}
 
-const PENDING: u32 = 1 << 31;
+impl<A: Copy + Hash> Key<A> {
+    #[inline]
+    pub(super) fn new(from: A, id: MessageId, identities: &Identities) -> Self {
+        Self { from, id, hash: identities.hash(&(from, id.0)) }
+    }
+}
 
 /// Messages that came in and must be recognised when they come again (RFC 7252 §4.5), within a budget of bytes.
 ///
 /// Handled ones stand in the order in which they were, their responses likewise in one ring of bytes; the oldest make
-/// room for the next.
+/// room for the next. They are numbered, modulo 2³², and those whose hashes end alike are chained from the newest to
+/// older ones. A number below that of the oldest that is left ends its chain, so that forgetting touches no chain.
 #[derive(Debug)]
 pub(super) struct Duplicates<A> {
-    table: HashTable<Place>,
+    /// Those that the application owes an acknowledgement, by their slots among the requests.
+    pending: HashTable<u32>,
+    /// The number of the newest of each chain; a power of two of them.
+    newest: Vec<u32>,
     records: VecDeque<Record<A>>,
     /// Number of the oldest record.
     first: u32,
@@ -75,48 +88,43 @@ pub(super) struct Duplicates<A> {
 
 impl<A: Copy + Eq + Hash> Duplicates<A> {
     pub(super) fn new(budget: usize) -> Self {
-        Self { table: HashTable::new(), records: VecDeque::new(), first: 0, bytes: VecDeque::new(), gone: 0, budget }
+        Self {
+            pending: HashTable::new(),
+            newest: Vec::new(),
+            records: VecDeque::new(),
+            first: 0,
+            bytes: VecDeque::new(),
+            gone: 0,
+            budget,
+        }
     }
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
         let records = self.records.capacity().saturating_mul(size_of::<Record<A>>());
-        self.table.allocation_size().saturating_add(records).saturating_add(self.bytes.capacity())
+        let chains = self.newest.capacity().saturating_mul(size_of::<u32>());
+        let pending = self.pending.allocation_size();
+        pending.saturating_add(chains).saturating_add(records).saturating_add(self.bytes.capacity())
     }
 
-    /// What is known of the message with this ID.
+    /// What is known of a message.
     #[inline]
-    pub(super) fn find(
-        &self,
-        from: A,
-        id: MessageId,
-        now: Instant,
-        requests: &Requests<A>,
-        identities: &Identities,
-    ) -> Option<Known> {
-        if self.table.is_empty() {
-            return None;
-        }
-        let is_it = |place: &Place| self.key(*place, requests) == Some((from, id));
-        let place = *self.table.find(hash(from, id, identities), is_it)?;
-        if place.0 & PENDING != 0 {
+    pub(super) fn find(&self, key: &Key<A>, now: Instant, requests: &Requests<A>) -> Option<Known> {
+        if !self.pending.is_empty() && self.pending.find(key.hash, |slot| is_slot_of(*slot, key, requests)).is_some() {
             return Some(Known::Pending);
         }
-        let record = self.record(place)?;
+        let record = self.record(key)?;
         (record.expires > now).then_some(Known::Handled(record.handled))
     }
 
     /// The application has this request and owes its acknowledgement.
     #[inline]
-    pub(super) fn pending(
-        &mut self,
-        from: A,
-        id: MessageId,
-        slot: u32,
-        requests: &Requests<A>,
-        identities: &Identities,
-    ) {
-        self.place(from, id, Place(slot | PENDING), requests, identities);
+    pub(super) fn pending(&mut self, key: &Key<A>, slot: u32, requests: &Requests<A>, identities: &Identities) {
+        let rehash = |slot: &u32| {
+            let request = requests.get(*slot);
+            request.map_or(0, |request| Key::new(request.from, request.id, identities).hash)
+        };
+        self.pending.insert_unique(key.hash, slot, rehash);
     }
 
     /// The message was handled. `response` is what a piggybacked reply consists of, else empty. Returns how many
@@ -124,34 +132,35 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     #[inline]
     pub(super) fn handled(
         &mut self,
-        message: (A, MessageId),
+        key: &Key<A>,
         reply: Reply,
         response: &[u8],
         (now, expires): (Instant, Instant),
         requests: &Requests<A>,
         identities: &Identities,
     ) -> u32 {
-        self.expire(now, identities);
-        let (from, id) = message;
+        self.expire(now);
+        self.forget(key, requests);
         let (has_room, forgotten) = self.make_room(response.len(), now, identities);
         if !has_room {
-            self.forget(from, id, requests, identities);
             return forgotten.saturating_add(1);
         }
-        let number = self.first.wrapping_add(self.records.len() as u32) & !PENDING;
+        let number = self.first.wrapping_add(self.records.len() as u32);
         let start = self.gone.saturating_add(self.bytes.len() as u64);
         self.bytes.extend(response);
         let handled = Handled { reply, start, len: response.len() as u16 };
-        self.records.push_back(Record { from, id, expires, handled });
-        self.place(from, id, Place(number), requests, identities);
+        let chain = self.chain(key.hash);
+        let before = self.newest.get_mut(chain).map_or(number, |newest| core::mem::replace(newest, number));
+        self.records.push_back(Record { from: key.from, id: key.id, before, expires, handled });
         forgotten
     }
 
-    /// The message was not handled after all.
-    pub(super) fn forget(&mut self, from: A, id: MessageId, requests: &Requests<A>, identities: &Identities) {
-        let Self { table, records, first, .. } = self;
-        let is_it = |place: &Place| key(*place, records, *first, requests) == Some((from, id));
-        if let Ok(entry) = table.find_entry(hash(from, id, identities), is_it) {
+    /// The application no longer owes this message an acknowledgement.
+    pub(super) fn forget(&mut self, key: &Key<A>, requests: &Requests<A>) {
+        if self.pending.is_empty() {
+            return;
+        }
+        if let Ok(entry) = self.pending.find_entry(key.hash, |slot| is_slot_of(*slot, key, requests)) {
             entry.remove();
         }
     }
@@ -172,17 +181,18 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
 
     /// Forgets a few of the oldest whose time is over; each message that is remembered pays for two.
     #[inline]
-    fn expire(&mut self, now: Instant, identities: &Identities) {
+    fn expire(&mut self, now: Instant) {
         for _ in 0..2 {
             if self.records.front().is_none_or(|record| record.expires > now) {
                 break;
             }
-            self.pop(identities);
+            self.pop();
         }
     }
 
     /// Makes room for one more record and so many bytes. Says whether there is any, for the budget may be too small
     /// even for that, and how many messages were forgotten before their time.
+    #[inline]
     fn make_room(&mut self, len: usize, now: Instant, identities: &Identities) -> (bool, u32) {
         let mut forgotten = 0_u32;
         loop {
@@ -190,75 +200,132 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
             let needed = self.bytes.len().saturating_add(len);
             let more_records = if self.records.len() < records { records } else { records.saturating_mul(2).max(4) };
             let more_bytes = if needed <= bytes { bytes } else { bytes.saturating_mul(2).max(needed).max(256) };
-            let share = size_of::<Record<A>>().saturating_add(TABLE_SHARE);
+            let share = size_of::<Record<A>>().saturating_add(CHAIN_SHARE);
             if (more_records, more_bytes) == (records, bytes) {
                 return (true, forgotten);
             }
             if more_records.saturating_mul(share).saturating_add(more_bytes) <= self.budget {
-                self.records.reserve_exact(more_records.saturating_sub(self.records.len()));
                 self.bytes.reserve_exact(more_bytes.saturating_sub(self.bytes.len()));
+                self.grow(more_records, identities);
                 return (true, forgotten);
             }
             match self.records.front() {
                 None => return (false, forgotten),
                 Some(oldest) => forgotten = forgotten.saturating_add(u32::from(oldest.expires > now)),
             }
-            self.pop(identities);
+            self.pop();
+        }
+    }
+
+    /// Makes room for so many records in all, and a chain for each.
+    #[cold]
+    fn grow(&mut self, records: usize, identities: &Identities) {
+        self.records.reserve_exact(records.saturating_sub(self.records.len()));
+        let chains = records.next_power_of_two();
+        if chains == self.newest.len() {
+            return;
+        }
+        // A number that no record has.
+        self.newest = alloc::vec![self.first.wrapping_sub(1); chains];
+        let mut number = self.first;
+        for place in 0..self.records.len() {
+            let Some(record) = self.records.get(place) else { continue };
+            let chain = self.chain(Key::new(record.from, record.id, identities).hash);
+            let before = self.newest.get_mut(chain).map_or(number, |newest| core::mem::replace(newest, number));
+            if let Some(record) = self.records.get_mut(place) {
+                record.before = before;
+            }
+            number = number.wrapping_add(1);
         }
     }
 
     /// Forgets the oldest.
-    fn pop(&mut self, identities: &Identities) {
-        let Some(oldest) = self.records.front() else { return };
-        let number = Place(self.first);
-        if let Ok(entry) = self.table.find_entry(hash(oldest.from, oldest.id, identities), |place| *place == number) {
-            entry.remove();
-        }
+    #[inline]
+    fn pop(&mut self) {
+        let Some(oldest) = self.records.pop_front() else { return };
         let len = usize::from(oldest.handled.len).min(self.bytes.len());
         self.bytes.drain(..len);
         self.gone = self.gone.saturating_add(len as u64);
-        self.records.pop_front();
-        self.first = self.first.wrapping_add(1) & !PENDING;
+        self.first = self.first.wrapping_add(1);
     }
 
-    /// Enters a message into the table in place of what stood there for it.
-    fn place(&mut self, from: A, id: MessageId, place: Place, requests: &Requests<A>, identities: &Identities) {
-        let Self { table, records, first, .. } = self;
-        let key = |place: &Place| key(*place, records, *first, requests);
-        let is_it = |other: &Place| *other == place || key(other) == Some((from, id));
-        let rehash = |place: &Place| key(place).map_or(0, |(from, id)| hash(from, id, identities));
-        match table.entry(hash(from, id, identities), is_it, rehash) {
-            Entry::Occupied(mut entry) => *entry.get_mut() = place,
-            Entry::Vacant(entry) => {
-                entry.insert(place);
+    /// The newest record of a message.
+    #[inline]
+    fn record(&self, key: &Key<A>) -> Option<&Record<A>> {
+        let mut number = *self.newest.get(self.chain(key.hash))?;
+        // A chain goes to older ones only: also where a number of long ago has come to be that of another record.
+        let mut end = self.records.len();
+        loop {
+            let place = number.wrapping_sub(self.first) as usize;
+            if place >= end {
+                return None;
             }
+            let record = self.records.get(place)?;
+            if record.id == key.id && record.from == key.from {
+                return Some(record);
+            }
+            (number, end) = (record.before, place);
         }
     }
 
-    fn record(&self, place: Place) -> Option<&Record<A>> {
-        self.records.get((place.0.wrapping_sub(self.first) & !PENDING) as usize)
-    }
-
-    fn key(&self, place: Place, requests: &Requests<A>) -> Option<(A, MessageId)> {
-        key(place, &self.records, self.first, requests)
+    /// The chain of a hash.
+    #[inline]
+    fn chain(&self, hash: u64) -> usize {
+        hash as usize & self.newest.len().saturating_sub(1)
     }
 }
 
+/// The request in this slot is this message.
 #[inline]
-fn hash<A: Hash>(from: A, id: MessageId, identities: &Identities) -> u64 {
-    identities.hash(&(from, id.0))
+fn is_slot_of<A: Copy + Eq>(slot: u32, key: &Key<A>, requests: &Requests<A>) -> bool {
+    requests.get(slot).is_some_and(|request| request.id == key.id && request.from == key.from)
 }
 
-#[inline]
-fn key<A: Copy>(
-    place: Place,
-    records: &VecDeque<Record<A>>,
-    first: u32,
-    requests: &Requests<A>,
-) -> Option<(A, MessageId)> {
-    if place.0 & PENDING != 0 {
-        return requests.get(place.0 & !PENDING).map(|request| (request.from, request.id));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: usize = 8_192;
+
+    fn key(id: u16, identities: &Identities) -> Key<u8> {
+        Key::new((id % 5) as u8, MessageId(id), identities)
     }
-    let record = records.get((place.0.wrapping_sub(first) & !PENDING) as usize)?;
-    Some((record.from, record.id))
+
+    /// Those remembered are the newest, whatever their numbers, and those forgotten are not found through any chain.
+    #[test]
+    fn the_newest_are_found_while_places_double_and_numbers_begin_anew() {
+        for (identities, first) in
+            [(Identities::counted(), 0), (Identities::secret(*b"sixteen of bytes"), u32::MAX - 300)]
+        {
+            let (requests, now, until) = (Requests::new(), Instant::ORIGIN, Instant::from_micros(1));
+            let mut duplicates = Duplicates { first, ..Duplicates::new(BUDGET) };
+            let mut forgotten = 0;
+            for id in 0..2_000_u16 {
+                let it = key(id, &identities);
+                assert_eq!(duplicates.find(&it, now, &requests), None, "{id}");
+                forgotten += duplicates.handled(&it, Reply::Silence, b"", (now, until), &requests, &identities);
+                for old in 0..=id {
+                    let known = duplicates.find(&key(old, &identities), now, &requests).is_some();
+                    assert_eq!(known, u32::from(old) >= forgotten, "{old} of {id}");
+                }
+            }
+            assert!(forgotten > 1_500 && duplicates.memory() <= BUDGET);
+            assert_eq!(duplicates.find(&key(1_999, &identities), until, &requests), None, "its time is over");
+        }
+    }
+
+    #[test]
+    fn what_comes_again_after_its_time_is_known_by_its_newest_record() {
+        let (identities, requests) = (Identities::counted(), Requests::new());
+        let mut duplicates = Duplicates::new(BUDGET);
+        let it = key(7, &identities);
+        for second in 0..10 {
+            let (now, until) = (Instant::from_micros(second), Instant::from_micros(second + 1));
+            let reply = if second % 2 == 0 { Reply::Reset } else { Reply::Acknowledgement };
+            assert_eq!(duplicates.find(&it, now, &requests), None);
+            duplicates.handled(&it, reply, b"", (now, until), &requests, &identities);
+            let known = duplicates.find(&it, now, &requests);
+            assert!(matches!(known, Some(Known::Handled(handled)) if handled.reply == reply));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use millpond_control::Instant;
 use super::{
     Duplicates as Policy, Endpoint, Identities, Outgoing, Refused, RequestId,
     counters::Count,
-    duplicates::{Duplicates, Reply},
+    duplicates::{Duplicates, Key, Reply},
     exchanges::Role,
     message_ids::later,
     queue::What,
@@ -39,7 +39,7 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
         let Self { requests, duplicates } = self;
         let Some(request) = requests.get(slot) else { return };
         if request.owed == Owed::Acknowledgement {
-            duplicates.forget(request.from, request.id, requests, identities);
+            duplicates.forget(&Key::new(request.from, request.id, identities), requests);
         }
         requests.remove(slot);
     }
@@ -85,7 +85,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if self.setup.config.duplicates == Policy::Stored {
             let stored = self.queue.bytes.len().saturating_sub(start);
             let until = later(now, self.exchange_lifetime);
-            self.handled(now, request.from, request.id, Reply::Response(to), stored, until);
+            let key = Key::new(request.from, request.id, &self.setup.identities);
+            self.handled(now, &key, Reply::Response(to), stored, until);
         }
         Ok(())
     }
@@ -96,7 +97,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if request.owed == Owed::Acknowledgement {
             if self.setup.config.duplicates == Policy::Stored {
                 let until = later(now, self.exchange_lifetime);
-                self.handled(now, request.from, request.id, Reply::Reset, 0, until);
+                let key = Key::new(request.from, request.id, &self.setup.identities);
+                self.handled(now, &key, Reply::Reset, 0, until);
             }
             self.reset(request.from, request.id);
         }
@@ -112,7 +114,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(&Request { from, id, .. }) = inbox.requests.get(slot) else { return };
         inbox.requests.acknowledged(slot);
         if self.setup.config.duplicates == Policy::Stored {
-            self.handled(now, from, id, Reply::Acknowledgement, 0, later(now, self.exchange_lifetime));
+            let key = Key::new(from, id, &self.setup.identities);
+            self.handled(now, &key, Reply::Acknowledgement, 0, later(now, self.exchange_lifetime));
         }
         self.acknowledge_to(from, id);
     }

@@ -8,7 +8,7 @@ use millpond_control::{Instant, ReplyKind};
 use super::{
     Duplicates, Endpoint, Failure, Ignored,
     counters::Count,
-    duplicates::{Known, Reply},
+    duplicates::{Key, Known, Reply},
     exchanges::{Role, Stage},
     inbox::Inbox,
     message_ids::later,
@@ -58,7 +58,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
         }
         let is_stored = self.setup.config.duplicates == Duplicates::Stored;
-        if is_stored && self.is_known(now, from, message.id) {
+        let key = is_stored.then(|| Key::new(from, message.id, &self.setup.identities));
+        if key.is_some_and(|key| self.is_known(now, &key)) {
             return;
         }
         let echo = match message.kind {
@@ -84,12 +85,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if echo.is_some() {
             inbox.requests.set_echo(slot, echo);
         }
-        if is_stored {
+        if let Some(key) = key {
             if is_confirmable {
-                inbox.duplicates.pending(from, message.id, slot, &inbox.requests, &self.setup.identities);
+                inbox.duplicates.pending(&key, slot, &inbox.requests, &self.setup.identities);
             } else {
                 let expires = later(now, self.non_lifetime);
-                self.handled(now, from, message.id, Reply::Silence, 0, expires);
+                self.handled(now, &key, Reply::Silence, 0, expires);
             }
         }
         let Some(inbox) = self.inbox.as_deref() else { return };
@@ -100,7 +101,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A response in a message of its own (RFC 7252 §5.2.2, §5.2.3).
     fn response_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         // Before the token is looked at: a later request may use the same one.
-        if self.is_known(now, from, message.id) {
+        let key = Key::new(from, message.id, &self.setup.identities);
+        if self.is_known(now, &key) {
             return;
         }
         let is_confirmable = message.kind == Kind::Confirmable;
@@ -127,7 +129,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if self.inbox.is_none() && self.setup.config.limits.duplicate_bytes > 0 {
             self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
         }
-        self.handled(now, from, message.id, reply, 0, later(now, lifetime));
+        self.handled(now, &key, reply, 0, later(now, lifetime));
         let Some((stage, peer)) = self.exchanges.get(slot).map(|exchange| (exchange.stage, exchange.peer)) else {
             return;
         };
@@ -198,11 +200,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Whether a message came before, in which case it has been seen to.
-    fn is_known(&mut self, now: Instant, from: A, id: MessageId) -> bool {
+    fn is_known(&mut self, now: Instant, key: &Key<A>) -> bool {
         let Some(inbox) = self.inbox.as_deref() else { return false };
-        let Some(known) = inbox.duplicates.find(from, id, now, &inbox.requests, &self.setup.identities) else {
-            return false;
-        };
+        let Some(known) = inbox.duplicates.find(key, now, &inbox.requests) else { return false };
+        let Key { from, id, .. } = *key;
         self.counts.one_more(Count::Duplicate);
         if let Known::Handled(handled) = known {
             match handled.reply {
@@ -221,20 +222,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Remembers that a message was handled. The last `stored` bytes queued are the response to repeat.
-    pub(super) fn handled(
-        &mut self,
-        now: Instant,
-        from: A,
-        id: MessageId,
-        reply: Reply,
-        stored: usize,
-        until: Instant,
-    ) {
+    pub(super) fn handled(&mut self, now: Instant, key: &Key<A>, reply: Reply, stored: usize, until: Instant) {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let start = self.queue.bytes.len().saturating_sub(stored);
         let response = self.queue.bytes.get(start..).unwrap_or_default();
         let Inbox { requests, duplicates } = inbox;
-        let forgotten = duplicates.handled((from, id), reply, response, (now, until), requests, &self.setup.identities);
+        let forgotten = duplicates.handled(key, reply, response, (now, until), requests, &self.setup.identities);
         for _ in 0..forgotten {
             self.counts.one_more(Count::ForgottenDuplicate);
         }

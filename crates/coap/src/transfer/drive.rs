@@ -1,7 +1,7 @@
 //! What a host says, and what it does between.
 
 use alloc::borrow::Cow;
-use core::{fmt::Debug, hash::Hash};
+use core::{fmt::Debug, hash::Hash, ops::ControlFlow};
 
 use millpond_control::Instant;
 
@@ -30,16 +30,16 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
                     }
                 }
                 Step::Sleep(until, why) => {
-                    if !self.work(now) {
-                        let (at, asleep) = self.next().unwrap_or((Instant::NEVER, Asleep::Expiry));
+                    if let ControlFlow::Break(next) = self.work(now) {
+                        let (at, asleep) = next.unwrap_or((Instant::NEVER, Asleep::Expiry));
                         let endpoint = (until, Asleep::Endpoint(why));
                         let (at, asleep) = if at < until { (at, asleep) } else { endpoint };
                         return Output::Sleep(at, asleep);
                     }
                 }
                 Step::Idle => {
-                    if !self.work(now) {
-                        return self.next().map_or(Output::Idle, |(at, asleep)| Output::Sleep(at, asleep));
+                    if let ControlFlow::Break(next) = self.work(now) {
+                        return next.map_or(Output::Idle, |(at, asleep)| Output::Sleep(at, asleep));
                     }
                 }
             }
@@ -91,13 +91,14 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         }
     }
 
-    /// Does one thing that is to be done now that the endpoint is drained. False if there is none.
-    fn work(&mut self, now: Instant) -> bool {
+    /// Does one thing that is to be done now that the endpoint is drained. If there is none, tells what is due first.
+    fn work(&mut self, now: Instant) -> ControlFlow<Option<(Instant, Asleep)>> {
         if let Some(act) = self.acts.pop_front() {
             self.act(now, act);
-            return true;
+            return ControlFlow::Continue(());
         }
-        match self.next() {
+        let next = self.next();
+        match next {
             Some((at, Asleep::Ask)) if at <= now => {
                 if let Some((_, slot)) = self.asks.timers.earliest() {
                     self.ask_is_due(now, slot);
@@ -114,9 +115,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
                 let endpoint = &self.endpoint;
                 self.shelf.expire(now, |key| endpoint.hash(&key));
             }
-            _ => return false,
+            _ => return ControlFlow::Break(next),
         }
-        true
+        ControlFlow::Continue(())
     }
 
     fn act(&mut self, now: Instant, act: Act<A>) {
@@ -136,11 +137,19 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
 
     /// What of the host's own is due first.
     fn next(&self) -> Option<(Instant, Asleep)> {
-        let ask = self.asks.timers.earliest().map(|(at, _)| (at, Asleep::Ask));
-        let notification = self.observers.timers.earliest().map(|(at, _)| (at, Asleep::Notification));
-        let kept = self.shelf.next_expiry().map(|at| (at, Asleep::Expiry));
-        let body = self.bodies.next_expiry().map(|at| (at, Asleep::Expiry));
-        [ask, notification, kept, body].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let mut first: Option<(Instant, Asleep)> = None;
+        let mut consider = |at: Option<Instant>, why| {
+            if let Some(at) = at
+                && first.is_none_or(|(earliest, _)| at < earliest)
+            {
+                first = Some((at, why));
+            }
+        };
+        consider(self.asks.timers.earliest().map(|(at, _)| at), Asleep::Ask);
+        consider(self.observers.timers.earliest().map(|(at, _)| at), Asleep::Notification);
+        consider(self.shelf.next_expiry(), Asleep::Expiry);
+        consider(self.bodies.next_expiry(), Asleep::Expiry);
+        first
     }
 
     /// An event for the application.

@@ -14,6 +14,7 @@ mod confirming;
 mod controllers;
 mod corpus;
 mod duplicates;
+mod flood;
 mod further;
 mod giving_up;
 mod identities;

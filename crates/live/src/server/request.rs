@@ -37,7 +37,8 @@ pub(crate) struct Unrouted {
 }
 
 impl Unrouted {
-    /// From the code and options of a request and its whole body. Options and body share one allocation.
+    /// From the code and options of a request and its whole body. If they are many, options and body share their bytes;
+    /// to share two would take as many allocations as to copy each.
     pub(crate) fn new<'o>(
         method: Code,
         options: impl Iterator<Item = Opt<'o>> + Clone,
@@ -47,6 +48,11 @@ impl Unrouted {
     ) -> Self {
         let (count, length) =
             options.clone().fold((0, 0), |(count, sum), option| (count + 1, sum + option.value.len()));
+        if count + usize::from(!body.is_empty()) <= 2 {
+            let list = options.map(|option| (option.number, Bytes::copy_from_slice(option.value))).collect();
+            let payload = Bytes::copy_from_slice(body);
+            return Self { method, options: Options::sorted(list), payload, peer, transport, identity: None };
+        }
         let mut bytes = Vec::with_capacity(length + body.len());
         for option in options.clone() {
             bytes.extend_from_slice(option.value);

@@ -1,8 +1,9 @@
 //! From a path to its resource.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, hash::BuildHasherDefault, sync::Arc};
 
 use bytes::Bytes;
+use rustc_hash::FxHasher;
 
 use super::resource::{Handler, Resource};
 use crate::Error;
@@ -11,7 +12,7 @@ use crate::Error;
 #[derive(Default)]
 pub(crate) struct Router {
     /// Paths without parameters, as their segments with a slash before each.
-    literal: HashMap<Vec<u8>, usize>,
+    literal: HashMap<Vec<u8>, usize, BuildHasherDefault<FxHasher>>,
     /// Paths with parameters, those with more literal segments first.
     patterns: Vec<(Vec<Piece>, usize)>,
     pub(crate) resources: Vec<(String, Resource)>,
@@ -80,8 +81,12 @@ impl Router {
 
     /// The resource of a path.
     pub(crate) fn find<'p>(&self, path: impl Iterator<Item = &'p Bytes> + Clone) -> Option<Found> {
-        let key = key(path.clone().map(|segment| &segment[..]));
-        if let Some(&resource) = self.literal.get(&key) {
+        let mut room = [0; SHORT];
+        let literal = match short_key(path.clone(), &mut room) {
+            Some(key) => self.literal.get(key),
+            None => self.literal.get(&key(path.clone().map(|segment| &segment[..]))),
+        };
+        if let Some(&resource) = literal {
             return Some(Found { resource, parameters: Vec::new() });
         }
         let segments: Vec<&str> = path.map(|segment| std::str::from_utf8(segment).unwrap_or_default()).collect();
@@ -89,6 +94,24 @@ impl Router {
             .iter()
             .find_map(|(pieces, resource)| Some(Found { resource: *resource, parameters: fit(pieces, &segments)? }))
     }
+}
+
+/// Bytes of a path that is looked up without asking for memory.
+const SHORT: usize = 64;
+
+/// The same as [`key`], written into `room`; `None` if it does not fit.
+fn short_key<'p, 'r>(segments: impl Iterator<Item = &'p Bytes>, room: &'r mut [u8; SHORT]) -> Option<&'r [u8]> {
+    let mut length = 0;
+    for segment in segments {
+        let place = room.get_mut(length..length + 1 + segment.len())?;
+        let (slash, text) = place.split_first_mut()?;
+        *slash = b'/';
+        for (to, byte) in text.iter_mut().zip(segment.iter()) {
+            *to = if *byte == b'/' { 0 } else { *byte };
+        }
+        length += 1 + segment.len();
+    }
+    room.get(..length)
 }
 
 fn key<'p>(segments: impl Iterator<Item = &'p [u8]>) -> Vec<u8> {
@@ -146,6 +169,17 @@ mod tests {
         assert_eq!(find(&router, &["z", "b"]), one("/{x}/b", &[("x", "z")]));
         assert_eq!(find(&router, &["a/b"]), None);
         assert_eq!(find(&router, &["z"]), None);
+    }
+
+    #[test]
+    fn long_paths_are_found_as_short_ones_are() {
+        let mut router = Router::default();
+        for length in [1, SHORT - 2, SHORT - 1, SHORT, 200] {
+            let segment: &'static str = "x".repeat(length).leak();
+            router.add(&format!("/{segment}"), Resource::new()).unwrap();
+            assert_eq!(find(&router, &[segment]), Some((format!("/{segment}"), Vec::new())));
+        }
+        assert_eq!(find(&router, &["x".repeat(100).leak()]), None);
     }
 
     #[test]

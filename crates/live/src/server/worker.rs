@@ -141,7 +141,8 @@ impl Worker {
             for gone in self.arrivals.gone.drain(..) {
                 self.desk.observers.remove(gone);
             }
-            for (from, mut arrived) in std::mem::take(&mut self.arrivals.requests) {
+            let mut requests = std::mem::take(&mut self.arrivals.requests);
+            for (from, mut arrived) in requests.drain(..) {
                 if let Some(sessions) = &self.lane.sessions {
                     arrived.request.transport = Transport::Dtls;
                     arrived.request.identity = sessions.identity(from).cloned();
@@ -149,6 +150,9 @@ impl Worker {
                 self.choose_controller(now, from);
                 self.desk.arrived(now, arrived);
             }
+            // With its room, for the next.
+            requests.append(&mut self.arrivals.requests);
+            self.arrivals.requests = requests;
         }
         self.lane.flush(now, &mut self.watch);
     }

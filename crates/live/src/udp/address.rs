@@ -89,6 +89,7 @@ impl Address {
 }
 
 impl Hash for Address {
+    #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         let [high, low] = self.ip;
         state.write_u64(high ^ u64::from(self.port));
