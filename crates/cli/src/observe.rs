@@ -20,7 +20,7 @@ const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let (flags, form) = (&ask.request, answer::Form::wanted(&ask.request));
     let end = Instant::now() + ask.period.unwrap_or(FOR_EVER);
-    let client = request::client(flags).await?;
+    let client = request::client(flags, &ask.uri).await?;
     let asking = request::prepared(&client, Code::GET, &ask.uri, None, None, flags);
     let mut observation = tokio::select! {
         observation = asking.observe() => observation?,

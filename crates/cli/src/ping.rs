@@ -22,7 +22,8 @@ const APART: Duration = Duration::from_secs(1);
 /// A host that does not answer.
 pub async fn ping(flags: Ping, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let uri = place(&flags.host)?;
-    let mut builder = Client::builder().security(flags.credentials.read()?);
+    let builder = Client::builder().security(flags.credentials.read()?);
+    let mut builder = flags.repeating.apply(builder, None, uri.transport())?;
     if flags.trace {
         builder = builder.trace(|event| trace::print(event, false));
     }

@@ -42,7 +42,7 @@ async fn once(
     flags: &Request,
     interrupt: &mut Interrupt,
 ) -> Result<(), Failure> {
-    let client = client(flags).await?;
+    let client = client(flags, uri).await?;
     let request = prepared(&client, method, uri, payload, format, flags);
     let answer = tokio::select! {
         answer = request.send() => answer?,
@@ -57,11 +57,9 @@ async fn once(
 }
 
 /// A client as the flags ask for it.
-pub(crate) async fn client(flags: &Request) -> Result<Client, Failure> {
-    let mut builder = Client::builder().longest_body(LONGEST_BODY).security(flags.credentials.read()?);
-    if let Some(controller) = &flags.controller {
-        builder = builder.controller(controller.clone());
-    }
+pub(crate) async fn client(flags: &Request, uri: &Uri) -> Result<Client, Failure> {
+    let builder = Client::builder().longest_body(LONGEST_BODY).security(flags.credentials.read()?);
+    let mut builder = flags.repeating.apply(builder, flags.controller.as_ref(), uri.transport())?;
     if flags.trace {
         builder = builder.trace(|event| trace::print(event, false));
     }

@@ -28,6 +28,6 @@ pub mod transfer;
 
 pub use endpoint::{
     Cause, Config, ConfigError, Counters, Duplicates, Endpoint, Event, ExchangeId, Failure, Identities, Ignored,
-    Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Output, Refused, RequestId, SleepReason, Transmission,
-    Transmit,
+    Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Output, Patience, Refused, RequestId, SleepReason,
+    Transmission, Transmit,
 };

@@ -1,10 +1,10 @@
 //! Which congestion controller a peer gets.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
-use millpond_control::{PeerController, Preset, Span};
+use millpond_control::{PeerController, Preset, Setting, SettingValue, Span};
 
-use crate::least_wait::not_below;
+use crate::{Error, clock::span, least_wait::not_below};
 
 /// The controller that every peer gets unless another is chosen. docs/live.md says why this one.
 pub const DEFAULT_CONTROLLER: Preset = Preset::FASOR_TOKEN;
@@ -31,6 +31,29 @@ impl ControllerChoice {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// The same with this first wait before anything is known of the path (ACK_TIMEOUT, RFC 7252 §4.8). A controller that
+    /// learns nothing, as `rfc7252`, begins every request with it. ACK_RANDOM_FACTOR is the preset's.
+    ///
+    /// # Errors
+    /// Less than a second, which no sender may begin with that does not know the path (RFC 7252 §4.8.1, RFC 8085
+    /// §3.1.1); more than the controller ever waits; an object of one's own, which has its own timers.
+    pub fn with_ack_timeout(mut self, wait: Duration) -> Result<Self, Error> {
+        /// RFC 7252 §4.8.1: less would violate RFC 5405, which RFC 8085 has replaced.
+        const LEAST: Duration = Duration::from_secs(1);
+        let refused = |reason| Error::Setting { name: "ack_timeout", reason };
+        if wait < LEAST {
+            let reason = format!("{wait:?} is less than 1s, too fast for a path that is not known (RFC 8085 §3.1.1)");
+            return Err(refused(reason));
+        }
+        let PeerController::Built(controller) = &mut self.controller else {
+            return Err(refused("the controller is an object of its own; set its first wait where it is made".into()));
+        };
+        let set = controller.put(Setting::AckTimeout, SettingValue::Time(span(wait)));
+        set.map_err(|error| refused(error.to_string()))?;
+        controller.check().map_err(|error| refused(format!("{error} in {}", self.name)))?;
+        Ok(self)
     }
 
     /// One for a peer about which nothing is known. Presets wait no shorter than this; objects do as they please.

@@ -31,7 +31,7 @@ pub enum Error {
         reason: String,
     },
     /// Every copy was sent, and nothing came back.
-    #[error("{peer} did not answer {copies} copies in {:.1} s; check address and port, or allow more copies", .after.as_secs_f64())]
+    #[error("{peer} did not answer {} in {:.1} s; check address and port, or allow more copies", counted(*.copies), .after.as_secs_f64())]
     GaveUp {
         /// The peer.
         peer: SocketAddr,
@@ -129,6 +129,11 @@ pub enum Error {
     /// The client ended.
     #[error("the client has ended")]
     Closed,
+}
+
+/// So many copies, in words.
+fn counted(copies: u8) -> String {
+    if copies == 1 { "1 copy".into() } else { format!("{copies} copies") }
 }
 
 impl Error {

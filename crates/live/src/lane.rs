@@ -17,9 +17,12 @@ use crate::{
     Happened,
     dtls::{Link, News, Sessions},
     transfer::{AskId, Event, Host, Output},
-    udp::{Address, Inbox, Outbox, Port, PortError, Unsent},
+    udp::{Address, Inbox, Outbox, Port, PortError},
     watch::Watch,
 };
+
+/// Refusals that are kept until somebody asks for them.
+const MOST_REFUSED: usize = 64;
 
 type Input = Pin<Box<dyn Future<Output = io::Result<Ready>> + Send>>;
 
@@ -35,6 +38,8 @@ pub(crate) struct Lane {
     input: Option<Input>,
     is_ready: bool,
     was_full: bool,
+    /// What the kernel refused lately because of whom it was for.
+    refused: Vec<PortError>,
 }
 
 impl std::fmt::Debug for Lane {
@@ -70,6 +75,7 @@ impl Lane {
             input: None,
             is_ready: true,
             was_full: false,
+            refused: Vec::new(),
         }
     }
 
@@ -259,14 +265,24 @@ impl Lane {
         }
     }
 
+    /// Peers to whom nothing can be sent, as the kernel has said since this was asked last.
+    pub(crate) fn take_refused(&mut self) -> Vec<PortError> {
+        std::mem::take(&mut self.refused)
+    }
+
     /// Hands over what waits to leave.
     pub(crate) fn flush(&mut self, now: Instant, watch: &mut Watch) {
         if self.outbox.is_empty() {
             return;
         }
-        self.outbox.flush(&self.port, |Unsent { to, why }| {
+        let refused = &mut self.refused;
+        self.outbox.flush(&self.port, |unsent| {
+            let (to, reason) = (unsent.to.peer(), unsent.why.to_string());
             watch.unsent += 1;
-            watch.tell(now, to.peer(), || Happened::Complaint { reason: why.to_string() });
+            if unsent.is_for_good() && refused.len() < MOST_REFUSED {
+                refused.push(PortError { to, reason: reason.clone() });
+            }
+            watch.tell(now, to, || Happened::Complaint { reason });
         });
         if self.is_full() && !self.was_full {
             watch.backlogs += 1;

@@ -2,7 +2,7 @@
 
 use millpond_coap::{
     Config, Endpoint, Identities, Limits, Outgoing, Transmission,
-    message::{Code, Kind, number},
+    message::{Code, number},
 };
 use millpond_control::{ChanceSeed, PeerController, Preset};
 
@@ -31,7 +31,7 @@ impl<'s> Ask<'s> {
     /// copies afresh (§4.5).
     pub(crate) fn request(&self) -> Outgoing<'_> {
         let code = if self.payload.is_empty() { Code::GET } else { Code::PUT };
-        Outgoing { kind: Kind::Confirmable, code, options: &self.options, payload: &self.payload, token: None }
+        Outgoing::confirmable(code, &self.options).with_payload(&self.payload)
     }
 
     /// The options that name the resource.

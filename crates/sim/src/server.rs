@@ -6,7 +6,7 @@ use millpond_coap::{
     Config, Duplicates, Endpoint, Event, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing,
     RequestId, Transmission,
     block::{Block, BlockSize, Piece, slice},
-    message::{Code, Kind, number},
+    message::{Code, number},
 };
 use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
 
@@ -153,13 +153,9 @@ impl Server {
             (number::CONTENT_FORMAT, &self.content_format[..]),
             (number::BLOCK2, block.as_ref().map_or(&[], |block| block.as_bytes())),
         ];
-        let response = Outgoing {
-            kind: Kind::Confirmable,
-            code: if asked.code == Code::GET { Code::CONTENT } else { Code::CHANGED },
-            options: if block.is_some() { &options } else { &options[..1] },
-            payload: piece.payload,
-            token: None,
-        };
+        let code = if asked.code == Code::GET { Code::CONTENT } else { Code::CHANGED };
+        let options: &[(u16, &[u8])] = if block.is_some() { &options } else { &options[..1] };
+        let response = Outgoing::confirmable(code, options).with_payload(piece.payload);
         self.endpoint.respond(now, asked.id, &response).map_err(|why| refused(why.to_string()))
     }
 }

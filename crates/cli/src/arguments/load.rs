@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use millpond_live::{Code, ControllerChoice, Uri};
 
-use super::ClientCredentials;
+use super::{ClientCredentials, Repeating};
 use crate::values;
 
 /// Requests at a server, many and measured.
@@ -50,6 +50,9 @@ pub struct Load {
     /// Requests of one client under way at a time before others wait (NSTART).
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub nstart: u16,
+    /// Copies and their timer.
+    #[command(flatten)]
+    pub repeating: Repeating,
     /// Tell each transmission of every client as it happens.
     #[arg(long)]
     pub trace: bool,

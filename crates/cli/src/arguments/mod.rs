@@ -2,6 +2,7 @@
 
 mod credentials;
 mod load;
+mod repeating;
 mod request;
 mod serve;
 
@@ -10,6 +11,7 @@ use clap::{Parser, Subcommand};
 
 pub use credentials::{ClientCredentials, Hidden, ServerCredentials};
 pub use load::{Load, Method};
+pub use repeating::Repeating;
 pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload};
 pub use serve::Serve;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use millpond_live::{ControllerChoice, Token, Uri};
 
-use super::ClientCredentials;
+use super::{ClientCredentials, Repeating};
 use crate::content_format;
 use crate::values::{self, RawOption};
 
@@ -61,6 +61,9 @@ pub struct Ping {
     /// Ask this many times, a second apart.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
+    /// Copies and their timer.
+    #[command(flatten)]
+    pub repeating: Repeating,
     /// Print each round trip as JSON.
     #[arg(long)]
     pub json: bool,
@@ -93,6 +96,9 @@ pub struct Request {
     /// Congestion control, any preset: rfc7252, cocoa-03, fasor, …
     #[arg(long, short, value_name = "NAME", value_parser = controller)]
     pub controller: Option<ControllerChoice>,
+    /// Copies and their timer.
+    #[command(flatten)]
+    pub repeating: Repeating,
     /// Token of the request, in hexadecimal digits.
     #[arg(long, value_name = "HEX", value_parser = values::token)]
     pub token: Option<Token>,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use millpond_live::{ClientSecurity, Code, ControllerChoice, Host, Uri, number};
 
-use crate::arguments::Load;
+use crate::arguments::{Load, Repeating};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 
@@ -40,6 +40,8 @@ pub struct Plan {
     pub clients: usize,
     /// Requests of one client under way at a time.
     pub nstart: u16,
+    /// Copies and their timer.
+    pub repeating: Repeating,
     /// When requests start.
     pub pace: Pace,
     /// No request starts after this; `None`: only the count ends it.
@@ -98,6 +100,7 @@ async fn plans(flags: &Load) -> Result<Vec<Plan>, Failure> {
         timeout: flags.timeout,
         clients: flags.clients,
         nstart: flags.nstart,
+        repeating: flags.repeating.clone(),
         pace: flags.rate.map_or(Pace::Closed, |rate| Pace::Open { rate, ramp: flags.ramp.unwrap_or_default() }),
         duration: flags.duration.or(flags.count.is_none().then_some(USUAL_DURATION)),
         count: flags.count,

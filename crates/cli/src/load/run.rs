@@ -53,8 +53,8 @@ struct Shared {
 pub(super) async fn run(plan: Plan, silent: bool, interrupt: &mut Interrupt) -> Result<(Tally, bool), Failure> {
     let mut clients = Vec::with_capacity(plan.clients);
     for _ in 0..plan.clients {
-        let mut builder = Client::builder().controller(plan.controller.clone()).nstart(plan.nstart).most_sockets(1);
-        builder = builder.security(plan.security.clone());
+        let builder = Client::builder().nstart(plan.nstart).most_sockets(1).security(plan.security.clone());
+        let mut builder = plan.repeating.apply(builder, Some(&plan.controller), plan.uri.transport())?;
         if plan.trace {
             builder = builder.trace(|event| trace::print(event, false));
         }

@@ -8,5 +8,6 @@ mod files;
 mod loads;
 mod methods;
 mod observations;
+mod operations;
 mod program;
 mod secure;

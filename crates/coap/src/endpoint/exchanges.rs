@@ -1,7 +1,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use hashbrown::HashTable;
-use millpond_control::{Instant, Named, Reason, ReplyKind, Sample, Span, Then, Wait};
+use millpond_control::{Instant, Named, ReplyKind, Sample, Span, Then, Wait};
 
 use super::{
     ExchangeId, Identities, RequestId, SleepReason,
@@ -76,8 +76,10 @@ pub(super) struct Exchange {
     pub(super) last: Instant,
     /// What the controller keeps of this exchange.
     pub(super) record: millpond_control::Exchange,
-    /// The wait that was armed last.
-    pub(super) wait: Wait,
+    /// The wait that was armed last; until the first copy leaves, the shortest that the first one may be.
+    pub(super) wait: Span,
+    /// What follows when it runs out.
+    pub(super) then: Then,
     /// The whole message, and behind it when its copies left if they are told apart: see
     /// [`message`](Self::message). Message ID, and token unless `own_token`, are filled in when the first copy leaves.
     pub(super) bytes: Vec<u8>,
@@ -88,6 +90,10 @@ pub(super) struct Exchange {
     pub(super) stage: Stage,
     /// Copies sent after the first.
     pub(super) retransmissions: u8,
+    /// So many there may be.
+    pub(super) most: u8,
+    /// The wait is longer than the controller's, as the message's patience asks.
+    pub(super) is_lengthened: bool,
     /// The token was given by the caller, or is the request's.
     pub(super) own_token: bool,
     /// What tells its copies apart; until the first one leaves, what is wished to.
@@ -116,13 +122,16 @@ impl Exchange {
             first: Instant::ORIGIN,
             last: Instant::ORIGIN,
             record: millpond_control::Exchange::new(),
-            wait: Wait { span: Span::ZERO, then: Then::Retransmit, reason: Reason::Initial },
+            wait: Span::ZERO,
+            then: Then::Retransmit,
             bytes: Vec::new(),
             answers: None,
             role: Role::Request,
             kind: Kind::Confirmable,
             stage: Stage::Waiting,
             retransmissions: 0,
+            most: 0,
+            is_lengthened: false,
             own_token: false,
             mark: Mark::Nothing,
             controlled: false,
@@ -172,6 +181,14 @@ impl Exchange {
         if let Some(place) = self.bytes.get_mut(HEADER..).and_then(|rest| rest.get_mut(..token.len())) {
             place.copy_from_slice(token.as_bytes());
         }
+    }
+
+    /// What is armed where the controller wants this wait. `least` is zero, or what the message's patience asks for.
+    pub(super) fn lengthen(&mut self, wait: Wait, least: Span) -> Wait {
+        let span = wait.span.max(least);
+        self.is_lengthened = span > wait.span;
+        (self.wait, self.then) = (span, wait.then);
+        Wait { span, ..wait }
     }
 
     /// Makes a non-confirmable message confirmable.
@@ -436,7 +453,8 @@ impl Exchanges {
         };
         let is_theirs = || {
             let (rest, copy) = token.split_last()?;
-            Some((1..=copies).contains(&copy) && find(rest, |exchange| exchange.mark == Mark::Token))
+            let is_one = |exchange: &Exchange| exchange.mark == Mark::Token && copy <= exchange.most;
+            Some(copy > 0 && self.with_first_token(peer, open, rest, identities, is_one).is_some())
         };
         let is_later_ours = |copy| token.followed_by(copy).is_some_and(|token| find(token, |_| true));
         find(token, |_| true)

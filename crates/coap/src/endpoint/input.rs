@@ -1,7 +1,8 @@
 use core::{fmt, num::NonZeroU32};
 
-use millpond_control::Instant;
+use millpond_control::{Instant, Span};
 
+use super::Transmission;
 use crate::message::{Code, Kind, Token, WriteError};
 
 /// A request or response to be sent.
@@ -19,13 +20,35 @@ pub struct Outgoing<'a> {
     /// A token to use instead of one that the endpoint makes. A request waits while another one with the same token is
     /// under way to its peer. Not looked at in responses, which carry their request's.
     pub token: Option<Token>,
+    /// How long copies of it are sent, if it leaves as a confirmable message.
+    pub patience: Patience,
+}
+
+/// What one message wants otherwise than its endpoint's [`Transmission`] and its peer's controller have it.
+///
+/// Timers belong to the controller: it learns from every exchange with the peer, and every exchange's timer is backed
+/// off for the same reason. One message may be repeated more often or less, and wait longer; it never waits shorter than
+/// the controller says, because how fast is safe is not a matter of one message (RFC 8085 §3.1.1). NSTART and
+/// PROBING_RATE are the peer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Patience {
+    /// MAX_RETRANSMIT (RFC 7252 §4.8): copies after the first, at most 250; `None` for the endpoint's.
+    pub max_retransmit: Option<u8>,
+    /// The first wait is no shorter than this (ACK_TIMEOUT of RFC 7252 §4.8, without ACK_RANDOM_FACTOR), and a wait
+    /// that had to be lengthened doubles (§4.2) until the controller's own is longer. Zero leaves all to the controller.
+    pub ack_timeout: Span,
+}
+
+impl Patience {
+    /// As endpoint and controller have it.
+    pub const DEFAULT: Self = Self { max_retransmit: None, ack_timeout: Span::ZERO };
 }
 
 impl<'a> Outgoing<'a> {
     /// A confirmable message without payload.
     #[must_use]
     pub const fn confirmable(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
-        Self { kind: Kind::Confirmable, code, options, payload: &[], token: None }
+        Self { kind: Kind::Confirmable, code, options, payload: &[], token: None, patience: Patience::DEFAULT }
     }
 
     /// A non-confirmable message without payload.
@@ -38,6 +61,12 @@ impl<'a> Outgoing<'a> {
     #[must_use]
     pub const fn with_payload(self, payload: &'a [u8]) -> Self {
         Self { payload, ..self }
+    }
+
+    /// The same message with this patience.
+    #[must_use]
+    pub const fn with_patience(self, patience: Patience) -> Self {
+        Self { patience, ..self }
     }
 }
 
@@ -78,6 +107,12 @@ pub enum Refused {
     /// A request needs a method, a response a response code.
     #[error("code {0} does not make a request or response of this")]
     Code(Code),
+    /// More retransmissions than can be counted.
+    #[error("patience.max_retransmit is {asked}; use at most {}", Transmission::MOST_RETRANSMISSIONS)]
+    TooManyCopies {
+        /// What was asked for.
+        asked: u8,
+    },
     /// The message cannot be written.
     #[error(transparent)]
     Message(#[from] WriteError),

@@ -1,6 +1,6 @@
 use millpond_control::{Controller, Span};
 
-use super::Transmission;
+use super::{Patience, Transmission};
 
 /// The times that RFC 7252 §4.8.2 derives from the transmission parameters, in microseconds.
 ///
@@ -25,10 +25,19 @@ impl Lifetimes {
     /// With the longest waits that this controller can arm, beginning from the longest first one.
     #[must_use]
     pub fn of(controller: &impl Controller, transmission: &Transmission) -> Self {
-        let mut previous = Span::ZERO;
-        let waits = (0..=transmission.max_retransmit).map(|copy| {
+        Self::with_patience(controller, transmission, Patience::DEFAULT)
+    }
+
+    /// The same for a message with this patience.
+    #[must_use]
+    pub fn with_patience(controller: &impl Controller, transmission: &Transmission, patience: Patience) -> Self {
+        let most = patience.max_retransmit.unwrap_or(transmission.max_retransmit);
+        let (mut previous, mut least) = (Span::ZERO, patience.ack_timeout);
+        let waits = (0..=most).map(|copy| {
             previous = controller.longest_wait(copy, previous);
-            u64::from(previous.as_micros())
+            let wait = previous.max(least);
+            least = least.doubled();
+            u64::from(wait.as_micros())
         });
         Self::of_waits(waits, transmission)
     }

@@ -71,6 +71,7 @@
 //!   A request that was acknowledged no longer counts. What may not leave waits in the order of asking, and the
 //!   controller is asked besides. A response is awaited for EXCHANGE_LIFETIME after the acknowledgement, for
 //!   NON_LIFETIME after a non-confirmable request, and longer where PROBING_RATE asks for it.
+//! * **Patience** of single messages ([`Patience`]): more copies or fewer, and longer waits, never shorter ones.
 //! * **Message IDs** (§4.4) count up per peer. None is used again within EXCHANGE_LIFETIME: a message waits until one is
 //!   free. That is why a peer is never forgotten within that time.
 //! * **Lifetimes** (§4.8.2) are derived from the longest waits that the controllers can arm ([`Lifetimes`]), not from
@@ -120,7 +121,7 @@ use crate::message::{Message, MessageId};
 pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOptions, Transmission};
 pub use counters::{Counters, Failures, Kinds, Reasons};
 pub use identities::Identities;
-pub use input::{ExchangeId, Outgoing, Refused, RequestId};
+pub use input::{ExchangeId, Outgoing, Patience, Refused, RequestId};
 pub use lifetimes::Lifetimes;
 pub use output::{Cause, Event, Failure, Ignored, Output, SleepReason, Transmit};
 

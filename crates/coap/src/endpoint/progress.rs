@@ -2,7 +2,7 @@
 
 use core::{fmt::Debug, hash::Hash};
 
-use millpond_control::{Controller, End, Instant, Named, Reason, ReplyKind, Sample, Then, Wait};
+use millpond_control::{Controller, End, Instant, Named, Reason, ReplyKind, Sample, Span, Then, Wait};
 
 use super::{
     Endpoint, Failure, SleepReason,
@@ -26,10 +26,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 self.pump(peer, now);
                 self.peers.settle(peer, true);
             }
-            Stage::Sent if exchange.wait.then == Then::Abandon => self.fail(slot, now, Failure::GaveUp),
-            Stage::Sent if exchange.retransmissions >= self.setup.config.transmission.max_retransmit => {
-                self.fail(slot, now, Failure::GaveUp);
-            }
+            Stage::Sent if exchange.then == Then::Abandon => self.fail(slot, now, Failure::GaveUp),
+            Stage::Sent if exchange.retransmissions >= exchange.most => self.fail(slot, now, Failure::GaveUp),
             Stage::Sent => self.retransmit(slot, now),
             Stage::Acknowledged | Stage::Asked => self.fail(slot, now, Failure::NoResponse),
             Stage::Subscribed => {}
@@ -44,14 +42,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(peer) = self.peers.get_mut(exchange.peer) else { return };
         exchange.next_copy(now, &self.setup.config.naming);
         let copy = exchange.retransmissions;
-        exchange.wait = if exchange.controlled {
+        let doubled = exchange.wait.doubled();
+        let wait = if exchange.controlled {
             let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Copy(copy));
             peer.controller.on_timeout(&mut exchange.record, cx)
         } else {
-            Wait::then_retransmit(exchange.wait.span.doubled(), Reason::BackedOff)
+            Wait::then_retransmit(doubled, Reason::BackedOff)
         };
         peer.keeps_contract();
-        let wait = exchange.wait;
+        let least = if exchange.is_lengthened { doubled } else { Span::ZERO };
+        let wait = exchange.lengthen(wait, least);
         self.queue.push(peer.address, What::Copy { id, copy, wait }, exchange.message());
         self.counts.one_more(Count::Sent(exchange.kind));
         self.counts.one_more(Count::Retransmission);

@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 use core::{fmt::Debug, hash::Hash};
 
-use millpond_control::{Admit, Class, Controller, Instant, Naming, Wishes};
+use millpond_control::{Admit, Class, Controller, Instant, Naming, Span, Wishes};
 
 use super::{
-    Endpoint, ExchangeId, Outgoing, Refused, RequestId, Setup, SleepReason, Transmission,
+    Endpoint, ExchangeId, Lifetimes, Outgoing, Patience, Refused, RequestId, Setup, SleepReason, Transmission,
     counters::Count,
     exchanges::{Exchange, Role, Stage},
     identities::Pair,
@@ -41,6 +41,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     ) -> Result<ExchangeId, Refused> {
         if !matches!(message.kind, Kind::Confirmable | Kind::NonConfirmable) {
             return Err(Refused::Kind(message.kind));
+        }
+        if let Some(asked) = message.patience.max_retransmit.filter(|asked| *asked > Transmission::MOST_RETRANSMISSIONS)
+        {
+            return Err(Refused::TooManyCopies { asked });
         }
         let known = self.peers.find(to, &self.setup.identities);
         let slot = self.write(known, role, message, token)?;
@@ -102,6 +106,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if growth > 0 && !self.has_room(growth) {
             return Err(self.out_of_bytes());
         }
+        let most = message.patience.max_retransmit.unwrap_or(self.setup.config.transmission.max_retransmit);
         self.exchanges.names_by_token |= mark == Mark::Token;
         // From then on all have one length, so that none is ever another one with the number of a copy behind it.
         let longest = if self.exchanges.names_by_token { Token::MAX.saturating_sub(1) } else { Token::MAX };
@@ -112,6 +117,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         exchange.kind = message.kind;
         exchange.own_token = token.is_some();
         exchange.mark = mark;
+        exchange.most = most;
+        exchange.wait = message.patience.ack_timeout;
         let blank = [0; Token::MAX];
         let blank = blank.get(..made_length).and_then(Token::new);
         let token = token.or(blank).unwrap_or_default();
@@ -119,7 +126,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let limit = usize::from(self.setup.config.limits.datagram).saturating_sub(mark.room());
         let written = write(&mut exchange.bytes, message.kind, MessageId(0), token, message, limit);
         if mark != Mark::Nothing {
-            exchange.bytes.reserve_exact(mark.buffer(self.setup.config.transmission.max_retransmit));
+            exchange.bytes.reserve_exact(mark.buffer(most));
         }
         let has_grown = exchange.bytes.capacity() > before;
         self.exchanges.account(slot);
@@ -247,9 +254,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Whether this token does not set a request apart from all that are under way to its peer.
     fn is_taken(&self, peer: &Peer<A>, exchange: &Exchange, token: Token) -> bool {
-        let Setup { config, identities, .. } = &*self.setup;
-        let copies = config.transmission.max_retransmit;
-        self.exchanges.is_taken(exchange.peer, &peer.open, (token, exchange.mark), copies, identities)
+        let identities = &self.setup.identities;
+        self.exchanges.is_taken(exchange.peer, &peer.open, (token, exchange.mark), exchange.most, identities)
     }
 
     /// A token for a request. One that is still under way, because it is short or somebody gave it, is passed over.
@@ -259,7 +265,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let whose = Pair { node: self.node, peer: peer.number };
         // Each exchange that is under way takes as many as it may have copies, one more for a first token that is
         // longer than its neighbours', and one that a longer one given by somebody begins with.
-        let each = u64::from(config.transmission.max_retransmit).saturating_add(2);
+        let each = u64::from(config.transmission.max_retransmit.max(exchange.most)).saturating_add(2);
         (0..=each.saturating_mul(u64::from(config.limits.exchanges_per_peer)))
             .map(|more| identities.token(whose, peer.ids.used().wrapping_add(more), length))
             .find(|token| peer.open.is_empty() || !self.is_taken(peer, exchange, *token))
@@ -277,6 +283,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if kind != exchange.kind {
             self.confirm(slot);
         }
+        self.live_as_long(slot);
         let Self { peers, exchanges, setup, .. } = self;
         let Some(id) = peers.take_id(number, now, self.exchange_lifetime) else { return };
         let name = exchanges.name(slot);
@@ -314,8 +321,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if exchange.kind == Kind::Confirmable {
             exchange.stage = Stage::Sent;
             exchange.controlled = true;
-            exchange.wait = peer.controller.on_start(&mut exchange.record, length, cx);
-            let (at, wait) = (now.after(exchange.wait.span), exchange.wait);
+            let wait = peer.controller.on_start(&mut exchange.record, length, cx);
+            let wait = exchange.lengthen(wait, exchange.wait);
+            let at = now.after(wait.span);
             self.queue.push(peer.address, What::Copy { id: name, copy: 0, wait }, exchange.message());
             self.arm(slot, now, at, SleepReason::Retransmission);
         } else {
@@ -330,6 +338,23 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             peer.open.push(&mut self.exchanges.slots, slot);
         }
         self.exchanges.enter(slot, &self.setup.identities);
+    }
+
+    /// Lifetimes become those of this message, if its patience makes it live longer than any before.
+    #[inline]
+    fn live_as_long(&mut self, slot: u32) {
+        let transmission = &self.setup.config.transmission;
+        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.kind == Kind::Confirmable) else {
+            return;
+        };
+        if exchange.wait == Span::ZERO && exchange.most <= transmission.max_retransmit {
+            return;
+        }
+        let Some(peer) = self.peers.get(exchange.peer) else { return };
+        let patience = Patience { max_retransmit: Some(exchange.most), ack_timeout: exchange.wait };
+        let lifetimes = Lifetimes::with_patience(&peer.controller, transmission, patience);
+        self.exchange_lifetime = self.exchange_lifetime.max(lifetimes.exchange);
+        self.non_lifetime = self.non_lifetime.max(lifetimes.non);
     }
 
     /// Makes a non-confirmable message confirmable. A response counts in the books from now on.

@@ -3,7 +3,7 @@ use core::{fmt, num::NonZeroU32};
 use millpond_control::Instant;
 
 use crate::block::{BlockSize, DownloadError, UploadError};
-use crate::endpoint::{self, Failure};
+use crate::endpoint::{self, Failure, Patience};
 use crate::message::{Code, Kind, Token};
 
 /// A request with its whole body, and what is wanted for it.
@@ -30,6 +30,8 @@ pub struct Ask<'a> {
     pub token: Option<Token>,
     /// When it fails if it has got no answer by then; an observation, if it has got no first one.
     pub deadline: Option<Instant>,
+    /// How long copies of each of its messages are sent.
+    pub patience: Patience,
 }
 
 impl<'a> Ask<'a> {
@@ -47,6 +49,7 @@ impl<'a> Ask<'a> {
             longest: 1 << 20,
             token: None,
             deadline: None,
+            patience: Patience::DEFAULT,
         }
     }
 

@@ -6,7 +6,7 @@ use millpond_control::Instant;
 
 use super::{Ask, AskFailure, Progress, Refused, options, options::Read};
 use crate::block::{Answer, Block, BlockSize, Download, DownloadError, Next, Part, Upload, UploadError, UploadNext};
-use crate::endpoint::{ExchangeId, Outgoing};
+use crate::endpoint::{ExchangeId, Outgoing, Patience};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
 
 /// An ask that is not over.
@@ -45,6 +45,8 @@ pub(super) struct Asked<A> {
     pub(super) registers: bool,
     pub(super) watch: Option<Watch>,
     pub(super) deadline: Option<Instant>,
+    /// Of each of its messages.
+    patience: Patience,
 }
 
 /// A registration as an observer that the server has accepted.
@@ -126,6 +128,7 @@ impl<A> Asked<A> {
             registers: ask.observe,
             watch: None,
             deadline: ask.deadline,
+            patience: ask.patience,
         })
     }
 
@@ -146,7 +149,7 @@ impl<A> Asked<A> {
 
     /// Writes the next request and hands it to `send`.
     pub(super) fn request<T>(&mut self, aim: Aim, send: impl FnOnce(&Outgoing<'_>) -> T) -> Result<T, AskFailure> {
-        let Self { kind, code, options, body, upload, is_short, wanted, tag, .. } = self;
+        let Self { kind, code, options, body, upload, is_short, wanted, tag, patience, .. } = self;
         let is_next = matches!(aim, Aim::Next | Aim::Register);
         let piece = match upload {
             Some(upload) if is_next => Some(upload.piece(body)?),
@@ -180,7 +183,7 @@ impl<A> Asked<A> {
             Aim::Renew(token) | Aim::Deregister(token) => Some(token),
             Aim::Next | Aim::Register => self.token.take(),
         };
-        Ok(send(&Outgoing { kind: *kind, code: *code, options: &merged, payload, token }))
+        Ok(send(&Outgoing { kind: *kind, code: *code, options: &merged, payload, token, patience: *patience }))
     }
 
     /// The next response begins a body anew.

@@ -58,7 +58,7 @@ impl<'a> Representation<'a> {
         let is_bare = piece.block.is_none() && to.block1.is_none() && observe.is_none() && !to.wants_size;
         if is_bare && self.etag.is_none() {
             let options = self.answer.options;
-            return Ok(send(&Outgoing { kind, code, options, payload: piece.payload, token: None }));
+            return Ok(send(&Outgoing { kind, payload: piece.payload, ..Outgoing::confirmable(code, options) }));
         }
         let (block1, block2) = (to.block1.map(Block::value), piece.block.map(Block::value));
         let size2 = Some(Uint::new(piece.total)).filter(|_| to.wants_size && is_success);
@@ -73,6 +73,6 @@ impl<'a> Representation<'a> {
             (number::SIZE2, options::value(size2.as_ref())),
         ];
         let merged = options::merge(self.answer.options.iter().copied(), &own);
-        Ok(send(&Outgoing { kind, code, options: &merged, payload: piece.payload, token: None }))
+        Ok(send(&Outgoing { kind, payload: piece.payload, ..Outgoing::confirmable(code, &merged) }))
     }
 }

@@ -25,6 +25,7 @@ mod naming;
 mod naming_tokens;
 mod own_controllers;
 mod pair;
+mod patience;
 mod piggybacked;
 mod plain;
 mod properties;

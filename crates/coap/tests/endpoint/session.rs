@@ -273,7 +273,7 @@ impl Session {
         // Sometimes with an option of its own where copies may be told apart.
         let options: &[(u16, &[u8])] = &[(number::URI_PATH, b"path"), (65_020, b"app"), (65_500, b"")];
         let options = &options[..if shape & 12 == 8 { 3 } else { 1 }];
-        let request = Outgoing { kind, code: Code::GET, options, payload: &payload, token };
+        let request = Outgoing { kind, token, ..Outgoing::confirmable(Code::GET, options) }.with_payload(&payload);
         let actor = &mut self.actors[who];
         if let Ok(id) = actor.endpoint.request(self.now, to, &request) {
             let asked = Asked { to, tokens: Vec::new(), left: Vec::new(), renews: false };

@@ -19,3 +19,4 @@ mod observing;
 mod properties;
 mod session;
 mod side;
+mod tokens;

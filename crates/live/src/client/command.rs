@@ -4,6 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
 use millpond_coap::{
+    Patience,
     block::BlockSize,
     message::{Code, Kind, Token},
 };
@@ -48,6 +49,7 @@ pub(crate) struct Wanted {
     pub(crate) token: Option<Token>,
     /// Whose certificate the server must have, if the request goes over DTLS.
     pub(crate) name: Option<ServerName<'static>>,
+    pub(crate) patience: Patience,
     pub(crate) reply: Reply,
 }
 

@@ -173,9 +173,25 @@ impl Driver {
             }
         }
         self.settle();
-        let now = clock.now();
-        for lane in &mut self.lanes {
-            lane.flush(now, &mut self.watch);
+        self.flush();
+    }
+
+    /// Hands over what leaves. Requests to whom the kernel sends nothing end, and others may take their place.
+    fn flush(&mut self) {
+        loop {
+            let now = self.clock.now();
+            let mut refused = Vec::new();
+            for lane in &mut self.lanes {
+                lane.flush(now, &mut self.watch);
+                refused.append(&mut lane.take_refused());
+            }
+            if refused.is_empty() {
+                return;
+            }
+            for error in refused {
+                self.cut_off(&error);
+            }
+            self.settle();
         }
     }
 
@@ -300,8 +316,8 @@ impl Driver {
             // Without room for the peer the request itself is refused next.
             let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
         }
-        let Wanted { number, kind, method, options, payload, block, is_block_wished, longest, token, reply, .. } =
-            wanted;
+        let Wanted { number, kind, method, options, payload, block, is_block_wished, longest, token, .. } = wanted;
+        let (patience, reply) = (wanted.patience, wanted.reply);
         let options = options.borrowed();
         let ask = Ask {
             kind,
@@ -311,6 +327,7 @@ impl Driver {
             observe: reply.observes(),
             longest,
             token,
+            patience,
             ..Ask::new(method, &options)
         };
         let Some(lane) = self.lanes.get_mut(at) else { return };
@@ -401,9 +418,14 @@ impl Driver {
 
     /// The network says that a peer cannot be reached. Requests to which nothing came back yet end with that; what is
     /// half done goes on, because servers come back.
-    fn complain(&mut self, PortError { to, reason }: &PortError) {
+    fn complain(&mut self, error: &PortError) {
+        self.watch.tell(self.clock.now(), error.to, || Happened::Complaint { reason: error.reason.clone() });
+        self.cut_off(error);
+    }
+
+    /// A peer cannot be reached.
+    fn cut_off(&mut self, PortError { to, reason }: &PortError) {
         let now = self.clock.now();
-        self.watch.tell(now, *to, || Happened::Complaint { reason: reason.clone() });
         let (to_it, others) = std::mem::take(&mut self.asks.pings).into_iter().partition(|ping| ping.peer == *to);
         self.asks.pings = others;
         let to_it: Vec<Ping> = to_it;

@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
 use rustls::pki_types::ServerName;
@@ -52,9 +52,13 @@ pub(crate) async fn resolve(uri: &Uri) -> Result<SocketAddr, Error> {
     let port = uri.port();
     let name = match uri.host() {
         Host::V4(ip) => return Ok(SocketAddr::new(IpAddr::V4(*ip), port)),
+        Host::V6(ip, None) if ip.is_unicast_link_local() => {
+            let reason = format!("{ip} is an address on a link; say on which, as in coap://[{ip}%eth0]/");
+            return Err(Error::Refused { reason });
+        }
         Host::V6(ip, None) => return Ok(SocketAddr::new(IpAddr::V6(*ip), port)),
         // The system knows its interfaces by name and by number.
-        Host::V6(ip, Some(zone)) => format!("{ip}%{zone}"),
+        Host::V6(ip, Some(zone)) => return in_zone(*ip, zone, port).await,
         Host::Name(name) => name.clone(),
     };
     let addresses = tokio::net::lookup_host((name.as_str(), port)).await;
@@ -67,6 +71,16 @@ pub(crate) async fn resolve(uri: &Uri) -> Result<SocketAddr, Error> {
 /// Whose certificate a server over DTLS must have.
 pub(crate) fn secure_name(transport: Transport, host: &Host) -> Result<Option<ServerName<'static>>, Error> {
     (transport == Transport::Dtls).then(|| name_of(host)).transpose()
+}
+
+/// An address on a link, which is told by the name of its interface or by its number.
+async fn in_zone(ip: Ipv6Addr, zone: &str, port: u16) -> Result<SocketAddr, Error> {
+    let literal = format!("{ip}%{zone}");
+    let found = tokio::net::lookup_host((literal.as_str(), port)).await.ok().and_then(|mut all| all.next());
+    found.ok_or_else(|| {
+        let reason = format!("for {literal} this machine has no interface {zone}; use the name or number of one");
+        Error::Refused { reason }
+    })
 }
 
 /// A group would answer many times; requests here have one answer.

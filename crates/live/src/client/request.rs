@@ -8,6 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use millpond_coap::{
+    Patience,
     block::BlockSize,
     message::{Code, Kind, Token, number},
 };
@@ -19,7 +20,7 @@ use super::{
     observation::{Newest, Observation},
     peer::{resolve, secure_name},
 };
-use crate::{Error, Options, Response, Uri, UriError};
+use crate::{Error, Options, Response, Transport, Uri, UriError, clock::span};
 
 /// What a URI can be given as.
 pub trait IntoUri {
@@ -73,6 +74,7 @@ pub struct RequestBuilder {
     block_size: Option<u16>,
     deadline: Option<Duration>,
     token: Option<Token>,
+    patience: Patience,
 }
 
 impl RequestBuilder {
@@ -87,6 +89,7 @@ impl RequestBuilder {
             kind: Kind::Confirmable,
             block_size: None,
             token: None,
+            patience: Patience::DEFAULT,
         }
     }
 
@@ -138,7 +141,27 @@ impl RequestBuilder {
         self
     }
 
-    /// With this token, if it is one message; without one the endpoint makes unpredictable ones.
+    /// MAX_RETRANSMIT of this request (RFC 7252 §4.8): copies after the first, of each of its messages; at most 250. What
+    /// the client has otherwise is set by [`max_retransmit`](super::ClientBuilder::max_retransmit). For UDP: TCP repeats
+    /// by itself.
+    pub const fn max_retransmit(mut self, count: u8) -> Self {
+        self.patience.max_retransmit = Some(count);
+        self
+    }
+
+    /// The first copy of each of its messages waits at least this long for an acknowledgement, and a wait that this has
+    /// lengthened doubles. Never shorter than the controller has it: what is safe is known to the controller of the peer,
+    /// and not to one request (RFC 8085 §3.1.1). At most 71 minutes. For UDP: TCP has timers of its own.
+    ///
+    /// To change the timer of all requests, either way, choose the controller
+    /// [`with_ack_timeout`](crate::ControllerChoice::with_ack_timeout).
+    pub fn ack_timeout(mut self, least: Duration) -> Self {
+        self.patience.ack_timeout = span(least);
+        self
+    }
+
+    /// With this token, if it is one message; without one unpredictable ones are made. It waits while another request to
+    /// the same peer has the token.
     pub const fn token(mut self, token: Token) -> Self {
         self.token = Some(token);
         self
@@ -197,6 +220,15 @@ impl RequestBuilder {
         true
     }
 
+    /// Over a stream nothing is repeated that could be repeated otherwise.
+    fn check_patience(&self, transport: Transport) -> Result<(), Error> {
+        if !transport.is_datagram() && self.patience != Patience::DEFAULT {
+            let reason = "max_retransmit and ack_timeout are for UDP, and TCP repeats by itself; leave them out".into();
+            return Err(Error::Refused { reason });
+        }
+        Ok(())
+    }
+
     async fn start(&self, reply: Reply) -> Result<Guard, Error> {
         let uri = self.uri.as_ref().map_err(Clone::clone)?;
         let block = match self.block_size {
@@ -207,6 +239,7 @@ impl RequestBuilder {
         for (number, value) in self.options.iter() {
             options.add(number, value.clone());
         }
+        self.check_patience(uri.transport())?;
         let peer = resolve(uri).await?;
         let number = self.client.number();
         let wanted = Wanted {
@@ -221,6 +254,7 @@ impl RequestBuilder {
             longest: self.client.settings.longest_body,
             token: self.token,
             name: secure_name(uri.transport(), uri.host())?,
+            patience: self.patience,
             reply,
         };
         let command = Command::Ask(Box::new(wanted));

@@ -53,6 +53,7 @@ pub struct ServerBuilder {
     longest_body: usize,
     most_running: usize,
     most_running_per_peer: usize,
+    handling_time: Duration,
     rule: AddressRule,
     security: ServerSecurity,
     metrics: Option<SocketAddr>,
@@ -83,6 +84,7 @@ impl Default for ServerBuilder {
             longest_body: 1 << 20,
             most_running: 4_096,
             most_running_per_peer: 64,
+            handling_time: Duration::from_secs(247),
             rule: AddressRule::default(),
             security: ServerSecurity::default(),
             metrics: None,
@@ -207,6 +209,14 @@ impl ServerBuilder {
         self
     }
 
+    /// How long a handler may take; 247 s, EXCHANGE_LIFETIME of RFC 7252 §4.8.2, after which nobody need wait any more.
+    /// Then it is dropped, its place is free, and the answer is 5.03.
+    #[must_use]
+    pub const fn handling_time(mut self, longest: Duration) -> Self {
+        self.handling_time = longest;
+        self
+    }
+
     /// Before which answers a client must prove that it is where it says.
     #[must_use]
     pub const fn verify_addresses(mut self, rule: AddressRule) -> Self {
@@ -328,6 +338,7 @@ impl ServerBuilder {
         Ok(DeskLimits {
             running: self.most_running,
             running_per_peer: self.most_running_per_peer,
+            handling: self.handling_time,
             block: block_size(self.block_size)?.bytes() as usize,
         })
     }

@@ -7,6 +7,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use millpond_coap::message::{Code, Kind, number};
@@ -29,6 +30,8 @@ use crate::Response;
 pub(crate) struct DeskLimits {
     pub(crate) running: usize,
     pub(crate) running_per_peer: usize,
+    /// How long each may take.
+    pub(crate) handling: Duration,
     pub(crate) block: usize,
 }
 
@@ -183,9 +186,9 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
             Err(answering) => {
                 *self.running.entry(peer).or_default() += 1;
                 self.running_in_all += 1;
-                let told = self.told.clone();
+                let (told, limit) = (self.told.clone(), self.limits.handling);
                 tokio::spawn(async move {
-                    let response = Caught(answering).await;
+                    let response = within(limit, answering).await;
                     let _ = told.send(Told::Answered(Box::new(asked), response));
                 });
             }
@@ -230,9 +233,9 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         match start(|| handler(request)) {
             Ok(response) => self.state(group, response),
             Err(answering) => {
-                let told = self.told.clone();
+                let (told, limit) = (self.told.clone(), self.limits.handling);
                 tokio::spawn(async move {
-                    let response = Caught(answering).await;
+                    let response = within(limit, answering).await;
                     let _ = told.send(Told::State(group, response));
                 });
             }
@@ -410,6 +413,14 @@ impl Future for Caught {
         let answering = &mut self.0;
         catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(cx))).unwrap_or_else(|_| Poll::Ready(broken()))
     }
+}
+
+/// A handler that never ends does not keep its place for ever: then its answer is 5.03.
+async fn within(limit: Duration, answering: Answering) -> Response {
+    tokio::time::timeout(limit, Caught(answering)).await.unwrap_or_else(|_| {
+        tracing::error!(target: "millpond_live", "a handler took more than {limit:?}; its request is answered with 5.03");
+        Response::new(Code::SERVICE_UNAVAILABLE)
+    })
 }
 
 fn broken() -> Response {

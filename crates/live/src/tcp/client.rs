@@ -152,13 +152,14 @@ impl<S: Stream> Task<S> {
     }
 
     fn ask(&mut self, wanted: Wanted) {
-        let Wanted { number, method, options, payload, block, is_block_wished, longest, reply, .. } = wanted;
+        let Wanted { number, method, options, payload, block, is_block_wished, longest, token, reply, .. } = wanted;
         let options = options.borrowed();
         let ask = Ask {
             body: &payload,
             early: is_block_wished.then_some(block),
             observe: reply.observes(),
             longest,
+            token,
             ..Ask::new(method, &options)
         };
         match self.link.host.ask(self.clock.now(), &ask) {

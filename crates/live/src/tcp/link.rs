@@ -115,15 +115,30 @@ impl<S: Stream> Link<S> {
     /// Asks the host for all its output, unless the stream has not taken what came before: notifications wait inside,
     /// and of each observer the newest only.
     pub(crate) fn drain(&mut self, now: Instant, mut event: impl FnMut(Event)) {
+        while let Some(told) = self.next_event(now) {
+            event(told);
+        }
+    }
+
+    /// The same up to the next event, so that what is done about it comes before what is read next: requests whose
+    /// answers have no room stay unread.
+    pub(crate) fn next_event(&mut self, now: Instant) -> Option<Event> {
         while self.unwritten.len() < MOST_UNWRITTEN {
             match self.host.poll(now) {
                 Output::Transmit(bytes) => self.unwritten.extend_from_slice(bytes),
-                Output::Event(told) => event(told),
+                Output::Event(told) => return Some(told),
                 Output::Close(why) => self.closing = Some(why),
-                Output::Sleep(until) => return self.next = Some(until),
-                Output::Idle => return self.next = None,
+                Output::Sleep(until) => {
+                    self.next = Some(until);
+                    return None;
+                }
+                Output::Idle => {
+                    self.next = None;
+                    return None;
+                }
             }
         }
+        None
     }
 
     /// Writes what waits, and closes.

@@ -184,7 +184,6 @@ async fn serve<S: Stream>(
         clock: Clock::start(),
         link: Link::new(stream, Host::new(Settings::default(), config), Other::Client),
         desk: Desk::new(Arc::clone(&shared.router), shared.limits, reachability, telling),
-        arrivals: Vec::new(),
         counting,
     };
     let clock = serving.clock;
@@ -223,40 +222,32 @@ struct Serving<S> {
     clock: Clock,
     link: Link<S>,
     desk: Desk<RequestId, ObserverId>,
-    arrivals: Vec<Arrived<RequestId>>,
     counting: mpsc::UnboundedSender<Count>,
 }
 
 impl<S: Stream> Serving<S> {
-    /// Drains the host, and does what the desk wants done, until both have nothing to say.
+    /// Drains the host, and does what the desk wants done, until both have nothing to say or the stream is full.
     fn drain(&mut self) {
         let now = self.clock.now();
         loop {
-            let Self { whom, link, desk, arrivals, counting, .. } = self;
-            link.drain(now, |event| match event {
-                Event::Request { id, code, options, body, wants_to_observe } => {
-                    let options = options.iter().map(|(number, value)| Opt { number: *number, value });
-                    let mut request = Unrouted::new(code, options, &body, whom.peer, whom.transport);
-                    request.identity.clone_from(&whom.identity);
-                    let _ = counting.send(Count::Request);
-                    let length = body.len();
-                    arrivals.push(Arrived { id, kind: Kind::Confirmable, request, length, wants_to_observe });
-                }
-                Event::ObserverGone { observer } if desk.observers.remove(observer) => {
-                    let _ = counting.send(Count::Observers(false));
-                }
-                _ => {}
-            });
-            for arrived in std::mem::take(&mut self.arrivals) {
-                self.desk.arrived(now, arrived);
-            }
-            let mut has_acted = false;
             while let Some(action) = self.desk.action() {
-                has_acted = true;
                 self.act(action);
             }
-            if !has_acted {
-                return;
+            let Some(event) = self.link.next_event(now) else { return };
+            match event {
+                Event::Request { id, code, options, body, wants_to_observe } => {
+                    let options = options.iter().map(|(number, value)| Opt { number: *number, value });
+                    let mut request = Unrouted::new(code, options, &body, self.whom.peer, self.whom.transport);
+                    request.identity.clone_from(&self.whom.identity);
+                    let _ = self.counting.send(Count::Request);
+                    let length = body.len();
+                    let arrived = Arrived { id, kind: Kind::Confirmable, request, length, wants_to_observe };
+                    self.desk.arrived(now, arrived);
+                }
+                Event::ObserverGone { observer } if self.desk.observers.remove(observer) => {
+                    let _ = self.counting.send(Count::Observers(false));
+                }
+                _ => {}
             }
         }
     }

@@ -8,5 +8,5 @@ mod port;
 pub(crate) use address::Address;
 use address::Locals;
 pub(crate) use inbox::Inbox;
-pub(crate) use outbox::{Outbox, Unsent};
+pub(crate) use outbox::Outbox;
 pub(crate) use port::{Port, PortError, Role};

@@ -20,6 +20,19 @@ pub(crate) struct Unsent {
     pub(crate) why: io::Error,
 }
 
+impl Unsent {
+    /// Whether the next datagram to this peer would fare no better: there is no way to it, or none that is allowed. Full
+    /// queues pass, and what is too long for a link says nothing of what is shorter.
+    pub(crate) fn is_for_good(&self) -> bool {
+        use io::ErrorKind::{AddrNotAvailable, HostUnreachable, InvalidInput, NetworkUnreachable, PermissionDenied};
+        /// ENXIO and ENODEV: the zone of the address is no interface.
+        const NO_INTERFACE: [i32; 2] = [6, 19];
+        let by_kind = [AddrNotAvailable, HostUnreachable, InvalidInput, NetworkUnreachable, PermissionDenied];
+        by_kind.contains(&self.why.kind())
+            || (cfg!(unix) && self.why.raw_os_error().is_some_and(|number| NO_INTERFACE.contains(&number)))
+    }
+}
+
 impl Outbox {
     pub(crate) fn push(&mut self, to: Address, datagram: &[u8]) {
         let start = self.bytes.len();
@@ -68,7 +81,7 @@ impl Outbox {
                 Err(_) if segments > 1 && port.most_segments() == 1 => {}
                 Err(why) => {
                     for (to, _) in self.waiting.drain(..segments) {
-                        let why = io::Error::new(why.kind(), why.to_string());
+                        let why = why.raw_os_error().map_or_else(|| why.kind().into(), io::Error::from_raw_os_error);
                         unsent(Unsent { to, why });
                     }
                 }

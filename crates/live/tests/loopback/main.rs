@@ -5,12 +5,17 @@
 mod authority;
 mod bodies;
 mod datagrams_secure;
+mod known_holes;
 mod methods;
 mod observing;
 mod robustness;
 mod safety;
+mod seeing;
+mod settings;
 mod streams;
 mod streams_secure;
+mod unlucky;
+mod zones;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

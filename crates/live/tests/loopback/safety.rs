@@ -131,3 +131,44 @@ async fn a_controller_can_be_chosen_for_each_peer() {
     let stats = client.stats().await.unwrap();
     assert!(stats.peers.iter().all(|peer| peer.smoothed.is_none()));
 }
+
+/// Handlers that never end would keep all places, and nobody would ever be answered again.
+#[tokio::test]
+async fn a_handler_that_never_ends_gives_its_place_back() {
+    let stuck = Resource::new().get(|_| std::future::pending::<Response>());
+    let state = Arc::new(Semaphore::new(1));
+    let changed = millpond_live::Observable::confirmable();
+    let taken = Arc::clone(&state);
+    let once = Resource::new().observable(&changed).get(move |_| {
+        let taken = Arc::clone(&taken);
+        async move {
+            taken.acquire().await.unwrap().forget();
+            Response::content("once")
+        }
+    });
+    let server = Server::builder()
+        .bind(ANY)
+        .bind_tcp(ANY)
+        .most_running(2)
+        .handling_time(Duration::from_secs(30))
+        .route("/stuck", stuck)
+        .route("/once", once)
+        .start()
+        .await
+        .unwrap();
+    let client = Client::builder().nstart(2).build().await.unwrap();
+    let uri = |path: &str| format!("coap://{}/{path}", server.local_addr());
+    let mut observation = client.get(uri("once")).observe().await.unwrap();
+    assert_eq!(observation.next().await.unwrap().unwrap().text(), Ok("once"));
+    tokio::time::pause();
+    for uri in [uri("stuck"), format!("coap+tcp://{}/stuck", server.local_addrs()[1].1)] {
+        for _ in 0..5 {
+            assert_eq!(client.get(&uri).await.unwrap().code(), Code::SERVICE_UNAVAILABLE);
+        }
+    }
+    assert_eq!(server.stats().await.overloaded, 0, "there was always a place");
+    // An observer whose state never comes is told that there is none.
+    changed.notify();
+    assert_eq!(observation.next().await.unwrap().unwrap().code(), Code::SERVICE_UNAVAILABLE);
+    assert!(observation.next().await.is_none());
+}

@@ -1,4 +1,4 @@
-use millpond_live::{Bytes, Client, Code, Error, Observable, Request, Resource, Response, Server};
+use millpond_live::{Bytes, Client, Code, Error, Observable, Request, Resource, Response, Server, Token};
 
 use crate::ANY;
 
@@ -52,4 +52,38 @@ async fn a_ping_is_answered_over_tcp_too() {
     let client = Client::new().await.unwrap();
     let uri: millpond_live::Uri = format!("coap+tcp://{}/", server.local_addr()).parse().unwrap();
     client.ping(&uri).await.unwrap();
+}
+
+/// A server made by hand: it answers with the token that it reads off the wire.
+#[tokio::test]
+async fn a_token_of_ones_own_goes_over_tcp_too() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind(ANY).await.unwrap();
+    let peer = listener.local_addr().unwrap();
+    let token = Token::new(b"\xa1\xb2\xc3\xd4\xe5\xf6\x07\x18").unwrap();
+    let client = Client::new().await.unwrap();
+    let request = tokio::spawn(client.get(format!("coap+tcp://{peer}/")).token(token).send());
+    let (mut stream, _) = listener.accept().await.unwrap();
+    stream.write_all(b"\0\xe1").await.unwrap();
+    let mut came = Vec::new();
+    while !came.windows(8).any(|bytes| bytes == token.as_bytes()) {
+        assert!(stream.read_buf(&mut came).await.unwrap() > 0, "{came:x?}");
+    }
+    stream.write_all(&[b"\x28\x45", token.as_bytes(), b"\xff!"].concat()).await.unwrap();
+    assert_eq!(request.await.unwrap().unwrap().text(), Ok("!"));
+}
+
+#[tokio::test]
+async fn what_only_udp_has_is_refused_over_tcp() {
+    let client = Client::new().await.unwrap();
+    for request in [
+        client.get("coap+tcp://192.0.2.1/").max_retransmit(1),
+        client.get("coap+tcp://192.0.2.1/").ack_timeout(std::time::Duration::from_secs(3)),
+    ] {
+        let error = request.await.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the message was not sent: max_retransmit and ack_timeout are for UDP, and TCP repeats by itself; leave them out"
+        );
+    }
 }

@@ -7,7 +7,7 @@ use super::{
     Q_BLOCK1, Q_BLOCK2,
 };
 use crate::{
-    ExchangeId, Outgoing,
+    ExchangeId, Outgoing, Patience,
     message::{Code, Kind, Message, Token, Uint, number},
 };
 
@@ -87,6 +87,7 @@ impl Draft {
             options: &options,
             payload: &self.payload,
             token: self.token,
+            patience: Patience::DEFAULT,
         })
     }
 }

@@ -56,6 +56,8 @@ pub(super) struct Asking {
     under_way: Option<ResponseId>,
     /// The request that stays open for what is observed, and its token.
     observation: Option<(ResponseId, Token)>,
+    /// That of the first message, if it was given.
+    token: Option<Token>,
     /// The token of all blocks of the body: some servers put a body together by it.
     upload_token: Option<Token>,
     /// Code and options of the representation that is being fetched.
@@ -96,7 +98,8 @@ impl Asking {
             stage: Stage::Whole,
             under_way: None,
             observation: None,
-            upload_token: None,
+            token: ask.token,
+            upload_token: ask.token,
             first: None,
         }
     }
@@ -163,7 +166,8 @@ impl Asking {
         let is_first = matches!(self.stage, Stage::Whole) && self.observe;
         let token = match &self.stage {
             Stage::Upload(..) => Some(*self.upload_token.get_or_insert_with(|| own_token(tokens))),
-            _ => is_first.then(|| own_token(tokens)),
+            Stage::Whole => self.token.or_else(|| is_first.then(|| own_token(tokens))),
+            _ => None,
         };
         let sent = draft.lend(|message| connection.request(now, &crate::Outgoing { token, ..*message }));
         match sent {

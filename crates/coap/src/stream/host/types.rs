@@ -5,7 +5,7 @@ use millpond_control::{Instant, Span};
 use super::super::{Closing, Lost, Settings, StreamRefused};
 use crate::{
     block::{BlockSize, DownloadError, UploadError},
-    message::Code,
+    message::{Code, Token},
 };
 
 /// How a host behaves and what it may hold.
@@ -54,6 +54,9 @@ pub struct Ask<'a> {
     pub observe: bool,
     /// Bytes of the longest body taken.
     pub longest: usize,
+    /// A token for its first message, for all blocks of its body, and for an observation, instead of one that is made. It
+    /// waits while another request has the token.
+    pub token: Option<Token>,
     /// When it fails if it has got no answer by then; an observation, if it has got no first one.
     pub deadline: Option<Instant>,
 }
@@ -62,7 +65,7 @@ impl<'a> Ask<'a> {
     /// Without body; the server chooses its blocks; bodies of at most 1 MiB.
     #[must_use]
     pub const fn new(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
-        Self { code, options, body: &[], early: None, observe: false, longest: 1 << 20, deadline: None }
+        Self { code, options, body: &[], early: None, observe: false, longest: 1 << 20, token: None, deadline: None }
     }
 
     /// The same with this body.

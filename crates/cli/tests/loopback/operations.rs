@@ -1,0 +1,104 @@
+//! What whoever runs a server sees of it: figures over HTTP, and a trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use crate::program::{Server, command, millpond, signal};
+
+/// Head and body of what HTTP answers.
+fn fetched(address: &str, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("it reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("UTF-8");
+    let (head, body) = text.split_once("\r\n\r\n").expect("an empty line");
+    (head.to_owned(), body.to_owned())
+}
+
+/// The samples of a text that keeps to OpenMetrics 1.0, by name and labels.
+#[track_caller]
+fn samples(text: &str) -> BTreeMap<String, f64> {
+    let (mut types, mut described, mut samples) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if line == "# EOF" {
+            assert_eq!(lines.peek(), None, "the end is the last line");
+            return samples;
+        }
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["#", "TYPE", family, kind] => {
+                assert!(["counter", "gauge"].contains(&kind), "{line}");
+                assert_eq!(types.insert(family.to_owned(), kind.to_owned()), None, "{family} is declared twice");
+            }
+            ["#", "UNIT", family, unit] => assert!(family.ends_with(&format!("_{unit}")), "{line}"),
+            ["#", "HELP", family, ..] => assert!(described.insert(family.to_owned()), "{line}"),
+            [name, value] => {
+                let bare = name.split('{').next().expect("a name");
+                let family = bare.strip_suffix("_total").unwrap_or(bare);
+                let kind = types.get(family).unwrap_or_else(|| panic!("{line}: of no declared family"));
+                assert_eq!(kind == "counter", bare.ends_with("_total"), "{line}");
+                assert!(described.contains(family), "{line}");
+                if let Some((_, labels)) = name.split_once('{') {
+                    let peer = labels.strip_prefix("peer=\"").and_then(|rest| rest.strip_suffix("\"}"));
+                    assert!(peer.is_some_and(|peer| peer.parse::<std::net::SocketAddr>().is_ok()), "{line}");
+                }
+                let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line}: no number"));
+                assert!(value >= 0.0 && samples.insert(name.to_owned(), value).is_none(), "{line}");
+            }
+            _ => panic!("{line}: no line of OpenMetrics"),
+        }
+    }
+    panic!("it does not end with # EOF")
+}
+
+#[test]
+fn the_figures_of_all_workers_are_there_for_prometheus() {
+    let mut server = Server::start(&["--quiet", "--workers", "2", "--metrics", "127.0.0.1:0"]);
+    let line = server.line();
+    let address = line.strip_prefix("metrics at http://").and_then(|rest| rest.strip_suffix("/metrics"));
+    let address = address.expect("where the figures are").to_owned();
+    for _ in 0..6 {
+        millpond(&["get", &server.at("/hello")]).well();
+    }
+    // A separate response is an exchange of the server's, with a timer and a round trip.
+    millpond(&["get", &server.at("/slow?seconds=0.2")]).well();
+
+    let (head, body) = fetched(&address, "/metrics");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains("Content-Type: application/openmetrics-text; version=1.0.0"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
+    let figures = samples(&body);
+    assert_eq!(figures["millpond_requests_total"], 7.0);
+    assert_eq!(figures["millpond_sockets"], 2.0);
+    let of_peers: Vec<_> = figures.iter().filter(|(name, _)| name.contains("{peer=")).collect();
+    let round_trip = of_peers.iter().find(|(name, _)| name.starts_with("millpond_peer_round_trip_seconds"));
+    assert!(round_trip.is_some_and(|(_, seconds)| (0.0..60.0).contains(*seconds)), "{body}");
+    // Only who had a message of the server's own is among them: not everybody who asked.
+    assert_eq!(of_peers.iter().filter(|(name, _)| name.starts_with("millpond_peer_retransmissions")).count(), 1);
+
+    let (head, _) = fetched(&address, "/");
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    // Who says nothing, or no HTTP, holds nobody up for long: what comes next is answered.
+    drop(TcpStream::connect(&address).expect("it listens"));
+    let mut rubbish = TcpStream::connect(&address).expect("it listens");
+    rubbish.write_all(b"\x40\x01\r\n\r\n").expect("it reads");
+    assert!(fetched(&address, "/metrics?x=1").0.starts_with("HTTP/1.1 200 OK"));
+}
+
+#[test]
+fn a_server_tells_each_transmission() {
+    let mut child =
+        command(&["serve", "--bind", "127.0.0.1", "--port", "0", "--trace", "--quiet"]).spawn().expect("built");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("a line");
+    let base = line.trim_end().strip_prefix("listening on ").expect("a URI").to_owned();
+    millpond(&["get", &format!("{base}/slow?seconds=0.2")]).well();
+    signal(&child, "TERM");
+    let said = child.wait_with_output().expect("it ends");
+    let trace = String::from_utf8_lossy(&said.stderr).into_owned();
+    for part in ["<- CON GET", "-> ACK (empty)", "-> CON 2.05 Content", "timer ", "round trip "] {
+        assert!(trace.lines().any(|line| line.contains(part)), "{part} is not in\n{trace}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Transmission parameters of a client, and of single requests (RFC 7252 §4.8).
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use millpond_live::{Client, ControllerChoice, Error, Happened, Preset, RequestBuilder};
+use tokio::net::UdpSocket;
+
+use crate::ANY;
+
+/// Waits that a client arms for a request that nobody answers, and how it ends, in invented time.
+async fn unanswered(
+    controller: impl Into<ControllerChoice>,
+    change: impl FnOnce(RequestBuilder) -> RequestBuilder,
+) -> (Vec<Duration>, Error) {
+    let silent = UdpSocket::bind(ANY).await.unwrap();
+    let waits = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&waits);
+    let client = Client::builder()
+        .controller(controller)
+        .trace(move |event| {
+            if let Happened::Sent { timer: Some(wait), .. } = event.what {
+                seen.lock().unwrap().push(wait);
+            }
+        })
+        .build()
+        .await
+        .unwrap();
+    let error = change(client.get(format!("coap://{}/", silent.local_addr().unwrap()))).await.unwrap_err();
+    let waits = waits.lock().unwrap().clone();
+    (waits, error)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_has_as_many_copies_as_it_asks_for() {
+    for count in [0, 1, 6] {
+        let (waits, error) = unanswered(Preset::FASOR_TOKEN, |request| request.max_retransmit(count)).await;
+        assert_eq!(waits.len(), usize::from(count) + 1);
+        assert!(matches!(error, Error::GaveUp { copies, .. } if copies == count + 1), "{error}");
+    }
+    let (_, error) = unanswered(Preset::FASOR_TOKEN, |request| request.max_retransmit(0)).await;
+    assert!(error.to_string().contains("did not answer 1 copy in "), "{error}");
+    let (_, error) = unanswered(Preset::FASOR_TOKEN, |request| request.max_retransmit(251)).await;
+    assert!(error.to_string().ends_with("max_retransmit is 251; use at most 250"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_may_wait_longer_and_not_shorter_than_its_controller() {
+    let seconds = |waits: Vec<Duration>| waits.iter().map(Duration::as_secs).collect::<Vec<_>>();
+    let (waits, _) = unanswered(Preset::RFC7252, |request| request.ack_timeout(Duration::from_secs(7))).await;
+    assert_eq!(seconds(waits), [7, 14, 28, 56, 112]);
+    let (waits, _) = unanswered(Preset::RFC7252, |request| request.ack_timeout(Duration::from_millis(10))).await;
+    assert!((2..=3).contains(&seconds(waits)[0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_wait_of_a_preset_can_be_chosen() {
+    let controller = ControllerChoice::from(Preset::RFC7252).with_ack_timeout(Duration::from_secs(10)).unwrap();
+    let (waits, _) = unanswered(controller, |request| request).await;
+    let first = waits[0].as_secs_f64();
+    assert!((10.0..=15.0).contains(&first), "{waits:?}");
+    assert!((waits[1].as_secs_f64() - 2.0 * first).abs() < 0.001, "{waits:?}");
+}
+
+#[test]
+fn every_preset_takes_another_first_wait_and_no_unsafe_one() {
+    for preset in Preset::all() {
+        let chosen = |wait| ControllerChoice::from(preset).with_ack_timeout(wait);
+        assert_eq!(chosen(Duration::from_secs(5)).unwrap().name(), preset.name());
+        for wait in [Duration::ZERO, Duration::from_millis(999), Duration::from_secs(3_600)] {
+            let error = chosen(wait).unwrap_err().to_string();
+            assert!(error.starts_with("ack_timeout: "), "{error}");
+        }
+    }
+}
