@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use millpond_live::{ClientSecurity, KeyedCertificate, PreSharedKey, ServerSecurity, TrustAnchors};
+use millpond_live::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors};
 
 use crate::failure::Failure;
 
@@ -37,9 +37,9 @@ pub struct ClientCredentials {
 
 /// What a server holds.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Security (coaps+tcp)")]
+#[command(next_help_heading = "Security (coaps, coaps+tcp)")]
 pub struct ServerCredentials {
-    /// Listen for coaps+tcp as well, with this certificate, PEM, and those that signed it behind it.
+    /// Listen for coaps and coaps+tcp as well, with this certificate, PEM, and those that signed it behind it.
     #[arg(long, value_name = "FILE")]
     pub cert: Option<PathBuf>,
     /// Its private key, PEM [in the file of --cert].
@@ -48,6 +48,9 @@ pub struct ServerCredentials {
     /// Serve clients that show a certificate of these authorities, PEM, and no others; in the clear, everybody.
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub client_ca: Option<PathBuf>,
+    /// Listen for coaps as well, with the pre-shared keys in this file, a line IDENTITY:KEY for each.
+    #[arg(long, value_name = "FILE")]
+    pub psk_file: Option<PathBuf>,
     /// The port for security; 0 takes a free one.
     #[arg(long, default_value_t = millpond_live::DEFAULT_SECURE_PORT, value_name = "PORT")]
     pub secure_port: u16,
@@ -92,6 +95,9 @@ impl ServerCredentials {
         }
         if let Some(path) = &self.client_ca {
             security = security.demand_client_certificates(TrustAnchors::from_file(path)?);
+        }
+        if let Some(path) = &self.psk_file {
+            security = security.pre_shared_keys(PreSharedKeys::from_file(path)?);
         }
         Ok(security)
     }

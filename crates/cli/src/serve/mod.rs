@@ -35,10 +35,14 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
             builder = builder.bind_tcp(address);
         }
     }
-    if flags.credentials.cert.is_some() {
-        builder = builder.security(flags.credentials.read()?);
-        for address in addresses(&flags.bind, flags.credentials.secure_port) {
-            builder = builder.bind_tls(address);
+    let credentials = &flags.credentials;
+    if credentials.cert.is_some() || credentials.psk_file.is_some() {
+        builder = builder.security(credentials.read()?);
+        for address in addresses(&flags.bind, credentials.secure_port) {
+            builder = builder.bind_dtls(address);
+            if credentials.cert.is_some() {
+                builder = builder.bind_tls(address);
+            }
         }
     }
     if let Some(controller) = &flags.controller {

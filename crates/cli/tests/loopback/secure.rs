@@ -47,11 +47,33 @@ fn secure(files: &Files, more: &[&str]) -> (Server, String) {
     let mut flags = vec!["--cert", &certificate, "--key", &key, "--secure-port", "0"];
     flags.extend(more);
     let mut server = Server::start(&flags);
-    let line = server.line();
-    let base = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}"));
-    assert!(base.starts_with("coaps+tcp://127.0.0.1:"), "{line}");
-    let base = base.to_owned();
+    let base = listening(&mut server, "coaps+tcp");
     (server, base)
+}
+
+/// Where it says that it listens for this scheme.
+fn listening(server: &mut Server, scheme: &str) -> String {
+    loop {
+        let line = server.line();
+        let base = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}"));
+        if base.starts_with(&format!("{scheme}://127.0.0.1:")) {
+            return base.to_owned();
+        }
+    }
+}
+
+#[test]
+fn a_pre_shared_key_opens_coaps() {
+    let files = Files::new("secure_psk");
+    files.write("server.psk", "# ours\nme:0x6b6579\n");
+    files.write("client.psk", "me:key\n");
+    let mut server = Server::start(&["--psk-file", &files.path("server.psk"), "--secure-port", "0"]);
+    let base = listening(&mut server, "coaps");
+    let uri = format!("{base}/hello");
+    let said = millpond(&["get", "--psk-file", &files.path("client.psk"), &uri]);
+    assert_eq!(said.well(), "Hello from Millpond.\n");
+    let said = millpond(&["observe", "--psk", "me:key", "--count", "2", &format!("{base}/count")]);
+    assert_eq!(said.well().lines().count(), 2);
 }
 
 #[test]
