@@ -18,6 +18,7 @@ mod flood;
 mod further;
 mod giving_up;
 mod identities;
+mod jumps;
 mod lifetimes;
 mod malformed;
 mod memory;

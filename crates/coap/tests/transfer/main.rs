@@ -14,6 +14,7 @@ mod both;
 mod corpus;
 mod downloads;
 mod hostile;
+mod jumps;
 mod limits;
 mod observations;
 mod observers;
