@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,33 @@ class Peer:
                 yield port
             finally:
                 server.kill()
+
+    @contextlib.contextmanager
+    def serving_group(self, within: list[str], group: str, interface: str, address: str) -> Iterator[None]:
+        """Its server as one of a group, where a command in front of it puts it."""
+        arguments = [*within, *self.command(), "serve", "5683", group, interface, address]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                assert server.stdout.readline().strip() == "ready", f"the server of {self.name} does not start"
+                yield
+            finally:
+                server.kill()
+
+    def asking_once(self, uri: str) -> list[str]:
+        """The command that sends one confirmable GET."""
+        return [*self.command(), "get", uri]
+
+    def asking_often(self, count: int) -> Callable[[str], list[str]]:
+        """The command of a process that sends so many, one after the other."""
+        return lambda uri: [*self.command(), f"get*{count}", uri]
+
+    def discover(self, within: list[str], uri: str) -> str:
+        """What its client prints of the answers of a group."""
+        arguments = [*within, *self.command(), "discover", uri]
+        done = subprocess.run(arguments, capture_output=True, check=False, text=True)
+        assert done.returncode == 0, f"{self.name}: {done.stderr}"
+        return done.stdout
 
     def ask(self, method: str, uri: str, payload: bytes | None = None) -> Answer:
         """One request of its client."""
@@ -139,6 +166,30 @@ class Libcoap(Peer):
                 yield port
             finally:
                 server.kill()
+
+    @contextlib.contextmanager
+    def serving_group(self, within: list[str], group: str, interface: str, address: str) -> Iterator[None]:
+        arguments = [*within, self.program("server"), "-A", "0.0.0.0", "-g", group, "-G", interface]
+        with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+            try:
+                # It says nothing when it is ready.
+                time.sleep(0.5)
+                yield
+            finally:
+                server.kill()
+
+    def asking_once(self, uri: str) -> list[str]:
+        return [self.program("client"), "-B", "90", "-m", "get", uri]
+
+    def asking_often(self, count: int) -> Callable[[str], list[str]]:
+        # A second after each answer.
+        return lambda uri: [self.program("client"), "-B", "90", "-m", "get", "-G", str(count), uri]
+
+    def discover(self, within: list[str], uri: str) -> str:
+        arguments = [*within, self.program("client"), "-N", "-B", "3", uri]
+        done = subprocess.run(arguments, capture_output=True, check=False, text=True)
+        assert done.returncode == 0, f"libcoap: {done.stderr}"
+        return done.stdout
 
     def ask(self, method: str, uri: str, payload: bytes | None = None) -> Answer:
         with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""aiocoap as a peer: `serve PORT` or `METHOD URI [PAYLOAD]`."""
+"""aiocoap as a peer: `serve PORT [GROUP INTERFACE ADDRESS]`, `discover URI`, `get*N URI` or `METHOD URI [PAYLOAD]`."""
 
 import asyncio
 import sys
@@ -94,8 +94,8 @@ class Counter(aiocoap.resource.ObservableResource):
         return aiocoap.Message(payload=f"{self.count}".encode())
 
 
-async def serve(port: int) -> None:
-    """Serves until killed."""
+async def serve(port: int, *group: str) -> None:
+    """Serves until killed, as one of a group on an interface if that is given."""
     site = aiocoap.resource.Site()
     site.add_resource([".well-known", "core"], aiocoap.resource.WKCResource(site.get_resources_as_linkheader))
     for name, resource in {
@@ -108,7 +108,10 @@ async def serve(port: int) -> None:
         "tally": Tally(),
     }.items():
         site.add_resource([name], resource)
-    await aiocoap.Context.create_server_context(site, bind=("127.0.0.1", port))
+    if group:
+        await aiocoap.Context.create_server_context(site, bind=("::", port), multicast=[(group[0], group[1])])
+    else:
+        await aiocoap.Context.create_server_context(site, bind=("127.0.0.1", port))
     print("ready", flush=True)
     await asyncio.get_running_loop().create_future()
 
@@ -128,6 +131,18 @@ async def ask(method: str, uri: str, payload: bytes) -> None:
                 break
         await context.shutdown()
         return
+    if method == "discover":
+        # Its client hands up one answer of a group.
+        message = aiocoap.Message(code=codes.GET, mtype=aiocoap.NON, uri=uri)
+        response = await context.request(message, handle_blockwise=False).response
+        print(response.code.dotted, response.payload.decode(), flush=True)
+        await context.shutdown()
+        return
+    if method.startswith("get*"):
+        for _ in range(int(method[4:])):
+            await context.request(aiocoap.Message(code=codes.GET, uri=uri)).response
+        await context.shutdown()
+        return
     code = {"ipatch": codes.iPATCH}.get(method) or getattr(codes, method.upper())
     response = await context.request(aiocoap.Message(code=code, uri=uri, payload=payload)).response
     print(response.code.dotted, flush=True)
@@ -138,7 +153,7 @@ async def ask(method: str, uri: str, payload: bytes) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        asyncio.run(serve(int(sys.argv[2])))
+        asyncio.run(serve(int(sys.argv[2]), *sys.argv[3:]))
     else:
         body = sys.stdin.buffer.read() if sys.argv[3:] == ["-"] else " ".join(sys.argv[3:]).encode()
         asyncio.run(ask(sys.argv[1], sys.argv[2], body))

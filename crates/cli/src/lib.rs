@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod arguments;
 pub mod content_format;
+pub mod discover;
 pub mod failure;
 pub mod interrupt;
 pub mod load;

@@ -49,7 +49,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
 
 #[tokio::main]
 async fn live(verb: Verb) -> Result<(), Failure> {
-    use crate::{load, observe, ping, request, serve};
+    use crate::{discover, load, observe, ping, request, serve};
     let interrupt = &mut Interrupt::listen().map_err(no_signals)?;
     use millpond_live::Code;
     match verb {
@@ -62,6 +62,7 @@ async fn live(verb: Verb) -> Result<(), Failure> {
         Verb::IPatch(ask) => request::with_payload(Code::IPATCH, ask, interrupt).await,
         Verb::Observe(ask) => observe::follow(ask, interrupt).await,
         Verb::Ping(flags) => ping::ping(flags, interrupt).await,
+        Verb::Discover(flags) => discover::discover(flags, interrupt).await,
         Verb::Serve(flags) => serve::serve(flags, interrupt).await,
         Verb::Load(flags) => load::load(flags, interrupt).await,
         // They need no network and were done before.

@@ -27,7 +27,7 @@ pub mod stream;
 pub mod transfer;
 
 pub use endpoint::{
-    Cause, Config, ConfigError, Counters, Duplicates, Endpoint, Event, ExchangeId, Failure, Identities, Ignored,
-    Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Output, Patience, Refused, RequestId, SleepReason,
-    Transmission, Transmit,
+    Cause, Config, ConfigError, Counters, DEFAULT_LEISURE, Duplicates, Endpoint, Event, ExchangeId, Failure,
+    Identities, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Output, Patience, Refused,
+    RequestId, SleepReason, Transmission, Transmit, leisure,
 };

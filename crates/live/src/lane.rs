@@ -79,6 +79,11 @@ impl Lane {
         }
     }
 
+    /// Its socket.
+    pub(crate) fn port(&self) -> &Port {
+        &self.port
+    }
+
     /// Where its socket is bound.
     pub(crate) fn local(&self) -> SocketAddr {
         self.port.local()
@@ -138,9 +143,12 @@ impl Lane {
             }
             came = true;
             let now = now();
-            for (from, datagram) in inbox.each(&self.port) {
+            for (from, by_group, datagram) in inbox.each(&self.port) {
                 match &mut self.sessions {
+                    None if by_group => self.host.receive_by_group(now, from, datagram),
                     None => self.host.receive(now, from, datagram),
+                    // No session stands with a group.
+                    Some(_) if by_group => continue,
                     Some(sessions) => sessions.receive(now, from, datagram, &mut self.outbox),
                 }
                 Self::drain(&mut self.host, &mut self.sessions, &mut self.outbox, &mut self.next, now, watch, sink);

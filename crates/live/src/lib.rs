@@ -29,9 +29,10 @@ mod watch;
 use millpond_coap::transfer;
 
 pub use bytes::Bytes;
-pub use client::{Client, ClientBuilder, IntoPeer, IntoUri, Observation, RequestBuilder};
+pub use client::{Client, ClientBuilder, GroupAnswers, GroupRequest, IntoPeer, IntoUri, Observation, RequestBuilder};
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, UnknownController};
 pub use error::Error;
+pub use millpond_coap::leisure;
 pub use millpond_coap::message::{Code, Kind, MessageId, Token, number};
 pub use millpond_control::{PeerController, Preset};
 pub use options::Options;
@@ -42,6 +43,7 @@ pub use security::{
 pub use server::{AddressRule, Observable, Request, Resource, Server, ServerBuilder};
 pub use stats::{PeerStats, Stats};
 pub use trace::{Happened, TraceEvent};
+pub use udp::Interface;
 pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError};
 
 /// The guide's examples compile.

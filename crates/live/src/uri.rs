@@ -9,6 +9,8 @@ use std::str::FromStr;
 
 use millpond_coap::message::number;
 
+use crate::udp::is_group;
+
 /// Where CoAP without security listens unless the URI says otherwise, over UDP and over TCP (RFC 7252 §6.1, RFC 8323
 /// §8.1).
 pub const DEFAULT_PORT: u16 = 5683;
@@ -126,6 +128,16 @@ impl Uri {
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Whether its host is the address of a group; of a name that is not known before it is resolved.
+    #[must_use]
+    pub fn is_group(&self) -> bool {
+        match &self.host {
+            Host::Name(_) => false,
+            Host::V4(ip) => is_group((*ip).into()),
+            Host::V6(ip, _) => is_group((*ip).into()),
+        }
     }
 
     /// The path's segments, decoded; none for `/`.

@@ -1,4 +1,5 @@
-// go-coap as a peer: `serve PORT` or `METHOD URI [PAYLOAD]`.
+// go-coap as a peer: `serve PORT [GROUP INTERFACE ADDRESS]`, `discover URI`, `get*N URI` or
+// `METHOD URI [PAYLOAD]`.
 package main
 
 import (
@@ -6,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	gonet "net"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +21,10 @@ import (
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 	"github.com/plgd-dev/go-coap/v3/message/pool"
 	"github.com/plgd-dev/go-coap/v3/mux"
+	"github.com/plgd-dev/go-coap/v3/net"
+	"github.com/plgd-dev/go-coap/v3/options"
 	"github.com/plgd-dev/go-coap/v3/udp"
+	"github.com/plgd-dev/go-coap/v3/udp/client"
 )
 
 // For measurements.
@@ -38,7 +44,7 @@ func answer(w mux.ResponseWriter, code codes.Code, body []byte) {
 	}
 }
 
-func serve(port string) error {
+func serve(port string, group []string) error {
 	var lock sync.Mutex
 	var kept []byte
 	router := mux.NewRouter()
@@ -80,8 +86,50 @@ func serve(port string) error {
 		}
 		go notify(w.Conn(), r.Token())
 	})
+	if len(group) > 0 {
+		return serveGroup(port, group[0], group[1], router)
+	}
 	fmt.Println("ready")
 	return coap.ListenAndServe("udp", "127.0.0.1:"+port, router)
+}
+
+func serveGroup(port, group, where string, router *mux.Router) error {
+	listener, err := net.NewListenUDP("udp4", ":"+port)
+	if err != nil {
+		return err
+	}
+	at, err := gonet.InterfaceByName(where)
+	if err != nil {
+		return err
+	}
+	if err := listener.JoinGroup(at, &gonet.UDPAddr{IP: gonet.ParseIP(group)}); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	return udp.NewServer(options.WithMux(router)).Serve(listener)
+}
+
+func discover(where string) error {
+	at, err := url.Parse(where)
+	if err != nil {
+		return err
+	}
+	listener, err := net.NewListenUDP("udp4", "")
+	if err != nil {
+		return err
+	}
+	server := udp.NewServer()
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	return server.Discover(ctx, at.Host, at.Path, func(_ *client.Conn, answer *pool.Message) {
+		body, err := answer.ReadBody()
+		if err == nil {
+			code := answer.Code()
+			fmt.Printf("%d.%02d %s\n", code>>5, code&31, body)
+		}
+	})
 }
 
 func notify(to mux.Conn, token message.Token) {
@@ -113,6 +161,13 @@ func ask(method, where string, payload []byte) error {
 	defer to.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	if many, found := strings.CutPrefix(method, "get*"); found {
+		count, err := strconv.Atoi(many)
+		for ; count > 0 && err == nil; count-- {
+			_, err = to.Get(ctx, at.Path)
+		}
+		return err
+	}
 	var response *pool.Message
 	switch method {
 	case "get":
@@ -155,7 +210,9 @@ func ask(method, where string, payload []byte) error {
 func main() {
 	var err error
 	if os.Args[1] == "serve" {
-		err = serve(os.Args[2])
+		err = serve(os.Args[2], os.Args[3:])
+	} else if os.Args[1] == "discover" {
+		err = discover(os.Args[2])
 	} else {
 		var payload []byte
 		if len(os.Args) > 3 && os.Args[3] == "-" {

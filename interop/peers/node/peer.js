@@ -1,11 +1,12 @@
-// node-coap as a peer: `serve PORT` or `METHOD URI [PAYLOAD]`.
+// node-coap as a peer: `serve PORT [GROUP INTERFACE ADDRESS]`, `discover URI`, `get*N URI` or
+// `METHOD URI [PAYLOAD]`.
 'use strict'
 const coap = require('coap')
 
 const LARGE = Buffer.from(Array.from({ length: 20000 }, (_, i) => 65 + (i % 26)))
 const BENCH = Buffer.from('0123456789012345678901234567890123456789')
 
-function serve (port) {
+function serve (port, group, address) {
   let kept = Buffer.alloc(0)
   let count = 0
   let asked = 0
@@ -15,7 +16,8 @@ function serve (port) {
     for (const res of observers) res.write(String(count))
   }, 200).unref()
 
-  const server = coap.createServer({ type: 'udp4' }, (req, res) => {
+  const options = group ? { type: 'udp4', multicastAddress: group, multicastInterface: address } : { type: 'udp4' }
+  const server = coap.createServer(options, (req, res) => {
     const path = req.url.split('?')[0]
     if (path === '/test') {
       const codes = { GET: '2.05', POST: '2.01', PUT: '2.04', DELETE: '2.02', FETCH: '2.05', PATCH: '2.04', iPATCH: '2.04' }
@@ -51,7 +53,34 @@ function serve (port) {
       res.end()
     }
   })
-  server.listen(port, '127.0.0.1', () => console.log('ready'))
+  if (group) server.listen(port, () => console.log('ready'))
+  else server.listen(port, '127.0.0.1', () => console.log('ready'))
+}
+
+function discover (uri) {
+  const url = new URL(uri)
+  const req = coap.request({
+    hostname: url.hostname,
+    port: Number(url.port || 5683),
+    pathname: url.pathname,
+    confirmable: false,
+    multicast: true,
+    multicastTimeout: 3000
+  })
+  req.on('response', (res) => console.log(res.code, res.payload.toString()))
+  req.on('error', () => {})
+  req.end()
+  setTimeout(() => process.exit(0), 3500)
+}
+
+function askOften (count, uri) {
+  if (count === 0) process.exit(0)
+  const url = new URL(uri)
+  const req = coap.request({ hostname: url.hostname, port: Number(url.port), pathname: url.pathname })
+  // Its socket is closed behind an answer if nothing else is under way by then.
+  req.on('response', () => setImmediate(askOften, count - 1, uri))
+  req.on('error', () => process.exit(1))
+  req.end()
 }
 
 function ask (method, uri, payload) {
@@ -88,6 +117,8 @@ function ask (method, uri, payload) {
   req.end(payload)
 }
 
-const [verb, where, payload] = process.argv.slice(2)
-if (verb === 'serve') serve(Number(where))
+const [verb, where, payload, , address] = process.argv.slice(2)
+if (verb === 'serve') serve(Number(where), payload, address)
+else if (verb === 'discover') discover(where)
+else if (verb.startsWith('get*')) askOften(Number(verb.slice(4)), where)
 else ask(verb, where, payload === '-' ? require('fs').readFileSync(0) : payload)

@@ -1,6 +1,7 @@
 //! What the program understands: verbs, flags, and their help.
 
 mod credentials;
+mod discover;
 mod load;
 mod repeating;
 mod request;
@@ -10,10 +11,11 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 pub use credentials::{ClientCredentials, Hidden, ServerCredentials};
+pub use discover::Discover;
 pub use load::{Load, Method};
 pub use repeating::Repeating;
 pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload};
-pub use serve::Serve;
+pub use serve::{Group, Serve};
 
 /// Where the verbs of the laboratory are, for `--help` and for who asks this program for one of them.
 pub const LABORATORY: &str = "the laboratory's verbs (run, reproduce, report, controllers) come with the Python package: \
@@ -100,10 +102,18 @@ pub enum Verb {
         millpond ping 127.0.0.1\n  \
         millpond ping --timeout 2s [::1]:5683")]
     Ping(Ping),
+    /// Ask who is there: all servers of a group, and what they have (RFC 6690).
+    #[command(after_help = "Examples:\n  \
+        millpond discover\n  \
+        millpond discover --interface eth0 --json\n  \
+        millpond discover 'ff02::fd%eth0'\n  \
+        millpond discover 'coap://224.0.1.187/.well-known/core?rt=temperature*'")]
+    Discover(Discover),
     /// Serve files, and resources to try clients with.
     #[command(after_help = "Examples:\n  \
         millpond serve\n  \
         millpond serve --write --bind 127.0.0.1 --port 5683 public/\n  \
+        millpond serve --multicast --join 239.1.2.3%eth0\n  \
         millpond serve --workers 2 --metrics 127.0.0.1:9100 --quiet\n  \
         millpond serve --cert server.pem --key server.key --client-ca ca.pem\n\n\
         Resources beside the files (left out with --only-files):\n  \

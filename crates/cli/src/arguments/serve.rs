@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
-use millpond_live::ControllerChoice;
+use millpond_live::{ControllerChoice, Interface};
 
 use super::ServerCredentials;
 
@@ -29,6 +29,18 @@ pub struct Serve {
     /// Listen for coap+tcp as well, at the same addresses and port.
     #[arg(long)]
     pub tcp: bool,
+    /// Join the groups of all CoAP nodes: 224.0.1.187, ff02::fd and ff05::fd, where there are such.
+    #[arg(long)]
+    pub multicast: bool,
+    /// The network interface of groups that name none, by name, number or IPv4 address.
+    #[arg(long, value_name = "INTERFACE")]
+    pub interface: Option<String>,
+    /// Answer what is sent to this group, too; may be repeated.
+    #[arg(long, value_name = "GROUP[%INTERFACE]", value_parser = group)]
+    pub join: Vec<Group>,
+    /// Over how long answers to groups are spread.
+    #[arg(long, default_value = "5s", value_name = "TIME", value_parser = crate::values::duration)]
+    pub leisure: std::time::Duration,
     /// Sockets that share each port, each with a task of its own.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = workers)]
     pub workers: usize,
@@ -47,6 +59,28 @@ pub struct Serve {
     /// What secure sessions are made with.
     #[command(flatten)]
     pub credentials: ServerCredentials,
+}
+
+/// A group that is to be joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its address.
+    pub address: IpAddr,
+    /// By which interface.
+    pub interface: Option<Interface>,
+}
+
+fn group(text: &str) -> Result<Group, String> {
+    let (address, interface) = match text.split_once('%') {
+        Some((address, interface)) => (address, Some(Interface::from(interface))),
+        None => (text, None),
+    };
+    let unbracketed = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
+    match unbracketed.parse::<IpAddr>() {
+        Ok(address) if address.is_multicast() => Ok(Group { address, interface }),
+        Ok(_) => Err("no group; one begins with 224 to 239, or with ff".to_owned()),
+        Err(_) => Err("no address; a group is an address, like 224.0.1.187 or ff02::fd%eth0".to_owned()),
+    }
 }
 
 fn workers(text: &str) -> Result<usize, String> {

@@ -6,7 +6,7 @@
 pub mod cbor;
 mod hex;
 pub mod json;
-mod links;
+pub mod links;
 pub mod options;
 
 pub use hex::dump;

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use millpond_live::{Server, ServerBuilder};
+use millpond_live::{Interface, Server, ServerBuilder};
 
 pub use directory::{Directory, Stored};
 
@@ -48,6 +48,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     if let Some(controller) = &flags.controller {
         builder = builder.controller(controller.clone());
     }
+    builder = in_groups(builder, &flags);
     if let Some(address) = flags.metrics {
         builder = builder.metrics(address);
     }
@@ -86,6 +87,19 @@ fn with_files(builder: ServerBuilder, path: &Path, write: bool, log: &Log) -> Re
     }))
 }
 
+/// Member of the groups asked for.
+fn in_groups(builder: ServerBuilder, flags: &Serve) -> ServerBuilder {
+    let usual = flags.interface.as_deref().map(Interface::from);
+    let mut builder = builder.leisure(flags.leisure);
+    if flags.multicast {
+        builder = builder.join_all_coap_nodes(usual.clone());
+    }
+    for group in &flags.join {
+        builder = builder.join(group.address, group.interface.clone().or_else(|| usual.clone()));
+    }
+    builder
+}
+
 /// Every address asked for, or all of IPv6 and of IPv4 where the machine has IPv6.
 fn addresses(asked: &[IpAddr], port: u16) -> Vec<SocketAddr> {
     if !asked.is_empty() {
@@ -105,6 +119,9 @@ fn announce(server: &Server, flags: &Serve) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     for (transport, address) in server.local_addrs() {
         writeln!(out, "listening on {transport}://{address}")?;
+    }
+    for group in server.groups() {
+        writeln!(out, "in the group coap://{group}")?;
     }
     if let Some(address) = server.metrics_addr() {
         writeln!(out, "metrics at http://{address}/metrics")?;

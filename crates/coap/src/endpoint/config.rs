@@ -17,6 +17,9 @@ pub struct Config {
     /// How long the application may take to answer a confirmable request before it is acknowledged without the
     /// response (RFC 7252 §5.2.2). Zero acknowledges at once, so that no response is ever piggybacked.
     pub ack_delay: Span,
+    /// Over how long the answers to a request that came to a group are spread: [`DEFAULT_LEISURE`](super::DEFAULT_LEISURE),
+    /// or what [`leisure`](super::leisure) gives (RFC 7252 §8.2).
+    pub leisure: Span,
     /// The options that tell copies of a request apart.
     pub naming: NamingOptions,
     /// Whether a non-confirmable message leaves as a confirmable one where the peer's controller wishes that
@@ -35,6 +38,7 @@ impl Config {
         duplicates: Duplicates::Stored,
         token_length: 4,
         ack_delay: Span::from_millis(500),
+        leisure: super::DEFAULT_LEISURE,
         naming: NamingOptions::DEFAULT,
         may_confirm: true,
         limits: Limits::DEFAULT,

@@ -74,7 +74,7 @@ pub struct Reasons {
     pub malformed: u64,
     /// [`Ignored::TooLong`].
     pub too_long: u64,
-    /// [`Ignored::Unmatched`].
+    /// [`Ignored::Unmatched`] and [`Ignored::NotForGroups`].
     pub unmatched: u64,
     /// [`Ignored::Ping`].
     pub pings: u64,
@@ -147,7 +147,7 @@ impl Count {
             Self::Failed(Failure::NoResponse) => 11,
             Self::Ignored(Ignored::Malformed(_)) => 12,
             Self::Ignored(Ignored::TooLong) => 13,
-            Self::Ignored(Ignored::Unmatched) => 14,
+            Self::Ignored(Ignored::Unmatched | Ignored::NotForGroups) => 14,
             Self::Ignored(Ignored::Ping) => 15,
             Self::Ignored(Ignored::NoRoom) => 16,
             Self::Retransmission => 17,

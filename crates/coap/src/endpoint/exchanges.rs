@@ -47,6 +47,10 @@ pub(super) enum Role {
     Further,
     /// The same, as a part of a body whose sender sees to PROBING_RATE itself.
     Piece,
+    /// A request to a group.
+    Group,
+    /// A response to a request that came to a group.
+    GroupResponse,
 }
 
 impl Role {
@@ -59,7 +63,13 @@ impl Role {
     /// Sent and forgotten if non-confirmable.
     #[inline]
     pub(super) const fn is_for_a_request(self) -> bool {
-        matches!(self, Self::Response | Self::Further | Self::Piece)
+        matches!(self, Self::Response | Self::Further | Self::Piece | Self::Group | Self::GroupResponse)
+    }
+
+    /// It leaves non-confirmable whatever a controller wishes.
+    #[inline]
+    pub(super) const fn is_for_a_group(self) -> bool {
+        matches!(self, Self::Group | Self::GroupResponse)
     }
 }
 
@@ -426,6 +436,15 @@ impl Exchanges {
     /// Whether this token begins like one that is claimed.
     fn is_claimed(&self, open: &List, token: Token) -> bool {
         self.has_claims && self.claim_of(open, token).is_some()
+    }
+
+    /// Whether any exchange, with whomever, has a token like this one, or one of which this is a copy's.
+    pub(super) fn any_like(&self, token: Token) -> bool {
+        let token = token.as_bytes();
+        self.slots.iter().any(|(_, exchange)| {
+            let other = exchange.token();
+            token.starts_with(other.as_bytes()) && token.len() <= other.len().saturating_add(1)
+        })
     }
 
     /// Whether a token begins like this one, or the other way round.

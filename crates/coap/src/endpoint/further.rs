@@ -7,7 +7,9 @@ use hashbrown::HashMap;
 use millpond_control::Instant;
 use rustc_hash::FxBuildHasher;
 
-use super::{Endpoint, ExchangeId, Outgoing, Refused, exchanges::Role, message_ids::later, peers::Peer};
+use super::{
+    Endpoint, ExchangeId, Outgoing, Refused, exchanges::Role, groups::Groups, message_ids::later, peers::Peer,
+};
 use crate::message::{Code, Kind, MessageId, Token};
 
 /// What is remembered of non-confirmable messages after they left.
@@ -17,17 +19,31 @@ pub(super) struct Beyond<A> {
     rejectable: VecDeque<(A, MessageId, ExchangeId)>,
     /// Until when PROBING_RATE is used up towards peers that have never answered, by their slots.
     pub(super) probes: HashMap<u32, Instant, FxBuildHasher>,
+    pub(super) groups: Option<Box<Groups<A>>>,
 }
 
-impl<A: Copy + Eq> Beyond<A> {
-    const fn new() -> Self {
-        Self { rejectable: VecDeque::new(), probes: HashMap::with_hasher(FxBuildHasher) }
+impl<A: Copy + Eq + Hash> Beyond<A> {
+    pub(super) const fn new() -> Self {
+        Self { rejectable: VecDeque::new(), probes: HashMap::with_hasher(FxBuildHasher), groups: None }
+    }
+
+    pub(super) fn groups_mut(&mut self) -> &mut Groups<A> {
+        self.groups.get_or_insert_with(|| Box::new(Groups::new()))
+    }
+
+    /// When the first answer to a request that came to a group is to leave.
+    #[inline]
+    pub(super) fn first_due(&self) -> Option<Instant> {
+        self.groups.as_deref().and_then(Groups::first_due)
     }
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
         let rejectable = self.rejectable.capacity().saturating_mul(size_of::<(A, MessageId, ExchangeId)>());
-        size_of::<Self>().saturating_add(rejectable).saturating_add(self.probes.allocation_size())
+        size_of::<Self>()
+            .saturating_add(rejectable)
+            .saturating_add(self.probes.allocation_size())
+            .saturating_add(self.groups.as_deref().map_or(0, Groups::memory))
     }
 
     /// The message that this reset is for, which is forgotten.
@@ -110,11 +126,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         length: Option<u16>,
     ) {
         let most = usize::from(self.setup.config.limits.rejectable);
-        let beyond = self.beyond.get_or_insert_with(|| Box::new(Beyond::new()));
-        if let Some(length) = length {
-            let rate = u64::from(self.setup.config.transmission.probing_rate.max(1));
-            let micros = u64::from(length).saturating_mul(1_000_000).checked_div(rate).unwrap_or(0);
-            beyond.probes.insert(peer, later(now, micros));
+        let pause = length.map(|length| self.probing_pause(length));
+        let beyond = self.beyond_mut();
+        if let Some(pause) = pause {
+            beyond.probes.insert(peer, later(now, pause));
         }
         while beyond.rejectable.len() >= most.max(1) {
             beyond.rejectable.pop_front();
@@ -122,6 +137,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if most > 0 {
             beyond.rejectable.push_back(message);
         }
+    }
+
+    /// For how long so many bytes use up PROBING_RATE, microseconds.
+    pub(super) fn probing_pause(&self, length: u16) -> u64 {
+        let rate = u64::from(self.setup.config.transmission.probing_rate.max(1));
+        u64::from(length).saturating_mul(1_000_000).checked_div(rate).unwrap_or(0)
+    }
+
+    pub(super) fn beyond_mut(&mut self) -> &mut Beyond<A> {
+        self.beyond.get_or_insert_with(|| Box::new(Beyond::new()))
     }
 
     /// Until when PROBING_RATE is used up towards a peer, if it has never answered (RFC 7252 §4.7).

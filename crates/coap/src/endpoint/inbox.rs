@@ -57,6 +57,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let (slot, request) = self.asked(to)?;
         if request.owed == Owed::Acknowledgement {
             self.piggyback(now, to, &request, response)?;
+        } else if request.owed == Owed::Leisurely {
+            self.answer_leisurely(now, to, &request, response)?;
         } else {
             let role = (Role::Response, Some(to));
             self.submit(now, request.from, role, response, Some(request.token))?;

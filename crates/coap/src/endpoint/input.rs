@@ -137,6 +137,15 @@ pub enum Refused {
         /// What was asked for.
         length: u8,
     },
+    /// As many requests to groups are remembered as may be, or their tokens are used up.
+    #[error("{limit} requests to groups are remembered already; the tokens of such requests stay in use for minutes")]
+    TooManyGroupRequests {
+        /// How many may be.
+        limit: u16,
+    },
+    /// The token that was given is one on which a group answers.
+    #[error("this token is that of a request to a group; use another, or leave the choice to the endpoint")]
+    TokenOfGroup,
     /// Nothing may wait, and the message cannot leave at once because all message IDs of this peer were used within
     /// their lifetime (RFC 7252 §4.4).
     #[error("all message IDs to this peer are in use, the next is free at {until:?}")]

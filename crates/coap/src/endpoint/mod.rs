@@ -80,6 +80,8 @@
 //!   [`NamingOptions`], so that a piggybacked response names one and the sample says which; docs/naming-copies.md has the
 //!   bytes. Of the non-confirmable messages to the peer every so manieth leaves as a confirmable one.
 //! * **Duplicates** (§4.5). See [`Duplicates`]. Copies of separate responses are acknowledged again and not delivered.
+//! * **Groups** (§8). A request to a group leaves once and collects an answer of each member. A request that came to a
+//!   group is answered after a while, non-confirmably, and only if there is something to say.
 //! * **Hostile input** costs bounded memory ([`Limits`]) and no walk over peers. Who only asks and is answered in
 //!   acknowledgements leaves nothing but a record within the budget for duplicates.
 
@@ -88,6 +90,7 @@ mod counters;
 mod duplicates;
 mod exchanges;
 mod further;
+mod groups;
 mod identities;
 mod inbox;
 mod input;
@@ -120,6 +123,7 @@ use crate::message::{Message, MessageId};
 
 pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOptions, Transmission};
 pub use counters::{Counters, Failures, Kinds, Reasons};
+pub use groups::{DEFAULT_LEISURE, leisure};
 pub use identities::Identities;
 pub use input::{ExchangeId, Outgoing, Patience, Refused, RequestId};
 pub use lifetimes::Lifetimes;
@@ -151,7 +155,7 @@ pub struct Endpoint<A> {
     timers: Timers,
     /// There once something came in that must be remembered.
     inbox: Option<Box<Inbox<A>>>,
-    /// There once a further response was sent.
+    /// There once a further response was sent, a group was asked, or somebody asked one that this endpoint is in.
     beyond: Option<Box<Beyond<A>>>,
     queue: Queue<A>,
     counts: Counts,
@@ -334,6 +338,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             }
             let timer = self.timers.earliest();
             let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
+            if let Some(due) = self.beyond.as_deref().and_then(Beyond::first_due) {
+                if due <= now {
+                    self.leave_after_leisure(now);
+                    continue;
+                }
+                let is_first = owed.is_none_or(|(other, _)| due < other) && timer.is_none_or(|(other, _)| due < other);
+                if is_first {
+                    return Step::Sleep(due, SleepReason::Leisure);
+                }
+            }
             match (owed, timer) {
                 (Some((due, slot)), _) if due <= now => self.acknowledge_request(slot, now),
                 (_, Some((at, slot))) if at <= now => self.fire(slot, now),

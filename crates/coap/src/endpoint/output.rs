@@ -53,7 +53,8 @@ pub enum Cause {
     Reset,
     /// A non-confirmable request.
     Plain,
-    /// A non-confirmable message that [`send_further`](super::Endpoint::send_further) was asked for.
+    /// A non-confirmable message that [`send_further`](super::Endpoint::send_further) was asked for, or a request to a
+    /// group.
     Further {
         /// Which one.
         id: ExchangeId,
@@ -92,9 +93,11 @@ pub enum Event<'e, A> {
         /// Copies of the request that had been sent.
         copies: u8,
     },
-    /// A further response came on the token of a subscription or claim, which goes on. Copies of it are not told.
+    /// A further response came on the token of a subscription or claim, which goes on, or an answer to a request to a
+    /// group. Copies of it are not told.
     Further {
-        /// The exchange that [`subscribe`](super::Endpoint::subscribe) or [`claim`](super::Endpoint::claim) named.
+        /// The exchange that [`subscribe`](super::Endpoint::subscribe), [`claim`](super::Endpoint::claim) or
+        /// [`request_group`](super::Endpoint::request_group) named.
         exchange: ExchangeId,
         /// From whom.
         from: A,
@@ -204,6 +207,8 @@ pub enum Ignored {
     Ping,
     /// The endpoint holds as much as it may.
     NoRoom,
+    /// It was sent to a group and is no non-confirmable request.
+    NotForGroups,
 }
 
 /// What the endpoint sleeps for.
@@ -222,6 +227,8 @@ pub enum SleepReason {
     Probing,
     /// A request must be acknowledged, answered or not.
     Acknowledgement,
+    /// The answer to a request that came to a group may leave.
+    Leisure,
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 self.ignore(from, Ignored::Ping);
             }
             Kind::Confirmable | Kind::NonConfirmable if message.code.is_request() => {
-                self.request_came(now, from, &message, datagram);
+                self.request_came(now, from, &message, datagram, None);
             }
             Kind::Confirmable | Kind::NonConfirmable => self.response_came(now, from, &message, datagram),
             Kind::Acknowledgement => self.acknowledgement_came(now, from, &message, datagram),
@@ -52,8 +52,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// RFC 7252 §4.5, §5.2.
-    fn request_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
+    /// RFC 7252 §4.5, §5.2. One that came to a group is to be answered at a certain time.
+    pub(super) fn request_came(
+        &mut self,
+        now: Instant,
+        from: A,
+        message: &Message<'_>,
+        datagram: &[u8],
+        by_group: Option<Instant>,
+    ) {
         if self.inbox.is_none() {
             self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
         }
@@ -78,9 +85,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             }
         }
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
-        let due = now.after(self.setup.config.ack_delay);
+        let due = by_group.unwrap_or_else(|| now.after(self.setup.config.ack_delay));
         let is_confirmable = message.kind == Kind::Confirmable;
-        let owed = if is_confirmable { Owed::Acknowledgement } else { Owed::Nothing };
+        let owed = match by_group {
+            Some(_) => Owed::Leisurely,
+            None if is_confirmable => Owed::Acknowledgement,
+            None => Owed::Nothing,
+        };
         let slot = inbox.requests.add(from, message.id, message.token, owed, due);
         if echo.is_some() {
             inbox.requests.set_echo(slot, echo);
@@ -114,6 +125,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 None => self.exchanges.claim_of(&peer.open, message.token),
             }
         }) else {
+            if self.group_answer_came(now, from, message, datagram) {
+                return;
+            }
             // A notification is not expected any more (RFC 7641 §3.6).
             if is_confirmable || message.option(number::OBSERVE).is_some() {
                 self.reset(from, message.id);
@@ -126,10 +140,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         } else {
             (Reply::Silence, self.non_lifetime)
         };
-        if self.inbox.is_none() && self.setup.config.limits.duplicate_bytes > 0 {
-            self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
-        }
-        self.handled(now, &key, reply, 0, later(now, lifetime));
+        self.remember_handled(now, &key, reply, lifetime);
         let Some((stage, peer)) = self.exchanges.get(slot).map(|exchange| (exchange.stage, exchange.peer)) else {
             return;
         };
@@ -221,6 +232,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         true
     }
 
+    /// Remembers for so many microseconds that a response of a peer was handled.
+    pub(super) fn remember_handled(&mut self, now: Instant, key: &Key<A>, reply: Reply, lifetime: u64) {
+        if self.inbox.is_none() && self.setup.config.limits.duplicate_bytes > 0 {
+            self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
+        }
+        self.handled(now, key, reply, 0, later(now, lifetime));
+    }
+
     /// Remembers that a message was handled. The last `stored` bytes queued are the response to repeat.
     pub(super) fn handled(&mut self, now: Instant, key: &Key<A>, reply: Reply, stored: usize, until: Instant) {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
@@ -248,7 +267,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.queue.push(from, What::Late, datagram);
     }
 
-    fn ignore(&mut self, from: A, why: Ignored) {
+    pub(super) fn ignore(&mut self, from: A, why: Ignored) {
         self.counts.one_more(Count::Ignored(why));
         self.queue.push(from, What::Ignored { why }, &[]);
     }

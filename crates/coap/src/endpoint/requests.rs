@@ -19,6 +19,8 @@ pub(super) enum Owed {
     Response,
     /// Non-confirmable.
     Nothing,
+    /// The same, and it came to a group: the response leaves when `due`.
+    Leisurely,
 }
 
 /// A request that the application has not answered.
@@ -29,7 +31,7 @@ pub(super) struct Request<A> {
     pub(super) token: Token,
     pub(super) id: MessageId,
     pub(super) owed: Owed,
-    /// When it must be acknowledged.
+    /// When it must be acknowledged, or is to be answered.
     pub(super) due: Instant,
 }
 

@@ -42,6 +42,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !matches!(message.kind, Kind::Confirmable | Kind::NonConfirmable) {
             return Err(Refused::Kind(message.kind));
         }
+        if role.is_request() && token.is_some_and(|token| self.is_groups(token)) {
+            return Err(Refused::TokenOfGroup);
+        }
         if let Some(asked) = message.patience.max_retransmit.filter(|asked| *asked > Transmission::MOST_RETRANSMISSIONS)
         {
             return Err(Refused::TooManyCopies { asked });
@@ -75,7 +78,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 if let Some(peer) = self.peers.get_mut(peer) {
                     peer.waiting.push(&mut self.exchanges.slots, slot);
                 }
-                self.exchanges.holds_furthers |= matches!(role, Role::Further | Role::Piece);
+                self.exchanges.holds_furthers |=
+                    matches!(role, Role::Further | Role::Piece | Role::Group | Role::GroupResponse);
                 if let Gate::Until(at, reason) = closed
                     && is_next
                 {
@@ -216,7 +220,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             {
                 return Gate::Closed;
             }
-        } else if exchange.role == Role::Further
+        } else if matches!(exchange.role, Role::Further | Role::Group)
             && let Some(until) = self.probing(peer, exchange.peer).filter(|until| *until > now)
         {
             return Gate::Until(until, SleepReason::Probing);
@@ -241,7 +245,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The kind as which a message would leave now: one asked for as non-confirmable may have to be confirmable.
     fn kind_now(&self, peer: &Peer<A>, exchange: &Exchange) -> Kind {
         let is_plain = exchange.kind == Kind::NonConfirmable;
-        if is_plain && self.setup.config.may_confirm && peer.wishes_confirmable(exchange.role) {
+        let may_confirm = self.setup.config.may_confirm && !exchange.role.is_for_a_group();
+        if is_plain && may_confirm && peer.wishes_confirmable(exchange.role) {
             return Kind::Confirmable;
         }
         exchange.kind
@@ -268,7 +273,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let each = u64::from(config.transmission.max_retransmit.max(exchange.most)).saturating_add(2);
         (0..=each.saturating_mul(u64::from(config.limits.exchanges_per_peer)))
             .map(|more| identities.token(whose, peer.ids.used().wrapping_add(more), length))
-            .find(|token| peer.open.is_empty() || !self.is_taken(peer, exchange, *token))
+            .find(|token| (peer.open.is_empty() || !self.is_taken(peer, exchange, *token)) && !self.is_groups(*token))
     }
 
     /// The first copy leaves.
@@ -308,7 +313,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 None => What::PlainFurther { exchange: name },
             };
             self.queue.push(peer.address, what, exchange.message());
-            if exchange.role != Role::Response {
+            if exchange.role == Role::Group {
+                self.group_request_left(now, number, name, length);
+            } else if matches!(exchange.role, Role::Further | Role::Piece) {
                 let probes = exchange.role == Role::Further && !peer.answers;
                 let address = peer.address;
                 self.further_left(now, number, (address, id, name), probes.then_some(length));

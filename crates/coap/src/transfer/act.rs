@@ -18,6 +18,7 @@ pub(super) enum Act<A> {
     Deregister(Box<Asked<A>>, Token),
     Cancel(ExchangeId),
     Unsubscribe(ExchangeId),
+    ForgetGroup(ExchangeId),
     /// A request is answered without the application.
     Respond {
         request: RequestId,

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use millpond_control::Instant;
 
-use super::{Ask, AskFailure, Progress, Refused, options, options::Read};
+use super::{Ask, AskFailure, GroupId, Progress, Refused, options, options::Read};
 use crate::block::{Answer, Block, BlockSize, Download, DownloadError, Next, Part, Upload, UploadError, UploadNext};
 use crate::endpoint::{ExchangeId, Outgoing, Patience};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
@@ -47,6 +47,8 @@ pub(super) struct Asked<A> {
     pub(super) deadline: Option<Instant>,
     /// Of each of its messages.
     patience: Patience,
+    /// It fetches the rest of an answer to this request to a group.
+    pub(super) gathers: Option<GroupId>,
 }
 
 /// A registration as an observer that the server has accepted.
@@ -129,6 +131,7 @@ impl<A> Asked<A> {
             watch: None,
             deadline: ask.deadline,
             patience: ask.patience,
+            gathers: None,
         })
     }
 

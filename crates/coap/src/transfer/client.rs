@@ -144,6 +144,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
 
     /// A notification came, or something else on the token of an observation.
     pub(super) fn further_came(&mut self, now: Instant, entry: Entry<A>, exchange: ExchangeId) -> Option<Told<A>> {
+        if let Some(told) = self.group_answer_came(entry, exchange) {
+            return told;
+        }
         let Some(Owner::Ask(slot)) = self.owners.get(exchange) else { return None };
         let mut asked = self.asks.take(slot)?;
         let Some(watch) = asked.watch.filter(|watch| watch.subscription == exchange) else {
@@ -214,6 +217,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
                 None
             }
             Then::Done(body) => {
+                if let Some(group) = asked.gathers {
+                    self.asks.forget(slot);
+                    self.group_answer_ended(group, Told::GroupAnswer { entry, group, body });
+                    return None;
+                }
                 let (ask, goes_on) = (self.asks.name(slot), asked.watch.is_some());
                 if goes_on {
                     asked.deadline = None;
@@ -236,15 +244,18 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
 
     /// An ask, which is in no slot, ends without an answer.
     fn fail(&mut self, slot: u32, asked: Asked<A>, why: AskFailure, copies: u8) {
-        let (ask, to) = (self.asks.name(slot), asked.to);
+        let (ask, to, gathers) = (self.asks.name(slot), asked.to, asked.gathers);
         self.abandon(asked, false);
         self.asks.forget(slot);
+        if let Some(group) = gathers {
+            return self.group_answer_ended(group, Told::GroupAnswerLost { group, from: to, why });
+        }
         self.counts.failed = self.counts.failed.saturating_add(1);
         self.told.push_back(Told::Failed { ask, to, why, copies });
     }
 
     /// Nothing more is wanted of an ask.
-    fn abandon(&mut self, asked: Asked<A>, deregisters: bool) {
+    pub(super) fn abandon(&mut self, asked: Asked<A>, deregisters: bool) {
         for exchange in [asked.exchange, asked.renewal].into_iter().flatten() {
             self.owners.take(exchange);
             self.acts.push_back(Act::Cancel(exchange));

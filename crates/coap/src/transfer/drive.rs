@@ -65,6 +65,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
                 None
             }
             What::PlainFurther { exchange } => {
+                self.groups.left(now, exchange);
                 self.notification_left(now, exchange);
                 None
             }
@@ -110,6 +111,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
                     self.send_waiting(now, slot);
                 }
             }
+            Some((at, Asleep::Group)) if at <= now => self.group_is_due(now),
             Some((at, _)) if at <= now => {
                 self.bodies.expire(now);
                 let endpoint = &self.endpoint;
@@ -127,6 +129,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             Act::Deregister(asked, token) => self.deregister(now, *asked, token),
             Act::Cancel(exchange) | Act::Unsubscribe(exchange) => {
                 self.endpoint.cancel(now, exchange);
+            }
+            Act::ForgetGroup(exchange) => {
+                self.endpoint.forget_group(now, exchange);
             }
             Act::Respond { request, code, block1, size1 } => self.respond_plainly(now, request, code, block1, size1),
             Act::Serve { request, slot, generation } => self.respond_with_kept(now, request, slot, generation),
@@ -149,6 +154,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         consider(self.observers.timers.earliest().map(|(at, _)| at), Asleep::Notification);
         consider(self.shelf.next_expiry(), Asleep::Expiry);
         consider(self.bodies.next_expiry(), Asleep::Expiry);
+        consider(self.groups.next_end(), Asleep::Group);
         first
     }
 
@@ -158,7 +164,8 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let event = match told {
             Told::Request { entry, id, body, wants_to_observe } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
-                Event::Request { from: entry.peer, id, message, body, wants_to_observe }
+                let by_group = self.endpoint.came_by_group(id);
+                Event::Request { from: entry.peer, id, message, body, wants_to_observe, by_group }
             }),
             Told::Answer { entry, ask, body, goes_on, exchanged } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
@@ -166,6 +173,12 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
                 Event::Answer { ask, from: entry.peer, message, body, goes_on, sample, copies }
             }),
             Told::Failed { ask, to, why, copies } => Some(Event::Failed { ask, to, why, copies }),
+            Told::GroupAnswer { entry, group, body } => message(&entry).map(|message| {
+                let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
+                Event::GroupAnswer { group, from: entry.peer, message, body }
+            }),
+            Told::GroupAnswerLost { group, from, why } => Some(Event::GroupAnswerLost { group, from, why }),
+            Told::GroupOver { group } => Some(Event::GroupOver { group }),
             Told::ObserverGone { observer, peer, why } => Some(Event::ObserverGone { observer, peer, why }),
         };
         // The bytes are there: inputs come once everything is drained.

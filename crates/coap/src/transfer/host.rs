@@ -7,6 +7,7 @@ use super::{
     Answer, Ask, AskId, Config, ConfigError, Counters, ObserverId, Progress, Refused,
     act::{Act, Owner, Owners},
     asks::Asks,
+    groups::Gatherings,
     kept::Shelf,
     observers::Observers,
     server::AllPending,
@@ -26,6 +27,7 @@ pub struct Host<A> {
     pub(super) chance: ChanceSeed,
     pub(super) owners: Owners,
     pub(super) asks: Asks<A>,
+    pub(super) groups: Gatherings,
     pub(super) pending: AllPending<A>,
     /// Bodies of requests that are not whole.
     pub(super) bodies: Assemblies<(A, u64)>,
@@ -75,6 +77,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             chance,
             owners: Owners::new(),
             asks: Asks::new(),
+            groups: Gatherings::new(),
             pending: AllPending::new(),
             bodies: Assemblies::new(limits),
             shelf: Shelf::new(config.limits.kept, config.lifetime),
@@ -89,6 +92,14 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     pub fn receive(&mut self, now: Instant, from: A, datagram: &[u8]) {
         self.input(now);
         self.endpoint.receive(now, from, datagram);
+    }
+
+    /// Input: a datagram came in that was sent to a group, as
+    /// [`Endpoint::receive_by_group`](crate::Endpoint::receive_by_group). Such a request cannot observe, and its body is one
+    /// message.
+    pub fn receive_by_group(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        self.input(now);
+        self.endpoint.receive_by_group(now, from, datagram);
     }
 
     /// Input: a request with its whole body is to be sent, and the whole response is wanted, or every representation.
@@ -267,6 +278,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             .saturating_add(self.endpoint.memory())
             .saturating_add(self.owners.memory())
             .saturating_add(self.asks.memory())
+            .saturating_add(self.groups.memory())
             .saturating_add(self.pending.memory())
             .saturating_add(self.bodies.memory())
             .saturating_add(self.shelf.memory())
@@ -276,7 +288,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// What every input begins with.
-    fn input(&mut self, now: Instant) {
+    pub(super) fn input(&mut self, now: Instant) {
         self.endpoint.advance(now);
         let is_drained = self.told.is_empty() && self.acts.is_empty();
         debug_assert!(is_drained, "input before all output was drained: poll until Sleep or Idle first");

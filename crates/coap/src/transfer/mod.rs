@@ -71,6 +71,8 @@
 //! * **Observers** get the newest state only: while a notification is under way, further ones replace each other. The
 //!   first is confirmable, and one in [`Config::confirm_every`]; the others are paced by the round-trip time and by the
 //!   controller. Who rejects one, or does not acknowledge a confirmable one, is forgotten.
+//! * **Groups** are asked once; the answers of their members are gathered for a while, and what of one does not fit its
+//!   message is fetched from that member.
 //! * **Hostile input** costs bounded memory ([`Limits`]).
 
 mod act;
@@ -82,6 +84,7 @@ mod client;
 mod config;
 mod counters;
 mod drive;
+mod groups;
 mod host;
 mod kept;
 mod notifying;
@@ -96,5 +99,6 @@ pub use answer::{Answer, Gone, ObserverId};
 pub use ask::{Ask, AskFailure, AskId, Progress};
 pub use config::{Config, ConfigError, Limits};
 pub use counters::Counters;
+pub use groups::GroupId;
 pub use host::Host;
 pub use output::{Asleep, Event, Output, Refused};

@@ -2,7 +2,7 @@ use alloc::borrow::Cow;
 
 use millpond_control::{Instant, Sample};
 
-use super::{AskFailure, AskId, Gone, ObserverId};
+use super::{AskFailure, AskId, Gone, GroupId, ObserverId};
 use crate::endpoint::{self, RequestId, SleepReason, Transmit};
 use crate::message::{Code, Message, WriteError};
 
@@ -34,6 +34,8 @@ pub enum Asleep {
     Notification,
     /// Something that is kept for later blocks is dropped.
     Expiry,
+    /// The answers of a group have had their time.
+    Group,
 }
 
 /// What the application learns.
@@ -53,6 +55,9 @@ pub enum Event<'h, A> {
         /// It asks for every new representation. Answer it with
         /// [`accept_observer`](super::Host::accept_observer) to grant that.
         wants_to_observe: bool,
+        /// It came to a group. Its answer leaves after a while, or not at all: see
+        /// [`Endpoint::receive_by_group`](crate::Endpoint::receive_by_group).
+        by_group: bool,
     },
     /// A whole response, or a representation of what is observed.
     Answer {
@@ -81,6 +86,31 @@ pub enum Event<'h, A> {
         why: AskFailure,
         /// Copies that had been sent of the message that failed, if it was a message.
         copies: u8,
+    },
+    /// A member of a group has answered, and this is its whole answer.
+    GroupAnswer {
+        /// Which request.
+        group: GroupId,
+        /// Who answered.
+        from: A,
+        /// The last message of the answer, for code and options. The payload of that is at most a part of the body.
+        message: Message<'h>,
+        /// Its body.
+        body: Cow<'h, [u8]>,
+    },
+    /// A member of a group has answered, and the rest of its answer could not be fetched.
+    GroupAnswerLost {
+        /// Which request.
+        group: GroupId,
+        /// Who answered.
+        from: A,
+        /// Why.
+        why: AskFailure,
+    },
+    /// All answers of a group are told.
+    GroupOver {
+        /// Which request.
+        group: GroupId,
     },
     /// An observer is no more.
     ObserverGone {
@@ -115,6 +145,12 @@ pub enum Refused {
     /// An observation whose body does not fit one message.
     #[error("the body of an observation must fit one block; it has {length} bytes")]
     LongObservation {
+        /// Bytes of the body.
+        length: usize,
+    },
+    /// A request to a group whose body does not fit one message.
+    #[error("the body of a request to a group must fit one block; it has {length} bytes")]
+    LongGroupRequest {
         /// Bytes of the body.
         length: usize,
     },

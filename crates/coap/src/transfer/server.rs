@@ -99,7 +99,8 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             wants_size: read.size2 == Some(0),
             wants_to_observe: false,
         };
-        let is_observable = matches!(message.code, Code::GET | Code::FETCH);
+        let by_group = self.endpoint.came_by_group(id);
+        let is_observable = !by_group && matches!(message.code, Code::GET | Code::FETCH);
         pending.wants_to_observe =
             is_observable && read.observe == Some(0) && block2.is_none_or(|block| block.number == 0);
         let deregisters = is_observable && read.observe == Some(1);
@@ -112,6 +113,10 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             }
             return self.hand_up(entry, id, pending, None, deregisters);
         };
+        if by_group {
+            self.acts.push_back(Act::Drop(id));
+            return None;
+        }
         let verdict = self.bodies.take(now, (from, key), block1, read.size1, message.payload());
         while self.bodies.memory() > self.config.limits.bodies && self.bodies.drop_oldest() {}
         match verdict {

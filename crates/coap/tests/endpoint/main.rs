@@ -17,6 +17,7 @@ mod duplicates;
 mod flood;
 mod further;
 mod giving_up;
+mod groups;
 mod identities;
 mod jumps;
 mod lifetimes;

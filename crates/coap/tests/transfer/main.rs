@@ -13,6 +13,7 @@
 mod both;
 mod corpus;
 mod downloads;
+mod groups;
 mod hostile;
 mod jumps;
 mod limits;

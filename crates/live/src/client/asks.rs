@@ -9,7 +9,7 @@ use rustc_hash::FxHasher;
 use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;
 
-use super::{Reply, RequestNumber};
+use super::{Reply, RequestNumber, gathering::Gatherings};
 use crate::{
     Error, ExchangeReport, Grade, Options, Response,
     clock::duration,
@@ -58,6 +58,7 @@ pub(crate) struct Asks {
     numbers: Quick<RequestNumber, (usize, AskId)>,
     pub(crate) pings: Vec<Ping>,
     pub(crate) early_pings: Vec<EarlyPing>,
+    pub(crate) gatherings: Gatherings,
     /// How many of them are acknowledged and await their response.
     acknowledged: usize,
     /// Peers for which a request left the books, once for each.
@@ -163,6 +164,17 @@ impl Sink for AskSink<'_> {
                 let started = self.asks.pending.get(&place).map_or(now, |pending| pending.started);
                 self.asks.end(place, Err(error(to.peer(), why, copies, since(started, now))));
             }
+            Event::GroupAnswer { group, from, message, body } => {
+                let report = ExchangeReport { peer: from.peer(), copies: 1, round_trip: None, grade: None };
+                let body = Bytes::copy_from_slice(&body);
+                let response = Response::received(message.code, options(&message), body, report);
+                self.asks.gatherings.tell(self.lane, group, Ok(response));
+            }
+            Event::GroupAnswerLost { group, from, why } => {
+                let lost = Error::Transfer { peer: from.peer(), reason: why.to_string() };
+                self.asks.gatherings.tell(self.lane, group, Err(lost));
+            }
+            Event::GroupOver { group } => self.asks.gatherings.end(self.lane, group),
             // A client has no resources; its host answers nothing by itself.
             _ => {}
         }

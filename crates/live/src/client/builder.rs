@@ -7,7 +7,8 @@ use millpond_control::Span;
 
 use super::{Client, block_size};
 use crate::{
-    ClientSecurity, ControllerChoice, Error, TraceEvent, clock::span, least_wait::LEAST_WAIT, trace::Hook, transfer,
+    ClientSecurity, ControllerChoice, Error, Interface, TraceEvent, clock::span, least_wait::LEAST_WAIT, trace::Hook,
+    transfer,
 };
 
 /// Sets up a [`Client`].
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) longest_body: usize,
     pub(crate) most_sockets: u16,
     pub(crate) security: ClientSecurity,
+    pub(crate) multicast_interface: Option<Interface>,
+    pub(crate) multicast_hops: u8,
     pub(crate) hook: Option<Hook>,
 }
 
@@ -81,6 +84,8 @@ impl Default for ClientBuilder {
             longest_body: 16 << 20,
             most_sockets: 64,
             security: ClientSecurity::default(),
+            multicast_interface: None,
+            multicast_hops: 1,
             hook: None,
         };
         Self { settings, block_size: None }
@@ -173,6 +178,21 @@ impl ClientBuilder {
     #[must_use]
     pub fn security(mut self, security: ClientSecurity) -> Self {
         self.settings.security = security;
+        self
+    }
+
+    /// By which interface requests to groups leave; without it, by the one that routes give, or the zone of the group's
+    /// address.
+    #[must_use]
+    pub fn multicast_interface(mut self, interface: impl Into<Interface>) -> Self {
+        self.settings.multicast_interface = Some(interface.into());
+        self
+    }
+
+    /// How far requests to groups go, as TTL or hop limit; 1, which no router passes on.
+    #[must_use]
+    pub const fn multicast_hops(mut self, hops: u8) -> Self {
+        self.settings.multicast_hops = hops;
         self
     }
 

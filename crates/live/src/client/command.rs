@@ -11,7 +11,7 @@ use millpond_coap::{
 use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;
 
-use super::observation::Newest;
+use super::{groups::WantedOfGroup, observation::Newest};
 use crate::{ControllerChoice, Error, Options, Response, Stats};
 
 /// Names a request among all of a client.
@@ -21,6 +21,10 @@ pub(crate) type RequestNumber = u64;
 #[derive(Debug)]
 pub(crate) enum Command {
     Ask(Box<Wanted>),
+    /// A group is to be asked.
+    Gather(Box<WantedOfGroup>),
+    /// The answers of a group are no longer wanted.
+    StopGathering(RequestNumber),
     /// The answer, or the observation, is no longer wanted.
     Cancel(RequestNumber),
     /// The observation is forgotten without a word to the server.

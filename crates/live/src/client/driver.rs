@@ -31,17 +31,17 @@ const COMMANDS: usize = 256;
 
 /// Owns sockets and hosts, takes commands, sleeps in between.
 pub(crate) struct Driver {
-    settings: Arc<Settings>,
+    pub(super) settings: Arc<Settings>,
     /// What sessions are made with, if all its datagrams are under DTLS.
     keys: Option<Keys>,
     /// The controllers of single peers.
     controllers: BTreeMap<SocketAddr, ControllerChoice>,
     clock: Clock,
     commands: mpsc::UnboundedReceiver<Command>,
-    lanes: Vec<Lane>,
+    pub(super) lanes: Vec<Lane>,
     /// What each further lane's host is made like.
     pattern: Host<Address>,
-    asks: Asks,
+    pub(super) asks: Asks,
     routes: Routes,
     inbox: Inbox,
     watch: Watch,
@@ -189,6 +189,7 @@ impl Driver {
                 return;
             }
             for error in refused {
+                self.group_is_out_of_reach(now, error.to, &error.reason);
                 self.cut_off(&error);
             }
             self.settle();
@@ -199,6 +200,8 @@ impl Driver {
         let now = self.clock.now();
         match command {
             Command::Ask(wanted) => self.accept(wanted),
+            Command::Gather(wanted) => self.gather(now, *wanted),
+            Command::StopGathering(number) => self.stop_gathering(now, number),
             Command::Cancel(number) => match self.asks.find(number) {
                 Some(place) => self.cancel(now, place),
                 None => drop(self.routes.take_held(number)),
@@ -237,6 +240,7 @@ impl Driver {
                 self.asks.early_pings.drain(..).for_each(|ping| drop(ping.reply.send(Err(Error::Closed))));
                 self.routes.take_all_held().into_iter().for_each(|wanted| wanted.reply.end(Err(Error::Closed)));
                 self.asks.all().into_iter().for_each(|place| self.cancel(now, place));
+                self.stop_all_gathering(now);
                 self.end = Some(tokio::time::Instant::now() + GRACE);
             }
         }
@@ -460,7 +464,12 @@ impl Driver {
     }
 
     /// Gives a host an input and drains it.
-    fn on_host<T>(&mut self, at: usize, now: Instant, input: impl FnOnce(&mut Host<Address>) -> T) -> Option<T> {
+    pub(super) fn on_host<T>(
+        &mut self,
+        at: usize,
+        now: Instant,
+        input: impl FnOnce(&mut Host<Address>) -> T,
+    ) -> Option<T> {
         let lane = self.lanes.get_mut(at)?;
         let done = input(&mut lane.host);
         lane.poll(now, &mut self.watch, &mut AskSink { lane: at, asks: &mut self.asks });
@@ -468,7 +477,7 @@ impl Driver {
     }
 
     /// The lane where peers of a family begin.
-    fn lane_for(&mut self, peer: SocketAddr) -> Result<usize, Error> {
+    pub(super) fn lane_for(&mut self, peer: SocketAddr) -> Result<usize, Error> {
         match self.lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) {
             Some(at) => Ok(at),
             None => self.open(unspecified(peer)),
@@ -511,6 +520,6 @@ fn unspecified(peer: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-fn refused(error: Refused) -> Error {
+pub(super) fn refused(error: Refused) -> Error {
     Error::Refused { reason: error.to_string() }
 }

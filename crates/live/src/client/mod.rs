@@ -4,6 +4,8 @@ mod asks;
 mod builder;
 mod command;
 mod driver;
+mod gathering;
+mod groups;
 mod observation;
 mod peer;
 mod request;
@@ -23,6 +25,7 @@ use millpond_coap::message::Code;
 use tokio::sync::{mpsc, oneshot};
 
 pub use builder::ClientBuilder;
+pub use groups::{GroupAnswers, GroupRequest};
 pub use observation::Observation;
 pub use peer::IntoPeer;
 pub use request::{IntoUri, RequestBuilder};
@@ -139,6 +142,30 @@ impl Client {
     /// A request with any method.
     pub fn request(&self, method: Code, uri: impl IntoUri) -> RequestBuilder {
         RequestBuilder::new(self.clone(), method, uri)
+    }
+
+    /// What the servers of a group have: a GET request to all of them, for `/.well-known/core` (RFC 6690) if the URI has no
+    /// path.
+    ///
+    /// ```no_run
+    /// # async fn run() -> Result<(), millpond_live::Error> {
+    /// let client = millpond_live::Client::new().await?;
+    /// let mut answers = client.discover("coap://224.0.1.187").send().await?;
+    /// while let Some(answer) = answers.next().await {
+    ///     let answer = answer?;
+    ///     let who = answer.exchange().map(|report| report.peer);
+    ///     println!("{who:?}: {}", answer.text().unwrap_or("?"));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn discover(&self, uri: impl IntoUri) -> GroupRequest {
+        GroupRequest::new(self.clone(), Code::GET, uri, true)
+    }
+
+    /// A request with any method to all servers of a group.
+    pub fn request_group(&self, method: Code, uri: impl IntoUri) -> GroupRequest {
+        GroupRequest::new(self.clone(), method, uri, false)
     }
 
     /// This peer gets this controller from now on, about the path of which it knows nothing yet.

@@ -2,12 +2,12 @@
 
 use std::{
     future::Future,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
 use rustls::pki_types::ServerName;
 
-use crate::{Error, Host, Transport, Uri, security::name_of};
+use crate::{Error, Host, Transport, Uri, security::name_of, udp::is_group};
 
 /// Whom a peer can be given as: an address, which means UDP, or a URI.
 pub trait IntoPeer: Send {
@@ -85,9 +85,8 @@ async fn in_zone(ip: Ipv6Addr, zone: &str, port: u16) -> Result<SocketAddr, Erro
 
 /// A group would answer many times; requests here have one answer.
 pub(crate) fn check_unicast(transport: Transport, peer: SocketAddr) -> Result<(), Error> {
-    let is_group = peer.ip().is_multicast() || peer.ip() == IpAddr::V4(Ipv4Addr::BROADCAST);
-    if is_group && transport.is_datagram() {
-        let reason = format!("{} is a group; requests go to one host at a time", peer.ip());
+    if is_group(peer.ip()) && transport.is_datagram() {
+        let reason = format!("{} is a group, which discover asks; this request goes to one host", peer.ip());
         return Err(Error::Refused { reason });
     }
     Ok(())

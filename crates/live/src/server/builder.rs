@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     future::Future,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
@@ -16,7 +16,9 @@ use tokio::sync::mpsc;
 use super::{
     AddressRule, Request, Resource, Server,
     desk::{Desk, DeskLimits},
-    gather, metrics,
+    gather,
+    memberships::{Membership, join_all},
+    metrics,
     reachability::Reachability,
     resource,
     router::Router,
@@ -32,7 +34,7 @@ use crate::{
     secrets, tcp,
     trace::Hook,
     transfer::{self, Host},
-    udp::{Address, Port, Role},
+    udp::{ALL_COAP_NODES, Address, Interface, Port, Role},
     watch::Watch,
 };
 
@@ -56,6 +58,9 @@ pub struct ServerBuilder {
     handling_time: Duration,
     rule: AddressRule,
     security: ServerSecurity,
+    groups: Vec<Membership>,
+    leisure: Duration,
+    changes_by_group: bool,
     metrics: Option<SocketAddr>,
     hook: Option<Hook>,
 }
@@ -87,6 +92,9 @@ impl Default for ServerBuilder {
             handling_time: Duration::from_secs(247),
             rule: AddressRule::default(),
             security: ServerSecurity::default(),
+            groups: Vec::new(),
+            leisure: Duration::from_secs(5),
+            changes_by_group: false,
             metrics: None,
             hook: None,
         }
@@ -231,6 +239,44 @@ impl ServerBuilder {
         self
     }
 
+    /// Answers what is sent to this group and comes in by this interface, or by the one that routes give. Repeatable. The
+    /// server must listen on all addresses of the group's family, as it does without [`bind`](Self::bind).
+    ///
+    /// A request that came to a group is answered within [`leisure`](Self::leisure), once, without acknowledgement, and only
+    /// if there is something to say (RFC 7252 §8): no error, no empty list of links. One that is not non-confirmable is
+    /// ignored, and so is one that would change something, see [`changes_by_group`](Self::changes_by_group). Of an answer too
+    /// large for an address that nobody has proved the first 128 bytes leave; the rest is asked for by unicast.
+    #[must_use]
+    pub fn join(mut self, group: IpAddr, interface: Option<Interface>) -> Self {
+        self.groups.push(Membership { group, interface, must_be: true });
+        self
+    }
+
+    /// Joins the groups of all CoAP nodes (RFC 7252 §12.8), as far as this machine has IPv4 and IPv6: 224.0.1.187, ff02::fd
+    /// and ff05::fd.
+    #[must_use]
+    pub fn join_all_coap_nodes(mut self, interface: Option<Interface>) -> Self {
+        let all = ALL_COAP_NODES.into_iter();
+        self.groups.extend(all.map(|group| Membership { group, interface: interface.clone(), must_be: false }));
+        self
+    }
+
+    /// Over how long the answers to requests that came to a group are spread; 5 s, DEFAULT_LEISURE of RFC 7252 §8.2.
+    /// [`leisure`](crate::leisure) computes another from the size of the group.
+    #[must_use]
+    pub const fn leisure(mut self, period: Duration) -> Self {
+        self.leisure = period;
+        self
+    }
+
+    /// Whether a request that came to a group may have another method than GET and FETCH; no, because it can be sent to all
+    /// servers of a link at once, from a forged address, by whoever is there.
+    #[must_use]
+    pub const fn changes_by_group(mut self, may: bool) -> Self {
+        self.changes_by_group = may;
+        self
+    }
+
     /// Tells its figures in the text format of Prometheus at `http://address/metrics`.
     #[must_use]
     pub const fn metrics(mut self, address: SocketAddr) -> Self {
@@ -265,8 +311,14 @@ impl ServerBuilder {
             router.add(&path, resource)?;
         }
         let router = Arc::new(router);
-        let mut server =
-            Server { addresses: Vec::new(), metrics: None, orders: Vec::new(), tasks: Vec::new(), helpers: Vec::new() };
+        let mut server = Server {
+            addresses: Vec::new(),
+            groups: Vec::new(),
+            metrics: None,
+            orders: Vec::new(),
+            tasks: Vec::new(),
+            helpers: Vec::new(),
+        };
         self.start_udp(&router, &mut server)?;
         self.start_tcp(&router, &mut server).await?;
         if let Some(address) = self.metrics {
@@ -302,6 +354,8 @@ impl ServerBuilder {
                 ports.push((port, keys.transpose()?));
             }
         }
+        let plain: Vec<&Port> = ports.iter().filter(|(_, keys)| keys.is_none()).map(|(port, _)| port).collect();
+        server.groups = join_all(&self.groups, &plain)?;
         for (port, keys) in ports {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
             let (telling, told) = mpsc::unbounded_channel();
@@ -339,6 +393,7 @@ impl ServerBuilder {
             running: self.most_running,
             running_per_peer: self.most_running_per_peer,
             handling: self.handling_time,
+            changes_by_group: self.changes_by_group,
             block: block_size(self.block_size)?.bytes() as usize,
         })
     }
@@ -348,6 +403,7 @@ impl ServerBuilder {
         let config = Config {
             transmission: self.transmission,
             ack_delay: span(self.ack_delay),
+            leisure: span(self.leisure),
             limits: Limits { waiting_per_peer: 64, ..Limits::DEFAULT },
             ..Config::DEFAULT
         };

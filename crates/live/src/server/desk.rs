@@ -33,6 +33,8 @@ pub(crate) struct DeskLimits {
     /// How long each may take.
     pub(crate) handling: Duration,
     pub(crate) block: usize,
+    /// Requests that came to a group may change something.
+    pub(crate) changes_by_group: bool,
 }
 
 /// Seconds after which to ask again, told with 5.03 and 4.29.
@@ -47,12 +49,15 @@ pub(crate) struct Arrived<R> {
     /// Bytes of it, about as many as its datagram has.
     pub(crate) length: usize,
     pub(crate) wants_to_observe: bool,
+    pub(crate) by_group: bool,
 }
 
 /// What a host is to do.
 #[derive(Debug)]
 pub(crate) enum Action<R, O> {
     Answer(R, Response),
+    /// The same in blocks that are small enough for an address that is not proved.
+    AnswerBriefly(R, Response),
     /// Answer, and keep the client as an observer of this resource.
     Observe {
         id: R,
@@ -89,6 +94,7 @@ pub(crate) struct Asked<R> {
     length: usize,
     resource: Option<usize>,
     wants_to_observe: bool,
+    by_group: bool,
 }
 
 /// Finds handlers, runs them, keeps observers.
@@ -151,8 +157,11 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
 
     /// A request came in.
     pub(crate) fn arrived(&mut self, now: Instant, arrived: Arrived<R>) {
-        let Arrived { id, kind, request, length, wants_to_observe } = arrived;
+        let Arrived { id, kind, request, length, wants_to_observe, by_group } = arrived;
         let peer = request.peer;
+        if by_group && !matches!(request.method, Code::GET | Code::FETCH) && !self.limits.changes_by_group {
+            return self.actions.push_back(Action::Reject(id));
+        }
         let (found, handler) = match self.find(&request) {
             Ok(found) => found,
             // Who does not understand a critical option of a non-confirmable message rejects it (RFC 7252 §5.4.1).
@@ -163,7 +172,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         };
         let resource = found.as_ref().map(|found| found.resource);
         let request = request.routed(found.map(|found| found.parameters).unwrap_or_default());
-        let asked = Asked { id, request, length, resource, wants_to_observe };
+        let asked = Asked { id, request, length, resource, wants_to_observe, by_group };
         let Some(handler) = handler else {
             let response = links::answer(&self.router, &asked.request);
             return self.answered(now, asked, response);
@@ -270,7 +279,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
 
     /// A response is there: it goes out unless it is too large for an address that is not proved.
     fn answered(&mut self, now: Instant, asked: Asked<R>, response: Response) {
-        let Asked { id, request, length, resource, wants_to_observe } = asked;
+        let Asked { id, request, length, resource, wants_to_observe, by_group } = asked;
         let response = validated(&request, response);
         let block = request.block_asked().unwrap_or(self.limits.block).min(self.limits.block);
         let size = response.payload().len().min(block) + 16;
@@ -278,6 +287,10 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         // A secure session stands only with who is where it says.
         let is_unproved = request.transport() == crate::Transport::Udp;
         if is_unproved && let Err(value) = self.reachability.check(now, request.peer(), echoed, length, size) {
+            // Nobody is told to prove anything by an answer to a group: the rest is asked for by unicast.
+            if by_group {
+                return self.actions.push_back(Action::AnswerBriefly(id, response));
+            }
             let prove = Response::new(Code::UNAUTHORIZED).with_option(number::ECHO, value.to_vec());
             return self.actions.push_back(Action::Answer(id, prove));
         }

@@ -3,6 +3,7 @@
 mod builder;
 mod desk;
 mod links;
+mod memberships;
 mod metrics;
 mod observable;
 mod observers;
@@ -48,6 +49,7 @@ use crate::{Stats, Transport};
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<(Transport, SocketAddr)>,
+    groups: Vec<SocketAddr>,
     metrics: Option<SocketAddr>,
     orders: Vec<mpsc::UnboundedSender<Order>>,
     tasks: Vec<JoinHandle<()>>,
@@ -72,6 +74,12 @@ impl Server {
     #[must_use]
     pub fn local_addrs(&self) -> &[(Transport, SocketAddr)] {
         &self.addresses
+    }
+
+    /// The groups that it has joined.
+    #[must_use]
+    pub fn groups(&self) -> &[SocketAddr] {
+        &self.groups
     }
 
     /// Where its figures can be fetched by HTTP, if asked for.

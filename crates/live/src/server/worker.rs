@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
-use millpond_coap::{RequestId, message::Kind};
+use millpond_coap::{RequestId, block::BlockSize, message::Kind};
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
@@ -195,7 +195,8 @@ impl Worker {
     fn act(&mut self, now: Instant) {
         while let Some(action) = self.desk.action() {
             match action {
-                Action::Answer(id, response) => self.answer(now, id, response),
+                Action::Answer(id, response) => self.answer(now, id, response, None),
+                Action::AnswerBriefly(id, response) => self.answer(now, id, response, Some(BlockSize::B128)),
                 Action::Reject(id) => {
                     // It was dropped meanwhile.
                     let _ = self.lane.host.reject(now, id);
@@ -229,9 +230,9 @@ impl Worker {
         }
     }
 
-    fn answer(&mut self, now: Instant, id: RequestId, response: Response) {
+    fn answer(&mut self, now: Instant, id: RequestId, response: Response, block: Option<BlockSize>) {
         let options = response.options().borrowed();
-        let answer = Answer::new(response.code(), &options).with_body(response.payload());
+        let answer = Answer { block, ..Answer::new(response.code(), &options).with_body(response.payload()) };
         if let Err(error) = self.lane.host.answer(now, id, &answer) {
             tracing::warn!(target: "millpond_live", "an answer could not be sent: {error}");
             self.drain(now);
@@ -284,12 +285,12 @@ impl Arrivals {
 impl Sink for Arrivals {
     fn event(&mut self, _now: Instant, event: Event<'_, Address>) {
         match event {
-            Event::Request { from, id, message, body, wants_to_observe } => {
+            Event::Request { from, id, message, body, wants_to_observe, by_group } => {
                 let request = Unrouted::new(message.code, message.options(), &body, from.peer(), Transport::Udp);
                 let options: usize = message.options().map(|option| option.value.len() + 1).sum();
                 let length = 4 + message.token.len() + options + message.payload().len();
                 let kind = message.kind;
-                self.requests.push((from, Arrived { id, kind, request, length, wants_to_observe }));
+                self.requests.push((from, Arrived { id, kind, request, length, wants_to_observe, by_group }));
             }
             Event::ObserverGone { observer, .. } => self.gone.push(observer),
             _ => {}

@@ -147,7 +147,8 @@ impl<S: Stream> Task<S> {
                 let _ = reply.send(Err(Error::Refused { reason }));
             }
             Command::Stats(reply) => drop(reply.send(self.stats.clone())),
-            Command::Shutdown(_) => {}
+            // Groups are asked over UDP.
+            Command::Gather(_) | Command::StopGathering(_) | Command::Shutdown(_) => {}
         }
     }
 

@@ -241,7 +241,8 @@ impl<S: Stream> Serving<S> {
                     request.identity.clone_from(&self.whom.identity);
                     let _ = self.counting.send(Count::Request);
                     let length = body.len();
-                    let arrived = Arrived { id, kind: Kind::Confirmable, request, length, wants_to_observe };
+                    let arrived =
+                        Arrived { id, kind: Kind::Confirmable, request, length, wants_to_observe, by_group: false };
                     self.desk.arrived(now, arrived);
                 }
                 Event::ObserverGone { observer } if self.desk.observers.remove(observer) => {
@@ -255,7 +256,7 @@ impl<S: Stream> Serving<S> {
     fn act(&mut self, action: Action<RequestId, ObserverId>) {
         let now = self.clock.now();
         match action {
-            Action::Answer(id, response) => {
+            Action::Answer(id, response) | Action::AnswerBriefly(id, response) => {
                 let sent = self.link.host.answer(now, id, &answer(&response, &response.options().borrowed()));
                 self.check(id, sent);
             }

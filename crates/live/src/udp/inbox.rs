@@ -46,13 +46,13 @@ impl Inbox {
         Ok(self.filled > 0)
     }
 
-    /// The datagrams of the batch, in order.
-    pub(crate) fn each<'i>(&'i self, port: &'i Port) -> impl Iterator<Item = (Address, &'i [u8])> {
+    /// The datagrams of the batch, in order, each with its sender and whether it came to a group.
+    pub(crate) fn each<'i>(&'i self, port: &'i Port) -> impl Iterator<Item = (Address, bool, &'i [u8])> {
         let places = self.room.chunks_exact(PLACE);
         self.metas.iter().take(self.filled).zip(places).flat_map(move |(meta, bytes)| {
-            let from = port.sender(meta);
+            let (from, by_group) = port.sender(meta);
             let joined = bytes.get(..meta.len).unwrap_or_default();
-            joined.chunks(meta.stride.max(1)).map(move |datagram| (from, datagram))
+            joined.chunks(meta.stride.max(1)).map(move |datagram| (from, by_group, datagram))
         })
     }
 }

@@ -2,11 +2,15 @@
 
 mod address;
 mod inbox;
+mod interface;
+mod multicast;
 mod outbox;
 mod port;
 
 pub(crate) use address::Address;
 use address::Locals;
 pub(crate) use inbox::Inbox;
+pub use interface::Interface;
+pub(crate) use multicast::{ALL_COAP_NODES, is_group};
 pub(crate) use outbox::Outbox;
 pub(crate) use port::{Port, PortError, Role};

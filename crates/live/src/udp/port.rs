@@ -8,10 +8,10 @@ use std::{
 };
 
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{Interest, Ready};
 
-use super::{Address, Locals};
+use super::{Address, Locals, is_group};
 use crate::Error;
 
 /// A bound UDP socket.
@@ -88,12 +88,19 @@ impl Port {
         self.socket.poll_send_ready(cx)
     }
 
-    /// Who sent something, and to which of our addresses.
-    pub(super) fn sender(&self, meta: &RecvMeta) -> Address {
+    /// The socket, for its options.
+    pub(super) fn socket(&self) -> SockRef<'_> {
+        SockRef::from(&self.socket)
+    }
+
+    /// Who sent something, to which of our addresses, and whether to a group that we are in. What came to a group is
+    /// answered from whichever of our addresses the kernel chooses.
+    pub(super) fn sender(&self, meta: &RecvMeta) -> (Address, bool) {
         let from = Address::of(meta.addr);
         match (&self.locals, meta.dst_ip) {
-            (Some(locals), Some(ip)) => from.by(locals.lock().map_or(0, |mut locals| locals.place(ip))),
-            _ => from,
+            (_, Some(ip)) if is_group(ip.to_canonical()) => (from, true),
+            (Some(locals), Some(ip)) => (from.by(locals.lock().map_or(0, |mut locals| locals.place(ip))), false),
+            _ => (from, false),
         }
     }
 

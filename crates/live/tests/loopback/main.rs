@@ -5,6 +5,7 @@
 mod authority;
 mod bodies;
 mod datagrams_secure;
+mod groups;
 mod known_holes;
 mod methods;
 mod observing;

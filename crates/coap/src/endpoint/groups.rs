@@ -1,0 +1,359 @@
+//! Requests to a group of peers, whose answers come from any of them, and requests that came to such a group
+//! (RFC 7252 §8, RFC 7390).
+
+use alloc::{collections::VecDeque, vec::Vec};
+use core::{fmt::Debug, hash::Hash};
+
+use hashbrown::{HashTable, hash_table::Entry};
+use millpond_control::{Instant, Purpose, Span};
+
+use super::{
+    Endpoint, ExchangeId, Ignored, Outgoing, Refused, RequestId,
+    counters::Count,
+    duplicates::{Key, Reply},
+    exchanges::Role,
+    further::Beyond,
+    identities::Pair,
+    message_ids::later,
+    queue::What,
+    requests::{Owed, Request},
+    send::write,
+};
+use crate::message::{Code, Kind, Message, MessageId, Token};
+
+/// DEFAULT_LEISURE of RFC 7252 §8.2.
+pub const DEFAULT_LEISURE: Span = Span::from_secs(5);
+
+/// Over how long the answers of a group should be spread: `lb_Leisure` of RFC 7252 §8.2, so that `members` answers of
+/// `answer` bytes each are `bytes_per_second` on average. Zero bytes a second count as one; at most [`Span::MAX`].
+#[must_use]
+pub fn leisure(answer: u32, members: u32, bytes_per_second: u32) -> Span {
+    let bytes = u64::from(answer).saturating_mul(u64::from(members));
+    let micros = bytes.saturating_mul(1_000_000).checked_div(u64::from(bytes_per_second.max(1))).unwrap_or(0);
+    Span::from_micros(u32::try_from(micros).unwrap_or(u32::MAX)).min(Span::MAX)
+}
+
+/// MAX_SERVER_RESPONSE_DELAY, microseconds: the longest that a member is expected to take for its answer, as RFC 7390
+/// §2.5 estimates it.
+const MAX_SERVER_RESPONSE_DELAY: u64 = 250_000_000;
+/// Group requests whose tokens are remembered.
+const MOST_ASKED: usize = 256;
+/// Members of a group whose answers to one request are told.
+const MOST_ANSWERS: usize = 4_096;
+/// Answers of ours that may wait for their time; who asks for more gets none.
+const MOST_WAITING: usize = 1_024;
+/// Tokens tried before a request is refused. Those of 2 bytes may collide often.
+const TRIES: u64 = 1 << 16;
+/// The last word in the address of chance that leisure is drawn from: not that of any call to a controller.
+const LEISURE: u32 = 0x104;
+
+/// What is kept of groups, on either side.
+#[derive(Debug)]
+pub(super) struct Groups<A> {
+    asked: Vec<Asked<A>>,
+    /// Tokens ever made.
+    made: u64,
+    /// In the order in which they are to leave.
+    answers: VecDeque<Answer<A>>,
+    /// Requests that ever came to a group: the address of their chance.
+    came: u32,
+}
+
+/// A request of ours to a group.
+#[derive(Debug)]
+struct Asked<A> {
+    name: ExchangeId,
+    group: A,
+    token: Token,
+    /// When it left, if it has.
+    left: Option<Instant>,
+    /// Answers are told.
+    is_wanted: bool,
+    /// Who has answered.
+    answered: HashTable<A>,
+}
+
+/// An answer of ours that waits for its time.
+#[derive(Debug)]
+struct Answer<A> {
+    due: Instant,
+    to: A,
+    request: RequestId,
+    /// The whole message without its ID.
+    message: Vec<u8>,
+}
+
+impl<A: Copy + Eq + Hash> Groups<A> {
+    pub(super) const fn new() -> Self {
+        Self { asked: Vec::new(), made: 0, answers: VecDeque::new(), came: 0 }
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        let answered = |sum: usize, asked: &Asked<A>| sum.saturating_add(asked.answered.allocation_size());
+        let message = |sum: usize, answer: &Answer<A>| sum.saturating_add(answer.message.capacity());
+        size_of::<Self>()
+            .saturating_add(self.asked.capacity().saturating_mul(size_of::<Asked<A>>()))
+            .saturating_add(self.answers.capacity().saturating_mul(size_of::<Answer<A>>()))
+            .saturating_add(self.asked.iter().fold(0, answered))
+            .saturating_add(self.answers.iter().fold(0, message))
+    }
+
+    /// When the first answer of ours is to leave.
+    pub(super) fn first_due(&self) -> Option<Instant> {
+        self.answers.front().map(|answer| answer.due)
+    }
+
+    fn named(&mut self, name: ExchangeId) -> Option<&mut Asked<A>> {
+        self.asked.iter_mut().find(|asked| asked.name == name)
+    }
+
+    /// Whether the token of a group request is this one, or is this one and a byte that could tell its copies apart.
+    fn has_like(&self, token: Token) -> bool {
+        let is_like = |asked: &Asked<A>| {
+            let own = asked.token.as_bytes();
+            own.starts_with(token.as_bytes()) && own.len() <= token.len().saturating_add(1)
+        };
+        self.asked.iter().any(is_like)
+    }
+}
+
+/// Asking a group.
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// Input: a request is to be sent to a group: once, as a non-confirmable message, with a token that nothing else
+    /// uses ([`Outgoing::kind`] and [`Outgoing::token`] are not looked at). Every response on that token, whoever sends
+    /// it, is [`Event::Further`](super::Event::Further) of the exchange named, the first one of each peer only, until
+    /// [`forget_group`](Self::forget_group). The token stays out of use until no answer can come any more: NON_LIFETIME,
+    /// MAX_LATENCY and MAX_SERVER_RESPONSE_DELAY after it left (RFC 7390 §2.5).
+    ///
+    /// It leaves when the controller of the group's address admits it, and not sooner after the request before than
+    /// PROBING_RATE allows towards who never answers (RFC 7252 §4.7). Once anybody has answered that request, it leaves
+    /// [`DEFAULT_LEISURE`] after it: until then further answers may be on their way. That it left is
+    /// [`Cause::Further`](super::Cause::Further).
+    ///
+    /// # Errors
+    /// What cannot be sent or exceeds a limit. Nothing is sent then.
+    pub fn request_group(&mut self, now: Instant, group: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
+        let now = self.input(now);
+        if !request.code.is_request() {
+            return Err(Refused::Code(request.code));
+        }
+        let kept = self.token_kept();
+        self.beyond_mut().groups_mut();
+        let exchanges = &self.exchanges;
+        let Some(groups) = self.beyond.as_deref_mut().map(Beyond::groups_mut) else { return Err(self.out_of_bytes()) };
+        groups.asked.retain(|asked| match asked.left {
+            Some(left) => asked.is_wanted || later(left, kept) > now,
+            None => exchanges.find(asked.name).is_some(),
+        });
+        let full = Refused::TooManyGroupRequests { limit: MOST_ASKED as u16 };
+        if groups.asked.len() >= MOST_ASKED {
+            return Err(full);
+        }
+        let token = self.make_group_token().ok_or(full)?;
+        let request = Outgoing { kind: Kind::NonConfirmable, ..*request };
+        let name = self.submit(now, group, (Role::Group, None), &request, Some(token))?;
+        let left = self.exchanges.find(name).is_none().then_some(now);
+        if let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) {
+            groups.asked.push(Asked { name, group, token, left, is_wanted: true, answered: HashTable::new() });
+        }
+        Ok(name)
+    }
+
+    /// Input: no more answers to a group request are wanted; those that come all the same are
+    /// [`Event::Late`](super::Event::Late). One that has not left yet never does, and ends as
+    /// [`Event::Undelivered`](super::Event::Undelivered). False if there is none of this name.
+    pub fn forget_group(&mut self, now: Instant, request: ExchangeId) -> bool {
+        let now = self.input(now);
+        let Some(asked) = self
+            .beyond
+            .as_deref_mut()
+            .and_then(|beyond| beyond.groups.as_deref_mut())
+            .and_then(|groups| groups.named(request))
+        else {
+            return false;
+        };
+        let was_wanted = core::mem::take(&mut asked.is_wanted);
+        asked.answered = HashTable::new();
+        if asked.left.is_none()
+            && let Some(slot) = self.exchanges.find(request)
+        {
+            self.fail(slot, now, super::Failure::Cancelled);
+        }
+        was_wanted
+    }
+
+    /// For how long after a group request its token is not used for anything else, microseconds.
+    fn token_kept(&self) -> u64 {
+        let latency = u64::from(self.setup.config.transmission.max_latency.as_micros());
+        self.non_lifetime.saturating_add(latency).saturating_add(MAX_SERVER_RESPONSE_DELAY)
+    }
+
+    /// A token that no request has, to whomever. At least 2 bytes, so that there is one.
+    fn make_group_token(&mut self) -> Option<Token> {
+        let longest = if self.exchanges.names_by_token { Token::MAX.saturating_sub(1) } else { Token::MAX };
+        let length = longest.min(usize::from(self.setup.config.token_length.max(2))) as u8;
+        let groups = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut())?;
+        let whose = Pair { node: self.node, peer: u32::MAX };
+        for _ in 0..TRIES {
+            let token = self.setup.identities.token(whose, groups.made, length);
+            groups.made = groups.made.wrapping_add(1);
+            if !groups.has_like(token) && !self.exchanges.any_like(token) {
+                return Some(token);
+            }
+        }
+        None
+    }
+
+    /// Whether a request to one peer cannot have this token, because answers to a group request could be taken for its.
+    #[inline]
+    pub(super) fn is_groups(&self, token: Token) -> bool {
+        self.beyond.as_deref().and_then(|beyond| beyond.groups.as_deref()).is_some_and(|groups| groups.has_like(token))
+    }
+
+    /// A group request left; `length` bytes.
+    pub(super) fn group_request_left(&mut self, now: Instant, number: u32, name: ExchangeId, length: u16) {
+        let probing = self.probing_pause(length);
+        self.beyond_mut().probes.insert(number, later(now, probing.max(u64::from(DEFAULT_LEISURE.as_micros()))));
+        if let Some(asked) = self
+            .beyond
+            .as_deref_mut()
+            .and_then(|beyond| beyond.groups.as_deref_mut())
+            .and_then(|groups| groups.named(name))
+        {
+            asked.left = Some(now);
+        }
+    }
+
+    /// A response came that no request to its sender fits. True if it is an answer to a group request.
+    pub(super) fn group_answer_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) -> bool {
+        let growth = size_of::<A>().saturating_mul(2);
+        let has_room = self.has_room(growth);
+        let identities = &self.setup.identities;
+        let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) else {
+            return false;
+        };
+        let is_it = |asked: &&mut Asked<A>| asked.is_wanted && asked.left.is_some() && asked.token == message.token;
+        let Some(asked) = groups.asked.iter_mut().find(is_it) else { return false };
+        let (name, group, left) = (asked.name, asked.group, asked.left.unwrap_or(now));
+        let is_full = asked.answered.len() >= MOST_ANSWERS || !has_room;
+        let is_first = asked.answered.is_empty();
+        match asked.answered.entry(identities.hash(&from), |other| *other == from, |other| identities.hash(other)) {
+            Entry::Occupied(_) => self.counts.one_more(Count::Duplicate),
+            Entry::Vacant(_) if is_full => {
+                self.ignore(from, Ignored::NoRoom);
+                return true;
+            }
+            Entry::Vacant(place) => {
+                place.insert(from);
+                self.counts.one_more(Count::Further);
+                self.queue.push(from, What::Further { exchange: name }, datagram);
+            }
+        }
+        let (reply, lifetime) = if message.kind == Kind::Confirmable {
+            self.acknowledge_to(from, message.id);
+            (Reply::Acknowledgement, self.exchange_lifetime)
+        } else {
+            (Reply::Silence, self.non_lifetime)
+        };
+        let key = Key::new(from, message.id, &self.setup.identities);
+        self.remember_handled(now, &key, reply, lifetime);
+        if is_first {
+            self.group_answers(now, group, later(left, u64::from(DEFAULT_LEISURE.as_micros())));
+        }
+        true
+    }
+
+    /// Somebody of a group has answered: the next request to it need not wait for longer than this.
+    fn group_answers(&mut self, now: Instant, group: A, at_the_latest: Instant) {
+        let Some(number) = self.peers.find(group, &self.setup.identities) else { return };
+        if let Some(until) = self.beyond.as_deref_mut().and_then(|beyond| beyond.probes.get_mut(&number)) {
+            *until = at_the_latest.min(*until);
+            self.pump(number, now);
+        }
+    }
+}
+
+/// Being asked as one of a group.
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// Input: a datagram came in that was sent to a group which this endpoint is in. Only non-confirmable requests are
+    /// taken; whatever else it is meets silence (RFC 7252 §8.1).
+    ///
+    /// The request is an [`Event::Request`](super::Event::Request) like others, and [`came_by_group`](Self::came_by_group)
+    /// is true of it. Its response leaves as a non-confirmable message at a point within
+    /// [`Config::leisure`](super::Config::leisure) after the request that is drawn at random, or when it is there, if that
+    /// is later. There is none if it is an error, or 2.05 without payload (RFC 7252 §8.2).
+    pub fn receive_by_group(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        let now = self.input(now);
+        if datagram.len() > usize::from(self.setup.config.limits.datagram) {
+            return self.ignore(from, Ignored::TooLong);
+        }
+        match Message::parse(datagram) {
+            Ok(message) => {
+                self.counts.one_more(Count::Received(message.kind));
+                if message.kind == Kind::NonConfirmable && message.code.is_request() {
+                    let due = now.after(self.draw_leisure());
+                    self.request_came(now, from, &message, datagram, Some(due));
+                } else {
+                    self.ignore(from, Ignored::NotForGroups);
+                }
+            }
+            Err(error) => self.ignore(from, Ignored::Malformed(error)),
+        }
+    }
+
+    /// Whether a request that was not answered yet came to a group.
+    #[must_use]
+    pub fn came_by_group(&self, request: RequestId) -> bool {
+        let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
+        found.is_some_and(|(_, request)| request.owed == Owed::Leisurely)
+    }
+
+    fn draw_leisure(&mut self) -> Span {
+        let groups = self.beyond_mut().groups_mut();
+        groups.came = groups.came.wrapping_add(1);
+        let came = groups.came;
+        let place = [self.node, u32::MAX, came, LEISURE];
+        self.setup.chance.at(Purpose::Dither, place).between(Span::ZERO, self.setup.config.leisure)
+    }
+
+    /// The answer to a request that came to a group waits for its time, or is left out.
+    pub(super) fn answer_leisurely(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        request: &Request<A>,
+        response: &Outgoing<'_>,
+    ) -> Result<(), Refused> {
+        let says_nothing = response.code == Code::CONTENT && response.payload.is_empty();
+        let waiting =
+            self.beyond.as_deref().and_then(|beyond| beyond.groups.as_deref()).map_or(0, |groups| groups.answers.len());
+        if response.code.class() != 2 || says_nothing || waiting >= MOST_WAITING {
+            return Ok(());
+        }
+        let mut message = Vec::new();
+        let limit = usize::from(self.setup.config.limits.datagram);
+        write(&mut message, Kind::NonConfirmable, MessageId(0), request.token, response, limit)?;
+        message.shrink_to_fit();
+        if !self.has_room(message.capacity().saturating_add(size_of::<Answer<A>>().saturating_mul(2))) {
+            return Err(self.out_of_bytes());
+        }
+        let groups = self.beyond_mut().groups_mut();
+        let due = request.due.max(now);
+        let place = groups.answers.partition_point(|other| other.due <= due);
+        groups.answers.insert(place, Answer { due, to: request.from, request: id, message });
+        Ok(())
+    }
+
+    /// The first answer that waited for its time leaves.
+    pub(super) fn leave_after_leisure(&mut self, now: Instant) {
+        let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) else { return };
+        let Some(Answer { to, request, message, .. }) = groups.answers.pop_front() else { return };
+        let Ok(message) = Message::parse(&message) else { return };
+        let options: Vec<_> = message.options().map(|option| (option.number, option.value)).collect();
+        let plain = Outgoing::non_confirmable(message.code, &options);
+        let response = plain.with_payload(message.payload());
+        // For want of room it is as good as lost on its way.
+        let _ = self.submit(now, to, (Role::GroupResponse, Some(request)), &response, Some(message.token));
+    }
+}

@@ -1,0 +1,199 @@
+//! Requests to groups and their whole answers: what of one does not fit its message is fetched from the member that
+//! sent it, by unicast (RFC 7959 §2.8).
+
+use alloc::{boxed::Box, vec::Vec};
+use core::{fmt, fmt::Debug, hash::Hash};
+
+use millpond_control::{Instant, Span};
+
+use super::{
+    Ask, AskFailure, Host, Refused,
+    act::Act,
+    asked::{Asked, Then},
+    options::{self, Read},
+    told::Told,
+};
+use crate::block::Block;
+use crate::endpoint::{ExchangeId, Outgoing, queue::Entry};
+use crate::message::{Code, number};
+
+/// Names one request to a group until its end has been told. Never names another one of the same host within 2³² such
+/// requests.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(u32);
+
+impl fmt::Debug for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GroupId({})", self.0)
+    }
+}
+
+/// A request to a group whose answers are being gathered.
+#[derive(Debug)]
+struct Gathering {
+    id: GroupId,
+    exchange: ExchangeId,
+    code: Code,
+    /// As they stand in a message.
+    options: Vec<u8>,
+    body: Vec<u8>,
+    longest: usize,
+    period: Span,
+    /// When its period is over; not known before it has left.
+    until: Option<Instant>,
+    /// The period is over.
+    is_over: bool,
+    /// Answers whose rest is being fetched.
+    fetching: u32,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Gatherings {
+    all: Vec<Gathering>,
+    begun: u32,
+}
+
+impl Gatherings {
+    pub(super) const fn new() -> Self {
+        Self { all: Vec::new(), begun: 0 }
+    }
+
+    /// When the first period is over.
+    pub(super) fn next_end(&self) -> Option<Instant> {
+        self.all.iter().filter(|gathering| !gathering.is_over).filter_map(|gathering| gathering.until).min()
+    }
+
+    fn get_mut(&mut self, id: GroupId) -> Option<&mut Gathering> {
+        self.all.iter_mut().find(|gathering| gathering.id == id)
+    }
+
+    /// A message left that might be the request of one of them.
+    pub(super) fn left(&mut self, now: Instant, exchange: ExchangeId) {
+        if let Some(gathering) = self.all.iter_mut().find(|gathering| gathering.exchange == exchange) {
+            gathering.until = Some(now.after(gathering.period));
+        }
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        let each = |sum: usize, gathering: &Gathering| {
+            sum.saturating_add(gathering.options.capacity()).saturating_add(gathering.body.capacity())
+        };
+        let all = self.all.capacity().saturating_mul(size_of::<Gathering>());
+        self.all.iter().fold(all, each)
+    }
+}
+
+impl<A: Copy + Eq + Hash + Debug> Host<A> {
+    /// Input: a request is to be sent to a group, as [`Endpoint::request_group`](crate::Endpoint::request_group) does,
+    /// and the whole answers of its members are wanted that begin to come within `period` after it left:
+    /// [`Event::GroupAnswer`](super::Event::GroupAnswer), then [`Event::GroupOver`](super::Event::GroupOver). Of `ask` the
+    /// code, the options, the body, `early` and `longest` are looked at.
+    ///
+    /// # Errors
+    /// What cannot be sent or exceeds a limit, and a body that does not fit a block. Nothing is sent then.
+    pub fn ask_group(&mut self, now: Instant, group: A, ask: &Ask<'_>, period: Span) -> Result<GroupId, Refused> {
+        self.input(now);
+        let length = ask.body.len();
+        if length > self.config.block.bytes() as usize {
+            return Err(Refused::LongGroupRequest { length });
+        }
+        let encoded = options::encode(ask.options)?;
+        let block2 = ask.early.map(|size| Block { number: 0, more: false, size }.value());
+        let merged = options::merge(ask.options.iter().copied(), &[(number::BLOCK2, options::value(block2.as_ref()))]);
+        let request = Outgoing { payload: ask.body, ..Outgoing::non_confirmable(ask.code, &merged) };
+        let exchange = self.endpoint.request_group(now, group, &request)?;
+        self.groups.begun = self.groups.begun.wrapping_add(1);
+        let id = GroupId(self.groups.begun);
+        self.groups.all.push(Gathering {
+            id,
+            exchange,
+            code: ask.code,
+            options: encoded,
+            body: ask.body.to_vec(),
+            longest: ask.longest,
+            period,
+            until: None,
+            is_over: false,
+            fetching: 0,
+        });
+        Ok(id)
+    }
+
+    /// Input: the answers of a group are no longer wanted. Nothing more is told of them. False if all was over before.
+    pub fn forget_group(&mut self, now: Instant, group: GroupId) -> bool {
+        self.input(now);
+        let Some(place) = self.groups.all.iter().position(|gathering| gathering.id == group) else { return false };
+        let Gathering { exchange, .. } = self.groups.all.swap_remove(place);
+        self.acts.push_back(Act::ForgetGroup(exchange));
+        let of_it = |asked: &Asked<A>| asked.gathers == Some(group);
+        let slots = self.asks.slots.iter().filter(|(_, asked)| asked.as_deref().is_some_and(of_it));
+        for slot in slots.map(|(slot, _)| slot).collect::<Vec<_>>() {
+            if let Some(asked) = self.asks.take(slot) {
+                self.abandon(*asked, false);
+                self.asks.forget(slot);
+            }
+        }
+        true
+    }
+
+    /// Whether an exchange is a request to a group, and an answer to it came.
+    pub(super) fn group_answer_came(&mut self, entry: Entry<A>, exchange: ExchangeId) -> Option<Option<Told<A>>> {
+        let gathering = self.groups.all.iter_mut().find(|gathering| gathering.exchange == exchange)?;
+        let (group, from) = (gathering.id, entry.peer);
+        let lost = |why| Some(Some(Told::GroupAnswerLost { group, from, why }));
+        let options: Vec<_> = options::decode(&gathering.options).collect();
+        let ask = Ask { body: &gathering.body, longest: gathering.longest, ..Ask::new(gathering.code, &options) };
+        let Ok(mut asked) = Asked::new(from, &ask, None) else { return lost(AskFailure::OutOfBytes) };
+        asked.gathers = Some(group);
+        let message = self.endpoint.message(&entry)?;
+        match asked.take(&message, &Read::of(&message)) {
+            Then::Done(body) => Some(Some(Told::GroupAnswer { entry, group, body })),
+            Then::Fail(why) => lost(why),
+            Then::Send => {
+                let limits = self.config.limits;
+                let bytes = self.waiting_bytes().saturating_add(asked.memory());
+                if bytes > limits.bytes || self.asks.len() >= limits.asks {
+                    return lost(AskFailure::OutOfBytes);
+                }
+                if let Some(gathering) = self.groups.get_mut(group) {
+                    gathering.fetching = gathering.fetching.saturating_add(1);
+                }
+                asked.has_next = true;
+                let slot = self.asks.slots.put(None);
+                self.asks.put_back(slot, Box::new(asked));
+                self.acts.push_back(Act::Send(slot));
+                Some(None)
+            }
+        }
+    }
+
+    /// The rest of an answer was fetched, or could not be.
+    pub(super) fn group_answer_ended(&mut self, group: GroupId, told: Told<A>) {
+        self.told.push_back(told);
+        if let Some(gathering) = self.groups.get_mut(group) {
+            gathering.fetching = gathering.fetching.saturating_sub(1);
+        }
+        self.settle_group(group);
+    }
+
+    /// The period of a group request is over: no further answer is taken.
+    pub(super) fn group_is_due(&mut self, now: Instant) {
+        let is_due =
+            |gathering: &&mut Gathering| !gathering.is_over && gathering.until.is_some_and(|until| until <= now);
+        let Some(gathering) = self.groups.all.iter_mut().find(is_due) else { return };
+        gathering.is_over = true;
+        let (id, exchange) = (gathering.id, gathering.exchange);
+        self.acts.push_back(Act::ForgetGroup(exchange));
+        self.settle_group(id);
+    }
+
+    fn settle_group(&mut self, group: GroupId) {
+        let is_done = |gathering: &Gathering| gathering.id == group && gathering.is_over && gathering.fetching == 0;
+        if let Some(place) = self.groups.all.iter().position(is_done) {
+            self.groups.all.swap_remove(place);
+            self.told.push_back(Told::GroupOver { group });
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Groups whose answers a client is gathering.
+
+use std::net::SocketAddr;
+
+use millpond_control::Instant;
+use tokio::sync::mpsc;
+
+use super::{
+    RequestNumber,
+    driver::{Driver, refused},
+    groups::WantedOfGroup,
+};
+use crate::{
+    Error, Response,
+    clock::span,
+    transfer::{Ask, GroupId},
+    udp::Address,
+};
+
+/// A group that was asked.
+#[derive(Debug)]
+struct Gathering {
+    number: RequestNumber,
+    lane: usize,
+    id: GroupId,
+    group: SocketAddr,
+    answers: mpsc::UnboundedSender<Result<Response, Error>>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Gatherings {
+    all: Vec<Gathering>,
+}
+
+impl Gatherings {
+    /// A member has answered, or its answer could not be fetched.
+    pub(crate) fn tell(&self, lane: usize, id: GroupId, answer: Result<Response, Error>) {
+        if let Some(gathering) = self.all.iter().find(|gathering| gathering.lane == lane && gathering.id == id) {
+            // Who asked may have gone, and says so.
+            let _ = gathering.answers.send(answer);
+        }
+    }
+
+    /// All answers were told: the stream ends.
+    pub(crate) fn end(&mut self, lane: usize, id: GroupId) {
+        self.all.retain(|gathering| gathering.lane != lane || gathering.id != id);
+    }
+}
+
+impl Driver {
+    /// A group is to be asked.
+    pub(super) fn gather(&mut self, now: Instant, wanted: WantedOfGroup) {
+        let answers = wanted.answers.clone();
+        if let Err(error) = self.ask_group(now, wanted) {
+            let _ = answers.send(Err(error));
+        }
+    }
+
+    fn ask_group(&mut self, now: Instant, wanted: WantedOfGroup) -> Result<(), Error> {
+        let WantedOfGroup { number, group, method, options, payload, block, longest, period, answers } = wanted;
+        let at = self.lane_for(group)?;
+        if let Some(lane) = self.lanes.get(at) {
+            lane.port().send_to_groups(self.settings.multicast_interface.as_ref(), self.settings.multicast_hops)?;
+        }
+        let options = options.borrowed();
+        let ask = Ask { body: &payload, early: block, longest, ..Ask::new(method, &options) };
+        // What it says is told before it is known whose it is; nothing that concerns an answer is among it.
+        let asked = self.on_host(at, now, |host| host.ask_group(now, Address::of(group), &ask, span(period)));
+        let id = asked.ok_or(Error::Closed)?.map_err(refused)?;
+        self.asks.gatherings.all.push(Gathering { number, lane: at, id, group, answers });
+        Ok(())
+    }
+
+    /// Nobody wants the answers any more.
+    pub(super) fn stop_gathering(&mut self, now: Instant, number: RequestNumber) {
+        let all = &mut self.asks.gatherings.all;
+        let Some(place) = all.iter().position(|gathering| gathering.number == number) else { return };
+        let Gathering { lane, id, .. } = all.swap_remove(place);
+        self.on_host(lane, now, |host| host.forget_group(now, id));
+    }
+
+    /// Everything is cancelled.
+    pub(super) fn stop_all_gathering(&mut self, now: Instant) {
+        while let Some(gathering) = self.asks.gatherings.all.pop() {
+            self.on_host(gathering.lane, now, |host| host.forget_group(now, gathering.id));
+        }
+    }
+
+    /// The system did not take a datagram for a group: who waits for its answers is told.
+    pub(super) fn group_is_out_of_reach(&mut self, now: Instant, group: SocketAddr, reason: &str) {
+        let reached = |gathering: &Gathering| gathering.group != group;
+        while let Some(place) = self.asks.gatherings.all.iter().position(|gathering| !reached(gathering)) {
+            let Gathering { lane, id, answers, .. } = self.asks.gatherings.all.swap_remove(place);
+            let reason = format!("{group} was not asked: {reason}; name the interface by which it is reached");
+            let _ = answers.send(Err(Error::Refused { reason }));
+            self.on_host(lane, now, |host| host.forget_group(now, id));
+        }
+    }
+}

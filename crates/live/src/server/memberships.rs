@@ -1,0 +1,61 @@
+//! The groups that a server is to join, and by which of its sockets.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::{
+    Error,
+    udp::{Interface, Port},
+};
+
+/// A group that is to be joined.
+#[derive(Clone, Debug)]
+pub(crate) struct Membership {
+    pub(crate) group: IpAddr,
+    pub(crate) interface: Option<Interface>,
+    /// It was asked for by name: without it the server does not start.
+    pub(crate) must_be: bool,
+}
+
+/// Joins groups, each by one socket, however many share its port: every one that had joined would get a copy of each
+/// datagram. Returns where they can be asked.
+///
+/// # Errors
+/// A group that must be joined and cannot; none of several of which any would do.
+pub(crate) fn join_all(groups: &[Membership], ports: &[&Port]) -> Result<Vec<SocketAddr>, Error> {
+    for port in ports {
+        port.take_own_groups_only();
+    }
+    let mut joined: Vec<SocketAddr> = Vec::new();
+    let mut first_error = None;
+    for Membership { group, interface, must_be } in groups {
+        match join(*group, interface.as_ref(), ports) {
+            Ok(at) => {
+                if !joined.contains(&at) {
+                    joined.push(at);
+                }
+            }
+            Err(error) if *must_be => return Err(error),
+            Err(error) => {
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    match first_error {
+        Some(error) if joined.is_empty() => Err(error),
+        _ => Ok(joined),
+    }
+}
+
+fn join(group: IpAddr, interface: Option<&Interface>, ports: &[&Port]) -> Result<SocketAddr, Error> {
+    let refused = |reason: String| Err(Error::Setting { name: "join", reason });
+    if !group.is_multicast() {
+        return refused(format!("{group} is no group; one begins with 224 to 239, or with ff"));
+    }
+    let takes = |port: &&&Port| port.local().is_ipv4() == group.is_ipv4() && port.local().ip().is_unspecified();
+    let Some(port) = ports.iter().find(takes) else {
+        let all = if group.is_ipv4() { "0.0.0.0" } else { "::" };
+        return refused(format!("{group} reaches only who listens on all addresses; listen on {all}"));
+    };
+    port.join(group, interface)?;
+    Ok(SocketAddr::new(group, port.local().port()))
+}

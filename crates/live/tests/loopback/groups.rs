@@ -1,0 +1,94 @@
+//! Groups on the loopback, which Linux joins and asks like any other interface.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use millpond_live::{AddressRule, Client, Code, Error, Interface, Resource, Response, Server, ServerBuilder};
+
+use crate::ANY;
+
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 17, 3);
+
+/// One that listens on all addresses, as a member of a group must.
+fn member() -> ServerBuilder {
+    let hello = Resource::new().title("A greeting").get(|_| async { Response::content("hello") });
+    let large = Resource::new().get(|_| async { Response::content(vec![b'.'; 3_000]) });
+    let put = Resource::new().put(|_| async { Response::changed() });
+    Server::builder()
+        .bind((Ipv4Addr::UNSPECIFIED, 0).into())
+        .join(GROUP.into(), Some(Interface::Address(Ipv4Addr::LOCALHOST)))
+        .leisure(Duration::from_millis(50))
+        .route("/hello", hello)
+        .route("/large", large)
+        .route("/put", put)
+}
+
+async fn client() -> Client {
+    Client::builder().multicast_interface("lo").build().await.unwrap()
+}
+
+/// What the members answer within half a second.
+async fn answers(client: &Client, method: Code, server: &Server, path: &str) -> Vec<Response> {
+    let uri = format!("coap://{GROUP}:{}{path}", server.local_addr().port());
+    let request = if path.is_empty() { client.discover(uri) } else { client.request_group(method, uri) };
+    let mut told = request.gather_for(Duration::from_millis(500)).send().await.unwrap();
+    let mut all = Vec::new();
+    while let Some(answer) = told.next().await {
+        all.push(answer.unwrap());
+    }
+    all
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_group_is_discovered() {
+    let server = member().start().await.unwrap();
+    let port = server.local_addr().port();
+    assert_eq!(server.groups(), [SocketAddr::new(GROUP.into(), port)]);
+    let answers = answers(&client().await, Code::GET, &server, "").await;
+    assert_eq!(answers.len(), 1);
+    assert!(answers[0].text().unwrap().contains("</hello>;title=\"A greeting\""));
+    let peer = answers[0].exchange().unwrap().peer;
+    assert!(!peer.ip().is_multicast() && peer.port() == port, "{peer}");
+}
+
+/// The guard against forged addresses asks nothing of a group: it lets little out, and the rest is asked for by unicast.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_large_answer_begins_with_little_and_the_rest_is_fetched() {
+    let server = member().verify_addresses(AddressRule::LargeAnswersEverywhere).start().await.unwrap();
+    let answers = answers(&client().await, Code::GET, &server, "/large").await;
+    assert_eq!(answers.iter().map(|answer| answer.payload().len()).collect::<Vec<_>>(), [3_000]);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_group_changes_something_only_where_that_is_allowed() {
+    let server = member().start().await.unwrap();
+    assert!(answers(&client().await, Code::PUT, &server, "/put").await.is_empty());
+    let server = member().changes_by_group(true).start().await.unwrap();
+    let answers = answers(&client().await, Code::PUT, &server, "/put").await;
+    assert_eq!(answers.iter().map(Response::code).collect::<Vec<_>>(), [Code::CHANGED]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_joined_or_asked_is_told() {
+    let told = async |builder: ServerBuilder| builder.start().await.unwrap_err().to_string();
+    let at_one = Server::builder().bind(ANY).join(GROUP.into(), None);
+    assert!(told(at_one).await.contains("239.255.17.3 reaches only who listens on all addresses; listen on 0.0.0.0"));
+    let no_group = member().join(Ipv4Addr::LOCALHOST.into(), None);
+    assert!(told(no_group).await.contains("127.0.0.1 is no group"));
+    let nowhere = member().join(GROUP.into(), Some("no-such-if".into()));
+    assert!(told(nowhere).await.contains("there is no interface no-such-if; name one that is up"));
+    let client = client().await;
+    let refused = async |uri: &str| match client.discover(uri).send().await {
+        Err(Error::Refused { reason }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused("coap://192.0.2.1").await.contains("192.0.2.1 is one host and no group"));
+    assert!(refused("coap+tcp://239.255.17.3").await.contains("only coap:// reaches groups"));
+    let error = client.get("coap://239.255.17.3/").await.unwrap_err();
+    assert!(error.to_string().contains("239.255.17.3 is a group, which discover asks"));
+}
