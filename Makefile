@@ -14,7 +14,7 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo install install-c sizes header miri test test-rust test-c test-python interop bench bench-live
+.PHONY: help build demo install install-c sizes header miri test test-rust test-c test-python interop traces bench bench-live
 .PHONY: lint lint-rust lint-c lint-python lint-deps advisories clean
 
 help: ## this list
@@ -112,6 +112,11 @@ interop: $(VENV)/.dev ## our client and server against libcoap, aiocoap, node-co
 	PYTHON=$(CURDIR)/$(BIN)/python interop/install
 	$(CARGO) build --quiet --locked -p millpond-cli
 	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python -m pytest interop -n 8
+
+traces: $(VENV)/.dev ## when our client and each of theirs sends what, as a table, in a minute
+	PYTHON=$(CURDIR)/$(BIN)/python interop/install
+	$(CARGO) build --quiet --locked -p millpond-cli
+	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python interop/traces.py
 
 # BENCH=--quick for a first look; the head of crates/live/examples/bench_live/main.rs has all arguments.
 bench-live: | $(BIN)/python ## the stack on the wire by the clock, beside a bare socket and other implementations
