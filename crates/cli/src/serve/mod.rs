@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use millpond_live::{Interface, Server, ServerBuilder};
+use millpond_live::{Interface, Server, ServerBuilder, Transport};
 
 pub use directory::{Directory, Stored};
 
@@ -37,13 +37,16 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     }
     let credentials = &flags.credentials;
     if credentials.cert.is_some() || credentials.psk_file.is_some() {
-        builder = builder.security(credentials.read()?);
+        let security = credentials.read()?;
         for address in addresses(&flags.bind, credentials.secure_port) {
-            builder = builder.bind_dtls(address);
+            if security.serves_dtls() {
+                builder = builder.bind_dtls(address);
+            }
             if credentials.cert.is_some() {
                 builder = builder.bind_tls(address);
             }
         }
+        builder = builder.security(security);
     }
     if let Some(controller) = &flags.controller {
         builder = builder.controller(controller.clone());
@@ -122,6 +125,10 @@ fn announce(server: &Server, flags: &Serve) -> Result<(), Failure> {
     }
     for group in server.groups() {
         writeln!(out, "in the group coap://{group}")?;
+    }
+    let serves = |wanted: Transport| server.local_addrs().iter().any(|(transport, _)| *transport == wanted);
+    if serves(Transport::Tls) && !serves(Transport::Dtls) {
+        writeln!(out, "no coaps: the certificate's key serves coaps+tcp alone; one of ECDSA serves both")?;
     }
     if let Some(address) = server.metrics_addr() {
         writeln!(out, "metrics at http://{address}/metrics")?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PKCS_ED25519};
 
 use crate::program::{Server, fresh_directory, millpond};
 
@@ -74,6 +74,20 @@ fn a_pre_shared_key_opens_coaps() {
     assert_eq!(said.well(), "Hello from Millpond.\n");
     let said = millpond(&["observe", "--psk", "me:key", "--count", "2", &format!("{base}/count")]);
     assert_eq!(said.well().lines().count(), 2);
+}
+
+#[test]
+fn a_key_that_dtls_cannot_use_still_serves_tls() {
+    let files = Files::new("secure_ed25519");
+    let key = KeyPair::generate_for(&PKCS_ED25519).expect("a key");
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("names");
+    files.write("cert.pem", &params.self_signed(&key).expect("signed").pem());
+    files.write("cert.key", &key.serialize_pem());
+    let (mut server, base) = secure(&files, &[]);
+    let said = millpond(&["get", "--insecure", &format!("{base}/hello")]);
+    assert_eq!(said.well(), "Hello from Millpond.\n");
+    let line = server.line();
+    assert!(line.starts_with("no coaps: "), "{line}");
 }
 
 #[test]

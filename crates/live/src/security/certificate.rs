@@ -77,6 +77,11 @@ impl KeyedCertificate {
         self.certified.key.algorithm()
     }
 
+    /// Whether it serves `coaps`: DTLS here signs with ECDSA alone.
+    pub(crate) fn serves_dtls(&self) -> bool {
+        self.key_kind() == SignatureAlgorithm::ECDSA
+    }
+
     /// One error about it.
     pub(crate) fn error(&self, reason: impl Into<String>) -> Error {
         Error::Credential { place: self.place.to_string(), reason: reason.into() }

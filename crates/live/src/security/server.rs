@@ -43,6 +43,13 @@ impl ServerSecurity {
         self
     }
 
+    /// Whether clients over `coaps` can be served with it: by a pre-shared key, or by a certificate whose key is one of
+    /// ECDSA. Others serve `coaps+tcp` alone.
+    #[must_use]
+    pub fn serves_dtls(&self) -> bool {
+        self.pre_shared_keys.is_some() || self.certificate.as_ref().is_some_and(KeyedCertificate::serves_dtls)
+    }
+
     /// What checks the certificate of a client; none if no client needs any.
     pub(crate) fn client_verifier(&self) -> Result<Option<Arc<dyn ClientCertVerifier>>, Error> {
         let Some(anchors) = &self.clients else { return Ok(None) };
