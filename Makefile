@@ -120,7 +120,7 @@ traces: $(VENV)/.dev ## when our client and each of theirs sends what, as a tabl
 
 # BENCH=--quick for a first look; the head of crates/live/examples/bench_live/main.rs has all arguments.
 bench-live: | $(BIN)/python ## the stack on the wire by the clock, beside a bare socket and other implementations
-	PYTHON=$(CURDIR)/$(BIN)/python interop/install
+	PYTHON=$(CURDIR)/$(BIN)/python interop/install --measured
 	$(CARGO) run --quiet --release --locked -p millpond-live --example bench_live -- $(BENCH)
 
 bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
