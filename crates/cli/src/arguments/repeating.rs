@@ -10,7 +10,7 @@ use crate::{failure::Failure, values};
 /// Transmission parameters of RFC 7252 §4.8.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Repeating {
-    /// Copies after the first, 0 to 250 [4] (MAX_RETRANSMIT).
+    /// Copies after the first, 0 to 250 (MAX_RETRANSMIT) [4 of them].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=250))]
     pub max_retransmit: Option<u8>,
     /// First wait for an acknowledgement before the path is known, at least 1s [the controller's] (ACK_TIMEOUT).
