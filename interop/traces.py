@@ -36,6 +36,11 @@ class Path(asyncio.DatagramProtocol):
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
 
+    def answer(self, datagram: bytes, client: tuple[str, int]) -> None:
+        """Sends it, unless the client has ended meanwhile."""
+        if not self.transport.is_closing():
+            self.transport.sendto(datagram, client)
+
 
 def token(request: bytes) -> bytes:
     """The token of a message."""
@@ -47,13 +52,13 @@ async def answer_late(path: Path, request: bytes, sender: tuple[str, int]) -> No
     path.transport.sendto(b"\x60\0" + request[2:4], sender)
     if len(path.came) == 1:
         await asyncio.sleep(ANSWER_AFTER)
-        path.transport.sendto(bytes([0x40 | request[0] & 15, 0x45, 1, 1]) + token(request) + b"\xffdone", sender)
+        path.answer(bytes([0x40 | request[0] & 15, 0x45, 1, 1]) + token(request) + b"\xffdone", sender)
 
 
 async def answer_from_afar(path: Path, request: bytes, sender: tuple[str, int]) -> None:
     """A response in the acknowledgement after a round trip, to every copy."""
     await asyncio.sleep(ROUND_TRIP)
-    path.transport.sendto(bytes([0x60 | request[0] & 15, 0x45]) + request[2:4] + token(request) + b"\xffdone", sender)
+    path.answer(bytes([0x60 | request[0] & 15, 0x45]) + request[2:4] + token(request) + b"\xffdone", sender)
 
 
 async def traced(
