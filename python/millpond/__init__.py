@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millpond.api import Reproduction, Run, reproduce, run
-from millpond.compare import Comparison, Figure, Setting, Verdict
 from millpond.controller import BuiltIn, Controller, Cx, Exchange, Sample, View, Wait, Wishes
 from millpond.errors import MillpondError, UsageError
-from millpond.results import Results
+from millpond.judge.compare import Comparison, Figure, Setting, Verdict
+from millpond.results.directory import Results
 
 if TYPE_CHECKING:
     __version__: str
@@ -52,7 +52,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        from millpond.engine import native
+        from millpond.run.engine import native
 
         return native().version()
     raise AttributeError(f"module 'millpond' has no attribute {name!r}")

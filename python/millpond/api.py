@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from millpond import capture as captures
-from millpond import guests, named_copies, reproduction, single, study, summary, tables
-from millpond.campaign import Watcher, carry_out
-from millpond.compare import Comparison
-from millpond.engine import Engine, native
+from millpond.controllers.own import AnyController, Make, OwnControllers
 from millpond.errors import MillpondError, UsageError
-from millpond.metrics import Measures
-from millpond.own import AnyController, Make, OwnControllers
-from millpond.published import read as read_published
-from millpond.results import MANIFEST, Results, read_manifest
-from millpond.store import write_json
-from millpond.study import Program
+from millpond.judge.compare import Comparison
+from millpond.judge.published import read as read_published
+from millpond.measure import summary
+from millpond.measure.metrics import Measures
+from millpond.plan import guests, single, study
+from millpond.plan.study import Program
+from millpond.results.directory import MANIFEST, Results, read_manifest
+from millpond.results.store import write_json
+from millpond.run import capture as captures
+from millpond.run.campaign import Watcher, carry_out
+from millpond.run.engine import Engine, native
+from millpond.show import terminal as tables
+from millpond.studies import reproduction
+from millpond.studies.echo import terminal as named_copies
 
 if TYPE_CHECKING:
     import pandas
@@ -297,6 +301,6 @@ def _workers(jobs: int) -> int:
 
 
 def _write_report(directory: Path, comparison: Comparison | None) -> Path:
-    from millpond.report import write_report
+    from millpond.show.report import write_report
 
     return write_report(directory, comparison)

@@ -12,15 +12,17 @@ from typing import Any
 
 import click
 
-from millpond import api, live, study, tables
-from millpond import capture as captures
+from millpond import api, live
 from millpond.controllers import catalogue, sheet, terminal
 from millpond.controllers.requirements import REQUIREMENTS
-from millpond.engine import native
 from millpond.errors import MillpondError, UsageError, unknown
-from millpond.progress import Bar
-from millpond.results import Results
-from millpond.store import write_bytes
+from millpond.plan import study
+from millpond.results.directory import Results
+from millpond.results.store import write_bytes
+from millpond.run import capture as captures
+from millpond.run.engine import native
+from millpond.run.progress import Bar
+from millpond.show import terminal as tables
 
 
 class _Verbs(click.Group):

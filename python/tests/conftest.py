@@ -10,10 +10,10 @@ from own_controllers import PATIENT
 from published_rows import MakeRows
 
 import millpond
-from millpond.metrics import Measures
-from millpond.published import Published, read
-from millpond.results import Results
-from millpond.study import STUDIES, Plan, find, load
+from millpond.judge.published import Published, read
+from millpond.measure.metrics import Measures
+from millpond.plan.study import STUDIES, Plan, find, load
+from millpond.results.directory import Results
 
 
 @pytest.fixture(autouse=True, scope="session")

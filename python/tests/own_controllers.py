@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from millpond import _engine, own
+from millpond import _engine
 from millpond.controller import AnyWait, BuiltIn, Controller, Cx, Exchange, Sample, View, Wait, Wishes
-from millpond.results import read_manifest
+from millpond.controllers import own
+from millpond.results.directory import read_manifest
 
 SCENARIO = """
 [path.uplink]

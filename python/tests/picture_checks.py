@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from millpond.report import style
+from millpond.show.report import style
 
 
 def laid_out(figure: Figure) -> RendererBase:

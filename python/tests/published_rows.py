@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from millpond.published import COLUMNS, Published, read
+from millpond.judge.published import COLUMNS, Published, read
 
 
 @dataclass

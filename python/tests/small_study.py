@@ -7,8 +7,10 @@ from pathlib import Path
 from fake_engine import FakeEngine
 from published_rows import MakeRows
 
-from millpond import campaign, reproduction, study
-from millpond.results import Results
+from millpond.plan import study
+from millpond.results.directory import Results
+from millpond.run import campaign
+from millpond.studies import reproduction
 
 SCENARIO = """
 [path.uplink]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millpond.compare import Comparison, Figure, Verdict
-from millpond.results import FORMAT, MANIFEST, Cell, Group, Results, Value
-from millpond.store import write_json, write_table
+from millpond.judge.compare import Comparison, Figure, Verdict
+from millpond.results.directory import FORMAT, MANIFEST, Cell, Group, Results, Value
+from millpond.results.store import write_json, write_table
 
 ALGORITHMS = ("default", "default_fb1", "default_fb2", "cocoa", "cocoa_fb1", "cocoa_fb2")
 EXCHANGES = 50

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millpond.results import FORMAT, MANIFEST, Cell, Group, Results, Value
-from millpond.store import write_json, write_table
+from millpond.results.directory import FORMAT, MANIFEST, Cell, Group, Results, Value
+from millpond.results.store import write_json, write_table
 
 SEGMENT, HEADER, BITS = 256, 40, 30_000
 DOWN_US, UP_US = 415_000, 215_000

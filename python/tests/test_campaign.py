@@ -11,10 +11,10 @@ import pytest
 from fake_engine import FakeEngine
 
 import millpond
-from millpond import campaign
-from millpond.campaign import Interrupted
 from millpond.errors import MillpondError
-from millpond.results import Results
+from millpond.results.directory import Results
+from millpond.run import campaign
+from millpond.run.campaign import Interrupted
 
 FINAL = ("runs.parquet", "flows.parquet", "histogram.parquet", "links.parquet", "rto_trace.parquet")
 

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from millpond import claims, reproduction
-from millpond.claims import Claim
-from millpond.compare import Comparison, Verdict
 from millpond.errors import UsageError
-from millpond.metrics import Measures
-from millpond.published import Published
-from millpond.results import Results
-from millpond.study import STUDIES
+from millpond.judge import claims
+from millpond.judge.claims import Claim
+from millpond.judge.compare import Comparison, Verdict
+from millpond.judge.published import Published
+from millpond.measure.metrics import Measures
+from millpond.plan.study import STUDIES
+from millpond.results.directory import Results
+from millpond.studies import reproduction
 
 POINT = "each = { clients = 400, buffer_bytes = 1410000, workload = 'continuous' }"
 

@@ -19,7 +19,7 @@ import pytest
 
 import millpond
 from millpond import cli
-from millpond.study import STUDIES
+from millpond.plan.study import STUDIES
 
 SMALL = ["reproduce", "anrw18", "--clients", "1", "--buffers", "2500", "--replications", "2"]
 

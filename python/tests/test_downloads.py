@@ -9,8 +9,9 @@ import pytest
 from fake_engine import FakeEngine
 
 import millpond
-from millpond import downloads, tables
-from millpond.statistics import PERCENTILES
+from millpond.measure.statistics import PERCENTILES
+from millpond.show import terminal as tables
+from millpond.studies.tcp20 import terminal as downloads
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 import rich.console
 
 import millpond
-from millpond.evidence import KINDS, rightly_named
-from millpond.metrics import Population
+from millpond.measure.evidence import KINDS, rightly_named
+from millpond.measure.metrics import Population
 
 LATE = (1.5, 2, 3, 5)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import millpond
-from millpond.compare import Figure, Verdict
-from millpond.metrics import Population
+from millpond.judge.compare import Figure, Verdict
+from millpond.measure.metrics import Population
 
 EXACT = ("min", "p10", "p25", "median", "p75", "p90", "max")
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from published_rows import MakeRows
 
-from millpond import claims, figures
-from millpond.compare import Figure
-from millpond.metrics import Measures, Population
-from millpond.published import Published
-from millpond.study import Plan
+from millpond.judge import claims, figures
+from millpond.judge.compare import Figure
+from millpond.judge.published import Published
+from millpond.measure.metrics import Measures, Population
+from millpond.plan.study import Plan
 
 HERE = {"clients": "400", "buffer_bytes": "1410000", "workload": "continuous", "algorithm": "default"}
 

@@ -14,7 +14,7 @@ import guide
 import pytest
 
 from millpond import cli
-from millpond.results import Results
+from millpond.results.directory import Results
 
 Type = Callable[[Sequence[str]], str]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from published_rows import MakeRows
 
-from millpond import judging
-from millpond.compare import Verdict
-from millpond.metrics import Measures
-from millpond.study import Plan
+from millpond.judge import judging
+from millpond.judge.compare import Verdict
+from millpond.measure.metrics import Measures
+from millpond.plan.study import Plan
 
 # In the stand-in's results clients from 100 on make so many unnecessary retransmissions, whatever the buffer:
 # Default 196, CoCoA 9, every Full Backoff variant 60.

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from own_controllers import PATIENT, SECOND, Standard, drained, results, text
 
-from millpond import _engine, own
+from millpond import _engine
 from millpond.controller import Cx, Exchange, Wait
+from millpond.controllers import own
 from millpond.errors import UsageError
 
 

@@ -18,10 +18,11 @@ import pytest
 from own_controllers import PATIENT, SECOND, Standard, Waiting, drained, failure, odd, scenario, text
 
 import millpond
-from millpond import _engine, own
+from millpond import _engine
 from millpond.controller import Cx, Exchange, Sample
+from millpond.controllers import own
 from millpond.errors import MillpondError
-from millpond.results import read_manifest
+from millpond.results.directory import read_manifest
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,12 @@ import pytest
 from own_controllers import PATIENT, SECOND, Standard, groups, odd, text
 
 import millpond
-from millpond import api, cli, own
+from millpond import api, cli
 from millpond.controller import AnyWait, Cx, Exchange
+from millpond.controllers import own
 from millpond.errors import MillpondError, UsageError
-from millpond.report import labels
-from millpond.results import read_manifest
+from millpond.results.directory import read_manifest
+from millpond.show.report import labels
 
 
 @pytest.mark.parametrize(

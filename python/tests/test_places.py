@@ -10,14 +10,17 @@ import pytest
 import small_study
 from published_rows import MakeRows
 
-from millpond import claims, judging, reproduction, study, tables
-from millpond.compare import Comparison, Verdict
 from millpond.errors import UsageError
-from millpond.metrics import Measures, Population, column_in_words
-from millpond.report import render
-from millpond.report.data import Data, View
-from millpond.results import Results
-from millpond.study import Plan
+from millpond.judge import claims, judging
+from millpond.judge.compare import Comparison, Verdict
+from millpond.measure.metrics import Measures, Population, column_in_words
+from millpond.plan import study
+from millpond.plan.study import Plan
+from millpond.results.directory import Results
+from millpond.show import terminal as tables
+from millpond.show.report import render
+from millpond.show.report.data import Data, View
+from millpond.studies import reproduction
 
 HERE = Population(400, 2500, "random", "cocoa", "as-typed").but(config="four-host", payload=176)
 
@@ -204,7 +207,7 @@ def test_views_cut_places_until_few_are_left(results: Results, monkeypatch: pyte
     assert [view.words for view in data.views()] == ["as typed", "as meant"]
     # the stand-in traces no queue, so the first cell is looked at closely
     assert data.stage == View("as-typed", {"config": "two-host", "payload": 68})
-    monkeypatch.setattr("millpond.report.data.PANELS", 2)
+    monkeypatch.setattr("millpond.show.report.data.PANELS", 2)
     cut = [view.words for view in data.views()]
     assert cut == [
         "two-host, as typed",

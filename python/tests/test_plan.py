@@ -7,12 +7,12 @@ import pytest
 import small_study
 from fake_engine import FakeEngine
 
-from millpond import guests, study
-from millpond.engine import Preset
+from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError
-from millpond.own import OwnControllers
-from millpond.results import Cell
-from millpond.study import Plan
+from millpond.plan import guests, study
+from millpond.plan.study import Plan
+from millpond.results.directory import Cell
+from millpond.run.engine import Preset
 
 
 @pytest.fixture

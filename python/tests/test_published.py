@@ -6,7 +6,7 @@ import pytest
 from published_rows import MakeRows
 
 from millpond.errors import UsageError
-from millpond.published import COLUMNS, Condition, Published, read
+from millpond.judge.published import COLUMNS, Condition, Published, read
 
 
 def test_the_built_in_file_is_read_whole(built_in: Published) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import synthetic_results
 
-from millpond.compare import Comparison
 from millpond.errors import MillpondError, UsageError
-from millpond.report import write_report
-from millpond.results import MANIFEST, Results
+from millpond.judge.compare import Comparison
+from millpond.results.directory import MANIFEST, Results
+from millpond.show.report import write_report
 
 STUDY_SECTIONS = [
     "summary", "over-time", "completion", "transmissions", "unnecessary", "mixes", "phase", "figures", "claims", "run",

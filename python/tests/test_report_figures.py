@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from picture_checks import check_texts, laid_out, panels
 
-from millpond.compare import Comparison
-from millpond.report import figures, labels, readme_picture, story, style
-from millpond.report.data import Data, Missing, rate
-from millpond.results import Results
+from millpond.judge.compare import Comparison
+from millpond.results.directory import Results
+from millpond.show.report import figures, labels, readme_picture, story, style
+from millpond.show.report.data import Data, Missing, rate
 
 Draw = Callable[[Results, Comparison], Figure]
 

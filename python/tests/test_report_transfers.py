@@ -12,12 +12,14 @@ import synthetic_transfers
 from matplotlib.figure import Figure as Drawing
 from picture_checks import check_texts, laid_out, panels
 
-from millpond.compare import Comparison, Figure
-from millpond.report import firmware_picture, nearness, style, transfers, write_report
-from millpond.report.data import Data, Missing
-from millpond.report.figures import dwell, errors, sequence, windows
-from millpond.report.transfers import Transfer
-from millpond.results import MANIFEST, Results, Value
+from millpond.judge.compare import Comparison, Figure
+from millpond.results.directory import MANIFEST, Results, Value
+from millpond.show.report import style, transfers, write_report
+from millpond.show.report.data import Data, Missing
+from millpond.show.report.figures import dwell, errors, sequence, windows
+from millpond.show.report.transfers import Transfer
+from millpond.studies.tcp20 import nearness
+from millpond.studies.tcp20 import picture as firmware_picture
 
 PUBLISHED = {"min": 30.0, "p10": 32.0, "p25": 36.0, "median": 44.0, "p75": 52.0, "p90": 60.0, "max": 88.0}
 

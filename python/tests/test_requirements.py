@@ -12,10 +12,10 @@ import pytest
 
 import millpond
 from millpond.controllers.catalogue import Choice, names
+from millpond.controllers.own import watched
 from millpond.controllers.peer import HIGHEST, LOWEST, SECOND, Make, Peer
 from millpond.controllers.probes import PROBES
 from millpond.controllers.requirements import MARKS, REQUIREMENTS, Judgement, judge
-from millpond.own import watched
 
 ROOT = Path(__file__).parents[2]
 IDS = [requirement.id for requirement in REQUIREMENTS]

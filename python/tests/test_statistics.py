@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from millpond.statistics import (
+from millpond.measure.statistics import (
     alike,
     bulk,
     bulk_range,

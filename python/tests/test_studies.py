@@ -11,11 +11,13 @@ import pytest
 from fake_engine import FakeEngine
 
 import millpond
-from millpond import claims, reproduction, study
-from millpond.compare import Comparison
-from millpond.engine import native
-from millpond.metrics import Measures
-from millpond.published import read
+from millpond.judge import claims
+from millpond.judge.compare import Comparison
+from millpond.judge.published import read
+from millpond.measure.metrics import Measures
+from millpond.plan import study
+from millpond.run.engine import native
+from millpond.studies import reproduction
 
 #: Claims of each study that no run can judge.
 UNJUDGED = {

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fake_engine import FakeEngine
 
-from millpond import study
 from millpond.errors import UsageError
-from millpond.study import STUDIES, Plan
+from millpond.plan import study
+from millpond.plan.study import STUDIES, Plan
 
 
 def test_the_matrix_is_whole(plan: Plan) -> None:

@@ -6,13 +6,14 @@ import pytest
 from rich.console import Console
 
 import millpond
-from millpond import reproduction, tables
-from millpond.campaign import Job
-from millpond.compare import Comparison, Figure
-from millpond.metrics import Measures
-from millpond.progress import Bar
-from millpond.results import Results
-from millpond.study import Planned
+from millpond.judge.compare import Comparison, Figure
+from millpond.measure.metrics import Measures
+from millpond.plan.study import Planned
+from millpond.results.directory import Results
+from millpond.run.campaign import Job
+from millpond.run.progress import Bar
+from millpond.show import terminal as tables
+from millpond.studies import reproduction
 
 
 @pytest.fixture(scope="module")

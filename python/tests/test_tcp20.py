@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 import millpond
-from millpond import downloads, study
-from millpond.compare import Figure
-from millpond.engine import native
-from millpond.metrics import Population
-from millpond.published import read
+from millpond.judge.compare import Figure
+from millpond.judge.published import read
+from millpond.measure.metrics import Population
+from millpond.plan import study
+from millpond.run.engine import native
+from millpond.studies.tcp20 import terminal as downloads
 
 ALGORITHMS = ["default", "cocoa", "tcp_newreno", "tcp_bbr"]
 

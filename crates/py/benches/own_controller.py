@@ -13,8 +13,9 @@ import time
 
 import pyarrow as pa
 
-from millpond import _engine, own
+from millpond import _engine
 from millpond.controller import AnyWait, Controller, Cx, Exchange, Sample
+from millpond.controllers import own
 
 COLLAPSE = """
 [path.uplink]

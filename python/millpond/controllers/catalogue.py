@@ -14,11 +14,11 @@ from typing import Any
 
 from millpond import _engine
 from millpond.controllers import series
+from millpond.controllers.own import OwnControllers, is_own, short, watched
 from millpond.controllers.peer import SECOND, Make, Peer
 from millpond.controllers.requirements import KEY, REQUIREMENTS, Judgement, judge
-from millpond.engine import native
 from millpond.errors import UsageError, unknown
-from millpond.own import OwnControllers, is_own, short, watched
+from millpond.run.engine import native
 
 #: The controller beside which others are drawn.
 STANDARD = "rfc7252"

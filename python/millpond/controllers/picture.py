@@ -14,10 +14,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from millpond.controllers import series
 from millpond.controllers.peer import SECOND, Make
-from millpond.report import labels, style
-from millpond.report.data import Rows
-from millpond.report.figures import marks
-from millpond.report.style import Look
+from millpond.show.report import labels, style
+from millpond.show.report.data import Rows
+from millpond.show.report.figures import marks
+from millpond.show.report.style import Look
 
 _TICKS = [n * 10.0**k for k in range(-3, 5) for n in (1, 2, 5)]
 _FADED = 0.16

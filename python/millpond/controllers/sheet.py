@@ -12,9 +12,9 @@ from millpond.controllers.catalogue import Entry, state
 from millpond.controllers.peer import Make
 from millpond.controllers.requirements import Judgement
 from millpond.errors import UsageError
-from millpond.report.page import compose, svg
-from millpond.report.parts import Listing, Picture, Section
-from millpond.store import write_text
+from millpond.results.store import write_text
+from millpond.show.report.page import compose, svg
+from millpond.show.report.parts import Listing, Picture, Section
 
 FORMS = (".svg", ".html")
 

@@ -1,0 +1,1 @@
+"""Published figures and claims beside what was measured."""

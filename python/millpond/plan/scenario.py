@@ -1,0 +1,75 @@
+"""Scenario files: read, changed in places, and handed to the engine, which checks every key, unit and range."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from millpond.controllers.own import OwnControllers
+from millpond.errors import UsageError
+from millpond.plan.toml_tree import read_text, read_tree
+from millpond.run.engine import Engine, EngineScenario, native
+
+
+def load(file: Path | str, engine: Engine | None = None, own: OwnControllers | None = None) -> EngineScenario:
+    """Read and check a scenario file. Raises `UsageError` with one line: the place and the mend.
+
+    Files of controllers of one's own are looked for beside it, unless `own` says where.
+    """
+    path = Path(file)
+    try:
+        return (engine or native()).scenario_from_toml(read_text(path), str(path), own or OwnControllers(path.parent))
+    except ValueError as error:
+        raise UsageError(str(error)) from error.__cause__
+
+
+def load_tree(file: Path) -> dict[str, Any]:
+    """A scenario file as a plain tree, unchecked: a template for `with_changes` and `build`."""
+    return read_tree(file)
+
+
+def with_changes(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the tree with values set at dotted places, such as `path.uplink.queue`.
+
+    Tables on the way are made; an entry of a list is told by its number, as in `clients.0.count`.
+    """
+    changed = copy.deepcopy(dict(tree))
+    for place, value in changes.items():
+        *way, last = place.split(".")
+        spot: Any = changed
+        for step in way:
+            spot = spot[int(step)] if isinstance(spot, list) else spot.setdefault(step, {})
+        if isinstance(spot, list):
+            spot[int(last)] = copy.deepcopy(value)
+        else:
+            spot[last] = copy.deepcopy(value)
+    return changed
+
+
+def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of both as one: where both have a table it is merged, elsewhere the upper value counts."""
+    merged = copy.deepcopy(dict(below))
+    for key, value in above.items():
+        under = merged.get(key)
+        if isinstance(under, Mapping) and isinstance(value, Mapping):
+            merged[key] = laid_over(under, value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
+
+
+def build(tree: Mapping[str, Any], origin: str, engine: Engine, own: OwnControllers | None = None) -> EngineScenario:
+    """Check a tree. Raises `UsageError`; `origin` names where it came from."""
+    try:
+        return engine.scenario_from_json(json.dumps(tree), origin, own or OwnControllers())
+    except ValueError as error:
+        raise UsageError(str(error)) from error.__cause__
+
+
+def in_full(scenario: EngineScenario) -> dict[str, Any]:
+    """The scenario with every default written out."""
+    tree: dict[str, Any] = json.loads(scenario.to_json())
+    return tree

@@ -1,6 +1,0 @@
-"""The report: one HTML page that opens offline, and the pictures on it for use in a notebook."""
-
-from millpond.report.data import Missing
-from millpond.report.page import render, write_report
-
-__all__ = ["Missing", "render", "write_report"]

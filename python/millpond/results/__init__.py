@@ -1,0 +1,1 @@
+"""Results directories: Parquet tables and a manifest."""

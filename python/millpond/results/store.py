@@ -1,0 +1,180 @@
+"""Files of a results directory appear whole or not at all.
+
+While runs are going on, what is finished waits in `parts/`: a part is a folder with the tables of many runs, made under
+another name and then renamed. When all runs are done the parts become the final tables and vanish.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from millpond.errors import MillpondError
+from millpond.results.directory import MANIFEST, check_size, read_manifest, read_table
+
+PARTS = "parts"
+PART = "part.json"
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with _whole(file) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_bytes(file: Path, content: bytes) -> None:
+    """Write a file of bytes whole or not at all."""
+    with _whole(file) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_json(file: Path, content: Any, indent: int | None = 1) -> None:
+    """Write a JSON file whole or not at all."""
+    write_text(file, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
+
+
+def write_table(file: Path, table: pa.Table) -> int:
+    """Write a Parquet file whole or not at all; gives its length in bytes. Equal tables give equal bytes."""
+    with _whole(file) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+    return file.stat().st_size
+
+
+def claim(
+    directory: Path, *, resume: bool, plan_hash: str, code: Mapping[str, Mapping[str, str]] | None = None
+) -> dict[str, Any] | None:
+    """Make the directory ours, or go on in it: gives the manifest of what it holds, None if it is new.
+
+    Raises `MillpondError` if it cannot be written to, or holds anything else. `code` are the digests of controllers of
+    one's own, by name and file: they tell why a plan is another.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        holds = sorted(entry.name for entry in directory.iterdir() if not entry.name.startswith(".tmp-"))
+        probe = directory / f".tmp-probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise MillpondError(
+            f"{directory}: cannot write results here ({error.strerror or error}): choose another --out"
+        ) from None
+    if not holds:
+        return None
+    if MANIFEST not in holds:
+        raise MillpondError(
+            f"{directory}: not empty and not results of ours (it holds {holds[0]}): choose another --out"
+        )
+    if not resume:
+        raise MillpondError(f"{directory}: already holds results: choose another --out, or go on with them by --resume")
+    manifest = read_manifest(directory)
+    if manifest["plan_hash"] != plan_hash:
+        for name, files in (code or {}).items():
+            if manifest.get("controllers", {}).get(name, files) != files:
+                raise MillpondError(
+                    f"{directory}: the code of {name} may have changed since then: choose another --out"
+                )
+        raise MillpondError(
+            f"{directory}: holds results of another plan ({manifest['name']}, {manifest['runs']} runs, version "
+            f"{manifest['version']}): choose another --out, or the options of that plan"
+        )
+    return manifest
+
+
+class Parts:
+    """The finished runs of an unfinished directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.folder = directory / PARTS
+        self.done: set[int] = set()
+        #: One line for each part that was found cut short and left out.
+        self.damaged: list[str] = []
+        self._names: list[str] = []
+
+    def read(self) -> None:
+        """Find what is there. A part cut short is left out (its runs are run again) and named in `damaged`."""
+        if not self.folder.is_dir():
+            return
+        for folder in sorted(self.folder.iterdir()):
+            if folder.name.startswith(".tmp-"):
+                shutil.rmtree(folder, ignore_errors=True)
+                continue
+            try:
+                runs = self._check(folder)
+            except MillpondError as error:
+                self.damaged.append(f"{str(error).split(': run the study again')[0]}: its runs are run again")
+                shutil.rmtree(folder, ignore_errors=True)
+                continue
+            self.done.update(runs)
+            self._names.append(folder.name)
+
+    def add(self, runs: Sequence[int], tables: Mapping[str, pa.Table]) -> None:
+        """Keep the tables of finished runs."""
+        self.folder.mkdir(exist_ok=True)
+        number = int(self._names[-1].split("-")[1]) + 1 if self._names else 0
+        name = f"part-{number:06d}"
+        temporary = self.folder / f".tmp-{name}-{os.getpid()}"
+        temporary.mkdir()
+        try:
+            sizes = {table: write_table(temporary / f"{table}.parquet", rows) for table, rows in tables.items()}
+            write_json(temporary / PART, {"runs": sorted(runs), "bytes": sizes})
+            temporary.rename(self.folder / name)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        self._names.append(name)
+        self.done.update(runs)
+
+    def merge(self) -> dict[str, pa.Table]:
+        """All tables, their rows in the order of runs."""
+        pieces: dict[str, list[pa.Table]] = {}
+        for name in self._names:
+            for file in sorted((self.folder / name).glob("*.parquet")):
+                pieces.setdefault(file.stem, []).append(read_table(file))
+        return {name: _in_order(pa.concat_tables(tables)) for name, tables in pieces.items()}
+
+    def remove(self) -> None:
+        """Forget all parts."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _check(self, folder: Path) -> list[int]:
+        try:
+            told = json.loads((folder / PART).read_text(encoding="utf-8"))
+            runs, sizes = [int(run) for run in told["runs"]], dict(told["bytes"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise MillpondError(f"{folder / PART}: cut short or damaged") from None
+        for table, size in sizes.items():
+            check_size(folder / f"{table}.parquet", int(size))
+        return runs
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+@contextlib.contextmanager
+def _whole(file: Path) -> Iterator[Path]:
+    """A temporary path beside `file` that takes its name when the block ends well, and vanishes when it does not."""
+    temporary = file.with_name(f".tmp-{file.name}-{os.getpid()}")
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(file)
+    except OSError as error:
+        raise MillpondError(f"{file}: cannot be written: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    order = np.argsort(table.column("run").to_numpy(), kind="stable")
+    # one chunk a column: the bytes of the file must not depend on how the rows came together
+    return table.take(pa.array(order)).combine_chunks()

@@ -1,0 +1,358 @@
+"""Runs a program through the engine: many runs, all cores, kept as they finish, stopped and resumed at will."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.errors import MillpondError
+from millpond.plan.study import Planned, Program
+from millpond.results.directory import FORMAT, MANIFEST, Results
+from millpond.results.store import Parts, claim, write_json, write_table, write_text
+from millpond.run.engine import Engine, EngineBatch, EngineOutcome
+
+#: A part is written when so many client rows wait, or so many seconds have passed since the last one.
+PART_ROWS = 200_000
+PART_SECONDS = 10.0
+#: How often a wish to stop is looked for.
+POLL_SECONDS = 0.1
+#: Python's own memory for one client's row, from engine to file.
+ROW_BYTES = 400
+
+
+class Interrupted(MillpondError):
+    """Stopped by the user; what was done is kept."""
+
+    exit_code = 130
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to do. `work` is a rough measure of how long it takes, for the time left."""
+
+    planned: Planned
+    run: int
+    seed: int
+    work: int
+
+    @property
+    def traced(self) -> bool:
+        """Whether its traces are kept: replication 0 of a traced cell."""
+        return self.planned.traced and self.run == self.planned.cell.first_run
+
+
+class Watcher:
+    """Told how a campaign goes. This one says nothing."""
+
+    def start(self, jobs: Sequence[Job], kept: int) -> None:
+        """The jobs that are to be run; `kept` runs were there already."""
+
+    def finished(self, job: Job) -> None:
+        """One run is done."""
+
+    def say(self, line: str) -> None:
+        """Something the user should know."""
+
+    def end(self) -> None:
+        """No further run will come."""
+
+
+@dataclass
+class _Pending:
+    """Tables of finished runs that are not in a part yet."""
+
+    runs: list[int] = field(default_factory=list)
+    tables: dict[str, list[pa.Table]] = field(default_factory=dict)
+    rows: int = 0
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def ripe(self) -> bool:
+        return bool(self.runs) and (self.rows >= PART_ROWS or time.monotonic() - self.since >= PART_SECONDS)
+
+
+def carry_out(
+    program: Program,
+    directory: Path,
+    engine: Engine,
+    *,
+    workers: int = 0,
+    resume: bool = False,
+    command: Sequence[str] = (),
+    watcher: Watcher | None = None,
+    extra_files: Mapping[str, Path] | None = None,
+) -> Results:
+    """Run all of a program that is not there yet, and finish its results directory.
+
+    Args:
+        program: What to run.
+        directory: Where results go; made if it is not there, refused if it holds other results.
+        engine: Who runs it.
+        workers: Threads; 0 for one per core.
+        resume: Go on with the directory if it holds some runs of this very program.
+        command: The command line, for the manifest.
+        watcher: Told about progress.
+        extra_files: Files copied into the directory so that it can be read by itself, by their place in it.
+
+    Raises:
+        MillpondError: with one line. `Interrupted` after Ctrl-C; finished runs are then kept for `resume`.
+    """
+    watcher = watcher or Watcher()
+    check_memory(program, workers)
+    started = time.monotonic()
+    there = claim(directory, resume=resume, plan_hash=program.hash, code=program.code)
+    if there is not None and there["state"] == "complete":
+        results = Results.open(directory)
+        _copy(extra_files or {}, directory)
+        return results
+    manifest = there or _manifest(program, command)
+    write_json(directory / MANIFEST, manifest)
+    parts = Parts(directory)
+    parts.read()
+    for line in parts.damaged:
+        watcher.say(line)
+    jobs = [job for job in _jobs(program) if job.run not in parts.done]
+    watcher.start(jobs, kept=program.runs - len(jobs))
+    manifest["workers"] = 0
+    try:
+        for traced in (True, False):
+            chosen = [job for job in jobs if job.traced is traced]
+            if chosen:
+                used = _run(chosen, program, parts, engine, workers, traced, watcher)
+                manifest["workers"] = max(int(manifest["workers"]), used)
+    finally:
+        watcher.end()
+        manifest["wall_s"] = round(float(manifest["wall_s"]) + time.monotonic() - started, 3)
+        manifest["runs_done"] = len(parts.done)
+        write_json(directory / MANIFEST, manifest)
+    _finish(program, directory, parts, manifest, extra_files or {})
+    return Results.open(directory)
+
+
+def check_memory(program: Program, workers: int) -> None:
+    """Refuse a program whose runs would not fit this machine's memory. Raises `MillpondError` with one line."""
+    used = workers or psutil.cpu_count() or 1
+    available = int(psutil.virtual_memory().available)
+    for planned in program.cells:
+        need = planned.scenario.estimated_bytes() * min(used, max(1, len(program.seeds)))
+        need += planned.scenario.clients * ROW_BYTES * len(program.seeds)
+        if need > available:
+            raise MillpondError(
+                f"{planned.cell.id}: {planned.scenario.clients} clients need about {_bytes(need)} of memory "
+                f"with {used} workers, {_bytes(available)} are free: fewer clients, replications or --jobs"
+            )
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _jobs(program: Program) -> list[Job]:
+    jobs = []
+    for planned in program.cells:
+        cell = planned.cell
+        clients = planned.scenario.clients
+        for replication, seed in enumerate(program.seeds):
+            jobs.append(Job(planned, cell.first_run + replication, seed, clients))
+    # the longest first, so that no core is left alone with one at the end
+    jobs.sort(key=lambda job: (-job.work, -int(job.planned.cell.columns.get("buffer_bytes", 0)), job.run))
+    return jobs
+
+
+def _run(
+    jobs: Sequence[Job],
+    program: Program,
+    parts: Parts,
+    engine: Engine,
+    workers: int,
+    traced: bool,
+    watcher: Watcher,
+) -> int:
+    by_run = {job.run: job for job in jobs}
+    batch = engine.batch(
+        [(job.planned.scenario, job.seed, job.run) for job in jobs],
+        workers=workers,
+        trace=program.trace.tables if traced else (),
+        trace_step_us=program.trace.step_us,
+    )
+    pending = _Pending()
+
+    def keep(outcome: EngineOutcome) -> None:
+        job = by_run[outcome.run]
+        if outcome.error is not None:
+            told = f"run {outcome.run} ({job.planned.cell.id}, seed {job.seed}): {outcome.error}"
+            raise MillpondError(told) from outcome.cause
+        _collect(pending, outcome, program.trace.flows)
+        watcher.finished(job)
+
+    with _Signals() as signals:
+        try:
+            while not batch.done and not signals.stop:
+                outcome = batch.next(timeout=POLL_SECONDS)
+                if outcome is not None:
+                    keep(outcome)
+                if pending.ripe:
+                    pending = _flush(pending, parts)
+        except KeyboardInterrupt:
+            signals.stop = True
+        except BaseException:
+            _stop(batch)
+            _flush(pending, parts)
+            raise
+        if signals.stop:
+            _stop(batch, keep)
+            _flush(pending, parts)
+            place = parts.folder.parent
+            raise Interrupted(
+                f"stopped: {len(parts.done)} of {program.runs} runs are kept in {place}: --resume goes on"
+            )
+        _flush(pending, parts)
+    return batch.workers
+
+
+class _Signals:
+    """Ctrl-C and SIGTERM ask the loop to stop between two runs, never in the middle of a file; twice stops at once."""
+
+    def __init__(self) -> None:
+        self.stop = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Signals:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._told)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def _told(self, *_: object) -> None:
+        if self.stop:
+            raise KeyboardInterrupt
+        self.stop = True
+
+
+def _stop(batch: EngineBatch, keep: Callable[[EngineOutcome], None] | None = None) -> None:
+    batch.cancel()
+    while not batch.done:
+        outcome = batch.next(timeout=POLL_SECONDS)
+        if keep is not None and outcome is not None and outcome.error is None:
+            keep(outcome)
+
+
+def _collect(pending: _Pending, outcome: EngineOutcome, traced_flows: int) -> None:
+    for name, native in outcome.tables().items():
+        table = pa.table(native)
+        if name == "rto_trace":
+            table = table.filter(pc.less(table.column("flow"), traced_flows))
+        pending.tables.setdefault(name, []).append(table)
+        pending.rows += table.num_rows
+    pending.runs.append(outcome.run)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Dictionaries become strings: each run has its own, and Parquet makes one of all."""
+    for position, column in enumerate(table.schema):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(position, column.name, table.column(position).cast(column.type.value_type))
+    return table
+
+
+def _flush(pending: _Pending, parts: Parts) -> _Pending:
+    if pending.runs and pending.runs[0] not in parts.done:
+        parts.add(pending.runs, {name: _plain(pa.concat_tables(tables)) for name, tables in pending.tables.items()})
+    return _Pending()
+
+
+def _finish(
+    program: Program, directory: Path, parts: Parts, manifest: dict[str, Any], extra_files: Mapping[str, Path]
+) -> None:
+    tables = parts.merge()
+    runs = tables["runs"]
+    manifest["engine_s"] = round(float(np.sum(runs.column("wall_us").to_numpy())) * 1e-6, 3)
+    manifest["events"] = int(np.sum(runs.column("events").to_numpy()))
+    manifest["unfinished_flows"] = int(np.sum(runs.column("unfinished").to_numpy()))
+    tables["runs"] = _with_places(runs, program)
+    files = {}
+    for name, table in tables.items():
+        size = write_table(directory / f"{name}.parquet", table)
+        files[f"{name}.parquet"] = {"rows": table.num_rows, "bytes": size}
+    _copy(extra_files, directory)
+    traced = [planned.cell.first_run for planned in program.cells if planned.traced]
+    manifest["trace"] = {"runs": traced, "tables": list(program.trace.tables), "step_us": program.trace.step_us}
+    manifest["files"] = files
+    manifest["finished"] = _now()
+    manifest["state"] = "complete"
+    write_json(directory / MANIFEST, manifest)
+    parts.remove()
+
+
+def _copy(files: Mapping[str, Path], directory: Path) -> None:
+    for place, source in files.items():
+        (directory / place).parent.mkdir(parents=True, exist_ok=True)
+        write_text(directory / place, source.read_text(encoding="utf-8"))
+
+
+def _with_places(runs: pa.Table, program: Program) -> pa.Table:
+    """The table of runs with cell and replication; without the wall clock, which differs from time to time."""
+    number = runs.column("run").to_numpy().astype(np.int64)
+    count = len(program.seeds)
+    table = runs.drop_columns([c for c in ("wall_us", "scenario", "replication", "cell") if c in runs.column_names])
+    table = table.add_column(1, "cell", pa.array(number // count, pa.uint32()))
+    return table.add_column(2, "replication", pa.array(number % count, pa.uint32()))
+
+
+def _manifest(program: Program, command: Sequence[str]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "kind": program.kind,
+        "name": program.name,
+        "title": program.title,
+        "state": "running",
+        "version": program.version,
+        "python": platform.python_version(),
+        "pyarrow": pa.__version__,
+        "platform": platform.platform(),
+        "command": list(command) or sys.argv,
+        "started": _now(),
+        "finished": None,
+        "wall_s": 0.0,
+        "workers": 0,
+        "plan_hash": program.hash,
+        "controllers": {name: dict(files) for name, files in program.code.items()},
+        "runs": program.runs,
+        "runs_done": 0,
+        "replications": len(program.seeds),
+        "seeds": list(program.seeds),
+        "labels": dict(program.labels),
+        "paths": dict(program.paths),
+        "cells": [planned.cell.to_json() for planned in program.cells],
+        "files": {},
+    }
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def _bytes(number: int) -> str:
+    size = float(number)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if size < 1000 or unit == "TB":
+            return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
+        size /= 1000
+    raise AssertionError

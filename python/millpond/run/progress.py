@@ -1,0 +1,67 @@
+"""A progress bar on standard error: runs done, runs a second, time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from millpond.run.campaign import Job, Watcher
+
+
+class Bar(Watcher):
+    """Draws while standard error is a terminal; otherwise leaves one line at the end."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(file=sys.stderr, highlight=False)
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._total = 0
+        self._done = 0
+        self._since = 0.0
+
+    def start(self, jobs: Sequence[Job], kept: int) -> None:
+        """Begin with these jobs; `kept` runs were there already."""
+        self._total, self._done, self._since = len(jobs), 0, time.monotonic()
+        if kept and jobs:
+            self._console.print(f"{kept} runs are there already, {len(jobs)} to go")
+        if self._console.is_terminal and jobs:
+            self._bar = Progress(
+                BarColumn(bar_width=30),
+                TextColumn("{task.fields[runs]}"),
+                TimeRemainingColumn(compact=True, elapsed_when_finished=False),
+                TextColumn("left"),
+                console=self._console,
+                transient=True,
+            )
+            # time left goes by the work of a run, not by their number: 400 clients take longer than one
+            self._task = self._bar.add_task("", total=sum(job.work for job in jobs), runs=self._told())
+            self._bar.start()
+
+    def finished(self, job: Job) -> None:
+        """Count one run."""
+        self._done += 1
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, advance=job.work, runs=self._told())
+
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        self._console.print(line, markup=False, soft_wrap=True)
+
+    def end(self) -> None:
+        """Take the bar away and leave one line."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+        if self._done:
+            runs = "1 run" if self._done == 1 else f"{self._done} runs"
+            self._console.print(f"{runs} in {time.monotonic() - self._since:.1f} s, {self._rate():.1f} runs/s")
+
+    def _told(self) -> str:
+        return f"{self._done}/{self._total} runs, {self._rate():.0f} runs/s"
+
+    def _rate(self) -> float:
+        return self._done / max(1e-9, time.monotonic() - self._since)

@@ -1,0 +1,187 @@
+"""How often exchanges had to be sent again, ours beside the published counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter
+
+from millpond.judge.compare import Comparison
+from millpond.results.directory import Cell, Results
+from millpond.show.report import labels, style
+from millpond.show.report.data import Data, Missing, Rows, number, only
+
+METRIC = "exchanges_by_retransmissions"
+FLOOR = 1e-5
+"""Bars stand on this share: one exchange in a hundred thousand."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Exchanges of one cell by number of retransmissions, and the published counts if there are any."""
+
+    cell: Cell
+    ours: Mapping[int, int]
+    theirs: Mapping[int, float]
+
+    @property
+    def title(self) -> str:
+        """Controller and workload."""
+        return f"{labels.controller(only(self.cell))}, {self.cell.columns.get('workload', '')}"
+
+    @property
+    def family(self) -> tuple[str, str]:
+        """Published controller or its variants, and workload: what stands in one row of panels."""
+        return "cocoa" if only(self.cell).startswith("cocoa") else "other", str(self.cell.columns.get("workload", ""))
+
+
+def transmissions(results: Results | Data, comparison: Comparison | None = None) -> Figure:
+    """Share of exchanges by number of retransmissions, a panel per controller and workload, published beside.
+
+    Shown are the most clients at the largest buffer. Raises `Missing` if no exchange was counted.
+    """
+    found = tallies(Data.of(results), comparison)
+    last = max(max((k for k, n in counts.items() if n), default=0) for t in found for counts in (t.ours, t.theirs))
+    lengths = set(Counter(tally.family for tally in found).values())
+    columns = lengths.pop() if len(lengths) == 1 else 3
+    columns = min(columns, 3) if columns > 1 else min(2, len(found))
+    rows = -(-len(found) // columns)
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH, 2.05 * rows + 1.0), layout="constrained")
+        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        for index, (panel, tally) in enumerate(zip(panels.flat, found, strict=False)):
+            look = style.looks([only(tally.cell)])[only(tally.cell)]
+            width = 0.4
+            ours, theirs = _shares(tally.ours), _shares(tally.theirs)
+            shift = width / 2 if theirs else 0.0
+            panel.bar(
+                [k - shift for k in ours],
+                [max(0.0, share - FLOOR) for share in ours.values()],
+                width,
+                bottom=FLOOR,
+                facecolor=look.fill,
+                edgecolor=style.INK,
+                hatch=look.hatch,
+                linewidth=0.7,
+            )
+            panel.bar(
+                [k + shift for k in theirs],
+                [max(0.0, share - FLOOR) for share in theirs.values()],
+                width,
+                bottom=FLOOR,
+                facecolor="white",
+                edgecolor=style.PUBLISHED,
+                linewidth=1.2,
+            )
+            for k, share in ours.items():
+                if share >= FLOOR:
+                    high = max(share, theirs.get(k, 0.0))
+                    panel.annotate(
+                        _percent(share),
+                        (k, high),
+                        (0, 2),
+                        textcoords="offset points",
+                        ha="center",
+                        va="bottom",
+                        fontsize=7.5,
+                    )
+            panel.set_yscale("log")
+            panel.set_ylim(FLOOR, 5)
+            panel.set_yticks([1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1])
+            panel.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}"))
+            panel.minorticks_off()
+            panel.set_xlim(-0.7, last + 0.7)
+            panel.set_xticks(range(last + 1))
+            panel.set_title(tally.title, fontsize=10)
+            if index % columns == 0:
+                panel.set_ylabel("share of exchanges (%)")
+            if index >= len(found) - columns:
+                panel.set_xlabel("retransmissions of an exchange")
+                panel.tick_params(axis="x", labelbottom=True)
+        for panel in panels.flat[len(found) :]:
+            panel.set_visible(False)
+        if any(tally.theirs for tally in found):
+            keys = [
+                Patch(
+                    facecolor="#bbbbbb", edgecolor=style.INK, linewidth=0.7, label="measured here (the number above)"
+                ),
+                Patch(facecolor="white", edgecolor=style.PUBLISHED, linewidth=1.2, label="published"),
+            ]
+            figure.legend(handles=keys, loc="outside lower center", ncols=2)
+    return figure
+
+
+def transmissions_rows(results: Results | Data, comparison: Comparison | None = None) -> Rows:
+    """The counts that `transmissions` draws as shares."""
+    rows = []
+    for tally in tallies(Data.of(results), comparison):
+        columns = tally.cell.columns
+        for k in sorted({*tally.ours, *tally.theirs}):
+            theirs = tally.theirs.get(k)
+            rows.append(
+                (
+                    columns.get("clients"),
+                    columns.get("buffer_bytes"),
+                    columns.get("workload"),
+                    only(tally.cell),
+                    k,
+                    tally.ours.get(k, 0),
+                    "" if theirs is None else theirs,
+                )
+            )
+    header = (
+        "clients",
+        "buffer_bytes",
+        "workload",
+        "controller",
+        "retransmissions",
+        "exchanges",
+        "published_exchanges",
+    )
+    return Rows(header, tuple(rows))
+
+
+def tallies(data: Data, comparison: Comparison | None = None) -> list[Tally]:
+    """The histograms of the cells with most clients and the largest buffer, where the study looks closely.
+
+    Raises `Missing` if there are none.
+    """
+    plain = data.plain(data.stage)
+    top = max(((number(cell, "clients"), number(cell, "buffer_bytes")) for cell in plain), default=None)
+    found = []
+    for cell in plain:
+        if (number(cell, "clients"), number(cell, "buffer_bytes")) == top:
+            ours = data.histogram(cell)
+            if sum(ours.values()):
+                found.append(Tally(cell, ours, _published(cell, comparison)))
+    if not found:
+        raise Missing("The histogram is not drawn: these results hold no completed exchange.")
+    order = data.controllers()
+    return sorted(found, key=lambda tally: (tally.family[0] == "cocoa", tally.family[1], order.index(only(tally.cell))))
+
+
+def _published(cell: Cell, comparison: Comparison | None) -> dict[int, float]:
+    needed = ("clients", "buffer_bytes", "workload", "algorithm")
+    found: dict[int, float] = {}
+    for figure in comparison.figures if comparison is not None else []:
+        said = figure.scenario
+        if (
+            figure.metric == METRIC
+            and figure.bin.isdigit()
+            and all(name in said and str(said[name]) == str(cell.columns.get(name)) for name in needed)
+        ):
+            found[int(figure.bin)] = figure.published
+    return found
+
+
+def _shares(counts: Mapping[int, float] | Mapping[int, int]) -> dict[int, float]:
+    total = float(sum(counts.values()))
+    return {k: n / total for k, n in counts.items()} if total else {}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}" if share >= 0.0995 else f"{100 * share:.2g}"

@@ -1,0 +1,189 @@
+"""What replies name after a retransmission, and by how much those are mistaken that name a wrong copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+
+from millpond.measure.evidence import KINDS, Evidence, rightly_named
+from millpond.measure.statistics import t_interval
+from millpond.results.directory import Cell
+from millpond.show.report import style
+from millpond.show.report.data import Data, Floats, Missing, Rows
+from millpond.show.report.figures import marks
+from millpond.show.report.style import Look
+
+SERVERS = {"stored": "stored replies", "afresh": "answered afresh"}
+"""The kinds of servers, and what they do with further copies."""
+TIMER = "fixed"
+"""The algorithm whose first wait never changes."""
+SHOWN = (1.0, 5.0, 10.0, 30.0)
+"""The losses, in percent, that get a panel; the table has all."""
+
+_LOOKS: Mapping[str, tuple[str, Look]] = {
+    "names_last_rightly": ("names the last copy, rightly", Look("#0072B2", "-", "o", "")),
+    "names_earlier_rightly": ("names an earlier copy, rightly", Look("#56B4E9", "-", "s", "////")),
+    "names_earlier_wrongly": ("names an earlier copy, wrongly", Look("#D55E00", "-", "D", "xxxx")),
+    "names_last_wrongly": ("names the last copy, wrongly", Look("#333333", "-", "X", "----")),
+}
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#333333")
+_LINES = ("-", (0, (6, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2)), (0, (8, 2, 1.5, 2)), (0, (3, 1.5)))
+_MARKERS = ("o", "s", "D", "^", "v", "P")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What replies named in one cell."""
+
+    server: str
+    loss: float
+    ratio: float
+    shares: Mapping[str, float]
+    intervals: Mapping[str, float]
+    """Half the width of each share's 95 % interval over replications."""
+    error: float
+    """By how many round trips those are mistaken that name a wrong copy; NaN if there are none."""
+    error_interval: float
+    theory: float
+    """The share that names the last copy rightly, in theory; NaN if there is none."""
+
+
+def answers(data: Data) -> list[Answer]:
+    """What replies named, wherever the first wait is a setting. Raises `Missing` if that was not run."""
+    cells = [cell for cell in data.cells if cell.columns.get("algorithm") == TIMER and float(cell.columns["ratio"]) > 0]
+    evidence = Evidence(data.results)
+    found = [_answer(evidence, cell) for cell in cells if float(cell.columns["error_profile"]) > 0]
+    if not found:
+        raise Missing("Not drawn: these results hold no runs with a first wait that never changes.")
+    return found
+
+
+def named_copies(data: Data) -> Figure:
+    """Shares of replies by what they name, over the ratio of first wait and round trip: a panel per server and loss."""
+    found = answers(data)
+    losses = [loss for loss in SHOWN if loss in {answer.loss for answer in found}] or [found[0].loss]
+    servers = list(dict.fromkeys(answer.server for answer in found))
+    ratios = sorted({answer.ratio for answer in found})
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH, 2.5 * len(servers) + 1.1), layout="constrained")
+        panels = figure.subplots(len(servers), len(losses), sharex=True, sharey=True, squeeze=False)
+        for row, server in enumerate(servers):
+            for column, loss in enumerate(losses):
+                here = {a.ratio: a for a in found if a.server == server and a.loss == loss}
+                panel = panels[row][column]
+                _stack(panel, [here[ratio] for ratio in ratios if ratio in here], ratios)
+                panel.set_title(f"{loss:g} % loss, {SERVERS[server]}", fontsize=9.5)
+                if column == 0:
+                    panel.set_ylabel("share of replies (%)")
+                if row == len(servers) - 1:
+                    panel.set_xlabel("first wait / round trip")
+        keys: list[marks.Key] = [marks.area_key(look, label) for label, look in _LOOKS.values()]
+        keys.append(Line2D([], [], color=style.PUBLISHED, marker="_", markersize=13, linestyle="none", label="theory"))
+        marks.legend_below(figure, keys, 3)
+    return figure
+
+
+def named_copies_rows(data: Data) -> Rows:
+    """The shares that `named_copies` draws, and all others, with half of each 95 % interval."""
+    header = ["server", "loss_percent", "ratio"]
+    header += [name for kind in KINDS for name in (kind, f"{kind}_interval")]
+    header += ["naming_error_rtts", "naming_error_interval", "names_last_rightly_theory"]
+    rows = []
+    for answer in answers(data):
+        shares = [value for kind in KINDS for value in (answer.shares[kind], answer.intervals[kind])]
+        rows.append(
+            (answer.server, answer.loss, answer.ratio, *shares, answer.error, answer.error_interval, answer.theory)
+        )
+    return Rows(tuple(header), tuple(rows))
+
+
+def naming_errors(data: Data) -> Figure:
+    """By how many round trips a reply is mistaken that names a wrong copy, over the ratio, a line per loss."""
+    found = [answer for answer in answers(data) if np.isfinite(answer.error)]
+    if not found:
+        raise Missing("Not drawn: no reply of these runs names a wrong copy.")
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH * 0.72, 3.9), layout="constrained")
+        panel = figure.subplots()
+        for index, loss in enumerate(sorted({answer.loss for answer in found})):
+            line = sorted((a.ratio, a.error, a.error_interval) for a in found if a.loss == loss)
+            ratios, errors, halves = (np.array(values) for values in zip(*line, strict=True))
+            panel.errorbar(
+                ratios,
+                errors,
+                yerr=np.nan_to_num(halves),
+                color=_COLOURS[index % len(_COLOURS)],
+                linestyle=_LINES[index % len(_LINES)],
+                marker=_MARKERS[index % len(_MARKERS)],
+                markersize=5,
+                capsize=2,
+                label=f"{loss:g} % loss",
+            )
+        whole = np.array(sorted({answer.ratio for answer in found}))
+        panel.plot(whole, whole, color=style.INK, linewidth=1.0, linestyle=(0, (1, 2)), label="one first wait")
+        panel.set_yscale("log")
+        panel.set_xscale("log")
+        panel.set_xticks(whole, [f"{ratio:g}" for ratio in whole])
+        panel.minorticks_off()
+        panel.set_xlabel("first wait / round trip")
+        panel.set_ylabel("error (round trips)")
+        panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _answer(evidence: Evidence, cell: Cell) -> Answer:
+    loss, ratio = float(cell.columns["error_profile"]), float(cell.columns["ratio"])
+    server = str(cell.columns["server"])
+    shares, intervals = {}, {}
+    for name, kind in KINDS.items():
+        shares[name], intervals[name] = _mean(evidence.shares(cell, kind))
+    error, error_interval = _mean(evidence.errors(cell))
+    most = int(cell.scenario["clients"][0]["max_retransmit"])
+    knows = server == "stored" and ratio > 1
+    theory = rightly_named(loss / 100, most) if knows else np.nan
+    return Answer(server, loss, ratio, shares, intervals, error, error_interval, theory)
+
+
+def _mean(values: Floats) -> tuple[float, float]:
+    """The mean over the runs that have a value, and half of its 95 % interval."""
+    there = values[np.isfinite(values)]
+    if there.size == 0:
+        return np.nan, np.nan
+    interval = t_interval(there)
+    return float(there.mean()), (interval[1] - interval[0]) / 2 if interval is not None else np.nan
+
+
+def _stack(panel: Axes, found: Sequence[Answer], ratios: Sequence[float]) -> None:
+    """Bars of all kinds, one on top of the other, and where theory has the lowest."""
+    ground = dict.fromkeys(ratios, 0.0)
+    for name, (_, look) in _LOOKS.items():
+        bodies = []
+        for answer in found:
+            height = 100 * answer.shares[name]
+            bodies.append(Rectangle((ratios.index(answer.ratio) - 0.4, ground[answer.ratio]), 0.8, height))
+            ground[answer.ratio] += height
+        marks.areas(panel, bodies, look)
+    known = [answer for answer in found if np.isfinite(answer.theory)]
+    panel.plot(
+        [ratios.index(answer.ratio) for answer in known],
+        [100 * answer.theory for answer in known],
+        color=style.PUBLISHED,
+        marker="_",
+        markersize=15,
+        markeredgewidth=1.6,
+        linestyle="none",
+        zorder=4,
+    )
+    panel.set_xlim(-0.6, len(ratios) - 0.4)
+    panel.set_ylim(0, 100)
+    panel.set_xticks(range(len(ratios)), [f"{ratio:g}" for ratio in ratios])

@@ -1,0 +1,211 @@
+"""The bottleneck over time: how long its queue is, and how much of what it carries is of use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from millpond.results.directory import Cell, Results
+from millpond.show.report import style
+from millpond.show.report.data import Data, Floats, Missing, Rows, number, only, ordered, rate
+from millpond.show.report.figures import marks
+
+POINTS = 240
+"""At most this many points a line; more would not be seen."""
+WINDOWS = 90
+"""The longest run is cut into so many windows for the useful share."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """One traced run: the queue of its bottleneck, and the useful share of what that carried, over time."""
+
+    cell: Cell
+    run: int
+    link: str
+    times: Floats
+    queue: Floats
+    share_times: Floats
+    share: Floats
+    window: float
+
+    @property
+    def delay_per_byte(self) -> float | None:
+        """Seconds that a queued byte takes to leave."""
+        bits = rate(self.cell, self.link)
+        return None if bits is None else 8 / bits
+
+
+def queue_over_time(results: Results | Data, workload: str = "continuous", controllers: Sequence[str] = ()) -> Figure:
+    """Queue (kB, and as seconds of waiting) above, useful share below, over time, for each traced controller.
+
+    A panel per family of controllers, so that each published controller is seen beside its Full Backoff variants.
+    `controllers` picks some of them, in one panel. Raises `Missing` if no such run was traced.
+    """
+    data = Data.of(results)
+    found = courses(data, workload)
+    picked = [name for name in controllers if name in found]
+    families = [("", picked)] if controllers else _families(list(found))
+    families = [(title, names) for title, names in families if names]
+    if not families:
+        raise Missing(f"None of {', '.join(controllers)} was traced with {workload} clients.")
+    return _draw(found, families)
+
+
+def queue_over_time_rows(results: Results | Data, workload: str = "continuous") -> Rows:
+    """The lines of `queue_over_time`: of each controller the queue and the useful share, point by point."""
+    rows: list[tuple[object, ...]] = []
+    for name, course in courses(Data.of(results), workload).items():
+        rows += [(name, "queue", "B", float(t), float(v)) for t, v in zip(course.times, course.queue, strict=True)]
+        rows += [
+            (name, "useful share", "1", float(t), float(v))
+            for t, v in zip(course.share_times, course.share, strict=True)
+            if np.isfinite(v)
+        ]
+    return Rows(("controller", "quantity", "unit", "time_s", "value"), tuple(rows))
+
+
+def courses(data: Data, workload: str) -> dict[str, Course]:
+    """The traced runs with most clients and the largest buffer, by controller. Raises `Missing` if there are none."""
+    traced = data.traced(data.plain(data.stage, workload))
+    if not traced:
+        raise Missing(
+            f"Queue and useful share over time are not drawn for {workload} clients: no run was traced "
+            "(traces are recorded for the most clients at the largest buffer of a study's plan)."
+        )
+    top = max((number(cell, "clients"), number(cell, "buffer_bytes")) for cell, _ in traced)
+    here = {
+        only(cell): (cell, run)
+        for cell, run in traced
+        if (number(cell, "clients"), number(cell, "buffer_bytes")) == top
+    }
+    return follow(data, {name: here[name] for name in ordered(here)})
+
+
+def follow(data: Data, runs: dict[str, tuple[Cell, int]]) -> dict[str, Course]:
+    """Queue and useful share of each run at its bottleneck, thinned to what can be seen."""
+    raw = {}
+    for name, (cell, run) in runs.items():
+        link = data.bottleneck(cell)
+        raw[name] = (cell, run, link, data.trace("queue_trace", run, link, ("t_us", "bytes")))
+    longest = max((float(queue[0][-1]) for *_, queue in raw.values() if queue[0].size), default=0.0)
+    window = _round_up(longest / WINDOWS)
+    found = {}
+    for name, (cell, run, link, (times, queue)) in raw.items():
+        share_times, share = _shares(data, run, link, window)
+        kept = thinned(times, queue, longest / POINTS)
+        found[name] = Course(cell, run, link, *kept, share_times, share, window)
+    return found
+
+
+def panel_pair(queue_axes: Axes, share_axes: Axes, drawn: dict[str, Course]) -> None:
+    """Draw courses into a pair of panels: queue above, useful share below."""
+    looks = style.looks(list(drawn))
+    for place, (name, course) in enumerate(drawn.items()):
+        look = looks[name]
+        every = max(1, len(course.times) // 7)
+        how: dict[str, Any] = {
+            "color": look.colour,
+            "linestyle": look.dash,
+            "marker": look.marker,
+            "markersize": 5.0,
+            "markeredgecolor": style.INK,
+            "markeredgewidth": 0.5,
+        }
+        queue_axes.plot(course.times, course.queue / 1e3, markevery=(place * every // 3 + every // 3, every), **how)
+        seen = np.isfinite(course.share)
+        every = max(1, int(seen.sum()) // 7)
+        share_axes.plot(
+            course.share_times[seen], course.share[seen], markevery=(place * every // 3 + every // 3, every), **how
+        )
+
+
+def waiting_axis(axes: Axes, course: Course) -> None:
+    """A second axis on the right: the queue as the time that a packet waits in it."""
+    per_byte = course.delay_per_byte
+    if per_byte is None:
+        return
+    factor = 1e3 * per_byte
+    second = axes.secondary_yaxis("right", functions=(partial(np.multiply, factor), partial(np.multiply, 1 / factor)))
+    second.set_ylabel("waiting time in the queue (s)")
+    second.yaxis.set_major_locator(MaxNLocator(6))
+
+
+def _draw(found: dict[str, Course], families: list[tuple[str, list[str]]]) -> Figure:
+    names = [name for _, members in families for name in members]
+    with style.applied():
+        wide = len(families) > 1
+        figure = Figure(figsize=(style.WIDTH, 6.2), layout="constrained")
+        panels = figure.subplots(2, len(families), sharex=True, sharey="row", squeeze=False, height_ratios=(3, 2))
+        for column, (title, members) in enumerate(families):
+            above, below = panels[0][column], panels[1][column]
+            panel_pair(above, below, {name: found[name] for name in members})
+            if title:
+                above.set_title(title)
+            below.set_xlabel("time since the start (s)")
+            above.tick_params(axis="x", labelbottom=False)
+        panels[0][0].set_ylabel("queue of the bottleneck (kB)")
+        panels[1][0].set_ylabel("useful share of\nthe bytes carried")
+        panels[0][0].set_ylim(bottom=0)
+        panels[0][0].set_xlim(left=0)
+        panels[1][0].set_ylim(0, 1.03)
+        panels[1][0].yaxis.set_major_formatter(PercentFormatter(1.0))
+        waiting_axis(panels[0][-1], found[names[0]])
+        looks = style.looks(names)
+        marks.legend_below(figure, marks.line_keys(names, looks), 3 if wide else 4)
+    return figure
+
+
+def _families(names: list[str]) -> list[tuple[str, list[str]]]:
+    families = [
+        ("Default CoAP and its variants", [name for name in names if name.startswith(("rfc7252", "default"))]),
+        ("CoCoA and its variants", [name for name in names if name.startswith("cocoa")]),
+    ]
+    rest = [name for name in names if all(name not in members for _, members in families)]
+    families = [(title, members) for title, members in families if members]
+    if rest:
+        families.append(("Other controllers", rest))
+    return families if len(families) > 1 else [("", names)]
+
+
+def _shares(data: Data, run: int, link: str, window: float) -> tuple[Floats, Floats]:
+    if not data.results.has("share_trace"):
+        return np.empty(0), np.empty(0)
+    times, carried, useful = data.trace("share_trace", run, link, ("t_us", "carried_bytes", "useful_bytes"))
+    if times.size == 0:
+        return np.empty(0), np.empty(0)
+    bins = (times // window).astype(np.int64)
+    carried_bytes: Floats = np.bincount(bins, weights=carried).astype(np.float64)
+    useful_bytes: Floats = np.bincount(bins, weights=useful).astype(np.float64)
+    share: Floats = np.full(carried_bytes.size, np.nan)
+    np.divide(useful_bytes, carried_bytes, out=share, where=carried_bytes > 0)
+    middles: Floats = (np.arange(share.size, dtype=np.float64) + 0.5) * np.float64(window)
+    return middles, share
+
+
+def thinned(times: Floats, values: Floats, step: float) -> tuple[Floats, Floats]:
+    """The largest value of each `step`, so that no peak is lost, and both ends."""
+    if times.size <= POINTS or step <= 0:
+        return times, values
+    starts = np.flatnonzero(np.diff((times // step).astype(np.int64), prepend=-1))
+    ends = np.append(starts[1:], times.size)
+    peaks = [int(start + np.argmax(values[start:end])) for start, end in zip(starts, ends, strict=True)]
+    kept = np.unique([0, *peaks, times.size - 1])
+    return times[kept], values[kept]
+
+
+def _round_up(seconds: float) -> float:
+    """The next 1, 2 or 5 times a power of ten, at least one second."""
+    size = 1.0
+    while True:
+        for factor in (1.0, 2.0, 5.0):
+            if size * factor >= seconds:
+                return size * factor
+        size *= 10

@@ -1,0 +1,189 @@
+"""Pictures of a single scenario: its groups of clients side by side, whatever they are."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from millpond.results.directory import Cell, Group, Results
+from millpond.show.report import labels, style
+from millpond.show.report.data import Data, Missing, Rows, Spread
+from millpond.show.report.figures import marks
+from millpond.show.report.figures.queue import Course, follow, panel_pair, waiting_axis
+
+
+def bottleneck_over_time(results: Results | Data) -> Figure:
+    """Queue of the busiest link above, useful share of what it carried below, over time.
+
+    Raises `Missing` if the run was not traced.
+    """
+    data = Data.of(results)
+    course = _course(data)
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH, 5.4), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        panel_pair(above, below, {"rfc7252": course})
+        above.set_title(f"{course.link}, the busier link")
+        above.set_ylabel("queue (kB)")
+        above.set_ylim(bottom=0)
+        above.set_xlim(left=0)
+        waiting_axis(above, course)
+        below.set_ylabel("useful share of\nthe bytes carried")
+        below.set_ylim(0, 1.03)
+        below.set_xlabel("time since the start (s)")
+        below.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+    return figure
+
+
+def bottleneck_over_time_rows(results: Results | Data) -> Rows:
+    """The lines of `bottleneck_over_time`, point by point."""
+    course = _course(Data.of(results))
+    rows: list[tuple[object, ...]] = [
+        ("queue", "B", float(t), float(v)) for t, v in zip(course.times, course.queue, strict=True)
+    ]
+    rows += [
+        ("useful share", "1", float(t), float(v))
+        for t, v in zip(course.share_times, course.share, strict=True)
+        if np.isfinite(v)
+    ]
+    return Rows(("quantity", "unit", "time_s", "value"), tuple(rows))
+
+
+def completion_by_group(results: Results | Data) -> Figure:
+    """Boxes of the flow completion time of each group of clients. Raises `Missing` if no client finished."""
+    data = Data.of(results)
+    cell = _cell(data)
+    return _by_group(data, cell, "fct_us", "flow completion time (s)", "no client finished", boxes=True)
+
+
+def unnecessary_by_group(results: Results | Data) -> Figure:
+    """Bars of the median number of unnecessary retransmissions of a client of each group.
+
+    Raises `Missing` if no client made one.
+    """
+    data = Data.of(results)
+    cell = _cell(data)
+    axis = "unnecessary retransmissions\nper client"
+    if not np.any(data.values("flows", "unnecessary", cell) > 0):
+        raise Missing("No client made an unnecessary retransmission.")
+    return _by_group(data, cell, "unnecessary", axis, "there is no client", boxes=False)
+
+
+def by_group_rows(results: Results | Data, column: str, unit: str) -> Rows:
+    """The percentiles that the pictures by group draw."""
+    data = Data.of(results)
+    cell = _cell(data)
+    rows = []
+    for group in cell.groups:
+        spread = data.spread(column, cell, group)
+        if spread is not None:
+            rows.append((group.index, group.count, group.algorithm, unit, *spread.row()))
+    return Rows(("group", "clients", "controller", "unit", *Spread.HEADER), tuple(rows))
+
+
+def transmissions_by_group(results: Results | Data) -> Figure:
+    """Share of exchanges by number of retransmissions, of each group. Raises `Missing` if none completed."""
+    data = Data.of(results)
+    cell = _cell(data)
+    counts = _counts(data, cell)
+    last = max(k for histogram in counts.values() for k in histogram)
+    looks = _looks(cell)
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH * 0.8, 3.6), layout="constrained")
+        panel = figure.subplots()
+        width = 0.8 / len(counts)
+        for place, (index, histogram) in enumerate(counts.items()):
+            total = sum(histogram.values())
+            shift = (place - (len(counts) - 1) / 2) * width
+            panel.bar(
+                [k + shift for k in histogram],
+                [100 * n / total for n in histogram.values()],
+                width,
+                facecolor=looks[index].fill,
+                edgecolor=style.INK,
+                hatch=looks[index].hatch,
+                linewidth=0.7,
+            )
+        panel.set_xticks(range(last + 1))
+        panel.set_xlim(-0.7, max(last, 3) + 0.7)
+        panel.set_xlabel("retransmissions of an exchange")
+        panel.set_ylabel("share of exchanges (%)")
+        panel.set_ylim(0, 105)
+        figure.legend(
+            handles=[
+                marks.area_key(looks[group.index], _name(group).replace("\n", " "))
+                for group in cell.groups
+                if group.index in counts
+            ],
+            loc="outside lower center",
+            ncols=2,
+        )
+    return figure
+
+
+def transmissions_by_group_rows(results: Results | Data) -> Rows:
+    """The counts that `transmissions_by_group` draws as shares."""
+    data = Data.of(results)
+    cell = _cell(data)
+    rows = [(index, k, n) for index, histogram in _counts(data, cell).items() for k, n in histogram.items()]
+    return Rows(("group", "retransmissions", "exchanges"), tuple(rows))
+
+
+def _cell(data: Data) -> Cell:
+    if not data.cells:
+        raise Missing("These results hold no scenario.")
+    return data.cells[0]
+
+
+def _course(data: Data) -> Course:
+    cell = _cell(data)
+    traced = data.traced([cell])
+    if not traced:
+        raise Missing(
+            "Queue and useful share over time are not drawn: the run was not traced (--trace queue,share does)."
+        )
+    return follow(data, {"run": traced[0]})["run"]
+
+
+def _counts(data: Data, cell: Cell) -> dict[int, dict[int, int]]:
+    counts = {group.index: data.histogram(cell, group) for group in cell.groups}
+    counts = {index: histogram for index, histogram in counts.items() if sum(histogram.values())}
+    if not counts:
+        raise Missing("The histogram is not drawn: no exchange was completed.")
+    return counts
+
+
+def _looks(cell: Cell) -> dict[int, style.Look]:
+    names = [labels.preset(group.algorithm).partition(" #")[0] for group in cell.groups]
+    if len(set(names)) == len(names):
+        found = style.looks(names)
+        return {group.index: found[name] for group, name in zip(cell.groups, names, strict=True)}
+    every = [*style.PRESETS.values(), *style.SPARE]
+    return {group.index: every[place % len(every)] for place, group in enumerate(cell.groups)}
+
+
+def _name(group: Group) -> str:
+    return (
+        f"group {group.index + 1}: {labels.clients(group.count)}\n{labels.controller(labels.preset(group.algorithm))}"
+    )
+
+
+def _by_group(data: Data, cell: Cell, column: str, axis: str, otherwise: str, *, boxes: bool) -> Figure:
+    found = [(group, spread) for group in cell.groups if (spread := data.spread(column, cell, group)) is not None]
+    if not found:
+        raise Missing(f"Nothing to draw: {otherwise}.")
+    looks = _looks(cell)
+    with style.applied():
+        figure = Figure(figsize=(min(style.WIDTH, 3.4 + 1.9 * len(found)), 3.8), layout="constrained")
+        panel = figure.subplots()
+        for x, (group, spread) in enumerate(found):
+            (marks.boxes if boxes else marks.bars)(panel, looks[group.index], [float(x)], [spread], 0.34)
+        low = min(spread.minimum for _, spread in found)
+        high = max(spread.maximum if boxes else spread.p90 for _, spread in found)
+        zero = marks.from_zero(panel, low if boxes else 0.0, high)
+        marks.title(panel, "", zero)
+        panel.set_xticks(range(len(found)), [_name(group) for group, _ in found])
+        panel.tick_params(axis="x", length=0, labelsize=9)
+        panel.set_xlim(-0.6, len(found) - 0.4)
+        panel.set_ylabel(axis)
+    return figure

@@ -1,0 +1,125 @@
+"""The report: one HTML file that opens offline, with every picture and its numbers inside."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.figure import Figure
+
+from millpond.judge.compare import Comparison
+from millpond.measure.metrics import path_in_words
+from millpond.results.directory import Results
+from millpond.results.store import write_text
+from millpond.show.report import single, study, style
+from millpond.show.report.data import Data, Missing, Rows
+from millpond.show.report.parts import Picture, Section
+from millpond.studies.echo import page as echo
+from millpond.studies.tcp20 import page as firmware
+
+NAME = "report.html"
+TEMPLATE = "page.html.j2"
+FOOTER = (
+    "Drawn from the result tables alone; the tables, the manifest with every setting and seed, and this page lie in "
+    "one directory."
+)
+PAGES = {"echo": echo.sections, "tcp20": firmware.sections}
+"""Studies with a page of their own."""
+_SHORT = re.compile(r"(\.\d\d)\d+")
+"""Finer than a hundredth of a point nobody sees."""
+PIXELS_PER_INCH = 99
+"""How large pictures are shown, where the window allows; type on them then has the size of the text around."""
+
+
+def write_report(results_dir: Path | str, comparison: Comparison | None = None) -> Path:
+    """Draw the report of a results directory into it, as `report.html`; gives the file's path.
+
+    The file appears whole or not at all, and the same results give the same bytes. What the results do not hold is left
+    out with a sentence why.
+
+    Raises:
+        UsageError: if there are no results.
+        MillpondError: if they are unfinished or damaged, or the file cannot be written.
+    """
+    directory = Path(results_dir)
+    file = directory / NAME
+    write_text(file, render(Results.open(directory), comparison))
+    return file
+
+
+def render(results: Results, comparison: Comparison | None = None) -> str:
+    """The page as text."""
+    data = Data(results)
+    if results.study is None:
+        parts = single.sections(data)
+    else:
+        parts = PAGES.get(results.study, study.sections)(data, comparison)
+    title = str(results.manifest.get("title") or results.manifest.get("name") or "results")
+    return compose(title, _subtitle(results), parts, FOOTER)
+
+
+def compose(title: str, subtitle: str, parts: Sequence[Section], footer: str) -> str:
+    """A page of these sections, with a table of contents, as text."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["csv_uri"] = csv_uri
+    environment.filters["path_in_words"] = path_in_words
+    return environment.get_template(TEMPLATE).render(
+        title=title, subtitle=subtitle, sections=_drawn(parts), footer=footer
+    )
+
+
+def csv_uri(rows: Rows) -> str:
+    """The rows as a link that a browser saves as a CSV file."""
+    return "data:text/csv;charset=utf-8;base64," + base64.b64encode(rows.to_csv().encode()).decode("ascii")
+
+
+def svg(figure: Figure) -> str:
+    """The picture as SVG text: always the same for the same picture, letters drawn as shapes."""
+    out = io.StringIO()
+    with style.applied():
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = out.getvalue()
+    text = re.sub(r' d="[^"]*"', lambda path: _SHORT.sub(r"\1", path[0]), text)
+    return re.sub(r"\s*\n\s*", "\n", text[text.index("<svg") :])
+
+
+def _drawn(parts: Sequence[Section]) -> list[dict[str, Any]]:
+    """Each section with its pictures; those that could be drawn are numbered through the page."""
+    numbers = count(1)
+    return [{"section": part, "pictures": [_draw(picture, numbers) for picture in part.pictures]} for part in parts]
+
+
+def _draw(picture: Picture, numbers: Iterator[int]) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": picture.name, "title": picture.title, "caption": picture.caption, "missing": ""}
+    try:
+        figure = picture.draw()
+        rows = picture.rows()
+    except Missing as reason:
+        return {**told, "missing": str(reason)}
+    return {
+        **told,
+        "number": next(numbers),
+        "image": "data:image/svg+xml;base64," + base64.b64encode(svg(figure).encode()).decode("ascii"),
+        "rows": rows,
+        "width": round(figure.get_figwidth() * PIXELS_PER_INCH),
+    }
+
+
+def _subtitle(results: Results) -> str:
+    manifest = results.manifest
+    kind = f"Rerun of the study {manifest.get('name')}" if results.study is not None else "Report of one scenario"
+    runs = sum(cell.replications for cell in results.cells)
+    settings = "1 setting" if len(results.cells) == 1 else f"{len(results.cells)} settings"
+    return f"{kind} by millpond {manifest.get('version', '')}: {settings}, {runs} run{'' if runs == 1 else 's'}"

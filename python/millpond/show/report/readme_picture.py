@@ -1,0 +1,88 @@
+"""The one picture of the README: the collapse, and the same clients without it.
+
+    python -m millpond.show.report.readme_picture RESULTS_DIR [FILE]
+
+RESULTS_DIR holds results of the study `anrw18`, as `millpond reproduce anrw18` leaves them (`--quick` is enough);
+FILE is `docs/images/collapse.svg` unless given.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from millpond.results.directory import Results
+from millpond.show.report import labels, manual_picture, style
+from millpond.show.report.data import Data, Missing
+from millpond.show.report.figures import marks
+from millpond.show.report.figures.queue import Course, courses, panel_pair, waiting_axis
+
+FILE = Path("docs/images/collapse.svg")
+SHOWN = ("rfc7252", "default-fb2")
+WORKLOAD = "continuous"
+
+
+def picture(results: Results) -> Figure:
+    """Default CoAP beside its Full Backoff 2: queue and useful share over time. Raises `Missing` without traces."""
+    data = Data(results)
+    found = courses(data, WORKLOAD)
+    shown = {name: found[name] for name in SHOWN if name in found}
+    if len(shown) < len(SHOWN):
+        raise Missing(f"The picture needs traced runs of {' and '.join(SHOWN)} with {WORKLOAD} clients.")
+    first = shown[SHOWN[0]]
+    with style.applied():
+        figure = Figure(figsize=(8.4, 5.0), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        panel_pair(above, below, shown)
+        longest = max(float(course.times[-1]) for course in shown.values())
+        for course in shown.values():
+            _mark_end(above, course, longest)
+        columns = first.cell.columns
+        above.set_title(
+            f"{labels.clients(float(columns['clients']))} behind one {_rate(first)} link with "
+            f"{labels.buffer_phrase(float(columns['buffer_bytes']))}"
+        )
+        above.set_ylabel("queue (kB)")
+        above.set_ylim(bottom=0)
+        above.set_xlim(left=0)
+        waiting_axis(above, first)
+        below.set_ylabel("useful share of\nthe bytes carried")
+        below.set_ylim(0, 1.03)
+        below.set_xlabel("time since the start (s)")
+        below.yaxis.set_major_formatter(PercentFormatter(1.0))
+        marks.legend_below(figure, marks.line_keys(list(shown), style.looks(list(shown))), 2)
+    return figure
+
+
+def _mark_end(axes: Axes, course: Course, longest: float) -> None:
+    """Say at the end of a line when the last client was done."""
+    end = float(course.times[-1])
+    left = end > longest / 2
+    axes.annotate(
+        f"last client done\nafter {labels.count(end)} s",
+        (end, float(course.queue[-1]) / 1e3),
+        (-10 if left else 8, 4),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="bottom" if left else "center",
+        fontsize=9.5,
+    )
+
+
+def _rate(course: Course) -> str:
+    per_byte = course.delay_per_byte
+    return f"{labels.plain(8 / per_byte / 1e3)} kbit/s" if per_byte else course.link
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Draw the picture into a file; the exit code: 0 done, 1 failed, 2 wrong usage."""
+    return manual_picture.draw(arguments, "millpond.show.report.readme_picture", FILE, picture)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

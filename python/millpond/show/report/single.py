@@ -1,0 +1,65 @@
+"""The page of a single scenario: what stands on it, in order."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from millpond.show.report import figures, packets, story, tables
+from millpond.show.report.data import Data
+from millpond.show.report.parts import Picture, Section
+from millpond.show.report.study import BOXES, UNNECESSARY
+
+
+def sections(data: Data) -> list[Section]:
+    """Everything a single scenario shows: the lead, its pictures, its links, and what was run."""
+    cell = data.cells[0]
+    over_time = Picture(
+        "queue",
+        "Queue and useful share",
+        "Above, how much waits at the busier link (left scale) and how long a new packet has to wait for it (right "
+        "scale); below, how much of what the link carries completes an exchange.",
+        partial(figures.bottleneck_over_time, data),
+        partial(figures.bottleneck_over_time_rows, data),
+    )
+    completion = Picture(
+        "fct",
+        "Flow completion time of each group",
+        f"{BOXES} Lower is better.",
+        partial(figures.completion_by_group, data),
+        partial(figures.by_group_rows, data, "fct_us", "s"),
+    )
+    histogram = Picture(
+        "histogram",
+        "Exchanges by number of retransmissions",
+        "The share of each group's completed exchanges that took so many retransmissions; the more at 0, the better.",
+        partial(figures.transmissions_by_group, data),
+        partial(figures.transmissions_by_group_rows, data),
+    )
+    unnecessary = Picture(
+        "unnecessary",
+        "Unnecessary retransmissions of a client",
+        "Bars are the median client of the group, lines reach from the 10th to the 90th percentile. Lower is better.",
+        partial(figures.unnecessary_by_group, data),
+        partial(figures.by_group_rows, data, "unnecessary", "retransmissions"),
+    )
+    followed = packets.section(data)
+    return [
+        Section("summary", "In short", tuple(story.scenario_story(data)), listings=(tables.groups(data),)),
+        Section("over-time", "The bottleneck over time", ("One run: the first replication.",), (over_time,)),
+        *([followed] if followed is not None else []),
+        Section(
+            "completion",
+            "Flow completion time",
+            ("How long a client needs for all its exchanges.",),
+            (completion,),
+        ),
+        Section(
+            "transmissions",
+            "Transmissions per exchange",
+            ("How often a message was sent again until its answer was accepted.",),
+            (histogram,),
+        ),
+        Section("unnecessary", "Unnecessary retransmissions", (UNNECESSARY,), (unnecessary,)),
+        Section("links", "Links", listings=(tables.links(data),)),
+        Section("run", "What was run", listings=(tables.manifest(data), tables.path_settings(cell))),
+    ]

@@ -1,0 +1,1 @@
+"""What single studies have for themselves."""

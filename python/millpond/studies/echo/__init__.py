@@ -1,0 +1,1 @@
+"""What the study `echo` has for itself."""

@@ -1,0 +1,230 @@
+"""The page of the study `echo`: what replies name, and what becomes of timers that believe them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from millpond.judge.compare import Comparison
+from millpond.measure.evidence import KINDS
+from millpond.measure.statistics import take
+from millpond.show.report import labels, tables
+from millpond.show.report.data import Data, Missing
+from millpond.show.report.figures import naming, timers
+from millpond.show.report.figures.naming import SERVERS, Answer
+from millpond.show.report.figures.timers import FCT, NEEDLESS, WAIT
+from millpond.show.report.parts import Listing, Picture, Section
+
+LATE, EARLY = 3, 0.8
+"""The ratios of initial wait and round trip: a timer that is late, and one that is too early."""
+SPREADS = "Markers are the median, lines reach from the 10th to the 90th percentile; the scale is logarithmic."
+
+
+def sections(data: Data, comparison: Comparison | None) -> list[Section]:
+    """Everything that the study shows."""
+    found = [_summary(data), _naming(data), _late(data), _early(data), _narrow(data)]
+    if comparison is not None:
+        found.append(Section("claims", "The findings as checks", (_told(comparison),), claims=tuple(comparison.claims)))
+    found.append(Section("run", "What was run", listings=(tables.manifest(data),)))
+    return found
+
+
+def _summary(data: Data) -> Section:
+    told = [
+        "A request that was sent again can carry something that tells its copies apart, and a reply that echoes it "
+        "seems to say which copy it answers. With a server that answers a further copy with the stored reply "
+        "(RFC 7252 §4.5) it says which copy was processed first. These runs count how often that misleads, and follow "
+        "timers that believe it.",
+    ]
+    try:
+        told += _in_short(naming.answers(data))
+    except Missing as reason:
+        told.append(str(reason))
+    told += _consequence(data)
+    return Section("summary", "In short", tuple(told))
+
+
+def _in_short(found: list[Answer]) -> list[str]:
+    stored = [answer for answer in found if answer.server == "stored"]
+    last = max(answer.shares["names_last_wrongly"] for answer in found)
+    told = [
+        "No reply named the last copy wrongly, with either kind of server."
+        if last == 0
+        else f"Up to {labels.percent(last)} of the replies named the last copy wrongly."
+    ]
+    late = [answer for answer in stored if answer.ratio > 1]
+    if late:
+        low, high = (f(answer.shares["names_earlier_wrongly"] for answer in late) for f in (min, max))
+        told.append(
+            f"With stored replies and a timer later than the round trip, {labels.percent(low)} to "
+            f"{labels.percent(high)} of the replies after a retransmission name a wrong copy, at every loss rate: half "
+            "of them, as theory has it."
+        )
+    wrong = [answer.error / answer.ratio for answer in stored if np.isfinite(answer.error) and answer.ratio >= 1]
+    if wrong:
+        told.append(
+            f"They are mistaken by {min(wrong):.1f} to {max(wrong):.1f} first waits in the mean, the more the more is "
+            "lost."
+        )
+    return told
+
+
+def _consequence(data: Data) -> list[str]:
+    losses = sorted({float(cell.columns["error_profile"]) for cell in timers.picked(data, bottleneck="none")})
+    told = []
+    for loss in (loss for loss in losses if loss in (2.0, 10.0, 30.0)):
+        times = {}
+        for cell in timers.picked(data, bottleneck="none", ratio=LATE, server="stored", error_profile=loss):
+            finished = timers.completion(data, cell)
+            times[str(cell.columns["algorithm"])] = take(finished[np.isfinite(finished)], "median")
+        if {"fasor_token", "fasor_token_exact"} <= set(times):
+            trusted, exact = times["fasor_token"], times["fasor_token_exact"]
+            told.append(f"{labels.number(trusted, 3)} s instead of {labels.number(exact, 3)} s at {loss:g} % loss")
+    if not told:
+        return []
+    return [
+        "A timer that believes such replies feeds on its own mistakes: the wrong sample is as long as the timer was, "
+        "so that the next one is longer still. If it believes every named copy instead of the last alone, FASOR with "
+        f"tokens needs {', '.join(told)} for {_exchanges(data)} exchanges (medians, stored replies)."
+    ]
+
+
+def _naming(data: Data) -> Section:
+    return Section(
+        "naming",
+        "What replies name",
+        (
+            "Replies after at least one retransmission, with a first wait that never changes and a constant round-trip "
+            "time. Which copy a reply names stands beside which copy caused it.",
+        ),
+        (
+            Picture(
+                "named-copies",
+                "What replies name, and whether it is true",
+                "Shares of the replies after a retransmission. Left of 1 the timer runs out before the answer can be "
+                "there, right of it only after a loss. Theory: the copies before the last all failed, and the reply "
+                "names the last one rightly if none of them arrived.",
+                partial(naming.named_copies, data),
+                partial(naming.named_copies_rows, data),
+            ),
+            Picture(
+                "naming-errors",
+                "By how much those are mistaken that name a wrong copy",
+                "Mean of sample less true round-trip time, with 95 % intervals over replications; stored replies. The "
+                "dotted line is one first wait.",
+                partial(naming.naming_errors, data),
+                partial(naming.named_copies_rows, data),
+            ),
+        ),
+        listings=_table(data),
+    )
+
+
+def _table(data: Data) -> tuple[Listing, ...]:
+    try:
+        found = naming.answers(data)
+    except Missing:
+        return ()
+    rows: list[tuple[str, ...]] = []
+    for server, words in SERVERS.items():
+        rows.append((words,))
+        for answer in (a for a in found if a.server == server):
+            shares = [_share(answer, kind) for kind in KINDS]
+            error = "" if np.isnan(answer.error) else f"{answer.error:.2f} ± {answer.error_interval:.2f}"
+            rows.append((f"{answer.loss:g} %", f"{answer.ratio:g}", *shares, error))
+    return (
+        Listing(
+            "naming-table",
+            ("loss each way", "first wait / round trip", "last, rightly", "last, wrongly", "earlier, rightly",
+             "earlier, wrongly", "error of wrong ones (round trips)"),
+            tuple(rows),
+            caption="Shares of the replies after a retransmission, with 95 % intervals over replications.",
+            numeric=(1, 2, 3, 4, 5, 6),
+            folded="All shares and errors",
+            data=naming.named_copies_rows(data),
+        ),
+    )  # fmt: skip
+
+
+def _late(data: Data) -> Section:
+    return Section(
+        "timers",
+        "Timers that believe a named copy",
+        (
+            "The round-trip time never changes, so what is right is known: a timer a little above it. Only losses lead "
+            "to retransmissions.",
+        ),
+        (
+            Picture(
+                "timers-late",
+                "First waits and completion times over the loss rate",
+                "Initial wait three round trips. Above, the first wait of every exchange of one run; below, the time a "
+                f"client needs for {_exchanges(data)} exchanges. {SPREADS} Lower is better.",
+                partial(timers.over_loss, data, LATE, (WAIT, FCT)),
+                partial(timers.over_loss_rows, data, LATE, (WAIT, FCT)),
+            ),
+        ),
+    )
+
+
+def _early(data: Data) -> Section:
+    return Section(
+        "early",
+        "Timers that begin too early",
+        (
+            "The initial wait is 0.8 round trips, so that the first copies are sent again although nothing was lost. "
+            "Here a reply that names an earlier copy is what a timer needs to find out.",
+        ),
+        (
+            Picture(
+                "timers-early",
+                "Needless copies and first waits over the loss rate",
+                f"Above, unnecessary retransmissions; below, the first wait of every exchange of one run. {SPREADS}",
+                partial(timers.over_loss, data, EARLY, (NEEDLESS, WAIT)),
+                partial(timers.over_loss_rows, data, EARLY, (NEEDLESS, WAIT)),
+            ),
+        ),
+    )
+
+
+def _narrow(data: Data) -> Section:
+    return Section(
+        "bottleneck",
+        "One bottleneck for all",
+        (
+            "The clients share one narrow cell: copies lengthen the queue, and with it the round trip of everybody. "
+            "Timers are early because the queue has grown, and late because something was lost.",
+        ),
+        (
+            Picture(
+                "bottleneck",
+                "Completion times where all share one bottleneck",
+                "Boxes hold the middle half of all clients, whiskers 80 %, short dashes mark the fastest and the "
+                "slowest client; the line and the marker are the median; the scale is logarithmic. Lower is better.",
+                partial(timers.at_bottleneck, data),
+                partial(timers.at_bottleneck_rows, data),
+            ),
+        ),
+    )
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _share(answer: Answer, kind: str) -> str:
+    share, half = answer.shares[kind], answer.intervals[kind]
+    return "0" if share == 0 else f"{100 * share:.1f} ± {100 * half:.1f} %"
+
+
+def _exchanges(data: Data) -> int:
+    cells = timers.picked(data)
+    return int(cells[0].scenario["clients"][0]["exchanges"]) if cells else 0
+
+
+def _told(comparison: Comparison) -> str:
+    counts = comparison.counts()
+    return (
+        f"{counts['holds']} hold, {counts['fails']} do not, {counts['unjudged']} cannot be judged with what was run. "
+        "Bounds leave room for the error of sampling, and where theory has a value they lie around it."
+    )

@@ -1,0 +1,79 @@
+"""A study rerun: its plan carried out, its figures and claims put beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from millpond.errors import MillpondError
+from millpond.judge import claims as claim_files
+from millpond.judge import figures, judging, settings
+from millpond.judge.claims import Claim
+from millpond.judge.compare import Comparison, Verdict
+from millpond.judge.published import Published, Row
+from millpond.judge.published import read as read_published
+from millpond.measure.metrics import Measures
+from millpond.plan import study
+from millpond.plan.study import Plan
+from millpond.results.directory import Results
+
+#: Where a results directory keeps the study it belongs to.
+KEPT = "study"
+
+
+def compare(results: Results, published: Path | str | None = None, measures: Measures | None = None) -> Comparison:
+    """Everything published beside these results.
+
+    Reads nothing but the results directory and, if given, another file of published figures.
+
+    Raises:
+        MillpondError: if the results are those of a single scenario.
+        UsageError: if the published figures cannot be read.
+    """
+    if results.study is None:
+        raise MillpondError(f"{results.directory}: results of a single scenario: there is nothing published about it")
+    plan = study.load(results.directory / KEPT)
+    measures = measures or Measures(results)
+    built_in = Published((), "none") if plan.published is None else read_published(plan.published, "built in")
+    chosen = built_in if published is None else read_published(published)
+    written = claim_files.load(plan.claims, plan.further, plan.columns)
+    compared = claim_files.load_figures(plan.claims, plan.further, plan.columns)
+    return Comparison(
+        study=plan.name,
+        version=str(results.manifest["version"]),
+        figures=figures.match(chosen, measures, plan.reading, compared),
+        claims=_verdicts(chosen, built_in, written, measures, plan),
+        settings=settings.match(chosen, measures),
+        published=chosen.name,
+    )
+
+
+def kept_files(plan: Plan) -> dict[str, Path]:
+    """What a results directory keeps of its study, so that it can be read by itself."""
+    # all that the plan names, also where only some of its matrices were run
+    scenarios = (matrix.scenario_file for matrix in study.load(plan.folder).matrices)
+    published = [] if plan.published is None else [plan.published]
+    files = (plan.folder / study.PLAN, *scenarios, *published, plan.claims)
+    return {f"{KEPT}/{file.name}": file for file in files}
+
+
+def _verdicts(
+    chosen: Published, built_in: Published, written: Mapping[str, Claim], measures: Measures, plan: Plan
+) -> list[Verdict]:
+    """One verdict a claim: by `claims.toml` if it speaks of these very rows, else by the rows themselves.
+
+    Where nothing is published, the claims are those of `claims.toml`.
+    """
+    known = built_in.claims()
+    verdicts = []
+    for name, rows in (chosen.claims() if chosen.rows else {name: list[Row]() for name in written}).items():
+        claim = written.get(name)
+        if claim is not None and _says_the_same(rows, known.get(name, [])):
+            verdicts.append(claim_files.judge(claim, measures, plan.reading.apart))
+        else:
+            verdicts.append(judging.judge(name, rows, measures, plan.reading))
+    return verdicts
+
+
+def _says_the_same(rows: list[Row], known: list[Row]) -> bool:
+    return {row.key() for row in rows} <= {row.key() for row in known}

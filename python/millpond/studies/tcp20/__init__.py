@@ -1,0 +1,1 @@
+"""What the study `tcp20` has for itself."""

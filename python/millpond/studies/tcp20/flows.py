@@ -1,0 +1,128 @@
+"""Single runs of the study `tcp20`: what leaves when, with what window, and who gets how much of the bottleneck."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from matplotlib.figure import Figure
+
+from millpond.results.directory import Cell
+from millpond.show.report import labels, packets, transfers
+from millpond.show.report.data import Data, Missing, Rows, number, only
+from millpond.show.report.figures import errors, sequence
+from millpond.show.report.figures.errors import PROFILES, Scene
+from millpond.show.report.parts import Picture, Section
+from millpond.show.report.transfers import TCP, Transfer
+
+FLOWS = 4
+"""So many flows of a run are drawn in one panel."""
+CLOSELY: tuple[tuple[str, int, str], ...] = (
+    ("tcp-new-reno", 28200, "none"),
+    ("tcp-new-reno", 2500, "none"),
+    ("tcp-bbr", 28200, "none"),
+    ("tcp-bbr", 2500, "none"),
+    ("rfc7252", 2500, "low"),
+)
+"""The flows that are followed closely: controller, buffer, error profile."""
+
+
+def sections(data: Data) -> list[Section]:
+    """The runs that were traced."""
+    return [_sequences(data), _closely(data), *_together(data)]
+
+
+def _sequences(data: Data) -> Section:
+    pictures = []
+    for profile, words in PROFILES.items():
+        cells = [cell for cell in _bulk(data) if cell.columns.get("error_profile", "none") == profile]
+        if not transfers.traced(data, cells) and profile != "none":
+            continue
+        pictures.append(
+            Picture(
+                f"sequence-{profile}",
+                f"What leaves when, one client, {words}",
+                f"{packets.READING} Each row has a time axis of its own.",
+                partial(_grid, data, cells),
+                partial(_grid_rows, data, cells),
+            )
+        )
+    return Section(
+        "sequence",
+        "Packet by packet",
+        (
+            "One run (the first replication) of a single client, a row for each way to transfer, a column for each "
+            "buffer.",
+        ),
+        tuple(pictures),
+    )
+
+
+def _closely(data: Data) -> Section:
+    pictures = []
+    for name, buffer, profile in CLOSELY:
+        for transfer in _flows(data, [cell for cell in _bulk(data) if _is(cell, name, buffer, profile)]):
+            title = f"{errors.name_of(data, name)}, buffer {labels.buffer(buffer)}, {PROFILES[profile]}"
+            pictures.append(packets.flow_picture(data, transfer, f"flow-{name}-{buffer}-{profile}", title))
+    told = ("The same runs, some of them closely: window, timer and queue stand below the bytes, on one time axis.",)
+    if not pictures:
+        told = ("Not drawn: the packets of these runs were not traced.",)
+    return Section("closely", "Windows, timers and the queue", told, tuple(pictures))
+
+
+def _together(data: Data) -> list[Section]:
+    """Four clients of one kind on one bottleneck, if they were traced."""
+    several = [n for n in transfers.counts(data) if n > 1]
+    pictures = []
+    for clients in several:
+        cells = Scene(transfers.BULK, clients, data.paths[0]).cells(data)
+        for name in ("tcp-new-reno", "tcp-bbr"):
+            here = [cell for cell in cells if only(cell) == name and cell.columns.get("error_profile") == "none"]
+            found = [
+                one for cell, run in transfers.traced(data, here) for one in transfers.of_run(data, cell, run, FLOWS)
+            ]
+            if found:
+                pictures.append(
+                    Picture(
+                        f"together-{name}",
+                        f"{errors.name_of(data, name)}, {labels.clients(clients)}, no errors",
+                        "A line is what one client has received without a gap, by buffer; crosses are that client's "
+                        "packets that found the queue full.",
+                        partial(sequence.together, found),
+                        partial(sequence.together_rows, found),
+                    )
+                )
+    if not pictures:
+        return []
+    told = "One run (the first replication): who gets how much of the bottleneck, and when."
+    return [Section("together", "Several clients on one bottleneck", (told,), tuple(pictures))]
+
+
+def _bulk(data: Data) -> list[Cell]:
+    """The cells with one client that downloads, on the first path variant."""
+    return Scene(transfers.BULK, 1, data.paths[0]).cells(data)
+
+
+def _is(cell: Cell, name: str, buffer: int, profile: str) -> bool:
+    here = only(cell), int(number(cell, "buffer_bytes")), cell.columns.get("error_profile", "none")
+    return here == (name, buffer, profile)
+
+
+def _flows(data: Data, cells: Sequence[Cell]) -> list[Transfer]:
+    """The first flow of each traced run, UDP first."""
+    found = [
+        transfer for cell, run in transfers.traced(data, cells) for transfer in transfers.of_run(data, cell, run, 1)
+    ]
+    order = data.controllers()
+    return sorted(found, key=lambda one: (one.transport == TCP, order.index(only(one.cell))))
+
+
+def _grid(data: Data, cells: Sequence[Cell]) -> Figure:
+    found = _flows(data, cells)
+    if not found:
+        raise Missing("Not drawn: no packets were traced in these runs.")
+    return sequence.grid(found)
+
+
+def _grid_rows(data: Data, cells: Sequence[Cell]) -> Rows:
+    return sequence.sequence_rows(_flows(data, cells))

@@ -1,0 +1,267 @@
+"""The page of the study `tcp20`: one firmware image over UDP in blocks and over TCP, then many short exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from millpond.judge.compare import Comparison
+from millpond.measure.metrics import path_in_words
+from millpond.measure.statistics import take
+from millpond.results.directory import Value
+from millpond.show.report import figures, labels, story, tables, transfers
+from millpond.show.report.data import Data, View, number, only
+from millpond.show.report.figures import dwell, errors
+from millpond.show.report.figures.errors import PROFILES, Scene
+from millpond.show.report.parts import Listing, Picture, Section
+from millpond.show.report.study import BOXES
+from millpond.studies.tcp20 import flows as firmware_flows
+from millpond.studies.tcp20 import nearness
+
+
+def sections(data: Data, comparison: Comparison | None) -> list[Section]:
+    """Everything that the study shows."""
+    found = [_summary(data, comparison), _completion(data, comparison), *firmware_flows.sections(data)]
+    found += [_everyone(data), *_dwell(data, comparison), *_short(data, comparison)]
+    if comparison is not None:
+        found += [tables.published_figures(comparison), tables.published_claims(comparison)]
+    listings = [tables.manifest(data)]
+    if data.cells:
+        listings.append(tables.path_settings(data.cells[0]))
+    if comparison is not None and comparison.settings:
+        listings.append(tables.published_settings(comparison))
+    return [*found, Section("run", "What was run", listings=tuple(listings))]
+
+
+def _summary(data: Data, comparison: Comparison | None) -> Section:
+    near = nearness.of(comparison, data.paths)
+    told = [
+        "One request brings one firmware image. Over UDP it comes block by block, each an exchange of its own, one at "
+        "a time (RFC 7959); over TCP it is one message in a stream (RFC 8323). What passes a narrow radio cell "
+        "sooner, with what buffer in front of it, and with how many losses?",
+        *_how_much_sooner(data),
+        *nearness.story(near, data),
+        *_never_compared(data),
+    ]
+    if comparison is not None:
+        told.append(story.tally(comparison))
+    return Section("summary", "In short", tuple(told), listings=(*_glance(data), *nearness.table(near, data)))
+
+
+def _never_compared(data: Data) -> list[str]:
+    """The fastest and the slowest of those that were not published, with the most errors."""
+    medians = {
+        profile: {
+            name: min(by_buffer.values())
+            for name, by_buffer in _medians(data, 1, profile, everyone=True).items()
+            if name not in _PUBLISHED
+        }
+        for profile in PROFILES
+    }
+    told = []
+    for profile in ("none", "high"):
+        ranked = sorted(medians[profile].items(), key=lambda item: item[1])
+        if len(ranked) > 1:
+            first, last = ranked[0], ranked[-1]
+            told.append(
+                f"with {PROFILES[profile]} {errors.name_of(data, first[0])} is done first "
+                f"({labels.number(first[1], 3)} s) and {errors.name_of(data, last[0])} last "
+                f"({labels.number(last[1], 3)} s)"
+            )
+    if not told:
+        return []
+    return [f"Of what nobody has compared, for a single client: {'; '.join(told)}."]
+
+
+def _how_much_sooner(data: Data) -> list[str]:
+    """How a single client fares over TCP beside one under the standard's timer, buffer by buffer."""
+    told = []
+    for name in ("tcp-new-reno", "tcp-bbr"):
+        parts = []
+        for profile, words in PROFILES.items():
+            medians = _medians(data, 1, profile)
+            ratios = [
+                medians["rfc7252"][buffer] / ours
+                for buffer, ours in medians.get(name, {}).items()
+                if buffer in medians.get("rfc7252", {})
+            ]
+            if ratios:
+                parts.append(f"{_span(ratios)} with {words}")
+        if parts:
+            told.append(f"over {errors.name_of(data, name)} {', '.join(parts)}")
+    if not told:
+        return []
+    return [
+        "How many times sooner the image is with a single client than under Default CoAP in blocks, lowest and highest "
+        f"over the buffers (less than 1: later): {'; '.join(told)}."
+    ]
+
+
+def _medians(data: Data, clients: int, profile: str, everyone: bool = False) -> dict[str, dict[int, float]]:
+    """Medians of the ways that the study is about, by buffer."""
+    found: dict[str, dict[int, float]] = {}
+    for cell in Scene(transfers.BULK, clients, data.paths[0]).cells(data):
+        spread = data.spread("fct_us", cell)
+        if cell.columns.get("error_profile") == profile and spread is not None and (everyone or only(cell) in _MAIN):
+            found.setdefault(only(cell), {})[int(number(cell, "buffer_bytes"))] = spread.median
+    return found
+
+
+_PUBLISHED = ("rfc7252", "cocoa-03", "tcp-new-reno", "tcp-bbr")
+_MAIN = (*_PUBLISHED, "q-block2")
+
+
+def _glance(data: Data) -> tuple[Listing, ...]:
+    rows: list[tuple[str, ...]] = []
+    for clients in transfers.counts(data):
+        rows.append((labels.clients(clients),))
+        by_profile = {profile: _medians(data, clients, profile) for profile in PROFILES}
+        for name in _MAIN:
+            if any(name in here for here in by_profile.values()):
+                spans = [_span(list(here[name].values())) if name in here else "" for here in by_profile.values()]
+                rows.append((errors.name_of(data, name), *spans, _drops(data, clients, name)))
+    if not rows:
+        return ()
+    header = (
+        "",
+        *(f"{words} (median, s)" for words in PROFILES.values()),
+        "packets dropped by a full queue, no errors",
+    )
+    caption = "Lowest and highest over the buffers."
+    return (Listing("glance", header, tuple(rows), caption, numeric=tuple(range(1, len(PROFILES) + 2))),)
+
+
+def _drops(data: Data, clients: int, name: str) -> str:
+    if not data.has("flows", "dropped_queue"):
+        return ""
+    here = [
+        cell
+        for cell in Scene(transfers.BULK, clients, data.paths[0]).cells(data)
+        if only(cell) == name and cell.columns.get("error_profile", "none") == "none"
+    ]
+    medians = [take(data.values("flows", "dropped_queue", cell), "median") for cell in here]
+    return _span(medians, labels.count) if medians else ""
+
+
+def _span(values: Sequence[float], write: Callable[[float], str] | None = None) -> str:
+    write = write or partial(labels.number, digits=3)
+    texts = list(dict.fromkeys(write(value) for value in (min(values), max(values))))
+    return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[1]}"
+
+
+def _completion(data: Data, comparison: Comparison | None) -> Section:
+    marked = "" if comparison is None else " White boxes with an empty diamond are the published figures."
+    pictures = [
+        Picture(
+            f"fct-{clients}-{path}",
+            f"Flow completion time, {labels.clients(clients)}{_on(path, data)}",
+            f"{BOXES}{marked} Lower is better; the axis is logarithmic where values lie far apart.",
+            partial(errors.completion_by_error, data, Scene(transfers.BULK, clients, path), comparison),
+            partial(errors.completion_by_error_rows, data, Scene(transfers.BULK, clients, path), comparison),
+        )
+        for path in data.paths
+        for clients in transfers.counts(data)
+    ]
+    return Section(
+        "completion",
+        "Flow completion time",
+        ("From the request to the last byte of the image, over all clients of all replications.", *_readings(data)),
+        tuple(pictures),
+    )
+
+
+def _readings(data: Data) -> list[str]:
+    """What the path variants are, if there are several."""
+    told = {name: data.results.manifest.get("paths", {}).get(name) for name in data.paths}
+    if len(told) < 2:
+        return []
+    words = (f"{path_in_words(name)}: {label}" for name, label in told.items() if label)
+    return [f"On each reading of the test bed by itself; {'; '.join(words)}."]
+
+
+def _everyone(data: Data) -> Section:
+    pictures = tuple(
+        Picture(
+            f"everyone-{clients}",
+            f"Everything that was run, {labels.clients(clients)}",
+            "Markers are the median client, lines reach from the 10th to the 90th percentile; the scale is logarithmic "
+            "where values lie far apart. In the order of the medians with the most errors.",
+            partial(errors.everyone_by_error, data, Scene(transfers.BULK, clients, data.paths[0])),
+            partial(errors.completion_by_error_rows, data, Scene(transfers.BULK, clients, data.paths[0]), None),
+        )
+        for clients in transfers.counts(data)
+    )
+    return Section(
+        "everyone",
+        "Algorithms that nobody has compared",
+        (
+            "Every controller that Millpond has, in the same places, and bursts of non-confirmable blocks (Q-Block2, "
+            "RFC 9177).",
+        ),
+        pictures,
+    )
+
+
+def _dwell(data: Data, comparison: Comparison | None) -> list[Section]:
+    """How far all that depends on how long losses last, if that was varied."""
+    if not any("-" in str(cell.columns.get("error_profile", "")) for cell in data.cells):
+        return []
+    pictures = []
+    for clients in transfers.counts(data):
+        scene = Scene(transfers.BULK, clients, data.paths[0])
+        pictures.append(
+            Picture(
+                f"dwell-{clients}",
+                f"Completion times by the length of a bad state, {labels.clients(clients)}",
+                "Markers are the median client, lines reach from the 10th to the 90th percentile; as many packets are "
+                "lost everywhere in a row. Memoryless: each packet by itself; a length in packets: the state changes "
+                "with packets, not with time. The scale is logarithmic where values lie far apart.",
+                partial(dwell.completion_by_dwell, data, scene, comparison),
+                partial(dwell.completion_by_dwell_rows, data, scene),
+            )
+        )
+    told = "What was published says how much is lost, and not in how long turns the radio is good and bad."
+    return [Section("dwell", "How long losses last", (told,), tuple(pictures))]
+
+
+def _short(data: Data, comparison: Comparison | None) -> list[Section]:
+    """Short exchanges, if they were run."""
+    workloads = [name for name in data.workloads() if name != transfers.BULK]
+    if not workloads:
+        return []
+    only_here: dict[str, Value] = {"error_profile": "none"} if "error_profile" in data.varying else {}
+    view = View(data.paths[0], only_here)
+    pictures = tuple(
+        Picture(
+            f"short-{workload}",
+            f"Flow completion time of {_exchanges(data, workload)} exchanges, {workload} clients",
+            f"{BOXES} Within a buffer the controllers stand in the order of the legend; lower is better.",
+            partial(figures.completion_times, data, workload, comparison, view),
+            partial(figures.completion_times_rows, data, workload, view),
+        )
+        for workload in workloads
+    )
+    return [
+        Section(
+            "short",
+            "Short exchanges",
+            (
+                "Many clients with one small request after another, without errors: over TCP on one connection "
+                "(continuous), or with a handshake before each batch (random).",
+            ),
+            pictures,
+        )
+    ]
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _on(path: str, data: Data) -> str:
+    words = path_in_words(path)
+    return f", {words}" if len(data.paths) > 1 and words else ""
+
+
+def _exchanges(data: Data, workload: str) -> int:
+    cells = [cell for cell in data.cells if cell.columns.get("workload") == workload]
+    return int(cells[0].scenario["clients"][0].get("exchanges", 50)) if cells else 0
