@@ -104,8 +104,9 @@ test-c:
 	$(CC) $(C_FLAGS) crates/ffi/examples/adopt.c -L$(C_TRIAL)/lib -lmillpond -o $(C_TRIAL)/shared
 	LD_LIBRARY_PATH=$(C_TRIAL)/lib $(C_TRIAL)/shared
 
+# On every core: tests share nothing but what they read.
 test-python: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # Other implementations, as packages; what cannot be installed here is named, and its tests are skipped.
 interop: $(VENV)/.dev ## our client and server against libcoap, aiocoap, node-coap and go-coap
@@ -160,8 +161,9 @@ CARGO_DENY := $(or $(shell command -v cargo-deny 2>/dev/null),$(TOOLS)/bin/cargo
 lint-deps: $(CARGO_DENY)
 	$(CARGO_DENY) --locked check bans licenses sources
 
+# Without optimisation: it reads some files once, and is built in half the time.
 $(TOOLS)/bin/cargo-deny:
-	$(CARGO) install cargo-deny --locked --quiet --root $(TOOLS)
+	$(CARGO) install cargo-deny --locked --quiet --debug --root $(TOOLS)
 
 # Apart from lint: the list of advisories is fetched from the network and changes without this code changing.
 advisories: $(CARGO_DENY) ## known security advisories of the dependencies (needs the network)
