@@ -16,7 +16,7 @@ from millpond.errors import MillpondError, UsageError
 from millpond.judge.compare import Comparison
 from millpond.judge.published import read as read_published
 from millpond.measure import summary
-from millpond.measure.metrics import Measures
+from millpond.measure.measures import Measures
 from millpond.plan import guests, single, study
 from millpond.plan.study import Program
 from millpond.results.directory import MANIFEST, Results, read_manifest

@@ -11,7 +11,7 @@ from published_rows import MakeRows
 
 import millpond
 from millpond.judge.published import Published, read
-from millpond.measure.metrics import Measures
+from millpond.measure.measures import Measures
 from millpond.plan.study import STUDIES, Plan, find, load
 from millpond.results.directory import Results
 

@@ -10,7 +10,7 @@ from millpond.judge import claims
 from millpond.judge.claims import Claim
 from millpond.judge.compare import Comparison, Verdict
 from millpond.judge.published import Published
-from millpond.measure.metrics import Measures
+from millpond.measure.measures import Measures
 from millpond.plan.study import STUDIES
 from millpond.results.directory import Results
 from millpond.studies import reproduction

@@ -12,7 +12,7 @@ import rich.console
 
 import millpond
 from millpond.measure.evidence import KINDS, rightly_named
-from millpond.measure.metrics import Population
+from millpond.measure.population import Population
 
 LATE = (1.5, 2, 3, 5)
 

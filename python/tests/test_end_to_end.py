@@ -9,7 +9,7 @@ import pytest
 
 import millpond
 from millpond.judge.compare import Figure, Verdict
-from millpond.measure.metrics import Population
+from millpond.measure.population import Population
 
 EXACT = ("min", "p10", "p25", "median", "p75", "p90", "max")
 
@@ -88,7 +88,7 @@ def test_claims_about_few_clients_hold(exact: millpond.Reproduction, name: str) 
 def test_default_collapses(collapse: millpond.Reproduction) -> None:
     (median,) = figures(collapse, metric="fct", statistic="median", workload="random", algorithm="default")
     assert median.ours == pytest.approx(2425, rel=0.005)
-    here = Population(400, 1410000, "continuous", "default", "fixed")
+    here = Population.of("default", clients=400, buffer_bytes=1410000, workload="continuous", path="fixed")
     assert collapse.measures.sample("fct", here).take("median") == pytest.approx(2425, rel=0.005)
 
 
@@ -115,7 +115,9 @@ def test_cocoa_collapses_with_random_clients(collapse: millpond.Reproduction) ->
     (median,) = figures(collapse, metric="fct", statistic="median", workload="random", algorithm="cocoa")
     assert median.ours == pytest.approx(2898, rel=0.01)
     # almost all exchanges take 5 or 6 retransmissions: about 245000 and 97000 of 400000
-    counts = collapse.measures.histogram(Population(400, 1410000, "random", "cocoa", "fixed"))
+    counts = collapse.measures.histogram(
+        Population.of("cocoa", clients=400, buffer_bytes=1410000, workload="random", path="fixed")
+    )
     assert sum(counts.values()) == 400_000
     assert counts[5] == pytest.approx(244_000, rel=0.05)
     assert counts[6] == pytest.approx(98_000, rel=0.05)
@@ -178,7 +180,7 @@ def test_a_traced_run_is_the_same_run(tmp_path: Path) -> None:
     options = {"controllers": ["cocoa"], "buffers": [14100], "report": False}
     small = millpond.reproduce("anrw18", clients=[50], replications=1, out=tmp_path / "a", **options)  # type: ignore[arg-type]
     large = millpond.reproduce("anrw18", clients=[50, 100], replications=2, out=tmp_path / "b", **options)  # type: ignore[arg-type]
-    here = Population(50, 14100, "random", "cocoa", "fixed")
+    here = Population.of("cocoa", clients=50, buffer_bytes=14100, workload="random", path="fixed")
     traced = small.measures.flow_column(here, "fct_us")
     untraced = large.measures.flow_column(here, "fct_us")[:50]
     assert small.results.has("queue_trace")

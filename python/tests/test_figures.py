@@ -10,7 +10,8 @@ from published_rows import MakeRows
 from millpond.judge import claims, figures
 from millpond.judge.compare import Figure
 from millpond.judge.published import Published
-from millpond.measure.metrics import Measures, Population
+from millpond.measure.measures import Measures
+from millpond.measure.population import Population
 from millpond.plan.study import Plan
 
 HERE = {"clients": "400", "buffer_bytes": "1410000", "workload": "continuous", "algorithm": "default"}
@@ -34,7 +35,9 @@ def test_every_published_number_of_the_study_is_measured(built_in: Published, fa
 def test_a_statistic_pools_the_flows_of_all_replications(rows: MakeRows, fake: Measures, plan: Plan) -> None:
     published = rows(HERE | {"metric": "fct", "statistic": "p90", "value": "400", "unit": "s"})
     (figure,) = matched(published, fake, plan)
-    sample = fake.sample("fct", Population(400, 1410000, "continuous", "default", "fixed"))
+    sample = fake.sample(
+        "fct", Population.of("default", clients=400, buffer_bytes=1410000, workload="continuous", path="fixed")
+    )
     assert figure.n == sample.n == 400 * 2
     assert figure.ours == pytest.approx(np.quantile(sample.values, 0.9))
     assert figure.relative == pytest.approx(np.quantile(sample.values, 0.9) / 400 - 1)

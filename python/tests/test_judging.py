@@ -8,7 +8,7 @@ from published_rows import MakeRows
 
 from millpond.judge import judging
 from millpond.judge.compare import Verdict
-from millpond.measure.metrics import Measures
+from millpond.measure.measures import Measures
 from millpond.plan.study import Plan
 
 # In the stand-in's results clients from 100 on make so many unnecessary retransmissions, whatever the buffer:

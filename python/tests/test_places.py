@@ -13,7 +13,8 @@ from published_rows import MakeRows
 from millpond.errors import UsageError
 from millpond.judge import claims, judging
 from millpond.judge.compare import Comparison, Verdict
-from millpond.measure.metrics import Measures, Population, column_in_words
+from millpond.measure.measures import Measures
+from millpond.measure.population import Population, column_in_words
 from millpond.plan import study
 from millpond.plan.study import Plan
 from millpond.results.directory import Results
@@ -22,7 +23,9 @@ from millpond.show.report import render
 from millpond.show.report.data import Data, View
 from millpond.studies import reproduction
 
-HERE = Population(400, 2500, "random", "cocoa", "as-typed").but(config="four-host", payload=176)
+HERE = Population.of("cocoa", clients=400, buffer_bytes=2500, workload="random", path="as-typed").but(
+    config="four-host", payload=176
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,18 +58,18 @@ def judged(tmp_path: Path, measures: Measures, check: str, apart: bool = True) -
 
 
 def test_a_population_is_told_by_every_column_that_differs(measures: Measures) -> None:
-    assert measures.varying == ("config", "payload")
+    assert set(measures.varying) == {"config", "payload", "clients", "buffer_bytes", "workload", "path"}
     assert measures.has(HERE)
     assert not measures.has(HERE.but(payload=68, config="two-host"))
-    assert not measures.has(Population(400, 2500, "random", "cocoa", "as-typed"))
-    assert HERE.place == "400 clients, 2500 B, random, four-host, 176 B payload, as typed"
+    assert not measures.has(Population.of("cocoa", clients=400, buffer_bytes=2500, workload="random", path="as-typed"))
+    assert measures.place(HERE) == "400 clients, 2500 B, random, four-host, 176 B payload, as typed"
     assert measures.cell(HERE).scenario["server"]["payload"] == "176 B"
 
 
 def test_a_column_that_is_the_same_everywhere_may_be_left_out(plan: Plan, tmp_path: Path) -> None:
     narrow = Measures(small_study.run(tmp_path / "out", plan.quick()))
-    assert narrow.constant == {"config": "four-host"}
-    short = Population(400, 28200, "random", "cocoa", "as-typed").but(payload=176)
+    assert narrow.constant == {"config": "four-host", "buffer_bytes": 28200}
+    short = Population.of("cocoa", clients=400, buffer_bytes=28200, workload="random", path="as-typed").but(payload=176)
     assert narrow.has(short)
     assert narrow.has(short.but(config="four-host"))
     assert not narrow.has(short.but(config="two-host"))

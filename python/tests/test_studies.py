@@ -14,7 +14,7 @@ import millpond
 from millpond.judge import claims
 from millpond.judge.compare import Comparison
 from millpond.judge.published import read
-from millpond.measure.metrics import Measures
+from millpond.measure.measures import Measures
 from millpond.plan import study
 from millpond.run.engine import native
 from millpond.studies import reproduction

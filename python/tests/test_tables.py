@@ -7,7 +7,7 @@ from rich.console import Console
 
 import millpond
 from millpond.judge.compare import Comparison, Figure
-from millpond.measure.metrics import Measures
+from millpond.measure.measures import Measures
 from millpond.plan.study import Planned
 from millpond.results.directory import Results
 from millpond.run.campaign import Job

@@ -9,7 +9,7 @@ import pytest
 import millpond
 from millpond.judge.compare import Figure
 from millpond.judge.published import read
-from millpond.measure.metrics import Population
+from millpond.measure.population import Population
 from millpond.plan import study
 from millpond.run.engine import native
 from millpond.studies.tcp20 import terminal as downloads
@@ -39,7 +39,9 @@ def percentiles(done: millpond.Reproduction, **wanted: object) -> list[Figure]:
 
 
 def error_free(algorithm: str, buffer_bytes: int, path: str = "as-printed", clients: int = 1) -> Population:
-    return Population(clients, buffer_bytes, "bulk", algorithm, path).but(error_profile="none")
+    return Population.of(algorithm, clients=clients, buffer_bytes=buffer_bytes, workload="bulk", path=path).but(
+        error_profile="none"
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["default", "cocoa"])

@@ -16,8 +16,10 @@ from typing import Any, Literal
 import numpy as np
 
 from millpond.judge.compare import Judgement
-from millpond.measure.metrics import ALIASES, METRICS, Measures, Population, Sample, column_in_words, path_in_words
-from millpond.measure.metrics import clients_in_words as _clients
+from millpond.measure.measures import Measures
+from millpond.measure.metrics import ALIASES, METRICS
+from millpond.measure.population import VARIANT, Population
+from millpond.measure.sample import Sample
 from millpond.measure.statistics import take
 
 Quantity = Literal["value", "relative", "difference"]
@@ -157,7 +159,9 @@ def carry_out(check: Check, measures: Measures) -> Finding:
         return Finding("unjudged", measured, "", tuple(points), tuple(dict.fromkeys(missing)))
     if empty or not points:
         where = (
-            f" at {len(empty)} of {len(empty) + len(points)} points, such as {_empty(check, empty[0])}" if empty else ""
+            f" at {len(empty)} of {len(empty) + len(points)} points, such as {_empty(check, empty[0], measures)}"
+            if empty
+            else ""
         )
         return Finding("unjudged", measured, f"nothing to measure{where}", tuple(points))
     return Finding("holds", measured, "", tuple(points))
@@ -201,26 +205,21 @@ def show(metric: str, value: float) -> str:
 def _absent(measures: Measures, population: Population) -> str:
     """Why a population was not run: the first of its columns that no run has, else all of them."""
     run = list(measures.populations())
-    if population.clients not in {p.clients for p in run}:
-        return _clients(population.clients)
-    if population.buffer_bytes not in {p.buffer_bytes for p in run}:
-        return f"{population.buffer_bytes} B"
-    if population.workload not in {p.workload for p in run}:
-        return f"{population.workload} clients"
-    for name, value in population.more:
-        if value not in measures.values(name):
-            return column_in_words(name, value) or f"no {name}"
+    for name in (*measures.wording.leading, *(name for name, _ in population.factors if name != VARIANT)):
+        value = population.column(name)
+        if value is not None and value not in measures.values(name):
+            return measures.wording.word(name, value) or f"no {name}"
     if population.who not in {p.who for p in run}:
         return population.who
-    return str(population)
+    return f"{population.who}, {measures.place(population)}"
 
 
-def _empty(check: Check, point: Point) -> str:
+def _empty(check: Check, point: Point, measures: Measures) -> str:
     """Which side of a comparison had no value."""
     side, pick = point.of, check.pick
     if not math.isnan(point.value) and point.against is not None:
         side, pick = point.against, check.pick_against or check.pick
-    return f"{side.who}{_picked(pick)} with {side.place}"
+    return f"{side.who}{_picked(pick)} with {measures.place(side)}"
 
 
 def _points(check: Check, measures: Measures, of: Population, against: Population | None) -> list[Point]:
@@ -233,9 +232,8 @@ def _points(check: Check, measures: Measures, of: Population, against: Populatio
             other = _value(check, measures, theirs, against, check.pick_against or check.pick)
         quantity = _quantity(check.quantity, value, other)
         name = f"{statistic} " if statistic and len(check.statistics) > 1 else ""
-        line = f"{name}{_sides(check, of, against, value, other)} with {of.place}"
-        if math.isfinite(quantity) and check.quantity == "relative":
-            line = f"{name}{_sides(check, of, against, value, other)} ({quantity:+.1%}) with {of.place}"
+        change = f" ({quantity:+.1%})" if math.isfinite(quantity) and check.quantity == "relative" else ""
+        line = f"{name}{_sides(check, measures, of, against, value, other)}{change} with {measures.place(of)}"
         points.append(Point(of, against, statistic, value, other, quantity, check.bounds.met(quantity), line))
     return points
 
@@ -256,7 +254,9 @@ def _show(check: Check, value: float) -> str:
     return show(check.metric, value)
 
 
-def _sides(check: Check, of: Population, against: Population | None, value: float, other: float | None) -> str:
+def _sides(
+    check: Check, measures: Measures, of: Population, against: Population | None, value: float, other: float | None
+) -> str:
     beside = f" to {', '.join(map(str, check.over.values()))}" if check.over is not None else ""
     mine = f"{of.who}{beside}{_picked(check.pick)} {_show(check, value)}"
     if against is None or other is None:
@@ -264,25 +264,22 @@ def _sides(check: Check, of: Population, against: Population | None, value: floa
     theirs = []
     if against.who != of.who:
         theirs.append(against.who)
-    if against.place != of.place:
-        theirs.append(_difference(of, against))
+    if against.factors != of.factors:
+        theirs.append(_difference(measures, of, against))
     theirs.append(_picked(check.pick_against or check.pick).strip())
     theirs.append(check.statistic_against)
     return f"{mine} against {' '.join(word for word in theirs if word)} {_show(check, other)}".replace("  ", " ")
 
 
-def _difference(of: Population, against: Population) -> str:
+def _difference(measures: Measures, of: Population, against: Population) -> str:
+    """What of a place is otherwise, in brackets."""
+    wording = measures.wording
+    others = [name for name, _ in against.factors if name not in (*wording.leading, VARIANT)]
     words = []
-    if of.clients != against.clients:
-        words.append(_clients(against.clients))
-    if of.buffer_bytes != against.buffer_bytes:
-        words.append(f"{against.buffer_bytes} B")
-    if of.workload != against.workload:
-        words.append(against.workload)
-    mine = dict(of.more)
-    words += [column_in_words(name, value) for name, value in against.more if mine.get(name) != value]
-    if of.path != against.path:
-        words.append(path_in_words(against.path) or f"{against.path} delay")
+    for name in (*wording.leading, *others, VARIANT):
+        value = against.column(name)
+        if value is not None and of.column(name) != value:
+            words.append(wording.word(name, value) or f"{value} {'delay' if name == VARIANT else name}")
     return f"[{', '.join(words)}]"
 
 

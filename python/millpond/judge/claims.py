@@ -33,14 +33,15 @@ from typing import Any, cast
 from millpond.errors import UsageError, unknown
 from millpond.judge.checks import Bounds, Check, Finding, Pick, Quantity, carry_out, known
 from millpond.judge.compare import Judgement, Verdict
-from millpond.measure.metrics import METRICS, Measures, Population
+from millpond.measure.measures import Measures
+from millpond.measure.metrics import METRICS
+from millpond.measure.population import VARIANT, Population
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.plan import NUMBERS
 from millpond.plan.toml_tree import Table, read_tree
 from millpond.results.directory import BASE_COLUMNS, Value
 
 _KEYS = (*BASE_COLUMNS, "partner")
-_NEEDED = ("clients", "buffer_bytes", "workload", "algorithm")
 _FLOWS = ("all", "with retransmissions", "without retransmissions")
 
 
@@ -169,7 +170,7 @@ def on_each_path(
     measures: Measures, findings: Callable[[str], Sequence[Finding]], verdict: Callable[[Sequence[Finding]], Verdict]
 ) -> Verdict:
     """The verdict on the first path variant, with those on the others; one that was run for less is left out."""
-    found = {str(path): findings(str(path)) for path in measures.values("path")}
+    found = {str(path): findings(str(path)) for path in measures.values(VARIANT)}
     missing = {path: sum(len(finding.missing) for finding in here) for path, here in found.items()}
     judged = {path: verdict(here) for path, here in found.items() if missing[path] == min(missing.values())}
     first = next(iter(judged.values()))
@@ -206,12 +207,13 @@ def on_every_path(
 
     With `only`, on that one alone.
     """
-    if of.path:
-        return [] if only and of.path != only else [(of, against)]
-    names = [only] if only else list(dict.fromkeys(population.path for population in measures.populations()))
+    told = of.column(VARIANT)
+    if told:
+        return [] if only and told != only else [(of, against)]
     points: list[tuple[Population, Population | None]] = []
-    for name in names or ["fixed"]:
-        pair = (of.but(path=name), against.but(path=name) if against is not None else None)
+    for name in [only] if only else measures.values(VARIANT):
+        there = {VARIANT: name}
+        pair = (of.but(**there), against.but(**there) if against is not None else None)
         if not points or all(measures.has(population) for population in pair if population is not None):
             points.append(pair)
     return points
@@ -293,15 +295,7 @@ def _combinations(selector: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any
 
 
 def _population(told: Mapping[str, Any], measures: Measures) -> Population:
-    missing = [key for key in (*_NEEDED, *measures.varying) if key not in told]
+    missing = [key for key in ("algorithm", *measures.varying) if key not in (*told, VARIANT)]
     if missing:
         raise UsageError(f"a check says nothing about {', '.join(missing)}: add it to `each`")
-    base = Population(
-        clients=told["clients"],
-        buffer_bytes=told["buffer_bytes"],
-        workload=told["workload"],
-        algorithm=told["algorithm"],
-        path=told.get("path", ""),
-        partner=told.get("partner", ""),
-    )
-    return base.but(**{name: value for name, value in told.items() if name not in _KEYS})
+    return measures.whole(Population.of(**told))

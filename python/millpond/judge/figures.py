@@ -15,7 +15,10 @@ from millpond.judge.compare import Figure
 from millpond.judge.judging import HISTOGRAM, change_of, conditions_of, select
 from millpond.judge.published import Condition, Published, Row
 from millpond.judge.sides import Reader, UnreadableError, speaks_of_a_mix
-from millpond.measure.metrics import ALIASES, METRICS, Measures, Population, Sample, factor
+from millpond.measure.measures import Measures
+from millpond.measure.metrics import ALIASES, METRICS, factor
+from millpond.measure.population import VARIANT, Population
+from millpond.measure.sample import Sample
 from millpond.measure.statistics import bulk, bulk_range, t_interval
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.study import Reading
@@ -130,15 +133,19 @@ def _populations(row: Row, measures: Measures, reading: Reading) -> dict[str, li
             chosen.extend(found)
     if not chosen:
         raise UnreadableError("not run")
-    first = chosen[0].path
+    first = _variant(chosen[0])
     variants = {first: chosen}
-    for other in dict.fromkeys(population.path for population in measures.populations()):
-        moved = [population.but(path=other) for population in chosen]
+    for other in map(str, measures.values(VARIANT)):
+        moved = [population.but(**{VARIANT: other}) for population in chosen]
         there = other != first and all(measures.has(population) for population in moved)
         # a variant that changes nothing of these cells has nothing further to say
         if there and any(_tree(measures, a) != _tree(measures, b) for a, b in zip(chosen, moved, strict=True)):
             variants[other] = moved
     return variants
+
+
+def _variant(population: Population) -> str:
+    return str(population.column(VARIANT) or "")
 
 
 def _tree(measures: Measures, population: Population) -> Mapping[str, object]:
@@ -217,9 +224,9 @@ def _of_comparison(row: Row, value: float, text: CheckText, measures: Measures) 
     if scale is None:
         yield _unmatched(row, value, f"unit {row['unit']!r} cannot be compared")
         return
-    several = len(measures.values("path")) > 1
+    several = len(measures.values(VARIANT)) > 1
     before: list[float] = []
-    for number, path in enumerate(measures.values("path")):
+    for number, path in enumerate(measures.values(VARIANT)):
         finding = carry_out(text.resolve(measures, str(path)), measures)
         found = [scale * point.quantity for point in finding.points]
         if finding.missing or not found:
@@ -273,10 +280,10 @@ def _of_claim(row: Row, measures: Measures, reading: Reading) -> Iterable[Figure
     except UnreadableError as error:
         yield _unmatched(row, value, str(error))
         return
-    paths = list(dict.fromkeys(point.of.path for point in points))
-    size = len([point for point in points if point.of.path == paths[0]])
+    paths = list(dict.fromkeys(_variant(point.of) for point in points))
+    size = len([point for point in points if _variant(point.of) == paths[0]])
     for path in paths:
-        here = [100 * sign * point.quantity for point in points if point.of.path == path]
+        here = [100 * sign * point.quantity for point in points if _variant(point.of) == path]
         if len(here) != size:
             continue
         ours = max(here) if row["qualifier"] == "up_to" else sum(here) / len(here)

@@ -17,10 +17,11 @@ from millpond.judge.claims import conclude, on_each_path, on_every_path
 from millpond.judge.compare import Verdict
 from millpond.judge.published import SCENARIO_COLUMNS, Condition, Row
 from millpond.judge.sides import Reader, UnreadableError, mixed_words
-from millpond.measure.metrics import ALIASES, LARGER_IS_BETTER, SMALLER_IS_BETTER, Measures, Population
+from millpond.measure.measures import Measures
+from millpond.measure.metrics import ALIASES, LARGER_IS_BETTER, SMALLER_IS_BETTER
+from millpond.measure.population import VARIANT, Population
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.study import Reading
-from millpond.results.directory import BASE_COLUMNS
 
 #: Its `bin` is a number of retransmissions, not a condition.
 HISTOGRAM = "exchanges_by_retransmissions"
@@ -98,7 +99,7 @@ def checks(row: Row, measures: Measures, reading: Reading, path: str = "") -> li
             points: list[tuple[Population, Population | None]] = []
             for population in populations:
                 for other in reader.others(population, against):
-                    points.extend(on_every_path(measures, population.but(path=""), other, path))
+                    points.extend(on_every_path(measures, population.but(**{VARIANT: ""}), other, path))
             if against is None or quantity == "value":
                 points = [(p, None) for pair in points for p in (pair[0],)]
             made.append(
@@ -128,11 +129,10 @@ def conditions_of(row: Row, measures: Measures) -> tuple[Condition, ...]:
         if not row[column] or column == "algorithm":
             continue
         wanted = Condition(column, "=", row.list(column))
-        if column in (*BASE_COLUMNS, *measures.varying):
+        if column in (*measures.varying, *measures.constant):
             found.append(wanted)
-        elif column in measures.constant or column in ("error_profile", "payload"):
-            if column not in measures.constant or not wanted.met(measures.constant[column]):
-                raise UnreadableError(f"not run: {wanted}")
+        elif column in ("error_profile", "payload"):
+            raise UnreadableError(f"not run: {wanted}")
         elif not mixed_words(row[column]):
             raise UnreadableError(f"{column}={row[column]} is no part of this study's plan")
     text = row["bin"]
@@ -149,8 +149,8 @@ def select(
 ) -> tuple[list[Population], tuple[str, ...]]:
     """The populations (on the first path) that meet all conditions, and what was asked for by name but not run."""
     everyone = list(measures.populations())
-    first = everyone[0].path if everyone else ""
-    here = [p for p in everyone if p.path == first and all(p.column(k) == v for k, v in changes.items())]
+    first = everyone[0].column(VARIANT) if everyone else ""
+    here = [p for p in everyone if p.column(VARIANT) == first and all(p.column(k) == v for k, v in changes.items())]
     if "partner" not in changes:
         here = [p for p in here if not p.partner]
     missing = [] if here else [f"{changes.get('algorithm', 'any')}{' in a mix' if changes.get('partner') else ''}"]

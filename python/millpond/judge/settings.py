@@ -8,7 +8,7 @@ from typing import Any
 
 from millpond.judge.compare import Setting
 from millpond.judge.published import Published, Row
-from millpond.measure.metrics import Measures
+from millpond.measure.measures import Measures
 
 #: Seconds, bytes or bit/s that a unit of the scenario or of the figures stands for.
 _SCALE = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "B": 1.0, "bytes": 1.0, "kB": 1e3,

@@ -14,7 +14,8 @@ from typing import Any
 
 from millpond.judge.checks import Pick
 from millpond.judge.published import Condition, Row
-from millpond.measure.metrics import Measures, Population
+from millpond.measure.measures import Measures
+from millpond.measure.population import VARIANT, Population
 from millpond.plan.plan import NUMBERS
 
 _MIX = re.compile(
@@ -115,7 +116,7 @@ class Reader:
         """The populations that the baseline means for a population of the comparator."""
         if against is None:
             return [None]
-        base = of.but(path="", **against.changes)
+        base = of.but(**{VARIANT: "", **against.changes})
         if against.algorithm is not None and "partner" not in against.changes:
             base = base.but(partner="")
         if against.step is not None:
@@ -197,8 +198,8 @@ class Reader:
         return made
 
     def _stepped(self, base: Population, column: str, direction: int) -> Sequence[Population]:
-        here = getattr(base, column)
-        ran = sorted({getattr(p, column) for p in self._measures.populations()})
+        here: Any = base.column(column)
+        ran: list[Any] = sorted(self._measures.values(column))
         beyond = [value for value in ran if (value < here if direction < 0 else value > here)]
         if not beyond:
             return []

@@ -1,125 +1,26 @@
-"""From result tables to the metrics the studies print.
+"""The metrics that studies print: their names, units, and how each follows from the tables.
 
-A `Population` names the clients of one cell that a statement is about; `Measures` turns a population and the name of a
-metric into a `Sample`: its values, one per client (or per run, for a metric of a link), and the run of each. Nothing
-here walks over rows in Python.
+Nothing here walks over rows in Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from millpond.measure import statistics
-from millpond.measure.evidence import KINDS, Evidence
-from millpond.measure.statistics import Floats, t_interval, take
-from millpond.results.directory import BASE_COLUMNS, Cell, Results, Value
+from millpond.measure.evidence import KINDS
+from millpond.measure.population import Population
+from millpond.measure.sample import Sample
+from millpond.measure.statistics import Floats
+from millpond.results.directory import Cell
 
-Ints = NDArray[np.int64]
-
-#: A download has one size, which need not be told each time.
-_BULK_SIZE = ("bulk", "payload")
-#: Path variants that are told in other words than their names.
-_PATHS = {"fixed": "", "jittered": "jittered delay"}
-
-
-@dataclass(frozen=True)
-class Population:
-    """The clients with one algorithm in one cell. `partner` is the other algorithm of a mix of populations.
-
-    `more` holds the columns beyond these that tell the cells of the results apart, by name. A column that is the same
-    in all results need not be named.
-    """
-
-    clients: int
-    buffer_bytes: int
-    workload: str
-    algorithm: str
-    path: str
-    partner: str = ""
-    more: tuple[tuple[str, Value], ...] = ()
-
-    def but(self, **changes: Any) -> Population:
-        """The same with some columns changed."""
-        further = dict(self.more)
-        own: dict[str, Any] = {}
-        for name, value in changes.items():
-            if name in _FIELDS:
-                own[name] = value
-            else:
-                further[name] = value
-        return replace(self, **{"more": tuple(sorted(further.items())), **own})
-
-    def column(self, name: str) -> Value | None:
-        """The value of a column; None if it is none of these clients'."""
-        return getattr(self, name) if name in _FIELDS else dict(self.more).get(name)
-
-    @property
-    def place(self) -> str:
-        """Where these clients are, without their algorithm."""
-        words = [clients_in_words(self.clients), f"{self.buffer_bytes} B", self.workload]
-        words += [column_in_words(name, value) for name, value in self.more if (self.workload, name) != _BULK_SIZE]
-        words.append(path_in_words(self.path))
-        return ", ".join(word for word in words if word)
-
-    @property
-    def who(self) -> str:
-        """Their algorithm, and in a mix the one they share the bottleneck with."""
-        return f"{self.algorithm} (beside {self.partner})" if self.partner else self.algorithm
-
-    def __str__(self) -> str:
-        return f"{self.who}, {self.place}"
-
-
-_FIELDS = frozenset(field.name for field in fields(Population)) - {"more"}
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Values of one metric in its base unit (s, bytes, packets, retransmissions, or a share of 1), and their runs."""
-
-    values: Floats
-    runs: Ints
-    #: Values that do not exist, e.g. completion times of flows that never finished. Not among `values`.
-    missing: int = 0
-
-    @property
-    def n(self) -> int:
-        """How many values there are."""
-        return len(self.values)
-
-    def take(self, statistic: str) -> float:
-        """The statistic of all values, pooled over replications; NaN for no values."""
-        return take(self.values, statistic)
-
-    def per_run(self, statistic: str) -> Floats:
-        """The statistic of each run by itself, in the order of runs."""
-        if self.n == 0:
-            return np.empty(0)
-        order = np.argsort(self.runs, kind="stable")
-        runs, values = self.runs[order], self.values[order]
-        starts = np.flatnonzero(np.diff(runs, prepend=runs[0] - 1))
-        return np.array([take(part, statistic) for part in np.split(values, starts[1:])])
-
-    def interval(self, statistic: str) -> tuple[float, float] | None:
-        """95 % t-interval over replications of the statistic; None with a single one."""
-        return t_interval(self.per_run(statistic))
-
-    @staticmethod
-    def pooled(samples: Sequence[Sample]) -> Sample:
-        """All values of several samples together."""
-        if not samples:
-            return Sample(np.empty(0), np.empty(0, dtype=np.int64))
-        return Sample(
-            np.concatenate([s.values for s in samples]),
-            np.concatenate([s.runs for s in samples]),
-            sum(s.missing for s in samples),
-        )
+if TYPE_CHECKING:
+    from millpond.measure.measures import Measures
 
 
 @dataclass(frozen=True)
@@ -216,147 +117,10 @@ def factor(metric: Metric, unit: str) -> float | None:
     return None if unit in ("s", "ms", "percent") else 1.0
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows of a table that belong to one cell: a slice, because rows are in the order of runs."""
-
-    start: int
-    stop: int
-
-
-class Measures:
-    """The metrics of one results directory. Tables are read once; cells are slices of them."""
-
-    def __init__(self, results: Results) -> None:
-        self.results = results
-        self.cells = results.cells
-        self._flows = _columns(results.table("flows"))
-        self._links = _columns(results.table("links"), strings=("link",))
-        self._histogram = _columns(results.table("histogram"))
-        self._runs = _columns(results.table("runs"))
-        self._flow_rows = _slices(self.cells, self._flows["run"])
-        self._link_rows = _slices(self.cells, self._links["run"])
-        self._histogram_rows = _slices(self.cells, self._histogram["run"])
-        self._run_rows = _slices(self.cells, self._runs["run"])
-        #: Columns beyond those that every study has, and whether they differ between cells.
-        seen: dict[str, dict[Value, None]] = {}
-        for name in dict.fromkeys(name for cell in self.cells for name in cell.columns if name not in BASE_COLUMNS):
-            seen[name] = dict.fromkeys(cell.columns.get(name, "") for cell in self.cells)
-        self.varying = tuple(sorted(name for name, values in seen.items() if len(values) > 1))
-        self.constant: dict[str, Value] = {name: next(iter(seen[name])) for name in seen if name not in self.varying}
-        self._places: dict[Population, tuple[Cell, int | None]] = {}
-        for cell in self.cells:
-            for population, group in _populations(cell, self.varying):
-                self._places.setdefault(population, (cell, group))
-        self._kept: dict[tuple[str, Population], Sample] = {}
-        self._evidence = Evidence(results)
-
-    def populations(self) -> Iterable[Population]:
-        """Every population the results hold, in the order of cells."""
-        return self._places.keys()
-
-    def values(self, column: str) -> tuple[Value, ...]:
-        """The values that a column has in the results, in the order of cells; none if no cell has it."""
-        if column in self.constant:
-            return (self.constant[column],)
-        return tuple(dict.fromkeys(v for v in (p.column(column) for p in self._places) if v is not None))
-
-    def has(self, population: Population) -> bool:
-        """Whether the results hold this population."""
-        return self._known(population) is not None
-
-    def cell(self, population: Population) -> Cell:
-        """The cell the population lives in. Raises KeyError if the results do not hold it."""
-        return self._place(population)[0]
-
-    def sample(self, metric: str, population: Population) -> Sample:
-        """The values of the metric. Raises KeyError for an unknown metric or a population that was not run."""
-        name = ALIASES.get(metric, metric)
-        key = (name, population)
-        if key not in self._kept:
-            self._kept[key] = _FUNCTIONS[name](self, population)
-        return self._kept[key]
-
-    def histogram(self, population: Population, batch: str = "any") -> dict[int, int]:
-        """Completed exchanges by number of retransmissions, over all replications.
-
-        `batch`: `first`, `later` (than the first batch of a client) or `any`.
-        """
-        cell, group = self._place(population)
-        rows, table = self._histogram_rows[cell.number], self._histogram
-        chosen = slice(rows.start, rows.stop)
-        keep = np.ones(rows.stop - rows.start, dtype=bool)
-        if group is not None:
-            keep &= table["group"][chosen] == group
-        if batch != "any":
-            keep &= (table["first_batch"][chosen] != 0) == (batch == "first")
-        number = table["retransmissions"][chosen][keep].astype(np.int64)
-        if len(number) == 0:
-            return {}
-        counts = np.bincount(number, weights=table["exchanges"][chosen][keep].astype(np.float64))
-        return {k: round(float(count)) for k, count in enumerate(counts)}
-
-    def named(self, metric: str, population: Population) -> Sample:
-        """A metric of what replies name; runs without such replies have no value."""
-        cell, group = self._place(population)
-        kind = KINDS.get(metric)
-        values = self._evidence.errors(cell, group) if kind is None else self._evidence.shares(cell, kind, group)
-        there = np.isfinite(values)
-        return Sample(values[there], self._evidence.runs(cell)[there], int(np.count_nonzero(~there)))
-
-    # ----------------------------------------------------------------------------------------------- columns
-
-    def flow_column(self, population: Population, column: str) -> NDArray[np.generic]:
-        """A column of the population's rows of the `flows` table, as it stands there (NaN where it is null)."""
-        cell, group = self._place(population)
-        rows = self._flow_rows[cell.number]
-        if column not in self._flows:
-            # results of an earlier version: no value is known
-            return np.full(len(self.flow_column(population, "run")), np.nan)
-        values = self._flows[column][rows.start : rows.stop]
-        if group is None:
-            return values
-        chosen: NDArray[np.generic] = values[self._flows["group"][rows.start : rows.stop] == group]
-        return chosen
-
-    def link_column(self, cell: Cell, column: str, link: str) -> Floats:
-        """A column of one link's rows of a cell, one value per run."""
-        rows = self._link_rows[cell.number]
-        here = self._links["link"][rows.start : rows.stop] == link
-        chosen: Floats = self._links[column][rows.start : rows.stop][here].astype(np.float64)
-        return chosen
-
-    def run_column(self, cell: Cell, column: str) -> NDArray[np.generic]:
-        """A column of a cell's rows of the `runs` table."""
-        rows = self._run_rows[cell.number]
-        return self._runs[column][rows.start : rows.stop]
-
-    def links(self) -> list[str]:
-        """The names of the links, in the order of the table."""
-        return list(dict.fromkeys(self._links["link"].tolist()))
-
-    # ----------------------------------------------------------------------------------------------- places
-
-    def _known(self, population: Population) -> Population | None:
-        """The population as the results name it; None if they do not hold it."""
-        if population in self._places:
-            return population
-        if any(self.constant.get(name, value) != value for name, value in population.more):
-            return None
-        short = replace(population, more=tuple(pair for pair in population.more if pair[0] not in self.constant))
-        return short if short in self._places else None
-
-    def _place(self, population: Population) -> tuple[Cell, int | None]:
-        known = self._known(population)
-        if known is None:
-            raise KeyError(population)
-        return self._places[known]
-
-
 # ----------------------------------------------------------------------------------------------- per metric
 
 
-Compute = Callable[[Measures, Population], Sample]
+Compute: TypeAlias = "Callable[[Measures, Population], Sample]"
 
 
 def _flows(column: Callable[[Measures, Population], NDArray[np.generic]], scale: float = 1.0) -> Compute:
@@ -525,7 +289,7 @@ def _increase(measures: Measures, population: Population) -> Sample:
     return replace(mine, values=mine.values - alone.take("median"))
 
 
-_FUNCTIONS: dict[str, Compute] = {
+FUNCTIONS: dict[str, Compute] = {
     "fct": _flows(_plain("fct_us"), 1e-6),
     "fct_spread": _flows(_plain("fct_us"), 1e-6),
     "throughput": _flows(_throughput),
@@ -567,70 +331,3 @@ _FUNCTIONS: dict[str, Compute] = {
     "last_starts_last": _last_starts_last,
     **{metric: _named(metric) for metric in (*KINDS, "naming_error")},
 }
-
-
-# ----------------------------------------------------------------------------------------------- helpers
-
-
-def clients_in_words(number: object) -> str:
-    """`1 client`, `50 clients`."""
-    return f"{number} client" if number == 1 else f"{number} clients"
-
-
-def column_in_words(name: str, value: Value) -> str:
-    """A further column as part of a place: `176 B payload`, `high loss`; nothing for an empty value."""
-    if name == "payload":
-        return f"{value} B payload"
-    if name == "ratio":
-        return f"first wait {value} round trips"
-    if name == "server":
-        return f"replies {value}"
-    if name == "bottleneck":
-        return "" if value == "none" else f"{value} for all"
-    if name == "error_profile":
-        share = f"{value} %" if str(value).isdecimal() else str(value)
-        return f"{share} loss".replace("none", "no")
-    return str(value)
-
-
-def path_in_words(path: str) -> str:
-    """A path variant as part of a place; nothing for the usual one."""
-    return _PATHS.get(path, path.replace("-", " "))
-
-
-def _populations(cell: Cell, varying: Sequence[str]) -> Iterable[tuple[Population, int | None]]:
-    columns = cell.columns
-    for group in cell.groups:
-        others = [other.algorithm for other in cell.groups if other.algorithm != group.algorithm]
-        yield (
-            Population(
-                clients=int(columns["clients"]),
-                buffer_bytes=int(columns["buffer_bytes"]),
-                workload=str(columns["workload"]),
-                algorithm=group.algorithm,
-                path=str(columns["path"]),
-                partner=";".join(others),
-                more=tuple((name, columns.get(name, "")) for name in varying),
-            ),
-            group.index if len(cell.groups) > 1 else None,
-        )
-
-
-def _columns(table: pa.Table, strings: Sequence[str] = ()) -> dict[str, NDArray[np.generic]]:
-    columns: dict[str, NDArray[np.generic]] = {}
-    for name in table.column_names:
-        column = table.column(name)
-        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
-            if name in strings:
-                columns[name] = np.array(column.to_pylist(), dtype=object)
-            continue
-        columns[name] = column.to_numpy()
-    return columns
-
-
-def _slices(cells: Sequence[Cell], runs: NDArray[np.generic]) -> dict[int, _Rows]:
-    first = np.array([cell.first_run for cell in cells], dtype=np.int64)
-    last = first + np.array([cell.replications for cell in cells], dtype=np.int64)
-    starts = np.searchsorted(runs, first, side="left")
-    stops = np.searchsorted(runs, last, side="left")
-    return {cell.number: _Rows(int(a), int(b)) for cell, a, b in zip(cells, starts, stops, strict=True)}

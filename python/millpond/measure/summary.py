@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millpond.measure.metrics import Measures, Population
+from millpond.measure.measures import Measures
+from millpond.measure.population import Population
 from millpond.measure.statistics import t_interval
 
 #: Statistics of the flow completion time that the summary holds.
@@ -31,11 +32,7 @@ def _row(measures: Measures, population: Population) -> dict[str, Any]:
         "cell": cell.number,
         "algorithm": population.algorithm,
         "partner": population.partner,
-        "clients": population.clients,
-        "buffer_bytes": population.buffer_bytes,
-        "workload": population.workload,
-        "path": population.path,
-        **dict(population.more),
+        **{name: value for name, value in cell.columns.items() if name != "algorithm"},
         "replications": cell.replications,
         "n": fct.n,
         "unfinished": fct.missing,

@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from millpond.judge.compare import Comparison, Figure, Verdict
-from millpond.measure.metrics import Measures, Population, clients_in_words, path_in_words
+from millpond.measure.measures import Measures
+from millpond.measure.population import VARIANT, Population, clients_in_words, path_in_words
 from millpond.studies.tcp20 import terminal as downloads
 
 #: Columns where there is no terminal to ask.
@@ -24,6 +25,9 @@ WIDTH = 100
 
 #: At most so many algorithms side by side, and so many rows before buffers are left out.
 _ABREAST, _MANY = 6, 60
+
+#: What a table tells in columns of its own, in its title or by a mark.
+_OWN_COLUMNS = ("clients", "buffer_bytes", "workload", VARIANT)
 
 _STYLE = {"holds": "green", "fails": "bold red", "unjudged": "yellow"}
 _VERDICT = {"holds": "holds", "fails": "does not hold", "unjudged": "cannot be judged"}
@@ -60,13 +64,13 @@ def completion(measures: Measures) -> list[Table]:
 
     Many algorithms are spread over several tables; of many places only the smallest and the largest buffer are shown.
     """
-    alone = [p for p in measures.populations() if not p.partner and p.workload != downloads.BULK]
+    alone = [p for p in measures.populations() if not p.partner and p.column("workload") != downloads.BULK]
     if not alone:
         return []
-    buffers = sorted({population.buffer_bytes for population in alone})
+    buffers = sorted({population.column("buffer_bytes") for population in alone})
     note = ""
-    if len({population.but(algorithm="") for population in alone}) > _MANY * len({p.workload for p in alone}):
-        alone = [population for population in alone if population.buffer_bytes in (buffers[0], buffers[-1])]
+    if len({population.but(algorithm="") for population in alone}) > _MANY * len({p.column("workload") for p in alone}):
+        alone = [population for population in alone if population.column("buffer_bytes") in (buffers[0], buffers[-1])]
         note = "the smallest and the largest buffer; the report has all"
     algorithms = list(dict.fromkeys(population.algorithm for population in alone))
     parts = -(-len(algorithms) // _ABREAST)
@@ -80,20 +84,26 @@ def completion(measures: Measures) -> list[Table]:
 
 def _completion(measures: Measures, alone: Sequence[Population], note: str) -> list[Table]:
     algorithms = list(dict.fromkeys(population.algorithm for population in alone))
-    paths = list(dict.fromkeys(population.path for population in alone))
-    further = list(dict.fromkeys(population.more for population in alone))
+    paths = list(dict.fromkeys(population.column(VARIANT) for population in alone))
+    names = sorted(name for name in measures.varying if name not in _OWN_COLUMNS)
+    further = list(dict.fromkeys(_values(population, names) for population in alone))
     made = []
-    for workload in dict.fromkeys(population.workload for population in alone):
+    for workload in dict.fromkeys(population.column("workload") for population in alone):
         table = _table(f"Median flow completion time in s / unnecessary retransmissions per client, {workload} clients")
-        for name in measures.varying:
+        for name in names:
             table.add_column(name.replace("_", "\n"), no_wrap=True)
         table.add_column("clients", justify="right", no_wrap=True)
         table.add_column("buffer", justify="right", no_wrap=True)
         for algorithm in algorithms:
             table.add_column(algorithm.replace("_", "\n"), justify="right", no_wrap=True)
-        here = (population.but(algorithm="") for population in alone if population.workload == workload)
+        here = (population.but(algorithm="") for population in alone if population.column("workload") == workload)
         places = sorted(
-            dict.fromkeys(here), key=lambda p: (further.index(p.more), p.clients, p.buffer_bytes, paths.index(p.path))
+            dict.fromkeys(here),
+            key=lambda p: (
+                further.index(_values(p, names)),
+                *_values(p, _OWN_COLUMNS[:2]),
+                paths.index(p.column(VARIANT)),
+            ),
         )
         before: tuple[Any, ...] | None = None
         for place in places:
@@ -101,13 +111,13 @@ def _completion(measures: Measures, alone: Sequence[Population], note: str) -> l
             for algorithm in algorithms:
                 population = place.but(algorithm=algorithm)
                 cells.append(_pair(measures, population) if measures.has(population) else "")
-            told = (*(str(value) for _, value in place.more), str(place.clients))
+            told = tuple(map(str, _values(place, (*names, "clients"))))
             if before not in (None, told):
                 table.add_section()
             # one table may hold several path variants: others than the first are marked, and the caption says how
-            name = f"{place.buffer_bytes}"
-            if place.path != paths[0]:
-                name = f"{'~' * paths.index(place.path)}{name}"
+            name = f"{place.column('buffer_bytes')}"
+            if place.column(VARIANT) != paths[0]:
+                name = f"{'~' * paths.index(place.column(VARIANT))}{name}"
             table.add_row(*(told if before != told else [""] * len(told)), name, *cells)
             before = told
         marks = [f"{'~' * number} {path_in_words(path)}" for number, path in enumerate(paths) if number]
@@ -132,9 +142,9 @@ def mixes(measures: Measures) -> list[Table]:
     for population in mixed:
         like = population.but(partner="")
         table.add_row(
-            str(population.clients),
-            str(population.buffer_bytes),
-            population.workload,
+            str(population.column("clients")),
+            str(population.column("buffer_bytes")),
+            population.column("workload"),
             population.algorithm,
             population.partner,
             _pair(measures, population),
@@ -305,6 +315,10 @@ def _table(title: str) -> Table:
         pad_edge=False,
         collapse_padding=True,
     )
+
+
+def _values(population: Population, names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(population.column(name) for name in names)
 
 
 def _pair(measures: Measures, population: Population) -> str:

@@ -12,7 +12,7 @@ from millpond.judge.claims import Claim
 from millpond.judge.compare import Comparison, Verdict
 from millpond.judge.published import Published, Row
 from millpond.judge.published import read as read_published
-from millpond.measure.metrics import Measures
+from millpond.measure.measures import Measures
 from millpond.plan import study
 from millpond.plan.study import Plan
 from millpond.results.directory import Results

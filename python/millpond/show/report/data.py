@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millpond.errors import MillpondError
-from millpond.measure.metrics import column_in_words, path_in_words
+from millpond.measure.population import column_in_words, path_in_words
 from millpond.measure.statistics import PERCENTILES, take
 from millpond.results.directory import BASE_COLUMNS, Cell, Group, Results, Value
 from millpond.show.report import labels

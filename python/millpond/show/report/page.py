@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from millpond.judge.compare import Comparison
-from millpond.measure.metrics import path_in_words
+from millpond.measure.population import path_in_words
 from millpond.results.directory import Results
 from millpond.results.store import write_text
 from millpond.show.report import single, study, style

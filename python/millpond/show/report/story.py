@@ -9,7 +9,7 @@ import numpy as np
 
 from millpond.judge.checks import COLLAPSE
 from millpond.judge.compare import Comparison
-from millpond.measure.metrics import column_in_words, path_in_words
+from millpond.measure.population import column_in_words, path_in_words
 from millpond.measure.statistics import take
 from millpond.results.directory import BASE_COLUMNS, Cell
 from millpond.show.report import labels

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from millpond.judge.compare import Comparison, Figure
-from millpond.measure.metrics import column_in_words, path_in_words
+from millpond.measure.population import column_in_words, path_in_words
 from millpond.results.directory import Cell, Value
 from millpond.show.report import labels, story
 from millpond.show.report.data import Data, Rows

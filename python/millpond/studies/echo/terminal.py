@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from millpond.judge.compare import Comparison
-from millpond.measure.metrics import Measures, Population
+from millpond.measure.measures import Measures
+from millpond.measure.population import Population
 from millpond.results.directory import Value
 from millpond.show import terminal as tables
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from millpond.judge.compare import Comparison
-from millpond.measure.metrics import path_in_words
+from millpond.measure.population import path_in_words
 from millpond.show.report import labels
 from millpond.show.report.data import Data
 from millpond.show.report.figures import errors

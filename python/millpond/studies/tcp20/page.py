@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from millpond.judge.compare import Comparison
-from millpond.measure.metrics import path_in_words
+from millpond.measure.population import path_in_words
 from millpond.measure.statistics import take
 from millpond.results.directory import Value
 from millpond.show.report import figures, labels, story, tables, transfers

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from millpond.judge.compare import Comparison, Figure
-from millpond.measure.metrics import Measures, Population, clients_in_words, path_in_words
+from millpond.measure.measures import Measures
+from millpond.measure.population import VARIANT, Population, clients_in_words, path_in_words
 from millpond.measure.statistics import PERCENTILES
 from millpond.results.directory import Value
 
@@ -30,16 +31,16 @@ _USUAL = "100ms"
 
 def overview(measures: Measures) -> list[RenderableType]:
     """The tables of downloads but for published figures, in the order they are read."""
-    found = [population for population in measures.populations() if population.workload == BULK]
+    found = [population for population in measures.populations() if population.column("workload") == BULK]
     return [*medians(measures, found), *segments(measures, found), *dwells(measures, found)]
 
 
 def medians(measures: Measures, found: Sequence[Population]) -> list[RenderableType]:
     """The median time of every algorithm: a row each, with its buffer if it depends on it, a column per loss."""
-    first = [p for p in found if p.path == found[0].path and _errors(p) in _PLAIN]
+    first = [p for p in found if p.column(VARIANT) == found[0].column(VARIANT) and _errors(p) in _PLAIN]
     made: list[RenderableType] = []
-    for clients in sorted({population.clients for population in first}):
-        here = [population for population in first if population.clients == clients]
+    for clients in sorted({population.column("clients") for population in first}):
+        here = [population for population in first if population.column("clients") == clients]
         errors = [error for error in _PLAIN if any(_errors(p) == error for p in here)]
         table = _table(f"Median time of a download in s, {clients_in_words(clients)}")
         table.add_column("algorithm", no_wrap=True)
@@ -49,7 +50,7 @@ def medians(measures: Measures, found: Sequence[Population]) -> list[RenderableT
         table.add_column("unfinished", justify="right")
         for name in dict.fromkeys(population.algorithm for population in here):
             lines: dict[tuple[str, ...], list[int]] = {}
-            for size in sorted({p.buffer_bytes for p in here if p.algorithm == name}):
+            for size in sorted({p.column("buffer_bytes") for p in here if p.algorithm == name}):
                 line = [_one(here, algorithm=name, buffer_bytes=size, error=error) for error in errors]
                 missing = sum(measures.sample("fct", p).missing for p in line if p is not None)
                 told = [_seconds(measures.sample("fct", p).take("median")) if p is not None else "" for p in line]
@@ -66,23 +67,31 @@ def segments(measures: Measures, found: Sequence[Population]) -> list[Renderable
         "sent": "segments_sent", "dropped": "lost_segments", "sent\nagain": "retransmitted_segments",
         "in\nvain": "needless_segments", "time-\nouts": "timeouts", "longest\nRTO in s": "longest_rto",
     }  # fmt: skip
-    here = [p for p in found if p.algorithm in _TCP and p.path == found[0].path and _errors(p) in _PLAIN]
+    here = [
+        p
+        for p in found
+        if p.algorithm in _TCP and p.column(VARIANT) == found[0].column(VARIANT) and _errors(p) in _PLAIN
+    ]
     made: list[RenderableType] = []
-    for name, clients in sorted(dict.fromkeys((p.algorithm, p.clients) for p in here), key=lambda pair: pair[1]):
+    for name, clients in sorted(
+        dict.fromkeys((p.algorithm, p.column("clients")) for p in here), key=lambda pair: pair[1]
+    ):
         table = _table(f"Segments to each of {clients_in_words(clients)}, {name}: median/largest")
         table.add_column("loss", no_wrap=True)
         table.add_column("buffer", justify="right", no_wrap=True)
         for column in columns:
             table.add_column(column, justify="right", no_wrap=True)
-        mine = [population for population in here if (population.algorithm, population.clients) == (name, clients)]
-        mine.sort(key=lambda p: (_PLAIN.index(_errors(p)), p.buffer_bytes))
+        mine = [
+            population for population in here if (population.algorithm, population.column("clients")) == (name, clients)
+        ]
+        mine.sort(key=lambda p: (_PLAIN.index(_errors(p)), p.column("buffer_bytes")))
         before = ""
         for population in mine:
             error = _errors(population)
             if before not in ("", error):
                 table.add_section()
             cells = [_spread(measures, metric, population) for metric in columns.values()]
-            table.add_row("" if error == before else error, f"{population.buffer_bytes}", *cells)
+            table.add_row("" if error == before else error, f"{population.column('buffer_bytes')}", *cells)
             before = error
         made.append(table)
     return made
@@ -91,9 +100,9 @@ def segments(measures: Measures, found: Sequence[Population]) -> list[Renderable
 def dwells(measures: Measures, found: Sequence[Population]) -> list[RenderableType]:
     """The median time by how long the radio stays bad: a row per algorithm and buffer."""
     made: list[RenderableType] = []
-    here = [population for population in found if population.path == found[0].path]
-    for error, clients in itertools.product(("medium", "high"), sorted({p.clients for p in here})):
-        named = [p for p in here if _errors(p).startswith(f"{error}-") and p.clients == clients]
+    here = [population for population in found if population.column(VARIANT) == found[0].column(VARIANT)]
+    for error, clients in itertools.product(("medium", "high"), sorted({p.column("clients") for p in here})):
+        named = [p for p in here if _errors(p).startswith(f"{error}-") and p.column("clients") == clients]
         turns = {_errors(population).removeprefix(f"{error}-") for population in named}
         if not turns:
             continue
@@ -105,7 +114,7 @@ def dwells(measures: Measures, found: Sequence[Population]) -> list[RenderableTy
         for turn in sorted(turns, key=_length):
             words = turn.replace("memoryless", "no\nmemory").replace("packets", "\npackets")
             table.add_column(words, justify="right", no_wrap=True)
-        for name, size in dict.fromkeys((p.algorithm, p.buffer_bytes) for p in named):
+        for name, size in dict.fromkeys((p.algorithm, p.column("buffer_bytes")) for p in named):
             cells = []
             for turn in sorted(turns, key=_length):
                 wanted = error if turn == _USUAL else f"{error}-{turn}"
