@@ -81,7 +81,7 @@ impl Recording {
             for Sight { at, seen, way, load, comment } in sights {
                 match load {
                     Kept::Datagram(bytes) => capture.datagram(at, seen, way, &bytes, comment)?,
-                    Kept::Segment(segment) => capture.segment(at, seen, way, &segment, comment)?,
+                    Kept::Segment(segment) => capture.segment(at, seen, way, &(&segment).into(), comment)?,
                 }
             }
             Ok(capture.into_inner())

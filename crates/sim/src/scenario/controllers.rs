@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use millpond_control::{AnyController, PeerController, Preset, Setting, SettingKind, SettingValue};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
 
-use super::{error::unknown, quantity::Duration};
+use super::{Duration, unknown};
 
 /// A controller and the settings that differ from its own.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,21 +6,17 @@
 
 mod clients;
 mod controllers;
-mod error;
-mod links;
-mod path;
-mod quantity;
 mod transfer;
 mod transport;
-mod written;
 
 use serde::{Deserialize, Serialize};
 
 pub use clients::{Batch, Clients, Naming, NearEnd, Workload};
 pub use controllers::{BuiltChoice, BuiltIn, ControllerChoice, Controllers, OwnChoice, Settings, Value};
-pub use error::{ScenarioError, unknown};
-pub use path::{Direction, Jitter, Loss, LossAt, Order, Path, QueueCounts};
-pub use quantity::{BitRate, Duration, QueueLimit, Size};
+pub use millpond_path::{
+    BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Loss, LossAt, Order, Path, QueueCounts,
+    QueueLimit, Size, unknown,
+};
 pub use transfer::{Blocks, Bursts, Negotiation, Transfer};
 pub(crate) use transport::SEGMENT_OVER_DATAGRAM;
 pub use transport::{Congestion, DelayedAcks, Recovery, Tcp, TimerRule, Transport};
@@ -138,7 +134,11 @@ impl Scenario {
     /// # Errors
     /// One line with the place and the mend.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = serde_json::from_str(text).map_err(|error| ScenarioError::from_json(origin, &error))?;
+        let scenario: Self = serde_json::from_str(text).map_err(|error| {
+            let told = error.to_string();
+            let complaint = told.rsplit_once(" at line").map_or(told.as_str(), |(complaint, _)| complaint);
+            ScenarioError::at_line(origin, error.line(), complaint)
+        })?;
         scenario.check(origin)?;
         Ok(scenario)
     }
@@ -217,14 +217,7 @@ impl Scenario {
 
     fn check(&self, origin: &str) -> Result<(), ScenarioError> {
         let refuse = |key: &str, problem: String| Err(ScenarioError::at_key(origin, key, problem));
-        self.path.uplink.check("path.uplink", origin)?;
-        self.path.downlink.check("path.downlink", origin)?;
-        if self.path.header.0 > 1_000 {
-            return refuse(
-                "path.header",
-                format!("{} is more than any IP and UDP header (at most 1000 B)", self.path.header),
-            );
-        }
+        self.path.check("path", origin)?;
         if self.clients.is_empty() {
             return refuse("clients", "no group of clients: add a table [[clients]]".to_owned());
         }

@@ -1,9 +1,10 @@
 //! How a body reaches the client: in one message or in blocks.
 
 use millpond_coap::block::BlockSize;
+use millpond_path::word_or_table;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Duration, ScenarioError, Size, written::word_or_table};
+use super::{Duration, ScenarioError, Size};
 
 /// How a body reaches the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

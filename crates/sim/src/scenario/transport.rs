@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use millpond_path::word_or_table;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Duration, ScenarioError, Size, written::word_or_table};
+use super::{Duration, ScenarioError, Size};
 use crate::tcp;
 
 /// What carries requests and responses.

@@ -1,26 +1,30 @@
-//! One line for a scenario that cannot be run: the place and the mend.
+//! One line for what cannot be used as it is written: the place and the mend.
 
 use std::fmt;
 
-/// Why a scenario was refused. Its text is one line that names the place and the mend.
+/// Why a file was refused. Its text is one line that names the place and the mend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScenarioError {
+pub struct InputError {
     place: String,
     problem: String,
 }
 
-impl ScenarioError {
-    pub(super) fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
+impl InputError {
+    /// An error at a place, told as the user would look for it.
+    #[must_use]
+    pub fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { place: place.into(), problem: problem.into() }
     }
 
     /// An error of a key, told as a dotted path inside `origin`.
-    pub(super) fn at_key(origin: &str, key: &str, problem: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn at_key(origin: &str, key: &str, problem: impl Into<String>) -> Self {
         Self::new(format!("{origin}: {key}"), problem)
     }
 
     /// Turns the parser's complaint into ours: with the line, and for a misspelt name the nearest legal one.
-    pub(super) fn from_toml(origin: &str, text: &str, error: &toml::de::Error) -> Self {
+    #[must_use]
+    pub fn from_toml(origin: &str, text: &str, error: &toml::de::Error) -> Self {
         let place = match error.span() {
             Some(span) => {
                 let before = text.get(..span.start).unwrap_or(text);
@@ -31,21 +35,20 @@ impl ScenarioError {
         Self::new(place, explain(error.message()))
     }
 
-    /// The same for JSON.
-    pub(super) fn from_json(origin: &str, error: &serde_json::Error) -> Self {
-        let told = error.to_string();
-        let problem = told.rsplit_once(" at line").map_or(told.as_str(), |(problem, _)| problem);
-        Self::new(format!("{origin}:{}", error.line()), explain(problem))
+    /// The same for another parser: its complaint, in serde's words, and the line.
+    #[must_use]
+    pub fn at_line(origin: &str, line: usize, complaint: &str) -> Self {
+        Self::new(format!("{origin}:{line}"), explain(complaint))
     }
 }
 
-impl fmt::Display for ScenarioError {
+impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.problem)
     }
 }
 
-impl std::error::Error for ScenarioError {}
+impl std::error::Error for InputError {}
 
 /// Serde says `unknown field `quue`, expected one of `rate`, `queue``; we say which one was meant.
 fn explain(message: &str) -> String {

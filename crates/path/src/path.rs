@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BitRate, Duration, QueueLimit, ScenarioError, Size, links};
+use crate::{BitRate, Duration, InputError, QueueLimit, Size};
 
 /// The path that all clients share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,10 +136,29 @@ fn one() -> f64 {
     1.0
 }
 
+impl Path {
+    /// Whether links can be built from it. `key` is the path's own place inside `origin`, as errors tell it.
+    ///
+    /// # Errors
+    /// One line with the place and the mend.
+    pub fn check(&self, key: &str, origin: &str) -> Result<(), InputError> {
+        self.uplink.check(&format!("{key}.uplink"), origin)?;
+        self.downlink.check(&format!("{key}.downlink"), origin)?;
+        if self.header.0 > 1_000 {
+            let problem = format!("{} is more than any IP and UDP header (at most 1000 B)", self.header);
+            return Err(InputError::at_key(origin, &format!("{key}.header"), problem));
+        }
+        Ok(())
+    }
+}
+
 impl Direction {
-    pub(super) fn check(&self, key: &str, origin: &str) -> Result<(), ScenarioError> {
-        let refuse =
-            |name: &str, problem: String| Err(ScenarioError::at_key(origin, &format!("{key}.{name}"), problem));
+    /// Whether a link can be built from it.
+    ///
+    /// # Errors
+    /// One line with the place and the mend.
+    pub fn check(&self, key: &str, origin: &str) -> Result<(), InputError> {
+        let refuse = |name: &str, problem: String| Err(InputError::at_key(origin, &format!("{key}.{name}"), problem));
         let longest = Duration(u64::from(u32::MAX));
         if let Err(error) = self.config().check() {
             return refuse(error.field(), error.to_string());
@@ -158,7 +177,7 @@ impl Direction {
             Loss::Bernoulli { rate } => &[("rate", *rate)],
             Loss::Markov { good_loss, bad_loss, good_dwell, bad_dwell } => {
                 for (name, dwell) in [("good_dwell", good_dwell), ("bad_dwell", bad_dwell)] {
-                    let shortest = Duration(u64::from(links::SHORTEST_DWELL.as_micros()));
+                    let shortest = Duration(u64::from(millpond_link::Loss::SHORTEST_DWELL.as_micros()));
                     if !(shortest..=longest).contains(dwell) {
                         let problem = format!("{dwell} is out of range ({shortest} to {longest})");
                         return refuse(&format!("loss.{name}"), problem);

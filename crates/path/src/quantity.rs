@@ -1,4 +1,4 @@
-//! Quantities as a scenario writes them: a number and a unit, `"30 kbit/s"`, `"215 ms"`, `"2500 B"`.
+//! Quantities as people write them: a number and a unit, `"30 kbit/s"`, `"215 ms"`, `"2500 B"`.
 
 use std::{fmt, str::FromStr};
 
@@ -26,7 +26,7 @@ const PACKET_UNITS: &[Unit] = &[("packets", 1), ("packet", 1)];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitRate(pub u64);
 
-/// A length of time in microseconds, as long as the scenario likes.
+/// A length of time in microseconds, as long as one likes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Duration(pub u64);
 

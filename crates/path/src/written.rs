@@ -5,7 +5,10 @@ use std::{fmt, marker::PhantomData};
 use serde::{Deserialize, Deserializer, de};
 
 /// Reads a word by `word`, or a table as a `T`.
-pub(super) fn word_or_table<'de, D, T>(
+///
+/// # Errors
+/// What `word` says of a word, or serde of a table; that it is neither, by `expecting`.
+pub fn word_or_table<'de, D, T>(
     deserializer: D,
     expecting: &'static str,
     word: impl FnOnce(&str) -> Result<T, String>,

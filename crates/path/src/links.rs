@@ -1,43 +1,43 @@
 //! From a direction as the scenario says it to a link as it is built.
 
-use millpond_control::Span;
 use millpond_link::{Config, Counted, Jitter, Limit, Loss, LossAt, Order, Probability, Rate};
 
-use super::{Direction, QueueLimit};
+use crate::{Direction, QueueLimit};
 
 impl Direction {
-    /// The link that this direction describes. Probabilities were checked when the scenario was read; one that lies outside
-    /// 0 to 1 all the same (a scenario made by hand) counts as never.
-    pub(crate) fn config(&self) -> Config {
+    /// The link that this direction describes. Probabilities were checked when the path was read; one that lies outside
+    /// 0 to 1 all the same (a path made by hand) counts as never.
+    #[must_use]
+    pub fn config(&self) -> Config {
         let queue = match self.queue {
             QueueLimit::Bytes(bytes) => Limit::Bytes(bytes),
             QueueLimit::Packets(packets) => Limit::Packets(packets),
         };
         Config {
             queue_counts: match self.queue_counts {
-                super::QueueCounts::Waiting => Counted::Waiting,
-                super::QueueCounts::All => Counted::All,
+                crate::QueueCounts::Waiting => Counted::Waiting,
+                crate::QueueCounts::All => Counted::All,
             },
             jitter: self.jitter.as_ref().map_or(Jitter::None, |jitter| Jitter::Uniform {
                 from: jitter.from.span(),
                 to: jitter.to.span(),
                 order: match jitter.order {
-                    super::Order::Preserved => Order::Preserved,
-                    super::Order::Free => Order::Free,
+                    crate::Order::Preserved => Order::Preserved,
+                    crate::Order::Free => Order::Free,
                 },
             }),
             overhead: i32::try_from(self.overhead.0).unwrap_or(i32::MAX),
             loss: self.loss.model(),
             loss_at: match self.loss_at {
-                super::LossAt::AfterRate => LossAt::AfterRate,
-                super::LossAt::BeforeRate => LossAt::BeforeRate,
+                crate::LossAt::AfterRate => LossAt::AfterRate,
+                crate::LossAt::BeforeRate => LossAt::BeforeRate,
             },
             ..Config::plain(Rate::BitsPerSecond(self.rate.0), self.delay.span(), queue)
         }
     }
 }
 
-impl super::Loss {
+impl crate::Loss {
     fn model(&self) -> Loss {
         let chance = |fraction: f64| Probability::from_f64(fraction).unwrap_or(Probability::ZERO);
         match *self {
@@ -58,6 +58,3 @@ impl super::Loss {
         }
     }
 }
-
-/// The shortest dwell that a scenario may name.
-pub(super) const SHORTEST_DWELL: Span = Loss::SHORTEST_DWELL;

@@ -1,0 +1,22 @@
+//! Paths as people write them, and packets as people look at them.
+//!
+//! A [`Path`] is the `[path]` section of a file: an uplink and a downlink, each with a rate, a delay, a queue and losses,
+//! every quantity with its unit. What is misspelt or out of range is answered with one line that names the place and the mend
+//! ([`InputError`]). [`Direction::config`] turns a direction into the configuration of a [`millpond_link::Link`], so that a
+//! simulator and an emulator read the very same text. [`capture`] writes packets for Wireshark.
+//!
+//! This crate knows neither exchanges nor clocks.
+
+#![forbid(unsafe_code)]
+
+pub mod capture;
+mod error;
+mod links;
+mod path;
+mod quantity;
+mod written;
+
+pub use error::{InputError, unknown};
+pub use path::{Direction, Jitter, Loss, LossAt, Order, Path, QueueCounts};
+pub use quantity::{BitRate, Duration, QueueLimit, Size};
+pub use written::word_or_table;
