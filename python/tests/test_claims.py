@@ -162,7 +162,7 @@ def test_collapse_is_more_than_two_thirds_wasted(tmp_path: Path, fake: Measures,
     [
         ("metrik = 'fct'\nat_most = 1", "unknown key 'metrik': did you mean 'metric'?"),
         ("metric = 'fcd'\nat_most = 1", "unknown metric 'fcd': did you mean 'fct'?"),
-        ("metric = 'fct'\nstatistic = 'p99'\nat_most = 1", "unknown statistic 'p99'"),
+        ("metric = 'fct'\nstatistic = 'p98'\nat_most = 1", "unknown statistic 'p98'"),
         ("metric = 'fct'", "no bounds"),
         ("metric = 'fct'\nquantity = 'relative'\nat_most = 1", "'relative' or 'difference' with it"),
         ("metric = 'fct'\nat_most = 1\neach = { buffer = 3 }", "unknown key 'buffer': did you mean 'buffer_bytes'?"),

@@ -170,8 +170,6 @@ def carry_out(check: Check, measures: Measures) -> Finding:
 def measure(measures: Measures, metric: str, statistic: str, population: Population, pick: Pick) -> float:
     """The statistic of a metric in its base unit; NaN if there is no value. Raises KeyError for an unknown name."""
     name = ALIASES.get(metric, metric)
-    if name == COLLAPSE_METRIC:
-        name = "link_capacity_wasted_on_unnecessary_retx"
     if name == SHARE:
         counts = measures.histogram(population, pick.batch)
         total = sum(counts.values())
@@ -185,18 +183,13 @@ def measure(measures: Measures, metric: str, statistic: str, population: Populat
 
 def known(metric: str) -> bool:
     """Whether the metric can be measured."""
-    return ALIASES.get(metric, metric) in METRICS or metric in (SHARE, COLLAPSE_METRIC)
+    return ALIASES.get(metric, metric) in METRICS or metric == SHARE
 
 
 def show(metric: str, value: float) -> str:
     """A value with its unit, short."""
     name = ALIASES.get(metric, metric)
-    unit = "1" if name in (SHARE, COLLAPSE_METRIC) else METRICS[name].unit
-    if unit == "1":
-        return f"{100 * value:.3g} %" if value < 0.9995 or value == 1 else f"{100 * value:.4g} %"
-    if unit == "s":
-        return f"{value:.5g} s"
-    return f"{value:.4g}"
+    return METRICS["wasted_share" if name == SHARE else name].written(value)
 
 
 # ----------------------------------------------------------------------------------------------- helpers

@@ -16,7 +16,7 @@ from millpond.judge.judging import HISTOGRAM, change_of, conditions_of, select
 from millpond.judge.published import Condition, Published, Row
 from millpond.judge.sides import Reader, UnreadableError, speaks_of_a_mix
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import ALIASES, METRICS, factor
+from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import VARIANT, Population
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import bulk, bulk_range, t_interval
@@ -77,7 +77,7 @@ def _measured(
         note = "; ".join(word for word in (note, words) if word)
     else:
         name = ALIASES.get(metric, metric)
-        scale = factor(METRICS[name], row["unit"])
+        scale = METRICS[name].factor(row["unit"])
         if scale is None:
             raise UnreadableError(f"unit {row['unit']!r} cannot be compared with {METRICS[name].unit!r}")
         if name == "fct_increase_vs_1_client" and not all(measures.has(p.but(clients=1)) for p in populations):
@@ -220,7 +220,7 @@ def _needless_counts(metric: str, populations: Sequence[Population], measures: M
 
 def _of_comparison(row: Row, value: float, text: CheckText, measures: Measures) -> Iterable[Figure]:
     """A row about a difference or about several places: the mean, smallest or largest of what is found there."""
-    scale = 1.0 if text.quantity == "relative" else factor(METRICS[ALIASES.get(text.metric, text.metric)], row["unit"])
+    scale = 1.0 if text.quantity == "relative" else METRICS[ALIASES.get(text.metric, text.metric)].factor(row["unit"])
     if scale is None:
         yield _unmatched(row, value, f"unit {row['unit']!r} cannot be compared")
         return

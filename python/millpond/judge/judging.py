@@ -18,7 +18,7 @@ from millpond.judge.compare import Verdict
 from millpond.judge.published import SCENARIO_COLUMNS, Condition, Row
 from millpond.judge.sides import Reader, UnreadableError, mixed_words
 from millpond.measure.measures import Measures
-from millpond.measure.metrics import ALIASES, LARGER_IS_BETTER, SMALLER_IS_BETTER
+from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import VARIANT, Population
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.study import Reading
@@ -196,9 +196,10 @@ def _bounds(row: Row, metric: str, two_sided: bool) -> tuple[Quantity, Bounds]:
         raise UnreadableError(f"'{direction}' needs a baseline")
     if direction in ("better", "worse", "not_worse"):
         name = ALIASES.get(metric, metric)
-        if name in LARGER_IS_BETTER:
+        better = "less" if metric == SHARE else METRICS[name].better
+        if better == "more":
             direction = {"better": "higher", "worse": "lower", "not_worse": "not_lower"}[direction]
-        elif name in SMALLER_IS_BETTER or metric == SHARE:
+        elif better == "less":
             direction = {"better": "lower", "worse": "higher", "not_worse": "not_higher"}[direction]
         else:
             raise UnreadableError(f"whether more or less of {metric} is better is not settled")

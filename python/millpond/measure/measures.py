@@ -7,26 +7,17 @@ rows in Python.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from millpond.measure.evidence import KINDS, Evidence
-from millpond.measure.metrics import ALIASES, FUNCTIONS
+from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import USUAL, Population, Wording
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
+from millpond.measure.tables import CutTable
 from millpond.results.directory import Cell, Results, Value
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Rows of a table that belong to one cell: a slice, because rows are in the order of runs."""
-
-    start: int
-    stop: int
 
 
 class Measures:
@@ -36,14 +27,7 @@ class Measures:
         self.results = results
         self.wording = wording
         self.cells = results.cells
-        self._flows = _columns(results.table("flows"))
-        self._links = _columns(results.table("links"), strings=("link",))
-        self._histogram = _columns(results.table("histogram"))
-        self._runs = _columns(results.table("runs"))
-        self._flow_rows = _slices(self.cells, self._flows["run"])
-        self._link_rows = _slices(self.cells, self._links["run"])
-        self._histogram_rows = _slices(self.cells, self._histogram["run"])
-        self._run_rows = _slices(self.cells, self._runs["run"])
+        self._tables: dict[str, CutTable] = {}
         #: Every factor of the cells and its values, in the order of cells; empty where a cell lacks one.
         found: dict[str, dict[Value, None]] = {}
         for name in dict.fromkeys(name for cell in self.cells for name in cell.columns if name != "algorithm"):
@@ -56,6 +40,7 @@ class Measures:
             for population, group in _populations(cell, tuple(found)):
                 self._places.setdefault(population, (cell, group))
         self._kept: dict[tuple[str, Population], Sample] = {}
+        self._bottlenecks: dict[int, str] = {}
         self._evidence = Evidence(results)
 
     def populations(self) -> Iterable[Population]:
@@ -89,26 +74,29 @@ class Measures:
         name = ALIASES.get(metric, metric)
         key = (name, population)
         if key not in self._kept:
-            self._kept[key] = FUNCTIONS[name](self, population)
+            self._kept[key] = METRICS[name].compute(self, population)
         return self._kept[key]
 
-    def histogram(self, population: Population, batch: str = "any") -> dict[int, int]:
-        """Completed exchanges by number of retransmissions, over all replications.
+    def usual(self, metric: str, population: Population) -> float:
+        """The metric's usual statistic, in its base unit; NaN for no values. Errors as for `sample`."""
+        return self.sample(metric, population).take(METRICS[ALIASES.get(metric, metric)].usual)
+
+    def histogram(self, population: Population, batch: str = "any", run: int | None = None) -> dict[int, int]:
+        """Completed exchanges by number of retransmissions, over all replications or in one run.
 
         `batch`: `first`, `later` (than the first batch of a client) or `any`.
         """
-        cell, group = self._place(population)
-        rows, table = self._histogram_rows[cell.number], self._histogram
-        chosen = slice(rows.start, rows.stop)
-        keep = np.ones(rows.stop - rows.start, dtype=bool)
-        if group is not None:
-            keep &= table["group"][chosen] == group
+        number, exchanges, first, runs = (
+            self.rows("histogram", population, name) for name in ("retransmissions", "exchanges", "first_batch", "run")
+        )
+        keep = np.ones(len(number), dtype=bool)
         if batch != "any":
-            keep &= (table["first_batch"][chosen] != 0) == (batch == "first")
-        number = table["retransmissions"][chosen][keep].astype(np.int64)
-        if len(number) == 0:
+            keep &= (first != 0) == (batch == "first")
+        if run is not None:
+            keep &= runs == run
+        if not np.any(keep):
             return {}
-        counts = np.bincount(number, weights=table["exchanges"][chosen][keep].astype(np.float64))
+        counts = np.bincount(number[keep].astype(np.int64), weights=exchanges[keep].astype(np.float64))
         return {k: round(float(count)) for k, count in enumerate(counts)}
 
     def named(self, metric: str, population: Population) -> Sample:
@@ -116,39 +104,52 @@ class Measures:
         cell, group = self._place(population)
         kind = KINDS.get(metric)
         values = self._evidence.errors(cell, group) if kind is None else self._evidence.shares(cell, kind, group)
-        there = np.isfinite(values)
-        return Sample(values[there], self._evidence.runs(cell)[there], int(np.count_nonzero(~there)))
+        return Sample.of(values, self._evidence.runs(cell))
 
     # ----------------------------------------------------------------------------------------------- columns
 
+    def table(self, name: str) -> CutTable:
+        """A table of the results, cut by cell; without rows if they do not hold it."""
+        if name not in self._tables:
+            self._tables[name] = CutTable(self.results, name)
+        return self._tables[name]
+
+    def rows(self, table: str, population: Population, column: str) -> NDArray[np.generic]:
+        """A column of the population's rows of a table that tells groups apart (NaN where it is null or not kept)."""
+        cell, group = self._place(population)
+        return self.table(table).of(cell, column, group)
+
     def flow_column(self, population: Population, column: str) -> NDArray[np.generic]:
         """A column of the population's rows of the `flows` table, as it stands there (NaN where it is null)."""
-        cell, group = self._place(population)
-        rows = self._flow_rows[cell.number]
-        if column not in self._flows:
-            # results of an earlier version: no value is known
-            return np.full(len(self.flow_column(population, "run")), np.nan)
-        values = self._flows[column][rows.start : rows.stop]
-        if group is None:
-            return values
-        chosen: NDArray[np.generic] = values[self._flows["group"][rows.start : rows.stop] == group]
-        return chosen
+        return self.rows("flows", population, column)
 
     def link_column(self, cell: Cell, column: str, link: str) -> Floats:
         """A column of one link's rows of a cell, one value per run."""
-        rows = self._link_rows[cell.number]
-        here = self._links["link"][rows.start : rows.stop] == link
-        chosen: Floats = self._links[column][rows.start : rows.stop][here].astype(np.float64)
+        here = self.table("links").of(cell, "link") == link
+        chosen: Floats = self.table("links").of(cell, column)[here].astype(np.float64)
         return chosen
 
     def run_column(self, cell: Cell, column: str) -> NDArray[np.generic]:
         """A column of a cell's rows of the `runs` table."""
-        rows = self._run_rows[cell.number]
-        return self._runs[column][rows.start : rows.stop]
+        return self.table("runs").of(cell, column)
 
-    def links(self) -> list[str]:
-        """The names of the links, in the order of the table."""
-        return list(dict.fromkeys(self._links["link"].tolist()))
+    def links(self, cell: Cell) -> list[str]:
+        """The names of the cell's links, in the order of the table."""
+        return list(dict.fromkeys(self.table("links").of(cell, "link").tolist()))
+
+    def bottleneck(self, cell: Cell) -> str:
+        """The link that the plan calls the bottleneck, or else the one that is busy longest, over all of its runs.
+
+        Empty if the cell has no links.
+        """
+        if cell.number not in self._bottlenecks:
+            names = self.links(cell)
+            told = str(self.results.manifest.get("bottleneck", ""))
+            busy = {name: float(self.link_column(cell, "busy_us", name).sum()) for name in names}
+            self._bottlenecks[cell.number] = (
+                told if told in names else max(names, key=lambda name: busy[name], default="")
+            )
+        return self._bottlenecks[cell.number]
 
     # ----------------------------------------------------------------------------------------------- places
 
@@ -175,23 +176,3 @@ def _populations(cell: Cell, names: Sequence[str]) -> Iterable[tuple[Population,
         others = [other.algorithm for other in cell.groups if other.algorithm != group.algorithm]
         several = len(cell.groups) > 1
         yield Population.of(group.algorithm, ";".join(others), **factors), group.index if several else None
-
-
-def _columns(table: pa.Table, strings: Sequence[str] = ()) -> dict[str, NDArray[np.generic]]:
-    columns: dict[str, NDArray[np.generic]] = {}
-    for name in table.column_names:
-        column = table.column(name)
-        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
-            if name in strings:
-                columns[name] = np.array(column.to_pylist(), dtype=object)
-            continue
-        columns[name] = column.to_numpy()
-    return columns
-
-
-def _slices(cells: Sequence[Cell], runs: NDArray[np.generic]) -> dict[int, _Rows]:
-    first = np.array([cell.first_run for cell in cells], dtype=np.int64)
-    last = first + np.array([cell.replications for cell in cells], dtype=np.int64)
-    starts = np.searchsorted(runs, first, side="left")
-    stops = np.searchsorted(runs, last, side="left")
-    return {cell.number: _Rows(int(a), int(b)) for cell, a, b in zip(cells, starts, stops, strict=True)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from millpond.measure.statistics import Floats, t_interval, take
+from millpond.measure.statistics import Floats, t_interval, take, take_weighted
 
 Ints = NDArray[np.int64]
 
@@ -21,36 +22,70 @@ class Sample:
     runs: Ints
     #: Values that do not exist, e.g. completion times of flows that never finished. Not among `values`.
     missing: int = 0
+    #: How often each value was met, if that is more than once: a distribution.
+    weights: Ints | None = None
 
     @property
     def n(self) -> int:
         """How many values there are."""
-        return len(self.values)
+        return len(self.values) if self.weights is None else int(self.weights.sum())
+
+    @property
+    def covered(self) -> float:
+        """The share of all that the values cover; NaN if there is nothing."""
+        return self.n / (self.n + self.missing) if self.n + self.missing else math.nan
 
     def take(self, statistic: str) -> float:
         """The statistic of all values, pooled over replications; NaN for no values."""
+        if self.weights is not None:
+            return take_weighted(self.values, self.weights, statistic)
         return take(self.values, statistic)
+
+    def by_run(self, statistic: str) -> dict[int, float]:
+        """The statistic of each run by itself, by the number of the run, in the order of runs."""
+        if len(self.values) == 0:
+            return {}
+        order = np.argsort(self.runs, kind="stable")
+        names, starts = np.unique(self.runs[order], return_index=True)
+        parts = np.split(order, starts[1:])
+        return {int(name): self._part(part).take(statistic) for name, part in zip(names, parts, strict=True)}
 
     def per_run(self, statistic: str) -> Floats:
         """The statistic of each run by itself, in the order of runs."""
-        if self.n == 0:
-            return np.empty(0)
-        order = np.argsort(self.runs, kind="stable")
-        runs, values = self.runs[order], self.values[order]
-        starts = np.flatnonzero(np.diff(runs, prepend=runs[0] - 1))
-        return np.array([take(part, statistic) for part in np.split(values, starts[1:])])
+        return np.array(list(self.by_run(statistic).values()))
 
     def interval(self, statistic: str) -> tuple[float, float] | None:
         """95 % t-interval over replications of the statistic; None with a single one."""
         return t_interval(self.per_run(statistic))
 
     @staticmethod
+    def of(values: Floats, runs: NDArray[np.generic]) -> Sample:
+        """The values that are numbers; the others are missing."""
+        there = np.isfinite(values)
+        return Sample(values[there], runs[there].astype(np.int64), int(np.count_nonzero(~there)))
+
+    @staticmethod
+    def none(missing: int) -> Sample:
+        """No value, of so many."""
+        return Sample(np.empty(0), np.empty(0, dtype=np.int64), missing)
+
+    @staticmethod
     def pooled(samples: Sequence[Sample]) -> Sample:
         """All values of several samples together."""
         if not samples:
-            return Sample(np.empty(0), np.empty(0, dtype=np.int64))
+            return Sample.none(0)
+        weights = None
+        if any(sample.weights is not None for sample in samples):
+            weights = np.concatenate(
+                [np.ones(len(s.values), np.int64) if s.weights is None else s.weights for s in samples]
+            )
         return Sample(
             np.concatenate([s.values for s in samples]),
             np.concatenate([s.runs for s in samples]),
             sum(s.missing for s in samples),
+            weights,
         )
+
+    def _part(self, chosen: Ints) -> Sample:
+        weights = None if self.weights is None else self.weights[chosen]
+        return Sample(self.values[chosen], self.runs[chosen], 0, weights)

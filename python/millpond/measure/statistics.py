@@ -28,6 +28,9 @@ PERCENTILES = {
     "max": 1.0,
 }
 
+#: A further one, which published tables do not have.
+_TAIL = {"p99": 0.99}
+
 #: Share of the values that an approximate range ("almost all messages 5 to 6 times") must hold.
 ALMOST_ALL = 0.80
 
@@ -46,8 +49,9 @@ def take(values: Floats, statistic: str) -> float:
     medians; `variance` that of a sample (n - 1); `count` the number of values.
     Raises KeyError for another name.
     """
-    if statistic in PERCENTILES:
-        return percentile(values, PERCENTILES[statistic])
+    fraction = PERCENTILES.get(statistic, _TAIL.get(statistic))
+    if fraction is not None:
+        return percentile(values, fraction)
     try:
         function = _OTHERS[statistic]
     except KeyError:
@@ -57,7 +61,38 @@ def take(values: Floats, statistic: str) -> float:
 
 def known(statistic: str) -> bool:
     """Whether `take` knows the statistic."""
-    return statistic in PERCENTILES or statistic in _OTHERS
+    return statistic in PERCENTILES or statistic in _TAIL or statistic in _OTHERS
+
+
+def take_weighted(values: Floats, weights: NDArray[np.int64], statistic: str) -> float:
+    """The same of a distribution: values, and how often each was met. NaN if nothing was.
+
+    A percentile is the least value that so many do not exceed: between the bins of a histogram nothing is known.
+    Raises KeyError for a statistic that a distribution does not have.
+    """
+    fractions = {**PERCENTILES, **_TAIL, "typical": 0.5, "range_low": 0.0, "range_high": 1.0}
+    total = int(weights.sum())
+    if statistic in fractions:
+        if total == 0:
+            return math.nan
+        order = np.argsort(values, kind="stable")
+        reached = np.cumsum(weights[order])
+        at = int(np.searchsorted(reached, max(1, math.ceil(fractions[statistic] * total))))
+        return float(values[order][at])
+    if statistic == "count":
+        return float(total)
+    if statistic == "mean":
+        return float(np.average(values, weights=weights)) if total else math.nan
+    if statistic in ("max-min", "spread"):
+        high, low, middle = (take_weighted(values, weights, name) for name in ("max", "min", "median"))
+        return high - low if statistic == "max-min" else (high - low) / middle
+    raise KeyError(statistic)
+
+
+def jain(values: Floats) -> float:
+    """Jain's index of fairness, from 1/n (one has all) to 1 (all have the same); NaN if nobody has anything."""
+    squares = len(values) * float(np.sum(values**2))
+    return float(np.sum(values)) ** 2 / squares if squares > 0 else math.nan
 
 
 def t_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float] | None:

@@ -1,7 +1,8 @@
-"""One row for each population of clients: how many, how long they took, what they sent in vain."""
+"""One row for each population of clients: who got what it asked for, how long that took, what was in vain."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +13,16 @@ from millpond.measure.statistics import t_interval
 
 #: Statistics of the flow completion time that the summary holds.
 FCT_STATISTICS = ("min", "p10", "p25", "median", "p75", "p90", "p95", "max", "mean")
+#: What became of requests and clients, as shares, and when how much was done: by their usual statistics.
+USUAL = (
+    "complete_clients", "lost_clients", "unfinished_clients", "delivery_ratio", "answered_share", "failed_share",
+    "never_finished_share", "clients_done_50", "clients_done_90", "clients_done_99", "clients_done_100", "fairness",
+    "utilisation", "queueing_delay",
+)  # fmt: skip
 
 
 def rows(measures: Measures) -> list[dict[str, Any]]:
-    """The summary as plain rows: times in s, retransmissions per client, shares from 0 to 1."""
+    """The summary as plain rows: times in s, counts per client, shares from 0 to 1; None for what is unknown."""
     return [_row(measures, population) for population in measures.populations()]
 
 
@@ -32,13 +39,15 @@ def _row(measures: Measures, population: Population) -> dict[str, Any]:
         "cell": cell.number,
         "algorithm": population.algorithm,
         "partner": population.partner,
-        **{name: value for name, value in cell.columns.items() if name != "algorithm"},
+        **dict(population.factors),
         "replications": cell.replications,
         "n": fct.n,
         "unfinished": fct.missing,
     }
     for statistic in FCT_STATISTICS:
         row[f"fct_{statistic}_s"] = fct.take(statistic) if fct.n else None
+    # the share of the clients that these times speak of
+    row["fct_covers"] = fct.covered if fct.n + fct.missing else None
     row["fct_median_ci95_low_s"], row["fct_median_ci95_high_s"] = medians or (None, None)
     for metric in ("retransmissions_per_client", "unnecessary_retx_per_client"):
         sample = measures.sample(metric, population)
@@ -47,4 +56,7 @@ def _row(measures: Measures, population: Population) -> dict[str, Any]:
     row["rtt_median_s"] = measures.sample("rtt", population).take("median") if fct.n else None
     row["packets_dropped_per_client"] = measures.sample("packets_dropped_per_client", population).take("mean")
     row["wasted_share"] = measures.sample("wasted_share", population).take("median")
+    for metric in USUAL:
+        value = measures.usual(metric, population)
+        row[metric] = None if math.isnan(value) else value
     return row

@@ -1,0 +1,144 @@
+"""Metrics of links: one value for each run, from the table `links`. The bottleneck is the link that is busy longest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from millpond.measure.metric import Compute, Metric
+from millpond.measure.population import Population
+from millpond.measure.sample import Sample
+from millpond.measure.statistics import Floats
+from millpond.results.directory import Cell
+
+if TYPE_CHECKING:
+    from millpond.measure.measures import Measures
+
+#: A value for each run of a cell, NaN where there is none.
+PerRun: TypeAlias = "Callable[[Measures, Cell], Floats]"
+
+#: A link has collapsed when more than this share of its bytes completes no exchange: on average more than two needless
+#: copies of every message. Two is also where the studied controllers lose sight: CoCoA takes no round-trip sample from
+#: an exchange with more than two retransmissions, so beyond it nothing brings a sender back.
+COLLAPSE = 2 / 3
+#: Other thresholds, beside which a verdict on collapse is shown. At a half it is one needless copy of every message.
+OTHER_THRESHOLDS = (0.5, 0.6, 0.75)
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """Whether a bottleneck has collapsed, and how much that depends on where the line is drawn."""
+
+    #: Median over the runs of the share of its bytes that completed no exchange.
+    wasted: float
+    #: The verdict for every threshold, in ascending order; that for `COLLAPSE` is `collapsed`.
+    by_threshold: Mapping[float, bool]
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether more than two thirds are wasted."""
+        return self.by_threshold[COLLAPSE]
+
+    @property
+    def turns(self) -> bool:
+        """Whether another threshold would change the verdict."""
+        return len(set(self.by_threshold.values())) > 1
+
+
+def collapse(measures: Measures, population: Population) -> Collapse:
+    """Whether the bottleneck of these clients has collapsed."""
+    wasted = measures.sample("wasted_share", population).take("median")
+    thresholds = sorted((COLLAPSE, *OTHER_THRESHOLDS))
+    return Collapse(wasted, {threshold: wasted > threshold for threshold in thresholds})
+
+
+def useful_share(measures: Measures, cell: Cell, link: str) -> Floats:
+    """Of the bytes that a link carried, those that completed an exchange, for every run; NaN where it carried none."""
+    useful = measures.link_column(cell, "useful_bytes", link)
+    carried = measures.link_column(cell, "delivered_bytes", link)
+    carried = carried + measures.link_column(cell, "dropped_radio_bytes", link)
+    return _ratio(useful, carried)
+
+
+def _sample(values: PerRun) -> Compute:
+    def compute(measures: Measures, population: Population) -> Sample:
+        cell = measures.cell(population)
+        if not measures.links(cell):
+            return Sample.none(cell.replications)
+        return Sample.of(values(measures, cell), measures.run_column(cell, "run"))
+
+    return compute
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    share: Floats = np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0)
+    return share
+
+
+def _of_bottleneck(column: str) -> PerRun:
+    return lambda measures, cell: measures.link_column(cell, column, measures.bottleneck(cell))
+
+
+def _summed(measures: Measures, cell: Cell, columns: Sequence[str]) -> Floats:
+    parts = [measures.link_column(cell, column, link) for link in measures.links(cell) for column in columns]
+    total: Floats = np.sum(parts, axis=0)
+    return total
+
+
+def _dropped_per_client(measures: Measures, cell: Cell) -> Floats:
+    return _summed(measures, cell, ("dropped_queue_packets",)) / float(sum(group.count for group in cell.groups))
+
+
+def _losses(measures: Measures, cell: Cell) -> Floats:
+    return _summed(measures, cell, ("dropped_queue_packets", "dropped_radio_packets"))
+
+
+def _useful(measures: Measures, cell: Cell) -> Floats:
+    return useful_share(measures, cell, measures.bottleneck(cell))
+
+
+def _wasted(measures: Measures, cell: Cell) -> Floats:
+    return 1.0 - _useful(measures, cell)
+
+
+def _loss_rate(measures: Measures, cell: Cell) -> Floats:
+    dropped, offered = (
+        _of_bottleneck(column)(measures, cell) for column in ("dropped_queue_packets", "offered_packets")
+    )
+    return _ratio(dropped, offered)
+
+
+def _utilisation(measures: Measures, cell: Cell) -> Floats:
+    busy = _of_bottleneck("busy_us")(measures, cell)
+    return _ratio(busy, measures.run_column(cell, "simulated_us").astype(np.float64))
+
+
+def _queueing_delay(measures: Measures, cell: Cell) -> Floats:
+    """By Little's law: what waits on average over what comes in a second."""
+    waiting = _of_bottleneck("queue_mean_bytes")(measures, cell)
+    lasted = measures.run_column(cell, "simulated_us").astype(np.float64) * 1e-6
+    accepted = _of_bottleneck("offered_bytes")(measures, cell) - _of_bottleneck("dropped_queue_bytes")(measures, cell)
+    return _ratio(waiting * lasted, accepted)
+
+
+METRICS = (
+    Metric("useful_share", "1", "link", "median", "bytes of the bottleneck that completed an exchange, of all carried",
+           _sample(_useful), "more", "useful share of the bottleneck"),
+    Metric("wasted_share", "1", "link", "median", "bytes of the bottleneck that completed no exchange, of all carried",
+           _sample(_wasted), "less", "share of the bottleneck wasted"),
+    Metric("utilisation", "1", "link", "mean", "share of the time that the bottleneck is busy", _sample(_utilisation),
+           "more", "utilisation of the bottleneck"),
+    Metric("loss_rate", "1", "link", "mean", "packets that found the bottleneck's queue full, of all offered to it",
+           _sample(_loss_rate), "less", "packets dropped at the bottleneck"),
+    Metric("queue", "bytes", "link", "mean", "time-weighted mean of the bottleneck's queue",
+           _sample(_of_bottleneck("queue_mean_bytes")), "less", "queue in bytes"),
+    Metric("queueing_delay", "s", "link", "mean", "mean time that a byte waits in the bottleneck's queue, by Little's "
+           "law", _sample(_queueing_delay), "less", "queueing delay"),
+    Metric("packets_dropped_per_client", "packets", "run", "mean", "packets dropped at the queues, per client",
+           _sample(_dropped_per_client), "less"),
+    Metric("packet_losses", "packets", "run", "mean", "packets dropped at the queues or lost on the air",
+           _sample(_losses), "less"),
+)  # fmt: skip

@@ -1,0 +1,74 @@
+"""What a metric is: its name and unit, what it is a number of, how it follows from the tables and how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from millpond.measure.population import Population
+from millpond.measure.sample import Sample
+
+if TYPE_CHECKING:
+    from millpond.measure.measures import Measures
+
+#: What one value of a metric belongs to.
+Grain = Literal["client", "run", "link", "group"]
+#: In which direction a metric is better; empty where that is no question, or depends.
+Better = Literal["", "less", "more"]
+Compute: TypeAlias = "Callable[[Measures, Population], Sample]"
+
+#: How many of a unit make the base unit of a metric.
+UNITS: dict[str, dict[str, float]] = {
+    "s": {"s": 1.0, "ms": 1e3, "us": 1e6, "min": 1 / 60},
+    "1": {"": 1.0, "1": 1.0, "percent": 100.0, "percent of runs": 100.0, "fraction": 1.0, "runs": 1.0},
+    "bytes": {"bytes": 1.0, "kB": 1e-3},
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number that results hold of a client, a run, a link or a group of clients, and its only definition."""
+
+    name: str
+    #: `s`, `bytes`, `bit/s`, `1` for a share, or what is counted.
+    unit: str
+    grain: Grain
+    #: The statistic that is meant where none is named.
+    usual: str
+    #: What it is, in one line.
+    summary: str
+    #: The values of a population. Where the tables do not hold what it needs, all values are missing.
+    compute: Compute
+    better: Better = ""
+    #: How it is written above a column or along an axis; its name with spaces if that is said well enough.
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is called in a table."""
+        return self.label or self.name.replace("_", " ")
+
+    @property
+    def axis(self) -> str:
+        """What it is called along an axis, with its unit."""
+        unit = {"1": "%"}.get(self.unit, self.unit)
+        return self.title if unit in self.title else f"{self.title} ({unit})"
+
+    def written(self, value: float) -> str:
+        """A value in the base unit, short: shares in percent, times with their unit, counts bare."""
+        if self.unit == "1":
+            return f"{100 * value:.3g} %" if value < 0.9995 or value == 1 else f"{100 * value:.4g} %"
+        if self.unit == "s":
+            return f"{value:.5g} s"
+        return f"{value:.4g}"
+
+    def factor(self, unit: str) -> float | None:
+        """What a value in the base unit is multiplied by to be in `unit`; None if it cannot be."""
+        if unit in ("", self.unit):
+            return 1.0
+        table = UNITS.get(self.unit)
+        if table is not None:
+            return table.get(unit)
+        # counts: 'retransmissions', 'packets', 'retransmissions per client' and the like are all plain numbers
+        return None if unit in ("s", "ms", "percent") else 1.0

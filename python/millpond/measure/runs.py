@@ -1,0 +1,130 @@
+"""Metrics of runs: one value for each, of all clients of a population together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from millpond.measure import clients, statistics
+from millpond.measure.evidence import KINDS
+from millpond.measure.metric import Compute, Metric
+from millpond.measure.population import Population
+from millpond.measure.sample import Sample
+from millpond.measure.statistics import Floats
+
+if TYPE_CHECKING:
+    from millpond.measure.measures import Measures
+
+
+def _column(name: str, scale: float = 1.0) -> Compute:
+    """A column of the table `runs`: of all clients of the run, whatever their group."""
+
+    def compute(measures: Measures, population: Population) -> Sample:
+        cell = measures.cell(population)
+        values = measures.run_column(cell, name).astype(np.float64) * scale
+        return Sample.of(values, measures.run_column(cell, "run"))
+
+    return compute
+
+
+def _each(values: clients.PerClient, function: Callable[[Floats], float]) -> Compute:
+    """A function of the values of a run's clients. A run has none where the function has none."""
+
+    def compute(measures: Measures, population: Population) -> Sample:
+        runs, starts = np.unique(measures.flow_column(population, "run"), return_index=True)
+        parts = np.split(values(measures, population), starts[1:])
+        return Sample.of(np.array([function(part) for part in parts]), runs)
+
+    return compute
+
+
+def _complete(measures: Measures, population: Population) -> Floats:
+    """1 for a client that is done and lost nothing, 0 for another, NaN where that was not kept."""
+    failed = clients.column("requests_failed")(measures, population)
+    done = np.isfinite(clients.column("done_us")(measures, population))
+    return np.where(np.isnan(failed), np.nan, (done & (failed == 0)).astype(np.float64))
+
+
+def _lost(measures: Measures, population: Population) -> Floats:
+    failed = clients.column("requests_failed")(measures, population)
+    return np.where(np.isnan(failed), np.nan, (failed > 0).astype(np.float64))
+
+
+def _unfinished(measures: Measures, population: Population) -> Floats:
+    done = clients.column("done_us")(measures, population)
+    known = np.isfinite(clients.column("born")(measures, population))
+    return np.where(known, np.isnan(done).astype(np.float64), np.nan)
+
+
+def _last_starts_last(measures: Measures, population: Population) -> Sample:
+    begun = clients.column("first_send_us")(measures, population)
+    ended = begun + clients.column("fct_us")(measures, population)
+    runs, starts = np.unique(measures.flow_column(population, "run"), return_index=True)
+    pairs = zip(np.split(begun, starts[1:]), np.split(ended, starts[1:]), strict=True)
+    found = [float(np.argmax(b) == np.argmax(e)) if np.all(np.isfinite(e)) else np.nan for b, e in pairs]
+    return Sample.of(np.array(found), runs)
+
+
+def _share_taken(measures: Measures, population: Population) -> Sample:
+    """Of what the neighbours get among their like, the share that they do not get beside these clients."""
+    neighbours = population.but(algorithm=population.partner, partner=population.algorithm)
+    alike = neighbours.but(partner="")
+    runs = measures.cell(population).replications
+    if not population.partner or not (measures.has(neighbours) and measures.has(alike)):
+        return Sample.none(runs)
+    beside = list(measures.sample("throughput", neighbours).by_run("mean").items())
+    among = list(measures.sample("throughput", alike).by_run("mean").values())
+    # the runs of both cells have the same seeds, in the same order
+    pairs = [(run, 1 - mine / theirs) for (run, mine), theirs in zip(beside, among, strict=False) if theirs > 0]
+    found = Sample.of(np.array([share for _, share in pairs]), np.array([run for run, _ in pairs], dtype=np.int64))
+    return Sample(found.values, found.runs, runs - found.n)
+
+
+def _named(metric: str) -> Compute:
+    return lambda measures, population: measures.named(metric, population)
+
+
+_FCT = clients.column("fct_us")
+_ANSWERED = clients.either(clients.column("answered"), clients.column("completed"))
+
+METRICS = (
+    Metric("makespan", "s", "run", "median", "first copy of any client sent to last answer of any accepted",
+           _column("makespan_us", 1e-6), "less", "time until the last client finished"),
+    Metric("unfinished", "flows", "run", "mean", "flows that did not finish", _column("unfinished"), "less"),
+    Metric("complete_clients", "1", "run", "mean", "clients of which every request was answered",
+           _each(_complete, lambda values: float(np.mean(values))), "more", "clients complete"),
+    Metric("lost_clients", "1", "run", "mean", "clients of which a request failed",
+           _each(_lost, lambda values: float(np.mean(values))), "less", "clients that lost a request"),
+    Metric("unfinished_clients", "1", "run", "mean", "clients that were not done when the run ended",
+           _each(_unfinished, lambda values: float(np.mean(values))), "less", "clients unfinished"),
+    Metric("fairness", "1", "run", "mean", "Jain's index of the requests answered per client",
+           _each(_ANSWERED, statistics.jain), "more", "Jain's index of answered requests"),
+    Metric("goodput_fairness", "1", "run", "mean", "Jain's index of the clients' goodput; of those that finished",
+           _each(clients.ratio(clients.column("body_bytes"), _FCT),
+                 lambda values: statistics.jain(values[np.isfinite(values)])), "more", "Jain's index of goodput"),
+    Metric("share_taken_from_neighbours", "1", "run", "mean",
+           "of what the other half of a mix gets where all clients are like it, the share that it does not get in the "
+           "mix; below 0 if it gets more", _share_taken, "less", "share taken from neighbours"),
+    Metric("timeouts_per_run", "timeouts", "run", "median", "expiries of the server's timer for all clients of a run",
+           _each(clients.column("timeouts"), lambda values: float(np.sum(values))), "less"),
+    Metric("spread_in_run", "1", "run", "median", "slowest less fastest client of a run, in medians of it",
+           _each(_FCT, statistics.spread), "less"),
+    Metric("one_flow_faster", "1", "run", "mean", "runs whose fastest client is 15 % ahead of the next",
+           _each(_FCT, statistics.one_ahead)),
+    Metric("one_flow_slower", "1", "run", "mean", "runs whose slowest client takes 15 % longer than the next",
+           _each(_FCT, statistics.one_behind)),
+    Metric("alike_in_run", "1", "run", "mean", "runs whose slowest client takes at most 15 % longer than the fastest",
+           _each(_FCT, statistics.alike)),
+    Metric("last_starts_last", "1", "run", "mean", "runs whose last client to start is the last to finish",
+           _last_starts_last),
+    *(
+        Metric(name, "1", "run", "mean",
+               f"replies after a retransmission that {'rightly' if kind.right else 'wrongly'} name "
+               f"{'the last' if kind.grade == 'exact' else 'an earlier'} copy", _named(name))
+        for name, kind in KINDS.items()
+    ),
+    Metric("naming_error", "round trips", "run", "mean", "by how much those that name a wrong copy are mistaken",
+           _named("naming_error")),
+)  # fmt: skip

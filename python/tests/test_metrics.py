@@ -1,0 +1,155 @@
+"""The registry of metrics: each number worked out on paper from a few rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hand_made import results
+
+from millpond.errors import UsageError
+from millpond.measure import links
+from millpond.measure.measures import Measures
+from millpond.measure.metrics import ALIASES, METRICS, metric
+from millpond.measure.population import Population
+from millpond.measure.statistics import jain, known
+
+HERE = Population.of("mine")
+
+
+def alone(**tables: object) -> Measures:
+    return Measures(results([({}, ["mine"])], **tables))  # type: ignore[arg-type]
+
+
+def test_names_are_told_apart_and_statistics_are_known() -> None:
+    assert not set(ALIASES) & set(METRICS)
+    assert set(ALIASES.values()) <= set(METRICS)
+    for name, found in METRICS.items():
+        assert (found.name, known(found.usual)) == (name, True)
+        assert found.grain in ("client", "run", "link", "group")
+        assert found.better in ("", "less", "more")
+        assert found.summary[-1] != "."
+    with pytest.raises(UsageError, match="unknown metric 'fcd': did you mean 'fct'"):
+        metric("fcd")
+
+
+def test_values_are_written_with_their_unit() -> None:
+    assert METRICS["useful_share"].written(0.2) == "20 %"
+    assert METRICS["fct"].written(2425.04) == "2425 s"
+    assert (METRICS["fct"].axis, METRICS["useful_share"].axis) == (
+        "flow completion time (s)", "useful share of the bottleneck (%)",
+    )  # fmt: skip
+    assert (METRICS["fct"].factor("ms"), METRICS["fct"].factor("percent")) == (1000, None)
+
+
+def test_requests_end_in_one_of_three_ways() -> None:
+    rows = [
+        {"run": 0, "flow": 0, "born": 10, "answered": 7, "requests_failed": 2, "never_finished": 1, "delivered": 9,
+         "done_us": None},
+        {"run": 0, "flow": 1, "born": 10, "answered": 8, "requests_failed": 2, "never_finished": 0, "delivered": 8,
+         "done_us": 5_000_000},
+        {"run": 0, "flow": 2, "born": 4, "answered": 4, "requests_failed": 0, "never_finished": 0, "delivered": 4,
+         "done_us": 3_000_000},
+        {"run": 0, "flow": 3, "born": 0, "answered": 0, "requests_failed": 0, "never_finished": 0, "delivered": 0,
+         "done_us": 3_000_000},
+    ]  # fmt: skip
+    measures = alone(flows=rows)
+    found = {name: measures.usual(name, HERE) for name in METRICS if name.endswith(("_share", "_clients", "_ratio"))}
+    assert found["delivery_ratio"] == pytest.approx((0.9 + 0.8 + 1) / 3)
+    assert found["answered_share"] + found["failed_share"] + found["never_finished_share"] == pytest.approx(1)
+    assert (found["complete_clients"], found["lost_clients"], found["unfinished_clients"]) == (0.5, 0.5, 0.25)
+    assert measures.usual("failed", HERE) == 1
+    done = measures.sample("done", HERE)
+    assert (done.take("max"), done.covered) == (5, 0.75)
+
+
+def test_what_an_earlier_version_did_not_keep_is_missing() -> None:
+    measures = alone(flows=[{"run": 0, "flow": 0}, {"run": 0, "flow": 1}])
+    for name in ("delivery_ratio", "failed", "done", "complete_clients", "one_way_delay", "clients_done_99"):
+        sample = measures.sample(name, HERE)
+        assert (sample.n, math.isnan(sample.take(METRICS[name].usual))) == (0, True), name
+        assert sample.missing > 0
+
+
+def test_delays_are_distributions() -> None:
+    rows = [
+        {"run": 0, "group": 0, "kind": "one_way", "upper_us": upper, "count": count}
+        for upper, count in ((2_000_000, 9), (1_000_000, 90), (8_000_000, 1))
+    ]
+    rows.append({"run": 0, "group": 0, "kind": "rtt", "upper_us": 99, "count": 5})
+    sample = alone(flows=[{"run": 0, "flow": 0}], delays=rows).sample("one_way_delay", HERE)
+    assert sample.n == 100
+    assert [sample.take(name) for name in ("min", "median", "p90", "p95", "p99", "max")] == [1, 1, 1, 2, 2, 8]
+    assert sample.take("mean") == pytest.approx((90 + 18 + 8) / 100)
+
+
+def test_when_how_much_was_done_is_read_off_the_curve() -> None:
+    told = {"run": 0, "group": 0, "event": 0, "of": 40, "clients_of": 4}
+    rows = [
+        told | {"t_us": at * 1_000_000, "answered": answered, "clients": clients}
+        for at, answered, clients in ((1, 19, 0), (2, 20, 1), (3, 36, 2), (9, 39, 3))
+    ]
+    measures = alone(flows=[{"run": 0, "flow": 0}], reported=rows)
+    assert [measures.usual(f"requests_done_{share}", HERE) for share in (50, 90)] == [2, 3]
+    assert measures.usual("clients_done_50", HERE) == 3
+    # one request was never answered
+    for name in ("requests_done_99", "requests_done_100", "clients_done_90"):
+        assert (measures.sample(name, HERE).n, measures.sample(name, HERE).missing) == (0, 1)
+
+
+def test_the_bottleneck_is_the_busiest_link() -> None:
+    up = {"run": 0, "link": "uplink", "busy_us": 9_000_000, "useful_bytes": 2_000, "queue_mean_bytes": 500.0,
+          "dropped_queue_packets": 20, "dropped_queue_bytes": 5_000}  # fmt: skip
+    down = {"run": 0, "link": "downlink", "busy_us": 8_000_000}
+    measures = alone(flows=[{"run": 0, "flow": 0}], links=[down, up])
+    assert measures.bottleneck(measures.cells[0]) == "uplink"
+    names = ("useful_share", "wasted_share", "utilisation", "loss_rate", "queue")
+    assert [measures.usual(name, HERE) for name in names] == pytest.approx([0.2, 0.8, 0.9, 0.2, 500])
+    # 500 B wait on average for 10 s, 5000 B pass: each waits a second
+    assert measures.usual("queueing_delay", HERE) == pytest.approx(1)
+    assert measures.usual("link_capacity_wasted_on_unnecessary_retx", HERE) == pytest.approx(0.8)
+
+
+def test_a_plan_may_name_the_bottleneck() -> None:
+    made = results(
+        [({}, ["mine"])],
+        flows=[{"run": 0, "flow": 0}],
+        links=[{"run": 0, "link": "first", "busy_us": 9}, {"run": 0, "link": "second", "busy_us": 8}],
+    )
+    made.manifest["bottleneck"] = "second"  # type: ignore[index]
+    assert Measures(made).bottleneck(made.cells[0]) == "second"
+
+
+@pytest.mark.parametrize(
+    ("useful", "collapsed", "turns"), [(0.1, True, False), (0.3, True, True), (0.45, False, True), (0.6, False, False)]
+)
+def test_collapse_is_shown_with_other_thresholds(useful: float, collapsed: bool, turns: bool) -> None:
+    link = {"run": 0, "link": "air", "useful_bytes": round(10_000 * useful)}
+    found = links.collapse(alone(flows=[{"run": 0, "flow": 0}], links=[link]), HERE)
+    assert (found.collapsed, found.turns) == (collapsed, turns)
+    assert list(found.by_threshold) == [0.5, 0.6, 2 / 3, 0.75]
+
+
+def test_equal_shares_are_fair() -> None:
+    assert jain(np.array([3.0, 3.0, 3.0])) == pytest.approx(1)
+    assert jain(np.array([3.0, 0.0, 0.0])) == pytest.approx(1 / 3)
+    assert math.isnan(jain(np.array([0.0, 0.0])))
+    rows = [{"run": 0, "flow": number, "answered": answered} for number, answered in enumerate((10, 10, 0, 0))]
+    assert alone(flows=rows).usual("fairness", HERE) == pytest.approx(0.5)
+
+
+def test_what_a_mix_takes_is_measured_against_all_alike() -> None:
+    # beside the greedy ones the meek get 5 of the 10 exchanges a second that they get among their like
+    cells = [({"rate": 1}, ["greedy", "meek"]), ({"rate": 1}, ["meek"]), ({"rate": 2}, ["greedy", "meek"])]
+    flows = [
+        {"run": run, "flow": flow, "group": flow, "completed": completed}
+        for run, completions in ((0, (15, 5)), (1, (10,)), (2, (5, 5)))
+        for flow, completed in enumerate(completions)
+    ]
+    measures = Measures(results(cells, flows=flows))
+    greedy = Population.of("greedy", "meek", rate=1)
+    assert measures.usual("share_taken_from_neighbours", greedy) == pytest.approx(0.5)
+    # there is no cell in which all are like the neighbours
+    assert measures.sample("share_taken_from_neighbours", greedy.but(rate=2)).missing == 1
+    assert measures.sample("share_taken_from_neighbours", Population.of("meek", rate=1)).missing == 1
