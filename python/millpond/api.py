@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from millpond.measure import summary
 from millpond.measure.measures import Measures
 from millpond.plan import guests, single, study
 from millpond.plan.study import Program
-from millpond.results.directory import MANIFEST, Results, read_manifest
+from millpond.results.directory import MANIFEST, Results, Value, read_manifest
 from millpond.results.store import write_json
 from millpond.run import capture as captures
 from millpond.run.campaign import Watcher, carry_out
@@ -104,6 +104,7 @@ def reproduce(
     controllers: Sequence[str | Make] = (),
     clients: Sequence[int] = (),
     buffers: Sequence[int] = (),
+    factors: Mapping[str, Sequence[Value]] | None = None,
     replications: int | None = None,
     jobs: int = 0,
     out: Path | str | None = None,
@@ -123,6 +124,7 @@ def reproduce(
             presets and controllers of one's own, as a name (`mine.py:Mine`) or as the class itself.
         clients: These numbers of clients instead of the plan's.
         buffers: These buffers, in bytes, instead of the plan's.
+        factors: Values of any factor of the plan, by its name, instead of the plan's.
         replications: So many instead of the plan's.
         jobs: Runs at the same time; 0 for one per core.
         out: Results directory: new, empty, or with `resume` one of this very plan. Left out: a free name in `results/`.
@@ -143,7 +145,9 @@ def reproduce(
     own = OwnControllers(Path(), plan.folder)
     names = [name if isinstance(name, str) else own.add(name) for name in controllers]
     plan = guests.invited(plan, names, engine, own)
-    plan = plan.narrowed(controllers=names, clients=clients, buffers=buffers, replications=replications)
+    values = {**(factors or {}), "clients": clients, "buffer_bytes": buffers}
+    given = {factor: chosen for factor, chosen in values.items() if chosen}
+    plan = plan.narrowed(controllers=names, factors=given, replications=replications)
     if published is not None:
         read_published(published)
     program = study.unfold(plan, engine, own)

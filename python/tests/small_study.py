@@ -35,23 +35,27 @@ claims = "claims.toml"
 replications = 2
 
 [[matrix]]
-config = ["two-host"]
 clients = [10]
 buffer_bytes = [2500, 28200]
 workload = ["continuous"]
+config = ["two-host"]
 algorithm = ["default", "cocoa"]
 [[matrix]]
 scenario = "other.toml"
-config = ["four-host"]
-payload = [68, 176]
 clients = [10, 400]
 buffer_bytes = [2500, 28200]
 workload = ["continuous", "random"]
+config = ["four-host"]
+payload = [68, 176]
 algorithm = ["default", "cocoa"]
 
 [columns]
 payload = 68
 
+[vary.clients]
+places = ["clients[0].count"]
+[vary.workload]
+places = ["clients[0].workload"]
 [vary.payload]
 places = ["server.payload"]
 write = "{} B"
@@ -85,6 +89,7 @@ config = ["four-host"]
 
 [trace]
 tables = ["rto"]
+largest = ["clients", "buffer_bytes"]
 only = { payload = [176] }
 
 [reading]

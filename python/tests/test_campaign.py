@@ -168,7 +168,7 @@ def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_a_run_that_fails_is_named_and_the_others_kept(tmp_path: Path) -> None:
     engine = FakeEngine(failing={7: "the link lost count of a packet"})
     with pytest.raises(
-        MillpondError, match=r"run 7 \(default-continuous-1-14100-fixed, seed \d+\): the link lost count"
+        MillpondError, match=r"run 7 \(default-1-14100-continuous-fixed, seed \d+\): the link lost count"
     ):
         rerun(tmp_path / "out", engine)
     assert not (tmp_path / "out" / "flows.parquet").exists()

@@ -41,8 +41,8 @@ def test_every_matrix_is_unfolded_on_the_paths_that_cover_it(plan: Plan) -> None
 def test_columns_change_the_scenario_and_a_path_has_the_last_word(plan: Plan) -> None:
     found = cells(plan)
     two, four = (
-        found["cocoa-continuous-10-2500-two-host-as-typed"],
-        found["cocoa-random-400-2500-four-host-176-as-meant"],
+        found["cocoa-10-2500-continuous-two-host-as-typed"],
+        found["cocoa-400-2500-random-four-host-176-as-meant"],
     )
     assert two.scenario["path"]["downlink"] == {"queue": "2500 packets", "rate": "240 kbit/s"}
     assert four.scenario["path"]["downlink"] == {"queue": "2500 B", "rate": "30 kbit/s"}
@@ -51,15 +51,15 @@ def test_columns_change_the_scenario_and_a_path_has_the_last_word(plan: Plan) ->
 
 
 def test_a_column_that_a_matrix_does_not_list_is_the_usual_one(plan: Plan) -> None:
-    two = cells(plan)["cocoa-continuous-10-2500-two-host-as-typed"]
+    two = cells(plan)["cocoa-10-2500-continuous-two-host-as-typed"]
     assert two.columns["payload"] == 68
     assert two.scenario["server"]["payload"] == "68 B"
 
 
 def test_each_matrix_has_a_scenario_of_its_own(plan: Plan) -> None:
     found = cells(plan)
-    assert found["cocoa-continuous-10-2500-two-host-as-typed"].scenario["path"]["uplink"]["queue"] == "1 B"
-    assert found["cocoa-random-400-2500-four-host-176-as-meant"].scenario["path"]["uplink"]["queue"] == "2 B"
+    assert found["cocoa-10-2500-continuous-two-host-as-typed"].scenario["path"]["uplink"]["queue"] == "1 B"
+    assert found["cocoa-400-2500-random-four-host-176-as-meant"].scenario["path"]["uplink"]["queue"] == "2 B"
 
 
 def test_the_most_crowded_cells_of_each_place_are_traced_if_wanted(plan: Plan) -> None:
@@ -82,19 +82,19 @@ def test_the_first_entry_of_a_path_that_covers_a_cell_counts(tmp_path: Path) -> 
     )
     text = small_study.PLAN.replace("[[path]]", f"{more}[[path]]", 1)
     found = cells(study.load(small_study.write(tmp_path / "small", text)))
-    queues = {f"four-host-{n}": found[f"cocoa-random-10-2500-four-host-{n}-as-typed"].scenario for n in (68, 176)}
+    queues = {f"four-host-{n}": found[f"cocoa-10-2500-random-four-host-{n}-as-typed"].scenario for n in (68, 176)}
     assert [tree["path"]["downlink"]["queue"] for tree in queues.values()] == ["2500 packets", "176 B"]
 
 
 def test_a_path_that_names_no_column_is_refused(tmp_path: Path) -> None:
     text = small_study.PLAN.replace('"{buffer_bytes} packets"', '"{buffer} packets"')
     plan = study.load(small_study.write(tmp_path / "small", text))
-    with pytest.raises(UsageError, match=r"path as-typed: path.downlink.queue: '\{buffer\} packets' names no column"):
+    with pytest.raises(UsageError, match=r"path as-typed: path.downlink.queue: '\{buffer\} packets' names no factor"):
         study.unfold(plan, FakeEngine())
 
 
 def test_clients_asked_for_are_run_once_whatever_the_number_of_matrices(plan: Plan) -> None:
-    narrow = plan.narrowed(clients=[7], controllers=["cocoa-03"])
+    narrow = plan.narrowed(factors={"clients": [7]}, controllers=["cocoa-03"])
     assert {cell.columns["clients"] for cell in cells(narrow).values()} == {7}
     assert {cell.columns["algorithm"] for cell in cells(narrow).values()} == {"cocoa"}
 
@@ -109,7 +109,7 @@ def test_an_algorithm_may_be_a_transport_and_further_keys(tmp_path: Path) -> Non
     scenario = small_study.SCENARIO.replace("count = 1", 'count = 1\ntransport = { kind = "tcp" }')
     (folder / "scenario.toml").write_text(scenario)
     plan = study.load(folder)
-    found = cells(plan)["cocoa-continuous-10-2500-two-host-as-typed"].scenario["clients"]
+    found = cells(plan)["cocoa-10-2500-continuous-two-host-as-typed"].scenario["clients"]
     # tables are merged, and there is no controller left
     assert found == [{"count": 10, "workload": "continuous", "transport": {"kind": "tcp", "congestion": "bbr"}}]
     # a preset asked for by its name is the plain algorithm, not one with further keys
@@ -134,13 +134,13 @@ def test_an_algorithm_that_the_small_version_leaves_out_can_be_asked_for(tmp_pat
 
 
 def test_a_path_changes_the_clients_after_their_algorithm(tmp_path: Path) -> None:
-    change = '"clients.0.transport.delayed_acks" = "linux"\n"path.downlink.queue" = "{buffer_bytes} B"'
+    change = '"clients[0].transport.delayed_acks" = "linux"\n"path.downlink.queue" = "{buffer_bytes} B"'
     text = small_study.PLAN.replace('"path.downlink.queue" = "{buffer_bytes} B"', change).replace(
         'controller = "cocoa-03"', 'transport = { kind = "tcp", delayed_acks = "as-printed" }'
     )
     found = cells(study.load(small_study.write(tmp_path / "small", text)))
     acks = [
-        found[f"cocoa-random-10-2500-four-host-68-{path}"].scenario["clients"][0]["transport"]["delayed_acks"]
+        found[f"cocoa-10-2500-random-four-host-68-{path}"].scenario["clients"][0]["transport"]["delayed_acks"]
         for path in ("as-typed", "as-meant")
     ]
     assert acks == ["as-printed", "linux"]
@@ -148,15 +148,16 @@ def test_a_path_changes_the_clients_after_their_algorithm(tmp_path: Path) -> Non
 
 def test_workloads_may_be_names_for_what_they_set(tmp_path: Path) -> None:
     text = small_study.PLAN.replace(
-        "[vary.payload]", '[vary.workload.set.continuous]\n"clients.0.exchanges" = 1\n[vary.payload]'
+        '[vary.workload]\nplaces = ["clients[0].workload"]',
+        '[vary.workload.set.continuous]\n"clients[0].exchanges" = 1\n[vary.workload.set.random]',
     )
     found = cells(study.load(small_study.write(tmp_path / "small", text)))
-    tree = found["cocoa-continuous-10-2500-two-host-as-typed"].scenario
+    tree = found["cocoa-10-2500-continuous-two-host-as-typed"].scenario
     assert tree["clients"] == [{"count": 10, "controller": "cocoa-03", "exchanges": 1}]
 
 
-def test_every_cell_is_traced_if_the_plan_says_so(tmp_path: Path) -> None:
-    text = small_study.PLAN.replace("only = { payload = [176] }", "only = { payload = [176] }\nall = true")
+def test_every_cell_that_is_covered_is_traced_unless_the_plan_asks_for_the_largest(tmp_path: Path) -> None:
+    text = small_study.PLAN.replace('largest = ["clients", "buffer_bytes"]\n', "")
     plan = study.load(small_study.write(tmp_path / "small", text))
     traced = [planned.cell for planned in study.unfold(plan, FakeEngine()).cells if planned.traced]
     assert {(c.columns["clients"], c.columns["buffer_bytes"]) for c in traced} == {
@@ -177,19 +178,19 @@ def test_reasons_why_rows_are_not_measured_are_told_by_row(tmp_path: Path) -> No
         (
             'config = ["two-host"]',
             'confg = ["two-host"]',
-            "matrix[0].confg: unknown column 'confg': did you mean 'config'",
+            "factor 'confg' touches no place: ",
         ),
         ('config = ["two-host"]', 'config = ["to-host"]', "unknown value 'to-host': did you mean 'two-host'"),
-        ("payload = [68, 176]", "payload = [[68]]", "matrix[1].payload: expected numbers or texts, found [68]"),
-        ('only = { config = ["four', 'only = { confg = ["four', "unknown column 'confg': did you mean 'config'"),
-        ("only = { payload", "only = { paylod", "unknown column 'paylod': did you mean 'payload'"),
+        ("payload = [68, 176]", "payload = [[68]]", "matrix[1].payload[0]: expected a number or text, found [68]"),
+        ('only = { config = ["four', 'only = { confg = ["four', "unknown factor 'confg': did you mean 'config'"),
+        ("only = { payload", "only = { paylod", "unknown factor 'paylod': did you mean 'payload'"),
         ('write = "{} B"', 'writ = "{} B"', "unknown key 'writ': did you mean 'write'"),
         (
             'write = "{} B"',
             'write = "{size} B"',
-            "vary.payload.write: '{size} B' does not say where the value goes: {}",
+            "vary.payload.write: '{size} B' does not say where the value goes: write {} there",
         ),
-        ("[vary.config.set.four-host]\n", "[vary.colour]\n", "vary.colour: changes nothing"),
+        ("[quick]\n", "[vary.colour]\n[quick]\n", "vary.colour: changes nothing"),
         (
             'controller = "cocoa-03"',
             'transfer = "whole"',
@@ -201,6 +202,6 @@ def test_a_slip_names_the_place(tmp_path: Path, before: str, after: str, told: s
     assert before in small_study.PLAN
     folder = small_study.write(tmp_path / "small", small_study.PLAN.replace(before, after, 1))
     with pytest.raises(UsageError) as caught:
-        study.load(folder)
+        study.unfold(study.load(folder), FakeEngine())
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -104,16 +104,16 @@ def test_commands_as_typed_and_as_meant_differ() -> None:
         return dict(cells[name].scenario["path"]["downlink"])
 
     typed, meant = (
-        downlink("cocoa-random-200-2500-four-host-68-medium-as-typed"),
-        downlink("cocoa-random-200-2500-four-host-68-medium-as-meant"),
+        downlink("cocoa-200-2500-random-four-host-68-medium-as-typed"),
+        downlink("cocoa-200-2500-random-four-host-68-medium-as-meant"),
     )
     assert (typed["queue"], meant["queue"]) == ("2500 packets", "2500 B")
     # bad with p / (p + r), and then half of the packets are lost
     assert [loss["p"] / (loss["p"] + loss["r"]) * loss["1-h"] for loss in (typed["loss"], meant["loss"])] == [0.4, 0.1]
-    rates = [downlink(f"cocoa-random-400-2500-two-host-68-{path}")["rate"] for path in ("as-typed", "as-meant")]
+    rates = [downlink(f"cocoa-400-2500-random-two-host-68-{path}")["rate"] for path in ("as-typed", "as-meant")]
     assert rates == ["240 kbit/s", "30 kbit/s"]
-    assert "cocoa-random-400-2500-two-host-68-as-typed-but-30kbit" in cells
-    echo = cells["cocoa_accurate_rtt-random-200-2500-four-host-69-30-loss and bufferbloat-as-typed"].scenario
+    assert "cocoa-400-2500-random-two-host-68-as-typed-but-30kbit" in cells
+    echo = cells["cocoa_accurate_rtt-200-2500-random-four-host-69-30-loss and bufferbloat-as-typed"].scenario
     assert (echo["path"]["downlink"]["rate"], echo["clients"][0]["request_payload"]) == ("10 kbit/s", "79 B")
 
 

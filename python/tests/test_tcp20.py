@@ -170,5 +170,5 @@ def test_scenarios_say_what_the_thesis_does() -> None:
     blocks = cells["default-bulk-1-28200-none-as-printed"].scenario
     assert blocks["clients"][0]["transfer"]["size"] == "256 B"
     assert (blocks["clients"][0]["start_spread"], blocks["server"]["host_time"]) == ("0 s", "650 us")
-    short = cells["coap_over_tcp-random-400-2500-60-as-printed"].scenario
+    short = cells["coap_over_tcp-400-2500-random-60-as-printed"].scenario
     assert short["clients"][0]["transport"].get("open_ahead", "0 s") == "0 s"

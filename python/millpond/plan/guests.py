@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from millpond.controllers.own import OwnControllers, is_own, short
 from millpond.errors import UsageError, unknown
+from millpond.plan.factor import ALGORITHM
 from millpond.plan.plan import Algorithm, Matrix, Plan
 from millpond.run.engine import Engine
 
@@ -22,7 +23,7 @@ def invited(plan: Plan, names: Sequence[str], engine: Engine, own: OwnController
     known = {**plan.known}
     guests = []
     presets = [preset.name for preset in engine.presets()]
-    run = {name for matrix in plan.matrices for name in matrix.values["algorithm"]}
+    run = set(plan.algorithms)
     for name in dict.fromkeys(names):
         known_as = plan.named(name)
         if known_as is not None:
@@ -38,7 +39,7 @@ def invited(plan: Plan, names: Sequence[str], engine: Engine, own: OwnController
         guests.append(name)
 
     def host(matrix: Matrix) -> Matrix:
-        names = matrix.values["algorithm"]
-        return matrix.but("algorithm", (*names, *guests)) if any(known[str(name)].plain for name in names) else matrix
+        names = matrix.algorithms
+        return matrix.but(ALGORITHM, (*names, *guests)) if any(known[name].plain for name in names) else matrix
 
     return replace(plan, known=known, matrices=tuple(map(host, plan.matrices)))

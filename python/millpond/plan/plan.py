@@ -1,54 +1,65 @@
-"""The plan of a study, `plan.toml`: what is run, how each choice changes the scenario, how published rows are read.
+"""The plan of a sweep or study, `plan.toml`: what is run, and how each factor changes the scenario.
 
-A plan holds one `[matrix]` or several `[[matrix]]`. Every combination of a matrix's lists is one cell. `clients`,
-`workload` and `algorithm` make the scenario's `[[clients]]` tables; every other column says in `[vary.<column>]` what
-it changes::
+A plan holds one `[matrix]` or several `[[matrix]]`. Every combination of a matrix's lists is one cell, the first list
+turning slowest. A list is a *factor*, under any name; `[vary.<factor>]` says which places of the scenario it changes::
 
     [vary.buffer_bytes]             # the value itself, written at these places
     places = ["path.uplink.queue", "path.downlink.queue"]
     write = "{} B"
+    unit = "B"                      # how tables and figures speak of it
+    scale = "log"
+    words = { 1410000 = "infinite" }
 
     [vary.error_profile.set.low]    # a name, and the places it sets
     "path.downlink.loss" = { kind = "bernoulli", rate = 0.02 }
 
-Those three may have such a table as well; if workloads have one, what it sets is written instead of their names. An
-`[algorithms.<name>]` table says what its clients have: a `controller`, or for those that ask over TCP a `transport`,
-and further keys of theirs, which are laid over the scenario's::
+A factor without such a table goes to the place it is called after (`"clients[0].count"`), or to the one key of the
+scenario that has its name. `algorithm` is the one factor that is no place: it makes the clients' controllers, and turns
+slowest wherever it stands. Its values are presets, controllers of one's own (`mine.py:Mine`), or names of tables that
+say what the clients have, a `controller`, or a `transport` for those that ask over TCP, and further keys of theirs,
+which are laid over the scenario's::
 
     [algorithms.tcp_newreno]
     label = "TCP New Reno"
     transport = { kind = "tcp", congestion = "new-reno" }
 
-`[columns]` gives the columns that a matrix does not list. A `[[path]]` is one reading of the test bed; its changes
-come last, and may name a column in braces: `"{buffer_bytes} packets"`. Several entries of one name are one reading that
-changes something else in different cells: the first one whose `only` covers a cell counts.
+A matrix may have a `scenario` and a number of `replications` of its own. `[columns]` gives the factors that a matrix
+does not list. A `[[path]]` is one reading of the test bed; its changes come last, and may name a factor in braces:
+`"{buffer_bytes} packets"`. Several entries of one name are one reading that changes something else in different cells:
+the first one whose `only` covers a cell counts. `[trace]` traces replication 0 of the cells that `only` covers; with
+`largest` just those of them with the largest values of these factors, for each combination of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+
+from millpond.controllers.own import is_own, short
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
-from millpond.plan.toml_tree import Table, read_tree
-from millpond.results.directory import BASE_COLUMNS, Value
+from millpond.plan.factor import ALGORITHM, RESERVED, Only, Vary, must_be_known, read_only, read_values, read_vary
+from millpond.plan.toml_file import Declared, checked, read_tree, where
+from millpond.results.directory import BASE_COLUMNS, Factor, Value
 
 #: What a run can trace.
 TRACES = ("queue", "share", "rto", "packets", "exchanges", "tcp")
 PLAN = "plan.toml"
-
-#: The columns that every matrix lists, in the order in which cells are counted.
-LISTED = ("algorithm", "clients", "buffer_bytes", "workload")
-#: Those of them that hold whole numbers.
+#: The factors of published figures that are whole numbers.
 NUMBERS = ("clients", "buffer_bytes")
+
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+_COUNT: Any = _Count
+_Tree = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A name that the study's figures use, and what its clients have: a controller, and further keys of theirs."""
+    """A name that the plan uses, and what its clients have: a controller, and further keys of theirs."""
 
     name: str
     label: str
@@ -64,20 +75,6 @@ class Algorithm:
 
 
 @dataclass(frozen=True)
-class Only:
-    """Limits something to cells whose columns have one of these values, and to so many clients or more."""
-
-    values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-    clients_from: int = 0
-
-    def covers(self, columns: Mapping[str, Value]) -> bool:
-        """Whether a cell with these columns is meant."""
-        return int(columns["clients"]) >= self.clients_from and all(
-            columns.get(name) in values for name, values in self.values.items()
-        )
-
-
-@dataclass(frozen=True)
 class PathVariant:
     """One reading of the test bed. `only` limits it to some cells."""
 
@@ -88,43 +85,35 @@ class PathVariant:
 
 
 @dataclass(frozen=True)
-class Vary:
-    """What a column of the matrix changes in the scenario."""
-
-    places: tuple[str, ...] = ()
-    text: str = ""
-    sets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def changes(self, value: Value) -> dict[str, Any]:
-        """The places that this value sets."""
-        told = {place: self.text.format(value) for place in self.places}
-        return {**told, **self.sets.get(str(value), {})}
-
-
-@dataclass(frozen=True)
 class Matrix:
     """Every combination of the lists is one cell of this scenario."""
 
     values: Mapping[str, tuple[Value, ...]]
     scenario: Mapping[str, Any]
     scenario_file: Path
+    replications: int
 
     @property
-    def further(self) -> tuple[str, ...]:
-        """The columns beside those that every matrix lists."""
-        return tuple(name for name in self.values if name not in LISTED)
+    def factors(self) -> tuple[str, ...]:
+        """The factors beside the algorithm."""
+        return tuple(name for name in self.values if name != ALGORITHM)
 
-    def but(self, column: str, values: Sequence[Value]) -> Matrix:
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The algorithms; none if the scenario's own controllers are meant."""
+        return tuple(map(str, self.values.get(ALGORITHM, ())))
+
+    def but(self, factor: str, values: Sequence[Value]) -> Matrix:
         """The same with another list."""
-        return replace(self, values={**self.values, column: tuple(values)})
+        return replace(self, values={**self.values, factor: tuple(values)})
 
     def kept(self, only: Mapping[str, tuple[Value, ...]]) -> Matrix | None:
         """The same with those values alone; None if one of its lists has none of them."""
         values = dict(self.values)
-        for column, wanted in only.items():
-            if column in values:
-                values[column] = tuple(value for value in values[column] if value in wanted)
-                if not values[column]:
+        for factor, wanted in only.items():
+            if factor in values:
+                values[factor] = tuple(value for value in values[factor] if value in wanted)
+                if not values[factor]:
                     return None
         return replace(self, values=values)
 
@@ -134,21 +123,20 @@ class Mix:
     """Populations of several controllers, in equal parts, on one bottleneck."""
 
     algorithms: tuple[str, ...]
-    clients: tuple[int, ...]
-    buffers: tuple[int, ...]
-    workloads: tuple[str, ...]
+    #: Which values of the first matrix; all of those of a factor that is left out.
+    values: Mapping[str, tuple[Value, ...]]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What is traced, of the most crowded cells of each place or of all cells: replication 0."""
+    """What is traced, of replication 0 of some cells."""
 
     tables: tuple[str, ...] = ()
     step_us: int = 1_000_000
     flows: int = 8
     only: Only = field(default_factory=Only)
-    #: Every cell that `only` covers, however crowded.
-    all: bool = False
+    #: Only the cells with the largest values of these factors, for each combination of the others.
+    largest: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -171,91 +159,124 @@ class Reading:
 
 @dataclass(frozen=True)
 class Plan:
-    """A study's plan, as read from `plan.toml`."""
+    """A plan, as read from its file."""
 
     name: str
     title: str
     source: str
-    folder: Path
-    #: None: a study whose claims are its own.
+    file: Path
+    #: None: nothing is published about it.
     published: Path | None
-    claims: Path
-    replications: int
+    #: None: a sweep that claims nothing.
+    claims: Path | None
     matrices: tuple[Matrix, ...]
     known: Mapping[str, Algorithm]
     columns: Mapping[str, Value]
     vary: Mapping[str, Vary]
     mixes: tuple[Mix, ...]
     paths: tuple[PathVariant, ...]
-    quick_replications: int
+    quick_replications: int | None
     quick_values: Mapping[str, tuple[Value, ...]]
     trace: Trace
     reading: Reading
+    #: Seed of the first replication, from which the others count up; None: those of the plan's name.
+    first_seed: int | None = None
 
     @property
-    def clients(self) -> tuple[int, ...]:
-        """The numbers of clients of all matrices."""
-        return tuple(int(value) for value in self._all("clients"))
+    def folder(self) -> Path:
+        """Where the plan's files are looked for."""
+        return self.file.parent
 
     @property
-    def buffers(self) -> tuple[int, ...]:
-        """The buffers of all matrices, in bytes."""
-        return tuple(int(value) for value in self._all("buffer_bytes"))
+    def replications(self) -> int:
+        """The replications of the cells that have most."""
+        return max(matrix.replications for matrix in self.matrices)
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """Every factor that a matrix lists or `[columns]` gives, the algorithm too."""
+        named = (name for matrix in self.matrices for name in matrix.values)
+        return tuple(dict.fromkeys([*named, *self.columns]))
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Every factor beside those that published figures have columns for."""
+        return tuple(name for name in self.factors if name not in BASE_COLUMNS)
 
     @property
     def algorithms(self) -> tuple[str, ...]:
         """The algorithms of all matrices."""
-        return tuple(str(value) for value in self._all("algorithm"))
+        return tuple(str(value) for value in self.values(ALGORITHM))
+
+    def values(self, factor: str) -> tuple[Value, ...]:
+        """The values of a factor in all matrices."""
+        return tuple(dict.fromkeys(v for matrix in self.matrices for v in matrix.values.get(factor, ())))
 
     @property
-    def workloads(self) -> tuple[str, ...]:
-        """The workloads of all matrices."""
-        return tuple(str(value) for value in self._all("workload"))
+    def on_paths(self) -> set[str]:
+        """The factors by which readings of the test bed are chosen, or which their changes name."""
+        texts = repr([path.changes for path in self.paths])
+        chosen = {name for path in self.paths for name in path.only.names}
+        return {name for name in self.factors if name in chosen or f"{{{name}}}" in texts}
 
-    @property
-    def further(self) -> tuple[str, ...]:
-        """Every column of the plan beside those that every study has."""
-        named = (name for matrix in self.matrices for name in matrix.further)
-        return tuple(name for name in dict.fromkeys([*self.columns, *named]) if name not in BASE_COLUMNS)
+    def wording(self, factor: str) -> Factor:
+        """How tables and figures speak of a factor."""
+        return self.vary[factor].wording if factor in self.vary else Factor(factor)
 
     def quick(self) -> Plan:
         """The small version: fewer replications, and fewer of what the plan names."""
         kept = (matrix.kept(self.quick_values) for matrix in self.matrices)
-        return replace(
-            self, replications=self.quick_replications, matrices=tuple(matrix for matrix in kept if matrix is not None)
-        )
+        plan = replace(self, matrices=tuple(matrix for matrix in kept if matrix is not None))
+        return plan if self.quick_replications is None else plan.replicated(self.quick_replications)
+
+    def replicated(self, replications: int) -> Plan:
+        """The same with so many replications of every cell. Raises `UsageError` if that makes no sense."""
+        if replications < 1:
+            raise UsageError(f"--replications: {replications} makes no sense here: at least 1")
+        return replace(self, matrices=tuple(replace(matrix, replications=replications) for matrix in self.matrices))
 
     def narrowed(
         self,
         *,
         controllers: Sequence[str] = (),
-        clients: Sequence[int] = (),
-        buffers: Sequence[int] = (),
+        factors: Mapping[str, Sequence[Value]] | None = None,
         replications: int | None = None,
+        seed: int | None = None,
     ) -> Plan:
         """The same plan with other values where some are given. Raises `UsageError` for one that makes no sense."""
-        plan = self
-        if controllers:
-            plan = plan._with_controllers(controllers)
-        if clients:
-            plan = plan._with_column("clients", _counts("clients", clients))
-        if buffers:
-            plan = plan._with_column("buffer_bytes", _counts("buffers", buffers))
+        plan = self._with_controllers(controllers) if controllers else self
+        for factor, values in (factors or {}).items():
+            plan = plan._with_factor(factor, values)
         if replications is not None:
-            plan = replace(plan, replications=_counts("replications", [replications])[0])
+            plan = plan.replicated(replications)
+        if seed is not None:
+            if not 0 <= seed < 2**53 - plan.replications:
+                raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
+            plan = replace(plan, first_seed=seed)
         return plan
 
-    def _with_column(self, column: str, values: Sequence[Value]) -> Plan:
-        return replace(self, matrices=tuple(matrix.but(column, values) for matrix in self.matrices))
+    def _with_factor(self, factor: str, values: Sequence[Value]) -> Plan:
+        known = [name for name in dict.fromkeys(n for m in self.matrices for n in m.values) if name != ALGORITHM]
+        if factor not in known:
+            raise UsageError(f"--factor: {unknown('factor', factor, known)}")
+        vary, numbers = self.vary.get(factor), not isinstance(self.values(factor)[0], str)
+        for value in values:
+            if numbers and isinstance(value, str):
+                raise UsageError(f"--factor {factor}: {value!r} is no number, and the plan has numbers here")
+            if vary is not None and vary.sets and not vary.places and str(value) not in vary.sets:
+                raise UsageError(f"--factor {factor}: {unknown('value', str(value), vary.sets)}")
+        chosen = values if numbers else [str(value) for value in values]
+        matrices = (m.but(factor, tuple(dict.fromkeys(chosen))) if factor in m.values else m for m in self.matrices)
+        return replace(self, matrices=tuple(matrices))
 
     def _with_controllers(self, controllers: Sequence[str]) -> Plan:
         """Only these; of a matrix those that it has, one that has none of them is left out."""
         names = [self._algorithm(name) for name in dict.fromkeys(controllers)]
         matrices = []
         for matrix in self.matrices:
-            here = [name for name in names if name in matrix.values["algorithm"]]
+            here = [name for name in names if name in matrix.algorithms]
             if here:
-                matrices.append(matrix.but("algorithm", here))
+                matrices.append(matrix.but(ALGORITHM, here))
         if not matrices:
             raise UsageError(f"--controllers: no matrix of the plan holds {', '.join(names)}")
         return replace(self, matrices=tuple(matrices))
@@ -273,179 +294,190 @@ class Plan:
             raise UsageError(unknown("controller", name, self.known))
         return found
 
-    def _all(self, column: str) -> Iterable[Value]:
-        return dict.fromkeys(value for matrix in self.matrices for value in matrix.values[column])
 
+def read(place: Path, presets: Sequence[str] = ()) -> Plan:
+    """Read a plan: its file, or a folder with a `plan.toml`.
 
-def read(folder: Path) -> Plan:
-    """Read a study's plan. Raises `UsageError` with one line: file, key and mend."""
-    file = folder / PLAN
-    top = Table(read_tree(file), file)
-    algorithms = top.table("algorithms")
-    known = {name: _read_algorithm(name, algorithms.table(name)) for name in algorithms.names()}
-    columns = top.table("columns").raw()
-    vary_tables = top.table("vary")
-    vary = {name: _read_vary(vary_tables.table(name)) for name in vary_tables.names()}
-    scenario = top.get("scenario", str)
-    matrices = tuple(_read_matrix(table, folder, scenario, vary) for table in _matrix_tables(top))
-    quick, trace, reading = (top.table(name) for name in ("quick", "trace", "reading"))
-    replications = top.get("replications", int)
-    of_all = tuple(dict.fromkeys(str(name) for matrix in matrices for name in matrix.values["algorithm"]))
-    workloads = tuple(dict.fromkeys(str(name) for matrix in matrices for name in matrix.values["workload"]))
+    Args:
+        place: The file or folder.
+        presets: Controllers that a plan may name without a table for them.
+
+    Raises:
+        UsageError: one line: file, key and mend.
+    """
+    file = place / PLAN if place.is_dir() else place
+    top = checked(read_tree(file), _File, file)
+    several = isinstance(top.matrix, list)
+    tables = [(f"matrix[{n}]" if several else "matrix", t) for n, t in enumerate(_listed(top.matrix))]
+    vary = {name: read_vary(name, tree, file) for name, tree in top.vary.items()}
+    matrices = tuple(_read_matrix(tree, file, place, top, vary) for place, tree in tables)
+    if not matrices:
+        raise UsageError(f"{file}: 'matrix' is an empty list: it makes no cells")
+    columns = {name: read_values(value, file, f"columns.{name}")[0] for name, value in top.columns.items()}
+    known = {name: _read_algorithm(name, tree, file) for name, tree in top.algorithms.items()}
+    of_all = tuple(dict.fromkeys(name for matrix in matrices for name in matrix.algorithms))
+    mixes = tuple(_read_mix(tree, file, f"mix[{n}]") for n, tree in enumerate(top.mix))
+    for name in (*of_all, *(top.reading.algorithms or ()), *(name for mix in mixes for name in mix.algorithms)):
+        if name not in known:
+            if not is_own(name) and name not in presets:
+                raise UsageError(f"{file}: {unknown('algorithm', name, dict.fromkeys([*known, *presets]))}")
+            known[name] = Algorithm(name, short(name), name)
+    factors = tuple(dict.fromkeys([*(name for matrix in matrices for name in matrix.values), *columns]))
+    for mix in mixes:
+        for name in mix.values:
+            must_be_known(name, factors, file, "mix")
+    quick_values = {n: read_values(v, file, f"quick.{n}") for n, v in top.quick.items() if n != "replications"}
+    for name in quick_values:
+        must_be_known(name, factors, file, "quick")
+    for name in top.trace.largest:
+        must_be_known(name, factors, file, "trace.largest")
+    for name in top.trace.tables:
+        if name not in TRACES:
+            raise UsageError(f"{where(file, 'trace.tables')}: {unknown('trace', name, TRACES)}")
+    if top.seed is not None and not 0 <= top.seed < 2**53 - max(matrix.replications for matrix in matrices):
+        raise UsageError(f"{file}: seed: {top.seed} is out of range: 0 to 2^53")
+    paths = tuple(
+        PathVariant(entry.name, entry.label, entry.set, read_only(entry.only, file, f"path[{n}].only", factors))
+        for n, entry in enumerate(top.path)
+    )
+    reading = top.reading
+    quick = top.quick.get("replications")
     plan = Plan(
-        name=top.get("name", str),
-        title=top.get("title", str),
-        source=top.get("source", str),
-        folder=folder,
-        published=folder / top.get("published", str) if "published" in top else None,
-        claims=folder / top.get("claims", str),
-        replications=replications,
+        name=top.name or (place.resolve().name if place.is_dir() else file.stem),
+        title=top.title or top.name or file.stem,
+        source=top.source,
+        file=file,
+        published=file.parent / top.published if top.published else None,
+        claims=file.parent / top.claims if top.claims else None,
         matrices=matrices,
         known=known,
         columns=columns,
         vary=vary,
-        mixes=tuple(_read_mix(entry, workloads) for entry in top.tables("mix")),
-        paths=tuple(_read_path(entry) for entry in top.tables("path")) or (PathVariant("fixed", "as given", {}),),
-        quick_replications=quick.get("replications", int, replications),
-        quick_values={name: _values(quick, name) for name in quick.names() if name != "replications"},
+        mixes=mixes,
+        paths=paths or (PathVariant("fixed", "as given", {}),),
+        quick_replications=None if quick is None else checked(quick, _COUNT, file, "quick.replications"),
+        quick_values=quick_values,
         trace=Trace(
-            tuple(trace.items("tables", str, [])),
-            round(trace.get("step", float, 1.0) * 1e6),
-            trace.get("flows", int, Trace.flows),
-            _read_only(trace.table("only")),
-            trace.get("all", bool, False),
+            tuple(top.trace.tables),
+            round(top.trace.step * 1e6),
+            top.trace.flows,
+            read_only(top.trace.only, file, "trace.only", factors),
+            tuple(top.trace.largest),
         ),
         reading=Reading(
-            reading.get("replications", int, replications),
-            tuple(reading.items("algorithms", str, of_all)),
-            reading.get("apart", bool, False),
-            _texts(reading.table("metrics")),
-            _reasons(reading.table("unmeasured")),
+            reading.replications or top.replications,
+            of_all if reading.algorithms is None else tuple(reading.algorithms),
+            reading.apart,
+            reading.metrics,
+            # lists of names under the reason that they share, turned round
+            {name: reason for reason, names in reading.unmeasured.items() for name in names},
         ),
+        first_seed=top.seed,
     )
-    for table in (quick, trace, reading, top):
-        table.done()
-    for table_name in plan.trace.tables:
-        if table_name not in TRACES:
-            raise UsageError(f"{trace.where('tables')}: {unknown('trace', table_name, TRACES)}")
-    for name in (*of_all, *plan.reading.algorithms, *(name for mix in plan.mixes for name in mix.algorithms)):
-        if name not in known:
-            raise UsageError(f"{file}: {unknown('algorithm', name, known)}")
-    limits = [*(path.only.values for path in plan.paths), plan.trace.only.values, plan.quick_values]
-    for column in (name for limit in limits for name in limit):
-        if column not in (*LISTED, *plan.further):
-            raise UsageError(f"{file}: {unknown('column', column, (*LISTED, *plan.further))}")
+    _touch_something(plan)
     return plan
+
+
+# ----------------------------------------------------------------------------------------------- the file's tables
+
+
+class _Path(Declared):
+    name: str
+    label: str = ""
+    only: _Tree = {}
+    set: _Tree = {}
+
+
+class _Trace(Declared):
+    tables: list[str] = []
+    step: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    flows: _Count = Trace.flows
+    only: _Tree = {}
+    largest: list[str] = []
+
+
+class _Reading(Declared):
+    replications: _Count | None = None
+    algorithms: list[str] | None = None
+    apart: bool = False
+    metrics: dict[str, str] = {}
+    unmeasured: dict[str, list[str]] = {}
+
+
+class _File(Declared):
+    """What a plan may hold; tables whose keys are names of the user's are read one by one."""
+
+    scenario: str
+    matrix: list[_Tree] | _Tree
+    name: str = ""
+    title: str = ""
+    source: str = ""
+    published: str = ""
+    claims: str = ""
+    replications: _Count = 1
+    seed: int | None = None
+    columns: _Tree = {}
+    vary: dict[str, _Tree] = {}
+    algorithms: dict[str, _Tree] = {}
+    mix: list[_Tree] = []
+    path: list[_Path] = []
+    quick: _Tree = {}
+    trace: _Trace = msgspec.field(default_factory=_Trace)
+    reading: _Reading = msgspec.field(default_factory=_Reading)
 
 
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _matrix_tables(top: Table) -> list[Table]:
-    several = isinstance(top.get("matrix", object), list)
-    return top.tables("matrix") if several else [top.table("matrix")]
+def _listed(matrix: list[_Tree] | _Tree) -> list[_Tree]:
+    return matrix if isinstance(matrix, list) else [matrix]
 
 
-def _read_matrix(table: Table, folder: Path, scenario: str, vary: Mapping[str, Vary]) -> Matrix:
-    file = folder / table.get("scenario", str, scenario)
+def _read_matrix(tree: _Tree, file: Path, place: str, top: _File, vary: Mapping[str, Vary]) -> Matrix:
+    lists = dict(tree)
+    scenario = checked(lists.pop("scenario", top.scenario), str, file, f"{place}.scenario")
+    count = checked(lists.pop("replications", top.replications), _COUNT, file, f"{place}.replications")
     values: dict[str, tuple[Value, ...]] = {}
-    for column in LISTED:
-        values[column] = tuple(table.items(column, int if column in NUMBERS else str))
-    for column in table.names():
-        if column in LISTED or column == "scenario":
-            continue
-        if column not in vary:
-            raise UsageError(f"{table.where(column)}: {unknown('column', column, [*LISTED, *vary])}")
-        values[column] = _values(table, column)
-        for value in values[column]:
-            if not vary[column].places and str(value) not in vary[column].sets:
-                raise UsageError(f"{table.where(column)}: {unknown('value', str(value), vary[column].sets)}")
-    return Matrix(values, scenarios.load_tree(file), file)
+    for name in sorted(lists, key=lambda name: name != ALGORITHM):
+        if name in RESERVED:
+            raise UsageError(f"{where(file, place, name)}: no name for a factor: tables have a column of that name")
+        values[name] = read_values(lists[name], file, f"{place}.{name}")
+        known = vary.get(name)
+        for value in values[name]:
+            if known is not None and known.sets and not known.places and str(value) not in known.sets:
+                raise UsageError(f"{where(file, place, name)}: {unknown('value', str(value), known.sets)}")
+    scenario_file = file.parent / scenario
+    return Matrix(values, scenarios.load_tree(scenario_file), scenario_file, count)
 
 
-def _read_vary(table: Table) -> Vary:
-    sets = table.table("set")
-    vary = Vary(
-        places=tuple(table.items("places", str, [])),
-        text=table.get("write", str, "{}"),
-        sets={name: sets.table(name).raw() for name in sets.names()},
-    )
-    table.done()
-    try:
-        vary.text.format(0)
-    except (KeyError, ValueError, IndexError):
-        raise UsageError(f"{table.where('write')}: {vary.text!r} does not say where the value goes: {{}}") from None
-    if not vary.places and not vary.sets:
-        raise UsageError(f"{table.place}: changes nothing: `places` and `write`, or tables `set.<value>`")
-    return vary
-
-
-def _read_algorithm(name: str, table: Table) -> Algorithm:
-    keys = dict(table.raw())
-    label, controller = table.get("label", str, name), keys.pop("controller", None)
-    keys.pop("label", None)
-    if controller is None and "transport" not in keys:
+def _read_algorithm(name: str, tree: _Tree, file: Path) -> Algorithm:
+    keys = dict(tree)
+    label = checked(keys.pop("label", name), str, file, f"algorithms.{name}.label")
+    controller = keys.pop("controller", None)
+    if (controller is None and "transport" not in keys) or not isinstance(controller, str | dict | None):
         raise UsageError(
-            f"{table.where('controller')}: expected the name of a preset or a table, or else a `transport`"
+            f"{where(file, 'algorithms', name, 'controller')}: expected the name of a preset or a table, or else a "
+            "`transport`"
         )
-    if controller is not None and not isinstance(controller, str | dict):
-        raise UsageError(f"{table.where('controller')}: expected the name of a preset or a table")
     return Algorithm(name, label, controller, keys)
 
 
-def _read_mix(table: Table, workloads: Sequence[str]) -> Mix:
-    mix = Mix(
-        tuple(table.items("algorithms", str)),
-        tuple(table.items("clients", int)),
-        tuple(table.items("buffer_bytes", int)),
-        tuple(table.items("workload", str, workloads)),
-    )
-    table.done()
-    return mix
+def _read_mix(tree: _Tree, file: Path, place: str) -> Mix:
+    lists = dict(tree)
+    algorithms = read_values(lists.pop("algorithms", []), file, f"{place}.algorithms")
+    return Mix(tuple(map(str, algorithms)), {n: read_values(v, file, f"{place}.{n}") for n, v in lists.items()})
 
 
-def _read_path(table: Table) -> PathVariant:
-    variant = PathVariant(
-        name=table.get("name", str),
-        label=table.get("label", str, ""),
-        changes=table.table("set").raw(),
-        only=_read_only(table.table("only")),
-    )
-    table.done()
-    return variant
-
-
-def _read_only(table: Table) -> Only:
-    return Only(
-        {name: _values(table, name) for name in table.names() if name != "clients_from"},
-        table.get("clients_from", int, 0),
-    )
-
-
-def _values(table: Table, column: str) -> tuple[Value, ...]:
-    """A list of numbers or of texts."""
-    found = table.items(column, object)
-    for value in found:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise UsageError(f"{table.where(column)}: expected numbers or texts, found {value!r}")
-    return tuple(value for value in found if isinstance(value, str | int | float))
-
-
-def _texts(table: Table) -> dict[str, str]:
-    return {name: table.get(name, str) for name in table.names()}
-
-
-def _reasons(table: Table) -> dict[str, str]:
-    """Lists of names under the reason that they share, turned round."""
-    return {name: reason for reason in table.names() for name in table.items(reason, str)}
+def _touch_something(plan: Plan) -> None:
+    """Refuse a table of a factor that changes nothing anywhere, and one of a factor that there is not."""
+    for name, vary in plan.vary.items():
+        if not vary.touches and name not in plan.on_paths:
+            raise UsageError(
+                f"{where(plan.file, 'vary', name)}: changes nothing: `places` and `write`, or tables `set.<value>`"
+            )
+        if name not in plan.factors:
+            raise UsageError(f"{where(plan.file, 'vary', name)}: {unknown('factor', name, plan.factors)}")
 
 
 def _preset(controller: Any) -> str:
     return str(controller.get("preset", "")) if isinstance(controller, dict) else str(controller)
-
-
-def _counts(what: str, values: Sequence[int]) -> tuple[int, ...]:
-    for value in values:
-        if value < 1:
-            raise UsageError(f"--{what}: {value} makes no sense here: at least 1")
-    return tuple(dict.fromkeys(values))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError
-from millpond.plan.toml_tree import read_text, read_tree
+from millpond.plan.toml_file import read_text, read_tree
 from millpond.run.engine import Engine, EngineScenario, native
+
+_STEPS = re.compile(r"[^.\[\]]+")
 
 
 def load(file: Path | str, engine: Engine | None = None, own: OwnControllers | None = None) -> EngineScenario:
@@ -34,18 +37,20 @@ def load_tree(file: Path) -> dict[str, Any]:
 def with_changes(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of the tree with values set at dotted places, such as `path.uplink.queue`.
 
-    Tables on the way are made; an entry of a list is told by its number, as in `clients.0.count`.
+    Tables on the way are made; an entry of a list is told by its number, as in `clients[0].count`.
+
+    Raises:
+        UsageError: one line, if a place leads through something that is no table, or to an entry that is not there.
     """
     changed = copy.deepcopy(dict(tree))
     for place, value in changes.items():
-        *way, last = place.split(".")
+        *way, last = _STEPS.findall(place) or [place]
         spot: Any = changed
         for step in way:
-            spot = spot[int(step)] if isinstance(spot, list) else spot.setdefault(step, {})
-        if isinstance(spot, list):
-            spot[int(last)] = copy.deepcopy(value)
-        else:
-            spot[last] = copy.deepcopy(value)
+            spot = spot[_entry(place, spot, step)] if isinstance(spot, list) else spot.setdefault(step, {})
+            if not isinstance(spot, dict | list):
+                raise UsageError(f"{place}: {step} is {spot!r}, no table")
+        spot[_entry(place, spot, last) if isinstance(spot, list) else last] = copy.deepcopy(value)
     return changed
 
 
@@ -73,3 +78,13 @@ def in_full(scenario: EngineScenario) -> dict[str, Any]:
     """The scenario with every default written out."""
     tree: dict[str, Any] = json.loads(scenario.to_json())
     return tree
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _entry(place: str, entries: list[Any], step: str) -> int:
+    if not step.isdigit() or int(step) >= len(entries):
+        known = f"0 to {len(entries) - 1}" if entries else "none"
+        raise UsageError(f"{place}: no entry {step!r} there: known: {known}")
+    return int(step)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from millpond.controllers.own import AnyController, OwnControllers, short
+from millpond.controllers.own import AnyController, OwnControllers
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
+from millpond.plan.groups import groups_of
 from millpond.plan.study import TRACES, Planned, Program, Trace
 from millpond.results.directory import Cell, Group, Value
 from millpond.run.engine import Engine
@@ -64,7 +64,7 @@ def program(
     transfers = _transfers(tree)
     if tables is None:
         tables = TRANSFER_TRACES if transfers else USUAL_TRACES
-    groups = _groups(tree)
+    groups = groups_of(tree)
     cell = Cell(
         number=0,
         id=file.stem,
@@ -98,7 +98,7 @@ def _with_controllers(
         wanted = "one" if len(having) == 1 else f"one, or {len(having)}"
         raise UsageError(f"--controller: {len(controllers)} for {len(having)} group(s) of clients: give {wanted}")
     written = [own.written(controller) for controller in controllers]
-    changes = {f"clients.{group}.controller": written[place % len(written)] for place, group in enumerate(having)}
+    changes = {f"clients[{group}].controller": written[place % len(written)] for place, group in enumerate(having)}
     return scenarios.with_changes(tree, changes)
 
 
@@ -106,29 +106,6 @@ def _transfers(tree: Mapping[str, Any]) -> bool:
     """Whether these are few clients, and some of them transfer bodies in more than one packet."""
     few = sum(int(table["count"]) for table in tree["clients"]) <= FEW
     return few and any(name in table for table in tree["clients"] for name in ("transport", "transfer"))
-
-
-def _groups(tree: Mapping[str, Any]) -> tuple[Group, ...]:
-    """One group a `[[clients]]` table, named after its controller; a number tells two of one name apart."""
-    names = [_name(table) for table in tree["clients"]]
-    often, seen = Counter(names), Counter[str]()
-    groups = []
-    for index, (name, table) in enumerate(zip(names, tree["clients"], strict=True)):
-        seen[name] += 1
-        label = f"{name} #{seen[name]}" if often[name] > 1 else name
-        groups.append(Group(index, int(table["count"]), label))
-    return tuple(groups)
-
-
-def _name(clients: Mapping[str, Any]) -> str:
-    if "controller" not in clients:
-        return f"tcp-{clients['transport']['congestion']}"
-    controller = clients["controller"]
-    if isinstance(controller, Mapping):
-        controller = controller["own"] if "own" in controller else controller["preset"]
-    transfer = clients.get("transfer", {}).get("kind", "whole")
-    # in bursts only the first request is under the controller: that is not what such a group is about
-    return "q-block2" if transfer == "bursts" else short(str(controller))
 
 
 def _columns(tree: Mapping[str, Any], groups: Sequence[Group]) -> dict[str, Value]:

@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from millpond.controllers.own import OwnControllers
-from millpond.errors import UsageError, unknown
+from millpond.errors import UsageError, nearest, unknown
 from millpond.plan import plan as plans
 from millpond.plan import scenario as scenarios
+from millpond.plan.factor import ALGORITHM, PATH, Vary, default_places
+from millpond.plan.groups import groups_of, told_together
 from millpond.plan.plan import PLAN, TRACES, Matrix, PathVariant, Plan, Reading, Trace
-from millpond.results.directory import BASE_COLUMNS, Cell, Group, Value
-from millpond.run.engine import Engine, EngineScenario
+from millpond.results.directory import Cell, Factor, Value
+from millpond.run.engine import Engine, EngineScenario, native
 
 __all__ = [
     "PLAN", "STUDIES", "TRACES", "Plan", "Planned", "Program", "Reading", "Trace", "find", "load", "seed", "studies",
@@ -51,6 +53,8 @@ class Program:
     version: str
     trace: Trace = field(default_factory=Trace)
     labels: Mapping[str, str] = field(default_factory=dict)
+    #: How the factors are spoken of.
+    factors: Mapping[str, Factor] = field(default_factory=dict)
     #: What each path variant is, in words.
     paths: Mapping[str, str] = field(default_factory=dict)
     #: Digests of the source of controllers of one's own, by name and file.
@@ -59,7 +63,7 @@ class Program:
     @property
     def runs(self) -> int:
         """Runs in all."""
-        return len(self.cells) * len(self.seeds)
+        return sum(planned.cell.replications for planned in self.cells)
 
     @property
     def hash(self) -> str:
@@ -81,6 +85,7 @@ class _Point:
     """One point of a matrix before its scenario is built."""
 
     matrix: Matrix
+    #: None: the scenario's own.
     algorithms: tuple[str, ...]
     columns: Mapping[str, Value]
     path: PathVariant
@@ -88,19 +93,17 @@ class _Point:
     @property
     def name(self) -> str:
         """What the cell is called: unlike that of any other cell."""
-        told = [self.columns["workload"], self.columns["clients"], self.columns["buffer_bytes"]]
-        further = [self.columns[name] for name in self.matrix.further]
-        return "-".join(["+".join(self.algorithms), *map(str, told), *map(str, further), self.path.name])
+        told = [str(self.columns[name]) for name in self.matrix.factors]
+        return "-".join([*(["+".join(self.algorithms)] if self.algorithms else []), *told, self.path.name])
 
-    @property
-    def crowd(self) -> tuple[int, int]:
-        """Clients and buffer."""
-        return int(self.columns["clients"]), int(self.columns["buffer_bytes"])
+    def size(self, largest: Sequence[str]) -> tuple[Value, ...]:
+        """The values of these factors."""
+        return tuple(self.columns.get(name, 0) for name in largest)
 
-    @property
-    def place(self) -> tuple[Value, ...]:
-        """The further columns: within one such place the most crowded cells are traced."""
-        return tuple(value for name, value in sorted(self.columns.items()) if name not in BASE_COLUMNS)
+    def place(self, largest: Sequence[str]) -> tuple[tuple[str, Value], ...]:
+        """All other factors: within one such place the largest cells are traced."""
+        apart = (ALGORITHM, PATH, *largest)
+        return tuple(sorted((name, value) for name, value in self.columns.items() if name not in apart))
 
 
 def studies(root: Path = STUDIES) -> dict[str, Path]:
@@ -122,35 +125,47 @@ def seed(study: str, replication: int) -> int:
     return int.from_bytes(digest[:8], "big") >> 11
 
 
-def load(folder: Path) -> Plan:
-    """Read a study's plan. Raises `UsageError` with one line: file, key and mend."""
-    return plans.read(folder)
+def load(place: Path) -> Plan:
+    """Read a plan, its file or its folder. Raises `UsageError` with one line: file, key and mend."""
+    return plans.read(place, [preset.name for preset in native().presets()])
 
 
 def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Program:
-    """All cells of a plan, in a fixed order: path variants inside workloads inside buffers inside clients."""
+    """All cells of a plan, in a fixed order: path variants inside the last factor inside ... inside algorithms.
+
+    Raises:
+        UsageError: one line, if a factor touches no place, or what it makes is no scenario.
+    """
     own = own or OwnControllers(plan.folder)
+    plan = _placed(plan, engine, own)
     wanted = list({point.name: point for point in (*_points(plan), *_mixed_points(plan))}.values())
-    # the largest buffer among the cells with most clients: tuples compare that way
-    worst: dict[tuple[Value, ...], tuple[int, int]] = {}
+    largest = plan.trace.largest
+    most: dict[tuple[tuple[str, Value], ...], tuple[Value, ...]] = {}
     for point in wanted:
-        worst[point.place] = max(worst.get(point.place, (0, 0)), point.crowd)
+        place = point.place(largest)
+        most[place] = max(most.get(place, point.size(largest)), point.size(largest))
     cells = []
+    first_run = 0
     for number, point in enumerate(wanted):
-        tree, groups = _scenario(plan, point)
-        built = scenarios.build(tree, f"{point.matrix.scenario_file} ({point.name})", engine, own)
+        tree, names = _scenario(plan, point)
+        built = scenarios.build(
+            tree, f"{plan.file}, cell {point.name} of {point.matrix.scenario_file.name}", engine, own
+        )
+        full = scenarios.in_full(built)
+        groups = groups_of(full, names)
         cell = Cell(
             number=number,
             id=point.name,
-            columns=point.columns,
+            columns=point.columns if point.algorithms else {**point.columns, ALGORITHM: told_together(groups)},
             groups=groups,
-            first_run=number * plan.replications,
-            replications=plan.replications,
-            scenario=scenarios.in_full(built),
+            first_run=first_run,
+            replications=point.matrix.replications,
+            scenario=full,
         )
+        first_run += cell.replications
         here = (
-            (plan.trace.all or point.crowd == worst[point.place])
-            and len(point.algorithms) == 1
+            point.size(largest) == most[point.place(largest)]
+            and len(point.algorithms) <= 1
             and point.path.name == plan.paths[0].name
             and plan.trace.only.covers(point.columns)
         )
@@ -160,78 +175,118 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         name=plan.name,
         title=plan.title,
         cells=tuple(cells),
-        seeds=tuple(seed(plan.name, replication) for replication in range(plan.replications)),
+        seeds=seeds(plan),
         version=engine.version(),
         trace=plan.trace,
         labels={name: plan.known[name].label for name in plan.known},
+        factors={name: plan.wording(name) for name in plan.factors},
         paths={path.name: path.label for path in reversed(plan.paths)},
         code=own.code,
     )
 
 
+def seeds(plan: Plan) -> tuple[int, ...]:
+    """The seeds of the replications, in their order."""
+    if plan.first_seed is not None:
+        return tuple(range(plan.first_seed, plan.first_seed + plan.replications))
+    return tuple(seed(plan.name, replication) for replication in range(plan.replications))
+
+
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _placed(plan: Plan, engine: Engine, own: OwnControllers) -> Plan:
+    """The plan with a place for every factor. Raises `UsageError` for one that has none, or that may have several."""
+    found = dict(plan.vary)
+    for matrix in plan.matrices:
+        for name in matrix.factors:
+            if name in found or name in plan.on_paths:
+                continue
+            tree = scenarios.in_full(scenarios.build(matrix.scenario, str(matrix.scenario_file), engine, own))
+            places = default_places(name, tree)
+            if len(places) != 1:
+                near = nearest(name, [*plan.vary, ALGORITHM])
+                why = f"it may mean {' or '.join(places)}" if places else f"{matrix.scenario_file} has no such key"
+                hint = f"did you mean {near!r}? or say it" if near and not places else "say which"
+                raise UsageError(
+                    f'{plan.file}: factor {name!r} touches no place: {why}: {hint} in [vary.{name}]: places = ["..."]'
+                )
+            found[name] = Vary(Factor(name), tuple(places))
+    return replace(plan, vary=found)
 
 
 def _points(plan: Plan) -> Iterable[_Point]:
     for matrix in plan.matrices:
-        # those that every matrix lists come first, in the order in which cells are counted
         for values in itertools.product(*matrix.values.values()):
             chosen = dict(zip(matrix.values, values, strict=True))
-            yield from _on_every_path(plan, matrix, (str(chosen["algorithm"]),), chosen)
+            algorithm = chosen.get(ALGORITHM)
+            yield from _on_every_path(plan, matrix, () if algorithm is None else (str(algorithm),), chosen)
 
 
 def _mixed_points(plan: Plan) -> Iterable[_Point]:
     for mix in plan.mixes:
         if not set(mix.algorithms) <= set(plan.algorithms):
             continue
-        for clients in (n for n in mix.clients if n in plan.clients):
-            for buffer_bytes in (b for b in mix.buffers if b in plan.buffers):
-                for workload in (w for w in mix.workloads if w in plan.workloads):
-                    chosen: dict[str, Value] = {"clients": clients, "buffer_bytes": buffer_bytes, "workload": workload}
-                    yield from list(_on_every_path(plan, plan.matrices[0], mix.algorithms, chosen))[:1]
+        matrix = plan.matrices[0]
+        lists = [
+            [value for value in mix.values.get(name, plan.values(name)) if value in plan.values(name)]
+            for name in matrix.factors
+        ]
+        for values in itertools.product(*lists):
+            chosen = dict(zip(matrix.factors, values, strict=True))
+            yield from list(_on_every_path(plan, matrix, mix.algorithms, chosen))[:1]
 
 
 def _on_every_path(
     plan: Plan, matrix: Matrix, algorithms: tuple[str, ...], chosen: Mapping[str, Value]
 ) -> Iterable[_Point]:
-    columns: dict[str, Value] = {
-        "clients": chosen["clients"],
-        "buffer_bytes": chosen["buffer_bytes"],
-        "workload": chosen["workload"],
-        "algorithm": ";".join(algorithms),
-    }
-    further = {name: value for name, value in chosen.items() if name not in columns}
+    named = {name: value for name, value in chosen.items() if name != ALGORITHM}
+    columns = {**named, **({ALGORITHM: ";".join(algorithms)} if algorithms else {})}
     covered: set[str] = set()
     for path in plan.paths:
-        whole = {**columns, "path": path.name, **plan.columns, **further}
+        whole: dict[str, Value] = {**columns, PATH: path.name, **plan.columns, **named}
         if path.name not in covered and path.only.covers(whole):
             covered.add(path.name)
             yield _Point(matrix, algorithms, whole, path)
 
 
-def _scenario(plan: Plan, point: _Point) -> tuple[dict[str, Any], tuple[Group, ...]]:
+def _scenario(plan: Plan, point: _Point) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The scenario of a point, and for each of its groups the algorithm that it was given."""
     changes: dict[str, Any] = {}
-    for column, vary in plan.vary.items():
-        if column in point.columns:
-            changes.update(vary.changes(point.columns[column]))
-    tree = scenarios.with_changes(point.matrix.scenario, changes)
-    template = {key: value for key, value in tree["clients"][0].items() if key != "controller"}
-    if "workload" not in plan.vary:
-        template["workload"] = point.columns["workload"]
-    clients = int(point.columns["clients"])
-    shares = [clients // len(point.algorithms)] * len(point.algorithms)
-    shares[0] += clients - sum(shares)
-    tables, groups = [], []
-    for index, (name, count) in enumerate(zip(point.algorithms, shares, strict=True)):
-        algorithm = plan.known[name]
-        table = scenarios.laid_over(template, {**algorithm.keys, "count": count})
-        if algorithm.controller is not None:
-            table["controller"] = algorithm.controller
-        # what the path changes of the clients it changes of each group
-        tree = _on_path(plan, point, {**tree, "clients": [table]})
-        tables.append(tree["clients"][0])
-        groups.append(Group(index, count, name))
-    return {**tree, "clients": tables}, tuple(groups)
+    for name, vary in plan.vary.items():
+        if name in point.columns:
+            changes.update(vary.changes(point.columns[name]))
+    try:
+        tree = scenarios.with_changes(point.matrix.scenario, changes)
+    except UsageError as error:
+        raise UsageError(f"{plan.file}, for {point.matrix.scenario_file.name}: {error}") from None
+    if not point.algorithms:
+        return _on_path(plan, point, tree), ()
+    tables, names = [], []
+    for template in tree["clients"] if len(point.algorithms) == 1 else tree["clients"][:1]:
+        shares = _shares(template, len(point.algorithms))
+        for name, share in zip(point.algorithms, shares, strict=True):
+            algorithm = plan.known[name]
+            plain = {key: value for key, value in template.items() if key != "controller"}
+            table = scenarios.laid_over(plain, {**algorithm.keys, **share})
+            if algorithm.controller is not None:
+                table["controller"] = algorithm.controller
+            tables.append(table)
+            names.append(name)
+    if len(point.algorithms) == 1:
+        return _on_path(plan, point, {**tree, "clients": tables}), tuple(names)
+    # what the path changes of the clients it changes of each population
+    parts = [_on_path(plan, point, {**tree, "clients": [table]}) for table in tables]
+    return {**parts[-1], "clients": [part["clients"][0] for part in parts]}, tuple(names)
+
+
+def _shares(template: Mapping[str, Any], parts: int) -> list[dict[str, Any]]:
+    """The clients of a group in equal parts; what is left over goes to the first."""
+    if parts == 1:
+        return [{}]
+    count = int(template.get("count", 1))
+    each = count // parts
+    return [{"count": each + (count - each * parts if part == 0 else 0)} for part in range(parts)]
 
 
 def _on_path(plan: Plan, point: _Point, tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,9 +295,12 @@ def _on_path(plan: Plan, point: _Point, tree: Mapping[str, Any]) -> dict[str, An
         try:
             changes[place] = _filled(value, point.columns)
         except (KeyError, ValueError, IndexError):
-            where = f"{plan.folder / PLAN}: path {point.path.name}: {place}"
-            raise UsageError(f"{where}: {value!r} names no column: known: {', '.join(point.columns)}") from None
-    return scenarios.with_changes(tree, changes)
+            where = f"{plan.file}: path {point.path.name}: {place}"
+            raise UsageError(f"{where}: {value!r} names no factor: known: {', '.join(point.columns)}") from None
+    try:
+        return scenarios.with_changes(tree, changes)
+    except UsageError as error:
+        raise UsageError(f"{plan.file}: path {point.path.name}: {error}") from None
 
 
 def _filled(value: Any, columns: Mapping[str, Value]) -> Any:

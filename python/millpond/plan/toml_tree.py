@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from millpond.errors import UsageError, nearest, unknown
+from millpond.plan.toml_file import read_text, read_tree
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+__all__ = ["Table", "read_text", "read_tree"]
 
 T = TypeVar("T")
 
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "a table"}
-
-
-def read_text(file: Path) -> str:
-    """The text of a file. Raises `UsageError` if there is none or it cannot be read."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"{file}: no such file") from None
-    except IsADirectoryError:
-        raise UsageError(f"{file}: a folder, not a file") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{file}: not UTF-8 text") from None
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror or error}") from None
-
-
-def read_tree(file: Path) -> dict[str, Any]:
-    """A TOML file as a tree. Raises `UsageError` with file and line."""
-    try:
-        return tomllib.loads(read_text(file))
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file}: {error}") from None
 
 
 class Table:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,22 +42,59 @@ BASE_COLUMNS = ("clients", "buffer_bytes", "workload", "algorithm", "path")
 
 
 @dataclass(frozen=True)
+class Factor:
+    """How tables and figures speak of a factor, as its plan says."""
+
+    name: str
+    #: What it is called; its name with spaces unless the plan says otherwise.
+    label: str = ""
+    unit: str = ""
+    #: `log` if an axis of it is logarithmic.
+    scale: str = "linear"
+    #: Words that stand for values, by the value as text.
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.label or self.name.replace("_", " ")
+
+    def written(self, value: Value) -> str:
+        """A value with its unit, or the word that stands for it."""
+        return self.words.get(str(value), f"{value} {self.unit}".strip())
+
+    def to_json(self) -> dict[str, Any]:
+        """The form the manifest keeps."""
+        return {"label": self.label, "unit": self.unit, "scale": self.scale, "words": dict(self.words)}
+
+    @staticmethod
+    def from_json(name: str, entry: Mapping[str, Any]) -> Factor:
+        """The reverse of `to_json`."""
+        return Factor(name, str(entry["label"]), str(entry["unit"]), str(entry["scale"]), dict(entry["words"]))
+
+
+@dataclass(frozen=True)
 class Group:
     """The clients of one `[[clients]]` table: `flows.group` is `index`."""
 
     index: int
     count: int
     algorithm: str
+    #: The scenario's name for it; empty if it has none.
+    name: str = ""
+    #: What tells it apart from the cell's other groups.
+    label: str = ""
+    #: How its requests travel: `udp`, `tcp`.
+    transport: str = "udp"
 
 
 @dataclass(frozen=True)
 class Cell:
     """One point of the plan's matrix: one scenario, run once per replication.
 
-    `columns` holds the scenario columns that published figures are matched by: those of `BASE_COLUMNS` (`path` is the
-    path variant, such as `fixed` or `jittered`) and what else the study varies or states, such as `error_profile` and
-    `payload`. In a mix of populations `algorithm` names all of them, joined by `;`. The cell's runs are numbered
-    `first_run .. first_run + replications`, in the order of replications.
+    `columns` holds the value of every factor of the plan, whatever they are called, and `path`, the reading of the test
+    bed, such as `fixed` or `jittered`. In a mix of populations `algorithm` names all of them, joined by `;`. The cell's
+    runs are numbered `first_run .. first_run + replications`, in the order of replications.
     """
 
     number: int
@@ -79,7 +116,7 @@ class Cell:
             "number": self.number,
             "id": self.id,
             "columns": dict(self.columns),
-            "groups": [{"index": g.index, "count": g.count, "algorithm": g.algorithm} for g in self.groups],
+            "groups": [asdict(group) for group in self.groups],
             "first_run": self.first_run,
             "replications": self.replications,
             "scenario": dict(self.scenario),
@@ -92,7 +129,7 @@ class Cell:
             number=int(entry["number"]),
             id=str(entry["id"]),
             columns=dict(entry["columns"]),
-            groups=tuple(Group(int(g["index"]), int(g["count"]), str(g["algorithm"])) for g in entry["groups"]),
+            groups=tuple(Group(**group) for group in entry["groups"]),
             first_run=int(entry["first_run"]),
             replications=int(entry["replications"]),
             scenario=dict(entry["scenario"]),
@@ -106,6 +143,8 @@ class Results:
         self.directory = directory
         self.manifest = manifest
         self.cells: list[Cell] = [Cell.from_json(entry) for entry in manifest["cells"]]
+        #: How the factors of the plan are spoken of, by name.
+        self.factors = {n: Factor.from_json(n, entry) for n, entry in manifest.get("factors", {}).items()}
         self._tables: dict[str, pa.Table] = {}
 
     @staticmethod

@@ -147,8 +147,9 @@ def check_memory(program: Program, workers: int) -> None:
     used = workers or psutil.cpu_count() or 1
     available = int(psutil.virtual_memory().available)
     for planned in program.cells:
-        need = planned.scenario.estimated_bytes() * min(used, max(1, len(program.seeds)))
-        need += planned.scenario.clients * ROW_BYTES * len(program.seeds)
+        replications = planned.cell.replications
+        need = planned.scenario.estimated_bytes() * min(used, max(1, replications))
+        need += planned.scenario.clients * ROW_BYTES * replications
         if need > available:
             raise MillpondError(
                 f"{planned.cell.id}: {planned.scenario.clients} clients need about {_bytes(need)} of memory "
@@ -164,10 +165,10 @@ def _jobs(program: Program) -> list[Job]:
     for planned in program.cells:
         cell = planned.cell
         clients = planned.scenario.clients
-        for replication, seed in enumerate(program.seeds):
+        for replication, seed in enumerate(program.seeds[: cell.replications]):
             jobs.append(Job(planned, cell.first_run + replication, seed, clients))
     # the longest first, so that no core is left alone with one at the end
-    jobs.sort(key=lambda job: (-job.work, -int(job.planned.cell.columns.get("buffer_bytes", 0)), job.run))
+    jobs.sort(key=lambda job: (-job.work, job.run))
     return jobs
 
 
@@ -310,10 +311,11 @@ def _copy(files: Mapping[str, Path], directory: Path) -> None:
 def _with_places(runs: pa.Table, program: Program) -> pa.Table:
     """The table of runs with cell and replication; without the wall clock, which differs from time to time."""
     number = runs.column("run").to_numpy().astype(np.int64)
-    count = len(program.seeds)
+    first = np.array([planned.cell.first_run for planned in program.cells], dtype=np.int64)
+    cell = np.searchsorted(first, number, side="right") - 1
     table = runs.drop_columns([c for c in ("wall_us", "scenario", "replication", "cell") if c in runs.column_names])
-    table = table.add_column(1, "cell", pa.array(number // count, pa.uint32()))
-    return table.add_column(2, "replication", pa.array(number % count, pa.uint32()))
+    table = table.add_column(1, "cell", pa.array(cell, pa.uint32()))
+    return table.add_column(2, "replication", pa.array(number - first[cell], pa.uint32()))
 
 
 def _manifest(program: Program, command: Sequence[str]) -> dict[str, Any]:
@@ -339,6 +341,7 @@ def _manifest(program: Program, command: Sequence[str]) -> dict[str, Any]:
         "replications": len(program.seeds),
         "seeds": list(program.seeds),
         "labels": dict(program.labels),
+        "factors": {name: factor.to_json() for name, factor in program.factors.items()},
         "paths": dict(program.paths),
         "cells": [planned.cell.to_json() for planned in program.cells],
         "files": {},

@@ -36,8 +36,8 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
     measures = measures or Measures(results)
     built_in = Published((), "none") if plan.published is None else read_published(plan.published, "built in")
     chosen = built_in if published is None else read_published(published)
-    written = claim_files.load(plan.claims, plan.further, plan.columns)
-    compared = claim_files.load_figures(plan.claims, plan.further, plan.columns)
+    written = {} if plan.claims is None else claim_files.load(plan.claims, plan.further, plan.columns)
+    compared = {} if plan.claims is None else claim_files.load_figures(plan.claims, plan.further, plan.columns)
     return Comparison(
         study=plan.name,
         version=str(results.manifest["version"]),
@@ -51,10 +51,11 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
 def kept_files(plan: Plan) -> dict[str, Path]:
     """What a results directory keeps of its study, so that it can be read by itself."""
     # all that the plan names, also where only some of its matrices were run
-    scenarios = (matrix.scenario_file for matrix in study.load(plan.folder).matrices)
+    scenarios = (matrix.scenario_file for matrix in study.load(plan.file).matrices)
     published = [] if plan.published is None else [plan.published]
-    files = (plan.folder / study.PLAN, *scenarios, *published, plan.claims)
-    return {f"{KEPT}/{file.name}": file for file in files}
+    claims = [] if plan.claims is None else [plan.claims]
+    files = (*scenarios, *published, *claims)
+    return {f"{KEPT}/{study.PLAN}": plan.file, **{f"{KEPT}/{file.name}": file for file in files}}
 
 
 def _verdicts(
