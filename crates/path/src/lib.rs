@@ -10,13 +10,21 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+mod direction;
 mod error;
 mod links;
+mod loss;
 mod path;
+mod probability;
+mod profile;
 mod quantity;
 mod written;
 
+pub use direction::{Direction, Jitter, Order, QueueCounts};
 pub use error::{InputError, unknown};
-pub use path::{Direction, Jitter, Loss, LossAt, Order, Path, QueueCounts};
+pub use loss::{Loss, LossAt, LossOf};
+pub use path::Path;
+pub use probability::probability;
+pub use profile::{Profile, profiles};
 pub use quantity::{BitRate, Duration, QueueLimit, Size};
 pub use written::word_or_table;

@@ -159,9 +159,20 @@ impl fmt::Display for QueueLimit {
     }
 }
 
-/// Lets a type that is written as text be read and written by serde.
+/// What a number without quotes is answered with: the texts that it may have meant.
+fn unit_missing<T: FromStr<Err = String> + fmt::Display>(number: impl fmt::Display, units: &[&str]) -> String {
+    let number = number.to_string();
+    let meant = units.iter().filter_map(|unit| format!("{number} {unit}").parse::<T>().ok());
+    let meant: Vec<_> = meant.map(|meant| format!("\"{meant}\"")).collect();
+    match number.parse::<T>() {
+        Err(problem) if meant.is_empty() => problem,
+        _ => format!("{number} has no unit: write {}", meant.join(" or ")),
+    }
+}
+
+/// Lets a type that is written as text be read and written by serde; beside it the units that a bare number may mean.
 macro_rules! as_text {
-    ($($type:ty),*) => {$(
+    ($($type:ty: $units:expr),* $(,)?) => {$(
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Text;
@@ -173,8 +184,17 @@ macro_rules! as_text {
                     fn visit_str<E: de::Error>(self, text: &str) -> Result<$type, E> {
                         text.parse().map_err(E::custom)
                     }
+                    fn visit_i64<E: de::Error>(self, number: i64) -> Result<$type, E> {
+                        Err(E::custom(unit_missing::<$type>(number, &$units)))
+                    }
+                    fn visit_u64<E: de::Error>(self, number: u64) -> Result<$type, E> {
+                        Err(E::custom(unit_missing::<$type>(number, &$units)))
+                    }
+                    fn visit_f64<E: de::Error>(self, number: f64) -> Result<$type, E> {
+                        Err(E::custom(unit_missing::<$type>(number, &$units)))
+                    }
                 }
-                deserializer.deserialize_str(Text)
+                deserializer.deserialize_any(Text)
             }
         }
         impl Serialize for $type {
@@ -184,7 +204,7 @@ macro_rules! as_text {
         }
     )*};
 }
-as_text!(BitRate, Duration, Size, QueueLimit);
+as_text!(BitRate: ["bit/s", "kbit/s"], Duration: ["ms", "s"], Size: ["B", "kB"], QueueLimit: ["B", "packets"]);
 
 #[cfg(test)]
 mod tests {
@@ -214,6 +234,18 @@ mod tests {
         assert!("1.2.3 ms".parse::<Duration>().is_err());
         assert!("0 B".parse::<QueueLimit>().is_err());
         assert!("2500 bytes".parse::<QueueLimit>().unwrap_err().contains("packets"));
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_answered_with_what_it_may_have_meant() {
+        assert_eq!(
+            unit_missing::<BitRate>(30_000, &["bit/s", "kbit/s"]),
+            "30000 has no unit: write \"30 kbit/s\" or \"30 Mbit/s\""
+        );
+        assert_eq!(unit_missing::<Duration>(0.4, &["ms", "s"]), "0.4 has no unit: write \"400 us\" or \"400 ms\"");
+        assert_eq!(unit_missing::<QueueLimit>(8, &["B", "packets"]), "8 has no unit: write \"8 B\" or \"8 packets\"");
+        assert!(unit_missing::<Duration>(-3, &["ms", "s"]).contains("such as `215 ms`"));
+        assert!(unit_missing::<BitRate>(f64::NAN, &["bit/s"]).contains("such as `30 kbit/s`"));
     }
 
     #[test]

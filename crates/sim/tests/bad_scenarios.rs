@@ -1,6 +1,6 @@
 //! What a scenario must not say, and what the user is told: one line with the place and the mend.
 
-use millpond_sim::Scenario;
+use millpond_sim::{Options, Scenario, TraceKind, run};
 
 const GOOD: &str = r#"
 title = "a test"
@@ -74,7 +74,7 @@ fn misspelt_keys_are_refused_in_json_too() {
 #[test]
 fn wrong_units_and_ranges_are_refused() {
     tells("30 kbit/s", "30 kbps", &[":10:", "unknown unit `kbps`", "kbit/s"]);
-    tells("\"30 kbit/s\"", "30", &[":10:", "in quotes"]);
+    tells("\"30 kbit/s\"", "30000", &[":10:", "write \"30 kbit/s\""]);
     tells("30 kbit/s", "0 bit/s", &["a rate of 0 carries nothing"]);
     tells("8 packets", "8", &["no unit"]);
     tells("8 packets", "0 packets", &["holds not even"]);
@@ -82,7 +82,63 @@ fn wrong_units_and_ranges_are_refused() {
     tells("from = \"0 ms\"", "from = \"20 ms\"", &["path.downlink.jitter", "put the smaller first"]);
     tells("rate = 0.02", "rate = 2", &["path.downlink.loss.rate", "fraction from 0 to 1"]);
     tells("rate = 0.02", "rate = nan", &["path.downlink.loss.rate"]);
+    tells("rate = 0.02", "rate = 1", &["path.downlink.loss", "loses everything", "\"1 %\""]);
+    tells("rate = 0.02", "rate = \"0.02\"", &["write 0.02 without quotes"]);
     tells("header = \"28 B\"", "header = \"2 MB\"", &["path.header"]);
+}
+
+#[test]
+fn a_share_is_a_probability() {
+    let of = |rate: &str| Scenario::from_toml(&GOOD.replace("rate = 0.02", rate), "test.toml").unwrap().to_json();
+    assert!(GOOD.contains("rate = 0.02"));
+    assert_eq!(of("rate = \"2 %\""), of("rate = 0.02"));
+}
+
+/// The longest packets that really travel in each direction, and a queue of a byte less.
+#[test]
+fn a_queue_that_a_packet_never_fits_is_refused_with_the_bytes() {
+    let path = r#"
+        [path.uplink]
+        rate = "1 Mbit/s"
+        delay = "1 ms"
+        queue = "UP"
+        [path.downlink]
+        rate = "1 Mbit/s"
+        delay = "1 ms"
+        queue = "DOWN"
+        [[clients]]
+        count = 1
+        exchanges = 1
+    "#;
+    let udp = "controller = \"rfc7252\"\n";
+    for (clients, server, exact) in [
+        (udp, "", true),
+        ("controller = \"rfc7252\"\ntoken_length = 8\nrequest_payload = \"79 B\"", "payload = \"0 B\"", true),
+        ("controller = \"rfc7252\"\ntoken_length = 1", "payload = \"900 B\"\ncontent_format = 11542", true),
+        ("controller = \"rfc7252\"\ntransfer = { kind = \"blocks\", size = \"64 B\" }", "payload = \"1500 B\"", true),
+        ("controller = \"rfc7252\"\ntransfer = { kind = \"blocks\", size = \"64 B\" }", "payload = \"64 B\"", true),
+        ("controller = \"rfc7252\"\ntransfer = { kind = \"bursts\", size = \"64 B\" }", "payload = \"1500 B\"", false),
+        ("transport = \"tcp\"", "payload = \"1500 B\"", true),
+        ("transport = \"tcp\"\ntoken_length = 2\nrequest_payload = \"300 B\"", "payload = \"100 B\"", true),
+    ] {
+        let read = |up: &str, down: &str| {
+            let text = path.replace("UP", up).replace("DOWN", down);
+            Scenario::from_toml(&format!("{text}{clients}\n[server]\n{server}"), "test")
+        };
+        let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
+        let outcome = run(&read("9 kB", "9 kB").unwrap(), 1, &options, || false).unwrap();
+        let longest = |link: &str| outcome.packets.iter().filter(|p| p.link == link).map(|p| p.bytes).max().unwrap();
+        for (link, bytes) in [("uplink", longest("uplink")), ("downlink", longest("downlink"))] {
+            let with = |bytes: u32| match link {
+                "uplink" => read(&format!("{bytes} B"), "9 kB"),
+                _ => read("9 kB", &format!("{bytes} B")),
+            };
+            assert!(with(bytes).is_ok(), "{clients}: {link} of {bytes} B holds every packet");
+            let told = with(if exact { bytes - 1 } else { bytes / 3 }).unwrap_err().to_string();
+            assert!(told.contains(&format!("path.{link}.queue")), "{clients}: {told}");
+            assert!(!exact || told.contains(&format!("which has {bytes} B")), "{clients}: {told}");
+        }
+    }
 }
 
 #[test]

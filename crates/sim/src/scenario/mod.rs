@@ -6,6 +6,7 @@
 
 mod clients;
 mod controllers;
+mod packets;
 mod transfer;
 mod transport;
 
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use clients::{Batch, Clients, Naming, NearEnd, Workload};
 pub use controllers::{BuiltChoice, BuiltIn, ControllerChoice, Controllers, OwnChoice, Settings, Value};
 pub use millpond_path::{
-    BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Loss, LossAt, Order, Path, QueueCounts,
+    BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Loss, LossAt, LossOf, Order, Path, QueueCounts,
     QueueLimit, Size, unknown,
 };
 pub use transfer::{Blocks, Bursts, Negotiation, Transfer};
@@ -238,6 +239,7 @@ impl Scenario {
             let time = self.server.host_time;
             return refuse("server.host_time", format!("{time} is too long (at most {MOST_HOST_TIME})"));
         }
+        self.check_queues(origin)?;
         if self.run.until.0 == 0 {
             return refuse("run.until", "0 s leaves no time for anything: write at least `1 s`".to_owned());
         }

@@ -1,0 +1,83 @@
+//! How long packets are, and whether the queues hold them.
+
+use super::{Clients, QueueLimit, SEGMENT_OVER_DATAGRAM, Scenario, ScenarioError, Transfer, Transport};
+
+/// What an opening segment has in options.
+const OPENING: u64 = 8;
+/// Version, code and message ID of a datagram (RFC 7252 §3).
+const DATAGRAM: u64 = 4;
+
+impl Scenario {
+    /// Refuses a queue that a packet of its own scenario never fits.
+    pub(super) fn check_queues(&self, origin: &str) -> Result<(), ScenarioError> {
+        for (index, group) in self.clients.iter().enumerate() {
+            let [request, answer] = self.longest_packets(group);
+            for (name, queue, longest) in
+                [("uplink", self.path.uplink.queue, request), ("downlink", self.path.downlink.queue, answer)]
+            {
+                if let QueueLimit::Bytes(limit) = queue
+                    && limit < longest
+                {
+                    let problem = format!(
+                        "{limit} B are shorter than a packet of clients[{index}], which has {longest} B and would always be \
+                         dropped: write at least \"{longest} B\""
+                    );
+                    return Err(ScenarioError::at_key(origin, &format!("path.{name}.queue"), problem));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of IP of the longest packets that a group surely causes, to the server and back. What names a copy and what a
+    /// burst adds to its blocks is left out.
+    fn longest_packets(&self, group: &Clients) -> [u64; 2] {
+        let (header, token) = (self.path.header.0, u64::from(group.token_length));
+        let body = self.server.payload.0;
+        // Content-Format, a marker if there is a payload, and the payload.
+        let format = 1 + u64::from(2 - self.server.content_format.leading_zeros() / 8);
+        let answer = |payload: u64| format + if payload > 0 { 1 + payload } else { 0 };
+        match (&group.transport, &group.transfer) {
+            (Transport::Tcp(tcp), _) => {
+                let segment = |content: u64| {
+                    let message = frame(content) + token;
+                    header + u64::from(SEGMENT_OVER_DATAGRAM) + message.min(tcp.mss.0).max(OPENING)
+                };
+                [segment(group.request_bytes() - DATAGRAM - token), segment(answer(body))]
+            }
+            (Transport::Udp, Transfer::Blocks(blocks)) if body > blocks.size.0 => {
+                let size = blocks.size.0;
+                // Of the blocks that are full, the last has the longest number.
+                let (last, full) = (body.div_ceil(size) - 1, body / size - 1);
+                [
+                    header + group.request_bytes() + block_option(last),
+                    header + DATAGRAM + token + answer(size) + block_option(full),
+                ]
+            }
+            (Transport::Udp, Transfer::Bursts(bursts)) => {
+                [header + group.request_bytes(), header + DATAGRAM + token + answer(body.min(bursts.size.0))]
+            }
+            (Transport::Udp, _) => [header + group.request_bytes(), header + DATAGRAM + token + answer(body)],
+        }
+    }
+}
+
+/// Bytes of Block2 with this number (RFC 7959 §2.2).
+fn block_option(number: u64) -> u64 {
+    1 + match number {
+        0..16 => 1,
+        16..4_096 => 2,
+        _ => 3,
+    }
+}
+
+/// Bytes of a message over TCP without its token (RFC 8323 §3.2), for so many bytes of options and payload.
+fn frame(content: u64) -> u64 {
+    let extended = match content {
+        0..13 => 0,
+        13..269 => 1,
+        269..65_805 => 2,
+        _ => 4,
+    };
+    2 + extended + content
+}
