@@ -12,19 +12,24 @@ pub(crate) type Actor = u32;
 /// So many stand beside the tree.
 const APART: usize = 3;
 
-/// When an actor wakes, as a number of which the least goes first: the time, how manieth change of the agenda set it, so
-/// that of two that wake together the one that was scheduled first goes first, and which actor it is.
+/// When an actor wakes, as a number of which the least goes first: the time, and of two that wake together the rank. That
+/// depends on nothing but who they are, so that no other node's doings change who of them goes first.
 type Wake = u128;
 
 const ASLEEP: Wake = wake(Instant::NEVER, 0);
 
-const fn wake(at: Instant, order: u64) -> Wake {
-    (at.as_micros() as u128) << 64 | order as u128
+const fn wake(at: Instant, rank: Rank) -> Wake {
+    (at.as_micros() as u128) << RANK | rank as u128
 }
 
 const fn time(wake: Wake) -> Instant {
-    Instant::from_micros((wake >> 64) as u64)
+    Instant::from_micros((wake >> RANK) as u64)
 }
+
+/// The place of an actor among those that wake together: those apart come first.
+type Rank = u32;
+
+const RANK: u32 = Rank::BITS;
 
 /// The wake-ups of a fixed number of actors.
 pub(crate) struct Agenda {
@@ -35,36 +40,28 @@ pub(crate) struct Agenda {
     /// The wake-ups of those apart, and the number of the first of them. In the tree they sleep.
     apart: [Wake; APART],
     first_apart: Actor,
-    /// Changes so far, and by how many bits they are shifted, so that the number of an actor has room behind.
-    changes: u64,
-    shift: u32,
 }
 
 impl Agenda {
     /// An agenda on which nobody wakes. The actor `first_apart` and the two after it stand beside the tree.
     pub(crate) fn new(actors: usize, first_apart: Actor) -> Self {
         let actors = actors.max(1);
-        let shift = u64::BITS - (actors as u64).leading_zeros();
-        Self { matches: vec![ASLEEP; 2 * actors], actors, apart: [ASLEEP; APART], first_apart, changes: 0, shift }
+        Self { matches: vec![ASLEEP; 2 * actors], actors, apart: [ASLEEP; APART], first_apart }
     }
 
-    /// Sets when an actor wakes next. Setting the same time again keeps its place among equals.
+    /// Sets when an actor wakes next.
     #[inline]
     pub(crate) fn set(&mut self, actor: Actor, at: Instant) {
-        let order = (self.changes + 1) << self.shift | u64::from(actor);
-        if let Some(apart) = self.apart.get_mut(actor.wrapping_sub(self.first_apart) as usize) {
-            if time(*apart) != at {
-                self.changes += 1;
-                *apart = wake(at, order);
-            }
+        let place = actor.wrapping_sub(self.first_apart);
+        if let Some(apart) = self.apart.get_mut(place as usize) {
+            *apart = wake(at, place);
             return;
         }
         let mut place = self.actors + actor as usize;
-        if time(self.matches[place]) == at {
+        let mut winner = wake(at, actor + APART as Rank);
+        if self.matches[place] == winner {
             return;
         }
-        self.changes += 1;
-        let mut winner = wake(at, order);
         self.matches[place] = winner;
         while place > 1 {
             winner = winner.min(self.matches[place ^ 1]);
@@ -87,8 +84,8 @@ impl Agenda {
     #[inline]
     pub(crate) fn next(&self) -> Option<(Instant, Actor)> {
         let earliest = self.apart.iter().fold(self.matches[1], |earliest, apart| earliest.min(*apart));
-        let actor = (earliest as u64 & ((1 << self.shift) - 1)) as Actor;
-        let at = time(earliest);
+        let (at, rank) = (time(earliest), earliest as Rank);
+        let actor = rank.checked_sub(APART as Rank).unwrap_or(rank.wrapping_add(self.first_apart));
         (at != Instant::NEVER).then_some((at, actor))
     }
 }
@@ -102,21 +99,24 @@ mod tests {
     }
 
     #[test]
-    fn the_earliest_goes_first_and_equals_keep_their_order() {
-        let mut agenda = Agenda::new(5, 2);
+    fn the_earliest_goes_first_and_equals_in_the_order_of_their_numbers() {
+        let mut agenda = Agenda::new(8, 3);
         assert_eq!(agenda.next(), None);
-        agenda.set(4, at(7));
+        agenda.set(6, at(7));
         agenda.set(1, at(7));
         agenda.set(0, at(9));
+        agenda.set(4, at(7));
+        // Those apart come before all others.
         assert_eq!(agenda.next(), Some((at(7), 4)));
         agenda.clear(4);
         assert_eq!(agenda.next(), Some((at(7), 1)));
-        agenda.set(3, at(2));
-        assert_eq!(agenda.next(), Some((at(2), 3)));
-        agenda.clear(3);
         agenda.clear(1);
-        assert_eq!(agenda.next(), Some((at(9), 0)));
-        agenda.clear(0);
+        assert_eq!(agenda.next(), Some((at(7), 6)));
+        agenda.set(2, at(2));
+        assert_eq!(agenda.next(), Some((at(2), 2)));
+        for actor in [2, 6, 0] {
+            agenda.clear(actor);
+        }
         assert_eq!(agenda.next(), None);
     }
 
@@ -125,17 +125,16 @@ mod tests {
         let seed = millpond_control::ChanceSeed::new(3);
         for (actors, apart) in [(1_usize, 1), (2, 0), (3, 0), (17, 17), (64, 61), (100, 40)] {
             let mut agenda = Agenda::new(actors, apart);
-            let mut plain: Vec<Option<(u64, u64)>> = vec![None; actors];
+            let mut plain: Vec<Option<u64>> = vec![None; actors];
             for step in 0..2_000_u32 {
                 let draw = |k| seed.at(millpond_control::Purpose::Workload, [actors as u32, step, k, 0]);
                 let actor = draw(0).pick(0, actors as u32 - 1);
                 let time = u64::from(draw(1).pick(0, 50));
-                if plain[actor as usize].is_none_or(|(old, _)| old != time) {
-                    plain[actor as usize] = Some((time, u64::from(step)));
-                }
+                plain[actor as usize] = Some(time);
                 agenda.set(actor, at(time));
-                let expected = (0..actors).filter_map(|a| plain[a].map(|w| (w, a))).min();
-                assert_eq!(agenda.next(), expected.map(|((time, _), a)| (at(time), a as Actor)));
+                let others = |actor: usize| !(apart..apart + APART as u32).contains(&(actor as u32));
+                let expected = (0..actors).filter_map(|a| plain[a].map(|time| (time, others(a), a))).min();
+                assert_eq!(agenda.next(), expected.map(|(time, _, a)| (at(time), a as Actor)));
             }
         }
     }

@@ -194,7 +194,7 @@ impl World<'_> {
             if let Some(asked) = asked {
                 self.server.take(now, asked)?;
             } else if let Next::Sleep(until) = self.server.act(now)? {
-                self.agenda.set(self.clients.len() as u32, sleep.min(self.server.next_done()).min(until));
+                self.agenda.set(self.server_actor(), sleep.min(self.server.next_done()).min(until));
                 return Ok(());
             }
         }

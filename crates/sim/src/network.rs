@@ -68,7 +68,7 @@ impl Network {
         };
         Ok(Self {
             links: [link(UP, &path.uplink)?, link(DOWN, &path.downlink)?],
-            actors: [clients + 1, clients + 2],
+            actors: [clients, clients + 1],
             header: path.header.0 as u32,
             spare: Vec::new(),
             useful: [0; 2],

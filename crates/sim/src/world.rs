@@ -94,7 +94,7 @@ impl<'s> World<'s> {
         let connected = groups.iter().filter(|&&group| !scenario.clients[group as usize].transport.is_udp()).count();
         let mut clients = Vec::with_capacity(groups.len());
         let mut streams = Vec::with_capacity(connected);
-        // Clients, the server, the two links, the server's ends of connections.
+        // Clients, the two links, the server, the server's ends of connections.
         let mut agenda = Agenda::new(groups.len() + 3 + connected, count);
         let controllers = controllers(&scenario.clients, own)?;
         let alike = |(clients, controller): (_, &PeerController)| {
@@ -141,7 +141,7 @@ impl<'s> World<'s> {
     /// Runs until every client is done, the time is up or `is_cancelled` says so (asked every few thousand steps).
     pub(crate) fn run(&mut self, mut is_cancelled: impl FnMut() -> bool) -> Result<Instant, RunError> {
         let until = Instant::from_micros(self.scenario.run.until.0);
-        let server = self.clients.len() as Actor;
+        let server = self.server_actor();
         let (up, down) = (self.network.actors[UP], self.network.actors[DOWN]);
         let mut steps = 0_u32;
         let mut last = Instant::ORIGIN;
@@ -168,7 +168,7 @@ impl<'s> World<'s> {
                 self.deliver_to_server(now)?;
             } else if actor == server {
                 self.wake_server(now)?;
-            } else if actor < server {
+            } else if actor < up {
                 self.wake_client(actor, now)?;
             } else {
                 self.wake_stream_server(actor, now)?;
@@ -180,6 +180,10 @@ impl<'s> World<'s> {
         }
         self.rec.finish();
         Ok(last)
+    }
+
+    pub(crate) fn server_actor(&self) -> Actor {
+        self.clients.len() as Actor + 2
     }
 
     /// Where the server's end with this actor stands.
