@@ -116,7 +116,7 @@ fn evidence(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
 fn links(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
     Columns::of(&outcome.links)
         .column("run", |_| run)
-        .column("link", |row| row.link)
+        .column("link", |row| &*row.link)
         .column("offered_packets", |row| row.offered_packets)
         .column("offered_bytes", |row| row.offered_bytes)
         .column("dropped_queue_packets", |row| row.dropped_queue_packets)
@@ -138,7 +138,7 @@ fn links(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
 fn queue_trace(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
     Columns::of(&outcome.queue_trace)
         .column("run", |_| run)
-        .column("link", |row| row.link)
+        .column("link", |row| &*row.link)
         .column("t_us", |row| time(row.t_us))
         .column("bytes", |row| row.bytes)
         .column("packets", |row| row.packets)
@@ -148,7 +148,7 @@ fn queue_trace(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
 fn share_trace(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
     Columns::of(&outcome.share_trace)
         .column("run", |_| run)
-        .column("link", |row| row.link)
+        .column("link", |row| &*row.link)
         .column("t_us", |row| time(row.t_us))
         .column("carried_bytes", |row| row.carried_bytes)
         .column("useful_bytes", |row| row.useful_bytes)
@@ -172,7 +172,7 @@ fn packets(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
         .column("run", |_| run)
         .column("t_us", |row| time(row.t_us))
         .column("event", |row| row.event)
-        .column("link", |row| row.link)
+        .column("link", |row| &*row.link)
         .column("flow", |row| row.flow)
         .column("exchange", |row| row.exchange)
         .column("copy", |row| row.copy)

@@ -10,9 +10,8 @@ use millpond_control::{Instant, Span};
 use crate::{
     RunError,
     burst_ends::block_of,
-    device::SERVER,
     ledger::{NO_EXCHANGE, Tag},
-    network::{DOWN, UP},
+    network::SERVER,
     world::{Client, World},
 };
 
@@ -33,7 +32,7 @@ impl World<'_> {
         device.endpoint.receive(now, SERVER, &bytes);
         let length = self.network.take_back(bytes);
         if is_first {
-            self.network.useful(DOWN, length, &mut self.rec);
+            self.network.useful(SERVER, tag.flow, length, &mut self.rec);
         }
         self.drain_burst(tag.flow, now)
     }
@@ -76,7 +75,7 @@ impl World<'_> {
                     device.sent.get_or_insert(now);
                     device.application.leaves(now);
                     self.transmissions += 1;
-                    self.network.send(UP, now, bytes, tag, &mut self.agenda, &mut self.rec);
+                    self.network.send(now, flow, SERVER, bytes, tag, &mut self.rec);
                     continue;
                 }
                 Output::Event(event) => {

@@ -6,9 +6,9 @@ use millpond_control::{Instant, Sample};
 use crate::{
     RunError,
     burst_ends::Next,
-    device::{Body, Device, SERVER},
+    device::{Body, Device},
     ledger::{NO_EXCHANGE, Tag},
-    network::{DOWN, UP},
+    network::SERVER,
     server::{Asked, Server},
     world::{Client, World},
 };
@@ -70,7 +70,7 @@ impl World<'_> {
                         self.rec.armed(&tag, wait);
                     }
                     self.transmissions += 1;
-                    self.network.send(UP, now, bytes, tag, &mut self.agenda, &mut self.rec);
+                    self.network.send(now, flow, SERVER, bytes, tag, &mut self.rec);
                 }
                 Output::Event(Event::Response { sample, message, .. }) => {
                     let body = Device::take(fetch, &message);
@@ -97,9 +97,8 @@ impl World<'_> {
                 if let Some(judged) = judged.filter(|_| self.rec.exchanges) {
                     self.rec.judged(&tag, judged, device.endpoint.view(SERVER).and_then(|view| view.rto));
                 }
-                for (way, bytes) in [(UP, tag.request_bytes), (DOWN, length)] {
-                    self.network.useful(way, bytes, &mut self.rec);
-                }
+                self.network.useful(flow, SERVER, tag.request_bytes, &mut self.rec);
+                self.network.useful(SERVER, flow, length, &mut self.rec);
                 device.answered(&tag, now, bytes, body);
                 if body == Body::More {
                     return self.exchange(flow, now);
@@ -143,7 +142,7 @@ impl World<'_> {
         self.server.endpoint.receive(now, tag.flow, &bytes);
         let length = self.network.take_back(bytes);
         if tag.copy == 0 && matches!(self.clients[tag.flow as usize], Client::Burst(_)) {
-            self.network.useful(UP, length, &mut self.rec);
+            self.network.useful(tag.flow, SERVER, length, &mut self.rec);
         }
         self.drain_server(now, tag)
     }
@@ -170,7 +169,7 @@ impl World<'_> {
                             tag.copy = u8::from(Self::is_repeated(&mut self.clients, to, bytes));
                         }
                         self.transmissions += 1;
-                        self.network.send(DOWN, now, bytes, tag, &mut self.agenda, &mut self.rec);
+                        self.network.send(now, SERVER, to, bytes, tag, &mut self.rec);
                     }
                     Output::Event(event)
                         if Server::takes(bursts, now, |from| self.clients[from as usize].group(), &event) => {}
@@ -194,7 +193,7 @@ impl World<'_> {
             if let Some(asked) = asked {
                 self.server.take(now, asked)?;
             } else if let Next::Sleep(until) = self.server.act(now)? {
-                self.agenda.set(self.server_actor(), sleep.min(self.server.next_done()).min(until));
+                self.server.wakes = sleep.min(self.server.next_done()).min(until);
                 return Ok(());
             }
         }

@@ -14,9 +14,6 @@ use crate::{
     scenario::{Blocks, Clients, Negotiation, Transfer},
 };
 
-/// The address of the server; clients have their numbers as addresses.
-pub(crate) const SERVER: u32 = u32::MAX;
-
 /// A client and what it has done so far.
 pub(crate) struct Device {
     pub(crate) endpoint: Endpoint<u32>,

@@ -55,6 +55,7 @@ mod world;
 pub mod scenario;
 pub mod tcp;
 
+pub use network::LinkName;
 pub use outcome::{
     EvidenceRow, ExchangeRow, FlowRow, HistogramRow, LinkRow, Outcome, PacketEvent, QueueSample, ShareSample, Summary,
     TcpCounts, TcpSample, TimerSample,
@@ -71,7 +72,7 @@ pub enum RunError {
     Cancelled,
     /// The scenario's link cannot be built.
     #[error("{0}: {1}")]
-    Link(&'static str, String),
+    Link(String, String),
     /// An endpoint of the scenario cannot be built or refused its application.
     #[error("{0}: {1}")]
     Endpoint(&'static str, String),
@@ -81,9 +82,9 @@ pub enum RunError {
     /// A client's request was refused.
     #[error("client {0}: {1}")]
     Refused(u32, String),
-    /// What came into a link is not what left it and what is inside: a fault of the laboratory, not of the scenario.
+    /// What came into a link, or into the network, is not what left it and what is inside: a fault of the laboratory, not of the scenario.
     #[error("{0}: packets were lost from the books: {1}")]
-    Conservation(&'static str, String),
+    Conservation(String, String),
 }
 
 /// Runs a scenario. `is_cancelled` is asked every few thousand steps.

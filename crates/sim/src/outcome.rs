@@ -1,5 +1,7 @@
 //! What a run gives: rows of plain numbers. Times are whole microseconds of simulated time.
 
+use crate::network::LinkName;
+
 /// The results of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
@@ -11,7 +13,7 @@ pub struct Outcome {
     pub histogram: Vec<HistogramRow>,
     /// What replies said about the round-trip time, and how true it was.
     pub evidence: Vec<EvidenceRow>,
-    /// One row a direction of the path.
+    /// One row a link, in the order of their names; of a plain path the uplink, then the downlink.
     pub links: Vec<LinkRow>,
     /// Queue over time, if asked for.
     pub queue_trace: Vec<QueueSample>,
@@ -85,9 +87,9 @@ pub struct FlowRow {
     pub first_wait_median_us: Option<f64>,
     /// Bytes of bodies that reached its application.
     pub body_bytes: u64,
-    /// Packets for it that found the downlink's queue full.
+    /// Packets for it that found a queue full.
     pub dropped_queue: u32,
-    /// Packets for it that the downlink's radio lost.
+    /// Packets for it that a radio lost.
     pub dropped_radio: u32,
     /// What its connections did, if it has any. In a box: most have none.
     pub tcp: Option<Box<TcpCounts>>,
@@ -152,11 +154,11 @@ pub struct EvidenceRow {
     pub error_rtts: f64,
 }
 
-/// One direction of the path.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// One link.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkRow {
-    /// `uplink` or `downlink`.
-    pub link: &'static str,
+    /// The link.
+    pub link: LinkName,
     /// Packets that came to the queue.
     pub offered_packets: u64,
     /// Their bytes.
@@ -189,11 +191,11 @@ pub struct LinkRow {
     pub queue_max_packets: u64,
 }
 
-/// The queue of one direction at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The queue of one link at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSample {
-    /// `uplink` or `downlink`.
-    pub link: &'static str,
+    /// The link.
+    pub link: LinkName,
     /// When.
     pub t_us: u64,
     /// Bytes in the queue, the packet in service included.
@@ -202,11 +204,11 @@ pub struct QueueSample {
     pub packets: u64,
 }
 
-/// What one direction carried in one window of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What one link carried in one window of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareSample {
-    /// `uplink` or `downlink`.
-    pub link: &'static str,
+    /// The link.
+    pub link: LinkName,
     /// Start of the window.
     pub t_us: u64,
     /// Bytes that arrived in the window.
@@ -233,14 +235,14 @@ pub struct TimerSample {
 }
 
 /// What happened to one packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketEvent {
     /// When.
     pub t_us: u64,
     /// `enq`, `drop_queue`, `drop_radio` or `recv`.
     pub event: &'static str,
-    /// `uplink` or `downlink`.
-    pub link: &'static str,
+    /// The link.
+    pub link: LinkName,
     /// Number of the client.
     pub flow: u32,
     /// Number of the exchange within the client.

@@ -6,7 +6,7 @@ use millpond_control::Instant;
 
 use crate::{
     capture::{Capture, Seen, Way, client, server},
-    network::{Carried, Load, Packet, UP},
+    network::{Carried, Load, Packet},
     tcp::Segment,
 };
 
@@ -25,41 +25,55 @@ enum Kept {
 }
 
 /// All sights of all packets, in the order of time.
-#[derive(Default)]
 pub(crate) struct Recording {
     sights: Vec<Sight>,
     /// Where each packet that a link was offered was seen first, by the link's number for it.
-    offered: [Vec<usize>; 2],
+    offered: Vec<Vec<usize>>,
 }
 
 impl Recording {
-    /// A packet leaves its sender.
-    pub(crate) fn sent(&mut self, way: usize, at: Instant, packet: &Packet) {
-        self.offered[way].push(self.sights.len());
-        self.see(way, at, if way == UP { Seen::Clients } else { Seen::Server }, packet);
+    /// A recording of a network with so many links.
+    pub(crate) fn new(links: usize) -> Self {
+        Self { sights: Vec::new(), offered: vec![Vec::new(); links] }
     }
 
-    /// A packet reaches its receiver.
-    pub(crate) fn arrived(&mut self, way: usize, at: Instant, packet: &Packet) {
-        self.see(way, at, if way == UP { Seen::Server } else { Seen::Clients }, packet);
+    /// A packet leaves its sender over this link.
+    pub(crate) fn sent(&mut self, link: usize, at: Instant, packet: &Packet) {
+        self.offered[link].push(self.sights.len());
+        self.see(at, if packet.to_client { Seen::Server } else { Seen::Clients }, packet);
     }
 
-    /// The packet that left last will not arrive.
-    pub(crate) fn lost_last(&mut self, way: usize, why: &'static str) {
-        if let Some(number) = self.offered[way].len().checked_sub(1) {
-            self.lost(way, number as u64, why);
+    /// The packet with this number among those of one link is offered to another.
+    pub(crate) fn forwarded(&mut self, link: usize, number: u64, further: usize) {
+        if let Some(index) = self.sight(link, number) {
+            self.offered[further].push(index);
         }
     }
 
-    /// The packet with this number will not arrive.
-    pub(crate) fn lost(&mut self, way: usize, number: u64, why: &'static str) {
-        let index = usize::try_from(number).ok().and_then(|number| self.offered[way].get(number));
-        if let Some(sight) = index.and_then(|&index| self.sights.get_mut(index)) {
+    /// A packet reaches its receiver.
+    pub(crate) fn arrived(&mut self, at: Instant, packet: &Packet) {
+        self.see(at, if packet.to_client { Seen::Clients } else { Seen::Server }, packet);
+    }
+
+    /// The packet that this link was offered last will not arrive.
+    pub(crate) fn lost_last(&mut self, link: usize, why: &'static str) {
+        if let Some(number) = self.offered[link].len().checked_sub(1) {
+            self.lost(link, number as u64, why);
+        }
+    }
+
+    /// The packet with this number among those of a link will not arrive.
+    pub(crate) fn lost(&mut self, link: usize, number: u64, why: &'static str) {
+        if let Some(sight) = self.sight(link, number).and_then(|index| self.sights.get_mut(index)) {
             sight.comment = why;
         }
     }
 
-    fn see(&mut self, way: usize, at: Instant, seen: Seen, packet: &Packet) {
+    fn sight(&self, link: usize, number: u64) -> Option<usize> {
+        usize::try_from(number).ok().and_then(|number| self.offered[link].get(number).copied())
+    }
+
+    fn see(&mut self, at: Instant, seen: Seen, packet: &Packet) {
         let (load, port) = match &packet.load {
             Load::Datagram(bytes) => (Kept::Datagram(bytes.clone()), None),
             Load::Segment(carried) => {
@@ -70,7 +84,11 @@ impl Recording {
         let at_client = client(packet.tag.flow);
         // Each connection of a client comes from a port of its own.
         let at_client = port.map_or(at_client, |number| SocketAddrV4::new(*at_client.ip(), ephemeral(number)));
-        let way = if way == UP { Way { from: at_client, to: server() } } else { Way { from: server(), to: at_client } };
+        let way = if packet.to_client {
+            Way { from: server(), to: at_client }
+        } else {
+            Way { from: at_client, to: server() }
+        };
         self.sights.push(Sight { at, seen, way, load, comment: "" });
     }
 

@@ -7,15 +7,18 @@ use millpond_coap::{
     RequestId, Transmission,
     block::{Block, BlockSize, Piece, slice},
     message::{Code, number},
+    stream,
 };
 use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
 
 use crate::{
     RunError,
+    agenda::Agenda,
     burst_ends::{BurstSide, Next},
     ledger::Tag,
     population::{datagram, transmission},
     scenario::{self, Clients, Echo, Scenario},
+    stream_end::StreamServer,
 };
 
 /// A request that the application has been handed.
@@ -43,6 +46,11 @@ pub(crate) struct Server {
     working: VecDeque<(Instant, Asked)>,
     /// Transfers in bursts, if there are any.
     bursts: Option<BurstSide>,
+    /// When the endpoint, or what works beside it, wants to go on.
+    pub(crate) wakes: Instant,
+    /// The ends of connections, one for each client over TCP, and their wake-ups.
+    pub(crate) streams: Vec<StreamServer>,
+    pub(crate) stream_agenda: Agenda,
 }
 
 impl Server {
@@ -51,6 +59,7 @@ impl Server {
         seed: ChanceSeed,
         clients: u32,
         controllers: &[PeerController],
+        streams: Vec<StreamServer>,
     ) -> Result<Self, RunError> {
         let described = &scenario.server;
         let (transmission, controller) = slowest(&scenario.clients, controllers);
@@ -80,6 +89,9 @@ impl Server {
             sizes: scenario.clients.iter().map(|group| group.transfer.block_size()).collect(),
             working: VecDeque::new(),
             bursts: BurstSide::new(scenario, seed, clients),
+            wakes: Instant::NEVER,
+            stream_agenda: Agenda::new(streams.len()),
+            streams,
         })
     }
 
@@ -132,14 +144,19 @@ impl Server {
         self.working.front().map_or(Instant::NEVER, |(due, _)| *due)
     }
 
-    /// The options of a response.
-    pub(crate) fn options(&self) -> [(u16, &[u8]); 1] {
-        [(number::CONTENT_FORMAT, &self.content_format)]
-    }
-
-    /// The body that everybody asks for.
-    pub(crate) fn body(&self) -> &[u8] {
-        &self.payload
+    /// Answers a request that came over a connection.
+    pub(crate) fn answer_stream(
+        &mut self,
+        now: Instant,
+        place: usize,
+        id: stream::RequestId,
+        is_get: bool,
+    ) -> Result<(), RunError> {
+        let Some(end) = &mut self.streams[place].end else { return Ok(()) };
+        let options = [(number::CONTENT_FORMAT, &self.content_format[..])];
+        let code = if is_get { Code::CONTENT } else { Code::CHANGED };
+        let response = Outgoing::confirmable(code, &options).with_payload(&self.payload);
+        end.coap.respond(now, id, &response).map_err(|why| RunError::Endpoint("the server", why.to_string()))
     }
 
     fn answer(&mut self, now: Instant, asked: Asked) -> Result<(), RunError> {

@@ -5,7 +5,7 @@ use millpond_coap::{
     message::{Message, number},
 };
 
-use crate::network::{DOWN, Load, Packet};
+use crate::network::{Load, Packet};
 
 /// What a packet carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub(crate) struct Contents {
     pub(crate) again: bool,
 }
 
-/// Reads a packet of one direction.
-pub(crate) fn contents(packet: &Packet, way: usize) -> Contents {
+/// Reads a packet.
+pub(crate) fn contents(packet: &Packet) -> Contents {
     match &packet.load {
         Load::Segment(carried) => {
             let segment = &carried.segment;
@@ -31,7 +31,7 @@ pub(crate) fn contents(packet: &Packet, way: usize) -> Contents {
             let block = [number::BLOCK2, number::Q_BLOCK2].into_iter().find_map(|option| message.option(option));
             let block = block.and_then(|value| Block::read(value, false).ok());
             let length = message.payload().len() as u32;
-            let whole = way == DOWN && length > 0;
+            let whole = packet.to_client && length > 0;
             let offset = block.map(Block::offset).or(whole.then_some(0));
             Contents { offset, length, ack: None, again }
         }

@@ -70,8 +70,8 @@ fn options(scenario: &Scenario, serves: bool) -> stream::Options {
 pub(crate) struct StreamClient {
     pub(crate) application: Application,
     pub(crate) group: u32,
-    /// The actor of the server's end of its connections.
-    pub(crate) far: u32,
+    /// Where the server's end of its connections stands among all.
+    pub(crate) far: usize,
     pub(crate) end: Option<StreamEnd>,
     /// Connections begun; the last of them is the one at hand.
     pub(crate) connections: u32,
@@ -100,7 +100,7 @@ pub(crate) struct Asked {
 }
 
 impl StreamClient {
-    pub(crate) const fn new(group: u32, far: u32) -> Self {
+    pub(crate) const fn new(group: u32, far: usize) -> Self {
         Self {
             application: Application::new(),
             group,

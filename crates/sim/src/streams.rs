@@ -3,17 +3,17 @@
 use millpond_coap::{
     Outgoing,
     message::{Code, Token},
-    stream::{Event, RequestId},
+    stream::Event,
 };
 use millpond_control::{Instant, Purpose};
 
 use crate::{
     RunError,
     ledger::{NO_EXCHANGE, Tag},
-    network::{Carried, DOWN, Load, Packet, UP},
+    network::{Carried, SERVER},
     scenario::SEGMENT_OVER_DATAGRAM,
     stream_end::Asked,
-    tcp::{Config, Polled, Segment},
+    tcp::{Config, Polled},
     world::{Client, World},
 };
 
@@ -30,7 +30,7 @@ impl World<'_> {
     fn end_of(&self, flow: u32, group: u32, connection: u32, far: bool) -> Option<Config> {
         let tcp = self.scenario.clients[group as usize].transport.tcp()?;
         let luck = self.seed.wide(Purpose::Start, [flow, connection, 1 + u32::from(far), 0]);
-        Some(tcp.config(self.scenario.path.header, luck))
+        Some(tcp.config(self.scenario.header(), luck))
     }
 
     /// A client over TCP wakes.
@@ -151,8 +151,8 @@ impl World<'_> {
                     }
                     let Some(length) = group.transport.tcp().map(|tcp| tcp.length(header, &segment)) else { continue };
                     self.transmissions += 1;
-                    let packet = Packet { load: carried(segment, connection), tag };
-                    self.network.offer(UP, now, length, packet, &mut self.agenda, &mut self.rec);
+                    let carried = Carried { segment, connection };
+                    self.network.send_segment(now, flow, SERVER, length, carried, tag, &mut self.rec);
                 }
                 Polled::Sleep(until) => break until,
                 Polled::Idle => break Instant::NEVER,
@@ -173,7 +173,7 @@ impl World<'_> {
         let Some(end) = client.end.as_mut().filter(|_| carried.connection == client.connections) else { return Ok(()) };
         if let Some(bytes) = end.take(now, carried.segment) {
             let header = self.network.length(&[]) + SEGMENT_OVER_DATAGRAM;
-            self.network.useful(DOWN, header + bytes, &mut self.rec);
+            self.network.useful(SERVER, tag.flow, header + bytes, &mut self.rec);
         }
         self.drain_stream(tag.flow, now)
     }
@@ -181,30 +181,25 @@ impl World<'_> {
     /// A segment reaches the server.
     pub(crate) fn segment_to_server(&mut self, now: Instant, tag: Tag, carried: Carried) -> Result<(), RunError> {
         let Client::Stream(client) = &self.clients[tag.flow as usize] else { return Ok(()) };
-        let (group, far) = (client.group, client.far);
-        let place = self.streams_at(far);
-        if carried.segment.opens() && self.streams[place].connection < carried.connection {
+        let (group, place) = (client.group, client.far);
+        if carried.segment.opens() && self.server.streams[place].connection < carried.connection {
             let Some(config) = self.end_of(tag.flow, group, carried.connection, true) else { return Ok(()) };
-            self.streams[place].listen(carried.connection, config, self.scenario);
+            self.server.streams[place].listen(carried.connection, config, self.scenario);
         }
-        let server = &mut self.streams[place];
+        let server = &mut self.server.streams[place];
         let Some(end) = server.end.as_mut().filter(|_| carried.connection == server.connection) else { return Ok(()) };
         if let Some(bytes) = end.take(now, carried.segment) {
             let header = self.network.length(&[]) + SEGMENT_OVER_DATAGRAM;
-            self.network.useful(UP, header + bytes, &mut self.rec);
+            self.network.useful(tag.flow, SERVER, header + bytes, &mut self.rec);
         }
         self.drain_stream_server(place, now)
     }
 
-    /// The server's end of a client's connection wakes.
-    pub(crate) fn wake_stream_server(&mut self, actor: u32, now: Instant) -> Result<(), RunError> {
-        self.drain_stream_server(self.streams_at(actor), now)
-    }
-
     /// Lets the server's end of a connection hear, answer and send all it can.
-    fn drain_stream_server(&mut self, place: usize, now: Instant) -> Result<(), RunError> {
+    pub(crate) fn drain_stream_server(&mut self, place: usize, now: Instant) -> Result<(), RunError> {
+        let host_time = self.server.host_time;
         loop {
-            let server = &mut self.streams[place];
+            let server = &mut self.server.streams[place];
             let Some(end) = &mut server.end else { return Ok(()) };
             let asks = &self.asks;
             let heard = end.hear(now, |event| match event {
@@ -218,28 +213,20 @@ impl World<'_> {
                     return Err(RunError::Refused(server.flow, "it asks for a resource that nobody has".to_owned()));
                 }
                 server.taken += 1;
-                server.working.push_back((now.after(self.server.host_time), id, is_get));
+                server.working.push_back((now.after(host_time), id, is_get));
                 continue;
             }
             let Some(&(_, id, is_get)) = server.working.front().filter(|(due, ..)| *due <= now) else { break };
             server.working.pop_front();
-            self.answer_over_stream(place, now, id, is_get)?;
+            self.server.answer_stream(now, place, id, is_get)?;
         }
         self.send_from_server(place, now);
         Ok(())
     }
 
-    fn answer_over_stream(&mut self, place: usize, now: Instant, id: RequestId, is_get: bool) -> Result<(), RunError> {
-        let Some(end) = &mut self.streams[place].end else { return Ok(()) };
-        let options = self.server.options();
-        let code = if is_get { Code::CONTENT } else { Code::CHANGED };
-        let response = Outgoing::confirmable(code, &options).with_payload(self.server.body());
-        end.coap.respond(now, id, &response).map_err(|why| RunError::Endpoint("the server", why.to_string()))
-    }
-
     /// Sends what the server's end has to send, and puts its next wake-up on the agenda.
     fn send_from_server(&mut self, place: usize, now: Instant) {
-        let server = &mut self.streams[place];
+        let server = &mut self.server.streams[place];
         let (flow, connection) = (server.flow, server.connection);
         let Client::Stream(client) = &self.clients[flow as usize] else { return };
         let Some(tcp) = self.scenario.clients[client.group as usize].transport.tcp() else { return };
@@ -252,8 +239,8 @@ impl World<'_> {
                     let tag = Tag { flow, exchange, copy: 0, request_bytes: 0, sent: now };
                     let length = tcp.length(header, &segment);
                     self.transmissions += 1;
-                    let packet = Packet { load: carried(segment, connection), tag };
-                    self.network.offer(DOWN, now, length, packet, &mut self.agenda, &mut self.rec);
+                    let carried = Carried { segment, connection };
+                    self.network.send_segment(now, SERVER, flow, length, carried, tag, &mut self.rec);
                 }
                 Polled::Sleep(until) => break until,
                 Polled::Idle => break Instant::NEVER,
@@ -267,10 +254,6 @@ impl World<'_> {
             }
         }
         let until = until.min(server.next_done());
-        self.agenda.set(client.far, until);
+        self.server.stream_agenda.set(place as u32, until);
     }
-}
-
-fn carried(segment: Segment, connection: u32) -> Load {
-    Load::Segment(Box::new(Carried { segment, connection }))
 }

@@ -7,7 +7,7 @@ use millpond_control::{Instant, Span, Wait};
 use crate::{
     evidence::Judged,
     ledger::Tag,
-    network::Packet,
+    network::{LinkName, Packet},
     outcome::{Outcome, PacketEvent, QueueSample, ShareSample, TcpSample, TimerSample},
     sight::contents,
     tcp::Progress,
@@ -77,9 +77,6 @@ impl Default for Options {
     }
 }
 
-/// The two directions, in the order of their numbers.
-pub(crate) const LINKS: [&str; 2] = ["uplink", "downlink"];
-
 /// A window of the share trace.
 #[derive(Clone, Copy, Default)]
 struct Window {
@@ -97,7 +94,9 @@ pub(crate) struct Recorder {
     pub(crate) tcp: bool,
     step: u64,
     next: Instant,
-    windows: [Window; 2],
+    /// The network's links, and the window at hand of each.
+    links: Vec<LinkName>,
+    windows: Vec<Window>,
     queue_rows: Vec<QueueSample>,
     share_rows: Vec<ShareSample>,
     rto_rows: Vec<TimerSample>,
@@ -115,7 +114,8 @@ struct Judgement {
 }
 
 impl Recorder {
-    pub(crate) fn new(options: &Options) -> Self {
+    /// A recorder of what `options` asks for on a network with these links.
+    pub(crate) fn new(options: &Options, links: Vec<LinkName>) -> Self {
         let asked = |kind| options.traces.contains(&kind);
         let sampled = asked(TraceKind::Queue) || asked(TraceKind::Share);
         Self {
@@ -127,7 +127,8 @@ impl Recorder {
             tcp: asked(TraceKind::Tcp),
             step: if options.trace_step_us == 0 { 1_000_000 } else { options.trace_step_us },
             next: if sampled { Instant::ORIGIN } else { Instant::NEVER },
-            windows: [Window::default(); 2],
+            windows: vec![Window::default(); links.len()],
+            links,
             queue_rows: Vec::new(),
             share_rows: Vec::new(),
             rto_rows: Vec::new(),
@@ -143,14 +144,15 @@ impl Recorder {
         self.next <= now
     }
 
-    /// Takes the samples that are due at or before `now`; `occupancy` tells bytes and packets of both queues at a
-    /// point in time.
-    pub(crate) fn sample(&mut self, now: Instant, mut occupancy: impl FnMut(Instant) -> [(u64, u64); 2]) {
+    /// Takes the samples that are due at or before `now`; `occupancy` tells bytes and packets of a link's queue at a point
+    /// in time.
+    pub(crate) fn sample(&mut self, now: Instant, mut occupancy: impl FnMut(usize, Instant) -> (u64, u64)) {
         while self.next <= now {
             let t_us = self.next.as_micros();
             if self.queue {
-                for (link, (bytes, packets)) in LINKS.into_iter().zip(occupancy(self.next)) {
-                    self.queue_rows.push(QueueSample { link, t_us, bytes, packets });
+                for (place, link) in self.links.iter().enumerate() {
+                    let (bytes, packets) = occupancy(place, self.next);
+                    self.queue_rows.push(QueueSample { link: link.clone(), t_us, bytes, packets });
                 }
             }
             if let Some(start) = t_us.checked_sub(self.step) {
@@ -168,10 +170,10 @@ impl Recorder {
     }
 
     fn close_windows(&mut self, t_us: u64) {
-        let windows = std::mem::take(&mut self.windows);
-        if self.share {
-            for (link, window) in LINKS.into_iter().zip(windows) {
-                let Window { carried, useful } = window;
+        for (link, window) in self.links.iter().zip(&mut self.windows) {
+            let Window { carried, useful } = std::mem::take(window);
+            if self.share {
+                let link = link.clone();
                 self.share_rows.push(ShareSample { link, t_us, carried_bytes: carried, useful_bytes: useful });
             }
         }
@@ -204,11 +206,11 @@ impl Recorder {
     #[inline]
     pub(crate) fn packet(&mut self, now: Instant, event: &'static str, link: usize, packet: &Packet, bytes: u32) {
         if self.packets {
-            let (tag, inside) = (&packet.tag, contents(packet, link));
+            let (tag, inside) = (&packet.tag, contents(packet));
             self.packet_rows.push(PacketEvent {
                 t_us: now.as_micros(),
                 event,
-                link: LINKS[link],
+                link: self.links[link].clone(),
                 flow: tag.flow,
                 exchange: tag.exchange,
                 copy: u32::from(tag.copy),

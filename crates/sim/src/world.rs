@@ -1,19 +1,21 @@
-//! One run: clients, two links and a server in virtual time.
+//! One run: clients and a server on a network in virtual time.
 //!
-//! Every actor keeps its own timers; the [`Agenda`] holds one wake-up for each. A step takes the earliest, hands the
-//! actor its input and drains it. A run is single-threaded and a pure function of scenario and seed.
+//! Everybody keeps their own timers and has one wake-up. A step takes the earliest, hands over the input and drains. Of
+//! those that wake together the network comes first, so that what arrives counts before a timer that runs out; then the
+//! server, the clients by number, the server's ends of connections. A run is single-threaded and a pure function of
+//! scenario and seed.
 
 use millpond_control::{ChanceSeed, Instant, PeerController, Purpose, Span};
 
 use crate::{
     RunError,
-    agenda::{Actor, Agenda},
+    agenda::Agenda,
     application::{Application, Next},
     burst_ends::{self, BurstDevice},
-    device::{Device, SERVER},
+    device::Device,
     evidence::Evidence,
     ledger::Ledger,
-    network::{DOWN, Load, Network, UP},
+    network::{Load, Network, Packet, SERVER},
     outcome::{Outcome, Summary},
     population::{Ask, client_endpoint, controllers, datagram, interleave},
     scenario::{Clients, Controllers, Scenario},
@@ -62,17 +64,26 @@ impl Client {
     }
 }
 
+/// Whose turn it is.
+#[derive(Clone, Copy)]
+enum Turn {
+    Network,
+    Server,
+    Client(u32),
+    /// The server's end of a connection.
+    Stream(u32),
+}
+
 /// The parts of a run.
 pub(crate) struct World<'s> {
     pub(crate) scenario: &'s Scenario,
     pub(crate) seed: ChanceSeed,
+    /// The wake-ups of the clients.
     pub(crate) agenda: Agenda,
     /// The request of each group.
     pub(crate) asks: Vec<Ask<'s>>,
     pub(crate) clients: Vec<Client>,
     pub(crate) server: Server,
-    /// The server's ends of connections, one for each client over TCP.
-    pub(crate) streams: Vec<StreamServer>,
     pub(crate) network: Network,
     pub(crate) ledger: Ledger,
     pub(crate) evidence: Evidence,
@@ -94,8 +105,7 @@ impl<'s> World<'s> {
         let connected = groups.iter().filter(|&&group| !scenario.clients[group as usize].transport.is_udp()).count();
         let mut clients = Vec::with_capacity(groups.len());
         let mut streams = Vec::with_capacity(connected);
-        // Clients, the two links, the server, the server's ends of connections.
-        let mut agenda = Agenda::new(groups.len() + 3 + connected, count);
+        let mut agenda = Agenda::new(groups.len());
         let controllers = controllers(&scenario.clients, own)?;
         let alike = |(clients, controller): (_, &PeerController)| {
             client_endpoint(clients, controller.clone(), datagram(scenario), seed)
@@ -111,14 +121,14 @@ impl<'s> World<'s> {
             } else if described.transport.is_udp() {
                 Client::Device(Device::new(endpoint(), group))
             } else {
-                let far = count + 3 + streams.len() as u32;
                 streams.push(StreamServer::new(flow));
-                Client::Stream(Box::new(StreamClient::new(group, far)))
+                Client::Stream(Box::new(StreamClient::new(group, streams.len() - 1)))
             });
             let spread = described.start_spread.span();
             let start = seed.at(Purpose::Start, [flow, 0, 0, 0]).between(Span::ZERO, spread);
             agenda.set(flow, Instant::ORIGIN.after(start));
         }
+        let network = Network::new(scenario, seed, &groups, options.capture)?;
         let exchanges =
             groups.iter().map(|&group| scenario.clients[group as usize].exchanges_for(scenario.server.payload) as u32);
         Ok(Self {
@@ -129,10 +139,9 @@ impl<'s> World<'s> {
             ledger: Ledger::new(exchanges),
             evidence: Evidence::new(scenario.clients.len()),
             clients,
-            server: Server::new(scenario, seed, count, &controllers)?,
-            streams,
-            network: Network::new(&scenario.path, seed, count, options.capture)?,
-            rec: Recorder::new(options),
+            server: Server::new(scenario, seed, count, &controllers, streams)?,
+            rec: Recorder::new(options, network.links()),
+            network,
             transmissions: 0,
             unfinished: count,
         })
@@ -141,12 +150,10 @@ impl<'s> World<'s> {
     /// Runs until every client is done, the time is up or `is_cancelled` says so (asked every few thousand steps).
     pub(crate) fn run(&mut self, mut is_cancelled: impl FnMut() -> bool) -> Result<Instant, RunError> {
         let until = Instant::from_micros(self.scenario.run.until.0);
-        let server = self.server_actor();
-        let (up, down) = (self.network.actors[UP], self.network.actors[DOWN]);
         let mut steps = 0_u32;
         let mut last = Instant::ORIGIN;
         while self.unfinished > 0 {
-            let Some((now, actor)) = self.agenda.next() else { break };
+            let Some((now, turn)) = self.next() else { break };
             if now > until {
                 last = until;
                 break;
@@ -154,24 +161,13 @@ impl<'s> World<'s> {
             debug_assert!(now >= last, "time went back");
             last = now;
             if self.rec.is_due(now) {
-                let links = &mut self.network.links;
-                self.rec.sample(now, |at| {
-                    links.each_mut().map(|link| {
-                        let occupancy = link.queued(at);
-                        (occupancy.bytes, occupancy.packets)
-                    })
-                });
+                self.network.sample(now, &mut self.rec);
             }
-            if actor == down {
-                self.deliver_to_clients(now)?;
-            } else if actor == up {
-                self.deliver_to_server(now)?;
-            } else if actor == server {
-                self.wake_server(now)?;
-            } else if actor < up {
-                self.wake_client(actor, now)?;
-            } else {
-                self.wake_stream_server(actor, now)?;
+            match turn {
+                Turn::Network => self.deliver(now)?,
+                Turn::Server => self.wake_server(now)?,
+                Turn::Client(flow) => self.wake_client(flow, now)?,
+                Turn::Stream(place) => self.drain_stream_server(place as usize, now)?,
             }
             steps = steps.wrapping_add(1);
             if steps.is_multiple_of(4_096) && is_cancelled() {
@@ -182,13 +178,19 @@ impl<'s> World<'s> {
         Ok(last)
     }
 
-    pub(crate) fn server_actor(&self) -> Actor {
-        self.clients.len() as Actor + 2
-    }
-
-    /// Where the server's end with this actor stands.
-    pub(crate) fn streams_at(&self, actor: Actor) -> usize {
-        actor as usize - self.clients.len() - 3
+    /// Who comes next, unless everybody sleeps for good.
+    #[inline]
+    fn next(&self) -> Option<(Instant, Turn)> {
+        let mut first = (self.network.next(), Turn::Network);
+        let server = Some((self.server.wakes, Turn::Server));
+        let client = self.agenda.next().map(|(at, flow)| (at, Turn::Client(flow)));
+        let stream = self.server.stream_agenda.next().map(|(at, place)| (at, Turn::Stream(place)));
+        for other in [server, client, stream].into_iter().flatten() {
+            if other.0 < first.0 {
+                first = other;
+            }
+        }
+        (first.0 != Instant::NEVER).then_some(first)
     }
 
     /// A client's application goes on: the group whose request is to be made next, or nothing if all were made.
@@ -215,25 +217,16 @@ impl<'s> World<'s> {
         }
     }
 
-    fn deliver_to_clients(&mut self, now: Instant) -> Result<(), RunError> {
-        while let Some(packet) = self.network.receive(DOWN, now, &mut self.rec) {
-            match packet.load {
-                Load::Datagram(bytes) => self.datagram_to_client(now, packet.tag, bytes)?,
-                Load::Segment(carried) => self.segment_to_client(now, packet.tag, *carried)?,
+    /// Hands over everything that has arrived.
+    fn deliver(&mut self, now: Instant) -> Result<(), RunError> {
+        while let Some(Packet { load, tag, to_client, .. }) = self.network.deliver(now, &mut self.rec) {
+            match (load, to_client) {
+                (Load::Datagram(bytes), true) => self.datagram_to_client(now, tag, bytes)?,
+                (Load::Datagram(bytes), false) => self.datagram_to_server(now, tag, bytes)?,
+                (Load::Segment(carried), true) => self.segment_to_client(now, tag, *carried)?,
+                (Load::Segment(carried), false) => self.segment_to_server(now, tag, *carried)?,
             }
         }
-        self.network.wake(DOWN, &mut self.agenda);
-        Ok(())
-    }
-
-    fn deliver_to_server(&mut self, now: Instant) -> Result<(), RunError> {
-        while let Some(packet) = self.network.receive(UP, now, &mut self.rec) {
-            match packet.load {
-                Load::Datagram(bytes) => self.datagram_to_server(now, packet.tag, bytes)?,
-                Load::Segment(carried) => self.segment_to_server(now, packet.tag, *carried)?,
-            }
-        }
-        self.network.wake(UP, &mut self.agenda);
         Ok(())
     }
 
@@ -241,7 +234,6 @@ impl<'s> World<'s> {
     pub(crate) fn finish(mut self, end: Instant) -> Result<Outcome, RunError> {
         let mut outcome = Outcome::default();
         let groups: Vec<u32> = self.clients.iter().map(Client::group).collect();
-        let first_of_streams = groups.len() as u32 + 3;
         let row = |(flow, client): (usize, Client)| {
             let (flow, described) = (flow as u32, &self.scenario.clients[client.group() as usize]);
             let mut messages = None;
@@ -252,7 +244,7 @@ impl<'s> World<'s> {
                     device.row(flow, described)
                 }
                 Client::Stream(client) => {
-                    let far = &self.streams[(client.far - first_of_streams) as usize];
+                    let far = &self.server.streams[client.far];
                     client.row(flow, described, far)
                 }
             };
@@ -284,7 +276,7 @@ impl<'s> World<'s> {
             flows: groups.len() as u32,
             unfinished: self.unfinished,
         };
-        outcome.capture = self.network.recording.take().map(|recording| recording.into_file());
+        outcome.capture = self.network.take_recording().map(|recording| recording.into_file());
         self.rec.give(&mut outcome);
         Ok(outcome)
     }
@@ -331,7 +323,8 @@ mod tests {
         let longest = world.ledger.rows().iter().filter_map(|row| Some(row.accepted_us? - row.first_send_us)).max();
         assert!(longest > Some(247_000_000), "{longest:?}");
         let begun = world.ledger.rows().len() as u64;
-        let arrived = world.network.links[UP].counters().delivered.packets;
+        let links = world.network.rows(Instant::from_micros(86_400_000_000)).unwrap().0;
+        let arrived = links.iter().find(|row| row.link == "uplink").unwrap().delivered_packets;
         assert_eq!(world.server.endpoint.counters().duplicates, arrived - begun);
     }
 }

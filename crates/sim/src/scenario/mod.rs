@@ -6,6 +6,7 @@
 
 mod clients;
 mod controllers;
+mod network;
 mod packets;
 mod transfer;
 mod transport;

@@ -1,0 +1,257 @@
+//! A graph of named links, and the routes over them.
+
+use millpond_control::{ChanceSeed, Instant};
+use millpond_link::{Delivered, DropReason, Link};
+
+use super::{Address, LinkName, Load, Packet, SERVER, route::Routes};
+use crate::{
+    RunError,
+    agenda::Agenda,
+    ledger::Tag,
+    outcome::{FlowRow, LinkRow},
+    recording::Recording,
+    scenario::Scenario,
+    trace::Recorder,
+};
+
+/// One link and what is known of its use.
+struct Hop {
+    name: LinkName,
+    link: Link<Packet>,
+    /// Bytes that completed an exchange.
+    useful: u64,
+}
+
+/// Packets for one client that did not arrive.
+#[derive(Clone, Copy, Default)]
+struct Drops {
+    queue: u32,
+    radio: u32,
+}
+
+/// Links, routes, and the buffers that all packets share.
+pub(crate) struct Graph {
+    hops: Vec<Hop>,
+    routes: Routes,
+    /// When each link is to be looked at.
+    agenda: Agenda,
+    /// Bytes in front of every datagram.
+    header: u32,
+    /// Empty buffers, so that the steady state allocates nothing.
+    spare: Vec<Vec<u8>>,
+    sent: u64,
+    arrived: u64,
+    drops: Vec<Drops>,
+    recording: Option<Box<Recording>>,
+}
+
+impl Graph {
+    pub(super) fn new(scenario: &Scenario, seed: ChanceSeed, groups: &[u32], capture: bool) -> Result<Self, RunError> {
+        let build = |(name, direction): (&str, &crate::scenario::Direction)| {
+            let name = LinkName::from(name);
+            match Link::new(&direction.config(), seed, name.number()) {
+                Ok(link) => Ok(Hop { name, link, useful: 0 }),
+                Err(error) => Err(RunError::Link(name.to_string(), error.to_string())),
+            }
+        };
+        let hops = scenario.links().into_iter().map(build).collect::<Result<Vec<_>, _>>()?;
+        let route = |group| scenario.route(group).map(|links| links.iter().map(|&place| place as u16).collect());
+        Ok(Self {
+            routes: Routes::new((0..scenario.clients.len()).map(route).collect(), groups),
+            agenda: Agenda::new(hops.len()),
+            header: scenario.header().0 as u32,
+            spare: Vec::new(),
+            sent: 0,
+            arrived: 0,
+            drops: vec![Drops::default(); groups.len()],
+            recording: capture.then(|| Box::new(Recording::new(hops.len()))),
+            hops,
+        })
+    }
+
+    /// A packet enters its route.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "the packet, and from where to where and when it goes")]
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        from: Address,
+        to: Address,
+        length: u32,
+        load: Load,
+        tag: Tag,
+        rec: &mut Recorder,
+    ) {
+        let route = self.routes.between(from, to);
+        let packet = Packet { load, tag, to_client: to != SERVER, hop: 0, route };
+        self.sent += 1;
+        let Some(place) = self.routes.hop(route, 0) else { return };
+        if let Some(recording) = &mut self.recording {
+            recording.sent(place, now, &packet);
+        }
+        self.offer(place, now, length, packet, rec);
+    }
+
+    /// Offers a packet to a link.
+    #[inline]
+    fn offer(&mut self, place: usize, now: Instant, length: u32, packet: Packet, rec: &mut Recorder) {
+        rec.packet(now, "enq", place, &packet, length);
+        if let Err((reason, packet)) = self.hops[place].link.offer(now, length, packet) {
+            let radio = reason == DropReason::Radio;
+            rec.dropped(if radio { "drop_radio" } else { "drop_queue" });
+            if let Some(recording) = &mut self.recording {
+                recording.lost_last(place, if radio { "lost: radio" } else { "lost: queue full" });
+            }
+            self.dropped(packet, radio);
+        }
+        self.wake(place);
+    }
+
+    /// Puts a link's next wake-up on the agenda.
+    #[inline]
+    fn wake(&mut self, place: usize) {
+        self.agenda.set(place as u32, self.hops[place].link.next().unwrap_or(Instant::NEVER));
+    }
+
+    #[inline]
+    pub(super) fn next(&self) -> Instant {
+        self.agenda.next().map_or(Instant::NEVER, |(at, _)| at)
+    }
+
+    #[inline]
+    pub(super) fn deliver(&mut self, now: Instant, rec: &mut Recorder) -> Option<Packet> {
+        loop {
+            let (_, place) = self.agenda.next().filter(|(at, _)| *at <= now)?;
+            let place = place as usize;
+            match self.hops[place].link.deliver(now) {
+                None => self.wake(place),
+                Some(Delivered::Arrived(parcel)) => {
+                    let mut packet = parcel.payload;
+                    rec.carried(place, parcel.len);
+                    rec.packet(now, "recv", place, &packet, parcel.len);
+                    packet.hop += 1;
+                    if let Some(further) = self.routes.hop(packet.route, packet.hop) {
+                        if let Some(recording) = &mut self.recording {
+                            recording.forwarded(place, parcel.number, further);
+                        }
+                        self.offer(further, now, parcel.len, packet, rec);
+                        continue;
+                    }
+                    if let Some(recording) = &mut self.recording {
+                        recording.arrived(parcel.at, &packet);
+                    }
+                    self.arrived += 1;
+                    return Some(packet);
+                }
+                Some(Delivered::Lost(parcel)) => {
+                    rec.packet(now, "drop_radio", place, &parcel.payload, parcel.len);
+                    if let Some(recording) = &mut self.recording {
+                        recording.lost(place, parcel.number, "lost: radio");
+                    }
+                    self.dropped(parcel.payload, true);
+                }
+            }
+        }
+    }
+
+    fn dropped(&mut self, packet: Packet, radio: bool) {
+        if packet.to_client
+            && let Some(drops) = self.drops.get_mut(packet.tag.flow as usize)
+        {
+            *(if radio { &mut drops.radio } else { &mut drops.queue }) += 1;
+        }
+        if let Load::Datagram(bytes) = packet.load {
+            self.spare.push(bytes);
+        }
+    }
+
+    /// A datagram as a load, in a buffer that was used before if there is one.
+    #[inline]
+    pub(super) fn copy(&mut self, payload: &[u8]) -> Load {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(payload);
+        Load::Datagram(bytes)
+    }
+
+    #[inline]
+    pub(super) fn take_back(&mut self, bytes: Vec<u8>) -> u32 {
+        let length = self.length(&bytes);
+        self.spare.push(bytes);
+        length
+    }
+
+    #[inline]
+    pub(super) fn length(&self, payload: &[u8]) -> u32 {
+        self.header + payload.len() as u32
+    }
+
+    #[inline]
+    pub(super) fn useful(&mut self, from: Address, to: Address, bytes: u32, rec: &mut Recorder) {
+        for &place in self.routes.links(self.routes.between(from, to)) {
+            let place = usize::from(place);
+            self.hops[place].useful += u64::from(bytes);
+            rec.useful(place, bytes);
+        }
+    }
+
+    pub(super) fn links(&self) -> Vec<LinkName> {
+        self.hops.iter().map(|hop| hop.name.clone()).collect()
+    }
+
+    /// Bytes and packets that wait at a link.
+    pub(super) fn queued(&mut self, place: usize, at: Instant) -> (u64, u64) {
+        let occupancy = self.hops[place].link.queued(at);
+        (occupancy.bytes, occupancy.packets)
+    }
+
+    pub(super) fn sum(&self, row: &mut FlowRow) {
+        let drops = self.drops.get(row.flow as usize).copied().unwrap_or_default();
+        (row.dropped_queue, row.dropped_radio) = (drops.queue, drops.radio);
+    }
+
+    pub(super) fn take_recording(&mut self) -> Option<Box<Recording>> {
+        self.recording.take()
+    }
+
+    pub(super) fn rows(&mut self, end: Instant) -> Result<(Vec<LinkRow>, u64), RunError> {
+        let mut events = self.arrived;
+        let mut rows = Vec::with_capacity(self.hops.len());
+        let (mut offered, mut handed_on) = (self.arrived, self.sent);
+        for Hop { name, link, useful } in &mut self.hops {
+            link.check_conservation().map_err(|error| RunError::Conservation(name.to_string(), error.to_string()))?;
+            let counters = *link.counters();
+            let statistics = link.statistics(end);
+            events += counters.offered.packets + counters.carried.packets + counters.delivered.packets;
+            offered += counters.offered.packets;
+            handed_on += counters.delivered.packets;
+            let dropped = counters.dropped_by_queue();
+            rows.push(LinkRow {
+                link: name.clone(),
+                offered_packets: counters.offered.packets,
+                offered_bytes: counters.offered.bytes,
+                dropped_queue_packets: dropped.packets,
+                dropped_queue_bytes: dropped.bytes,
+                dropped_radio_packets: counters.lost.packets,
+                dropped_radio_bytes: counters.lost.bytes,
+                delivered_packets: counters.delivered.packets,
+                delivered_bytes: counters.delivered.bytes,
+                useful_bytes: *useful,
+                busy_us: statistics.busy_micros,
+                queue_mean_bytes: statistics.bytes.mean,
+                queue_p95_bytes: statistics.bytes.p95,
+                queue_max_bytes: statistics.bytes.max,
+                queue_mean_packets: statistics.packets.mean,
+                queue_max_packets: statistics.packets.max,
+            });
+        }
+        if offered != handed_on {
+            let law = "offered to links + arrived = sent + handed out by links";
+            return Err(RunError::Conservation(
+                "the network".to_owned(),
+                format!("{law} does not hold: {offered} packets on the left, {handed_on} on the right"),
+            ));
+        }
+        Ok((rows, events))
+    }
+}

@@ -1,0 +1,35 @@
+//! What travels on a network.
+
+use crate::{ledger::Tag, tcp::Segment};
+
+/// The address of a node: a client's is its number.
+pub(crate) type Address = u32;
+
+/// The address of the server.
+pub(crate) const SERVER: Address = u32::MAX;
+
+/// A packet on its way, with what only the laboratory knows about it.
+pub(crate) struct Packet {
+    pub(crate) load: Load,
+    pub(crate) tag: Tag,
+    /// Whether a client is to get it; the server otherwise.
+    pub(crate) to_client: bool,
+    /// How many links of its route it has crossed.
+    pub(super) hop: u8,
+    /// The number of its route.
+    pub(super) route: u16,
+}
+
+/// What a packet is.
+pub(crate) enum Load {
+    /// A datagram of CoAP.
+    Datagram(Vec<u8>),
+    /// A segment of a connection.
+    Segment(Box<Carried>),
+}
+
+/// A segment, and the number of its connection among those of its client: the port that a real one would have.
+pub(crate) struct Carried {
+    pub(crate) segment: Segment,
+    pub(crate) connection: u32,
+}
