@@ -24,6 +24,8 @@ pub struct Config {
     pub overhead_in_queue: bool,
     /// Which packets the medium loses.
     pub loss: Loss,
+    /// Whether all packets share one medium or each radio has its own.
+    pub loss_of: LossOf,
     /// Whether a packet that will be lost still uses the queue and the link.
     pub loss_at: LossAt,
 }
@@ -144,6 +146,17 @@ impl Loss {
     }
 }
 
+/// Whose luck a packet has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossOf {
+    /// The link's: one loss process strikes everybody, so that all fade together.
+    #[default]
+    Link,
+    /// That of the radio which sends or hears it: each has a process of its own, independent of all others. Who offers a
+    /// packet says which radio that is, see [`crate::Link::offer_of`].
+    Radio,
+}
+
 /// Where in the link losses are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossAt {
@@ -216,6 +229,7 @@ impl Config {
             overhead: 0,
             overhead_in_queue: false,
             loss: Loss::None,
+            loss_of: LossOf::Link,
             loss_at: LossAt::AfterRate,
         }
     }
@@ -234,13 +248,18 @@ impl Config {
         if matches!(self.queue, Limit::Bytes(0) | Limit::Packets(0)) {
             return Err(ConfigError::ZeroQueue);
         }
-        if let Loss::Markov { good_dwell, bad_dwell, .. } = self.loss {
-            let shorter = good_dwell.min(bad_dwell);
-            if shorter < Loss::SHORTEST_DWELL {
-                return Err(ConfigError::ShortDwell(shorter));
+        self.loss.check()
+    }
+}
+
+impl Loss {
+    pub(crate) fn check(self) -> Result<(), ConfigError> {
+        match self {
+            Self::Markov { good_dwell, bad_dwell, .. } if good_dwell.min(bad_dwell) < Self::SHORTEST_DWELL => {
+                Err(ConfigError::ShortDwell(good_dwell.min(bad_dwell)))
             }
+            Self::None | Self::Bernoulli { .. } | Self::Markov { .. } | Self::GilbertElliott { .. } => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -47,10 +47,11 @@ mod link;
 mod loss;
 mod probability;
 mod queue;
+mod radios;
 mod rate;
 mod statistics;
 
-pub use config::{Config, ConfigError, Counted, Jitter, Limit, Loss, LossAt, Order, Rate};
+pub use config::{Config, ConfigError, Counted, Jitter, Limit, Loss, LossAt, LossOf, Order, Rate};
 pub use counters::{Counters, Imbalance, Tally};
 pub use link::{Delivered, Link, Parcel};
 pub use probability::Probability;

@@ -2,11 +2,11 @@
 
 use crate::air::{Air, Flying};
 use crate::aloft::Aloft;
-use crate::config::{Config, ConfigError, Counted, LossAt, Order, Rate};
+use crate::config::{Config, ConfigError, Counted, Loss, LossAt, Order, Rate};
 use crate::counters::{Counters, Imbalance, Tally};
 use crate::jitter::Delay;
-use crate::loss::LossProcess;
 use crate::queue::{DropReason, Occupancy, Queue, Waiting};
+use crate::radios::Radios;
 use crate::rate::RateStage;
 use crate::statistics::{Meter, Statistics};
 use millpond_control::{ChanceSeed, Instant};
@@ -23,7 +23,7 @@ pub struct Link<P> {
     overhead_in_queue: bool,
     loss_at: LossAt,
     rate: RateStage,
-    loss: LossProcess,
+    loss: Radios,
     delay: Delay,
     queue: Queue<P>,
     air: Air<P>,
@@ -33,6 +33,10 @@ pub struct Link<P> {
     meter: Meter,
     /// Busy time before the statistics were restarted.
     busy_before: u64,
+    /// Since when nothing goes, if nothing does.
+    paused: Option<u64>,
+    /// When it went on last.
+    resumed: u64,
 }
 
 /// A packet that a link hands out.
@@ -79,7 +83,7 @@ impl<P> Link<P> {
             overhead_in_queue: config.overhead_in_queue,
             loss_at: config.loss_at,
             rate: RateStage::new(config.rate),
-            loss: LossProcess::new(config.loss, seed, number),
+            loss: Radios::new(config.loss, config.loss_of, seed, number),
             delay,
             queue: Queue::new(config.queue),
             air: Air::new(delay.order()),
@@ -87,6 +91,8 @@ impl<P> Link<P> {
             counters: Counters::default(),
             meter: Meter::default(),
             busy_before: 0,
+            paused: None,
+            resumed: 0,
         })
     }
 
@@ -95,16 +101,27 @@ impl<P> Link<P> {
     /// # Errors
     /// Gives the payload back if the packet is dropped, and says why.
     pub fn offer(&mut self, now: Instant, len: u32, payload: P) -> Result<(), (DropReason, P)> {
+        self.offer_of(now, 0, len, payload)
+    }
+
+    /// The same with the number of the radio that sends or hears it, which matters with [`crate::LossOf::Radio`] only.
+    /// Memory grows with the highest number.
+    ///
+    /// # Errors
+    /// As [`Link::offer`].
+    #[inline]
+    pub fn offer_of(&mut self, now: Instant, radio: u32, len: u32, payload: P) -> Result<(), (DropReason, P)> {
         let now = self.advance(now);
         let number = self.counters.offered.packets;
         self.counters.offered.add(len);
-        if self.loss_at == LossAt::BeforeRate && self.loss.strikes(number, now) {
+        if self.loss_at == LossAt::BeforeRate && self.loss.strikes(radio, number, now) {
             self.counters.lost.add(len);
             return Err((DropReason::Radio, payload));
         }
         let charged = self.charged(len);
-        let room = if self.overhead_in_queue { charged.min(u64::from(u32::MAX)) as u32 } else { len };
-        let beyond = self.aloft.as_mut().map_or(Occupancy::NOTHING, |aloft| aloft.held(now));
+        let room = self.room(len);
+        let halted = self.paused.unwrap_or(now);
+        let beyond = self.aloft.as_mut().map_or(Occupancy::NOTHING, |aloft| aloft.held(halted));
         if let Err(reason) = self.queue.admit(room, beyond) {
             match reason {
                 DropReason::TooLarge => self.counters.dropped_too_large.add(len),
@@ -113,23 +130,26 @@ impl<P> Link<P> {
             return Err((reason, payload));
         }
         let departs = self.rate.serve(now, charged);
-        let waiting = Waiting { number, departs, len, room, payload };
+        let waiting = Waiting { number, departs, len, radio, payload };
         if departs <= now {
             // Takes no time to send, so everything before it is out as well: it never is in the queue.
             self.launch(waiting);
         } else {
             self.meter.spend(now, self.queue.held());
-            self.queue.push(waiting);
+            self.queue.push(waiting, room);
         }
         Ok(())
     }
 
-    /// When to call [`Link::deliver`] next; none if nothing is inside. Ask again after every call that changes the link.
+    /// When to call [`Link::deliver`] next; none if nothing is inside, or while the link is paused. Ask again after every call that changes the link.
     ///
     /// With jitter that may reorder, or jitter and losses after the rate stage, this can be earlier than the next
     /// packet is due, at most once for each packet; `deliver` then hands out nothing.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
+        if self.paused.is_some() {
+            return None;
+        }
         let waiting = self.queue.front().map(|waiting| self.earliest_due(waiting));
         let next = match (&self.air, self.air.due(), waiting) {
             // Nothing overtakes what is in the air.
@@ -137,14 +157,18 @@ impl<P> Link<P> {
             (Air::Free(_), Some(due), Some(waiting)) => due.min(waiting),
             (_, due, waiting) => due.or(waiting)?,
         };
-        Some(Instant::from_micros(next))
+        Some(Instant::from_micros(next.max(self.resumed)))
     }
 
     /// The next packet due at or before `now`. Call until none comes.
     pub fn deliver(&mut self, now: Instant) -> Option<Delivered<P>> {
         let now = self.advance(now);
+        if self.paused.is_some() {
+            return None;
+        }
         let Flying { due, number, left, len, lost, payload } = self.air.pop(now)?;
-        let parcel = Parcel { payload, len, number, left: Instant::from_micros(left), at: Instant::from_micros(due) };
+        let at = Instant::from_micros(due.max(self.resumed));
+        let parcel = Parcel { payload, len, number, left: Instant::from_micros(left), at };
         if lost {
             self.counters.lost.add(len);
             Some(Delivered::Lost(parcel))
@@ -170,11 +194,46 @@ impl<P> Link<P> {
         rate.check()?;
         let clock = self.advance(now);
         let overhead = self.overhead;
-        let total = self.queue.line.iter().map(|waiting| u128::from(charge(waiting.len, overhead))).sum();
+        let total = self.work_waiting();
         let waiting = self.queue.line.iter_mut();
         self.rate.change(clock, rate, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
         self.advance(now);
         Ok(())
+    }
+
+    /// Changes the losses: what leaves the rate stage from `now` on, or with [`LossAt::BeforeRate`] is offered, meets the new
+    /// ones. A process with states begins anew.
+    ///
+    /// # Errors
+    /// What [`Config::check`] says of such losses; the link is then as before.
+    pub fn set_loss(&mut self, now: Instant, loss: Loss) -> Result<(), ConfigError> {
+        loss.check()?;
+        self.advance(now);
+        self.loss.change(loss);
+        Ok(())
+    }
+
+    /// Stands still from `now` on: nothing is sent and nothing arrives. What waits goes on waiting, what is in the air stays
+    /// there, and the queue takes packets as long as it has room. Costs time in proportion to the packets waiting.
+    pub fn pause(&mut self, now: Instant) {
+        let clock = self.advance(now);
+        if self.paused.is_none() {
+            self.paused = Some(clock);
+            self.rate.stop(clock, self.queue.line.iter_mut().map(|waiting| &mut waiting.departs));
+        }
+    }
+
+    /// Goes on at `now`: the packet in service with the bits that it lacks, and what should have arrived meanwhile arrives at
+    /// once. Costs time in proportion to the packets waiting.
+    pub fn resume(&mut self, now: Instant) {
+        let clock = self.advance(now);
+        if self.paused.take().is_some() {
+            self.resumed = clock;
+            let (total, overhead) = (self.work_waiting(), self.overhead);
+            let waiting = self.queue.line.iter_mut();
+            self.rate.resume(clock, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
+            self.advance(now);
+        }
     }
 
     /// Counts of packets and bytes by what became of them.
@@ -207,7 +266,7 @@ impl<P> Link<P> {
         for waiting in &self.queue.line {
             in_queue.add(waiting.len);
             room.packets += 1;
-            room.bytes += u64::from(waiting.room);
+            room.bytes += u64::from(self.room(waiting.len));
         }
         let mut in_air = Tally::default();
         self.air.lengths().for_each(|len| in_air.add(len));
@@ -228,7 +287,7 @@ impl<P> Link<P> {
     #[must_use]
     pub fn memory(&self) -> usize {
         let aloft = self.aloft.as_ref().map_or(0, Aloft::memory);
-        size_of::<Self>() + self.queue.memory() + self.air.memory() + aloft + self.meter.memory()
+        size_of::<Self>() + self.queue.memory() + self.air.memory() + aloft + self.meter.memory() + self.loss.memory()
     }
 
     /// Lets everything leave the rate stage that is out by `now`. Returns the instant that counts as now, µs.
@@ -240,7 +299,8 @@ impl<P> Link<P> {
                 break;
             }
             self.meter.spend(first.departs, self.queue.held());
-            if let Some(waiting) = self.queue.pop() {
+            let (overhead, overhead_in_queue) = (self.overhead, self.overhead_in_queue);
+            if let Some(waiting) = self.queue.pop(|waiting| room(waiting.len, overhead, overhead_in_queue)) {
                 self.launch(waiting);
             }
         }
@@ -249,11 +309,12 @@ impl<P> Link<P> {
 
     /// The packet's last bit is out: decides its fate and delay.
     fn launch(&mut self, waiting: Waiting<P>) {
-        let Waiting { number, departs, len, room, payload } = waiting;
+        let Waiting { number, departs, len, radio, payload } = waiting;
         self.counters.carried.add(len);
-        let lost = self.loss_at == LossAt::AfterRate && self.loss.strikes(number, departs);
+        let lost = self.loss_at == LossAt::AfterRate && self.loss.strikes(radio, number, departs);
         let due = if lost { self.delay.earliest(departs) } else { self.delay.arrival(departs, number) };
         let due = self.air.push(Flying { due, number, left: departs, len, lost, payload });
+        let room = self.room(len);
         if let Some(aloft) = self.aloft.as_mut().filter(|_| !lost) {
             aloft.push(due, room);
         }
@@ -273,11 +334,25 @@ impl<P> Link<P> {
     fn charged(&self, len: u32) -> u64 {
         charge(len, self.overhead)
     }
+
+    /// What a packet counts for in the queue.
+    fn room(&self, len: u32) -> u32 {
+        room(len, self.overhead, self.overhead_in_queue)
+    }
+
+    /// Bytes that the rate stage charges for all that waits.
+    fn work_waiting(&self) -> u128 {
+        self.queue.line.iter().map(|waiting| u128::from(self.charged(waiting.len))).sum()
+    }
 }
 
 /// Bytes that the rate stage charges.
 fn charge(len: u32, overhead: i64) -> u64 {
     (i64::from(len) + overhead).max(0) as u64
+}
+
+fn room(len: u32, overhead: i64, overhead_in_queue: bool) -> u32 {
+    if overhead_in_queue { charge(len, overhead).min(u64::from(u32::MAX)) as u32 } else { len }
 }
 
 impl From<Occupancy> for Tally {

@@ -16,9 +16,11 @@ enum Draw {
     Origin = 2,
     /// The state at instant n, after a silence too long to be followed dwell by dwell.
     Silence = 3,
+    /// The luck of radio n.
+    Radio = 4,
 }
 
-/// The luck of one link.
+/// The luck of one link, or of one radio on it.
 #[derive(Clone, Copy, Debug)]
 struct Luck {
     seed: ChanceSeed,
@@ -64,6 +66,12 @@ impl Luck {
 }
 
 impl LossProcess {
+    /// The process of one radio on a link.
+    pub(crate) fn of_radio(loss: Loss, seed: ChanceSeed, link: u32, radio: u32) -> Self {
+        let place = Luck { seed, link }.place(u64::from(radio), Draw::Radio);
+        Self::new(loss, ChanceSeed::new(seed.wide(Purpose::LossState, place)), link)
+    }
+
     pub(crate) fn new(loss: Loss, seed: ChanceSeed, link: u32) -> Self {
         let luck = Luck { seed, link };
         let kind = match loss {

@@ -57,8 +57,8 @@ pub(crate) struct Waiting<P> {
     /// When its last bit is out.
     pub(crate) departs: u64,
     pub(crate) len: u32,
-    /// What it counts for in the occupancy.
-    pub(crate) room: u32,
+    /// Whose luck it has.
+    pub(crate) radio: u32,
     pub(crate) payload: P,
 }
 
@@ -89,8 +89,9 @@ impl<P> Queue<P> {
         }
     }
 
-    pub(crate) fn push(&mut self, waiting: Waiting<P>) {
-        self.held.add(waiting.room);
+    /// `room` is what it counts for in the occupancy.
+    pub(crate) fn push(&mut self, waiting: Waiting<P>, room: u32) {
+        self.held.add(room);
         self.line.push_back(waiting);
     }
 
@@ -98,9 +99,10 @@ impl<P> Queue<P> {
         self.line.front()
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Waiting<P>> {
+    /// The first, which counted for so much.
+    pub(crate) fn pop(&mut self, room: impl FnOnce(&Waiting<P>) -> u32) -> Option<Waiting<P>> {
         let waiting = self.line.pop_front()?;
-        self.held.remove(waiting.room);
+        self.held.remove(room(&waiting));
         Some(waiting)
     }
 
@@ -118,7 +120,7 @@ mod tests {
     fn capacity(limit: Limit, room: u32) -> u64 {
         let mut queue = Queue::new(limit);
         while queue.admit(room, Occupancy::NOTHING).is_ok() {
-            queue.push(Waiting { number: 0, departs: 0, len: room, room, payload: () });
+            queue.push(Waiting { number: 0, departs: 0, len: room, radio: 0, payload: () }, room);
         }
         queue.held().packets
     }

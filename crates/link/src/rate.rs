@@ -22,18 +22,24 @@ pub(crate) struct RateStage {
     since: u64,
     /// Length of all earlier busy periods, whole and part.
     closed: (u64, u64),
+    /// While it is stopped, the work accepted and not done, in bytes times [`WORK`].
+    stopped: Option<u128>,
     /// Service time of the previous packet, because the next is often as long: bytes, whole, part.
     memo: (u64, u64, u64),
 }
 
 impl RateStage {
     pub(crate) const fn new(rate: Rate) -> Self {
-        Self { rate: per_second(rate), free: 0, part: 0, since: 0, closed: (0, 0), memo: (0, 0, 0) }
+        Self { rate: per_second(rate), free: 0, part: 0, since: 0, closed: (0, 0), stopped: None, memo: (0, 0, 0) }
     }
 
     /// Accepts a packet of `bytes` at `now`, behind all accepted before. Returns when its last bit is out, rounded up
-    /// to a whole microsecond.
+    /// to a whole microsecond; while the stage is stopped, never.
     pub(crate) fn serve(&mut self, now: u64, bytes: u64) -> u64 {
+        if let Some(left) = &mut self.stopped {
+            *left += u128::from(bytes) * u128::from(WORK);
+            return u64::MAX;
+        }
         let Some(rate) = self.rate else { return now };
         if self.free_by() <= now {
             self.close(now);
@@ -63,16 +69,50 @@ impl RateStage {
         total: u128,
         waiting: impl Iterator<Item = (u64, &'q mut u64)>,
     ) {
-        let old = self.rate.map_or(0, NonZeroU64::get);
-        let ahead = u128::from(self.free.saturating_sub(now)) * u128::from(old) + u128::from(self.part);
-        // Busy time so far keeps its whole microseconds: remainders of two rates do not add up.
+        let stopped = self.stopped;
+        let left = stopped.unwrap_or_else(|| self.left(now));
+        self.pause_at(now);
+        self.rate = per_second(rate);
+        if stopped.is_none() {
+            self.go(now, left, total, waiting);
+        }
+    }
+
+    /// Sends nothing from `now` on. `waiting` are the departures of all packets not yet out.
+    pub(crate) fn stop<'q>(&mut self, now: u64, waiting: impl Iterator<Item = &'q mut u64>) {
+        if self.stopped.is_none() {
+            self.stopped = Some(self.left(now));
+            self.pause_at(now);
+            waiting.for_each(|departs| *departs = u64::MAX);
+        }
+    }
+
+    /// Goes on at `now` where it stopped; the others as in [`RateStage::change`].
+    pub(crate) fn resume<'q>(&mut self, now: u64, total: u128, waiting: impl Iterator<Item = (u64, &'q mut u64)>) {
+        if let Some(left) = self.stopped.take() {
+            self.pause_at(now);
+            self.go(now, left, total, waiting);
+        }
+    }
+
+    /// The work accepted and not done at `now`, in bytes times [`WORK`].
+    fn left(&self, now: u64) -> u128 {
+        let Some(rate) = self.rate.filter(|_| self.free_by() > now) else { return 0 };
+        u128::from(self.free.saturating_sub(now)) * u128::from(rate.get()) + u128::from(self.part)
+    }
+
+    /// Ends the busy period at `now`. It keeps its whole microseconds: remainders of two rates do not add up.
+    fn pause_at(&mut self, now: u64) {
         self.closed = (self.busy(now), 0);
         (self.since, self.free, self.part, self.memo) = (now, now, 0, (0, 0, 0));
-        self.rate = per_second(rate);
-        let mut first = Some(ahead);
+    }
+
+    /// Sends what waits from `now` on; `left` is the work of all of it.
+    fn go<'q>(&mut self, now: u64, left: u128, total: u128, waiting: impl Iterator<Item = (u64, &'q mut u64)>) {
+        let mut first = Some(left);
         for (bytes, departs) in waiting {
             let behind = (total - u128::from(bytes)) * u128::from(WORK);
-            let work = first.take().map_or(bytes * WORK, |ahead| ahead.saturating_sub(behind) as u64);
+            let work = first.take().map_or(bytes * WORK, |left| left.saturating_sub(behind) as u64);
             *departs = match self.rate {
                 None => now,
                 Some(rate) => self.append(rate, work / rate, work % rate),
@@ -161,6 +201,29 @@ mod tests {
         assert_eq!(slow.serve(0, largest), u64::MAX);
         let mut fast = RateStage::new(Rate::BitsPerSecond(Rate::HIGHEST));
         assert_eq!(fast.serve(0, largest), 52);
+    }
+
+    #[test]
+    fn a_stop_takes_as_long_as_it_lasts() {
+        // Two packets of 1000 bits at 1000 bit/s; 0.25 s into the first nothing goes for 10 s, and a third comes.
+        let mut stage = RateStage::new(Rate::BitsPerSecond(1_000));
+        let mut departures = vec![stage.serve(0, 125), stage.serve(0, 125)];
+        stage.stop(250_000, departures.iter_mut());
+        assert_eq!(departures, [u64::MAX; 2]);
+        departures.push(stage.serve(5_000_000, 125));
+        assert_eq!(departures[2], u64::MAX);
+        assert_eq!(stage.busy(9_000_000), 250_000);
+        // Stopped twice is stopped; the rate may change meanwhile.
+        stage.stop(6_000_000, departures.iter_mut());
+        stage.change(7_000_000, Rate::BitsPerSecond(500), 375, departures.iter_mut().map(|d| (125, d)));
+        assert_eq!(departures, [u64::MAX; 3]);
+        stage.resume(10_250_000, 375, departures.iter_mut().map(|d| (125, d)));
+        assert_eq!(departures, [11_750_000, 13_750_000, 15_750_000]);
+        assert_eq!(stage.busy(20_000_000), 250_000 + 5_500_000);
+        // One that was idle when it stopped has nothing to make up for.
+        stage.stop(30_000_000, std::iter::empty());
+        stage.resume(31_000_000, 0, std::iter::empty());
+        assert_eq!(stage.serve(31_000_000, 125), 33_000_000);
     }
 
     #[test]

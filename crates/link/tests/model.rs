@@ -17,20 +17,27 @@ enum Step {
     Drain,
     Look,
     SetRate(u64),
+    /// Lose each packet by itself, so many in a thousand.
+    SetLoss(u32),
+    Pause,
+    Resume,
     /// Sleep until the link asks for attention.
     Sleep,
 }
 
-fn steps(with_rates: bool) -> impl Strategy<Value = Vec<(u64, Step)>> {
+fn steps(with_changes: bool) -> impl Strategy<Value = Vec<(u64, Step)>> {
     let gap = prop_oneof![3 => Just(0_u64), 3 => 0..3_000_u64, 1 => 0..200_000_u64];
     let len = prop_oneof![Just(94_u32), Just(38), 0..2_000_u32];
-    let rate = if with_rates { 1 } else { 0 };
+    let rate = if with_changes { 1 } else { 0 };
     let step = prop_oneof![
         8 => len.prop_map(Step::Offer),
         2 => Just(Step::Deliver),
         2 => Just(Step::Drain),
         1 => Just(Step::Look),
         rate => (1_000..5_000_000_u64).prop_map(Step::SetRate),
+        rate => (0..=1_000_u32).prop_map(Step::SetLoss),
+        rate => Just(Step::Pause),
+        rate => Just(Step::Resume),
         2 => Just(Step::Sleep),
     ];
     prop::collection::vec((gap, step), 1..200)
@@ -131,6 +138,15 @@ fn run(config: &Config, seed: u64, steps: &[(u64, Step)]) -> Record {
             Step::Drain => while take(&mut link, now, &mut inside).is_some() {},
             Step::Look => looks.push((now, link.queued(at))),
             Step::SetRate(rate) => link.set_rate(at, Rate::BitsPerSecond(rate)).unwrap(),
+            Step::SetLoss(thousandths) => {
+                let rate = Probability::from_millionths(thousandths * 1_000).unwrap();
+                link.set_loss(at, Loss::Bernoulli { rate }).unwrap();
+            }
+            Step::Pause => {
+                link.pause(at);
+                assert_eq!(link.next(), None);
+            }
+            Step::Resume => link.resume(at),
             Step::Sleep => now = now.max(link.next().map_or(0, Instant::as_micros)),
         }
         link.check_conservation().unwrap();
@@ -138,6 +154,7 @@ fn run(config: &Config, seed: u64, steps: &[(u64, Step)]) -> Record {
         let gone = counters.dropped_by_queue().plus(counters.lost).plus(counters.delivered);
         assert_eq!(counters.offered.packets - gone.packets, inside);
     }
+    link.resume(Instant::from_micros(now));
     let mut wake_ups = 0;
     let bound = 2 * inside;
     while let Some(next) = link.next() {
