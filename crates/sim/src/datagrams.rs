@@ -97,7 +97,7 @@ impl World<'_> {
                 if let Some(judged) = judged.filter(|_| self.rec.exchanges) {
                     self.rec.judged(&tag, judged, device.endpoint.view(SERVER).and_then(|view| view.rto));
                 }
-                self.network.useful(flow, SERVER, tag.request_bytes, &mut self.rec);
+                self.network.useful_request(&tag, &mut self.rec);
                 self.network.useful(SERVER, flow, length, &mut self.rec);
                 device.answered(&tag, now, bytes, body);
                 if body == Body::More {

@@ -174,7 +174,6 @@ impl<'s> World<'s> {
                 return Err(RunError::Cancelled);
             }
         }
-        self.rec.finish();
         Ok(last)
     }
 

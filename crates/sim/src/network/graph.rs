@@ -7,7 +7,7 @@ use super::{Address, LinkName, Load, Packet, SERVER, route::Routes};
 use crate::{
     RunError,
     agenda::Agenda,
-    ledger::Tag,
+    ledger::{NO_EXCHANGE, Tag},
     outcome::{FlowRow, LinkRow},
     recording::Recording,
     scenario::Scenario,
@@ -127,18 +127,22 @@ impl Graph {
                 None => self.wake(place),
                 Some(Delivered::Arrived(parcel)) => {
                     let mut packet = parcel.payload;
-                    rec.carried(place, parcel.len);
+                    rec.carried(now, place, parcel.number, parcel.len);
                     rec.packet(now, "recv", place, &packet, parcel.len);
                     packet.hop += 1;
                     if let Some(further) = self.routes.hop(packet.route, packet.hop) {
                         if let Some(recording) = &mut self.recording {
                             recording.forwarded(place, parcel.number, further);
                         }
+                        rec.goes_on(further, self.hops[further].link.counters().offered.packets);
                         self.offer(further, now, parcel.len, packet, rec);
                         continue;
                     }
                     if let Some(recording) = &mut self.recording {
                         recording.arrived(parcel.at, &packet);
+                    }
+                    if !packet.to_client && packet.tag.exchange != NO_EXCHANGE {
+                        rec.asked(&packet.tag);
                     }
                     self.arrived += 1;
                     return Some(packet);
@@ -187,11 +191,9 @@ impl Graph {
     }
 
     #[inline]
-    pub(super) fn useful(&mut self, from: Address, to: Address, bytes: u32, rec: &mut Recorder) {
+    pub(super) fn useful(&mut self, from: Address, to: Address, bytes: u32) {
         for &place in self.routes.links(self.routes.between(from, to)) {
-            let place = usize::from(place);
-            self.hops[place].useful += u64::from(bytes);
-            rec.useful(place, bytes);
+            self.hops[usize::from(place)].useful += u64::from(bytes);
         }
     }
 

@@ -94,11 +94,20 @@ impl Network {
         graph.length(payload)
     }
 
-    /// So many bytes that went from one node to another completed an exchange.
+    /// The packet that was delivered last, of so many bytes from one node to another, completed an exchange or a part of it.
     #[inline]
     pub(crate) fn useful(&mut self, from: Address, to: Address, bytes: u32, rec: &mut Recorder) {
         let Self::Graph(graph) = self;
-        graph.useful(from, to, bytes, rec);
+        graph.useful(from, to, bytes);
+        rec.useful(bytes);
+    }
+
+    /// So did, with its answer, the copy of a client's request that has this tag.
+    #[inline]
+    pub(crate) fn useful_request(&mut self, tag: &Tag, rec: &mut Recorder) {
+        let Self::Graph(graph) = self;
+        graph.useful(tag.flow, SERVER, tag.request_bytes);
+        rec.useful_request(tag);
     }
 
     /// The names of its links.

@@ -14,7 +14,9 @@ impl LinkName {
             "uplink" => 0,
             "downlink" => 1,
             // FNV-1a (draft-eastlake-fnv).
-            name => name.bytes().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)),
+            name => {
+                name.bytes().fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+            }
         }
     }
 }

@@ -1,14 +1,18 @@
 //! What a run records beside its results, only when asked for.
 
+mod share;
+
 use std::str::FromStr;
 
 use millpond_control::{Instant, Span, Wait};
+
+use share::Shares;
 
 use crate::{
     evidence::Judged,
     ledger::Tag,
     network::{LinkName, Packet},
-    outcome::{Outcome, PacketEvent, QueueSample, ShareSample, TcpSample, TimerSample},
+    outcome::{Outcome, PacketEvent, QueueSample, TcpSample, TimerSample},
     sight::contents,
     tcp::Progress,
 };
@@ -77,28 +81,18 @@ impl Default for Options {
     }
 }
 
-/// A window of the share trace.
-#[derive(Clone, Copy, Default)]
-struct Window {
-    carried: u64,
-    useful: u64,
-}
-
 /// The recorder of one run. When nothing is asked for, its only cost is one comparison a step.
 pub(crate) struct Recorder {
     queue: bool,
-    share: bool,
+    shares: Option<Box<Shares>>,
     rto: bool,
     pub(crate) packets: bool,
     pub(crate) exchanges: bool,
     pub(crate) tcp: bool,
     step: u64,
     next: Instant,
-    /// The network's links, and the window at hand of each.
     links: Vec<LinkName>,
-    windows: Vec<Window>,
     queue_rows: Vec<QueueSample>,
-    share_rows: Vec<ShareSample>,
     rto_rows: Vec<TimerSample>,
     packet_rows: Vec<PacketEvent>,
     tcp_rows: Vec<TcpSample>,
@@ -118,19 +112,18 @@ impl Recorder {
     pub(crate) fn new(options: &Options, links: Vec<LinkName>) -> Self {
         let asked = |kind| options.traces.contains(&kind);
         let sampled = asked(TraceKind::Queue) || asked(TraceKind::Share);
+        let step = if options.trace_step_us == 0 { 1_000_000 } else { options.trace_step_us };
         Self {
             queue: asked(TraceKind::Queue),
-            share: asked(TraceKind::Share),
+            shares: asked(TraceKind::Share).then(|| Box::new(Shares::new(step, links.len()))),
             rto: asked(TraceKind::Rto),
             packets: asked(TraceKind::Packets),
             exchanges: asked(TraceKind::Exchanges),
             tcp: asked(TraceKind::Tcp),
-            step: if options.trace_step_us == 0 { 1_000_000 } else { options.trace_step_us },
+            step,
             next: if sampled { Instant::ORIGIN } else { Instant::NEVER },
-            windows: vec![Window::default(); links.len()],
             links,
             queue_rows: Vec::new(),
-            share_rows: Vec::new(),
             rto_rows: Vec::new(),
             packet_rows: Vec::new(),
             tcp_rows: Vec::new(),
@@ -155,38 +148,48 @@ impl Recorder {
                     self.queue_rows.push(QueueSample { link: link.clone(), t_us, bytes, packets });
                 }
             }
-            if let Some(start) = t_us.checked_sub(self.step) {
-                self.close_windows(start);
-            }
             self.next = Instant::from_micros(t_us.saturating_add(self.step));
         }
     }
 
-    /// Ends the last, shorter window.
-    pub(crate) fn finish(&mut self) {
-        if self.next != Instant::NEVER {
-            self.close_windows(self.next.as_micros().saturating_sub(self.step));
+    /// A link carried the packet that has this number there.
+    #[inline]
+    pub(crate) fn carried(&mut self, now: Instant, link: usize, number: u64, bytes: u32) {
+        if let Some(shares) = &mut self.shares {
+            shares.carried(now, link, number, bytes);
         }
     }
 
-    fn close_windows(&mut self, t_us: u64) {
-        for (link, window) in self.links.iter().zip(&mut self.windows) {
-            let Window { carried, useful } = std::mem::take(window);
-            if self.share {
-                let link = link.clone();
-                self.share_rows.push(ShareSample { link, t_us, carried_bytes: carried, useful_bytes: useful });
-            }
+    /// The packet carried last goes on over another link, where it has this number.
+    #[inline]
+    pub(crate) fn goes_on(&mut self, link: usize, number: u64) {
+        if let Some(shares) = &mut self.shares {
+            shares.goes_on(link, number);
         }
     }
 
+    /// The packet carried last is the copy of a request and has reached the server.
     #[inline]
-    pub(crate) fn carried(&mut self, link: usize, bytes: u32) {
-        self.windows[link].carried += u64::from(bytes);
+    pub(crate) fn asked(&mut self, tag: &Tag) {
+        if let Some(shares) = &mut self.shares {
+            shares.asked(tag);
+        }
     }
 
+    /// So many bytes of the packet carried last were of use.
     #[inline]
-    pub(crate) fn useful(&mut self, link: usize, bytes: u32) {
-        self.windows[link].useful += u64::from(bytes);
+    pub(crate) fn useful(&mut self, bytes: u32) {
+        if let Some(shares) = &mut self.shares {
+            shares.useful(bytes);
+        }
+    }
+
+    /// The copy of a request was of use, and with it its exchange is over.
+    #[inline]
+    pub(crate) fn useful_request(&mut self, tag: &Tag) {
+        if let Some(shares) = &mut self.shares {
+            shares.useful_request(tag);
+        }
     }
 
     #[inline]
@@ -267,7 +270,9 @@ impl Recorder {
             }
         }
         outcome.queue_trace = self.queue_rows;
-        outcome.share_trace = self.share_rows;
+        // The last window may be shorter; it is there even if nothing ever happened.
+        let windows = (self.next.as_micros() / self.step).max(1) as usize;
+        outcome.share_trace = self.shares.map_or_else(Vec::new, |shares| shares.rows(windows, &self.links));
         outcome.rto_trace = self.rto_rows;
         outcome.packets = self.packet_rows;
         outcome.tcp_trace = self.tcp_rows;
