@@ -1,6 +1,6 @@
 //! From a direction as the scenario says it to a link as it is built.
 
-use millpond_link::{Config, Counted, Jitter, Limit, Loss, LossAt, Order, Probability, Rate};
+use millpond_link::{Config, Counted, Jitter, Limit, Loss, LossAt, LossOf, Order, Probability, Rate};
 
 use crate::{Direction, QueueLimit};
 
@@ -28,6 +28,10 @@ impl Direction {
             }),
             overhead: i32::try_from(self.overhead.0).unwrap_or(i32::MAX),
             loss: self.loss.model(),
+            loss_of: match self.loss_of {
+                crate::LossOf::Link => LossOf::Link,
+                crate::LossOf::EachClient => LossOf::Radio,
+            },
             loss_at: match self.loss_at {
                 crate::LossAt::AfterRate => LossAt::AfterRate,
                 crate::LossAt::BeforeRate => LossAt::BeforeRate,

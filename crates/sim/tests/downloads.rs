@@ -70,8 +70,8 @@ fn a_client_may_name_the_size_first() {
 #[test]
 fn a_transfer_survives_losses() {
     let mut scenario = fetch(14_100, "", BLOCKS);
-    scenario.path.uplink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.1 };
-    scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.1 };
+    scenario.path.as_mut().unwrap().uplink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.1 };
+    scenario.path.as_mut().unwrap().downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.1 };
     let outcome = go(&scenario, 1);
     let row = &outcome.flows[0];
     assert_eq!((row.completed, row.failed, row.body_bytes), (400, 0, 102_400));
@@ -84,7 +84,7 @@ fn a_block_given_up_ends_its_body() {
     let clients = "controller = \"rfc7252\"\nmax_retransmit = 0\ntransfer = { kind = \"blocks\", size = \"1024 B\" }";
     let mut scenario = fetch(14_100, "", &clients.replace("exchanges = 1", ""));
     scenario.clients[0].exchanges = 20;
-    scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.02 };
+    scenario.path.as_mut().unwrap().downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.02 };
     let outcome = go(&scenario, 1);
     let row = &outcome.flows[0];
     assert!(row.failed > 0 && row.failed < 20, "{row:?}");
@@ -132,8 +132,8 @@ fn bursts_take_a_round_trip_a_set() {
 fn bursts_survive_losses() {
     for rate in [0.02, 0.1, 0.2] {
         let mut scenario = fetch(2_500, "host_time = \"0.65 ms\"", BURSTS);
-        scenario.path.uplink.loss = millpond_sim::scenario::Loss::Bernoulli { rate };
-        scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate };
+        scenario.path.as_mut().unwrap().uplink.loss = millpond_sim::scenario::Loss::Bernoulli { rate };
+        scenario.path.as_mut().unwrap().downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate };
         let options = Options { traces: vec![TraceKind::Packets], ..Options::default() };
         let outcome = run(&scenario, 1, &options, || false).unwrap();
         let row = &outcome.flows[0];

@@ -76,7 +76,7 @@ fn the_same_scenario_and_seed_give_the_same_result() {
     let mut group = clients(60, "\"cocoa-03\"");
     group.push_str("workload = \"random\"\nstart_spread = \"3 s\"\n");
     let mut scenario = scenario("2500 B", &group);
-    scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.05 };
+    scenario.path.as_mut().unwrap().downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.05 };
     let alone = run(&scenario, 7, &everything(), || false).unwrap();
     let beside: Vec<Outcome> = std::thread::scope(|scope| {
         let threads: Vec<_> =
@@ -150,7 +150,7 @@ fn a_run_that_ends_early_says_who_was_not_done() {
 #[test]
 fn who_gives_up_fails_and_goes_on() {
     let mut scenario = scenario("1410000 B", "[[clients]]\ncount = 5\ncontroller = \"rfc7252\"\nmax_retransmit = 0\n");
-    scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.5 };
+    scenario.path.as_mut().unwrap().downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.5 };
     let outcome = go(&scenario, 1);
     for row in &outcome.flows {
         assert_eq!(row.completed + row.failed, 50);
@@ -188,9 +188,9 @@ fn a_run_stops_when_told() {
 #[test]
 fn a_packet_lost_before_the_rate_stage_uses_no_link_time() {
     let mut scenario = scenario("1410000 B", &clients(5, DEFAULT));
-    scenario.path.downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.3 };
+    scenario.path.as_mut().unwrap().downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.3 };
     let after = run(&scenario, 1, &everything(), || false).unwrap();
-    scenario.path.downlink.loss_at = millpond_sim::scenario::LossAt::BeforeRate;
+    scenario.path.as_mut().unwrap().downlink.loss_at = millpond_sim::scenario::LossAt::BeforeRate;
     let before = run(&scenario, 1, &everything(), || false).unwrap();
     let service = 94 * 8 * 1_000_000 / 30_000;
     for (outcome, served_lost) in [(&after, 1), (&before, 0)] {

@@ -99,8 +99,8 @@ fn bbr_fails_at_one_bandwidth_delay_product_as_published() {
 #[test]
 fn new_reno_under_two_per_cent_of_loss() {
     let mut scenario = download(1_410_000, PRINTED);
-    scenario.path.uplink.loss = Loss::Bernoulli { rate: 0.02 };
-    scenario.path.downlink.loss = Loss::Bernoulli { rate: 0.02 };
+    scenario.path.as_mut().unwrap().uplink.loss = Loss::Bernoulli { rate: 0.02 };
+    scenario.path.as_mut().unwrap().downlink.loss = Loss::Bernoulli { rate: 0.02 };
     assert_near(median((0..31).map(|seed| seconds(&go(&scenario, seed))).collect()), 42.4, 4.2);
 }
 
@@ -165,8 +165,8 @@ fn a_batch_has_a_connection_of_its_own() {
 fn short_connections_survive_losses() {
     let mut scenario =
         scenario(14_100, "60 B", "", "count = 10\ntransport = \"tcp\"\nworkload = \"random\"\nstart_spread = \"1 s\"");
-    scenario.path.uplink.loss = Loss::Bernoulli { rate: 0.1 };
-    scenario.path.downlink.loss = Loss::Bernoulli { rate: 0.1 };
+    scenario.path.as_mut().unwrap().uplink.loss = Loss::Bernoulli { rate: 0.1 };
+    scenario.path.as_mut().unwrap().downlink.loss = Loss::Bernoulli { rate: 0.1 };
     let outcome = go(&scenario, 1);
     assert_eq!(outcome.summary.unfinished, 0);
     assert!(outcome.flows.iter().all(|row| (row.completed, row.body_bytes) == (50, 3_000)));
@@ -178,7 +178,7 @@ fn short_connections_survive_losses() {
 fn connections_that_nobody_answers_fail() {
     let group = "count = 1\nexchanges = 3\ntransport = { kind = \"tcp\", syn_retries = 2 }";
     let mut scenario = scenario(14_100, "60 B", "", group);
-    scenario.path.downlink.loss = Loss::Bernoulli { rate: 1.0 };
+    scenario.path.as_mut().unwrap().downlink.loss = Loss::Bernoulli { rate: 1.0 };
     let outcome = go(&scenario, 1);
     let row = &outcome.flows[0];
     assert_eq!((row.completed, row.failed, row.fct_us, counts(&outcome).connections), (0, 3, None, 3));
@@ -235,7 +235,7 @@ fn the_same_scenario_and_seed_give_the_same_result() {
     let group =
         "count = 8\nexchanges = 1\nstart_spread = \"1 s\"\ntransport = { kind = \"tcp\", congestion = \"bbr\" }";
     let mut scenario = scenario(2_500, "20000 B", "", group);
-    scenario.path.downlink.loss = Loss::Bernoulli { rate: 0.05 };
+    scenario.path.as_mut().unwrap().downlink.loss = Loss::Bernoulli { rate: 0.05 };
     let options = Options { traces: TraceKind::ALL.to_vec(), capture: true, ..Options::default() };
     let traced = run(&scenario, 7, &options, || false).unwrap();
     assert_eq!(traced, run(&scenario, 7, &options, || false).unwrap());

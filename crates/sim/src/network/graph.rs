@@ -96,7 +96,7 @@ impl Graph {
     #[inline]
     fn offer(&mut self, place: usize, now: Instant, length: u32, packet: Packet, rec: &mut Recorder) {
         rec.packet(now, "enq", place, &packet, length);
-        if let Err((reason, packet)) = self.hops[place].link.offer(now, length, packet) {
+        if let Err((reason, packet)) = self.hops[place].link.offer_of(now, packet.tag.flow, length, packet) {
             let radio = reason == DropReason::Radio;
             rec.dropped(if radio { "drop_radio" } else { "drop_queue" });
             if let Some(recording) = &mut self.recording {

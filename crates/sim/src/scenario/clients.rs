@@ -3,7 +3,7 @@
 use millpond_control::Chance;
 use serde::{Deserialize, Serialize};
 
-use super::{ControllerChoice, Duration, MOST_PAYLOAD, ScenarioError, Size, Transfer, Transport};
+use super::{ControllerChoice, Duration, MOST_PAYLOAD, Route, ScenarioError, Size, Transfer, Transport};
 
 /// Clients that are alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,9 @@ pub struct Clients {
     /// How the copies of a request are told apart; left out, as the controller asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<Naming>,
+    /// Which links of a network they cross, if not those that all do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
     /// What carries their requests.
     #[serde(default, skip_serializing_if = "Transport::is_udp")]
     pub transport: Transport,
@@ -156,6 +159,7 @@ impl Clients {
             token_length: 0,
             request_payload: Size(0),
             naming: None,
+            route: None,
             transport: Transport::Udp,
             transfer: Transfer::Whole,
         }

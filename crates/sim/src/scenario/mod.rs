@@ -1,6 +1,6 @@
 //! Scenarios: what is simulated, as a file says it.
 //!
-//! A scenario is one shared path (an uplink and a downlink), groups of clients behind it and one server. Every key
+//! A scenario is a network (one path, or named links with routes), groups of clients on it and one server. Every key
 //! is checked, an unknown one is refused with the nearest legal name, and every default is written out by
 //! [`Scenario::to_json`].
 
@@ -19,6 +19,7 @@ pub use millpond_path::{
     BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Loss, LossAt, LossOf, Order, Path, QueueCounts,
     QueueLimit, Size, unknown,
 };
+pub use network::{Network, Route};
 pub use transfer::{Blocks, Bursts, Negotiation, Transfer};
 pub(crate) use transport::SEGMENT_OVER_DATAGRAM;
 pub use transport::{Congestion, DelayedAcks, Recovery, Tcp, TimerRule, Transport};
@@ -30,8 +31,12 @@ pub struct Scenario {
     /// One line for people.
     #[serde(default)]
     pub title: String,
-    /// The shared path.
-    pub path: Path,
+    /// The path that all clients share; else there is a network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Path>,
+    /// The links and the routes over them; else there is a path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
     /// Groups of clients, at least one.
     pub clients: Vec<Clients>,
     /// The server that all clients ask.
@@ -189,12 +194,12 @@ impl Scenario {
             u64::from(group.count).saturating_mul(each)
         });
         let bodies = bodies.fold(0, u64::saturating_add);
-        let asked = self.clients.iter().map(Clients::request_bytes).max().unwrap_or(0) + self.path.header.0;
+        let asked = self.clients.iter().map(Clients::request_bytes).max().unwrap_or(0) + self.header().0;
         let message = |group: &Clients| match &group.transport {
             Transport::Tcp(tcp) => tcp.mss.0.min(body),
             Transport::Udp => group.transfer.block_size().map_or(body, |size| u64::from(size.bytes()).min(body)),
         };
-        let answer = self.clients.iter().map(message).max().unwrap_or(0) + self.path.header.0 + 16;
+        let answer = self.clients.iter().map(message).max().unwrap_or(0) + self.header().0 + 16;
         let queue = |direction: &Direction, size: u64| {
             let most = match direction.queue {
                 QueueLimit::Bytes(bytes) => bytes / size.max(1),
@@ -210,16 +215,20 @@ impl Scenario {
             });
             most.min(copies.sum::<u64>().saturating_mul(4)).saturating_mul(PACKET + size)
         };
+        // A link with a long queue may be crossed either way; of a path it is known which.
+        let one_way = |place: usize| self.path.is_some().then_some(if place == 0 { asked } else { answer });
+        let longest = |place| one_way(place).unwrap_or(asked.max(answer));
+        let links = self.links().into_iter().enumerate();
+        let queues = links.map(|(place, (_, link))| queue(link, longest(place))).fold(0, u64::saturating_add);
         (self.client_count() * CLIENT)
             .saturating_add(bodies)
             .saturating_add(self.exchange_count().saturating_mul(EXCHANGE))
-            .saturating_add(queue(&self.path.uplink, asked))
-            .saturating_add(queue(&self.path.downlink, answer))
+            .saturating_add(queues)
     }
 
     fn check(&self, origin: &str) -> Result<(), ScenarioError> {
         let refuse = |key: &str, problem: String| Err(ScenarioError::at_key(origin, key, problem));
-        self.path.check("path", origin)?;
+        self.check_network(origin)?;
         if self.clients.is_empty() {
             return refuse("clients", "no group of clients: add a table [[clients]]".to_owned());
         }

@@ -1,20 +1,158 @@
 //! The links of a scenario, and who crosses which of them.
 
-use super::{Direction, Scenario, Size};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Clients, Direction, Scenario, ScenarioError, Size, unknown};
+
+/// Named links and the routes over them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Bytes of IP and UDP header in front of every CoAP message.
+    #[serde(default = "default_header")]
+    pub header: Size,
+    /// The links that packets of the clients cross one after the other, unless their group has a route of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub up: Vec<String>,
+    /// The same for packets of the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub down: Vec<String>,
+    /// The links by name. One that stands in both directions of a route is half-duplex: one queue and one rate for both.
+    #[serde(default)]
+    pub links: BTreeMap<String, Direction>,
+}
+
+/// The links between a group of clients and the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Route {
+    /// Those that packets of the clients cross, one after the other.
+    pub up: Vec<String>,
+    /// Those that packets of the server cross.
+    pub down: Vec<String>,
+}
+
+/// As many links as a packet can count.
+const MOST_HOPS: usize = u8::MAX as usize;
+/// As many links as have places.
+const MOST_LINKS: usize = u16::MAX as usize;
+
+/// IPv4 and UDP.
+fn default_header() -> Size {
+    Size(28)
+}
 
 impl Scenario {
     /// Bytes of IP and UDP header in front of every CoAP message.
-    pub(crate) fn header(&self) -> Size {
-        self.path.header
+    #[must_use]
+    pub fn header(&self) -> Size {
+        match (&self.path, &self.network) {
+            (Some(path), _) => path.header,
+            (None, Some(network)) => network.header,
+            (None, None) => default_header(),
+        }
     }
 
-    /// Its links by name.
-    pub(crate) fn links(&self) -> Vec<(&str, &Direction)> {
-        vec![("uplink", &self.path.uplink), ("downlink", &self.path.downlink)]
+    /// Its links by name, in the order of the rows of a run: of a path the uplink and the downlink, else as their names sort.
+    #[must_use]
+    pub fn links(&self) -> Vec<(&str, &Direction)> {
+        let path = self.path.iter().flat_map(|path| [("uplink", &path.uplink), ("downlink", &path.downlink)]);
+        let network = self.network.iter().flat_map(|network| &network.links);
+        path.chain(network.map(|(name, link)| (name.as_str(), link))).collect()
     }
 
     /// Which of its links, told by their places, packets of a group cross: those to the server, and those back.
-    pub(crate) fn route(&self, _group: usize) -> [Vec<usize>; 2] {
-        [vec![0], vec![1]]
+    pub(crate) fn route(&self, group: usize) -> [Vec<usize>; 2] {
+        let Some(network) = &self.network else { return [vec![0], vec![1]] };
+        let own = self.clients.get(group).and_then(|group| group.route.as_ref());
+        let (up, down) = own.map_or((&network.up, &network.down), |route| (&route.up, &route.down));
+        let places = |names: &[String]| {
+            names.iter().filter_map(|name| network.links.keys().position(|known| known == name)).collect()
+        };
+        [places(up), places(down)]
+    }
+
+    pub(super) fn check_network(&self, origin: &str) -> Result<(), ScenarioError> {
+        let refuse = |key: &str, problem: &str| Err(ScenarioError::at_key(origin, key, problem));
+        match (&self.path, &self.network) {
+            (Some(_), Some(_)) => refuse("network", "there is a [path] already: write one of the two"),
+            (None, None) => refuse("path", "missing key: write [path.uplink] and [path.downlink], or [network]"),
+            (None, Some(network)) => network.check(&self.clients, origin),
+            (Some(path), None) => {
+                if let Some(index) = self.clients.iter().position(|group| group.route.is_some()) {
+                    let problem = "a [path] is the one route of all: write [network] with named links instead of it";
+                    return refuse(&format!("clients[{index}].route"), problem);
+                }
+                path.check("path", origin)
+            }
+        }
+    }
+}
+
+impl Network {
+    fn check(&self, groups: &[Clients], origin: &str) -> Result<(), ScenarioError> {
+        let refuse = |key: &str, problem: String| Err(ScenarioError::at_key(origin, key, problem));
+        if self.header.0 > 1_000 {
+            return refuse(
+                "network.header",
+                format!("{} is more than any IP and UDP header (at most 1000 B)", self.header),
+            );
+        }
+        if self.links.is_empty() || self.links.len() > MOST_LINKS {
+            let count = self.links.len();
+            let problem = format!("{count} links: add tables [network.links.<name>], from 1 to {MOST_LINKS}");
+            return refuse("network.links", problem);
+        }
+        for (name, link) in &self.links {
+            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+            if name.is_empty() || name.len() > 60 || !name.chars().all(is_plain) {
+                let problem = format!("`{name}` is no name: write up to 60 letters, digits, - and _");
+                return refuse("network.links", problem);
+            }
+            link.check(&format!("network.links.{name}"), origin)?;
+        }
+        let mut used: Vec<&str> = Vec::new();
+        let is_common = groups.iter().any(|group| group.route.is_none());
+        if is_common || !(self.up.is_empty() && self.down.is_empty()) {
+            self.check_route("network", &self.up, &self.down, origin)?;
+        }
+        if is_common {
+            used.extend(self.up.iter().chain(&self.down).map(String::as_str));
+        }
+        for (index, group) in groups.iter().enumerate() {
+            if let Some(Route { up, down }) = &group.route {
+                self.check_route(&format!("clients[{index}].route"), up, down, origin)?;
+                used.extend(up.iter().chain(down).map(String::as_str));
+            }
+        }
+        if let Some(idle) = self.links.keys().find(|name| !used.contains(&name.as_str())) {
+            let problem = "nobody uses this link: name it in a route, or leave it out";
+            return refuse(&format!("network.links.{idle}"), problem.to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_route(&self, key: &str, up: &[String], down: &[String], origin: &str) -> Result<(), ScenarioError> {
+        for (way, whose, links) in [("up", "the clients", up), ("down", "the server", down)] {
+            let refuse = |problem| Err(ScenarioError::at_key(origin, &format!("{key}.{way}"), problem));
+            if links.is_empty() {
+                return refuse(format!(
+                    "a route that leads nowhere: name the links that packets of {whose} cross, such as {way} = [\"{}\"]",
+                    self.links.keys().next().map_or("", String::as_str)
+                ));
+            }
+            if links.len() > MOST_HOPS {
+                return refuse(format!("{} links in a row (at most {MOST_HOPS})", links.len()));
+            }
+            for name in links {
+                if !self.links.contains_key(name) {
+                    let known: Vec<&str> = self.links.keys().map(String::as_str).collect();
+                    return refuse(unknown("link", name, &known));
+                }
+            }
+        }
+        Ok(())
     }
 }

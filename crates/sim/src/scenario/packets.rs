@@ -10,19 +10,21 @@ const DATAGRAM: u64 = 4;
 impl Scenario {
     /// Refuses a queue that a packet of its own scenario never fits.
     pub(super) fn check_queues(&self, origin: &str) -> Result<(), ScenarioError> {
+        let links = self.links();
+        let kept = if self.path.is_some() { "path" } else { "network.links" };
         for (index, group) in self.clients.iter().enumerate() {
-            let [request, answer] = self.longest_packets(group);
-            for (name, queue, longest) in
-                [("uplink", self.path.uplink.queue, request), ("downlink", self.path.downlink.queue, answer)]
+            let crossed = self.route(index).into_iter().zip(self.longest_packets(group));
+            for (place, longest) in crossed.flat_map(|(places, longest)| places.into_iter().map(move |p| (p, longest)))
             {
-                if let QueueLimit::Bytes(limit) = queue
+                if let Some((name, link)) = links.get(place)
+                    && let QueueLimit::Bytes(limit) = link.queue
                     && limit < longest
                 {
                     let problem = format!(
                         "{limit} B are shorter than a packet of clients[{index}], which has {longest} B and would always be \
                          dropped: write at least \"{longest} B\""
                     );
-                    return Err(ScenarioError::at_key(origin, &format!("path.{name}.queue"), problem));
+                    return Err(ScenarioError::at_key(origin, &format!("{kept}.{name}.queue"), problem));
                 }
             }
         }
@@ -32,7 +34,7 @@ impl Scenario {
     /// Bytes of IP of the longest packets that a group surely causes, to the server and back. What names a copy and what a
     /// burst adds to its blocks is left out.
     fn longest_packets(&self, group: &Clients) -> [u64; 2] {
-        let (header, token) = (self.path.header.0, u64::from(group.token_length));
+        let (header, token) = (self.header().0, u64::from(group.token_length));
         let body = self.server.payload.0;
         // Content-Format, a marker if there is a payload, and the payload.
         let format = 1 + u64::from(2 - self.server.content_format.leading_zeros() / 8);
