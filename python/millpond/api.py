@@ -1,9 +1,10 @@
-"""The two calls: rerun a study, run a scenario. The program and notebooks use the same ones."""
+"""The calls of notebooks, which the program uses as well: rerun a study, sweep a plan, run a scenario."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from millpond.controllers.own import AnyController, Make, OwnControllers
+from millpond.controllers.own import AnyController, OwnControllers
 from millpond.errors import MillpondError, UsageError
 from millpond.judge.compare import Comparison
 from millpond.judge.published import read as read_published
@@ -19,6 +20,7 @@ from millpond.measure import summary
 from millpond.measure.measures import Measures
 from millpond.plan import guests, single, study
 from millpond.plan.study import Program
+from millpond.results import provenance
 from millpond.results.directory import MANIFEST, Results, Value, read_manifest
 from millpond.results.store import write_json
 from millpond.run import capture as captures
@@ -61,6 +63,11 @@ class Run:
         return summary.table(self.measures)
 
     @property
+    def statement(self) -> str:
+        """A paragraph for a paper: what made these results, and how to make them again."""
+        return provenance.statement([manifest for _, manifest in self.results.folders])
+
+    @property
     def tables(self) -> list[RenderableType]:
         """What the program prints; each shows itself in a notebook and by `rich.print`."""
         return tables.of_scenario(self.measures, str(self.results.manifest["title"]))
@@ -100,12 +107,49 @@ class Reproduction(Run):
 def reproduce(
     name: str,
     *,
-    quick: bool = False,
-    controllers: Sequence[str | Make] = (),
     clients: Sequence[int] = (),
     buffers: Sequence[int] = (),
     factors: Mapping[str, Sequence[Value]] | None = None,
+    published: Path | str | None = None,
+    **options: Any,
+) -> Reproduction:
+    """Rerun a published study.
+
+    Args:
+        name: The study, e.g. `anrw18`, or the folder of one, e.g. `./mystudy`.
+        clients: These numbers of clients instead of the plan's; short for its factor `clients`.
+        buffers: These buffers, in bytes, instead of the plan's; short for its factor `buffer_bytes`.
+        factors: Values of any factor of the plan, by its name, instead of the plan's.
+        published: A CSV file to compare with instead of the study's own.
+        options: Those of `sweep`.
+
+    Raises:
+        MillpondError: one line that says what is wrong and how to mend it.
+    """
+    for option, counts in (("--clients", clients), ("--buffers", buffers)):
+        for count in counts:
+            if count < 1:
+                raise UsageError(f"{option}: {count} makes no sense here: at least 1")
+    values = {**(factors or {}), "clients": clients, "buffer_bytes": buffers}
+    given = {factor: chosen for factor, chosen in values.items() if chosen}
+    if published is not None:
+        read_published(published)
+    done = sweep(study.find(name), factors=given, published=published, **options)
+    if not isinstance(done, Reproduction):
+        raise UsageError(f"{name}: a sweep: nothing is published about it: use millpond sweep")
+    return done
+
+
+def sweep(
+    plan: Path | str | Mapping[str, Any],
+    *,
+    quick: bool = False,
+    controllers: Sequence[AnyController] = (),
+    factors: Mapping[str, Sequence[Value]] | None = None,
+    changes: Mapping[str, Any] | None = None,
     replications: int | None = None,
+    seed: int | None = None,
+    shard: tuple[int, int] = (1, 1),
     jobs: int = 0,
     out: Path | str | None = None,
     resume: bool = False,
@@ -114,44 +158,44 @@ def reproduce(
     watcher: Watcher | None = None,
     command: Sequence[str] = (),
     engine: Engine | None = None,
-) -> Reproduction:
-    """Rerun a published study.
+) -> Run:
+    """Run a plan: every combination of its factors.
 
     Args:
-        name: The study, e.g. `anrw18`.
-        quick: Fewer replications and client counts.
-        controllers: Only these: algorithms of the study (also by the names of their presets), and beside them other
-            presets and controllers of one's own, as a name (`mine.py:Mine`) or as the class itself.
-        clients: These numbers of clients instead of the plan's.
-        buffers: These buffers, in bytes, instead of the plan's.
-        factors: Values of any factor of the plan, by its name, instead of the plan's.
-        replications: So many instead of the plan's.
+        plan: Its file, or the folder of its `plan.toml`, or its keys as a tree.
+        quick: What its `[quick]` says instead: fewer replications and values.
+        controllers: Only these: algorithms of the plan (also by the names of their presets), and beside them other
+            presets and controllers of one's own, as a name (`mine.py:Mine`), as a table or as the class itself.
+        factors: Values of factors, by name, instead of the plan's.
+        changes: Values by their place in every scenario, such as `{"path.uplink.rate": "20 kbit/s"}`.
+        replications: So many of every cell instead of the plan's.
+        seed: Seed of the first replication, from which the others count up, instead of the plan's own.
+        shard: Which part of the runs, of how many, such as `(1, 4)`; each part has a directory of its own.
         jobs: Runs at the same time; 0 for one per core.
         out: Results directory: new, empty, or with `resume` one of this very plan. Left out: a free name in `results/`.
         resume: Keep the runs that are there.
         published: A CSV file to compare with instead of the study's own.
-        report: Write the HTML report.
+        report: Write the HTML report; never of a single shard.
         watcher: Told about progress.
         command: The command line, for the manifest.
         engine: Another engine than the one that ships.
+
+    Returns:
+        What it gave: a `Reproduction` if the plan has published figures or claims.
 
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
     """
     engine = engine or native()
-    plan = study.load(study.find(name))
+    known = study.load(Path(plan) if isinstance(plan, str) else plan)
     if quick:
-        plan = plan.quick()
-    own = OwnControllers(Path(), plan.folder)
-    names = [name if isinstance(name, str) else own.add(name) for name in controllers]
-    plan = guests.invited(plan, names, engine, own)
-    values = {**(factors or {}), "clients": clients, "buffer_bytes": buffers}
-    given = {factor: chosen for factor, chosen in values.items() if chosen}
-    plan = plan.narrowed(controllers=names, factors=given, replications=replications)
-    if published is not None:
-        read_published(published)
-    program = study.unfold(plan, engine, own)
-    directory = place(out, f"{plan.name}-quick" if quick else plan.name, program, resume)
+        known = known.quick()
+    own = OwnControllers(Path(), known.folder)
+    known, names = guests.invited(known, controllers, engine, own)
+    known = known.narrowed(controllers=names, factors=factors, replications=replications, seed=seed, changes=changes)
+    program = replace(study.unfold(known, engine, own), shard=_shard(shard))
+    name = f"{known.name}-quick" if quick else known.name
+    directory = place(out, name, program, resume)
     results = carry_out(
         program,
         directory,
@@ -160,19 +204,24 @@ def reproduce(
         resume=resume,
         command=command or sys.argv,
         watcher=watcher,
-        extra_files=reproduction.kept_files(plan),
+        extra_files=reproduction.kept_files(known),
     )
-    done = Reproduction(results, published)
-    write_json(directory / COMPARISON, done.comparison.to_json())
+    done = _done(results, published)
+    if program.shard[1] > 1:
+        return done
+    if isinstance(done, Reproduction):
+        write_json(directory / COMPARISON, done.comparison.to_json())
     if report:
-        done.report = _write_report(directory, done.comparison)
+        redraw(done)
     return done
 
 
 def run(
-    file: Path | str,
+    scenario: Path | str | Mapping[str, Any],
     *,
     controller: AnyController | Sequence[AnyController] = (),
+    clients: int | Sequence[int] = (),
+    changes: Mapping[str, Any] | None = None,
     replications: int = 1,
     seed: int = 1,
     trace: Sequence[str] | None = None,
@@ -185,16 +234,18 @@ def run(
     command: Sequence[str] = (),
     engine: Engine | None = None,
 ) -> Run:
-    """Run a scenario file.
+    """Run a scenario.
 
     Args:
-        file: The scenario.
+        scenario: Its file, or its keys as a tree.
         controller: For all clients instead of the scenario's: a preset, a controller of one's own as a name
             (`mine.py:Mine`) or as the class itself, or a table as in a scenario. Several: one for each client group.
+        clients: How many clients instead of the scenario's: a number, or one for each client group.
+        changes: Values by their place in the scenario, such as `{"path.uplink.queue": "20 kB"}`.
         replications: Independent runs of it.
         seed: Seed of the first; the others count up from it.
-        trace: Tables to trace in replication 0: `queue`, `share`, `rto`, `packets`, `exchanges`, `tcp`; `none` for
-            none; left out, what the report draws.
+        trace: Tables to trace in replication 0 beside those that the report draws: `queue`, `share`, `rto`, `packets`,
+            `exchanges`, `tcp`; `none` for none at all.
         jobs: Runs at the same time; 0 for one per core.
         out: Results directory; left out: a free name in `results/`.
         resume: Keep the runs that are there.
@@ -208,20 +259,21 @@ def run(
         MillpondError: one line that says what is wrong and how to mend it.
     """
     engine = engine or native()
-    path = Path(file)
     if capture is not None:
         captures.check(Path(capture))
-    if isinstance(controller, str) or not isinstance(controller, Sequence):
+    if isinstance(controller, str | Mapping) or not isinstance(controller, Sequence):
         controller = (controller,)
     program = single.program(
-        path,
+        Path(scenario) if isinstance(scenario, str) else scenario,
         engine,
         controllers=controller,
+        clients=(clients,) if isinstance(clients, int) else clients,
+        changes=changes,
         replications=replications,
         seed=seed,
         trace=trace,
     )
-    directory = place(out, path.stem, program, resume)
+    directory = place(out, program.name, program, resume)
     results = carry_out(
         program,
         directory,
@@ -235,18 +287,20 @@ def run(
         captures.write(Path(capture), program.cells[0].scenario, program.seeds[0], engine)
     done = Run(results)
     if report:
-        done.report = _write_report(directory, None)
+        redraw(done)
     return done
 
 
-def open_results(directory: Path | str, published: Path | str | None = None) -> Run:
-    """Results of an earlier run: a `Reproduction` if they are a study's. Raises `MillpondError` with one line."""
-    results = Results.open(directory)
-    if results.study is None:
-        if published is not None:
-            raise MillpondError(f"{directory}: results of a single scenario: --published compares studies")
-        return Run(results)
-    return Reproduction(results, published)
+def open_results(place: Path | str | Sequence[Path | str], published: Path | str | None = None) -> Run:
+    """Results of an earlier run, or all shards of one: a `Reproduction` if they are a study's.
+
+    Raises:
+        MillpondError: one line that says what is wrong and how to mend it.
+    """
+    results = Results.open(place)
+    if published is not None and results.manifest["kind"] != "study":
+        raise MillpondError(f"{results.directory}: results of no study: --published compares studies")
+    return _done(results, published)
 
 
 def redraw(done: Run) -> Path:
@@ -257,9 +311,15 @@ def redraw(done: Run) -> Path:
 
 
 def place(out: Path | str | None, name: str, program: Program, resume: bool) -> Path:
-    """The directory to use: the one asked for, or a free one in `results/`; to resume, the latest of this program."""
+    """The directory to use: the one asked for, or a free one in `results/`; to resume, the latest of this program.
+
+    Shards of one plan lie beside each other in one directory.
+    """
     if out is not None:
         return Path(out)
+    number, of = program.shard
+    if of > 1:
+        return HOME / f"{name}-shards" / f"shard-{number}-of-{of}"
     candidates = [HOME / name]
     while candidates[-1].exists():
         candidates.append(HOME / f"{name}-{len(candidates) + 1}")
@@ -271,7 +331,7 @@ def place(out: Path | str | None, name: str, program: Program, resume: bool) -> 
 
 
 def with_scenario(results: Results, name: str) -> pa.Table:
-    """A table of the results with `clients`, `buffer_bytes`, `workload`, `algorithm` and `path` of each row."""
+    """A table of the results with every factor of each row's cell before its own columns."""
     table = results.table(name)
     runs = results.table("runs")
     first = runs.column("run").to_numpy()
@@ -296,6 +356,17 @@ def _by_group(results: Results, cells: Any, table: pa.Table) -> pa.Array:
         for group in cell.groups:
             names[cell.number, group.index] = group.algorithm
     return pa.array(names[cells, table.column("group").to_numpy()])
+
+
+def _done(results: Results, published: Path | str | None) -> Run:
+    return Reproduction(results, published) if results.manifest["kind"] == "study" else Run(results)
+
+
+def _shard(shard: tuple[int, int]) -> tuple[int, int]:
+    number, of = shard
+    if not 1 <= number <= of:
+        raise UsageError(f"--shard: {number}/{of} makes no sense here: 1/{of} to {of}/{of}")
+    return number, of
 
 
 def _workers(jobs: int) -> int:

@@ -121,7 +121,8 @@ def test_a_guest_joins_only_matrices_that_have_controllers(tmp_path: Path) -> No
         '[algorithms.cocoa]\nlabel = "CoCoA"\ncontroller', '[algorithms.cocoa]\ntransport = "tcp"\ncontroller'
     ).replace('algorithm = ["default", "cocoa"]', 'algorithm = ["cocoa"]', 1)
     plan = study.load(small_study.write(tmp_path / "small", text))
-    invited = guests.invited(plan, ["fasor"], _Presets(), OwnControllers())
+    invited, names = guests.invited(plan, ["fasor"], _Presets(), OwnControllers())
+    assert names == ["fasor"]
     assert [matrix.values["algorithm"] for matrix in invited.matrices] == [("cocoa",), ("default", "cocoa", "fasor")]
 
 
@@ -129,7 +130,8 @@ def test_an_algorithm_that_the_small_version_leaves_out_can_be_asked_for(tmp_pat
     text = small_study.PLAN.replace("[quick]", '[quick]\nalgorithm = ["default"]')
     plan = study.load(small_study.write(tmp_path / "small", text)).quick()
     assert plan.algorithms == ("default",)
-    asked = guests.invited(plan, ["cocoa-03"], FakeEngine(), OwnControllers()).narrowed(controllers=["cocoa-03"])
+    invited, names = guests.invited(plan, ["cocoa-03"], FakeEngine(), OwnControllers())
+    asked = invited.narrowed(controllers=names)
     assert asked.algorithms == ("cocoa",)
 
 

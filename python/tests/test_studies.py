@@ -55,7 +55,9 @@ def fake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("name", list(UNJUDGED))
 def test_every_published_claim_has_an_entry_that_says_it(name: str) -> None:
-    written = claims.load(plan(name).claims, plan(name).further, plan(name).columns)
+    file = plan(name).claims
+    assert file is not None
+    written = claims.load(file, plan(name).further, plan(name).columns)
     assert set(written) == set(read(published(name)).claims())
     assert {claim.id for claim in written.values() if claim.unjudged} == UNJUDGED[name]
     assert all(claim.says.endswith(".") for claim in written.values())

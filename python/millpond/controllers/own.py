@@ -12,11 +12,12 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias, cast
@@ -43,6 +44,8 @@ class Own:
     make: Make
     #: Digests of the source it comes from, by file. Those of code without a file are unlike any other.
     code: Mapping[str, str]
+    #: The folder of those files; None for code without a file.
+    root: Path | None = None
 
 
 class OwnControllers:
@@ -58,6 +61,23 @@ class OwnControllers:
         """The digests of all that scenarios asked for, by name and file."""
         return {name: dict(own.code) for name, own in sorted(self._used.items())}
 
+    @property
+    def sources(self) -> dict[str, Path]:
+        """The files of all that scenarios asked for, by the place that results keep them in."""
+        return {
+            f"{kept(name)}/{file}": own.root / file
+            for name, own in self._used.items()
+            if own.root is not None
+            for file, digest in own.code.items()
+            if _digest_of_file(own.root / file) == digest
+        }
+
+    def know(self, name: str, folder: Path) -> None:
+        """Takes the controller of this name from the files that results keep in a folder. Errors as for `find`."""
+        place, _, of_class = name.rpartition(":")
+        if place.endswith(".py") and (file := folder / kept(name) / Path(place).name).is_file():
+            self._known[name] = replace(self.find(f"{file}:{of_class}"), name=name)
+
     def find(self, name: str) -> Own:
         """The controller of this name. Raises `UsageError` with one line."""
         if name not in self._known:
@@ -72,7 +92,7 @@ class OwnControllers:
         while name in self._known and self._known[name].make is not make:
             number += 1
             name = f"{base}-{number}"
-        self._known[name] = Own(name, make, {**_code_of(_home(make)), **_code_of_given(make)})
+        self._known[name] = Own(name, make, {**_code_of(_home(make)), **_code_of_given(make)}, _folder(_home(make)))
         return name
 
     def written(self, controller: AnyController) -> str | dict[str, object]:
@@ -98,6 +118,11 @@ class OwnControllers:
         return functools.partial(own.make, **keywords)
 
 
+def kept(name: str) -> str:
+    """Where results keep the source of a controller of one's own."""
+    return f"controllers/{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}"
+
+
 def is_own(name: str) -> bool:
     """Whether a name is one of a controller of one's own."""
     return ":" in name
@@ -105,8 +130,9 @@ def is_own(name: str) -> bool:
 
 def short(name: str) -> str:
     """The name without the folders."""
-    place, _, of_class = name.rpartition(":")
-    return f"{Path(place).name}:{of_class}" if place.endswith(".py") else name
+    plain, asked, settings = name.partition("?")
+    place, _, of_class = plain.rpartition(":")
+    return f"{Path(place).name}:{of_class}{asked}{settings}" if place.endswith(".py") else name
 
 
 def watched(
@@ -153,9 +179,9 @@ def _load(name: str, folders: Sequence[Path]) -> Own:
     if place.endswith(".py"):
         files = [folder / Path(place).expanduser() for folder in folders]
         file = _from_file(next((file for file in files if file.exists()), files[0]))
-        return Own(name, _found(file.module, place, of_class, name), file.code)
+        return Own(name, _found(file.module, place, of_class, name), file.code, file.root)
     module = _from_package(place, folders)
-    return Own(name, _found(module, place, of_class, name), _code_of(module))
+    return Own(name, _found(module, place, of_class, name), _code_of(module), _folder(module))
 
 
 def _found(module: ModuleType, place: str, of_class: str, name: str) -> Any:
@@ -339,6 +365,10 @@ def _digest_of_file(file: Path) -> str:
         return _digest(file.read_bytes())
     except OSError:
         return _unlike_any()
+
+
+def _folder(module: ModuleType) -> Path | None:
+    return _root(module) if getattr(module, "__file__", None) else None
 
 
 def _root(module: ModuleType) -> Path:

@@ -126,10 +126,8 @@ def must_be_known(name: str, known: Iterable[str], file: Path, place: str) -> No
         raise UsageError(f"{where(file, place)}: {unknown('factor', name, names)}")
 
 
-def default_places(name: str, tree: Mapping[str, Any]) -> list[str]:
-    """Where a factor without a table goes: the place that it is called after, or the only key of that name."""
-    if "." in name:
-        return [name]
+def places_of(name: str, tree: Mapping[str, Any]) -> list[str]:
+    """The places of a scenario that end in a key of this name."""
     return [place for place, key in _keys(tree) if key == name]
 
 

@@ -5,41 +5,60 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from millpond.controllers.own import OwnControllers, is_own, short
+from millpond.controllers.own import AnyController, OwnControllers, is_own, short
 from millpond.errors import UsageError, unknown
+from millpond.plan import overrides
 from millpond.plan.factor import ALGORITHM
 from millpond.plan.plan import Algorithm, Matrix, Plan
 from millpond.run.engine import Engine
 
 
-def invited(plan: Plan, names: Sequence[str], engine: Engine, own: OwnControllers) -> Plan:
-    """The plan with those of the names that it does not know as further algorithms of every matrix with controllers.
+def invited(
+    plan: Plan, controllers: Sequence[AnyController], engine: Engine, own: OwnControllers
+) -> tuple[Plan, list[str]]:
+    """The plan with those that it does not know as further algorithms of every matrix with controllers.
 
     Published figures that name no algorithm are still about the study's own.
 
+    Args:
+        plan: The plan.
+        controllers: Algorithms of the plan, presets, controllers of one's own, or tables as in a scenario.
+        engine: Who knows the presets.
+        own: Who finds controllers of one's own.
+
+    Returns:
+        The plan, and the names that the controllers have in it.
+
     Raises:
-        UsageError: one line, if a name is neither known to the study nor a preset nor a controller of one's own.
+        UsageError: one line, if one is neither known to the plan nor a preset nor a controller of one's own.
     """
     known = {**plan.known}
-    guests = []
+    guests: list[str] = []
+    names = []
     presets = [preset.name for preset in engine.presets()]
     run = set(plan.algorithms)
-    for name in dict.fromkeys(names):
+    for controller in controllers:
+        table = own.written(controller)
+        name = overrides.written(table)
         known_as = plan.named(name)
+        names.append(known_as or name)
         if known_as is not None:
             # one that the small version leaves out is a guest there
             if known_as not in run and known[known_as].controller is not None:
                 guests.append(known_as)
             continue
-        if is_own(name):
-            own.find(name)
-        elif name not in presets:
-            raise UsageError(unknown("controller", name, dict.fromkeys([*plan.known, *presets])))
-        known[name] = Algorithm(name, short(name), name)
+        of = table if isinstance(table, str) else str(table.get("own", table.get("preset", "")))
+        if is_own(of):
+            own.find(of)
+        elif of not in presets:
+            raise UsageError(unknown("controller", of, dict.fromkeys([*plan.known, *presets])))
+        known[name] = Algorithm(name, short(name), table)
         guests.append(name)
+    guests = list(dict.fromkeys(guests))
 
     def host(matrix: Matrix) -> Matrix:
-        names = matrix.algorithms
-        return matrix.but(ALGORITHM, (*names, *guests)) if any(known[name].plain for name in names) else matrix
+        algorithms = matrix.algorithms
+        plain = any(known[name].plain for name in algorithms)
+        return matrix.but(ALGORITHM, (*algorithms, *guests)) if plain or not algorithms else matrix
 
-    return replace(plan, known=known, matrices=tuple(map(host, plan.matrices)))
+    return replace(plan, known=known, matrices=tuple(map(host, plan.matrices)) if guests else plan.matrices), names

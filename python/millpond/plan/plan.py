@@ -23,11 +23,12 @@ which are laid over the scenario's::
     label = "TCP New Reno"
     transport = { kind = "tcp", congestion = "new-reno" }
 
-A matrix may have a `scenario` and a number of `replications` of its own. `[columns]` gives the factors that a matrix
-does not list. A `[[path]]` is one reading of the test bed; its changes come last, and may name a factor in braces:
-`"{buffer_bytes} packets"`. Several entries of one name are one reading that changes something else in different cells:
-the first one whose `only` covers a cell counts. `[trace]` traces replication 0 of the cells that `only` covers; with
-`largest` just those of them with the largest values of these factors, for each combination of the others.
+The `scenario` is a file beside the plan, or a table of the plan. A matrix may have a `scenario` and a number of
+`replications` of its own. `[columns]` gives the factors that a matrix does not list. A `[[path]]` is one reading of
+the test bed; its changes come last, and may name a factor in braces: `"{buffer_bytes} packets"`. Several entries of one
+name are one reading that changes something else in different cells: the first one whose `only` covers a cell counts.
+`[trace]` traces replication 0 of the cells that `only` covers; with `largest` just those of them with the largest
+values of these factors, for each combination of the others.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ NUMBERS = ("clients", "buffer_bytes")
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 _COUNT: Any = _Count
 _Tree = dict[str, Any]
+_SCENARIO: Any = str | _Tree
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Matrix:
 
     values: Mapping[str, tuple[Value, ...]]
     scenario: Mapping[str, Any]
+    #: Where it stands: a file of its own, or the plan's.
     scenario_file: Path
     replications: int
 
@@ -105,7 +108,8 @@ class Matrix:
 
     def but(self, factor: str, values: Sequence[Value]) -> Matrix:
         """The same with another list."""
-        return replace(self, values={**self.values, factor: tuple(values)})
+        first = {} if factor in self.values else {factor: tuple(values)}
+        return replace(self, values={**first, **self.values, factor: tuple(values)})
 
     def kept(self, only: Mapping[str, tuple[Value, ...]]) -> Matrix | None:
         """The same with those values alone; None if one of its lists has none of them."""
@@ -181,6 +185,10 @@ class Plan:
     reading: Reading
     #: Seed of the first replication, from which the others count up; None: those of the plan's name.
     first_seed: int | None = None
+    #: The link that figures about a link mean; empty: the one that is busy longest.
+    bottleneck: str = ""
+    #: Values that are set at places of every scenario, beside what the plan says.
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -242,6 +250,7 @@ class Plan:
         factors: Mapping[str, Sequence[Value]] | None = None,
         replications: int | None = None,
         seed: int | None = None,
+        changes: Mapping[str, Any] | None = None,
     ) -> Plan:
         """The same plan with other values where some are given. Raises `UsageError` for one that makes no sense."""
         plan = self._with_controllers(controllers) if controllers else self
@@ -253,7 +262,7 @@ class Plan:
             if not 0 <= seed < 2**53 - plan.replications:
                 raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
             plan = replace(plan, first_seed=seed)
-        return plan
+        return replace(plan, changes=changes) if changes else plan
 
     def _with_factor(self, factor: str, values: Sequence[Value]) -> Plan:
         known = [name for name in dict.fromkeys(n for m in self.matrices for n in m.values) if name != ALGORITHM]
@@ -295,18 +304,23 @@ class Plan:
         return found
 
 
-def read(place: Path, presets: Sequence[str] = ()) -> Plan:
-    """Read a plan: its file, or a folder with a `plan.toml`.
+def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
+    """Read a plan: its file, a folder with a `plan.toml`, or its keys as a tree.
 
     Args:
-        place: The file or folder.
+        place: The file, folder or tree.
         presets: Controllers that a plan may name without a table for them.
 
     Raises:
         UsageError: one line: file, key and mend.
     """
-    file = place / PLAN if place.is_dir() else place
-    top = checked(read_tree(file), _File, file)
+    if isinstance(place, Path):
+        file = place / PLAN if place.is_dir() else place
+        usual = place.resolve().name if place.is_dir() else file.stem
+        top = checked(read_tree(file), _File, file)
+    else:
+        file, usual = Path("plan"), "plan"
+        top = checked(dict(place), _File, file)
     several = isinstance(top.matrix, list)
     tables = [(f"matrix[{n}]" if several else "matrix", t) for n, t in enumerate(_listed(top.matrix))]
     vary = {name: read_vary(name, tree, file) for name, tree in top.vary.items()}
@@ -343,8 +357,8 @@ def read(place: Path, presets: Sequence[str] = ()) -> Plan:
     reading = top.reading
     quick = top.quick.get("replications")
     plan = Plan(
-        name=top.name or (place.resolve().name if place.is_dir() else file.stem),
-        title=top.title or top.name or file.stem,
+        name=top.name or usual,
+        title=top.title or top.name or usual,
         source=top.source,
         file=file,
         published=file.parent / top.published if top.published else None,
@@ -373,6 +387,7 @@ def read(place: Path, presets: Sequence[str] = ()) -> Plan:
             {name: reason for reason, names in reading.unmeasured.items() for name in names},
         ),
         first_seed=top.seed,
+        bottleneck=top.bottleneck,
     )
     _touch_something(plan)
     return plan
@@ -407,7 +422,7 @@ class _Reading(Declared):
 class _File(Declared):
     """What a plan may hold; tables whose keys are names of the user's are read one by one."""
 
-    scenario: str
+    scenario: str | _Tree
     matrix: list[_Tree] | _Tree
     name: str = ""
     title: str = ""
@@ -416,6 +431,7 @@ class _File(Declared):
     claims: str = ""
     replications: _Count = 1
     seed: int | None = None
+    bottleneck: str = ""
     columns: _Tree = {}
     vary: dict[str, _Tree] = {}
     algorithms: dict[str, _Tree] = {}
@@ -435,7 +451,7 @@ def _listed(matrix: list[_Tree] | _Tree) -> list[_Tree]:
 
 def _read_matrix(tree: _Tree, file: Path, place: str, top: _File, vary: Mapping[str, Vary]) -> Matrix:
     lists = dict(tree)
-    scenario = checked(lists.pop("scenario", top.scenario), str, file, f"{place}.scenario")
+    scenario = checked(lists.pop("scenario", top.scenario), _SCENARIO, file, f"{place}.scenario")
     count = checked(lists.pop("replications", top.replications), _COUNT, file, f"{place}.replications")
     values: dict[str, tuple[Value, ...]] = {}
     for name in sorted(lists, key=lambda name: name != ALGORITHM):
@@ -446,6 +462,8 @@ def _read_matrix(tree: _Tree, file: Path, place: str, top: _File, vary: Mapping[
         for value in values[name]:
             if known is not None and known.sets and not known.places and str(value) not in known.sets:
                 raise UsageError(f"{where(file, place, name)}: {unknown('value', str(value), known.sets)}")
+    if isinstance(scenario, dict):
+        return Matrix(values, scenario, file, count)
     scenario_file = file.parent / scenario
     return Matrix(values, scenarios.load_tree(scenario_file), scenario_file, count)
 

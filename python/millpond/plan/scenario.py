@@ -54,6 +54,13 @@ def with_changes(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
     return changed
 
 
+def overlap(one: str, other: str) -> bool:
+    """Whether one of two places is, or lies within, the other."""
+    ours, theirs = _STEPS.findall(one), _STEPS.findall(other)
+    common = min(len(ours), len(theirs))
+    return ours[:common] == theirs[:common]
+
+
 def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """The tables of both as one: where both have a table it is merged, elsewhere the upper value counts."""
     merged = copy.deepcopy(dict(below))
@@ -71,7 +78,8 @@ def build(tree: Mapping[str, Any], origin: str, engine: Engine, own: OwnControll
     try:
         return engine.scenario_from_json(json.dumps(tree), origin, own or OwnControllers())
     except ValueError as error:
-        raise UsageError(str(error)) from error.__cause__
+        # a tree has no lines
+        raise UsageError(str(error).replace(f"{origin}:1: ", f"{origin}: ", 1)) from error.__cause__
 
 
 def in_full(scenario: EngineScenario) -> dict[str, Any]:
@@ -85,6 +93,6 @@ def in_full(scenario: EngineScenario) -> dict[str, Any]:
 
 def _entry(place: str, entries: list[Any], step: str) -> int:
     if not step.isdigit() or int(step) >= len(entries):
-        known = f"0 to {len(entries) - 1}" if entries else "none"
+        known = f"0 to {len(entries) - 1}" if len(entries) > 1 else "0" if entries else "none"
         raise UsageError(f"{place}: no entry {step!r} there: known: {known}")
     return int(step)

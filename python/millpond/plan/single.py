@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from millpond.controllers.own import AnyController, OwnControllers
 from millpond.errors import UsageError, unknown
+from millpond.plan import overrides
 from millpond.plan import scenario as scenarios
-from millpond.plan.groups import groups_of
+from millpond.plan.factor import ALGORITHM
+from millpond.plan.groups import groups_of, told_together
 from millpond.plan.study import TRACES, Planned, Program, Trace
-from millpond.results.directory import Cell, Group, Value
+from millpond.results.directory import Cell
 from millpond.run.engine import Engine
 
 #: What the report of a run draws over time; it costs next to nothing.
@@ -30,45 +31,67 @@ _EVERY_FLOW = 2**32
 
 
 def program(
-    file: Path,
+    scenario: Path | Mapping[str, Any],
     engine: Engine,
     *,
     controllers: Sequence[AnyController] = (),
+    clients: Sequence[int] = (),
+    changes: Mapping[str, Any] | None = None,
     replications: int = 1,
     seed: int = 1,
     trace: Sequence[str] | None = None,
 ) -> Program:
-    """The scenario of a file, run once per replication with the seeds `seed`, `seed + 1`, ...
+    """A scenario, run once per replication with the seeds `seed`, `seed + 1`, ...
 
-    Its client groups get other `controllers` if some are given: one for all, or as many as there are groups. Left out,
-    `trace` is what the report draws: `USUAL_TRACES`, or `TRANSFER_TRACES` where few clients transfer bodies.
+    Args:
+        scenario: Its file, or its keys as a tree.
+        engine: Who checks it.
+        controllers: Others for its client groups: one for all, or as many as there are groups with controllers.
+        clients: How many clients the groups have instead: one number for each group.
+        changes: Values by their place, such as `path.uplink.queue`.
+        replications: How often it is run.
+        seed: Seed of the first replication.
+        trace: Traced as well as what the report draws, which is `USUAL_TRACES`, or `TRANSFER_TRACES` where few clients
+            transfer bodies; `none` traces nothing.
 
     Raises:
-        UsageError: one line, if the file or a number makes no sense.
+        UsageError: one line, if the scenario, an option or a number makes no sense.
     """
     if replications < 1:
         raise UsageError(f"--replications: {replications} makes no sense here: at least 1")
     if not 0 <= seed < 2**53 - replications:
         raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
-    tables = None if trace is None else () if tuple(trace) == NO_TRACES else tuple(trace)
-    for name in tables or ():
-        if name not in TRACES:
+    for name in trace or ():
+        if name not in (*TRACES, *NO_TRACES):
             raise UsageError(f"--trace: {unknown('trace', name, (*TRACES, *NO_TRACES))}")
-    own = OwnControllers(file.parent)
-    scenario = scenarios.load(file, engine, own)
-    tree = scenarios.in_full(scenario)
+    if trace and len(trace) > 1 and set(NO_TRACES) & set(trace):
+        raise UsageError(f"--trace: {','.join(trace)}: none goes alone")
+    from_file = isinstance(scenario, Path)
+    origin, name = (str(scenario), scenario.stem) if isinstance(scenario, Path) else ("scenario", "scenario")
+    own = OwnControllers(*([scenario.parent] if isinstance(scenario, Path) else []))
+    if isinstance(scenario, Path):
+        built = scenarios.load(scenario, engine, own)
+    else:
+        built = scenarios.build(scenario, origin, engine, own)
+    options = {f"--set {place}": {place: value} for place, value in (changes or {}).items()}
+    tree = scenarios.in_full(built)
+    if clients:
+        options["--clients"] = _with_clients(tree, clients)
     if controllers:
-        own = OwnControllers()
-        scenario = scenarios.build(_with_controllers(tree, controllers, own), str(file), engine, own)
-        tree = scenarios.in_full(scenario)
+        if from_file:
+            own = OwnControllers(Path(), *own.folders)
+        options["--controller"] = _with_controllers(tree, controllers, own)
+    if options:
+        built = overrides.changed(tree, options, engine, own, origin)
+        tree = scenarios.in_full(built)
     transfers = _transfers(tree)
-    if tables is None:
-        tables = TRANSFER_TRACES if transfers else USUAL_TRACES
+    usual = TRANSFER_TRACES if transfers else USUAL_TRACES
+    tables = () if trace is not None and tuple(trace) == NO_TRACES else tuple(dict.fromkeys([*usual, *(trace or ())]))
     groups = groups_of(tree)
     cell = Cell(
         number=0,
-        id=file.stem,
-        columns=_columns(tree, groups),
+        id=name,
+        columns={ALGORITHM: told_together(groups)},
         groups=groups,
         first_run=0,
         replications=replications,
@@ -76,15 +99,24 @@ def program(
     )
     return Program(
         kind="scenario",
-        name=file.stem,
-        title=str(tree.get("title") or file.stem),
-        cells=(Planned(cell, scenario, traced=bool(tables)),),
+        name=name,
+        title=str(tree.get("title") or name),
+        cells=(Planned(cell, built, traced=bool(tables)),),
         seeds=tuple(range(seed, seed + replications)),
         version=engine.version(),
         trace=Trace(tables, FINE_STEP_US if transfers else STEP_US, flows=_EVERY_FLOW),
         labels={group.algorithm: group.algorithm for group in groups},
         code=own.code,
+        sources=own.sources,
     )
+
+
+def _with_clients(tree: Mapping[str, Any], clients: Sequence[int]) -> dict[str, Any]:
+    groups = len(tree["clients"])
+    if len(clients) != groups:
+        wanted = "one number" if groups == 1 else f"{groups} numbers"
+        raise UsageError(f"--clients: {len(clients)} for {groups} group(s) of clients: give {wanted}")
+    return {f"clients[{group}].count": count for group, count in enumerate(clients)}
 
 
 def _with_controllers(
@@ -98,26 +130,10 @@ def _with_controllers(
         wanted = "one" if len(having) == 1 else f"one, or {len(having)}"
         raise UsageError(f"--controller: {len(controllers)} for {len(having)} group(s) of clients: give {wanted}")
     written = [own.written(controller) for controller in controllers]
-    changes = {f"clients[{group}].controller": written[place % len(written)] for place, group in enumerate(having)}
-    return scenarios.with_changes(tree, changes)
+    return {f"clients[{group}].controller": written[place % len(written)] for place, group in enumerate(having)}
 
 
 def _transfers(tree: Mapping[str, Any]) -> bool:
     """Whether these are few clients, and some of them transfer bodies in more than one packet."""
     few = sum(int(table["count"]) for table in tree["clients"]) <= FEW
     return few and any(name in table for table in tree["clients"] for name in ("transport", "transfer"))
-
-
-def _columns(tree: Mapping[str, Any], groups: Sequence[Group]) -> dict[str, Value]:
-    workloads = dict.fromkeys(str(table["workload"]) for table in tree["clients"])
-    queue = str(tree["path"]["downlink"]["queue"])
-    size = re.fullmatch(r"(\d+) B", queue)
-    columns: dict[str, Value] = {
-        "clients": sum(group.count for group in groups),
-        "buffer_bytes": int(size[1]) if size else 0,
-        "workload": ";".join(workloads),
-        "algorithm": ";".join(group.algorithm for group in groups),
-        "path": "fixed",
-        "queue": queue,
-    }
-    return columns

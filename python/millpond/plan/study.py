@@ -16,9 +16,10 @@ from typing import Any
 
 from millpond.controllers.own import OwnControllers
 from millpond.errors import UsageError, nearest, unknown
+from millpond.plan import overrides
 from millpond.plan import plan as plans
 from millpond.plan import scenario as scenarios
-from millpond.plan.factor import ALGORITHM, PATH, Vary, default_places
+from millpond.plan.factor import ALGORITHM, PATH, Vary, places_of
 from millpond.plan.groups import groups_of, told_together
 from millpond.plan.plan import PLAN, TRACES, Matrix, PathVariant, Plan, Reading, Trace
 from millpond.results.directory import Cell, Factor, Value
@@ -53,17 +54,29 @@ class Program:
     version: str
     trace: Trace = field(default_factory=Trace)
     labels: Mapping[str, str] = field(default_factory=dict)
+    #: The link that figures about a link mean; empty: the one that is busy longest.
+    bottleneck: str = ""
     #: How the factors are spoken of.
     factors: Mapping[str, Factor] = field(default_factory=dict)
     #: What each path variant is, in words.
     paths: Mapping[str, str] = field(default_factory=dict)
     #: Digests of the source of controllers of one's own, by name and file.
     code: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: That source itself, by the place that a results directory keeps it in.
+    sources: Mapping[str, Path] = field(default_factory=dict)
+    #: Which part of the runs this is, of how many: every n-th run. Shards of one program have equal hashes.
+    shard: tuple[int, int] = (1, 1)
 
     @property
     def runs(self) -> int:
-        """Runs in all."""
-        return sum(planned.cell.replications for planned in self.cells)
+        """Runs of this shard."""
+        first = (range(p.cell.first_run, p.cell.first_run + p.cell.replications) for p in self.cells)
+        return sum(self.has(run) for runs in first for run in runs)
+
+    def has(self, run: int) -> bool:
+        """Whether this shard runs it."""
+        number, of = self.shard
+        return run % of == number - 1
 
     @property
     def hash(self) -> str:
@@ -112,8 +125,14 @@ def studies(root: Path = STUDIES) -> dict[str, Path]:
 
 
 def find(name: str, root: Path = STUDIES) -> Path:
-    """The folder of a study. Raises `UsageError` that lists them if there is none of that name."""
+    """The folder of a study: one of those that come with the program, or any folder, such as `./mystudy`.
+
+    Raises:
+        UsageError: that lists those there are, if there is none of that name.
+    """
     known = studies(root)
+    if name not in known and (Path(name).name != name or (Path(name) / PLAN).is_file()):
+        return Path(name)
     if name not in known:
         raise UsageError(unknown("study", name, known))
     return known[name]
@@ -125,8 +144,8 @@ def seed(study: str, replication: int) -> int:
     return int.from_bytes(digest[:8], "big") >> 11
 
 
-def load(place: Path) -> Plan:
-    """Read a plan, its file or its folder. Raises `UsageError` with one line: file, key and mend."""
+def load(place: Path | Mapping[str, Any]) -> Plan:
+    """Read a plan, its file, its folder or its keys. Raises `UsageError` with one line: file, key and mend."""
     return plans.read(place, [preset.name for preset in native().presets()])
 
 
@@ -137,7 +156,8 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         UsageError: one line, if a factor touches no place, or what it makes is no scenario.
     """
     own = own or OwnControllers(plan.folder)
-    plan = _placed(plan, engine, own)
+    plan = _may_change(_placed(plan, engine, own))
+    sets = {f"--set {place}": {place: value} for place, value in plan.changes.items()}
     wanted = list({point.name: point for point in (*_points(plan), *_mixed_points(plan))}.values())
     largest = plan.trace.largest
     most: dict[tuple[tuple[str, Value], ...], tuple[Value, ...]] = {}
@@ -148,9 +168,8 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
     first_run = 0
     for number, point in enumerate(wanted):
         tree, names = _scenario(plan, point)
-        built = scenarios.build(
-            tree, f"{plan.file}, cell {point.name} of {point.matrix.scenario_file.name}", engine, own
-        )
+        origin = f"{plan.file}, cell {point.name} of {point.matrix.scenario_file.name}"
+        built = overrides.changed(tree, sets, engine, own, origin)
         full = scenarios.in_full(built)
         groups = groups_of(full, names)
         cell = Cell(
@@ -171,7 +190,7 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         )
         cells.append(Planned(cell, built, traced=here and bool(plan.trace.tables)))
     return Program(
-        kind="study",
+        kind="study" if plan.published or plan.claims else "sweep",
         name=plan.name,
         title=plan.title,
         cells=tuple(cells),
@@ -179,9 +198,11 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         version=engine.version(),
         trace=plan.trace,
         labels={name: plan.known[name].label for name in plan.known},
+        bottleneck=plan.bottleneck,
         factors={name: plan.wording(name) for name in plan.factors},
         paths={path.name: path.label for path in reversed(plan.paths)},
         code=own.code,
+        sources=own.sources,
     )
 
 
@@ -197,13 +218,15 @@ def seeds(plan: Plan) -> tuple[int, ...]:
 
 def _placed(plan: Plan, engine: Engine, own: OwnControllers) -> Plan:
     """The plan with a place for every factor. Raises `UsageError` for one that has none, or that may have several."""
+    named = {name for matrix in plan.matrices for name in matrix.factors if "." in name}
+    # called after their places
+    plan = replace(plan, vary={**{name: Vary(Factor(name), (name,)) for name in named}, **plan.vary})
     found = dict(plan.vary)
     for matrix in plan.matrices:
         for name in matrix.factors:
             if name in found or name in plan.on_paths:
                 continue
-            tree = scenarios.in_full(scenarios.build(matrix.scenario, str(matrix.scenario_file), engine, own))
-            places = default_places(name, tree)
+            places = places_of(name, _first_of(plan, matrix, engine, own))
             if len(places) != 1:
                 near = nearest(name, [*plan.vary, ALGORITHM])
                 why = f"it may mean {' or '.join(places)}" if places else f"{matrix.scenario_file} has no such key"
@@ -213,6 +236,28 @@ def _placed(plan: Plan, engine: Engine, own: OwnControllers) -> Plan:
                 )
             found[name] = Vary(Factor(name), tuple(places))
     return replace(plan, vary=found)
+
+
+def _first_of(plan: Plan, matrix: Matrix, engine: Engine, own: OwnControllers) -> dict[str, Any]:
+    """The scenario of a matrix's first cell in full, as far as its factors have places."""
+    first = {name: values[0] for name, values in matrix.values.items()}
+    point = next(iter(_on_every_path(plan, matrix, matrix.algorithms[:1], first)), None)
+    tree = matrix.scenario if point is None else _scenario(plan, point)[0]
+    return scenarios.in_full(scenarios.build(tree, str(matrix.scenario_file), engine, own))
+
+
+def _may_change(plan: Plan) -> Plan:
+    """The plan itself. Raises `UsageError` if what is set beside it is what a factor or a reading of it sets."""
+    for place in plan.changes:
+        for name, vary in plan.vary.items():
+            here = [*vary.places, *(spot for sets in vary.sets.values() for spot in sets)]
+            if name in plan.factors and any(scenarios.overlap(place, spot) for spot in here):
+                hint = f"choose its values by --factor {name}=..." if plan.values(name) else "[columns] gives it"
+                raise UsageError(f"--set {place}: the plan varies it by its factor {name!r}: {hint}")
+        for path in plan.paths:
+            if any(scenarios.overlap(place, spot) for spot in path.changes):
+                raise UsageError(f"--set {place}: the reading {path.name!r} of the test bed sets it")
+    return plan
 
 
 def _points(plan: Plan) -> Iterable[_Point]:

@@ -3,35 +3,39 @@
 Layout of a finished directory::
 
     manifest.json       what was run: study or scenario, every scenario in full, seeds, versions, command, counts
-    runs.parquet        one row per run
+    cells.parquet       one row per cell: its number and name, its runs, and a column per factor, named as the factor
+    groups.parquet      one row per client group of a cell
+    runs.parquet        one row per run: its cell and replication, its seed
     flows.parquet       one row per client of a run
     histogram.parquet   exchanges by number of retransmissions, per run and client group
     evidence.parquet    exchanges by what their reply said about the round-trip time, per run and client group
     links.parquet       one row per link of a run
     queue_trace.parquet, share_trace.parquet, rto_trace.parquet, ...    traced runs only
-    study/              the study's plan, published figures and claims as they were used
+    study/              the plan, its scenarios, published figures and claims as they were used
+    controllers/        the source of controllers of one's own
 
-Times in tables are integer microseconds (`_us`), sizes bytes. Everything said about a run that does not fit a table
-(which controller, how many clients, which buffer) is a `Cell` of the manifest; `runs.cell` is the cell's number.
+Times in tables are integer microseconds (`_us`), sizes bytes. Other tables join `runs` by `run`, and that `cells` and
+`groups` by `cell`. Shards of one plan are directories of their own, read together as one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millpond.errors import MillpondError, UsageError
 
 MANIFEST = "manifest.json"
-FORMAT = 1
-#: The tables of every run. Traced runs add further ones.
-TABLES = ("runs", "flows", "histogram", "evidence", "links")
+FORMAT = 2
+#: The tables of every results directory. Traced runs add further ones.
+TABLES = ("cells", "groups", "runs", "flows", "histogram", "evidence", "links")
 #: The tables only traced runs have.
 TRACES = ("queue_trace", "share_trace", "rto_trace", "packets", "exchanges", "tcp_trace")
 
@@ -137,56 +141,131 @@ class Cell:
 
 
 class Results:
-    """A finished results directory, opened for reading. Tables are read when first asked for and kept."""
+    """A finished results directory, or all shards of one plan, opened for reading.
 
-    def __init__(self, directory: Path, manifest: Mapping[str, Any]) -> None:
+    Tables are read when first asked for and kept.
+    """
+
+    def __init__(
+        self, directory: Path, manifest: Mapping[str, Any], folders: Sequence[tuple[Path, Mapping[str, Any]]] = ()
+    ) -> None:
+        #: Where reports about these results go.
         self.directory = directory
+        #: What was run; of shards that of the first.
         self.manifest = manifest
+        #: Every directory that holds tables, and its manifest.
+        self.folders = tuple(folders) or ((directory, manifest),)
         self.cells: list[Cell] = [Cell.from_json(entry) for entry in manifest["cells"]]
         #: How the factors of the plan are spoken of, by name.
         self.factors = {n: Factor.from_json(n, entry) for n, entry in manifest.get("factors", {}).items()}
         self._tables: dict[str, pa.Table] = {}
 
     @staticmethod
-    def open(directory: Path | str) -> Results:
-        """Open a finished directory.
+    def open(place: Path | str | Sequence[Path | str]) -> Results:
+        """Open a finished directory, or the directories of all shards of one plan, or the one that they lie in.
 
         Raises:
-            UsageError: if there is none.
+            UsageError: if there is none, or they are not all shards of one plan.
             MillpondError: if it is unfinished, cut short or not readable.
         """
-        path = Path(directory)
-        manifest = read_manifest(path)
-        if manifest["state"] != "complete":
-            raise MillpondError(
-                f"{path}: these results are unfinished ({manifest['runs_done']} of {manifest['runs']} runs were kept): "
-                f"run the same command with --resume first"
-            )
-        for name, file in manifest["files"].items():
-            check_size(path / name, int(file["bytes"]))
-        return Results(path, manifest)
+        if not isinstance(place, Path | str):
+            folders = [Path(folder) for folder in place]
+            if not folders:
+                raise UsageError("no results directory was named")
+            home = folders[0] if len(folders) == 1 else folders[0].parent
+        else:
+            home = Path(place)
+            folders = [home]
+            if not (home / MANIFEST).exists() and home.is_dir():
+                folders = sorted(file.parent for file in home.glob(f"*/{MANIFEST}")) or [home]
+        found = [(folder, read_manifest(folder)) for folder in folders]
+        for folder, manifest in found:
+            check_whole(folder, manifest)
+        found.sort(key=lambda one: tuple(one[1]["shard"]))
+        _check_shards(found)
+        return Results(home, found[0][1], found)
+
+    @staticmethod
+    def in_memory(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Results:
+        """Tables that are in no directory."""
+        names = {f"{name}.parquet": {"rows": table.num_rows} for name, table in tables.items()}
+        results = Results(Path("in memory"), {**manifest, "files": names})
+        results._tables.update(tables)
+        return results
+
+    @staticmethod
+    def of(directory: Path, manifest: Mapping[str, Any]) -> Results:
+        """What was just finished, a single shard as well."""
+        check_whole(directory, manifest)
+        return Results(directory, manifest)
 
     @property
     def study(self) -> str | None:
-        """Name of the study the results belong to; None for a single scenario."""
-        return str(self.manifest["name"]) if self.manifest["kind"] == "study" else None
+        """Name of the study or sweep that the results belong to; None for a single scenario."""
+        return None if self.manifest["kind"] == "scenario" else str(self.manifest["name"])
+
+    @property
+    def kept(self) -> Path:
+        """The directory that holds the plan, its scenarios and the source of controllers of one's own."""
+        return self.folders[0][0]
 
     @property
     def replications(self) -> int:
-        """Replications of each cell."""
+        """Replications of the cells that have most."""
         return int(self.manifest["replications"])
 
     def has(self, name: str) -> bool:
         """Whether the results hold this table (traces are only there if asked for)."""
-        return f"{name}.parquet" in self.manifest["files"]
+        return any(f"{name}.parquet" in manifest["files"] for _, manifest in self.folders)
 
     def table(self, name: str) -> pa.Table:
         """The table `name` (`runs`, `flows`, `histogram`, `links`, `queue_trace`, ...), rows in the order of runs."""
         if name not in self._tables:
             if not self.has(name):
                 raise MillpondError(f"{self.directory}: these results hold no table {name!r}")
-            self._tables[name] = read_table(self.directory / f"{name}.parquet")
+            having = [folder for folder, manifest in self.folders if f"{name}.parquet" in manifest["files"]]
+            tables = [read_table(folder / f"{name}.parquet") for folder in having]
+            alone = len(tables) == 1 or "run" not in tables[0].column_names
+            self._tables[name] = tables[0] if alone else in_order(tables)
         return self._tables[name]
+
+
+def check_whole(directory: Path, manifest: Mapping[str, Any]) -> None:
+    """Raises `MillpondError` if a directory is unfinished, or a table is not as long as it was written."""
+    if manifest["state"] != "complete":
+        kept = f"{manifest['runs_done']} of {manifest['runs']} runs were kept"
+        raise MillpondError(
+            f"{directory}: these results are unfinished ({kept}): run the same command with --resume first"
+        )
+    for name, file in manifest["files"].items():
+        check_size(directory / name, int(file["bytes"]))
+
+
+def in_order(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of several tables in the order of runs, in one chunk a column: equal rows give equal files."""
+    together = pa.concat_tables(tables)
+    order = np.argsort(together.column("run").to_numpy(), kind="stable")
+    return together.take(pa.array(order)).combine_chunks()
+
+
+def _check_shards(found: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:
+    first, manifest = found[0]
+    of = int(manifest["shard"][1])
+    for folder, other in found[1:]:
+        if other["plan_hash"] != manifest["plan_hash"]:
+            raise UsageError(f"{folder}: of another plan than {first}: open shards of one plan together")
+    numbers = [tuple(other["shard"]) for _, other in found]
+    if len(numbers) > 1 and of == 1:
+        raise UsageError(f"{found[1][0]}: the same results as {first}, whole: name one of them")
+    for (folder, other), before in zip(found[1:], found, strict=False):
+        if other["shard"] == before[1]["shard"]:
+            raise UsageError(f"{folder}: the same shard as {before[0]}: name one of them")
+    lacking = [str(number) for number in range(1, of + 1) if (number, of) not in numbers]
+    if lacking:
+        raise UsageError(
+            f"{first}: of {of} shards {', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing: run "
+            f"--shard {lacking[0]}/{of}, then name all of their folders, or the one that they lie in"
+        )
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:

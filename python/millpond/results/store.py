@@ -10,19 +10,20 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millpond.errors import MillpondError
-from millpond.results.directory import MANIFEST, check_size, read_manifest, read_table
+from millpond.results.directory import MANIFEST, check_size, in_order, read_manifest, read_table
 
 PARTS = "parts"
 PART = "part.json"
+LOCK = ".lock"
 
 
 def write_text(file: Path, text: str) -> None:
@@ -49,17 +50,51 @@ def write_table(file: Path, table: pa.Table) -> int:
     return file.stat().st_size
 
 
+@contextlib.contextmanager
+def alone_in(directory: Path) -> Iterator[None]:
+    """Holds a directory, made if it is not there. Raises `MillpondError` if another program is at work in it.
+
+    The hold ends with the program, however that ends.
+    """
+    file = directory / LOCK
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        opened = file.open("w")
+    except OSError as error:
+        raise MillpondError(
+            f"{directory}: cannot write results here ({error.strerror or error}): choose another --out"
+        ) from None
+    with opened:
+        try:
+            _hold(opened.fileno())
+            held = file.stat().st_ino == os.fstat(opened.fileno()).st_ino
+        except OSError:
+            held = False
+        if not held:
+            raise MillpondError(
+                f"{directory}: another program is writing results here: choose another --out, or one shard a folder"
+            )
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+
+
 def claim(
-    directory: Path, *, resume: bool, plan_hash: str, code: Mapping[str, Mapping[str, str]] | None = None
+    directory: Path,
+    *,
+    resume: bool,
+    plan_hash: str,
+    code: Mapping[str, Mapping[str, str]] | None = None,
+    shard: tuple[int, int] = (1, 1),
 ) -> dict[str, Any] | None:
-    """Make the directory ours, or go on in it: gives the manifest of what it holds, None if it is new.
+    """Go on in a directory, or make sure that it is empty: gives the manifest of what it holds, None if it is new.
 
     Raises `MillpondError` if it cannot be written to, or holds anything else. `code` are the digests of controllers of
     one's own, by name and file: they tell why a plan is another.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        holds = sorted(entry.name for entry in directory.iterdir() if not entry.name.startswith(".tmp-"))
+        holds = sorted(e.name for e in directory.iterdir() if e.name != LOCK and not e.name.startswith(".tmp-"))
         probe = directory / f".tmp-probe-{os.getpid()}"
         probe.touch()
         probe.unlink()
@@ -86,6 +121,9 @@ def claim(
             f"{directory}: holds results of another plan ({manifest['name']}, {manifest['runs']} runs, version "
             f"{manifest['version']}): choose another --out, or the options of that plan"
         )
+    if tuple(manifest["shard"]) != shard:
+        told = "shard {} of {}".format(*manifest["shard"]) if manifest["shard"] != [1, 1] else "no shard"
+        raise MillpondError(f"{directory}: holds {told} of this plan: choose another --out, one folder a shard")
     return manifest
 
 
@@ -139,7 +177,7 @@ class Parts:
         for name in self._names:
             for file in sorted((self.folder / name).glob("*.parquet")):
                 pieces.setdefault(file.stem, []).append(read_table(file))
-        return {name: _in_order(pa.concat_tables(tables)) for name, tables in pieces.items()}
+        return {name: in_order(tables) for name, tables in pieces.items()}
 
     def remove(self) -> None:
         """Forget all parts."""
@@ -174,7 +212,13 @@ def _whole(file: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _in_order(table: pa.Table) -> pa.Table:
-    order = np.argsort(table.column("run").to_numpy(), kind="stable")
-    # one chunk a column: the bytes of the file must not depend on how the rows came together
-    return table.take(pa.array(order)).combine_chunks()
+def _hold(file: int) -> None:
+    """Take hold of an open file, or raise OSError at once if another program has it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

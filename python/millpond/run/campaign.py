@@ -20,8 +20,10 @@ import pyarrow.compute as pc
 
 from millpond.errors import MillpondError
 from millpond.plan.study import Planned, Program
+from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import FORMAT, MANIFEST, Results
-from millpond.results.store import Parts, claim, write_json, write_table, write_text
+from millpond.results.provenance import digest, tree_state
+from millpond.results.store import Parts, alone_in, claim, write_json, write_table, write_text
 from millpond.run.engine import Engine, EngineBatch, EngineOutcome
 
 #: A part is written when so many client rows wait, or so many seconds have passed since the last one.
@@ -112,19 +114,32 @@ def carry_out(
     """
     watcher = watcher or Watcher()
     check_memory(program, workers)
+    with alone_in(directory):
+        return _carry_out(program, directory, engine, workers, resume, command, watcher, extra_files or {})
+
+
+def _carry_out(
+    program: Program,
+    directory: Path,
+    engine: Engine,
+    workers: int,
+    resume: bool,
+    command: Sequence[str],
+    watcher: Watcher,
+    extra_files: Mapping[str, Path],
+) -> Results:
     started = time.monotonic()
-    there = claim(directory, resume=resume, plan_hash=program.hash, code=program.code)
+    there = claim(directory, resume=resume, plan_hash=program.hash, code=program.code, shard=program.shard)
     if there is not None and there["state"] == "complete":
-        results = Results.open(directory)
-        _copy(extra_files or {}, directory)
-        return results
+        _copy(extra_files, directory)
+        return Results.of(directory, there)
     manifest = there or _manifest(program, command)
     write_json(directory / MANIFEST, manifest)
     parts = Parts(directory)
     parts.read()
     for line in parts.damaged:
         watcher.say(line)
-    jobs = [job for job in _jobs(program) if job.run not in parts.done]
+    jobs = [job for job in jobs_of(program) if job.run not in parts.done]
     watcher.start(jobs, kept=program.runs - len(jobs))
     manifest["workers"] = 0
     try:
@@ -138,8 +153,8 @@ def carry_out(
         manifest["wall_s"] = round(float(manifest["wall_s"]) + time.monotonic() - started, 3)
         manifest["runs_done"] = len(parts.done)
         write_json(directory / MANIFEST, manifest)
-    _finish(program, directory, parts, manifest, extra_files or {})
-    return Results.open(directory)
+    _finish(program, directory, parts, manifest, extra_files)
+    return Results.of(directory, manifest)
 
 
 def check_memory(program: Program, workers: int) -> None:
@@ -160,13 +175,15 @@ def check_memory(program: Program, workers: int) -> None:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _jobs(program: Program) -> list[Job]:
+def jobs_of(program: Program) -> list[Job]:
+    """Every run of this shard, the longest first."""
     jobs = []
     for planned in program.cells:
         cell = planned.cell
         clients = planned.scenario.clients
         for replication, seed in enumerate(program.seeds[: cell.replications]):
-            jobs.append(Job(planned, cell.first_run + replication, seed, clients))
+            if program.has(run := cell.first_run + replication):
+                jobs.append(Job(planned, run, seed, clients))
     # the longest first, so that no core is left alone with one at the end
     jobs.sort(key=lambda job: (-job.work, job.run))
     return jobs
@@ -265,7 +282,7 @@ def _collect(pending: _Pending, outcome: EngineOutcome, traced_flows: int) -> No
     pending.runs.append(outcome.run)
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def plain(table: pa.Table) -> pa.Table:
     """Dictionaries become strings: each run has its own, and Parquet makes one of all."""
     for position, column in enumerate(table.schema):
         if pa.types.is_dictionary(column.type):
@@ -275,7 +292,7 @@ def _plain(table: pa.Table) -> pa.Table:
 
 def _flush(pending: _Pending, parts: Parts) -> _Pending:
     if pending.runs and pending.runs[0] not in parts.done:
-        parts.add(pending.runs, {name: _plain(pa.concat_tables(tables)) for name, tables in pending.tables.items()})
+        parts.add(pending.runs, {name: plain(pa.concat_tables(tables)) for name, tables in pending.tables.items()})
     return _Pending()
 
 
@@ -287,14 +304,23 @@ def _finish(
     manifest["engine_s"] = round(float(np.sum(runs.column("wall_us").to_numpy())) * 1e-6, 3)
     manifest["events"] = int(np.sum(runs.column("events").to_numpy()))
     manifest["unfinished_flows"] = int(np.sum(runs.column("unfinished").to_numpy()))
-    tables["runs"] = _with_places(runs, program)
+    tables["runs"] = with_places(runs, program)
+    cells = [planned.cell for planned in program.cells]
+    tables["cells"], tables["groups"] = cells_table(cells), groups_table(cells, program.labels)
     files = {}
     for name, table in tables.items():
-        size = write_table(directory / f"{name}.parquet", table)
-        files[f"{name}.parquet"] = {"rows": table.num_rows, "bytes": size}
-    _copy(extra_files, directory)
+        file = directory / f"{name}.parquet"
+        size = write_table(file, table)
+        files[file.name] = {"rows": table.num_rows, "bytes": size, "sha256": digest(file)}
+    _copy({**extra_files, **program.sources}, directory)
+    manifest["sources"] = sorted(program.sources)
     traced = [planned.cell.first_run for planned in program.cells if planned.traced]
-    manifest["trace"] = {"runs": traced, "tables": list(program.trace.tables), "step_us": program.trace.step_us}
+    manifest["trace"] = {
+        "runs": traced,
+        "tables": list(program.trace.tables),
+        "step_us": program.trace.step_us,
+        "flows": program.trace.flows,
+    }
     manifest["files"] = files
     manifest["finished"] = _now()
     manifest["state"] = "complete"
@@ -308,7 +334,7 @@ def _copy(files: Mapping[str, Path], directory: Path) -> None:
         write_text(directory / place, source.read_text(encoding="utf-8"))
 
 
-def _with_places(runs: pa.Table, program: Program) -> pa.Table:
+def with_places(runs: pa.Table, program: Program) -> pa.Table:
     """The table of runs with cell and replication; without the wall clock, which differs from time to time."""
     number = runs.column("run").to_numpy().astype(np.int64)
     first = np.array([planned.cell.first_run for planned in program.cells], dtype=np.int64)
@@ -329,6 +355,7 @@ def _manifest(program: Program, command: Sequence[str]) -> dict[str, Any]:
         "python": platform.python_version(),
         "pyarrow": pa.__version__,
         "platform": platform.platform(),
+        "tree": tree_state(),
         "command": list(command) or sys.argv,
         "started": _now(),
         "finished": None,
@@ -340,7 +367,9 @@ def _manifest(program: Program, command: Sequence[str]) -> dict[str, Any]:
         "runs_done": 0,
         "replications": len(program.seeds),
         "seeds": list(program.seeds),
+        "shard": list(program.shard),
         "labels": dict(program.labels),
+        "bottleneck": program.bottleneck,
         "factors": {name: factor.to_json() for name, factor in program.factors.items()},
         "paths": dict(program.paths),
         "cells": [planned.cell.to_json() for planned in program.cells],

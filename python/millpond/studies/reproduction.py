@@ -32,7 +32,7 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
     """
     if results.study is None:
         raise MillpondError(f"{results.directory}: results of a single scenario: there is nothing published about it")
-    plan = study.load(results.directory / KEPT)
+    plan = study.load(results.kept / KEPT)
     measures = measures or Measures(results)
     built_in = Published((), "none") if plan.published is None else read_published(plan.published, "built in")
     chosen = built_in if published is None else read_published(published)
@@ -50,11 +50,13 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
 
 def kept_files(plan: Plan) -> dict[str, Path]:
     """What a results directory keeps of its study, so that it can be read by itself."""
+    if not plan.file.is_file():
+        return {}
     # all that the plan names, also where only some of its matrices were run
     scenarios = (matrix.scenario_file for matrix in study.load(plan.file).matrices)
     published = [] if plan.published is None else [plan.published]
     claims = [] if plan.claims is None else [plan.claims]
-    files = (*scenarios, *published, *claims)
+    files = (file for file in (*scenarios, *published, *claims) if file != plan.file)
     return {f"{KEPT}/{study.PLAN}": plan.file, **{f"{KEPT}/{file.name}": file for file in files}}
 
 

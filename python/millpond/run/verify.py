@@ -1,0 +1,105 @@
+"""Whether results are still what they were: their tables by digest, and some of their runs by running them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from millpond.controllers.own import OwnControllers
+from millpond.errors import MillpondError, UsageError
+from millpond.plan import scenario as scenarios
+from millpond.results.directory import Cell, Results, check_whole, read_manifest
+from millpond.results.provenance import digest
+from millpond.run.campaign import POLL_SECONDS, plain
+from millpond.run.engine import Engine
+
+#: Runs that are run again unless asked for others.
+SAMPLE = 3
+
+
+def folders_of(place: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """The results directories of a place, itself or its shards, each with its manifest. Raises as `read_manifest`."""
+    if (place / "manifest.json").exists() or not place.is_dir():
+        return [(place, read_manifest(place))]
+    found = sorted(file.parent for file in place.glob("*/manifest.json"))
+    return [(folder, read_manifest(folder)) for folder in found or [place]]
+
+
+def tables_unchanged(directory: Path, manifest: Mapping[str, Any]) -> int:
+    """Compares every table with the digest that was kept of it; gives how many there are.
+
+    Raises:
+        MillpondError: one line, if one is missing or another.
+    """
+    check_whole(directory, manifest)
+    for name, told in manifest["files"].items():
+        if digest(directory / name) != told["sha256"]:
+            raise MillpondError(f"{directory / name}: changed since it was written: run the study again")
+    return len(manifest["files"])
+
+
+def runs_again(directory: Path, manifest: Mapping[str, Any], engine: Engine, sample: int = SAMPLE) -> list[int]:
+    """Runs some runs of a directory again, evenly spread, and compares every row; gives their numbers.
+
+    Raises:
+        MillpondError: one line, if this program is another version, or a run gave other rows.
+        UsageError: if `sample` makes no sense.
+    """
+    if sample < 0:
+        raise UsageError(f"--runs: {sample} makes no sense here: at least 0")
+    if manifest["version"] != engine.version():
+        raise MillpondError(
+            f"{directory}: results of version {manifest['version']}, this is {engine.version()}: their runs cannot be "
+            "compared: verify with that version"
+        )
+    results = Results.of(directory, manifest)
+    own = OwnControllers()
+    for name in manifest["controllers"]:
+        own.know(name, directory)
+    there = results.table("runs").column("run").to_pylist()
+    chosen = sorted({there[number * len(there) // sample] for number in range(sample)}) if sample else []
+    for run in chosen:
+        cell = next(c for c in results.cells if c.first_run <= run < c.first_run + c.replications)
+        for name, table in _tables(results, cell, run, engine, own).items():
+            if results.has(name) and not table.equals(_kept(directory / f"{name}.parquet", run, table.column_names)):
+                raise MillpondError(f"{directory}: run {run} ({cell.id}) gave other rows of {name} than were kept")
+    for name, files in own.code.items():
+        if manifest["controllers"].get(name) != files:
+            raise MillpondError(f"{directory}: the code of {name} is not the one that these results were made with")
+    return chosen
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _tables(results: Results, cell: Cell, run: int, engine: Engine, own: OwnControllers) -> dict[str, pa.Table]:
+    manifest = results.manifest
+    scenario = scenarios.build(cell.scenario, f"{results.directory} ({cell.id})", engine, own)
+    trace = manifest["trace"] if run in manifest["trace"]["runs"] else {"tables": []}
+    job = (scenario, int(manifest["seeds"][run - cell.first_run]), run)
+    batch = engine.batch([job], workers=1, trace=trace["tables"], trace_step_us=manifest["trace"]["step_us"])
+    for outcome in _finished(batch):
+        if outcome.error is not None:
+            raise MillpondError(f"{results.directory}: run {run} ({cell.id}): {outcome.error}") from outcome.cause
+        made = {name: plain(pa.table(native)) for name, native in outcome.tables().items()}
+        if "rto_trace" in made:
+            made["rto_trace"] = made["rto_trace"].filter(pc.less(made["rto_trace"]["flow"], manifest["trace"]["flows"]))
+        made["runs"] = made["runs"].drop_columns(["wall_us"])
+        return made
+    raise MillpondError(f"{results.directory}: run {run} ({cell.id}) was stopped")
+
+
+def _finished(batch: Any) -> Iterator[Any]:
+    while not batch.done:
+        outcome = batch.next(timeout=POLL_SECONDS)
+        if outcome is not None:
+            yield outcome
+
+
+def _kept(file: Path, run: int, columns: list[str]) -> pa.Table:
+    return pq.read_table(file, columns=columns, filters=[("run", "=", run)])
