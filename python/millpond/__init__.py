@@ -11,20 +11,38 @@ From a notebook::
 
     outcome = millpond.run("my-cell.toml", replications=5)
     outcome.summary                  # completion times and retransmissions of each client group
+
+    swept = millpond.sweep("my-plan.toml")
+    swept.table("runs")              # one row a run, with the value of every factor
 """
 
 from __future__ import annotations
 
+import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from millpond.api import Reproduction, Run, reproduce, run
-from millpond.controller import BuiltIn, Controller, Cx, Exchange, Sample, View, Wait, Wishes
-from millpond.errors import MillpondError, UsageError
-from millpond.judge.compare import Comparison, Figure, Setting, Verdict
-from millpond.results.directory import Results
-
 if TYPE_CHECKING:
+    from millpond.api import Reproduction, Run, reproduce, run, sweep
+    from millpond.controller import BuiltIn, Controller, Cx, Exchange, Sample, View, Wait, Wishes
+    from millpond.errors import MillpondError, UsageError
+    from millpond.evaluation import evaluate
+    from millpond.judge.compare import Comparison, Figure, Setting, Verdict
+    from millpond.results.directory import Results
+
     __version__: str
+
+#: Where each name comes from. It is looked for there when first asked for: a program that needs none of the tables
+#: and figures does not wait for the libraries behind them.
+_HOMES = {
+    "millpond.api": ("Reproduction", "Run", "reproduce", "run", "sweep"),
+    "millpond.controller": ("BuiltIn", "Controller", "Cx", "Exchange", "Sample", "View", "Wait", "Wishes"),
+    "millpond.errors": ("MillpondError", "UsageError"),
+    "millpond.evaluation": ("evaluate",),
+    "millpond.judge.compare": ("Comparison", "Figure", "Setting", "Verdict"),
+    "millpond.results.directory": ("Results",),
+}
 
 __all__ = [
     "BuiltIn",
@@ -45,14 +63,33 @@ __all__ = [
     "Wait",
     "Wishes",
     "__version__",
+    "evaluate",
     "reproduce",
     "run",
+    "sweep",
 ]
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        from millpond.run.engine import native
+        from millpond import _engine
 
-        return native().version()
+        return _engine.version()
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(home), name)
     raise AttributeError(f"module 'millpond' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """This package: its `run` is the call, not the folder of that name, whichever is imported first."""
+
+    def __getattribute__(self, name: str) -> object:
+        return __getattr__(name) if name == "run" else super().__getattribute__(name)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -176,7 +176,9 @@ def test_run_prints_a_row_for_each_group(program: Millpond) -> None:
     assert "cocoa-03" in said.out
     manifest = json.loads(Path("results/two/manifest.json").read_text())
     assert manifest["seeds"] == [1, 2, 3]
-    assert manifest["cells"][0]["groups"][1] == {"index": 1, "count": 1, "algorithm": "cocoa-03"}
+    assert manifest["cells"][0]["groups"][1] == {
+        "index": 1, "count": 1, "algorithm": "cocoa-03", "name": "", "label": "cocoa-03", "transport": "udp",
+    }  # fmt: skip
 
 
 def test_run_as_json(program: Millpond) -> None:
@@ -216,7 +218,20 @@ def test_a_run_traces_what_its_report_draws_unless_told_otherwise(program: Millp
         ([*SMALL, "--clients", "1,x"], 2, "'x' is not a whole number"),
         ([*SMALL, "--buffers", "-5"], 2, "--buffers: -5 makes no sense here"),
         ([*SMALL, "--buffers", "0"], 2, "--buffers: 0 makes no sense here"),
-        ([*SMALL, "--replications", "0"], 2, "--replications: 0 makes no sense here"),
+        (["reproduce", "anrw18", "--replications", "0"], 2, "--replications: 0 makes no sense here"),
+        ([*SMALL, "--replications", "3"], 2, "--replications is given twice: it takes one value"),
+        ([*SMALL, "--factor", "client=3"], 2, "--factor: unknown factor 'client': did you mean 'clients'?"),
+        ([*SMALL, "--factor", "clients"], 2, "--factor: 'clients' is no NAME=VALUE,VALUE"),
+        ([*SMALL, "--shard", "3/2"], 2, "--shard: 3/2 makes no sense here: 1/2 to 2/2"),
+        ([*SMALL, "--shard", "half"], 2, "'half' is no PART/PARTS"),
+        ([*SMALL, "--seed", "-1"], 2, "--seed: -1 is out of range"),
+        (
+            [*SMALL, "--set", "path.uplink.rat=3 bit/s"],
+            2,
+            "--set path.uplink.rat: unknown key `rat`: did you mean `rate`",
+        ),
+        ([*SMALL, "--set", "path.uplink.queue=3 kB"], 2, "the plan varies it by its factor 'buffer_bytes'"),
+        (["reproduce", "./anrw18"], 2, "anrw18: no such file"),
         ([*SMALL, "--jobs", "-1"], 2, "--jobs: -1 makes no sense here"),
         ([*SMALL, "--clientz", "1"], 2, "--clientz"),
         ([*SMALL, "--published", "nowhere.csv"], 2, "nowhere.csv: no such file"),

@@ -1,0 +1,64 @@
+"""The program `millpond`. Exit codes: 0 done, 1 failed, 2 usage, 130 stopped by Ctrl-C.
+
+Nothing here imports tables or figures before a verb needs them: the verbs on the wire start at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from millpond import live
+from millpond.cli import controllers, lab
+from millpond.cli.arguments import Group
+from millpond.errors import MillpondError
+
+__all__ = ["main", "program"]
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from millpond import _engine
+
+        click.echo(f"millpond {_engine.version()}")
+        ctx.exit()
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+def program() -> None:
+    """CoAP congestion control, measured in the very code that ships."""
+
+
+for _command in (*live.commands(), *lab.COMMANDS, controllers.controllers):
+    program.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program; always ends in SystemExit."""
+    try:
+        program.main(args=None if arguments is None else list(arguments), prog_name="millpond", standalone_mode=False)
+    except click.ClickException as error:
+        code = 2 if isinstance(error, click.UsageError) else 1
+        _fail(error.format_message(), code)
+    except MillpondError as error:
+        _fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        _fail("stopped", 130)
+    except BrokenPipeError:
+        # whoever read the tables has gone: nothing more to say, and nothing to flush at the end
+        sys.stdout = None
+        raise SystemExit(1) from None
+    except OSError as error:
+        # a disk that is full, a directory that vanished: nothing that a traceback would help with
+        _fail(f"{error.filename or 'files'}: {error.strerror or error}", 1)
+    raise SystemExit(0)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"millpond: {' '.join(message.split())}", err=True)
+    raise SystemExit(code)

@@ -1,0 +1,124 @@
+"""What stands behind the words of a command line: lists, settings, shards, and flags that may be given once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+
+class Verb(click.Command):
+    """A command that refuses a single-valued flag given twice: the last one would win without a word."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments. Raises `click.UsageError` with one line."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        often = Counter(param.name for param in order if isinstance(param, click.Option) and not param.multiple)
+        for param in order:
+            if often[param.name] > 1 and isinstance(param, click.Option) and not param.is_flag:
+                raise click.BadOptionUsage(param.opts[-1], f"{param.opts[-1]} is given twice: it takes one value")
+        return super().parse_args(ctx, args)
+
+
+class Group(click.Group):
+    """A group that says which verb was probably meant."""
+
+    command_class = Verb
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. Raises `click.UsageError` with one line."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            from millpond.errors import unknown
+
+            raise click.UsageError(unknown("verb", args[0], self.commands))
+        return super().resolve_command(ctx, args)
+
+
+def names(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> tuple[str, ...]:
+    """Names with commas between; a flag given again adds to them."""
+    words = [word.strip() for text in value for word in text.split(",")]
+    if "" in words:
+        raise click.BadParameter(f"{','.join(value)!r}: nothing between two commas", ctx, param)
+    return tuple(words)
+
+
+def numbers(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> tuple[int, ...]:
+    """Numbers with commas between: `1,50,400`; a flag given again adds to them."""
+    found = []
+    for word in names(ctx, param, value):
+        try:
+            found.append(int(word))
+        except ValueError:
+            raise click.BadParameter(f"{word!r} is not a whole number", ctx, param) from None
+    return tuple(found)
+
+
+def controllers(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> tuple[Any, ...]:
+    """Controllers with commas between, each a name, a name with settings, or a table."""
+    if not value:
+        return ()
+    from millpond.plan import overrides
+
+    option = param.opts[-1]
+    return tuple(overrides.controller(word, option) for text in value for word in overrides.listed(text, option))
+
+
+def changes(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> dict[str, Any]:
+    """`PLACE=VALUE`, each as often as there are places."""
+    if not value:
+        return {}
+    from millpond.plan import overrides
+
+    return overrides.places(value, param.opts[-1])
+
+
+def factors(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> dict[str, list[Any]]:
+    """`NAME=V,W`: the values of a factor."""
+    if not value:
+        return {}
+    from millpond.errors import UsageError
+    from millpond.plan import overrides
+
+    option = param.opts[-1]
+    found: dict[str, list[Any]] = {}
+    for word in value:
+        name, equals, text = (part.strip() for part in word.partition("="))
+        if not equals or not name or not text:
+            raise UsageError(f"{option}: {word!r} is no NAME=VALUE,VALUE")
+        found.setdefault(name, []).extend(overrides.value_of(entry, option) for entry in overrides.listed(text, option))
+    return found
+
+
+def shard(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int]:
+    """`2/8`: the second of eight parts."""
+    if value is None:
+        return 1, 1
+    number, slash, of = value.partition("/")
+    if not slash or not number.strip().isdigit() or not of.strip().isdigit():
+        raise click.BadParameter(f"{value!r} is no PART/PARTS, such as 2/8", ctx, param)
+    return int(number), int(of)
+
+
+def settings(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> dict[str, object]:
+    """Parameters as a scenario would write them: `max-wait=60 s`; numbers are numbers."""
+    found: dict[str, object] = {}
+    for word in value:
+        name, equals, text = (part.strip() for part in word.partition("="))
+        if not equals or not name or not text:
+            raise click.BadParameter(f"{word!r} is no NAME=VALUE", ctx, param)
+        if name in found:
+            raise click.BadParameter(f"{name} is set twice", ctx, param)
+        found[name] = _number_or_text(text)
+    return found
+
+
+def _number_or_text(text: str) -> int | float | str:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text

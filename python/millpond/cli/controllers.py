@@ -1,0 +1,80 @@
+"""The verb `controllers`: those there are, and what each does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from millpond.cli import arguments
+from millpond.cli.output import print_json
+from millpond.errors import UsageError
+
+
+@click.command(cls=arguments.Verb)
+@click.argument("name", metavar="CONTROLLER", required=False)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw its waits into FILE.svg, or all of it into FILE.html.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    callback=arguments.settings,
+    metavar="NAME=VALUE",
+    help="Set a parameter; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON and nothing else.")
+@click.option("--markdown", is_flag=True, help="Print the tables of the manual and nothing else.")
+def controllers(name: str | None, out: Path | None, settings: dict[str, object], as_json: bool, markdown: bool) -> None:
+    """List the controllers, or explain one and draw its waits.
+
+    CONTROLLER is a preset's name, or a controller of your own: mine.py:Mine. Which requirements one meets is found out
+    by driving it.
+    """
+    from millpond.controllers import catalogue, sheet, terminal
+    from millpond.run.engine import native
+    from millpond.show import terminal as tables
+
+    if as_json and markdown:
+        raise UsageError("--json and --markdown: only one of them")
+    if name is None:
+        if out is not None or settings:
+            raise UsageError(f"{'--set' if settings else '--out'}: which controller? name one")
+        _list(as_json, markdown)
+        return
+    if markdown:
+        raise UsageError("--markdown: it is about all controllers: leave the name out")
+    if out is not None:
+        sheet.check(out)
+    choice = catalogue.Choice(name, settings)
+    one, makes = catalogue.entry(choice), choice.beside_the_standard()
+    with catalogue.in_one_line():
+        if as_json:
+            print_json({"version": native().version(), "controller": one.to_json(), "waits": catalogue.waits(makes)})
+        else:
+            tables.show(terminal.explanation(one, makes))
+        if out is not None:
+            sheet.write(out, one, makes, native().version())
+            click.echo(f"drawn: {out}", err=as_json)
+
+
+def _list(as_json: bool, markdown: bool) -> None:
+    from millpond.controllers import catalogue, terminal
+    from millpond.controllers.requirements import REQUIREMENTS
+    from millpond.run.engine import native
+    from millpond.show import terminal as tables
+
+    found = catalogue.entries()
+    if as_json:
+        told = [{"id": one.id, "title": one.title, "text": one.text, "source": one.source} for one in REQUIREMENTS]
+        print_json(
+            {"version": native().version(), "requirements": told, "controllers": [one.to_json() for one in found]}
+        )
+    elif markdown:
+        click.echo(catalogue.markdown(found), nl=False)
+    else:
+        tables.show(terminal.overview(found))

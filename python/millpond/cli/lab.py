@@ -1,0 +1,208 @@
+"""The verbs of the laboratory: run, sweep, reproduce, report, capture, results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from millpond.cli import arguments
+from millpond.cli.output import print_run
+from millpond.errors import UsageError
+
+if TYPE_CHECKING:
+    from millpond.run.campaign import Watcher
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PATH = click.Path(path_type=Path)
+_HOME = "Where results go. [a free name in results/]"
+_TRACE = "Trace of run 0, beside what the report draws: queue, share, rto, packets, exchanges, tcp; or none at all."
+
+
+def _listing(*names: str, callback: Callable[..., Any], metavar: str, text: str) -> Callable[[F], F]:
+    """A flag that adds up when it is given again."""
+    return click.option(*names, multiple=True, callback=callback, metavar=metavar, help=text)
+
+
+def _of_any_run(function: F) -> F:
+    """The flags of every verb that runs something."""
+    for option in (
+        click.option("--no-report", is_flag=True, help="Write no HTML report."),
+        click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON and nothing else."),
+        click.option("--resume", is_flag=True, help="Go on with what is in the results directory."),
+        click.option("--out", type=_PATH, metavar="DIR", help=_HOME),
+        click.option("--jobs", type=int, default=0, metavar="N", help="Runs at the same time; 0: one per core."),
+        _listing(
+            "--set",
+            "changes",
+            callback=arguments.changes,
+            metavar="PLACE=VALUE",
+            text="Set a key of the scenario: path.uplink.queue='20 kB'; may be repeated.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _of_any_plan(function: F) -> F:
+    """The flags of every verb that runs a plan."""
+    for option in (
+        click.option(
+            "--shard", callback=arguments.shard, metavar="I/N", help="Only part I of N, into a folder of its own."
+        ),
+        click.option("--seed", type=int, metavar="N", help="Seed of the first replication. [made of the plan's name]"),
+        click.option("--replications", type=int, metavar="N", help="Runs of each cell, each with its own seed."),
+        _listing(
+            "--factor",
+            "factors",
+            callback=arguments.factors,
+            metavar="NAME=V,W",
+            text="These values of a factor of the plan; may be repeated.",
+        ),
+        _listing(
+            "--controllers",
+            callback=arguments.controllers,
+            metavar="A,B",
+            text="Only these algorithms of the plan; also presets, with settings 'rfc7252?ack-timeout=3 s', and your "
+            "own: mine.py:Mine.",
+        ),
+        click.option("--quick", is_flag=True, help="What [quick] of the plan says: fewer replications and values."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command(cls=arguments.Verb)
+@click.argument("name", metavar="STUDY", required=False)
+@_of_any_plan
+@_listing("--clients", callback=arguments.numbers, metavar="N,M", text="Short for --factor clients=N,M.")
+@_listing("--buffers", callback=arguments.numbers, metavar="N,M", text="Short for --factor buffer_bytes=N,M.")
+@_of_any_run
+@click.option("--published", type=_PATH, metavar="FILE", help="Compare with this CSV file instead.")
+def reproduce(name: str | None, as_json: bool, no_report: bool, **options: Any) -> None:
+    """Rerun a published study and put ours beside theirs.
+
+    STUDY is one that comes with the program, or the folder of one: ./mystudy.
+    """
+    from millpond import api
+    from millpond.plan import study
+
+    if name is None:
+        raise UsageError(f"which study? known: {', '.join(study.studies())}")
+    print_run(api.reproduce(name, report=not no_report, watcher=_bar(), command=sys.argv, **options), as_json)
+
+
+@click.command(cls=arguments.Verb)
+@click.argument("plan", metavar="PLAN", type=_PATH)
+@_of_any_plan
+@_of_any_run
+def sweep(plan: Path, as_json: bool, no_report: bool, **options: Any) -> None:
+    """Run every combination of a plan's factors.
+
+    PLAN is a file, or a folder with a plan.toml.
+    """
+    from millpond import api
+
+    print_run(api.sweep(plan, report=not no_report, watcher=_bar(), command=sys.argv, **options), as_json)
+
+
+@click.command(cls=arguments.Verb)
+@click.argument("scenario", metavar="FILE.toml", type=_PATH)
+@_listing(
+    "--controller",
+    callback=arguments.controllers,
+    metavar="A[,B]",
+    text="Another controller for all clients, or one for each group: a preset, with settings 'rfc7252?ack-timeout=3 s' "
+    "or as a table, or your own: mine.py:Mine.",
+)
+@_listing(
+    "--clients", callback=arguments.numbers, metavar="N[,M]", text="Other numbers of clients, one for each group."
+)
+@click.option("--replications", type=int, default=1, show_default=True, metavar="N", help="Runs, each with its seed.")
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the first run.")
+@_listing("--trace", callback=arguments.names, metavar="A,B", text=_TRACE)
+@click.option("--capture", type=_PATH, metavar="FILE.pcapng", help="Write every packet of run 0 for Wireshark.")
+@_of_any_run
+def run(scenario: Path, as_json: bool, no_report: bool, **options: Any) -> None:
+    """Run any scenario."""
+    from millpond import api
+
+    print_run(api.run(scenario, report=not no_report, watcher=_bar(), command=sys.argv, **options), as_json)
+    if options["capture"] is not None:
+        click.echo(f"captured: {options['capture']}", err=as_json)
+
+
+@click.command(cls=arguments.Verb)
+@click.argument("directory", metavar="DIR", type=_PATH)
+@click.option("--published", type=_PATH, metavar="FILE", help="Compare with this CSV file instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison or summary as JSON and nothing else.")
+def report(directory: Path, published: Path | None, as_json: bool) -> None:
+    """Redraw tables and report from results alone.
+
+    DIR is any results directory, or the one that the shards of a plan lie in.
+    """
+    from millpond import api
+
+    done = api.open_results(directory, published)
+    api.redraw(done)
+    print_run(done, as_json)
+
+
+@click.command(cls=arguments.Verb)
+@click.argument("directory", metavar="DIR", type=_PATH)
+@click.argument("file", metavar="FILE.pcapng", type=_PATH)
+@click.option("--cell", metavar="NAME", help="Which setting of a study, or enough of its name that only one is meant.")
+@click.option("--replication", type=int, default=0, show_default=True, metavar="N", help="Which run of it.")
+def capture(directory: Path, file: Path, cell: str | None, replication: int) -> None:
+    """Run one run of earlier results again and write its packets.
+
+    DIR is any results directory, of a study or of one scenario. The run is the same as it was, packet by packet.
+    """
+    from millpond.results.directory import Results
+    from millpond.results.store import write_bytes
+    from millpond.run import capture as captures
+    from millpond.run.engine import native
+
+    captures.check(file, "FILE")
+    found, seed, content = captures.of_results(Results.open(directory), cell, replication, native())
+    write_bytes(file, content)
+    click.echo(f"captured: {file}   cell: {found.id}   seed: {seed}")
+
+
+@click.group(cls=arguments.Group)
+def results() -> None:
+    """Check results, and say how they can be made again."""
+
+
+@results.command()
+@click.argument("directory", metavar="DIR", type=_PATH)
+@click.option("--runs", type=int, default=3, show_default=True, metavar="N", help="So many runs are run again.")
+def verify(directory: Path, runs: int) -> None:
+    """Compare every table with its digest, and some runs with the same ones run again.
+
+    Prints a statement of reproducibility for a paper.
+    """
+    from millpond.results.provenance import statement
+    from millpond.run import verify as verifying
+    from millpond.run.engine import native
+
+    found = verifying.folders_of(directory)
+    for folder, manifest in found:
+        tables = verifying.tables_unchanged(folder, manifest)
+        again = verifying.runs_again(folder, manifest, native(), runs)
+        told = f"{len(again)} of {manifest['runs']} runs gave the same rows again" if again else "no run was repeated"
+        click.echo(f"{folder}: {tables} tables are as they were written; {told}")
+    click.echo("\n" + statement([manifest for _, manifest in found]))
+
+
+COMMANDS: tuple[click.Command, ...] = (reproduce, sweep, run, report, capture, results)
+
+
+def _bar() -> Watcher:
+    from millpond.run.progress import Bar
+
+    return Bar()

@@ -1,0 +1,56 @@
+"""What the laboratory's verbs print."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from millpond.api import Run
+
+
+def print_json(content: Any) -> None:
+    """Print JSON and nothing else."""
+    sys.stdout.write(json.dumps(_plain(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def print_run(done: Run, as_json: bool) -> None:
+    """Print what a run gave, its tables or as JSON, and where it lies."""
+    from millpond.api import Reproduction
+    from millpond.show import terminal
+
+    if done.results.manifest["shard"][1] > 1 and len(done.results.folders) == 1:
+        number, of = done.results.manifest["shard"]
+        click.echo(f"results: {done.directory}   shard {number} of {of}: read it together with the others", err=as_json)
+        return
+    if as_json:
+        print_json(done.comparison.to_json() if isinstance(done, Reproduction) else _summary(done))
+    else:
+        terminal.show(done.tables)
+    told = f"results: {done.directory}" + (f"   report: {done.report}" if done.report is not None else "")
+    click.echo(told, err=as_json)
+
+
+def _summary(done: Run) -> dict[str, Any]:
+    manifest = done.results.manifest
+    return {
+        "scenario": manifest["name"],
+        "title": manifest["title"],
+        "version": manifest["version"],
+        "seeds": manifest["seeds"],
+        "groups": done.summary.to_pylist(),
+    }
+
+
+def _plain(content: Any) -> Any:
+    """JSON knows no number that is none."""
+    if isinstance(content, dict):
+        return {key: _plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_plain(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

@@ -1,0 +1,143 @@
+"""Candidates evaluated in memory, for programs that search for a good controller: a plan in, a table out, no files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millpond.controllers.own import AnyController, OwnControllers
+from millpond.errors import UsageError, unknown
+from millpond.measure.measures import Measures
+from millpond.measure.metrics import METRICS
+from millpond.measure.population import Population
+from millpond.plan import study
+from millpond.plan.factor import ALGORITHM
+from millpond.plan.plan import Algorithm, Plan, Trace
+from millpond.plan.study import Program
+from millpond.results.cells import cells_table
+from millpond.results.directory import Results, Value
+from millpond.run.engine import Engine, native
+from millpond.run.memory import tables_of
+
+#: What is measured unless other metrics are asked for.
+USUAL = ("fct", "makespan", "unfinished", "retransmissions_per_client", "unnecessary_retx_per_client")
+
+
+def evaluate(
+    plan: Path | str | Mapping[str, Any] | Plan,
+    candidates: Mapping[str, AnyController] | Sequence[str],
+    seeds: Sequence[int] | Mapping[str, Sequence[int]],
+    *,
+    metrics: Sequence[str] = USUAL,
+    jobs: int = 0,
+    engine: Engine | None = None,
+) -> pa.Table:
+    """Runs every candidate on every cell of a plan with every seed, and measures each run.
+
+    All candidates meet the same luck: rows of one seed can be compared one by one.
+
+    Args:
+        plan: A plan's file or folder, its keys as a tree, or a plan that `millpond.plan.study.load` gave. The
+            candidates take the place of its algorithms.
+        candidates: Controllers by names of the caller's: presets, tables with settings (`{"preset": "rfc7252",
+            "ack-timeout": "3 s"}`), or controllers of one's own, as a name or as the class itself. A list names presets
+            or controllers of one's own.
+        seeds: The seed of each replication; or several such lists by name, such as `training` and `held-out`, which may
+            have no seed in common.
+        metrics: What is measured: names of metrics, each by its usual statistic over the clients of a run.
+        jobs: Runs at the same time; 0 for one per core.
+        engine: Another engine than the one that ships.
+
+    Returns:
+        One row for each candidate, cell and seed: `candidate`, `seeds` (the name of the list), `seed`, a column per
+        factor of the plan, and one per metric in its base unit; null where a run has no value.
+
+    Raises:
+        UsageError: one line, if a candidate, a seed or a metric makes no sense.
+        MillpondError: one line, if a run fails.
+    """
+    engine = engine or native()
+    for metric in metrics:
+        if metric not in METRICS:
+            raise UsageError(unknown("metric", metric, METRICS))
+    lists = _apart(seeds)
+    known = plan if isinstance(plan, Plan) else study.load(Path(plan) if isinstance(plan, str) else plan)
+    own = OwnControllers(Path(), known.folder)
+    program = _program(known, candidates, lists, engine, own)
+    tables = tables_of(program, engine, jobs)
+    cells = [planned.cell for planned in program.cells]
+    manifest = {
+        "cells": [cell.to_json() for cell in cells],
+        "kind": "sweep",
+        "name": known.name,
+        "replications": len(program.seeds),
+    }
+    measures = Measures(Results.in_memory(manifest, {**tables, "cells": cells_table(cells)}))
+    rows = [row for population in measures.populations() for row in _rows(measures, population, metrics, lists)]
+    return pa.Table.from_pylist(rows)
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _apart(seeds: Sequence[int] | Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    lists = dict(seeds) if isinstance(seeds, Mapping) else {"": seeds}
+    home: dict[int, str] = {}
+    for name, numbers in lists.items():
+        if not numbers:
+            raise UsageError(f"seeds{f' {name!r}' if name else ''}: none: name at least one")
+        for number in numbers:
+            if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**53:
+                raise UsageError(f"seeds: {number!r} is out of range: whole numbers from 0 to 2^53")
+            if number in home:
+                where = f"in both {home[number]!r} and {name!r}" if home[number] != name else "there twice"
+                raise UsageError(f"seeds: {number} is {where}: lists that are to be apart may not share one")
+            home[number] = name
+    return {name: tuple(numbers) for name, numbers in lists.items()}
+
+
+def _program(
+    plan: Plan,
+    candidates: Mapping[str, AnyController] | Sequence[str],
+    lists: Mapping[str, Sequence[int]],
+    engine: Engine,
+    own: OwnControllers,
+) -> Program:
+    named = dict(candidates) if isinstance(candidates, Mapping) else {str(name): str(name) for name in candidates}
+    if not named:
+        raise UsageError("candidates: none: name at least one")
+    known = {name: Algorithm(name, name, own.written(controller)) for name, controller in named.items()}
+    together = tuple(number for numbers in lists.values() for number in numbers)
+    ready = replace(
+        plan,
+        known=known,
+        matrices=tuple(matrix.but(ALGORITHM, tuple(known)) for matrix in plan.matrices),
+        mixes=(),
+        trace=Trace(),
+    )
+    return replace(study.unfold(ready.replicated(len(together)), engine, own), seeds=together)
+
+
+def _rows(
+    measures: Measures, population: Population, metrics: Sequence[str], lists: Mapping[str, Sequence[int]]
+) -> Iterator[dict[str, Value | None]]:
+    cell = measures.cell(population)
+    by_run = {metric: measures.sample(metric, population).by_run(METRICS[metric].usual) for metric in metrics}
+    run = cell.first_run
+    for name, numbers in lists.items():
+        for seed in numbers:
+            values = {metric: by_run[metric].get(run, math.nan) for metric in metrics}
+            yield {
+                "candidate": population.algorithm,
+                "seeds": name,
+                "seed": seed,
+                **{factor: value for factor, value in cell.columns.items() if factor != ALGORITHM},
+                **{metric: float(value) if np.isfinite(value) else None for metric, value in values.items()},
+            }
+            run += 1

@@ -1,0 +1,38 @@
+"""A program run without files: its tables, as the engine gives them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from millpond.errors import MillpondError
+from millpond.plan.study import Program
+from millpond.results.directory import in_order
+from millpond.run.campaign import POLL_SECONDS, check_memory, jobs_of, plain, with_places
+from millpond.run.engine import Engine
+
+
+def tables_of(program: Program, engine: Engine, workers: int = 0) -> dict[str, pa.Table]:
+    """Every table of all runs, rows in the order of runs. Raises `MillpondError` with one line if a run fails."""
+    check_memory(program, workers)
+    jobs = {job.run: job for job in jobs_of(program)}
+    batch = engine.batch(
+        [(job.planned.scenario, job.seed, job.run) for job in jobs.values()],
+        workers=workers,
+        trace=(),
+        trace_step_us=program.trace.step_us,
+    )
+    pieces: dict[str, list[pa.Table]] = {}
+    try:
+        while not batch.done:
+            outcome = batch.next(timeout=POLL_SECONDS)
+            if outcome is None:
+                continue
+            if outcome.error is not None:
+                job = jobs[outcome.run]
+                raise MillpondError(f"{job.planned.cell.id}, seed {job.seed}: {outcome.error}") from outcome.cause
+            for name, native in outcome.tables().items():
+                pieces.setdefault(name, []).append(plain(pa.table(native)))
+    finally:
+        batch.cancel()
+    tables = {name: in_order(found) for name, found in pieces.items()}
+    return {**tables, "runs": with_places(tables["runs"], program)}
