@@ -19,6 +19,15 @@ from millpond.results.directory import FORMAT, MANIFEST, Cell, Group, Results, V
 from millpond.results.store import write_json, write_table
 
 ALGORITHMS = ("default", "default_fb1", "default_fb2", "cocoa", "cocoa_fb1", "cocoa_fb2")
+PRESETS = {"default": "rfc7252", "cocoa": "cocoa-03"}
+LABELS = {
+    "default": "Default CoAP", "default_fb1": "Default FB1", "default_fb2": "Default FB2",
+    "cocoa": "CoCoA", "cocoa_fb1": "CoCoA FB1", "cocoa_fb2": "CoCoA FB2",
+}  # fmt: skip
+FACTORS = {
+    "clients": {"label": "clients", "unit": "clients", "scale": "log", "words": {"1": "1 client"}},
+    "buffer_bytes": {"label": "buffer", "unit": "B", "scale": "log", "words": {"1410000": "infinite"}},
+}
 EXCHANGES = 50
 DOWNLINK_BITS = 30_000
 RESPONSE = 94
@@ -79,7 +88,7 @@ def study(
                 groups=tuple(Group(index, share, name) for index, name in enumerate(names)),
                 first_run=number * replications,
                 replications=replications,
-                scenario=_scenario(buffer),
+                scenario=_scenario(buffer, *names),
             )
         )
     worst = (max(clients), max(buffers))
@@ -106,7 +115,7 @@ def single(directory: Path, *, traces: bool = True, unfinished: bool = False) ->
         groups=(Group(0, 10, "rfc7252"), Group(1, 10, "cocoa-03")),
         first_run=0,
         replications=1,
-        scenario=_scenario(4000),
+        scenario=_scenario(4000, "rfc7252", "cocoa-03"),
     )
     title = "20 sensors behind one narrow cell"
     return _write(directory, "scenario", "first", title, [cell], [cell] if traces else [], 1, unfinished)
@@ -144,9 +153,10 @@ def comparison(results: Results) -> Comparison:
     return Comparison(results.study, "0.1.0", figures, claims)
 
 
-def _scenario(buffer: int) -> dict[str, Any]:
+def _scenario(buffer: int, *names: str) -> dict[str, Any]:
     return {
         "title": "made up",
+        "clients": [{"controller": PRESETS.get(name, name.replace("_", "-"))} for name in names],
         "path": {
             "header": "28 B",
             "uplink": {"rate": "60 kbit/s", "delay": "215 ms", "queue": f"{buffer} B"},
@@ -208,7 +218,8 @@ def _write(
             "replications": replications,
             "seeds": list(range(replications)),
             "unfinished_flows": sum(row["fct_us"] is None for row in tables["flows"]),
-            "labels": {},
+            "labels": LABELS if kind == "study" else {},
+            "factors": FACTORS if kind == "study" else {},
             "cells": [cell.to_json() for cell in cells],
             "files": files,
         },

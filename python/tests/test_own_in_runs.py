@@ -20,7 +20,7 @@ from millpond.controller import AnyWait, Cx, Exchange
 from millpond.controllers import own
 from millpond.errors import MillpondError, UsageError
 from millpond.results.directory import read_manifest
-from millpond.show.report import labels
+from millpond.show import labels
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,18 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import synthetic_results
 
 from millpond.errors import MillpondError, UsageError
 from millpond.judge.compare import Comparison
 from millpond.results.directory import MANIFEST, Results
+from millpond.results.store import write_table
 from millpond.show.report import write_report
 
 STUDY_SECTIONS = [
-    "summary", "over-time", "completion", "transmissions", "unnecessary", "mixes", "phase", "figures", "claims", "run",
+    "summary", "reported", "over-time", "completion", "transmissions", "unnecessary", "mixes", "phase", "figures", "claims", "run",
 ]  # fmt: skip
 SMALL: dict[str, Any] = {"clients": (1, 100, 400), "buffers": (2500, 1410000), "replications": 1}
 SMALLER: dict[str, Any] = {**SMALL, "workloads": ("continuous",), "algorithms": ("default", "default_fb1")}
@@ -70,12 +72,14 @@ def test_ids_are_unique(page: Page) -> None:
     assert len(page.ids()) == len(set(page.ids()))
 
 
-def test_every_kind_of_picture_is_drawn_for_both_workloads(page: Page) -> None:
+def test_every_kind_of_picture_is_drawn_and_who_is_done_by_when_is_the_first(page: Page) -> None:
     drawn = [attrs["id"] for attrs in page.all("figure")]
-    expected = [f"{kind}-{w}" for kind in ("queue", "fct") for w in ("continuous", "random")]
-    expected += ["histogram"]
-    expected += [f"{kind}-{w}" for kind in ("unnecessary", "mix", "phase") for w in ("continuous", "random")]
-    assert drawn == expected
+    assert drawn[0].startswith("reported")
+    kinds = [name.partition("-")[0] for name in drawn]
+    for kind in ("reported", "queue", "fct", "histogram", "unnecessary", "mix", "phase"):
+        assert kind in kinds
+    for kind in ("queue", "histogram"):
+        assert kinds.count(kind) == 2  # both workloads of the most crowded place were traced
     assert "missing" not in [attrs.get("class") for attrs in page.all("p")]
 
 
@@ -153,15 +157,17 @@ def test_the_head_says_what_was_run(page: Page) -> None:
         "millpond 0.1.0",
         "n = ",
         "clients unfinished",
+        "requests failed, never finished",
     ):
         assert words in page.words
 
 
 def test_the_lead_is_computed(page: Page) -> None:
     # worst by construction: CoCoA, random, 5.3 useless copies a message
-    assert "CoCoA (random clients) sends each message" in page.words
+    assert "With 400 clients, random, infinite buffer, CoCoA sends each message" in page.words
     assert "only 15.9\N{NARROW NO-BREAK SPACE}% of the bytes" in page.words
-    assert "withstands it with continuous clients" in page.words
+    assert "In the same place it is prevented by" in page.words
+    assert "instead, the same CoCoA keeps a useful share of" in page.words
 
 
 def test_no_collapse_is_said_when_there_is_none(tmp_path: Path) -> None:
@@ -177,7 +183,7 @@ def test_no_collapse_is_said_when_there_is_none(tmp_path: Path) -> None:
         ({"traces": False}, "no run was traced"),
         ({"mixes": False}, "no mix was run"),
         ({"jitter": False}, "path with jitter was not run"),
-        ({"clients": (1,)}, "No client made one in these runs, with 1 client."),
+        ({"clients": (1,)}, "No client made one in these runs."),
         ({"algorithms": ("cocoa",), "workloads": ("random",)}, "no mix was run"),
     ],
 )
@@ -198,7 +204,7 @@ def test_a_queue_trace_without_shares_is_drawn(tmp_path: Path) -> None:
     results = synthetic_results.study(tmp_path, **SMALLER)
     _drop(results, "share_trace")
     drawn = [attrs["id"] for attrs in Page(write_report(tmp_path).read_text(encoding="utf-8")).all("figure")]
-    assert "queue-continuous" in drawn
+    assert "queue-continuous-400-1410000" in [name.replace("fixed-", "") for name in drawn]
 
 
 def test_a_single_scenario_has_its_own_page(tmp_path: Path) -> None:
@@ -206,28 +212,74 @@ def test_a_single_scenario_has_its_own_page(tmp_path: Path) -> None:
     found = Page(write_report(results.directory).read_text(encoding="utf-8"))
     sections = ["summary", "over-time", "completion", "transmissions", "unnecessary", "links", "run"]
     assert [attrs["id"] for attrs in found.all("section")] == sections
-    assert [attrs["id"] for attrs in found.all("figure")] == ["queue", "fct", "histogram"]
+    assert [attrs["id"] for attrs in found.all("figure")] == ["reported", "queue", "fct", "histogram"]
     assert "No client made an unnecessary retransmission." in found.words
-    assert "20 of 20 clients finished" in found.words
+    assert "20 of 20 clients in 1 run had all their answers" in found.words
     assert "packets offered" in found.words
 
 
-def test_unfinished_clients_are_counted_and_never_dropped_silently(tmp_path: Path) -> None:
+def test_unfinished_clients_are_counted_and_completion_times_say_whose_they_are(tmp_path: Path) -> None:
     results = synthetic_results.single(tmp_path, traces=False, unfinished=True)
     words = Page(write_report(results.directory).read_text(encoding="utf-8")).words
-    assert "16 of 20 clients finished" in words
+    share = "(80.0\N{NARROW NO-BREAK SPACE}%)"
+    assert f"16 of 20 clients in 1 run had all their answers {share}; 4 had not finished when the run ended" in words
+    assert "99\N{NARROW NO-BREAK SPACE}% of all clients never" in words
+    assert f"Of 16 of 20 clients {share}; the others have none." in words
     assert "the run was not traced" in words
 
 
-def test_groups_of_one_controller_are_told_apart(tmp_path: Path) -> None:
+def test_a_lost_request_is_told_though_its_client_came_to_its_end(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path, traces=False)
+    flows = results.table("flows").to_pydict()
+    flows["failed"][3:10] = [2] * 7
+    _replace(results, "flows", pa.table(flows))
+    page = Page(write_report(tmp_path).read_text(encoding="utf-8"))
+    assert "13 of 20 clients in 1 run had all their answers" in page.words
+    assert "7 lost at least one request" in page.words
+    assert "Default CoAP (rfc7252): 3 of 10 clients" in page.words
+
+
+def test_unlike_groups_have_medians_of_their_own(tmp_path: Path) -> None:
+    words = Page(write_report(synthetic_results.single(tmp_path).directory).read_text(encoding="utf-8")).words
+    assert "The median client of Default CoAP (rfc7252) made" in words
+    assert "The median client of CoCoA (cocoa-03) made" in words
+    assert "The median client made" not in words
+
+
+def test_groups_of_one_controller_are_told_apart_by_what_differs(tmp_path: Path) -> None:
     results = synthetic_results.single(tmp_path)
     manifest = json.loads((tmp_path / MANIFEST).read_text())
-    for place, group in enumerate(manifest["cells"][0]["groups"]):
-        group["algorithm"] = f"rfc7252 #{place + 1}"
+    names = "rfc7252", "rfc7252, ack-timeout 20 s"
+    for group, name in zip(manifest["cells"][0]["groups"], names, strict=True):
+        group["algorithm"] = name
     (tmp_path / MANIFEST).write_text(json.dumps(manifest))
     words = Page(write_report(results.directory).read_text(encoding="utf-8")).words
-    assert "Default CoAP #1" in words
-    assert "Default CoAP #2" in words
+    assert "Default CoAP (rfc7252)" in words
+    assert "Default CoAP (rfc7252, ack-timeout 20 s)" in words
+
+
+def test_the_busiest_link_is_named_and_no_share_is_above_one(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path)
+    links = results.table("links").to_pydict()
+    for row, name in enumerate(links["link"]):
+        links["busy_us"][row] = 9 if name == "uplink" else 3
+        links["useful_bytes"][row] = 2 * links["delivered_bytes"][row]
+    _replace(results, "links", pa.table(links))
+    words = Page(write_report(tmp_path).read_text(encoding="utf-8")).words
+    assert "The busiest link is the uplink: 100.0\N{NARROW NO-BREAK SPACE}%" in words
+    assert "200.0" not in words
+
+
+def test_a_loss_is_told_with_its_rate(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path)
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    path = manifest["cells"][0]["scenario"]["path"]
+    path["uplink"]["loss"] = {"kind": "bernoulli", "rate": 0.1}
+    path["downlink"]["loss"] = {"kind": "markov", "good_loss": 0, "bad_loss": 0.5, "bad_dwell": "100 ms"}
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    words = Page(write_report(results.directory).read_text(encoding="utf-8")).words
+    assert "bernoulli, 10\N{NARROW NO-BREAK SPACE}%" in words
+    assert "bad loss 50\N{NARROW NO-BREAK SPACE}%, bad dwell 100 ms" in words
 
 
 def test_nothing_is_written_when_there_are_no_results(tmp_path: Path) -> None:
@@ -273,6 +325,13 @@ def _svg(image: dict[str, str]) -> str:
 def _csv(address: str) -> list[list[str]]:
     text = base64.b64decode(address.partition(",")[2]).decode()
     return [line.split(",") for line in text.splitlines()]
+
+
+def _replace(results: Results, table: str, rows: pa.Table) -> None:
+    size = write_table(results.directory / f"{table}.parquet", rows)
+    manifest = json.loads((results.directory / MANIFEST).read_text())
+    manifest["files"][f"{table}.parquet"]["bytes"] = size
+    (results.directory / MANIFEST).write_text(json.dumps(manifest))
 
 
 def _drop(results: Results, table: str) -> None:

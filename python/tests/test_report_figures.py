@@ -15,23 +15,32 @@ from picture_checks import check_texts, laid_out, panels
 
 from millpond.judge.compare import Comparison
 from millpond.results.directory import Results
-from millpond.show.report import figures, labels, readme_picture, story, style
-from millpond.show.report.data import Data, Missing, rate
+from millpond.show import labels
+from millpond.show.report import figures, story, style
+from millpond.show.report.data import Data, Missing, View, rate
+from millpond.studies.anrw18 import phase
+from millpond.studies.anrw18 import picture as readme_picture
 
 Draw = Callable[[Results, Comparison], Figure]
 
+RANDOM = View({"path": "fixed", "workload": "random"})
+CONTINUOUS = View({"path": "fixed", "workload": "continuous"})
+WORST = CONTINUOUS.but(clients=400, buffer_bytes=1410000)
+
 DRAWN: dict[str, Draw] = {
-    "queue": lambda results, _: figures.queue_over_time(results, "random"),
-    "fct": lambda results, comparison: figures.completion_times(results, "random", comparison),
-    "unnecessary": lambda results, comparison: figures.unnecessary_copies(results, "random", comparison),
+    "reported": lambda results, _: figures.reported(results, RANDOM),
+    "queue": lambda results, _: figures.queue_over_time(results),
+    "fct": lambda results, comparison: figures.completion_times(results, RANDOM, comparison),
+    "unnecessary": lambda results, comparison: figures.unnecessary_copies(results, RANDOM, comparison),
     "histogram": lambda results, comparison: figures.transmissions(results, comparison),
-    "mix": lambda results, _: figures.sharing(results, "random"),
-    "phase": lambda results, comparison: figures.fixed_beside_jittered(results, "continuous", comparison),
+    "mix": lambda results, _: figures.sharing(results, RANDOM),
+    "phase": lambda results, comparison: phase.fixed_beside_jittered(results, CONTINUOUS, comparison),
 }
 UNITS = {
+    "reported": {"share of clients done", "time since the start (s)"},
     "queue": {"queue of the bottleneck (kB)", "waiting time in the queue (s)", "time since the start (s)"},
-    "fct": {"flow completion time (s)", "bottleneck buffer"},
-    "unnecessary": {"unnecessary retransmissions\nper client", "bottleneck buffer"},
+    "fct": {"flow completion time (s)", "buffer (B)"},
+    "unnecessary": {"unnecessary retransmissions\nper client", "buffer (B)"},
     "histogram": {"share of exchanges (%)", "retransmissions of an exchange"},
     "mix": {"flow completion time (s)"},
     "phase": {"flow completion time (s)"},
@@ -64,7 +73,7 @@ def test_no_text_lies_on_another_or_outside(name: str, results: Results, compari
 
 
 @pytest.mark.parametrize(
-    "draw", [figures.bottleneck_over_time, figures.completion_by_group, figures.transmissions_by_group]
+    "draw", [figures.reported_by_group, figures.bottleneck_over_time, figures.completion_by_group, figures.transmissions_by_group]
 )
 def test_no_text_lies_on_another_in_the_pictures_of_a_scenario(
     draw: Callable[[Results], Figure], single: Results
@@ -83,7 +92,7 @@ def test_legends_stand_outside_the_data(name: str, results: Results, comparison:
 
 
 def test_every_preset_differs_without_colour() -> None:
-    looks = [*style.PRESETS.values(), *style.SPARE]
+    looks = [*style.PRESETS.values(), style.OWN, *style.SPARE]
     assert len({look.marker for look in looks}) == len(looks)
     assert len({look.hatch for look in looks}) == len(looks)
     families = ("rfc7252", "default-fb1", "default-fb2"), ("cocoa-03", "cocoa-fb1", "cocoa-fb2")
@@ -97,10 +106,18 @@ def test_colours_of_a_family_differ_in_brightness() -> None:
         assert min(np.diff(greys)) > 0.03
 
 
-def test_unknown_controllers_get_a_look_of_their_own() -> None:
-    looks = style.looks(["rfc7252", "mine", "yours", "mine"])
+def test_unknown_controllers_get_a_look_of_their_own_and_ones_own_the_accent() -> None:
+    names = {"rfc7252": "rfc7252", "mine.py:Mine": "mine.py:Mine", "yours": "yours", "theirs": "theirs"}
+    looks = style.looks(names, {"mine.py:Mine"})
     assert looks["rfc7252"] == style.PRESETS["rfc7252"]
-    assert len({look.marker for look in looks.values()}) == 3
+    assert looks["mine.py:Mine"] == style.OWN
+    assert len({look.marker for look in looks.values()}) == 4
+
+
+def test_of_two_names_with_one_preset_only_the_first_has_its_look() -> None:
+    looks = style.looks({"default": "rfc7252", "slow": "rfc7252"})
+    assert looks["default"] == style.PRESETS["rfc7252"]
+    assert looks["slow"] in style.SPARE
 
 
 def test_the_callers_settings_stay_as_they_are(results: Results) -> None:
@@ -110,7 +127,7 @@ def test_the_callers_settings_stay_as_they_are(results: Results) -> None:
 
 
 def test_the_queue_is_drawn_in_full(results: Results) -> None:
-    rows = [row for row in figures.queue_over_time_rows(results, "continuous").rows if row[0] == "rfc7252"]
+    rows = [row for row in figures.queue_over_time_rows(results, WORST).rows if row[0] == "default"]
     traced = results.table("queue_trace")
     run = next(c.first_run for c in results.cells if c.id == "default-continuous-400-1410000-fixed")
     peak = max(row["bytes"] for row in traced.to_pylist() if row["run"] == run and row["link"] == "downlink")
@@ -120,7 +137,7 @@ def test_the_queue_is_drawn_in_full(results: Results) -> None:
 
 
 def test_waiting_time_follows_from_the_rate(results: Results) -> None:
-    figure = figures.queue_over_time(results, "continuous")
+    figure = figures.queue_over_time(results, WORST)
     laid_out(figure)
     left = max(panel.get_ylim()[1] for panel in figure.axes if panel.get_ylabel() == "queue of the bottleneck (kB)")
     second = [child for panel in figure.axes for child in panel.child_axes]
@@ -129,31 +146,31 @@ def test_waiting_time_follows_from_the_rate(results: Results) -> None:
 
 
 def test_some_controllers_can_be_picked(results: Results) -> None:
-    figure = figures.queue_over_time(results, "continuous", ["rfc7252", "default-fb2"])
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Default CoAP", "Default + Full Backoff 2"]
+    figure = figures.queue_over_time(results, WORST, ["default", "default_fb2"])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Default CoAP", "Default FB2"]
     with pytest.raises(Missing, match="nobody"):
-        figures.queue_over_time(results, "continuous", ["nobody"])
+        figures.queue_over_time(results, WORST, ["nobody"])
 
 
 def test_published_medians_stand_where_they_were_published(results: Results, comparison: Comparison) -> None:
-    figure = figures.completion_times(results, "random", comparison)
+    figure = figures.completion_times(results, RANDOM, comparison)
     marks = [line for panel in figure.axes for line in panel.lines if line.get_marker() == "d"]
     heights = sorted(float(y) for line in marks for y in np.asarray(line.get_ydata()))
     assert sorted(set(heights)) == [2425.0, 2898.0]
     assert not [
         line
-        for panel in figures.completion_times(results, "random").axes
+        for panel in figures.completion_times(results, RANDOM).axes
         for line in panel.lines
         if line.get_marker() == "d"
     ]
 
 
 def test_boxes_hold_the_percentiles_of_the_flows(results: Results) -> None:
-    rows = figures.completion_times_rows(results, "continuous")
+    rows = figures.completion_times_rows(results, CONTINUOUS)
     row = next(
         dict(zip(rows.header, row, strict=True))
         for row in rows.rows
-        if row[:4] == (400, 2500, "continuous", "cocoa-03")
+        if {400, 2500, "continuous", "cocoa", "fixed"} <= set(row)
     )
     run = next(c.first_run for c in results.cells if c.id == "cocoa-continuous-400-2500-fixed")
     table = results.table("flows")
@@ -166,11 +183,11 @@ def test_boxes_hold_the_percentiles_of_the_flows(results: Results) -> None:
 def test_histogram_shows_shares_so_that_any_number_of_replications_compares(
     results: Results, comparison: Comparison
 ) -> None:
-    rows = figures.transmissions_rows(results, comparison)
-    mine = [row for row in rows.rows if row[2:4] == ("continuous", "rfc7252")]
-    assert [row[6] for row in mine][:5] == [1474, 3984, 4793, 7795, 381954]
+    rows = figures.transmissions_rows(results, comparison, WORST)
+    mine = [row for row in rows.rows if {"continuous", "default"} <= set(row)]
+    assert [row[-1] for row in mine][:5] == [1474, 3984, 4793, 7795, 381954]
     panel = next(
-        p for p in figures.transmissions(results, comparison).axes if p.get_title("left") == "Default CoAP, continuous"
+        p for p in figures.transmissions(results, comparison, WORST).axes if p.get_title("left") == "Default CoAP"
     )
     bars = [patch for patch in panel.patches if isinstance(patch, Rectangle)]
     tops = [bar.get_y() + bar.get_height() for bar in bars if bar.get_facecolor()[:3] == (1, 1, 1)]
@@ -178,19 +195,19 @@ def test_histogram_shows_shares_so_that_any_number_of_replications_compares(
 
 
 def test_each_half_of_a_mix_stands_beside_the_same_controller_alone(results: Results) -> None:
-    rows = figures.sharing_rows(results, "continuous")
+    rows = figures.sharing_rows(results, CONTINUOUS)
     mine = [
         row
         for row in rows.rows
-        if row[0] == 400 and row[1] == 1410000 and row[3] == "rfc7252" and row[5] == "default-fb1"
+        if {400, 1410000, "default", "Default FB1"} <= set(row)
     ]
-    assert [row[4] for row in mine] == ["all", "half"]
-    assert [row[6] for row in mine] == [400, 200]
+    assert [row[-10] for row in mine] == ["all", "half"]
+    assert [row[-8] for row in mine] == [400, 200]
 
 
 def test_useful_share_and_copies_agree(results: Results) -> None:
     worst = min(story.glances(Data(results)), key=lambda g: g.useful_share)
-    assert (worst.controller, worst.workload, worst.collapsed) == ("cocoa-03", "random", True)
+    assert (worst.controller, worst.cell.columns["workload"], worst.collapsed) == ("CoCoA", "random", True)
     assert worst.useful_share == pytest.approx(1 / 6.3, rel=0.01)
 
 

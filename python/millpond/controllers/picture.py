@@ -13,8 +13,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from millpond.controllers import series
+from millpond.controllers.own import is_own
 from millpond.controllers.peer import SECOND, Make
-from millpond.show.report import labels, style
+from millpond.show import labels
+from millpond.show.report import style
 from millpond.show.report.data import Rows
 from millpond.show.report.figures import marks
 from millpond.show.report.style import Look
@@ -32,7 +34,7 @@ def draw(makes: Mapping[str, Make]) -> Figure:
     with style.applied():
         figure = Figure(figsize=(style.WIDTH, 10.6), layout="constrained")
         grid = figure.add_gridspec(3, 4, height_ratios=(1.0, 0.9, 1.1))
-        looks = style.looks(list(makes))
+        looks = style.looks({name: name for name in makes}, {name for name in makes if is_own(name)})
         first = [figure.add_subplot(grid[0, 2 * side : 2 * side + 2]) for side in (0, 1)]
         second = [figure.add_subplot(grid[1, side]) for side in range(4)]
         third = figure.add_subplot(grid[2, :])

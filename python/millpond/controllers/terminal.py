@@ -15,7 +15,7 @@ from millpond.controllers import series
 from millpond.controllers.catalogue import Entry, families, state
 from millpond.controllers.peer import SECOND, Make
 from millpond.controllers.requirements import KEY, REQUIREMENTS, Judgement, Verdict
-from millpond.show.report import labels
+from millpond.show import labels
 
 BAR = 24
 """Characters of the longest bar."""

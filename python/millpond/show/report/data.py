@@ -11,24 +11,29 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from millpond.controllers.own import is_own
 from millpond.errors import MillpondError
-from millpond.measure.population import column_in_words, path_in_words
+from millpond.measure.reported import Reported
 from millpond.measure.statistics import PERCENTILES, take
-from millpond.results.directory import BASE_COLUMNS, Cell, Group, Results, Value
-from millpond.show.report import labels
+from millpond.results.directory import Cell, Group, Results, Value
+from millpond.show import factors, labels
+from millpond.show.factors import SERIES, Factor
+from millpond.show.report import style
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-FIXED, JITTERED = "fixed", "jittered"
-"""The path variants of a study that tells a fixed delay from a varying one."""
+VARIANT = "path"
+"""The factor that tells readings of a test bed apart; no picture mixes them."""
 UPLINK, DOWNLINK = "uplink", "downlink"
+STAGES = 4
+"""At most so many places are looked at closely."""
 PANELS = 8
 """At most so many panels a picture; more are spread over several."""
 
@@ -87,25 +92,24 @@ class Spread:
 
 @dataclass(frozen=True)
 class View:
-    """Which cells a picture is about: those on one path variant with these values of further columns."""
+    """Which cells a picture is about: those where these factors have these values."""
 
-    path: str
     only: Mapping[str, Value]
 
     def covers(self, cell: Cell) -> bool:
         """Whether the cell is drawn."""
-        return variant(cell) == self.path and all(cell.columns.get(name) == value for name, value in self.only.items())
+        return all(cell.columns.get(name, "") == value for name, value in self.only.items())
 
-    @property
-    def words(self) -> str:
-        """What tells this view from others, as in `high loss, as meant`; empty if there is nothing to tell."""
-        told = [column_in_words(name, value) for name, value in self.only.items()]
-        return ", ".join(word for word in (*told, path_in_words(self.path)) if word)
+    def but(self, **only: Value) -> View:
+        """The same, limited further."""
+        return View({**self.only, **only})
 
     @property
     def name(self) -> str:
-        """The same for the name of a picture."""
-        return "-".join(re.sub(r"[^a-z0-9]+", "-", str(value).lower()) for value in (*self.only.values(), self.path))
+        """The same for the name of a picture; empty for all cells."""
+        return "-".join(
+            re.sub(r"[^a-z0-9]+", "-", str(value).lower()).strip("-") or "none" for value in self.only.values()
+        )
 
 
 class Data:
@@ -114,11 +118,19 @@ class Data:
     def __init__(self, results: Results) -> None:
         self.results = results
         self.cells = list(results.cells)
-        names = sorted({name for cell in self.cells for name in cell.columns if name not in BASE_COLUMNS})
-        #: Further columns that tell cells of these results apart.
-        self.varying = tuple(name for name in names if len({cell.columns.get(name, "") for cell in self.cells}) > 1)
-        #: The path variants, in the order of cells.
-        self.paths = tuple(dict.fromkeys(variant(cell) for cell in self.cells)) or (FIXED,)
+        #: Every factor of the results, as the plan declares it.
+        self.factors: dict[str, Factor] = factors.of(results)
+        #: The first reading of the test bed; empty if it was not varied.
+        self.first = next((str(cell.columns.get(VARIANT, "")) for cell in self.cells), "")
+        alike = [cell for cell in self.cells if not cell.mixed and cell.columns.get(VARIANT, "") == self.first]
+        named = [name for name in self.factors if name != SERIES]
+        #: The factor along the axis of a panel; empty if no factor of numbers was varied.
+        self.across = factors.across(alike, [name for name in named if name != VARIANT])
+        #: The other factors that tell cells apart, beside whose clients they are.
+        self.varying = tuple(name for name in factors.varying(self.cells, named) if name != self.across)
+        #: The readings of the test bed, in the order of cells.
+        self.paths = tuple(dict.fromkeys(str(cell.columns.get(VARIANT, "")) for cell in self.cells)) or ("",)
+        self.reported = Reported(results)
         self._columns: dict[tuple[str, str], Floats] = {}
         self._runs: dict[str, Integers] = {}
         self._words: dict[tuple[str, str], tuple[list[str], Integers]] = {}
@@ -130,63 +142,145 @@ class Data:
 
     # -- cells ------------------------------------------------------------------------------------------------------
 
-    def plain(self, view: View | None = None, workload: str | None = None) -> list[Cell]:
-        """Cells with one kind of controller, of one view (else of the first path), and of one workload if given."""
-        view = view or View(self.paths[0], {})
-        return [
-            cell
-            for cell in self.cells
-            if not cell.mixed and view.covers(cell) and (workload is None or cell.columns.get("workload") == workload)
-        ]
+    @property
+    def whole(self) -> View:
+        """All cells on the first reading of the test bed."""
+        return View({VARIANT: self.first} if VARIANT in self.varying else {})
+
+    def plain(self, view: View | None = None) -> list[Cell]:
+        """Cells with one kind of controller, of one view (else of the first reading of the test bed)."""
+        view = view or self.whole
+        return [cell for cell in self.cells if not cell.mixed and view.covers(cell)]
 
     def views(self) -> list[View]:
-        """The views of these results: each path variant, cut by further columns until few enough panels are left.
+        """The views of these results: cut by one factor after another until few enough panels are left.
 
-        A varying delay is no view of its own: it stands beside the fixed one.
+        No view mixes readings of the test bed.
         """
-        return [view for path in self.paths if path != JITTERED for view in self.parts(View(path, {}))]
-
-    @cached_property
-    def stage(self) -> View:
-        """Where the study looks closely: the place of the first traced run, else of the first cell; the first path."""
-        plain = self.plain()
-        chosen = next((cell for cell, _ in self.traced(plain)), plain[0] if plain else None)
-        return View(self.paths[0], {name: chosen.columns.get(name, "") for name in self.varying} if chosen else {})
-
-    def place(self, cell: Cell) -> tuple[Value, ...]:
-        """Clients and further columns of a cell: what a panel is about."""
-        return (int(number(cell, "clients")), *(cell.columns.get(name, "") for name in self.varying))
-
-    def place_in_words(self, place: Sequence[Value], view: View) -> str:
-        """The title of a panel: what the view does not say already."""
-        return ", ".join((labels.clients(int(place[0])), *self.further_in_words(place, view)))
-
-    def further_in_words(self, place: Sequence[Value], view: View) -> list[str]:
-        """What a place is beyond its number of clients and what the view says already."""
-        told = zip(self.varying, place[1:], strict=True)
-        words = (column_in_words(name, value) for name, value in told if name not in view.only)
-        return [word for word in words if word]
+        variants = dict.fromkeys(cell.columns.get(VARIANT, "") for cell in self.cells)
+        return [part for name in variants for part in self.parts(View({VARIANT: name} if len(variants) > 1 else {}))]
 
     def parts(self, view: View) -> list[View]:
-        """The view, or if it has too many places, parts of it by the values of one further column after another."""
+        """The view, or if it has too many places, parts of it by the values of one further factor after another."""
         plain = self.plain(view)
         if len({self.place(cell) for cell in plain}) <= PANELS:
             return [view] if plain else []
         found = {name: dict.fromkeys(cell.columns.get(name, "") for cell in plain) for name in self.varying}
         several = {name: values for name, values in found.items() if len(values) > 1}
-        if not several:
-            return [view]
-        name = min(several, key=lambda name: len(several[name]))
-        return [part for value in several[name] for part in self.parts(View(view.path, {**view.only, name: value}))]
+        # words before numbers, then the factor with fewest values
+        name = min(several, key=lambda name: (_numeric(several[name]), len(several[name])))
+        return [part for value in several[name] for part in self.parts(view.but(**{name: value}))]
 
-    def workloads(self, view: View | None = None) -> list[str]:
-        """The workloads of the results, or of a view, in the order of first appearance."""
-        cells = self.cells if view is None else [cell for cell in self.cells if view.covers(cell)]
-        return list(dict.fromkeys(str(cell.columns["workload"]) for cell in cells if "workload" in cell.columns))
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the factors that `spot` gives values of."""
+        return (*self.varying, *([self.across] if self.across else []))
 
-    def controllers(self) -> list[str]:
-        """The controllers of the results, presets first in the order of the palette, then the others."""
-        return ordered(name for cell in self.cells for name in members(cell))
+    @cached_property
+    def stages(self) -> list[View]:
+        """The places that the study looks at closely: those with traced runs, at most `STAGES`; one at least."""
+        plain = self.plain()
+        traced = [cell for cell, _ in self.traced(plain)]
+        places = dict.fromkeys(self.spot(cell) for cell in traced or plain[-1:])
+        names = (*self.varying, *([self.across] if self.across else []))
+        return [View(dict(zip(names, place, strict=True))) for place in list(places)[:STAGES]]
+
+    def spot(self, cell: Cell) -> tuple[Value, ...]:
+        """Where a cell is, its place along the axis included."""
+        return (*self.place(cell), *([cell.columns.get(self.across, "")] if self.across else []))
+
+    def place(self, cell: Cell) -> tuple[Value, ...]:
+        """What a panel is about: the factors beside the one along the axis."""
+        return tuple(cell.columns.get(name, "") for name in self.varying)
+
+    def ranked(self, places: Iterable[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
+        """Each place once: as they come, but by size where only one number differs."""
+        seen = list(dict.fromkeys(places))
+        orders = [
+            {value: rank for rank, value in enumerate(self.factors[name].ordered(place[at] for place in seen))}
+            for at, name in enumerate(self.varying)
+        ]
+        words = [at for at in range(len(orders)) if not _numeric(orders[at])]
+        numbers = [at for at in range(len(orders)) if _numeric(orders[at])]
+        return sorted(seen, key=lambda place: [orders[at][place[at]] for at in (*words, *numbers)])
+
+    def along(self, cells: Iterable[Cell]) -> list[Value]:
+        """Where cells stand along the axis, in order; one empty value if nothing is along it."""
+        if not self.across:
+            return [""]
+        return self.factors[self.across].ordered(cell.columns.get(self.across, "") for cell in cells)
+
+    def at(self, cell: Cell) -> Value:
+        """Where a cell stands along the axis."""
+        return cell.columns.get(self.across, "") if self.across else ""
+
+    def belongs(self, said: Mapping[str, object], cell: Cell, names: Iterable[str]) -> bool:
+        """Whether what is said of a published figure means this cell, by these of its columns.
+
+        A factor that a figure does not name has its usual value: nothing, `none`, or the first reading of the test bed.
+        """
+        for name in names:
+            here = cell.columns.get(name, "")
+            usual = self.first if name == VARIANT else here if here in ("", "none") else None
+            if str(said.get(name, usual)) != str(here):
+                return False
+        return True
+
+    def numeric(self, name: str) -> bool:
+        """Whether a factor is one of numbers."""
+        return _numeric(cell.columns.get(name, "") for cell in self.cells)
+
+    # -- words ------------------------------------------------------------------------------------------------------
+
+    def place_in_words(self, place: Sequence[Value], view: View) -> str:
+        """The title of a panel: what the view does not say already."""
+        return ", ".join(self.further_in_words(place, view))
+
+    def further_in_words(self, place: Sequence[Value], view: View) -> list[str]:
+        """The same, word by word."""
+        told = zip(self.varying, place, strict=True)
+        words = (self.factors[name].say(value) for name, value in told if name not in view.only)
+        return [word for word in words if word]
+
+    def spot_in_words(self, cell: Cell) -> str:
+        """Where a cell is, in words."""
+        names = (*self.varying, *([self.across] if self.across else []))
+        words = [self.factors[name].say(cell.columns.get(name, "")) for name in names]
+        return ", ".join(word for word in words if word)
+
+    def words(self, view: View) -> str:
+        """What tells a view from others, as in `high loss, as meant`; empty if there is nothing to tell."""
+        told = [self.factors[name].say(value) for name, value in view.only.items() if name in self.factors]
+        return ", ".join(word for word in told if word)
+
+    # -- controllers ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def presets(self) -> dict[str, str]:
+        """The preset behind each algorithm of the results, or its own name if it has none."""
+        found: dict[str, str] = {}
+        for cell in self.cells:
+            for group in cell.groups:
+                found.setdefault(group.algorithm, labels.preset(group.algorithm, clients_of(cell, group)))
+        return found
+
+    def controllers(self, cells: Iterable[Cell] | None = None) -> list[str]:
+        """The algorithms of the results or of some cells: presets first, in the order of the palette, then others."""
+        seen = dict.fromkeys(name for cell in (self.cells if cells is None else cells) for name in members(cell))
+        order = {name: rank for rank, name in enumerate(labels.CONTROLLERS)}
+        return sorted(seen, key=lambda name: order.get(self.presets[name], len(order)))
+
+    def label(self, algorithm: str) -> str:
+        """What an algorithm is called, the same in tables and pictures."""
+        told = str(self.results.manifest.get("labels", {}).get(algorithm, algorithm))
+        return labels.controller(algorithm, told)
+
+    @cached_property
+    def looks(self) -> dict[str, style.Look]:
+        """How each algorithm is drawn wherever it appears: its preset's look, the accent for one of one's own."""
+        return style.looks(
+            {name: self.presets[name] for name in self.controllers()}, {n for n in self.presets if is_own(n)}
+        )
 
     # -- columns ----------------------------------------------------------------------------------------------------
 
@@ -240,7 +334,7 @@ class Data:
             "links", "dropped_radio_bytes", cell, link=link
         )
         useful = self.values("links", "useful_bytes", cell, link=link)
-        return take(useful[carried > 0] / carried[carried > 0], "median")
+        return take(np.minimum(useful[carried > 0] / carried[carried > 0], 1.0), "median")
 
     def traced(self, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
         """Those of the cells that have a traced run, with the number of their first one."""
@@ -276,7 +370,7 @@ class Data:
         mine = slice(None) if flow is None else self._column(table, "flow")[span] == flow
         return [self._column(table, column)[span][mine] for column in columns]
 
-    def words(self, table: str, run: int, column: str, flow: int | None = None) -> list[str]:
+    def texts(self, table: str, run: int, column: str, flow: int | None = None) -> list[str]:
         """A column of text of the same rows; empty where nothing is said."""
         span = self._run_span(table, run)
         names, codes = self._codes(table, column)
@@ -325,19 +419,20 @@ class Data:
         return self._words[key]
 
 
-def variant(cell: Cell) -> str:
-    """The cell's path variant: `fixed` or `jittered`."""
-    return str(cell.columns.get("path", FIXED))
-
-
 def members(cell: Cell) -> list[str]:
-    """The presets of the cell's client groups, each once."""
-    return list(dict.fromkeys(labels.preset(group.algorithm) for group in cell.groups))
+    """The algorithms of the cell's client groups, each once."""
+    return list(dict.fromkeys(group.algorithm for group in cell.groups))
 
 
 def only(cell: Cell) -> str:
-    """The one preset of a cell that is not mixed."""
+    """The one algorithm of a cell that is not mixed."""
     return members(cell)[0]
+
+
+def clients_of(cell: Cell, group: Group) -> Mapping[str, Any]:
+    """The table of a group's clients in the scenario of its cell."""
+    tables = cell.scenario.get("clients", ())
+    return tables[group.index] if group.index < len(tables) else {}
 
 
 def number(cell: Cell, column: str) -> float:
@@ -348,9 +443,16 @@ def number(cell: Cell, column: str) -> float:
         return float("nan")
 
 
+def links_of(cell: Cell) -> dict[str, Mapping[str, Any]]:
+    """The links of a cell's scenario by name, as it describes them."""
+    path = cell.scenario.get("path", {})
+    named = path.get("links", path) if isinstance(path, Mapping) else {}
+    return {name: said for name, said in named.items() if isinstance(said, Mapping) and "rate" in said}
+
+
 def rate(cell: Cell, link: str) -> float | None:
     """The link's rate in bit/s as the scenario says it; None if it is unlimited or not said."""
-    said = cell.scenario.get("path", {}).get(link, {}).get("rate")
+    said = links_of(cell).get(link, {}).get("rate")
     if isinstance(said, int | float):
         return float(said) or None
     found = re.fullmatch(r"\s*([\d.]+)\s*(\S+)\s*", str(said))
@@ -359,8 +461,5 @@ def rate(cell: Cell, link: str) -> float | None:
     return float(found[1]) * _UNITS[found[2]] or None
 
 
-def ordered(names: Iterable[str]) -> list[str]:
-    """Each name once: presets in the palette's order, then the others as they come."""
-    seen = dict.fromkeys(names)
-    known = [name for name in labels.CONTROLLERS if name in seen]
-    return known + [name for name in seen if name not in labels.CONTROLLERS]
+def _numeric(values: Iterable[Value]) -> bool:
+    return all(not isinstance(value, str) for value in values)

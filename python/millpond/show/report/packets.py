@@ -8,7 +8,8 @@ from functools import partial
 from matplotlib.figure import Figure
 
 from millpond.results.directory import Cell
-from millpond.show.report import labels, transfers
+from millpond.show import labels
+from millpond.show.report import transfers
 from millpond.show.report.data import Data, Rows
 from millpond.show.report.figures import sequence, windows
 from millpond.show.report.parts import Picture, Section

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import importlib
+import importlib.util
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -20,8 +23,6 @@ from millpond.results.store import write_text
 from millpond.show.report import single, study, style
 from millpond.show.report.data import Data, Missing, Rows
 from millpond.show.report.parts import Picture, Section
-from millpond.studies.echo import page as echo
-from millpond.studies.tcp20 import page as firmware
 
 NAME = "report.html"
 TEMPLATE = "page.html.j2"
@@ -29,8 +30,6 @@ FOOTER = (
     "Drawn from the result tables alone; the tables, the manifest with every setting and seed, and this page lie in "
     "one directory."
 )
-PAGES = {"echo": echo.sections, "tcp20": firmware.sections}
-"""Studies with a page of their own."""
 _SHORT = re.compile(r"(\.\d\d)\d+")
 """Finer than a hundredth of a point nobody sees."""
 PIXELS_PER_INCH = 99
@@ -56,12 +55,18 @@ def write_report(results_dir: Path | str, comparison: Comparison | None = None) 
 def render(results: Results, comparison: Comparison | None = None) -> str:
     """The page as text."""
     data = Data(results)
-    if results.study is None:
-        parts = single.sections(data)
-    else:
-        parts = PAGES.get(results.study, study.sections)(data, comparison)
+    parts = single.sections(data) if results.study is None else _of_study(results)(data, comparison)
     title = str(results.manifest.get("title") or results.manifest.get("name") or "results")
     return compose(title, _subtitle(results), parts, FOOTER)
+
+
+def own_page(results: Results) -> ModuleType | None:
+    """What the study of these results has for itself: the module that its plan names in `millpond.studies`, or none."""
+    name = str(results.manifest.get("page") or results.study or "")
+    if not name.isidentifier() or importlib.util.find_spec(f"millpond.studies.{name}") is None:
+        return None
+    place = f"millpond.studies.{name}.page"
+    return importlib.import_module(place) if importlib.util.find_spec(place) is not None else None
 
 
 def compose(title: str, subtitle: str, parts: Sequence[Section], footer: str) -> str:
@@ -115,6 +120,12 @@ def _draw(picture: Picture, numbers: Iterator[int]) -> dict[str, Any]:
         "rows": rows,
         "width": round(figure.get_figwidth() * PIXELS_PER_INCH),
     }
+
+
+def _of_study(results: Results) -> Callable[[Data, Comparison | None], list[Section]]:
+    own = own_page(results)
+    found: Callable[[Data, Comparison | None], list[Section]] = study.sections if own is None else own.sections
+    return found
 
 
 def _subtitle(results: Results) -> str:

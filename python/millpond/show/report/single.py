@@ -7,16 +7,23 @@ from functools import partial
 from millpond.show.report import figures, packets, story, tables
 from millpond.show.report.data import Data
 from millpond.show.report.parts import Picture, Section
-from millpond.show.report.study import BOXES, UNNECESSARY
+from millpond.show.report.study import BOXES, REPORTED, UNNECESSARY
 
 
 def sections(data: Data) -> list[Section]:
     """Everything a single scenario shows: the lead, its pictures, its links, and what was run."""
     cell = data.cells[0]
+    reported = Picture(
+        "reported",
+        "Share of clients done against time",
+        f"{REPORTED}{' All clients of all replications.' if cell.replications > 1 else ''}",
+        partial(figures.reported_by_group, data),
+        partial(figures.reported_by_group_rows, data),
+    )
     over_time = Picture(
         "queue",
         "Queue and useful share",
-        "Above, how much waits at the busier link (left scale) and how long a new packet has to wait for it (right "
+        "Above, how much waits at the busiest link (left scale) and how long a new packet has to wait for it (right "
         "scale); below, how much of what the link carries completes an exchange.",
         partial(figures.bottleneck_over_time, data),
         partial(figures.bottleneck_over_time_rows, data),
@@ -36,7 +43,7 @@ def sections(data: Data) -> list[Section]:
         partial(figures.transmissions_by_group_rows, data),
     )
     unnecessary = Picture(
-        "unnecessary",
+        "unnecessary-copies",
         "Unnecessary retransmissions of a client",
         "Bars are the median client of the group, lines reach from the 10th to the 90th percentile. Lower is better.",
         partial(figures.unnecessary_by_group, data),
@@ -44,14 +51,21 @@ def sections(data: Data) -> list[Section]:
     )
     followed = packets.section(data)
     return [
-        Section("summary", "In short", tuple(story.scenario_story(data)), listings=(tables.groups(data),)),
+        Section(
+            "summary",
+            "In short",
+            tuple(story.scenario_story(data)),
+            (reported,),
+            listings=(tables.reported_by_group(data), tables.requests(data)),
+        ),
         Section("over-time", "The bottleneck over time", ("One run: the first replication.",), (over_time,)),
         *([followed] if followed is not None else []),
         Section(
             "completion",
             "Flow completion time",
-            ("How long a client needs for all its exchanges.",),
+            (f"How long a client needs for all its exchanges. {_covered(data)}",),
             (completion,),
+            listings=(tables.groups(data),),
         ),
         Section(
             "transmissions",
@@ -63,3 +77,8 @@ def sections(data: Data) -> list[Section]:
         Section("links", "Links", listings=(tables.links(data),)),
         Section("run", "What was run", listings=(tables.manifest(data), tables.path_settings(cell))),
     ]
+
+
+def _covered(data: Data) -> str:
+    """Of which share of the clients completion times speak."""
+    return f"Of {tables.covered(data.values('flows', 'fct_us', data.cells[0]))}; the others have none."

@@ -1,15 +1,15 @@
-"""The page of a study: what stands on it, in order."""
+"""The page of a study: what stands on it, in order. A study with more to show composes it from the same parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from matplotlib.figure import Figure
 
 from millpond.judge.compare import Comparison
-from millpond.show.report import figures, story, tables
-from millpond.show.report.data import JITTERED, Data, Rows, View
+from millpond.show.report import figures, published, story, tables
+from millpond.show.report.data import VARIANT, Data, Rows, View
 from millpond.show.report.parts import Picture, Section
 
 BOXES = (
@@ -17,51 +17,73 @@ BOXES = (
     "the line and the marker are the median."
 )
 UNNECESSARY = "Copies that a client sent although the answer to an earlier copy was still on its way and did arrive."
+MANY = 8
+"""With more places than this a study begins with all of them at a glance."""
+REPORTED = (
+    "A client is done when all its requests are answered; one that lost a request never is, and its line stays below "
+    "100 %. Dotted: 50, 90 and 99 %."
+)
 
 
 def sections(data: Data, comparison: Comparison | None) -> list[Section]:
     """Everything a study shows: the lead, its pictures, figures, claims, and what was run."""
-    # a study of many places begins with all of them, and shows of mixes and varying delays only what there is
-    found = [
-        _summary(data, comparison),
-        *([_places(data)] if data.varying else []),
-        _over_time(data),
-        _completion(data, comparison),
-        _transmissions(data, comparison),
-        _retransmissions(data) if data.varying else _unnecessary(data, comparison),
-    ]
-    if not data.varying or any(cell.mixed for cell in data.cells):
-        found.append(_sharing(data))
-    if not data.varying or JITTERED in data.paths:
-        found.append(_phase(data, comparison))
-    if comparison is None:
-        found.append(Section("figures", "Ours beside the published figures", ("No published figures were given.",)))
-    else:
-        found += [tables.published_figures(comparison), tables.published_claims(comparison)]
-    found.append(_what_was_run(data, comparison))
-    return found
+    views = data.views()
+    found = [summary(data, comparison), reported(data, views)]
+    if many(data):
+        found.append(places(data, views))
+    found += [over_time(data), completion(data, comparison, views), transmissions(data, comparison)]
+    found.append(retransmissions(data, views) if many(data) else unnecessary(data, comparison, views))
+    if any(cell.mixed for cell in data.cells):
+        found.append(sharing(data, views))
+    return [*found, *beside_published(data, comparison), what_was_run(data, comparison)]
 
 
-def _summary(data: Data, comparison: Comparison | None) -> Section:
+def many(data: Data) -> bool:
+    """Whether the study looks at so many places that they need a picture of all of them."""
+    return len({data.place(cell) for cell in data.plain()}) > MANY * len(data.parts(data.whole))
+
+
+def summary(data: Data, comparison: Comparison | None) -> Section:
+    """The lead: what was found, and the places that the study looks at closely as a table."""
     tally = [] if comparison is None else [story.tally(comparison)]
     hardest = story.hardest(data, story.glances(data))
     return Section(
         "summary",
         "In short",
         (*story.study_story(data), *tally),
-        listings=(tables.at_a_glance(hardest),) if hardest else (),
+        listings=(tables.at_a_glance(data, hardest),) if hardest else (),
     )
 
 
-def _over_time(data: Data) -> Section:
+def reported(data: Data, views: Sequence[View]) -> Section:
+    """Who is done by when, as a picture and as a table of every place."""
+    return Section(
+        "reported",
+        "Share of clients done against time",
+        (),
+        each_view(
+            data,
+            views,
+            "reported",
+            "Share of clients done against time",
+            f"{REPORTED} All clients of all replications.",
+            partial(figures.reported, data),
+            partial(figures.reported_rows, data),
+        ),
+        listings=(tables.reported(data),),
+    )
+
+
+def over_time(data: Data) -> Section:
+    """Queue and useful share of the traced runs."""
     return Section(
         "over-time",
         "The bottleneck over time",
         (
-            f"One run (the first replication) with the most clients at the largest buffer{_staged(data)}. The useful "
-            "share is the part of the bytes carried that belongs to a copy which completes an exchange.",
+            "One run of each controller (the first replication). The useful share is the part of the bytes carried "
+            "that belongs to a copy which completes an exchange.",
         ),
-        _each_workload(
+        each_stage(
             data,
             "queue",
             "Queue and useful share",
@@ -74,16 +96,21 @@ def _over_time(data: Data) -> Section:
     )
 
 
-def _completion(data: Data, comparison: Comparison | None) -> Section:
+def completion(data: Data, comparison: Comparison | None, views: Sequence[View]) -> Section:
+    """Completion times of every place."""
     return Section(
         "completion",
         "Flow completion time",
-        ("How long a client needs for all its exchanges, over all clients of all replications.",),
-        _each_view(
+        (
+            "How long a client needs for all its exchanges, over all clients of all replications that came to their "
+            "end; the table above says which share of all that is.",
+        ),
+        each_view(
             data,
+            views,
             "fct",
-            "Flow completion time by buffer and clients",
-            f"{BOXES}{_marked(comparison)} Within a buffer the controllers stand in the order of the legend; lower is "
+            "Flow completion time",
+            f"{BOXES}{marked(comparison)} Within a group the controllers stand in the order of the legend; lower is "
             "better.",
             partial(figures.completion_times, data, comparison=comparison),
             partial(figures.completion_times_rows, data),
@@ -91,66 +118,66 @@ def _completion(data: Data, comparison: Comparison | None) -> Section:
     )
 
 
-def _transmissions(data: Data, comparison: Comparison | None) -> Section:
-    picture = Picture(
-        "histogram",
-        "Exchanges by number of retransmissions",
-        "The share of all exchanges that took so many retransmissions, on a logarithmic scale (the numbers are ours, "
-        "in percent). A healthy controller is highest at 0 and falls to the right, a collapsed one rises to the right.",
-        partial(figures.transmissions, data, comparison),
-        partial(figures.transmissions_rows, data, comparison),
-    )
+def transmissions(data: Data, comparison: Comparison | None) -> Section:
+    """How often exchanges were sent again, where the study looks closely."""
     return Section(
         "transmissions",
         "Transmissions per exchange",
-        (
-            "How often a message was sent again until its answer was accepted, with the most clients at the largest "
-            f"buffer{_staged(data)}.",
+        ("How often a message was sent again until its answer was accepted.",),
+        each_stage(
+            data,
+            "histogram",
+            "Exchanges by number of retransmissions",
+            "The share of all exchanges that took so many retransmissions, on a logarithmic scale (numbers: "
+            "percent). A healthy controller is highest at 0 and falls to the right, a collapsed one rises to the "
+            "right.",
+            partial(figures.transmissions, data, comparison),
+            partial(figures.transmissions_rows, data, comparison),
         ),
-        (picture,),
     )
 
 
-def _unnecessary(data: Data, comparison: Comparison | None) -> Section:
+def unnecessary(data: Data, comparison: Comparison | None, views: Sequence[View]) -> Section:
+    """Unnecessary retransmissions of every place."""
     return Section(
         "unnecessary",
         "Unnecessary retransmissions",
         (UNNECESSARY,),
-        _each_workload(
+        each_view(
             data,
+            views,
             "unnecessary",
             "Unnecessary retransmissions of a client",
             "Bars are the median client, lines reach from the 10th to the 90th percentile, a dot on the ground means "
-            f"none.{_marked(comparison)} Lower is better.",
+            f"none.{marked(comparison)} Lower is better.",
             partial(figures.unnecessary_copies, data, comparison=comparison),
             partial(figures.unnecessary_copies_rows, data),
         ),
     )
 
 
-def _places(data: Data) -> Section:
+def places(data: Data, views: Sequence[View]) -> Section:
+    """Completion times of all places in one picture for each reading of the test bed."""
+    readings = {view.only.get(VARIANT): View({k: v for k, v in view.only.items() if k == VARIANT}) for view in views}
     return Section(
         "places",
         "Every place at a glance",
         ("The median client of each controller, everywhere the study looks.",),
-        tuple(
-            picture
-            for path in data.paths
-            if path != JITTERED
-            for picture in _each_workload(
-                data,
-                f"places-{path}",
-                f"Flow completion time by place{_on(View(path, {}))}",
-                "Markers are the median client, lines reach from the 10th to the 90th percentile; the scale is "
-                "logarithmic. Lower is better.",
-                partial(figures.completion_by_place, data, view=View(path, {})),
-                partial(figures.completion_by_place_rows, data, view=View(path, {})),
-            )
+        each_view(
+            data,
+            list(readings.values()),
+            "places",
+            "Flow completion time by place",
+            "Markers are the median client, lines reach from the 10th to the 90th percentile; the scale is "
+            "logarithmic. Lower is better.",
+            partial(figures.completion_by_place, data),
+            partial(figures.completion_by_place_rows, data),
         ),
     )
 
 
-def _retransmissions(data: Data) -> Section:
+def retransmissions(data: Data, views: Sequence[View]) -> Section:
+    """Necessary and unnecessary retransmissions of every place."""
     return Section(
         "retransmissions",
         "Retransmissions: necessary and unnecessary",
@@ -158,8 +185,9 @@ def _retransmissions(data: Data) -> Section:
             "A retransmission was necessary if nothing that was sent before it led to an answer: its own or an earlier "
             "copy, or the answer to it, was lost on the air or found a full queue.",
         ),
-        _each_view(
+        each_view(
             data,
+            views,
             "retransmissions",
             "Retransmissions of a client",
             "Means over all clients of all replications: unnecessary ones in colour, necessary ones pale on top.",
@@ -169,13 +197,16 @@ def _retransmissions(data: Data) -> Section:
     )
 
 
-def _sharing(data: Data) -> Section:
+def sharing(data: Data, views: Sequence[View]) -> Section:
+    """Mixes of two controllers beside each of them alone."""
+    having = [view for view in views if any(cell.mixed and view.covers(cell) for cell in data.cells)]
     return Section(
         "mixes",
         "Two controllers on one bottleneck",
         ("Half of the clients use one controller, half the other. Who gains, and who loses, against being alone?",),
-        _each_workload(
+        each_view(
             data,
+            having or views[:1],
             "mix",
             "Completion time of each half",
             "In each pair the left box (white) is the controller when all clients have it, the right one (in colour) "
@@ -187,94 +218,69 @@ def _sharing(data: Data) -> Section:
     )
 
 
-def _phase(data: Data, comparison: Comparison | None) -> Section:
-    return Section(
-        "phase",
-        "Small buffers: fixed delay and jitter",
-        (
-            "A short queue is full most of the time, and the phase of the packets decides whose is dropped. The same "
-            "runs with a fixed delay and with one that varies from packet to packet tell how far a figure depends on "
-            "it.",
-        ),
-        _each_workload(
-            data,
-            "phase",
-            "Completion time with the smallest buffer",
-            f"{BOXES} In each pair the left box (in colour) is the fixed delay, the right one (white) the varying one."
-            f"{_marked(comparison)}",
-            partial(figures.fixed_beside_jittered, data, comparison=comparison),
-            partial(figures.fixed_beside_jittered_rows, data),
-        ),
-    )
+def beside_published(data: Data, comparison: Comparison | None) -> list[Section]:
+    """Figures and claims beside ours."""
+    if comparison is None:
+        return [Section("figures", "Ours beside the published figures", ("No published figures were given.",))]
+    return [published.published_figures(data, comparison), published.published_claims(comparison)]
 
 
-def _what_was_run(data: Data, comparison: Comparison | None) -> Section:
+def what_was_run(data: Data, comparison: Comparison | None) -> Section:
+    """What was run, by what, and on which path."""
     listings = [tables.manifest(data)]
     if data.cells:
         listings.append(tables.path_settings(data.cells[0]))
     if comparison is not None and comparison.settings:
-        listings.append(tables.published_settings(comparison))
+        listings.append(published.published_settings(data, comparison))
     return Section("run", "What was run", listings=tuple(listings))
 
 
-def _each_workload(
+def each_view(
     data: Data,
+    views: Sequence[View],
     name: str,
     title: str,
     caption: str,
     draw: Callable[..., Figure],
     rows: Callable[..., Rows],
-    having: View | None = None,
 ) -> tuple[Picture, ...]:
-    """The same picture for each workload; `draw` and `rows` take it as `workload`."""
-    workloads = data.workloads(having)
+    """The same picture for each view; `draw` and `rows` take it as `view`."""
     return tuple(
         Picture(
-            f"{name}-{workload}",
-            f"{title}, {workload} clients" if len(workloads) > 1 else title,
-            caption,
-            partial(draw, workload=workload),
-            partial(rows, workload=workload),
-        )
-        for workload in workloads
-    )
-
-
-def _each_view(
-    data: Data,
-    name: str,
-    title: str,
-    caption: str,
-    draw: Callable[..., Figure],
-    rows: Callable[..., Rows],
-) -> tuple[Picture, ...]:
-    """The same picture for each view and workload; `draw` and `rows` take them as `view` and `workload`."""
-    views = data.views()
-    if len(views) < 2:
-        return _each_workload(data, name, title, caption, draw, rows)
-    return tuple(
-        picture
-        for view in views
-        for picture in _each_workload(
-            data,
-            f"{name}-{view.name}",
-            f"{title}{_on(view)}",
+            f"{name}-{view.name or 'all'}",
+            f"{title}{_on(data, view)}",
             caption,
             partial(draw, view=view),
             partial(rows, view=view),
-            having=view,
         )
+        for view in views
     )
 
 
-def _on(view: View) -> str:
-    return f", {view.words}" if view.words else ""
+def each_stage(
+    data: Data, name: str, title: str, caption: str, draw: Callable[..., Figure], rows: Callable[..., Rows]
+) -> tuple[Picture, ...]:
+    """The same picture for each place that the study looks at closely; `draw` and `rows` take it as `stage`."""
+    return tuple(
+        Picture(
+            f"{name}-{stage.name or 'all'}",
+            f"{title}{_on(data, stage)}",
+            caption,
+            partial(draw, stage=stage),
+            partial(rows, stage=stage),
+        )
+        for stage in data.stages
+    )
 
 
-def _staged(data: Data) -> str:
-    words = View("", data.stage.only).words
-    return f" ({words})" if words else ""
-
-
-def _marked(comparison: Comparison | None) -> str:
+def marked(comparison: Comparison | None) -> str:
+    """The words of a caption about published medians."""
     return "" if comparison is None else " Empty diamonds are the published medians, where there are any."
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _on(data: Data, view: View) -> str:
+    words = data.words(view)
+    return f", {words}" if words else ""

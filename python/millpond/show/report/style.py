@@ -6,7 +6,7 @@ its own line style, marker and hatch, so that a black-and-white print still tell
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -81,8 +81,10 @@ PRESETS: dict[str, Look] = {
 }
 """The published controllers: the hue tells the family, dashes and hatches the variant. Then other ways to transfer."""
 
+OWN = Look("#E6007E", "-", (7, 1, 0), "++++")
+"""The accent: the first controller of the reader's own."""
 SPARE: tuple[Look, ...] = (
-    Look("#333333", (0, (8, 2, 1.5, 2)), (7, 1, 0), "++++"),
+    Look("#333333", (0, (8, 2, 1.5, 2)), (4, 1, 22.5), "////|"),
     Look("#B8A500", (0, (4, 1.5, 1.2, 1.5, 1.2, 1.5)), (4, 1, 45), "///"),
     Look("#CC79A7", (0, (10, 3)), "<", "|||"),
     Look("#777777", (0, (3, 3)), ">", "xx"),
@@ -158,14 +160,19 @@ def applied() -> Iterator[None]:
         yield
 
 
-def looks(controllers: Sequence[str]) -> dict[str, Look]:
-    """The look of each controller: presets always have the same one, others take the spare ones in order."""
-    spare = 0
+def looks(presets: Mapping[str, str], own: Collection[str] = ()) -> dict[str, Look]:
+    """The look of each name: its preset's, the accent for one of one's `own`, and spare ones for others, in order.
+
+    Of several names with one preset the first has its look.
+    """
     found: dict[str, Look] = {}
-    for name in controllers:
-        if name in PRESETS:
-            found[name] = PRESETS[name]
-        elif name not in found:
-            found[name] = SPARE[spare % len(SPARE)]
-            spare += 1
+    spare = iter([*SPARE] * (1 + len(presets) // len(SPARE)))
+    for name, preset in presets.items():
+        usual = PRESETS.get(preset)
+        if name in own and OWN not in found.values():
+            found[name] = OWN
+        elif usual is not None and usual not in found.values():
+            found[name] = usual
+        else:
+            found[name] = next(spare)
     return found

@@ -2,179 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from millpond.judge.compare import Comparison, Figure
-from millpond.measure.population import column_in_words, path_in_words
-from millpond.results.directory import Cell, Value
-from millpond.show.report import labels, story
-from millpond.show.report.data import Data, Rows
-from millpond.show.report.figures.histogram import METRIC as HISTOGRAM
-from millpond.show.report.parts import Listing, Section
+import numpy as np
 
-APART = 0.05
-"""Figures that differ by more than this share are set in bold."""
+from millpond.measure.population import path_in_words
+from millpond.measure.reported import Course, Outcome
+from millpond.results.directory import Cell
+from millpond.show import labels
+from millpond.show.factors import SERIES
+from millpond.show.report import story
+from millpond.show.report.data import VARIANT, Data, Floats, Rows, links_of
+from millpond.show.report.parts import Listing
 
-_QUALIFIERS = {
-    "approx": "\N{ALMOST EQUAL TO} ",
-    "nearly": "nearly ",
-    "lt": "< ",
-    "le": "\N{LESS-THAN OR EQUAL TO} ",
-    "gt": "> ",
-    "ge": "\N{GREATER-THAN OR EQUAL TO} ",
-    "up_to": "\N{LESS-THAN OR EQUAL TO} ",
-}
+POINTS = ("50 % done by (s)", "90 %", "99 %", "100 %")
+"""The columns of `measure.reported.SHARES`."""
+OUTCOME = ("clients", "complete", "lost a request", "unfinished", "requests failed", "never finished", "delivery ratio")
+DONE = (
+    "A client is complete when all its requests are answered. Times are since the start, for so large a share of all "
+    "clients; never: so many were not complete when the run ended."
+)
 
 
-def at_a_glance(found: Sequence[story.Glance]) -> Listing:
-    """The hardest place of a study, a row for each controller and workload."""
-    rows = [
-        (
-            labels.controller(g.controller),
-            g.workload,
-            labels.percent(g.useful_share),
-            f"{g.copies:.2f}",
-            labels.plain(g.unnecessary),
-            labels.number(g.completion),
-            "collapsed" if g.collapsed else "",
-        )
-        for g in found
-    ]
+def at_a_glance(data: Data, found: Sequence[story.Glance]) -> Listing:
+    """The places that a study looks at closely, a row for each controller."""
+    rows: list[tuple[str, ...]] = []
+    strong = set()
+    places = dict.fromkeys(g.place for g in found)
+    for place in places:
+        if len(places) > 1:
+            rows.append((place,))
+        for g in (g for g in found if g.place == place):
+            if g.collapsed:
+                strong.add(len(rows))
+            rows.append(
+                (
+                    g.controller,
+                    *_points(data.reported.course(g.cell)),
+                    labels.percent(g.useful_share),
+                    "" if math.isnan(g.copies) else f"{g.copies:.2f}",
+                    labels.plain(g.unnecessary),
+                    "collapsed" if g.collapsed else "",
+                )
+            )
+    where = f"With {found[0].place}. " if len(places) == 1 and found[0].place else ""
     return Listing(
         "glance",
         (
             "controller",
-            "clients",
+            *POINTS,
             "useful share of the bottleneck",
             "copies per exchange (mean)",
             "unnecessary retransmissions per client (median)",
-            "flow completion time (median, s)",
             "",
         ),
         tuple(rows),
-        f"With {found[0].place}. Collapsed: less than {labels.percent(story.LEAST)} of the bytes are useful.",
-        numeric=(2, 3, 4, 5),
-        strong=frozenset(row for row, g in enumerate(found) if g.collapsed),
+        f"{where}Times in s since the start, of all clients of all replications. Collapsed: less than "
+        f"{labels.percent(story.LEAST)} of the bytes are useful.",
+        numeric=tuple(range(1, 4 + len(POINTS))),
+        strong=frozenset(strong),
     )
 
 
-def published_figures(comparison: Comparison) -> Section:
-    """Every published figure beside ours."""
-    header = ("statistic", "published", "ours", "unit", "difference", "95 % interval", "n", "note")
-    columns = ("id", "metric", "statistic", "bin", "where", "qualifier", "unit", "published", "ours", "relative", "n")
-    plain = [
-        (
-            *(f.id, f.metric, f.statistic, f.bin, _conditions(f.scenario), f.qualifier, f.unit),
-            *(f.published, f.ours, f.relative, f.n),
-        )
-        for f in comparison.figures
-    ]
+def reported(data: Data) -> Listing:
+    """Who is done by when and what became of the requests: every cell, folded away."""
     rows: list[tuple[str, ...]] = []
-    strong = set()
-    before = ""
-    for figure in comparison.figures:
-        place = ", ".join(part for part in (labels.metric(figure.metric), _conditions(figure.scenario)) if part)
-        if place != before:
-            rows.append((place[:1].upper() + place[1:],))
-            before = place
-        if figure.relative is not None and abs(figure.relative) > APART and not _bound_kept(figure):
-            strong.add(len(rows))
-        rows.append(_figure_row(figure))
-    return Section(
-        "figures",
-        "Ours beside the published figures",
-        (
-            "The difference is (ours \N{MINUS SIGN} published) / published; n is the number of values behind our "
-            "figure; the interval is a 95\N{NARROW NO-BREAK SPACE}% t-interval over replications of the same statistic "
-            f"taken run by run. Bold: more than 5\N{NARROW NO-BREAK SPACE}% apart. Published figures: "
-            f"{comparison.published}.",
-        ),
-        listings=(
-            Listing(
-                "figures-table",
-                header,
-                tuple(rows),
-                numeric=(1, 2, 4, 5, 6),
-                strong=frozenset(strong),
-                data=Rows(columns, tuple(plain)),
-            ),
-        ),
+    plain: list[tuple[object, ...]] = []
+    for cell in data.cells:
+        for group in cell.groups:
+            mine = group if len(cell.groups) > 1 else None
+            told, course = data.reported.outcome(cell, mine), data.reported.course(cell, mine)
+            where = [data.factors[name].tick(cell.columns.get(name, "")) for name in data.columns]
+            rows.append((*where, data.label(group.algorithm), *_outcome(told), *_points(course)))
+            plain.append(
+                (
+                    *data.spot(cell),
+                    *(group.algorithm, told.clients, told.complete, told.lost, told.unfinished, told.born),
+                    *(told.answered, told.failed, told.never_finished, told.delivered, *course.points.values()),
+                )
+            )
+    factors = [data.factors[name].axis for name in data.columns]
+    header = (*factors, "controller", *OUTCOME, *POINTS)
+    columns = (
+        *data.columns,
+        *("controller", "clients", "complete", "lost", "unfinished", "born", "answered", "failed", "never_finished"),
+        *("delivered", "done_50_s", "done_90_s", "done_99_s", "done_100_s"),
     )
-
-
-def published_claims(comparison: Comparison) -> Section:
-    """Every published sentence with its verdict."""
-    told = []
-    for name in comparison.variants() or [""]:
-        counts, where = comparison.counts(name), f"{path_in_words(name)}: " if name else ""
-        told.append(
-            f"{where}{counts['holds']} hold, {counts['fails']} do not hold, {counts['unjudged']} cannot be judged"
-        )
-    words = "; ".join(told)
-    return Section(
-        "claims",
-        "The published claims",
-        (
-            f"{words[:1].upper()}{words[1:]}. Each is judged by code; where one does not hold, the measured figure and "
-            "the reason stand beside it.",
-        ),
-        claims=tuple(comparison.claims),
-    )
-
-
-def published_settings(comparison: Comparison) -> Listing:
-    """Every published setting beside ours, folded away."""
-    rows = [
-        (
-            s.id,
-            labels.metric(s.metric),
-            _conditions(s.scenario),
-            s.published,
-            s.ours,
-            "same" if s.same else "differs",
-            s.note,
-        )
-        for s in comparison.settings
-    ]
     return Listing(
-        "settings-table",
-        ("id", "setting", "where", "published", "ours", "", "note"),
+        "reported-table",
+        header,
         tuple(rows),
-        strong=frozenset(row for row, s in enumerate(comparison.settings) if not s.same),
-        folded=f"Published settings of the test bed and the algorithms beside ours ({len(rows)})",
+        DONE,
+        numeric=tuple(range(len(factors) + 1, len(header))),
+        folded=f"Clients, requests and times of every setting ({len(rows)})",
+        data=Rows(columns, tuple(plain)),
     )
+
+
+def reported_by_group(data: Data) -> Listing:
+    """When the clients of each group of a single scenario are done."""
+    cell = data.cells[0]
+    rows = []
+    for group in cell.groups:
+        told, course = data.reported.outcome(cell, group), data.reported.course(cell, group)
+        parts = labels.count(told.complete), labels.count(told.lost), labels.count(told.unfinished)
+        rows.append((data.label(group.algorithm), labels.count(told.clients), *parts, *_points(course)))
+    header = ("group", "clients", "complete", "lost a request", "unfinished", *POINTS)
+    caption = f"{DONE}{' All replications together.' if cell.replications > 1 else ''}"
+    return Listing("reported-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
+
+
+def requests(data: Data) -> Listing:
+    """What became of the requests of each group of a single scenario."""
+    cell = data.cells[0]
+    rows = []
+    for group in cell.groups:
+        told = data.reported.outcome(cell, group)
+        counts = (told.born, told.answered, told.failed, told.never_finished, told.delivered)
+        ratio = labels.percent(told.delivery_ratio)
+        rows.append((data.label(group.algorithm), *(_count(value) for value in counts), ratio))
+    header = ("group", "requests born", "answered", "failed", "never finished", "delivered", "delivery ratio")
+    caption = (
+        "Every request ends in one way: answered, failed (given up by its client, or refused by the full queue of its "
+        "own application), or never finished (open when the run ended). Delivered: it reached the far side, whatever "
+        "became of the answer."
+    )
+    return Listing("requests", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
 
 
 def groups(data: Data) -> Listing:
-    """The client groups of a single scenario."""
+    """The completion times of the client groups of a single scenario."""
     cell = data.cells[0]
     rows = []
     for group in cell.groups:
         spread = data.spread("fct_us", cell, group)
         extra = data.spread("unnecessary", cell, group)
-        total = data.values("flows", "fct_us", cell, group).size
         rows.append(
             (
-                str(group.index + 1),
-                labels.count(group.count),
-                labels.controller(labels.preset(group.algorithm)),
+                data.label(group.algorithm),
+                covered(data.values("flows", "fct_us", cell, group)),
                 labels.number(spread.median if spread else None),
                 labels.number(spread.p90 if spread else None),
+                labels.number(spread.maximum if spread else None),
                 labels.plain(extra.median if extra else None),
-                labels.count(total - (spread.n if spread else 0)),
             )
         )
     header = (
         "group",
-        "clients",
-        "controller",
+        "of",
         "flow completion time (median, s)",
         "90th percentile (s)",
+        "largest (s)",
         "unnecessary retransmissions per client (median)",
-        "clients unfinished (all runs)",
     )
-    return Listing("groups", header, tuple(rows), numeric=(1, 3, 4, 5, 6))
+    return Listing("groups", header, tuple(rows), numeric=(2, 3, 4, 5))
+
+
+def covered(times: Floats) -> str:
+    """Of how many clients completion times speak: `7 of 10 clients (70.0 %)`."""
+    there = int(np.isfinite(times).sum())
+    share = f" ({labels.percent(there / times.size)})" if times.size and there < times.size else ""
+    return f"{labels.count(there)} of {labels.clients(times.size)}{share}"
 
 
 def links(data: Data) -> Listing:
@@ -195,11 +185,11 @@ def links(data: Data) -> Listing:
                 labels.count(mean("dropped_queue_packets")),
                 labels.count(mean("dropped_radio_packets")),
                 labels.count(mean("delivered_packets")),
-                labels.percent(mean("useful_bytes") / carried if carried else None),
+                labels.percent(min(1.0, mean("useful_bytes") / carried) if carried else None),
                 labels.percent(busy / whole if whole else None),
-                labels.number(mean("queue_mean_bytes")),
-                labels.number(mean("queue_p95_bytes")),
-                labels.number(mean("queue_max_bytes")),
+                labels.size(mean("queue_mean_bytes")),
+                labels.size(mean("queue_p95_bytes")),
+                labels.size(mean("queue_max_bytes")),
             )
         )
     header = (
@@ -210,9 +200,9 @@ def links(data: Data) -> Listing:
         "delivered",
         "useful share",
         "busy",
-        "queue: mean (B)",
-        "95th percentile (B)",
-        "largest (B)",
+        "queue: mean",
+        "95th percentile",
+        "largest",
     )
     caption = "Of one run, mean over the replications." if cell.replications > 1 else ""
     return Listing("links-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
@@ -233,18 +223,18 @@ def manifest(data: Data) -> Listing:
         ("runs", f"{labels.count(runs)}: {settings}, replications of each: {data.results.replications}"),
         ("seeds", f"{', '.join(told)} ({len(seeds)} in manifest.json)"),
         ("clients in all runs", f"n = {labels.count(flows)}"),
-        ("clients unfinished", labels.count(float(said.get("unfinished_flows", 0)))),
+        *_ends(data),
     ]
     if data.results.study is not None:
         paths = said.get("paths", {})
         rows += [(path_in_words(path), paths[path]) for path in data.paths if path_in_words(path) and paths.get(path)]
-        rows += [(name, _words(data.cells, name)) for name in data.varying]
-        rows += [
-            ("clients of a run", _values(data.cells, "clients", labels.count)),
-            ("buffers", _values(data.cells, "buffer_bytes", labels.buffer)),
-            ("workloads", "; ".join(labels.workload(name) for name in data.workloads())),
-            ("controllers", ", ".join(labels.controller(name) for name in data.controllers())),
-        ]
+        for name in (*data.columns, *(n for n in data.factors if n not in data.columns)):
+            factor = data.factors[name]
+            values = factor.ordered(cell.columns[name] for cell in data.cells if name in cell.columns)
+            words = [factor.tick(value) for value in values if value != ""]
+            if name not in (SERIES, VARIANT) and words:
+                rows.append((factor.axis, ", ".join(words)))
+        rows.append(("controllers", ", ".join(data.label(name) for name in data.controllers())))
     if said.get("platform"):
         rows.append(("machine", f"{said['platform']}, Python {said.get('python', '')}"))
     if said.get("wall_s"):
@@ -258,20 +248,18 @@ def manifest(data: Data) -> Listing:
 
 
 def path_settings(cell: Cell) -> Listing:
-    """The two links as the scenario of a cell gives them."""
-    path = cell.scenario.get("path", {})
+    """The links as the scenario of a cell gives them."""
     rows = []
-    for link in ("uplink", "downlink"):
-        said = path.get(link, {})
-        loss, jitter = said.get("loss"), said.get("jitter")
+    for link, said in links_of(cell).items():
+        jitter = said.get("jitter")
         rows.append(
             (
                 link,
                 str(said.get("rate", "")),
                 str(said.get("delay", "")),
-                f"{jitter.get('from')} to {jitter.get('to')}" if isinstance(jitter, dict) else "none",
+                f"{jitter.get('from')} to {jitter.get('to')}" if isinstance(jitter, Mapping) else "none",
                 str(said.get("queue", "")),
-                str(loss.get("kind", "none")) if isinstance(loss, dict) else "none",
+                loss_in_words(said.get("loss")),
             )
         )
     return Listing(
@@ -282,64 +270,44 @@ def path_settings(cell: Cell) -> Listing:
     )
 
 
-def _figure_row(figure: Figure) -> tuple[str, ...]:
-    statistic = labels.statistic(figure.statistic, figure.bin)
-    if figure.metric == HISTOGRAM:
-        statistic = f"{figure.bin} retransmission{'' if figure.bin == '1' else 's'}"
-    interval = "" if figure.interval is None else " to ".join(labels.number(bound) for bound in figure.interval)
-    return (
-        statistic,
-        f"{_QUALIFIERS.get(figure.qualifier, '')}{labels.as_printed(figure.published)}",
-        labels.as_printed(figure.ours),
-        figure.unit,
-        labels.percent(figure.relative, signed=True),
-        interval,
-        labels.count(figure.n) if figure.ours is not None else "",
-        figure.note,
-    )
-
-
-def _bound_kept(figure: Figure) -> bool:
-    """Whether the published figure is only a bound ("beyond 3 s"), and ours keeps it."""
-    if figure.ours is None:
-        return False
-    if figure.qualifier in ("gt", "ge"):
-        return figure.ours >= figure.published
-    return figure.qualifier in ("lt", "le", "up_to") and figure.ours <= figure.published
-
-
-def _conditions(scenario: Mapping[str, Value]) -> str:
-    """Where a figure was observed, in words; what is the same in a whole study is left out."""
+def loss_in_words(loss: object) -> str:
+    """A link's loss with its rate or its parameters: `bernoulli, 10 %`."""
+    if not isinstance(loss, Mapping) or loss.get("kind", "none") == "none":
+        return "none"
     told = []
-    for name, value in scenario.items():
-        if name in ("error_profile", "payload", "bin", "baseline", "direction"):
-            continue
-        if name == "clients" and not isinstance(value, str):
-            told.append(labels.clients(value))
-        elif name == "buffer_bytes" and not isinstance(value, str):
-            told.append(labels.buffer(value))
-        elif name == "algorithm":
-            told.append(_algorithms(value))
-        elif name == "comparator":
-            against = f" against {_algorithms(scenario['baseline'])}" if scenario.get("baseline") else ""
-            direction = f": {scenario['direction']}" if scenario.get("direction") else ""
-            told.append(f"{_algorithms(value)}{against}{direction}")
-        elif name == "path":
-            told.append(path_in_words(str(value)) or f"{value} delay")
-        else:
-            told.append(f"{name} {value}" if name in ("clients", "buffer_bytes") else str(value))
-    return ", ".join(told)
+    for name, value in loss.items():
+        share = f"{100 * value:g}\N{NARROW NO-BREAK SPACE}%" if isinstance(value, int | float) else str(value)
+        if name != "kind":
+            told.append(share if name == "rate" else f"{name.replace('_', ' ')} {share}")
+    return ", ".join((str(loss["kind"]), *told))
 
 
-def _algorithms(value: Value) -> str:
-    return ", ".join(labels.controller(labels.preset(part)) for part in str(value).split(";"))
+# ----------------------------------------------------------------------------------------------- helpers
 
 
-def _words(cells: Sequence[Cell], column: str) -> str:
-    found = dict.fromkeys(column_in_words(column, cell.columns.get(column, "")) for cell in cells)
-    return ", ".join(word for word in found if word)
+def _points(course: Course) -> tuple[str, ...]:
+    return tuple("never" if time is None else labels.number(time) for time in course.points.values())
 
 
-def _values(cells: Sequence[Cell], column: str, write: Callable[[float], str]) -> str:
-    found = sorted({float(cell.columns[column]) for cell in cells if column in cell.columns})
-    return ", ".join(write(value) for value in found)
+def _outcome(told: Outcome) -> tuple[str, ...]:
+    counts = (told.clients, told.complete, told.lost, told.unfinished, told.failed, told.never_finished)
+    return (*(_count(value) for value in counts), labels.percent(told.delivery_ratio))
+
+
+def _count(value: int | None) -> str:
+    return "\N{EN DASH}" if value is None else labels.count(value)
+
+
+def _ends(data: Data) -> list[tuple[str, str]]:
+    """What became of clients and requests in all runs."""
+    told = [data.reported.outcome(cell) for cell in data.cells]
+
+    def total(name: str) -> str:
+        values = [getattr(outcome, name) for outcome in told]
+        return _count(None if None in values else sum(values))
+
+    return [
+        ("clients that lost a request", total("lost")),
+        ("clients unfinished", total("unfinished")),
+        ("requests failed, never finished", f"{total('failed')}, {total('never_finished')}"),
+    ]

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from millpond.results.directory import Cell, Group
-from millpond.show.report import labels
-from millpond.show.report.data import DOWNLINK, UPLINK, Data, Floats, Missing, number
+from millpond.show.report.data import DOWNLINK, UPLINK, Data, Floats, Missing
 
 TCP, UDP = "tcp", "udp"
-BULK = "bulk"
-"""The workload of one download a client."""
 PLACED = ("offset", "length", "ack", "again")
 """The columns of the packet trace that say which bytes a packet carries."""
 SENT, AT_ONCE, ON_THE_AIR, ARRIVED = "enq", "drop_queue", "drop_radio", "recv"
@@ -35,6 +32,8 @@ class Transfer:
     run: int
     flow: int
     group: Group
+    #: What its controller or congestion control is called.
+    name: str
     transport: str
     #: Data that left for the first time, and how many bytes each packet carries.
     first: Points
@@ -67,11 +66,6 @@ class Transfer:
         """The last byte of all, and one."""
         return float((self.first[1] + self.first_lengths).max(initial=0.0))
 
-    @property
-    def name(self) -> str:
-        """The controller or congestion control."""
-        return labels.controller(labels.preset(self.group.algorithm))
-
 
 def of_run(data: Data, cell: Cell, run: int, most: int | None = None) -> list[Transfer]:
     """The transfers of a run in the order of flows, at most so many.
@@ -84,7 +78,7 @@ def of_run(data: Data, cell: Cell, run: int, most: int | None = None) -> list[Tr
     clients = cell.scenario.get("clients", ())
     placed = {index for index, table in enumerate(clients) if "transport" in table or "transfer" in table}
     flows, groups = (values.astype(np.int64).tolist() for values in data.rows("flows", run, ("flow", "group")))
-    told = data.words("flows", run, "transport") if data.has("flows", "transport") else []
+    told = data.texts("flows", run, "transport") if data.has("flows", "transport") else []
     connections = (
         data.rows("flows", run, ("connections",))[0] if data.has("flows", "connections") else np.ones(len(flows))
     )
@@ -118,8 +112,8 @@ def needed(data: Data, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
 
 def _read(data: Data, cell: Cell, run: int, flow: int, group: Group, transport: str) -> Transfer:
     times, offsets, lengths, acks, again = data.rows("packets", run, ("t_us", *PLACED), flow)
-    events = np.array(data.words("packets", run, "event", flow), dtype=object)
-    links = np.array(data.words("packets", run, "link", flow), dtype=object)
+    events = np.array(data.texts("packets", run, "event", flow), dtype=object)
+    links = np.array(data.texts("packets", run, "link", flow), dtype=object)
     carries = (links == DOWNLINK) & (np.nan_to_num(lengths) > 0) & np.isfinite(offsets)
     leaves = carries & ((events == SENT) | (events == AT_ONCE))
     # a packet that the radio loses before it ever comes to the queue leaves no other trace
@@ -141,6 +135,7 @@ def _read(data: Data, cell: Cell, run: int, flow: int, group: Group, transport: 
         run,
         flow,
         group,
+        data.label(group.algorithm),
         transport,
         points(leaves & ~copy),
         lengths[leaves & ~copy],
@@ -180,8 +175,3 @@ def _without_gap(times: Floats, offsets: Floats, lengths: Floats) -> Points:
         at.append(time)
         bytes_.append(reached)
     return np.array(at, dtype=np.float64), np.array(bytes_, dtype=np.float64)
-
-
-def counts(data: Data) -> list[int]:
-    """The numbers of clients that downloads were run with."""
-    return sorted({int(number(cell, "clients")) for cell in data.cells if cell.columns.get("workload") == BULK})

@@ -9,12 +9,13 @@ import numpy as np
 from millpond.judge.compare import Comparison
 from millpond.measure.evidence import KINDS
 from millpond.measure.statistics import take
-from millpond.show.report import labels, tables
+from millpond.show import labels
+from millpond.show.report import tables
 from millpond.show.report.data import Data, Missing
-from millpond.show.report.figures import naming, timers
-from millpond.show.report.figures.naming import SERVERS, Answer
-from millpond.show.report.figures.timers import FCT, NEEDLESS, WAIT
 from millpond.show.report.parts import Listing, Picture, Section
+from millpond.studies.echo import naming, timers
+from millpond.studies.echo.naming import SERVERS, Answer
+from millpond.studies.echo.timers import FCT, NEEDLESS, WAIT
 
 LATE, EARLY = 3, 0.8
 """The ratios of initial wait and round trip: a timer that is late, and one that is too early."""

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from millpond.results.directory import Results
 from millpond.show.report import manual_picture
 from millpond.show.report.data import Data
-from millpond.show.report.figures import timers
+from millpond.studies.echo import timers
 from millpond.studies.echo.page import LATE
 
 FILE = Path("docs/images/echo.svg")

@@ -8,12 +8,13 @@ from functools import partial
 from matplotlib.figure import Figure
 
 from millpond.results.directory import Cell
-from millpond.show.report import labels, packets, transfers
+from millpond.show import labels
+from millpond.show.report import packets, transfers
 from millpond.show.report.data import Data, Missing, Rows, number, only
-from millpond.show.report.figures import errors, sequence
-from millpond.show.report.figures.errors import PROFILES, Scene
+from millpond.show.report.figures import sequence
 from millpond.show.report.parts import Picture, Section
 from millpond.show.report.transfers import TCP, Transfer
+from millpond.studies.tcp20.errors import BULK, PROFILES, Scene, counts
 
 FLOWS = 4
 """So many flows of a run are drawn in one panel."""
@@ -62,7 +63,7 @@ def _closely(data: Data) -> Section:
     pictures = []
     for name, buffer, profile in CLOSELY:
         for transfer in _flows(data, [cell for cell in _bulk(data) if _is(cell, name, buffer, profile)]):
-            title = f"{errors.name_of(data, name)}, buffer {labels.buffer(buffer)}, {PROFILES[profile]}"
+            title = f"{data.label(name)}, buffer {labels.size(buffer)}, {PROFILES[profile]}"
             pictures.append(packets.flow_picture(data, transfer, f"flow-{name}-{buffer}-{profile}", title))
     told = ("The same runs, some of them closely: window, timer and queue stand below the bytes, on one time axis.",)
     if not pictures:
@@ -72,10 +73,10 @@ def _closely(data: Data) -> Section:
 
 def _together(data: Data) -> list[Section]:
     """Four clients of one kind on one bottleneck, if they were traced."""
-    several = [n for n in transfers.counts(data) if n > 1]
+    several = [n for n in counts(data) if n > 1]
     pictures = []
     for clients in several:
-        cells = Scene(transfers.BULK, clients, data.paths[0]).cells(data)
+        cells = Scene(BULK, clients, data.paths[0]).cells(data)
         for name in ("tcp-new-reno", "tcp-bbr"):
             here = [cell for cell in cells if only(cell) == name and cell.columns.get("error_profile") == "none"]
             found = [
@@ -85,7 +86,7 @@ def _together(data: Data) -> list[Section]:
                 pictures.append(
                     Picture(
                         f"together-{name}",
-                        f"{errors.name_of(data, name)}, {labels.clients(clients)}, no errors",
+                        f"{data.label(name)}, {labels.clients(clients)}, no errors",
                         "A line is what one client has received without a gap, by buffer; crosses are that client's "
                         "packets that found the queue full.",
                         partial(sequence.together, found),
@@ -100,7 +101,7 @@ def _together(data: Data) -> list[Section]:
 
 def _bulk(data: Data) -> list[Cell]:
     """The cells with one client that downloads, on the first path variant."""
-    return Scene(transfers.BULK, 1, data.paths[0]).cells(data)
+    return Scene(BULK, 1, data.paths[0]).cells(data)
 
 
 def _is(cell: Cell, name: str, buffer: int, profile: str) -> bool:

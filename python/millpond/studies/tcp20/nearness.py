@@ -9,11 +9,10 @@ import numpy as np
 
 from millpond.judge.compare import Comparison
 from millpond.measure.population import path_in_words
-from millpond.show.report import labels
+from millpond.show import labels
 from millpond.show.report.data import Data
-from millpond.show.report.figures import errors
-from millpond.show.report.figures.errors import PROFILES, STATISTICS
 from millpond.show.report.parts import Listing
+from millpond.studies.tcp20.errors import PROFILES, STATISTICS
 
 NEAR, FAR = 0.05, 0.20
 """Up to the first share published figures count as met, from the second on as missed."""
@@ -47,11 +46,11 @@ class Nearness:
 
     def words(self, data: Data) -> str:
         """Which it is, in words."""
-        name = errors.name_of(data, labels.preset(self.algorithm))
+        name = data.label(self.algorithm)
         told = [f"{labels.clients(self.clients)}, {PROFILES[self.profile]}"]
         missed = [size for size, found in self.by_buffer.items() if self.typical <= FAR < float(np.median(found))]
         if missed:
-            told.append(f"but not with {_and(labels.buffer_phrase(size) for size in sorted(missed))}")
+            told.append(f"but not with {_and(map(_buffer, sorted(missed)))}")
         return f"{name} ({', '.join(told)})"
 
 
@@ -116,7 +115,7 @@ def table(found: Sequence[Nearness], data: Data) -> tuple[Listing, ...]:
         for path in paths:
             one = here.get(path)
             cells += ["", ""] if one is None else [f"{one.met} of {len(one.differences)}", labels.percent(one.typical)]
-        rows.append((PROFILES[profile], errors.name_of(data, labels.preset(algorithm)), *cells))
+        rows.append((PROFILES[profile], data.label(algorithm), *cells))
     header = ["", ""]
     for path in paths:
         words = f"{path_in_words(path) or path}: " if len(paths) > 1 else ""
@@ -131,3 +130,7 @@ def table(found: Sequence[Nearness], data: Data) -> tuple[Listing, ...]:
 def _and(words: Iterable[str]) -> str:
     listed = list(words)
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def _buffer(size: float) -> str:
+    return f"a buffer of {labels.size(size)}"

@@ -9,28 +9,33 @@ from millpond.judge.compare import Comparison
 from millpond.measure.population import path_in_words
 from millpond.measure.statistics import take
 from millpond.results.directory import Value
-from millpond.show.report import figures, labels, story, tables, transfers
+from millpond.show import labels
+from millpond.show.report import figures, story, study
 from millpond.show.report.data import Data, View, number, only
-from millpond.show.report.figures import dwell, errors
-from millpond.show.report.figures.errors import PROFILES, Scene
 from millpond.show.report.parts import Listing, Picture, Section
 from millpond.show.report.study import BOXES
+from millpond.studies.tcp20 import dwell, errors, nearness
 from millpond.studies.tcp20 import flows as firmware_flows
-from millpond.studies.tcp20 import nearness
+from millpond.studies.tcp20.errors import BULK, PROFILES, Scene, counts
 
 
 def sections(data: Data, comparison: Comparison | None) -> list[Section]:
     """Everything that the study shows."""
-    found = [_summary(data, comparison), _completion(data, comparison), *firmware_flows.sections(data)]
+    found = [
+        _summary(data, comparison),
+        study.reported(data, _downloads(data)),
+        _completion(data, comparison),
+        *firmware_flows.sections(data),
+    ]
     found += [_everyone(data), *_dwell(data, comparison), *_short(data, comparison)]
     if comparison is not None:
-        found += [tables.published_figures(comparison), tables.published_claims(comparison)]
-    listings = [tables.manifest(data)]
-    if data.cells:
-        listings.append(tables.path_settings(data.cells[0]))
-    if comparison is not None and comparison.settings:
-        listings.append(tables.published_settings(comparison))
-    return [*found, Section("run", "What was run", listings=tuple(listings))]
+        found += study.beside_published(data, comparison)
+    return [*found, study.what_was_run(data, comparison)]
+
+
+def _downloads(data: Data) -> list[View]:
+    """The views in which images are brought."""
+    return [view for view in data.views() if any(c.columns.get("workload") == BULK for c in data.plain(view))]
 
 
 def _summary(data: Data, comparison: Comparison | None) -> Section:
@@ -64,8 +69,8 @@ def _never_compared(data: Data) -> list[str]:
         if len(ranked) > 1:
             first, last = ranked[0], ranked[-1]
             told.append(
-                f"with {PROFILES[profile]} {errors.name_of(data, first[0])} is done first "
-                f"({labels.number(first[1], 3)} s) and {errors.name_of(data, last[0])} last "
+                f"with {PROFILES[profile]} {data.label(first[0])} is done first "
+                f"({labels.number(first[1], 3)} s) and {data.label(last[0])} last "
                 f"({labels.number(last[1], 3)} s)"
             )
     if not told:
@@ -76,19 +81,19 @@ def _never_compared(data: Data) -> list[str]:
 def _how_much_sooner(data: Data) -> list[str]:
     """How a single client fares over TCP beside one under the standard's timer, buffer by buffer."""
     told = []
-    for name in ("tcp-new-reno", "tcp-bbr"):
+    for name in ("tcp_newreno", "tcp_bbr"):
         parts = []
         for profile, words in PROFILES.items():
             medians = _medians(data, 1, profile)
             ratios = [
-                medians["rfc7252"][buffer] / ours
+                medians["default"][buffer] / ours
                 for buffer, ours in medians.get(name, {}).items()
-                if buffer in medians.get("rfc7252", {})
+                if buffer in medians.get("default", {})
             ]
             if ratios:
                 parts.append(f"{_span(ratios)} with {words}")
         if parts:
-            told.append(f"over {errors.name_of(data, name)} {', '.join(parts)}")
+            told.append(f"over {data.label(name)} {', '.join(parts)}")
     if not told:
         return []
     return [
@@ -100,26 +105,26 @@ def _how_much_sooner(data: Data) -> list[str]:
 def _medians(data: Data, clients: int, profile: str, everyone: bool = False) -> dict[str, dict[int, float]]:
     """Medians of the ways that the study is about, by buffer."""
     found: dict[str, dict[int, float]] = {}
-    for cell in Scene(transfers.BULK, clients, data.paths[0]).cells(data):
+    for cell in Scene(BULK, clients, data.paths[0]).cells(data):
         spread = data.spread("fct_us", cell)
         if cell.columns.get("error_profile") == profile and spread is not None and (everyone or only(cell) in _MAIN):
             found.setdefault(only(cell), {})[int(number(cell, "buffer_bytes"))] = spread.median
     return found
 
 
-_PUBLISHED = ("rfc7252", "cocoa-03", "tcp-new-reno", "tcp-bbr")
-_MAIN = (*_PUBLISHED, "q-block2")
+_PUBLISHED = ("default", "cocoa", "tcp_newreno", "tcp_bbr")
+_MAIN = (*_PUBLISHED, "q_block2")
 
 
 def _glance(data: Data) -> tuple[Listing, ...]:
     rows: list[tuple[str, ...]] = []
-    for clients in transfers.counts(data):
+    for clients in counts(data):
         rows.append((labels.clients(clients),))
         by_profile = {profile: _medians(data, clients, profile) for profile in PROFILES}
         for name in _MAIN:
             if any(name in here for here in by_profile.values()):
                 spans = [_span(list(here[name].values())) if name in here else "" for here in by_profile.values()]
-                rows.append((errors.name_of(data, name), *spans, _drops(data, clients, name)))
+                rows.append((data.label(name), *spans, _drops(data, clients, name)))
     if not rows:
         return ()
     header = (
@@ -136,7 +141,7 @@ def _drops(data: Data, clients: int, name: str) -> str:
         return ""
     here = [
         cell
-        for cell in Scene(transfers.BULK, clients, data.paths[0]).cells(data)
+        for cell in Scene(BULK, clients, data.paths[0]).cells(data)
         if only(cell) == name and cell.columns.get("error_profile", "none") == "none"
     ]
     medians = [take(data.values("flows", "dropped_queue", cell), "median") for cell in here]
@@ -156,11 +161,11 @@ def _completion(data: Data, comparison: Comparison | None) -> Section:
             f"fct-{clients}-{path}",
             f"Flow completion time, {labels.clients(clients)}{_on(path, data)}",
             f"{BOXES}{marked} Lower is better; the axis is logarithmic where values lie far apart.",
-            partial(errors.completion_by_error, data, Scene(transfers.BULK, clients, path), comparison),
-            partial(errors.completion_by_error_rows, data, Scene(transfers.BULK, clients, path), comparison),
+            partial(errors.completion_by_error, data, Scene(BULK, clients, path), comparison),
+            partial(errors.completion_by_error_rows, data, Scene(BULK, clients, path), comparison),
         )
         for path in data.paths
-        for clients in transfers.counts(data)
+        for clients in counts(data)
     ]
     return Section(
         "completion",
@@ -186,10 +191,10 @@ def _everyone(data: Data) -> Section:
             f"Everything that was run, {labels.clients(clients)}",
             "Markers are the median client, lines reach from the 10th to the 90th percentile; the scale is logarithmic "
             "where values lie far apart. In the order of the medians with the most errors.",
-            partial(errors.everyone_by_error, data, Scene(transfers.BULK, clients, data.paths[0])),
-            partial(errors.completion_by_error_rows, data, Scene(transfers.BULK, clients, data.paths[0]), None),
+            partial(errors.everyone_by_error, data, Scene(BULK, clients, data.paths[0])),
+            partial(errors.completion_by_error_rows, data, Scene(BULK, clients, data.paths[0]), None),
         )
-        for clients in transfers.counts(data)
+        for clients in counts(data)
     )
     return Section(
         "everyone",
@@ -207,8 +212,8 @@ def _dwell(data: Data, comparison: Comparison | None) -> list[Section]:
     if not any("-" in str(cell.columns.get("error_profile", "")) for cell in data.cells):
         return []
     pictures = []
-    for clients in transfers.counts(data):
-        scene = Scene(transfers.BULK, clients, data.paths[0])
+    for clients in counts(data):
+        scene = Scene(BULK, clients, data.paths[0])
         pictures.append(
             Picture(
                 f"dwell-{clients}",
@@ -226,18 +231,19 @@ def _dwell(data: Data, comparison: Comparison | None) -> list[Section]:
 
 def _short(data: Data, comparison: Comparison | None) -> list[Section]:
     """Short exchanges, if they were run."""
-    workloads = [name for name in data.workloads() if name != transfers.BULK]
+    workloads = [str(name) for name in dict.fromkeys(cell.columns.get("workload", "") for cell in data.cells)]
+    workloads = [name for name in workloads if name != BULK]
     if not workloads:
         return []
     only_here: dict[str, Value] = {"error_profile": "none"} if "error_profile" in data.varying else {}
-    view = View(data.paths[0], only_here)
+    views = {name: data.whole.but(workload=name, **only_here) for name in workloads}
     pictures = tuple(
         Picture(
             f"short-{workload}",
             f"Flow completion time of {_exchanges(data, workload)} exchanges, {workload} clients",
             f"{BOXES} Within a buffer the controllers stand in the order of the legend; lower is better.",
-            partial(figures.completion_times, data, workload, comparison, view),
-            partial(figures.completion_times_rows, data, workload, view),
+            partial(figures.completion_times, data, views[workload], comparison),
+            partial(figures.completion_times_rows, data, views[workload]),
         )
         for workload in workloads
     )

@@ -1,7 +1,7 @@
 """The pictures of the report. Each takes opened results and gives a matplotlib `Figure`; each `..._rows` its numbers.
 
 from millpond.results import Results
-from millpond.report import figures
+from millpond.show.report import figures
 
 figures.queue_over_time(Results.open("results/anrw18"))
 """
@@ -14,9 +14,14 @@ from millpond.show.report.figures.matrix import (
     unnecessary_copies,
     unnecessary_copies_rows,
 )
-from millpond.show.report.figures.phase import fixed_beside_jittered, fixed_beside_jittered_rows
 from millpond.show.report.figures.places import completion_by_place, completion_by_place_rows
 from millpond.show.report.figures.queue import queue_over_time, queue_over_time_rows
+from millpond.show.report.figures.reported import (
+    reported,
+    reported_by_group,
+    reported_by_group_rows,
+    reported_rows,
+)
 from millpond.show.report.figures.retransmissions import retransmissions, retransmissions_rows
 from millpond.show.report.figures.scenario import (
     bottleneck_over_time,
@@ -40,10 +45,12 @@ __all__ = [
     "completion_by_place_rows",
     "completion_times",
     "completion_times_rows",
-    "fixed_beside_jittered",
-    "fixed_beside_jittered_rows",
     "queue_over_time",
     "queue_over_time_rows",
+    "reported",
+    "reported_by_group",
+    "reported_by_group_rows",
+    "reported_rows",
     "retransmissions",
     "retransmissions_rows",
     "sharing",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,8 +11,9 @@ from matplotlib.ticker import FuncFormatter
 
 from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell, Results
-from millpond.show.report import labels, style
-from millpond.show.report.data import Data, Missing, Rows, number, only
+from millpond.show.factors import SERIES
+from millpond.show.report import style
+from millpond.show.report.data import Data, Missing, Rows, View, only
 
 METRIC = "exchanges_by_retransmissions"
 FLOOR = 1e-5
@@ -25,36 +25,27 @@ class Tally:
     """Exchanges of one cell by number of retransmissions, and the published counts if there are any."""
 
     cell: Cell
+    title: str
     ours: Mapping[int, int]
     theirs: Mapping[int, float]
 
-    @property
-    def title(self) -> str:
-        """Controller and workload."""
-        return f"{labels.controller(only(self.cell))}, {self.cell.columns.get('workload', '')}"
 
-    @property
-    def family(self) -> tuple[str, str]:
-        """Published controller or its variants, and workload: what stands in one row of panels."""
-        return "cocoa" if only(self.cell).startswith("cocoa") else "other", str(self.cell.columns.get("workload", ""))
+def transmissions(results: Results | Data, comparison: Comparison | None = None, stage: View | None = None) -> Figure:
+    """Share of exchanges by number of retransmissions, a panel per controller, published beside.
 
-
-def transmissions(results: Results | Data, comparison: Comparison | None = None) -> Figure:
-    """Share of exchanges by number of retransmissions, a panel per controller and workload, published beside.
-
-    Shown are the most clients at the largest buffer. Raises `Missing` if no exchange was counted.
+    Shown is one place, the first that the study looks at closely if none is named. Raises `Missing` if no exchange was
+    counted.
     """
-    found = tallies(Data.of(results), comparison)
+    data = Data.of(results)
+    found = tallies(data, comparison, stage)
     last = max(max((k for k, n in counts.items() if n), default=0) for t in found for counts in (t.ours, t.theirs))
-    lengths = set(Counter(tally.family for tally in found).values())
-    columns = lengths.pop() if len(lengths) == 1 else 3
-    columns = min(columns, 3) if columns > 1 else min(2, len(found))
+    columns = min(3, len(found))
     rows = -(-len(found) // columns)
     with style.applied():
         figure = Figure(figsize=(style.WIDTH, 2.05 * rows + 1.0), layout="constrained")
         panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for index, (panel, tally) in enumerate(zip(panels.flat, found, strict=False)):
-            look = style.looks([only(tally.cell)])[only(tally.cell)]
+            look = data.looks[only(tally.cell)]
             width = 0.4
             ours, theirs = _shares(tally.ours), _shares(tally.theirs)
             shift = width / 2 if theirs else 0.0
@@ -115,67 +106,41 @@ def transmissions(results: Results | Data, comparison: Comparison | None = None)
     return figure
 
 
-def transmissions_rows(results: Results | Data, comparison: Comparison | None = None) -> Rows:
+def transmissions_rows(
+    results: Results | Data, comparison: Comparison | None = None, stage: View | None = None
+) -> Rows:
     """The counts that `transmissions` draws as shares."""
+    data = Data.of(results)
     rows = []
-    for tally in tallies(Data.of(results), comparison):
-        columns = tally.cell.columns
+    for tally in tallies(data, comparison, stage):
         for k in sorted({*tally.ours, *tally.theirs}):
             theirs = tally.theirs.get(k)
-            rows.append(
-                (
-                    columns.get("clients"),
-                    columns.get("buffer_bytes"),
-                    columns.get("workload"),
-                    only(tally.cell),
-                    k,
-                    tally.ours.get(k, 0),
-                    "" if theirs is None else theirs,
-                )
-            )
-    header = (
-        "clients",
-        "buffer_bytes",
-        "workload",
-        "controller",
-        "retransmissions",
-        "exchanges",
-        "published_exchanges",
-    )
-    return Rows(header, tuple(rows))
+            told = (only(tally.cell), k, tally.ours.get(k, 0), "" if theirs is None else theirs)
+            rows.append((*data.spot(tally.cell), *told))
+    return Rows((*data.columns, "controller", "retransmissions", "exchanges", "published_exchanges"), tuple(rows))
 
 
-def tallies(data: Data, comparison: Comparison | None = None) -> list[Tally]:
-    """The histograms of the cells with most clients and the largest buffer, where the study looks closely.
-
-    Raises `Missing` if there are none.
-    """
-    plain = data.plain(data.stage)
-    top = max(((number(cell, "clients"), number(cell, "buffer_bytes")) for cell in plain), default=None)
+def tallies(data: Data, comparison: Comparison | None = None, stage: View | None = None) -> list[Tally]:
+    """The histograms of one place. Raises `Missing` if there are none."""
+    stage = stage or (data.stages[0] if data.stages else data.whole)
     found = []
-    for cell in plain:
-        if (number(cell, "clients"), number(cell, "buffer_bytes")) == top:
-            ours = data.histogram(cell)
-            if sum(ours.values()):
-                found.append(Tally(cell, ours, _published(cell, comparison)))
+    for cell in data.plain(stage):
+        ours = data.histogram(cell)
+        if sum(ours.values()):
+            found.append(Tally(cell, data.label(only(cell)), ours, _published(data, cell, comparison)))
     if not found:
         raise Missing("The histogram is not drawn: these results hold no completed exchange.")
     order = data.controllers()
-    return sorted(found, key=lambda tally: (tally.family[0] == "cocoa", tally.family[1], order.index(only(tally.cell))))
+    return sorted(found, key=lambda tally: order.index(only(tally.cell)))
 
 
-def _published(cell: Cell, comparison: Comparison | None) -> dict[int, float]:
-    needed = ("clients", "buffer_bytes", "workload", "algorithm")
-    found: dict[int, float] = {}
-    for figure in comparison.figures if comparison is not None else []:
-        said = figure.scenario
-        if (
-            figure.metric == METRIC
-            and figure.bin.isdigit()
-            and all(name in said and str(said[name]) == str(cell.columns.get(name)) for name in needed)
-        ):
-            found[int(figure.bin)] = figure.published
-    return found
+def _published(data: Data, cell: Cell, comparison: Comparison | None) -> dict[int, float]:
+    names = [SERIES, *data.varying, *([data.across] if data.across else [])]
+    return {
+        int(figure.bin): figure.published
+        for figure in (comparison.figures if comparison is not None else [])
+        if figure.metric == METRIC and figure.bin.isdigit() and data.belongs(figure.scenario, cell, names)
+    }
 
 
 def _shares(counts: Mapping[int, float] | Mapping[int, int]) -> dict[int, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,9 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from millpond.controllers.own import is_own
 from millpond.results.directory import Cell, Results
 from millpond.show.report import style
-from millpond.show.report.data import Data, Floats, Missing, Rows, number, only, ordered, rate
+from millpond.show.report.data import Data, Floats, Missing, Rows, View, only, rate
 from millpond.show.report.figures import marks
 
 POINTS = 240
@@ -43,26 +44,26 @@ class Course:
         return None if bits is None else 8 / bits
 
 
-def queue_over_time(results: Results | Data, workload: str = "continuous", controllers: Sequence[str] = ()) -> Figure:
+def queue_over_time(results: Results | Data, stage: View | None = None, controllers: Sequence[str] = ()) -> Figure:
     """Queue (kB, and as seconds of waiting) above, useful share below, over time, for each traced controller.
 
-    A panel per family of controllers, so that each published controller is seen beside its Full Backoff variants.
-    `controllers` picks some of them, in one panel. Raises `Missing` if no such run was traced.
+    A panel per family of controllers, so that each published controller is seen beside its variants; controllers of
+    one's own stand in every panel. `controllers` picks some, in one panel. Raises `Missing` if no such run was traced.
     """
     data = Data.of(results)
-    found = courses(data, workload)
+    found = courses(data, stage)
     picked = [name for name in controllers if name in found]
-    families = [("", picked)] if controllers else _families(list(found))
+    families = [("", picked)] if controllers else _families(data, list(found))
     families = [(title, names) for title, names in families if names]
     if not families:
-        raise Missing(f"None of {', '.join(controllers)} was traced with {workload} clients.")
-    return _draw(found, families)
+        raise Missing(f"None of {', '.join(controllers)} was traced there.")
+    return _draw(data, found, families)
 
 
-def queue_over_time_rows(results: Results | Data, workload: str = "continuous") -> Rows:
+def queue_over_time_rows(results: Results | Data, stage: View | None = None) -> Rows:
     """The lines of `queue_over_time`: of each controller the queue and the useful share, point by point."""
     rows: list[tuple[object, ...]] = []
-    for name, course in courses(Data.of(results), workload).items():
+    for name, course in courses(Data.of(results), stage).items():
         rows += [(name, "queue", "B", float(t), float(v)) for t, v in zip(course.times, course.queue, strict=True)]
         rows += [
             (name, "useful share", "1", float(t), float(v))
@@ -72,21 +73,19 @@ def queue_over_time_rows(results: Results | Data, workload: str = "continuous") 
     return Rows(("controller", "quantity", "unit", "time_s", "value"), tuple(rows))
 
 
-def courses(data: Data, workload: str) -> dict[str, Course]:
-    """The traced runs with most clients and the largest buffer, by controller. Raises `Missing` if there are none."""
-    traced = data.traced(data.plain(data.stage, workload))
+def courses(data: Data, stage: View | None = None) -> dict[str, Course]:
+    """The traced runs of a place, by controller; of the first one traced if none is named.
+
+    Raises `Missing` if there are none.
+    """
+    stage = stage or (data.stages[0] if data.stages else data.whole)
+    traced = data.traced(data.plain(stage))
     if not traced:
         raise Missing(
-            f"Queue and useful share over time are not drawn for {workload} clients: no run was traced "
-            "(traces are recorded for the most clients at the largest buffer of a study's plan)."
+            "Queue and useful share over time are not drawn: no run was traced (the plan's [trace] says which)."
         )
-    top = max((number(cell, "clients"), number(cell, "buffer_bytes")) for cell, _ in traced)
-    here = {
-        only(cell): (cell, run)
-        for cell, run in traced
-        if (number(cell, "clients"), number(cell, "buffer_bytes")) == top
-    }
-    return follow(data, {name: here[name] for name in ordered(here)})
+    here = {only(cell): (cell, run) for cell, run in reversed(traced)}
+    return follow(data, {name: here[name] for name in data.controllers() if name in here})
 
 
 def follow(data: Data, runs: dict[str, tuple[Cell, int]]) -> dict[str, Course]:
@@ -105,9 +104,8 @@ def follow(data: Data, runs: dict[str, tuple[Cell, int]]) -> dict[str, Course]:
     return found
 
 
-def panel_pair(queue_axes: Axes, share_axes: Axes, drawn: dict[str, Course]) -> None:
+def panel_pair(queue_axes: Axes, share_axes: Axes, drawn: dict[str, Course], looks: Mapping[str, style.Look]) -> None:
     """Draw courses into a pair of panels: queue above, useful share below."""
-    looks = style.looks(list(drawn))
     for place, (name, course) in enumerate(drawn.items()):
         look = looks[name]
         every = max(1, len(course.times) // 7)
@@ -138,15 +136,15 @@ def waiting_axis(axes: Axes, course: Course) -> None:
     second.yaxis.set_major_locator(MaxNLocator(6))
 
 
-def _draw(found: dict[str, Course], families: list[tuple[str, list[str]]]) -> Figure:
-    names = [name for _, members in families for name in members]
+def _draw(data: Data, found: dict[str, Course], families: list[tuple[str, list[str]]]) -> Figure:
+    names = list(dict.fromkeys(name for _, members in families for name in members))
     with style.applied():
         wide = len(families) > 1
         figure = Figure(figsize=(style.WIDTH, 6.2), layout="constrained")
         panels = figure.subplots(2, len(families), sharex=True, sharey="row", squeeze=False, height_ratios=(3, 2))
         for column, (title, members) in enumerate(families):
             above, below = panels[0][column], panels[1][column]
-            panel_pair(above, below, {name: found[name] for name in members})
+            panel_pair(above, below, {name: found[name] for name in members}, data.looks)
             if title:
                 above.set_title(title)
             below.set_xlabel("time since the start (s)")
@@ -158,20 +156,19 @@ def _draw(found: dict[str, Course], families: list[tuple[str, list[str]]]) -> Fi
         panels[1][0].set_ylim(0, 1.03)
         panels[1][0].yaxis.set_major_formatter(PercentFormatter(1.0))
         waiting_axis(panels[0][-1], found[names[0]])
-        looks = style.looks(names)
-        marks.legend_below(figure, marks.line_keys(names, looks), 3 if wide else 4)
+        marks.legend_below(figure, marks.line_keys(data, names), 3 if wide else 4)
     return figure
 
 
-def _families(names: list[str]) -> list[tuple[str, list[str]]]:
-    families = [
-        ("Default CoAP and its variants", [name for name in names if name.startswith(("rfc7252", "default"))]),
-        ("CoCoA and its variants", [name for name in names if name.startswith("cocoa")]),
-    ]
-    rest = [name for name in names if all(name not in members for _, members in families)]
-    families = [(title, members) for title, members in families if members]
-    if rest:
-        families.append(("Other controllers", rest))
+def _families(data: Data, names: list[str]) -> list[tuple[str, list[str]]]:
+    own = [name for name in names if is_own(name)]
+    named = {
+        "Default CoAP and its variants": [n for n in names if data.presets[n].startswith(("rfc7252", "default"))],
+        "CoCoA and its variants": [n for n in names if data.presets[n].startswith("cocoa")],
+    }
+    rest = [name for name in names if name not in own and all(name not in members for members in named.values())]
+    named["Other controllers"] = rest
+    families = [(title, [*members, *own]) for title, members in named.items() if members]
     return families if len(families) > 1 else [("", names)]
 
 
@@ -186,6 +183,8 @@ def _shares(data: Data, run: int, link: str, window: float) -> tuple[Floats, Flo
     useful_bytes: Floats = np.bincount(bins, weights=useful).astype(np.float64)
     share: Floats = np.full(carried_bytes.size, np.nan)
     np.divide(useful_bytes, carried_bytes, out=share, where=carried_bytes > 0)
+    # a copy may be known to be useful a little after it was carried
+    share = np.minimum(share, 1.0)
     middles: Floats = (np.arange(share.size, dtype=np.float64) + 0.5) * np.float64(window)
     return middles, share
 

@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from millpond.results.directory import Cell, Group, Results
-from millpond.show.report import labels, style
+from millpond.show import labels
+from millpond.show.report import style
 from millpond.show.report.data import Data, Missing, Rows, Spread
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.queue import Course, follow, panel_pair, waiting_axis
@@ -22,7 +23,7 @@ def bottleneck_over_time(results: Results | Data) -> Figure:
     with style.applied():
         figure = Figure(figsize=(style.WIDTH, 5.4), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        panel_pair(above, below, {"rfc7252": course})
+        panel_pair(above, below, {"run": course}, {"run": style.SOLID})
         above.set_title(f"{course.link}, the busier link")
         above.set_ylabel("queue (kB)")
         above.set_ylim(bottom=0)
@@ -87,7 +88,7 @@ def transmissions_by_group(results: Results | Data) -> Figure:
     cell = _cell(data)
     counts = _counts(data, cell)
     last = max(k for histogram in counts.values() for k in histogram)
-    looks = _looks(cell)
+    looks = _looks(data, cell)
     with style.applied():
         figure = Figure(figsize=(style.WIDTH * 0.8, 3.6), layout="constrained")
         panel = figure.subplots()
@@ -111,7 +112,7 @@ def transmissions_by_group(results: Results | Data) -> Figure:
         panel.set_ylim(0, 105)
         figure.legend(
             handles=[
-                marks.area_key(looks[group.index], _name(group).replace("\n", " "))
+                marks.area_key(looks[group.index], _name(data, group).replace("\n", " "))
                 for group in cell.groups
                 if group.index in counts
             ],
@@ -153,37 +154,34 @@ def _counts(data: Data, cell: Cell) -> dict[int, dict[int, int]]:
     return counts
 
 
-def _looks(cell: Cell) -> dict[int, style.Look]:
-    names = [labels.preset(group.algorithm).partition(" #")[0] for group in cell.groups]
-    if len(set(names)) == len(names):
-        found = style.looks(names)
-        return {group.index: found[name] for group, name in zip(cell.groups, names, strict=True)}
-    every = [*style.PRESETS.values(), *style.SPARE]
-    return {group.index: every[place % len(every)] for place, group in enumerate(cell.groups)}
+def _looks(data: Data, cell: Cell) -> dict[int, style.Look]:
+    return {group.index: data.looks[group.algorithm] for group in cell.groups}
 
 
-def _name(group: Group) -> str:
-    return (
-        f"group {group.index + 1}: {labels.clients(group.count)}\n{labels.controller(labels.preset(group.algorithm))}"
-    )
+def _name(data: Data, group: Group) -> str:
+    return f"{labels.clients(group.count)}\n{data.label(group.algorithm)}"
 
 
 def _by_group(data: Data, cell: Cell, column: str, axis: str, otherwise: str, *, boxes: bool) -> Figure:
     found = [(group, spread) for group in cell.groups if (spread := data.spread(column, cell, group)) is not None]
     if not found:
         raise Missing(f"Nothing to draw: {otherwise}.")
-    looks = _looks(cell)
+    looks = _looks(data, cell)
     with style.applied():
-        figure = Figure(figsize=(min(style.WIDTH, 3.4 + 1.9 * len(found)), 3.8), layout="constrained")
+        # few groups need few inches: a row each, so that names of any length stand beside their boxes
+        figure = Figure(
+            figsize=(min(style.WIDTH, 6.4 + 0.2 * len(found)), 1.1 + 0.62 * len(found)), layout="constrained"
+        )
         panel = figure.subplots()
-        for x, (group, spread) in enumerate(found):
-            (marks.boxes if boxes else marks.bars)(panel, looks[group.index], [float(x)], [spread], 0.34)
+        for y, (group, spread) in enumerate(found):
+            (marks.lying_box if boxes else marks.lying_bar)(panel, looks[group.index], float(y), spread, 0.5)
         low = min(spread.minimum for _, spread in found)
         high = max(spread.maximum if boxes else spread.p90 for _, spread in found)
-        zero = marks.from_zero(panel, low if boxes else 0.0, high)
-        marks.title(panel, "", zero)
-        panel.set_xticks(range(len(found)), [_name(group) for group, _ in found])
-        panel.tick_params(axis="x", length=0, labelsize=9)
-        panel.set_xlim(-0.6, len(found) - 0.4)
-        panel.set_ylabel(axis)
+        marks.from_zero_lying(panel, low if boxes else 0.0, high)
+        panel.set_yticks(range(len(found)), [_name(data, group) for group, _ in found])
+        panel.tick_params(axis="y", length=0, labelsize=9)
+        panel.set_ylim(len(found) - 0.4, -0.6)
+        panel.grid(axis="x")
+        panel.grid(visible=False, axis="y")
+        panel.set_xlabel(axis.replace("\n", " "))
     return figure

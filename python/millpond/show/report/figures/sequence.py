@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,8 +14,8 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
 from millpond.results.directory import Cell
-from millpond.show.report import labels, style
-from millpond.show.report.data import Floats, Missing, Rows
+from millpond.show.report import style
+from millpond.show.report.data import DOWNLINK, Floats, Missing, Rows, links_of
 from millpond.show.report.figures import marks
 from millpond.show.report.transfers import TCP, Points, Transfer
 
@@ -104,18 +105,18 @@ def flows_side_by_side(found: Sequence[Transfer]) -> Figure:
 def grid(found: Sequence[Transfer]) -> Figure:
     """A row per controller, a column per buffer: the first flow of each. Every row has a time axis of its own."""
     rows = list(dict.fromkeys(transfer.name for transfer in found))
-    columns = sorted({_buffer(transfer.cell) for transfer in found})
+    columns = sorted({_queue(transfer.cell) for transfer in found}, key=_size)
     with style.applied():
         figure = Figure(figsize=(style.WIDTH, 2.25 * len(rows) + 0.9), layout="constrained")
         panels = figure.subplots(len(rows), len(columns), squeeze=False, sharey=True, sharex="row")
         for panel in panels.flat:
             panel.set_visible(False)
         for transfer in found:
-            row, column = rows.index(transfer.name), columns.index(_buffer(transfer.cell))
+            row, column = rows.index(transfer.name), columns.index(_queue(transfer.cell))
             panel = panels[row][column]
             panel.set_visible(True)
             paint(panel, transfer, 0.62)
-            panel.set_title(f"{transfer.name}, {labels.buffer(columns[column]).replace(' (1.41 MB)', '')}", fontsize=9)
+            panel.set_title(f"{transfer.name}, {columns[column]}", fontsize=9)
             panel.grid(axis="x")
             panel.set_ylim(0, max(one.size for one in found) * 1.05e-3)
             panel.set_xlim(0, max(one.end for one in found if one.name == transfer.name) * 1.03)
@@ -130,15 +131,15 @@ def grid(found: Sequence[Transfer]) -> Figure:
 
 def together(found: Sequence[Transfer]) -> Figure:
     """What each client of a run has received without a gap, all in one panel, and what it lost: a panel per buffer."""
-    buffers = sorted({_buffer(transfer.cell) for transfer in found})
+    buffers = sorted({_queue(transfer.cell) for transfer in found}, key=_size)
     columns = min(2, len(buffers))
     rows = -(-len(buffers) // columns)
-    most = max(len([one for one in found if _buffer(one.cell) == buffer]) for buffer in buffers)
+    most = max(len([one for one in found if _queue(one.cell) == buffer]) for buffer in buffers)
     with style.applied():
         figure = Figure(figsize=(style.WIDTH, 2.7 * rows + 0.9), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for index, (panel, buffer) in enumerate(zip(panels.flat, buffers, strict=False)):
-            here = [transfer for transfer in found if _buffer(transfer.cell) == buffer]
+            here = [transfer for transfer in found if _queue(transfer.cell) == buffer]
             for place, transfer in enumerate(here):
                 colour, dash = FLOWS[place % len(FLOWS)]
                 times, bytes_ = transfer.received
@@ -147,7 +148,7 @@ def together(found: Sequence[Transfer]) -> Figure:
                     if at.size and kind != "uplink":
                         how = {**_DROPS[kind], "color": colour}
                         panel.plot(at, where / 1e3, linestyle="none", markersize=_SIZES[kind] * 0.7, zorder=1, **how)
-            panel.set_title(f"buffer {labels.buffer(buffer)}", fontsize=10)
+            panel.set_title(f"queue of {buffer}", fontsize=10)
             panel.set_xlim(left=0)
             panel.set_ylim(0, max(one.size for one in found) * 1.05e-3)
             panel.grid(axis="x")
@@ -205,10 +206,10 @@ def _rows(found: Sequence[Transfer], wanted: Sequence[str]) -> Rows:
         for name in wanted:
             told = "received" if name == "acknowledged" and transfer.transport != TCP else name
             rows += [
-                (_buffer(transfer.cell), transfer.flow, transfer.group.algorithm, told, float(t), int(b))
+                (_queue(transfer.cell), transfer.flow, transfer.group.algorithm, told, float(t), int(b))
                 for t, b in zip(*what[name], strict=True)
             ]
-    return Rows(("buffer_bytes", "flow", "controller", "what", "time_s", "byte"), tuple(rows))
+    return Rows(("queue", "flow", "controller", "what", "time_s", "byte"), tuple(rows))
 
 
 def _dropped(transfer: Transfer) -> list[tuple[str, Points]]:
@@ -237,5 +238,17 @@ def _dash_key(colour: str, size: float, label: str) -> Line2D:
     return Line2D([], [], linestyle="none", marker="o", markersize=size, color=colour, label=label)
 
 
-def _buffer(cell: Cell) -> int:
-    return int(cell.columns.get("buffer_bytes", 0))
+def _queue(cell: Cell) -> str:
+    """The queue in front of the data, as the scenario says it."""
+    return str(links_of(cell).get(DOWNLINK, {}).get("queue", ""))
+
+
+def queue_bytes(cell: Cell) -> float:
+    """The same as a number; 0 if it is counted otherwise."""
+    return _size(_queue(cell)) if _queue(cell).endswith(" B") else 0.0
+
+
+def _size(queue: str) -> float:
+    """Of which queues are put in order."""
+    number = re.match(r"[\d.]+", queue)
+    return float(number[0]) if number else 0.0

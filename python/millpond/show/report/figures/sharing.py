@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
 from millpond.results.directory import Cell, Results
-from millpond.show.report import labels, style
-from millpond.show.report.data import Data, Missing, Rows, Spread, members, number, only
+from millpond.show.factors import SERIES
+from millpond.show.report import style
+from millpond.show.report.data import Data, Missing, Rows, Spread, View, members, only
 from millpond.show.report.figures import marks
 
 PAIR = 2.6
@@ -27,40 +27,39 @@ class Half:
     alone: Spread | None
 
 
-def sharing(results: Results | Data, workload: str = "continuous") -> Figure:
+def sharing(results: Results | Data, view: View | None = None) -> Figure:
     """Flow completion times of each half of a mix, beside those of as many clients that all have its controller.
 
-    A panel per number of clients and buffer. Raises `Missing` if no mix was run.
+    A panel per place. Raises `Missing` if no mix was run.
     """
     data = Data.of(results)
-    found = halves(data, workload)
-    places = sorted({_place(half) for half in found})
-    pairs = list(dict.fromkeys((half.controller, half.partner) for half in found))
-    couples = list(dict.fromkeys(half.mix.columns.get("algorithm") for half in found))
-    looks = style.looks([name for pair in pairs for name in pair])
-    columns = min(2, len(places))
-    rows = -(-len(places) // columns)
+    found = halves(data, view)
+    spots = {data.spot(half.mix): data.spot_in_words(half.mix) for half in found}
+    couples = list(dict.fromkeys(half.mix.columns.get(SERIES) for half in found))
+    columns = min(2, len(spots))
+    rows = -(-len(spots) // columns)
     with style.applied():
         figure = Figure(figsize=(style.WIDTH, 3.3 * rows + 0.8), layout="constrained")
         marks.more_room(figure)
         panels = figure.subplots(rows, columns, squeeze=False)
-        for index, (panel, place) in enumerate(zip(panels.flat, places, strict=False)):
-            here = [half for half in found if _place(half) == place]
+        for index, (panel, (spot, words)) in enumerate(zip(panels.flat, spots.items(), strict=False)):
+            here = [half for half in found if data.spot(half.mix) == spot]
             low, high, ticks, names = float("inf"), 0.0, [], []
             for half in here:
-                couple = couples.index(half.mix.columns.get("algorithm"))
+                couple = couples.index(half.mix.columns.get(SERIES))
                 second = half.controller != members(half.mix)[0]
                 x = couple * PAIR + (1.15 if second else 0.0)
+                look = data.looks[half.controller]
                 if half.alone is not None:
-                    marks.boxes(panel, _pale(looks[half.controller]), [x - 0.2], [half.alone], 0.34)
-                marks.boxes(panel, looks[half.controller], [x + 0.2], [half.mixed], 0.34)
+                    marks.boxes(panel, style.Look("#ffffff", look.dash, look.marker, ""), [x - 0.2], [half.alone], 0.34)
+                marks.boxes(panel, look, [x + 0.2], [half.mixed], 0.34)
                 for spread in (half.alone, half.mixed):
                     if spread is not None:
                         low, high = min(low, spread.minimum), max(high, spread.maximum)
                 ticks.append(x)
-                names.append(_short(half.controller))
+                names.append(data.label(half.controller).replace(" ", "\n"))
             zero = marks.from_zero(panel, low, high)
-            marks.title(panel, f"{labels.clients(place[0])}, {labels.buffer(place[1])}", zero)
+            marks.title(panel, words, zero)
             panel.set_xticks(ticks, names)
             panel.tick_params(axis="x", length=0, labelsize=8.5)
             panel.set_xlim(-0.725, max(ticks) + 0.725)
@@ -68,7 +67,7 @@ def sharing(results: Results | Data, workload: str = "continuous") -> Figure:
                 panel.axvline(couple * PAIR - 0.725, color=style.GRID, linewidth=0.8, zorder=0)
             if index % columns == 0:
                 panel.set_ylabel("flow completion time (s)")
-        for panel in panels.flat[len(places) :]:
+        for panel in panels.flat[len(spots) :]:
             panel.set_visible(False)
         keys = [
             marks.area_key(style.Look("#ffffff", "-", "", ""), "left of the pair: all clients have this controller"),
@@ -81,49 +80,33 @@ def sharing(results: Results | Data, workload: str = "continuous") -> Figure:
     return figure
 
 
-def sharing_rows(results: Results | Data, workload: str = "continuous") -> Rows:
+def sharing_rows(results: Results | Data, view: View | None = None) -> Rows:
     """The percentiles that `sharing` draws, in seconds."""
+    data = Data.of(results)
     rows = []
-    for half in halves(Data.of(results), workload):
+    for half in halves(data, view):
         for who, spread in (("all", half.alone), ("half", half.mixed)):
             if spread is not None:
-                rows.append((*_place(half), workload, half.controller, who, half.partner, *spread.row()))
-    header = ("clients", "buffer_bytes", "workload", "controller", "share_of_clients", "neighbour", *Spread.HEADER)
-    return Rows(header, tuple(rows))
+                rows.append((*data.spot(half.mix), half.controller, who, half.partner, *spread.row()))
+    return Rows((*data.columns, "controller", "share_of_clients", "neighbour", *Spread.HEADER), tuple(rows))
 
 
-def halves(data: Data, workload: str) -> list[Half]:
+def halves(data: Data, view: View | None = None) -> list[Half]:
     """Each controller of each mix. Raises `Missing` if there is no mix with finished clients."""
-    alone = {(only(cell), *_where(cell)): cell for cell in data.plain(workload=workload)}
+    view = view or data.whole
+    alone = {(only(cell), data.spot(cell)): cell for cell in data.plain(view)}
     found = []
     for cell in data.cells:
-        if not cell.mixed or cell.columns.get("workload") != workload:
+        if not cell.mixed or not view.covers(cell):
             continue
         names = members(cell)
         for group in cell.groups:
-            name = labels.preset(group.algorithm)
             spread = data.spread("fct_us", cell, group)
-            partner = ", ".join(other for other in names if other != name)
-            same = alone.get((name, *_where(cell)))
+            partner = ", ".join(data.label(other) for other in names if other != group.algorithm)
+            same = alone.get((group.algorithm, data.spot(cell)))
             if spread is not None:
-                found.append(Half(cell, name, partner, spread, data.spread("fct_us", same) if same else None))
+                lone = data.spread("fct_us", same) if same is not None else None
+                found.append(Half(cell, group.algorithm, partner, spread, lone))
     if not found:
-        raise Missing(f"Two controllers on one bottleneck are not drawn: no mix was run with {workload} clients.")
+        raise Missing("Two controllers on one bottleneck are not drawn: no mix was run.")
     return found
-
-
-def _where(cell: Cell) -> tuple[float, float]:
-    return number(cell, "clients"), number(cell, "buffer_bytes")
-
-
-def _place(half: Half) -> tuple[float, float]:
-    return _where(half.mix)
-
-
-def _pale(look: style.Look) -> style.Look:
-    return style.Look("#ffffff", look.dash, look.marker, "")
-
-
-def _short(name: str) -> str:
-    words: Sequence[str] = labels.controller(name).replace(" CoAP", "").replace("Full Backoff ", "FB").split(" + ")
-    return "\n+ ".join(words)

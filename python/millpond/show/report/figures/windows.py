@@ -53,7 +53,7 @@ class Sender:
         found = data.rows("tcp_trace", transfer.run, columns, transfer.flow)
         if not found[0].size:
             return None
-        states, phases = (data.words("tcp_trace", transfer.run, name, transfer.flow) for name in ("state", "phase"))
+        states, phases = (data.texts("tcp_trace", transfer.run, name, transfer.flow) for name in ("state", "phase"))
         here = (phase if state == "open" else state for state, phase in zip(states, phases, strict=True))
         times, window, threshold, in_flight, rto, srtt = found
         return Sender(times, window, threshold, in_flight, rto, srtt, tuple(here))
@@ -244,7 +244,7 @@ def _draw_queue(panel: Axes, transfer: Transfer, times: Floats, bytes_: Floats) 
     panel.fill_between(at, peaks / 1e3, color=QUEUE, alpha=0.18, linewidth=0)
     panel.set_ylabel("queue (kB)")
     highest = max(float(peaks.max(initial=0.0)) / 1e3, 0.3)
-    limit = float(transfer.cell.columns.get("buffer_bytes", 0)) / 1e3
+    limit = sequence.queue_bytes(transfer.cell) / 1e3
     if 0 < limit < 2.5 * highest:
         panel.axhline(limit, color=style.QUEUE_DROP, linewidth=0.9, linestyle=(0, (4, 2)))
         panel.annotate(

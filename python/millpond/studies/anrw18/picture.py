@@ -1,6 +1,6 @@
 """The one picture of the README: the collapse, and the same clients without it.
 
-    python -m millpond.show.report.readme_picture RESULTS_DIR [FILE]
+    python -m millpond.studies.anrw18.picture RESULTS_DIR [FILE]
 
 RESULTS_DIR holds results of the study `anrw18`, as `millpond reproduce anrw18` leaves them (`--quick` is enough);
 FILE is `docs/images/collapse.svg` unless given.
@@ -17,20 +17,23 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from millpond.results.directory import Results
-from millpond.show.report import labels, manual_picture, style
+from millpond.show import labels
+from millpond.show.report import manual_picture, style
 from millpond.show.report.data import Data, Missing
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.queue import Course, courses, panel_pair, waiting_axis
 
 FILE = Path("docs/images/collapse.svg")
-SHOWN = ("rfc7252", "default-fb2")
+SHOWN = ("default", "default_fb2")
 WORKLOAD = "continuous"
 
 
 def picture(results: Results) -> Figure:
     """Default CoAP beside its Full Backoff 2: queue and useful share over time. Raises `Missing` without traces."""
     data = Data(results)
-    found = courses(data, WORKLOAD)
+    found = courses(
+        data, next((stage for stage in data.stages if stage.only.get("workload", WORKLOAD) == WORKLOAD), None)
+    )
     shown = {name: found[name] for name in SHOWN if name in found}
     if len(shown) < len(SHOWN):
         raise Missing(f"The picture needs traced runs of {' and '.join(SHOWN)} with {WORKLOAD} clients.")
@@ -38,14 +41,14 @@ def picture(results: Results) -> Figure:
     with style.applied():
         figure = Figure(figsize=(8.4, 5.0), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        panel_pair(above, below, shown)
+        panel_pair(above, below, shown, data.looks)
         longest = max(float(course.times[-1]) for course in shown.values())
         for course in shown.values():
             _mark_end(above, course, longest)
         columns = first.cell.columns
         above.set_title(
             f"{labels.clients(float(columns['clients']))} behind one {_rate(first)} link with "
-            f"{labels.buffer_phrase(float(columns['buffer_bytes']))}"
+            f"a buffer of {labels.size(float(columns['buffer_bytes']))}"
         )
         above.set_ylabel("queue (kB)")
         above.set_ylim(bottom=0)
@@ -55,7 +58,7 @@ def picture(results: Results) -> Figure:
         below.set_ylim(0, 1.03)
         below.set_xlabel("time since the start (s)")
         below.yaxis.set_major_formatter(PercentFormatter(1.0))
-        marks.legend_below(figure, marks.line_keys(list(shown), style.looks(list(shown))), 2)
+        marks.legend_below(figure, marks.line_keys(data, list(shown)), 2)
     return figure
 
 
@@ -81,7 +84,7 @@ def _rate(course: Course) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Draw the picture into a file; the exit code: 0 done, 1 failed, 2 wrong usage."""
-    return manual_picture.draw(arguments, "millpond.show.report.readme_picture", FILE, picture)
+    return manual_picture.draw(arguments, "millpond.studies.anrw18.picture", FILE, picture)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from millpond.controllers.own import is_own
 from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell
-from millpond.show.report import labels, style
+from millpond.show import labels
+from millpond.show.report import style
 from millpond.show.report.data import Data, Missing, Rows, Spread, number, only
 from millpond.show.report.figures import marks
 
@@ -29,6 +30,12 @@ STRETCHED = 6.0
 
 Key = tuple[str, int, str]
 """Error profile, buffer in bytes, preset."""
+
+
+INFINITE = 1_410_000
+"""The buffer that the study calls infinite, in bytes."""
+BULK = "bulk"
+"""The workload of one download a client."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ def completion_by_error(data: Data, scene: Scene, comparison: Comparison | None)
     profiles = [name for name in PROFILES if name in {key[0] for key in spreads}]
     buffers = sorted({key[1] for key in spreads})
     controllers = [name for name in data.controllers() if name in named]
-    looks = style.looks(controllers)
+    looks = data.looks
     at, width = marks.positions(len(buffers), len(controllers), share=0.9)
     ours_at, theirs_at, thin = (-width * 0.22, width * 0.32, width * 0.3) if theirs else (0.0, 0.0, 0.0)
     columns = 1 if len(profiles) == 1 else 2
@@ -106,7 +113,7 @@ def completion_by_error(data: Data, scene: Scene, comparison: Comparison | None)
                 panel.set_xlabel("bottleneck buffer")
         for panel in panels.flat[len(profiles) :]:
             panel.set_visible(False)
-        keys = named_keys(data, marks.area_keys(controllers, looks, markers=True), controllers)
+        keys = marks.area_keys(data, controllers, markers=True)
         if theirs:
             keys.append(marks.published_key("published"))
         figure.align_ylabels()
@@ -171,11 +178,11 @@ def everyone_by_error(data: Data, scene: Scene) -> Figure:
             panel.tick_params(axis="y", length=0)
             panel.tick_params(axis="x", labelsize=8.5)
         scaled(panels[0], [value for s in spreads.values() for value in (s.p10, s.p90)], across=True)
-        panels[0].set_yticks(range(len(controllers)), [name_of(data, name) for name in controllers], fontsize=9)
+        panels[0].set_yticks(range(len(controllers)), [data.label(name) for name in controllers], fontsize=9)
         keys: list[marks.Key] = [
             Line2D(
                 [], [], linestyle="none", marker=MARKERS[b % len(MARKERS)], markersize=5.5, markerfacecolor=greys[b],
-                markeredgecolor=style.INK, markeredgewidth=0.7, label=f"buffer {labels.buffer(size)}",
+                markeredgecolor=style.INK, markeredgewidth=0.7, label=f"buffer {labels.size(size)}",
             )
             for b, size in enumerate(buffers)
         ]  # fmt: skip
@@ -204,19 +211,9 @@ def published(data: Data, scene: Scene, comparison: Comparison | None) -> dict[K
     return found
 
 
-def name_of(data: Data, preset: str) -> str:
-    """What a controller is called: as the report knows it, else as the study labels it."""
-    if preset in labels.CONTROLLERS:
-        return labels.controller(preset)
-    told = {labels.preset(name): str(label) for name, label in data.results.manifest.get("labels", {}).items()}
-    return told.get(preset, labels.controller(preset))
-
-
-def named_keys(data: Data, keys: list[marks.Key], controllers: Sequence[str]) -> list[marks.Key]:
-    """The legend entries with the names of `name_of`."""
-    for key, name in zip(keys, controllers, strict=True):
-        (key[0] if isinstance(key, tuple) else key).set_label(name_of(data, name))
-    return keys
+def counts(data: Data) -> list[int]:
+    """The numbers of clients that downloads were run with."""
+    return sorted({int(number(cell, "clients")) for cell in data.cells if cell.columns.get("workload") == BULK})
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -285,4 +282,4 @@ def scaled(panel: Axes, values: Sequence[float], across: bool = False) -> None:
 
 def short(size: int) -> str:
     """A buffer as the tick of an axis."""
-    return labels.buffer(size).replace("infinite (1.41 MB)", "infinite")
+    return "infinite" if size == INFINITE else labels.size(size)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-
-INFINITE_BUFFER = 1_410_000
-"""The buffer that the papers call infinite, in bytes."""
+import re
+from collections.abc import Mapping
+from typing import Any
 
 CONTROLLERS = {
     "rfc7252": "Default CoAP",
@@ -34,17 +34,6 @@ CONTROLLERS = {
     "q-block2-paced": "Q-Block2, paced",
 }
 """Presets in the order in which they are drawn, then the other ways to transfer, and what they are called."""
-_STUDY_NAMES = {
-    "default": "rfc7252",
-    "cocoa": "cocoa-03",
-    "tcp_newreno": "tcp-new-reno",
-    "cocoa_mod": "cocoa-weak-all",
-    "cocoa_accurate_rtt": "cocoa-echo",
-}
-_WORKLOADS = {
-    "continuous": "continuous (all exchanges in a row)",
-    "random": "random (in batches, controller state reset after each)",
-}
 _STATISTICS = {"range_low": "lowest", "range_high": "highest", "min": "minimum", "max": "maximum"}
 _METRICS = {
     "fct": "flow completion time",
@@ -58,26 +47,34 @@ _METRICS = {
 }
 
 
-def preset(algorithm: str) -> str:
-    """The preset behind a paper's column name (`default` is `rfc7252`, `cocoa_fb1` is `cocoa-fb1`).
+def preset(algorithm: str, clients: Mapping[str, Any] | None = None) -> str:
+    """The preset behind an algorithm, as its clients have it in their scenario; else a name like it.
 
     Controllers of the reader's own, `file.py:Class`, keep their names.
     """
-    return algorithm if ":" in algorithm else _STUDY_NAMES.get(algorithm, algorithm.replace("_", "-"))
+    controller = (clients or {}).get("controller")
+    if isinstance(controller, Mapping):
+        controller = controller.get("own") or controller.get("preset")
+    transfer = (clients or {}).get("transfer", {}).get("kind") if clients else None
+    if ":" in algorithm or transfer == "bursts" or (controller is None and clients):
+        return algorithm if ":" in algorithm else _plain(algorithm)
+    return str(controller or _plain(algorithm))
 
 
-def controller(name: str) -> str:
-    """The name of a controller as a reader knows it; names without a fixed one stay as they are.
+def _plain(algorithm: str) -> str:
+    return re.split(r"[ ,]", algorithm.replace("_", "-"), maxsplit=1)[0]
 
-    A number tells groups of one controller apart: `rfc7252 #2` is `Default CoAP #2`.
+
+def controller(name: str, told: str = "") -> str:
+    """What a controller is called, in the program and the report alike.
+
+    `told` is what the plan calls it. Without such a word a preset has its usual name and the one that it is asked for
+    by, `Default CoAP (rfc7252)`, with the settings that tell it apart; other names stay as they are.
     """
-    base, mark, rest = name.partition(" #")
-    return CONTROLLERS.get(base, base) + mark + rest
-
-
-def workload(name: str) -> str:
-    """A workload with what it means."""
-    return _WORKLOADS.get(name, name)
+    if told and told != name:
+        return told
+    base = re.split(r"[ ,]", name, maxsplit=1)[0]
+    return f"{CONTROLLERS[base]} ({name})" if base in CONTROLLERS else name
 
 
 def metric(name: str) -> str:
@@ -92,21 +89,19 @@ def statistic(name: str, condition: str = "") -> str:
     return f"{percentile} {told}".strip()
 
 
-def buffer(size: float) -> str:
-    """A buffer size with its unit; the papers' infinite one says so."""
-    return (
-        "infinite (1.41 MB)" if size == INFINITE_BUFFER else f"{size:,.0f} B".replace(",", "\N{NARROW NO-BREAK SPACE}")
-    )
-
-
-def buffer_phrase(size: float) -> str:
-    """The same inside a sentence."""
-    return "an infinite buffer (1.41 MB)" if size == INFINITE_BUFFER else f"a buffer of {buffer(size)}"
-
-
 def clients(count: float) -> str:
     """A number of clients with its noun."""
     return "1 client" if count == 1 else f"{count:,.0f} clients".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def size(value: float | None) -> str:
+    """So many bytes, in B below ten thousand, else in kB or MB."""
+    if value is None or math.isnan(value):
+        return "\N{EN DASH}"
+    for unit, factor in (("MB", 1e6), ("kB", 1e3)):
+        if value >= 10 * factor or (unit == "MB" and value >= factor):
+            return f"{number(value / factor, 3)}\N{NARROW NO-BREAK SPACE}{unit}"
+    return f"{count(value)}\N{NARROW NO-BREAK SPACE}B"
 
 
 def count(value: float) -> str:
@@ -126,6 +121,11 @@ def number(value: float | None, digits: int = 4) -> str:
     if size < -4:
         return f"{value:.{digits - 1}e}"
     return f"{value:.{max(0, digits - 1 - size)}f}"
+
+
+def plain_number(value: float) -> str:
+    """A number as a plan writes it, with thin spaces between thousands: `2 500`, `0.5`."""
+    return count(value) if float(value).is_integer() else f"{value:g}"
 
 
 def plain(value: float | None) -> str:

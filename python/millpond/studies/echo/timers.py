@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from millpond.measure.statistics import t_interval
 from millpond.results.directory import Cell, Value
-from millpond.show.report import labels, style
+from millpond.show import labels
+from millpond.show.report import style
 from millpond.show.report.data import Data, Floats, Missing, Rows, Spread
 from millpond.show.report.figures import marks
-from millpond.show.report.figures.naming import SERVERS, TIMER
+from millpond.studies.echo.naming import SERVERS, TIMER
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def over_loss(data: Data, ratio: float, quantities: tuple[Quantity, ...]) -> Fig
     if not losses:
         raise Missing("Not drawn: these results hold no runs with timers that adapt on such a path.")
     names = _controllers(data, [cell for cells in found.values() for cell in cells])
-    looks = style.looks(names)
+    looks = data.looks
     offsets = np.linspace(-0.3, 0.3, len(names)) if len(names) > 1 else np.zeros(1)
     with style.applied():
         figure = Figure(figsize=(style.WIDTH, 2.7 * len(quantities) + 1.0), layout="constrained")
@@ -85,7 +85,7 @@ def over_loss(data: Data, ratio: float, quantities: tuple[Quantity, ...]) -> Fig
                     line = sorted(
                         (losses.index(float(cell.columns["error_profile"])) + float(offset), spread)
                         for cell in cells
-                        if _preset(cell) == name and (spread := quantity.spread(data, cell)) is not None
+                        if _algorithm(cell) == name and (spread := quantity.spread(data, cell)) is not None
                     )
                     at, spreads = [x for x, _ in line], [spread for _, spread in line]
                     marks.medians(panel, looks[name], at, spreads)
@@ -101,7 +101,7 @@ def over_loss(data: Data, ratio: float, quantities: tuple[Quantity, ...]) -> Fig
                 if row == 0:
                     panel.set_title(SERVERS[server])
                 panel.set_xticks(range(len(losses)), [f"{loss:g}" for loss in losses])
-        marks.legend_below(figure, _keys(data, names, looks), 4)
+        marks.legend_below(figure, marks.line_keys(data, names), 4)
     return figure
 
 
@@ -113,7 +113,7 @@ def over_loss_rows(data: Data, ratio: float, quantities: tuple[Quantity, ...]) -
             for quantity in quantities:
                 spread = quantity.spread(data, cell)
                 if spread is not None:
-                    where = (server, cell.columns["error_profile"], _preset(cell))
+                    where = (server, cell.columns["error_profile"], _algorithm(cell))
                     rows.append((*where, quantity.label.replace("\n", " "), *spread.row()))
     return Rows(("server", "loss_percent", "controller", "quantity", *Spread.HEADER), tuple(rows))
 
@@ -124,7 +124,7 @@ def at_bottleneck(data: Data) -> Figure:
     buffers = sorted({int(cell.columns["buffer_bytes"]) for cell in cells})
     losses = sorted({float(cell.columns["error_profile"]) for cell in cells})
     names = _controllers(data, cells)
-    looks = style.looks(names)
+    looks = data.looks
     places, width = marks.positions(len(SERVERS), len(names))
     with style.applied():
         figure = Figure(figsize=(style.WIDTH, 2.8 * len(buffers) + 1.0), layout="constrained")
@@ -137,18 +137,18 @@ def at_bottleneck(data: Data) -> Figure:
                     for group, server in enumerate(SERVERS):
                         wanted: dict[str, Value] = {"buffer_bytes": buffer, "error_profile": loss, "server": server}
                         for cell in cells:
-                            here = _preset(cell) == name and _has(cell, wanted)
+                            here = _algorithm(cell) == name and _has(cell, wanted)
                             spread = Spread.of(completion(data, cell)) if here else None
                             if spread is not None:
                                 at.append(places[group][member])
                                 spreads.append(spread)
                     marks.boxes(panel, looks[name], at, spreads, width)
                 _logarithmic(panel)
-                panel.set_title(f"{loss:g} % loss, {labels.buffer(buffer)}", fontsize=10)
+                panel.set_title(f"{loss:g} % loss, {labels.size(buffer)}", fontsize=10)
                 panel.set_xticks(range(len(SERVERS)), list(SERVERS.values()))
                 if column == 0:
                     panel.set_ylabel(FCT.label)
-        marks.legend_below(figure, _keys(data, names, looks), 3)
+        marks.legend_below(figure, marks.line_keys(data, names), 3)
     return figure
 
 
@@ -159,7 +159,7 @@ def at_bottleneck_rows(data: Data) -> Rows:
         spread = Spread.of(completion(data, cell))
         if spread is not None:
             where = tuple(cell.columns[name] for name in ("buffer_bytes", "error_profile", "server"))
-            rows.append((*where, _preset(cell), *spread.row(), float(np.nanmean(needless(data, cell)))))
+            rows.append((*where, _algorithm(cell), *spread.row(), float(np.nanmean(needless(data, cell)))))
     header = ("buffer_bytes", "loss_percent", "server", "controller", *Spread.HEADER, "unnecessary_per_exchange_mean")
     return Rows(header, tuple(rows))
 
@@ -183,22 +183,13 @@ def _has(cell: Cell, columns: Mapping[str, Value]) -> bool:
     return all(cell.columns.get(name) == value for name, value in columns.items())
 
 
-def _preset(cell: Cell) -> str:
-    return labels.preset(str(cell.columns["algorithm"]))
+def _algorithm(cell: Cell) -> str:
+    return str(cell.columns["algorithm"])
 
 
 def _controllers(data: Data, cells: list[Cell]) -> list[str]:
-    run = {_preset(cell) for cell in cells}
+    run = {_algorithm(cell) for cell in cells}
     return [name for name in data.controllers() if name in run]
-
-
-def _keys(data: Data, names: list[str], looks: Mapping[str, style.Look]) -> list[marks.Key]:
-    told = {labels.preset(name): str(label) for name, label in data.results.manifest.get("labels", {}).items()}
-    keys = marks.line_keys(names, looks)
-    for name, key in zip(names, keys, strict=True):
-        if isinstance(key, Artist):
-            key.set_label(told.get(name, labels.controller(name)))
-    return keys
 
 
 def _logarithmic(panel: Axes) -> None:

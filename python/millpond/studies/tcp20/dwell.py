@@ -11,8 +11,9 @@ from matplotlib.lines import Line2D
 from millpond.judge.compare import Comparison
 from millpond.show.report import style
 from millpond.show.report.data import Data, Missing, Rows, Spread, number, only
-from millpond.show.report.figures import errors, marks
-from millpond.show.report.figures.errors import PROFILES, Scene
+from millpond.show.report.figures import marks
+from millpond.studies.tcp20 import errors
+from millpond.studies.tcp20.errors import PROFILES, Scene
 
 USUAL = "100 ms"
 """How long a bad state lasts where the profile's name does not say it."""
@@ -35,7 +36,7 @@ def completion_by_dwell(data: Data, scene: Scene, comparison: Comparison | None)
     dwells = _ordered({key[1] for key in found})
     buffers = sorted({key[2] for key in found})
     controllers = [name for name in data.controllers() if any(key[3] == name for key in found)]
-    looks = style.looks(controllers)
+    looks = data.looks
     theirs = errors.published(data, scene, comparison)
     with style.applied():
         figure = Figure(figsize=(style.WIDTH, 2.7 * len(profiles) + 1.0), layout="constrained")
@@ -76,7 +77,7 @@ def completion_by_dwell(data: Data, scene: Scene, comparison: Comparison | None)
                 if row == len(profiles) - 1:
                     panel.set_xlabel("bad state lasts", fontsize=9.5)
             errors.scaled(panels[row][0], values)
-        keys = errors.named_keys(data, marks.line_keys(controllers, looks), controllers)
+        keys = marks.line_keys(data, controllers)
         if told:
             keys.append(Line2D([], [], color=style.INK, linestyle=":", linewidth=1.4, label="published median"))
         marks.legend_below(figure, keys, 5)

@@ -1,0 +1,207 @@
+"""Who is done by when, and what became of every request: told the same way in every table, report and file.
+
+A client is *complete* if every request of it was answered; it *lost* one if a request failed; it is *unfinished* if the
+run ended before it. Of its requests some were *answered*, some *failed* and some *never finished*, and nothing else:
+born = answered + failed + never finished. *Delivered* are those that reached the far side, whatever became of the
+answer. A client that lost a request is never done, however many it goes on to send.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from millpond.measure.statistics import Floats
+from millpond.results.directory import Cell, Group, Results
+
+#: The shares of clients whose times every table gives.
+SHARES = (0.5, 0.9, 0.99, 1.0)
+TABLE = "reported"
+
+
+@dataclass(frozen=True)
+class Course:
+    """How many are done by when, over all runs of a cell: steps up, each at a time in s since the start or event."""
+
+    times: Floats
+    #: Clients that are done by then.
+    done: Floats
+    #: Clients in all, those that are never done among them.
+    of: int
+
+    @property
+    def share(self) -> Floats:
+        """The share of all clients that is done by each of the times."""
+        return self.done / self.of if self.of else np.zeros(self.times.size)
+
+    @property
+    def end(self) -> float:
+        """The share that is done at last; 0 without clients."""
+        return float(self.done[-1]) / self.of if self.done.size and self.of else 0.0
+
+    def by(self, share: float) -> float | None:
+        """When so large a share of all clients is done, in s; None if it never is."""
+        # a count is whole, the product may be a hair above it
+        needed = np.ceil(share * self.of - 1e-9)
+        place = int(np.searchsorted(self.done, needed))
+        return float(self.times[place]) if self.of and place < self.times.size else None
+
+    @property
+    def points(self) -> dict[float, float | None]:
+        """When the shares of `SHARES` are done."""
+        return {share: self.by(share) for share in SHARES}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the clients of a cell or group and of their requests, over all runs.
+
+    None: results of an earlier version, which did not count it.
+    """
+
+    clients: int
+    complete: int
+    #: Clients of whose requests at least one failed.
+    lost: int
+    #: Clients that the end of the run cut off.
+    unfinished: int
+    born: int | None
+    answered: int
+    failed: int
+    never_finished: int | None
+    delivered: int | None
+
+    @property
+    def delivery_ratio(self) -> float | None:
+        """Delivered over born; None if it was not counted."""
+        return self.delivered / self.born if self.delivered is not None and self.born else None
+
+
+class Reported:
+    """Who is done by when in the results of one directory. Columns are read once; cells are slices of them."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self._flows = _Table(results.table("flows"))
+
+    @cached_property
+    def _counted(self) -> _Table | None:
+        return _Table(self.results.table(TABLE)) if self.results.has(TABLE) else None
+
+    def events(self, cell: Cell) -> tuple[int, ...]:
+        """The events that clients report after: 0 is the start of the run, others are those of its timeline."""
+        if self._counted is None:
+            return (0,)
+        found = self._counted.of(cell, None, "event")
+        return tuple(sorted(set(found.astype(np.int64).tolist()))) or (0,)
+
+    def course(self, cell: Cell, group: Group | None = None, event: int = 0) -> Course:
+        """Who is done by when after an event, all runs of the cell taken together."""
+        if self._counted is None or not self._counted.of(cell, group, "run").size:
+            return self._from_clients(cell, group)
+        return _summed(self._counted, cell, group, event)
+
+    def each_run(self, cell: Cell, group: Group | None, share: float) -> Floats:
+        """When the share is done since the start, run by run; infinite for a run in which it never is."""
+        times, runs = self._done(cell, group), self._flows.of(cell, group, "run")
+        found = []
+        for run in np.unique(runs):
+            ends = np.sort(times[runs == run])
+            found.append(ends[max(0, int(np.ceil(share * ends.size - 1e-9)) - 1)])
+        return np.array(found, dtype=np.float64)
+
+    def outcome(self, cell: Cell, group: Group | None = None) -> Outcome:
+        """What became of the clients and of their requests."""
+        flows = self._flows
+        if flows.has("born"):
+            failed, left = flows.of(cell, group, "requests_failed"), flows.of(cell, group, "never_finished")
+            answered, born = flows.of(cell, group, "answered"), flows.of(cell, group, "born")
+            delivered = int(flows.of(cell, group, "delivered").sum())
+            complete = (answered == born) & np.isfinite(flows.of(cell, group, "done_us"))
+            unfinished = (left > 0) | ~np.isfinite(flows.of(cell, group, "done_us"))
+            counts = int(born.sum()), int(left.sum()), delivered
+        else:
+            failed, answered = flows.of(cell, group, "failed"), flows.of(cell, group, "completed")
+            ended = np.isfinite(flows.of(cell, group, "fct_us"))
+            complete, unfinished = ended & (failed == 0), ~ended & (failed == 0)
+            counts = None, None, None
+        return Outcome(
+            clients=int(failed.size),
+            complete=int(complete.sum()),
+            lost=int((failed > 0).sum()),
+            unfinished=int(unfinished.sum()),
+            born=counts[0],
+            answered=int(np.nansum(answered)),
+            failed=int(np.nansum(failed)),
+            never_finished=counts[1],
+            delivered=counts[2],
+        )
+
+    # ----------------------------------------------------------------------------------------------- helpers
+
+    def _from_clients(self, cell: Cell, group: Group | None) -> Course:
+        times = self._done(cell, group)
+        ends = np.sort(times[np.isfinite(times)])
+        return Course(ends, np.arange(1.0, ends.size + 1), int(times.size))
+
+    def _done(self, cell: Cell, group: Group | None) -> Floats:
+        """When each client had everything, in s since the start; infinite if it never had."""
+        flows = self._flows
+        if flows.has("born"):
+            ends = flows.of(cell, group, "done_us")
+            whole = flows.of(cell, group, "answered") == flows.of(cell, group, "born")
+        else:
+            ends = flows.of(cell, group, "first_send_us") + flows.of(cell, group, "fct_us")
+            whole = flows.of(cell, group, "failed") == 0
+        return np.where(whole & np.isfinite(ends), ends * 1e-6, np.inf)
+
+
+class _Table:
+    """The columns of a table as numbers, NaN where nothing is said."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self._columns: dict[str, Floats] = {}
+        self._runs = table.column("run").to_numpy().astype(np.int64)
+
+    def has(self, column: str) -> bool:
+        return column in self._table.column_names
+
+    def of(self, cell: Cell, group: Group | None, column: str) -> Floats:
+        """The column's rows of a cell, or of one of its groups."""
+        first = int(np.searchsorted(self._runs, cell.first_run))
+        last = int(np.searchsorted(self._runs, cell.first_run + cell.replications))
+        values = self._column(column)[first:last]
+        return values if group is None else values[self._column("group")[first:last] == group.index]
+
+    def _column(self, name: str) -> Floats:
+        if name not in self._columns:
+            self._columns[name] = self._table.column(name).to_numpy().astype(np.float64)
+        return self._columns[name]
+
+
+def _summed(table: _Table, cell: Cell, group: Group | None, event: int) -> Course:
+    """The counts of every run and group added up."""
+    here = table.of(cell, group, "event") == event
+    runs, groups, times, clients, of = (
+        table.of(cell, group, name)[here] for name in ("run", "group", "t_us", "clients", "clients_of")
+    )
+    order = np.lexsort((times, groups, runs))
+    runs, groups, times, clients, of = (values[order] for values in (runs, groups, times, clients, of))
+    first = _changes(runs) | _changes(groups)
+    steps = clients - np.where(first, 0.0, np.concatenate(([0.0], clients[:-1])))
+    ordered = np.argsort(times, kind="stable")
+    done = np.cumsum(steps[ordered])
+    whole = int(of[first].sum())
+    rises = steps[ordered] > 0
+    return Course(times[ordered][rises] * 1e-6, done[rises], whole)
+
+
+def _changes(values: Floats) -> NDArray[np.bool_]:
+    found = np.ones(values.size, dtype=bool)
+    found[1:] = values[1:] != values[:-1]
+    return found

@@ -1,0 +1,189 @@
+"""The first picture of every report: how large a share of the clients is done by when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from millpond.measure.reported import SHARES, Course
+from millpond.results.directory import Cell, Results, Value
+from millpond.show.report import style
+from millpond.show.report.data import Data, Floats, Missing, Rows, View, only
+from millpond.show.report.figures import marks
+
+POINTS = 400
+"""At most so many points a line; more would not be seen."""
+STRETCHED = 20.0
+"""The axis of time is logarithmic where the last client is done so many times later than the first tenth."""
+Lines = Mapping[str, Course]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: its title, and by what each line is called who is done by when."""
+
+    title: str
+    lines: Lines
+    looks: Mapping[str, style.Look]
+
+
+def reported_by_group(results: Results | Data) -> Figure:
+    """The share of each group's clients that is done, against the time since the start; a panel for each event.
+
+    Raises `Missing` if no client was ever done.
+    """
+    data = Data.of(results)
+    return _draw(_of_groups(data), {data.label(g.algorithm): data.looks[g.algorithm] for g in data.cells[0].groups})
+
+
+def reported_by_group_rows(results: Results | Data) -> Rows:
+    """The lines of `reported_by_group`, step by step."""
+    return _rows(
+        ("event", "controller"),
+        [((p.title, name), c) for p in _of_groups(Data.of(results)) for name, c in p.lines.items()],
+    )
+
+
+def reported(results: Results | Data, view: View | None = None) -> Figure:
+    """The share of clients that is done, against the time since the start: a panel a place, a line a controller.
+
+    Of the values along the axis of other pictures, only the one that the study looks at closely is drawn. Raises
+    `Missing` if no client was ever done.
+    """
+    data = Data.of(results)
+    panels = _of_places(data, view)
+    shown = dict.fromkeys(name for panel in panels for name in panel.lines)
+    return _draw(panels, {name: panels[0].looks[name] for name in shown})
+
+
+def reported_rows(results: Results | Data, view: View | None = None) -> Rows:
+    """When so large a share is done, everywhere: `reported` draws some of it."""
+    data = Data.of(results)
+    rows = []
+    for cell in data.plain(view):
+        course = data.reported.course(cell)
+        for share in SHARES:
+            by = course.by(share)
+            rows.append((*data.spot(cell), only(cell), share, "" if by is None else by, course.of))
+    return Rows((*data.columns, "controller", "share_of_clients", "time_s", "clients"), tuple(rows))
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _of_groups(data: Data) -> list[Panel]:
+    if not data.cells:
+        raise Missing("These results hold no scenario.")
+    cell = data.cells[0]
+    looks = {data.label(group.algorithm): data.looks[group.algorithm] for group in cell.groups}
+    panels = []
+    for event in data.reported.events(cell):
+        lines = {data.label(group.algorithm): data.reported.course(cell, group, event) for group in cell.groups}
+        lines = {name: course for name, course in lines.items() if course.of}
+        if lines:
+            panels.append(Panel("" if event == 0 else f"event {event}", lines, looks))
+    return _with_any(panels)
+
+
+def _of_places(data: Data, view: View | None) -> list[Panel]:
+    view = view or data.whole
+    plain = data.plain(view)
+    chosen = _closely(data, plain)
+    looks = {data.label(name): data.looks[name] for name in data.controllers()}
+    found: dict[tuple[Value, ...], dict[str, Course]] = {}
+    order = data.controllers()
+    for cell in sorted((c for c in plain if data.at(c) == chosen), key=lambda c: order.index(only(c))):
+        found.setdefault(data.place(cell), {})[data.label(only(cell))] = data.reported.course(cell)
+    panels = []
+    for place in data.ranked(found):
+        told = data.further_in_words(place, view)
+        if data.across:
+            told.append(f"{data.factors[data.across].label} {data.factors[data.across].tick(chosen)}")
+        panels.append(Panel(", ".join(told), found[place], looks))
+    return _with_any(panels)
+
+
+def _closely(data: Data, cells: Sequence[Cell]) -> Value:
+    """The value along the axis that the study looks at closely, else the last of these cells."""
+    along = data.along(cells)
+    here = data.stages[0].only.get(data.across) if data.stages and data.across else None
+    return here if here is not None and here in along else along[-1] if along else ""
+
+
+def _with_any(panels: list[Panel]) -> list[Panel]:
+    if not any(course.times.size for panel in panels for course in panel.lines.values()):
+        raise Missing("The share of clients that is done is not drawn: in these runs not one ever had all its answers.")
+    return panels
+
+
+def _draw(panels: Sequence[Panel], looks: Mapping[str, style.Look]) -> Figure:
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    with style.applied():
+        width = style.WIDTH if columns > 1 else style.WIDTH * 0.8
+        figure = Figure(figsize=(width, (2.5 if rows > 1 else 3.1) * rows + 1.0), layout="constrained")
+        marks.more_room(figure)
+        drawn = figure.subplots(rows, columns, sharey=True, squeeze=False)
+        for index, (axes, panel) in enumerate(zip(drawn.flat, panels, strict=False)):
+            _paint(axes, panel)
+            axes.set_title(panel.title)
+            if index % columns == 0:
+                axes.set_ylabel("share of clients done")
+            if index >= len(panels) - columns:
+                axes.set_xlabel(
+                    "time since the start (s)" if not panel.title.startswith("event") else "time since the event (s)"
+                )
+        for axes in drawn.flat[len(panels) :]:
+            axes.set_visible(False)
+        keys = [marks.line_key(look, name) for name, look in looks.items()]
+        marks.legend_below(figure, keys, 4 if columns > 1 else 2)
+    return figure
+
+
+def _paint(axes: Axes, panel: Panel) -> None:
+    ends = [float(course.times[-1]) for course in panel.lines.values() if course.times.size]
+    early = [t for course in panel.lines.values() if (t := course.by(0.1)) is not None and t > 0]
+    longest = max(ends, default=1.0)
+    stretched = bool(early) and longest > STRETCHED * min(early)
+    begin = min(early) / 3 if stretched else 0.0
+    for place, (name, course) in enumerate(panel.lines.items()):
+        look = panel.looks[name]
+        times, share = _thinned(course)
+        end = longest * (1.15 if stretched else 1.03)
+        # what is never done is a line that stays below the top to the end
+        times, share = np.append(times, end), np.append(share, course.end)
+        times, share = np.insert(times, 0, begin), np.insert(share, 0, 0.0)
+        every = max(1, times.size // 6)
+        axes.plot(
+            times, share, drawstyle="steps-post", color=look.colour, linestyle=look.dash, marker=look.marker,
+            markersize=5.0, markeredgecolor=style.INK, markeredgewidth=0.5,
+            markevery=(every // 2 + place * every // 5, every),
+        )  # fmt: skip
+    if stretched:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlim(begin, longest * (1.15 if stretched else 1.03))
+    axes.set_ylim(0, 1.04)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    for share in SHARES[:-1]:
+        axes.axhline(share, color=style.GRID, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
+
+
+def _thinned(course: Course) -> tuple[Floats, Floats]:
+    if course.times.size <= POINTS:
+        return course.times, course.share
+    kept = np.unique(np.linspace(0, course.times.size - 1, POINTS).astype(np.int64))
+    return course.times[kept], course.share[kept]
+
+
+def _rows(header: tuple[str, ...], lines: Sequence[tuple[tuple[object, ...], Course]]) -> Rows:
+    rows = []
+    for told, course in lines:
+        times, share = _thinned(course)
+        rows += [(*told, float(t), float(s), course.of) for t, s in zip(times, share, strict=True)]
+    return Rows((*header, "time_s", "share_of_clients", "clients"), tuple(rows))

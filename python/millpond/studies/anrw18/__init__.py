@@ -1,0 +1,1 @@
+"""What the study `anrw18` has for itself."""

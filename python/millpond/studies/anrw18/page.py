@@ -1,0 +1,53 @@
+"""The page of the study `anrw18`: the usual one, and what a varying delay changes where the buffer is small."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from millpond.judge.compare import Comparison
+from millpond.show.report import study
+from millpond.show.report.data import VARIANT, Data
+from millpond.show.report.parts import Section
+from millpond.studies.anrw18 import phase
+from millpond.studies.anrw18.phase import JITTERED
+
+
+def sections(data: Data, comparison: Comparison | None) -> list[Section]:
+    """Everything that the study shows."""
+    # a varying delay is no view of its own: it stands beside the fixed one
+    views = [view for view in data.views() if view.only.get(VARIANT) != JITTERED]
+    return [
+        study.summary(data, comparison),
+        study.reported(data, views),
+        study.over_time(data),
+        study.completion(data, comparison, views),
+        study.transmissions(data, comparison),
+        study.unnecessary(data, comparison, views),
+        study.sharing(data, views),
+        _phase(data, comparison),
+        *study.beside_published(data, comparison),
+        study.what_was_run(data, comparison),
+    ]
+
+
+def _phase(data: Data, comparison: Comparison | None) -> Section:
+    views = data.parts(data.whole)
+    return Section(
+        "phase",
+        "Small buffers: fixed delay and jitter",
+        (
+            "A short queue is full most of the time, and the phase of the packets decides whose is dropped. The same "
+            "runs with a fixed delay and with one that varies from packet to packet tell how far a figure depends on "
+            "it.",
+        ),
+        study.each_view(
+            data,
+            views,
+            "phase",
+            "Completion time with the smallest buffer",
+            f"{study.BOXES} In each pair the left box (in colour) is the fixed delay, the right one (white) the "
+            f"varying one.{study.marked(comparison)}",
+            partial(phase.fixed_beside_jittered, data, comparison=comparison),
+            partial(phase.fixed_beside_jittered_rows, data),
+        ),
+    )
