@@ -28,7 +28,6 @@ from millpond.run.campaign import Watcher, carry_out
 from millpond.run.engine import Engine, native
 from millpond.show import terminal as tables
 from millpond.studies import reproduction
-from millpond.studies.echo import terminal as named_copies
 
 if TYPE_CHECKING:
     import pandas
@@ -99,8 +98,6 @@ class Reproduction(Run):
     @property
     def tables(self) -> list[RenderableType]:
         """What the program prints."""
-        if self.results.study == "echo":
-            return named_copies.of_study(self.measures, self.comparison)
         return tables.of_study(self.measures, self.comparison)
 
 

@@ -73,7 +73,13 @@ def test_no_text_lies_on_another_or_outside(name: str, results: Results, compari
 
 
 @pytest.mark.parametrize(
-    "draw", [figures.reported_by_group, figures.bottleneck_over_time, figures.completion_by_group, figures.transmissions_by_group]
+    "draw",
+    [
+        figures.reported_by_group,
+        figures.bottleneck_over_time,
+        figures.completion_by_group,
+        figures.transmissions_by_group,
+    ],
 )
 def test_no_text_lies_on_another_in_the_pictures_of_a_scenario(
     draw: Callable[[Results], Figure], single: Results
@@ -196,11 +202,7 @@ def test_histogram_shows_shares_so_that_any_number_of_replications_compares(
 
 def test_each_half_of_a_mix_stands_beside_the_same_controller_alone(results: Results) -> None:
     rows = figures.sharing_rows(results, CONTINUOUS)
-    mine = [
-        row
-        for row in rows.rows
-        if {400, 1410000, "default", "Default FB1"} <= set(row)
-    ]
+    mine = [row for row in rows.rows if {400, 1410000, "default", "Default FB1"} <= set(row)]
     assert [row[-10] for row in mine] == ["all", "half"]
     assert [row[-8] for row in mine] == [400, 200]
 

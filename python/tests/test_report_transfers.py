@@ -16,9 +16,9 @@ from millpond.judge.compare import Comparison, Figure
 from millpond.results.directory import MANIFEST, Results, Value
 from millpond.show.report import style, transfers, write_report
 from millpond.show.report.data import Data, Missing
-from millpond.show.report.figures import dwell, errors, sequence, windows
+from millpond.show.report.figures import sequence, windows
 from millpond.show.report.transfers import Transfer
-from millpond.studies.tcp20 import nearness
+from millpond.studies.tcp20 import dwell, errors, nearness
 from millpond.studies.tcp20 import picture as firmware_picture
 
 PUBLISHED = {"min": 30.0, "p10": 32.0, "p25": 36.0, "median": 44.0, "p75": 52.0, "p90": 60.0, "max": 88.0}
@@ -164,7 +164,7 @@ def test_published_boxes_stand_beside_ours(study: Results, comparison: Compariso
     scene = errors.Scene("bulk", 1, "as-printed")
     rows = errors.completion_by_error_rows(Data(study), scene, comparison)
     row = next(
-        dict(zip(rows.header, row, strict=True)) for row in rows.rows if row[1:4] == ("low", 14100, "tcp-new-reno")
+        dict(zip(rows.header, row, strict=True)) for row in rows.rows if row[1:4] == ("low", 14100, "tcp_newreno")
     )
     assert {name: row[f"published_{name}"] for name in PUBLISHED} == PUBLISHED
     assert row["n"] == 2
@@ -246,8 +246,8 @@ def test_the_picture_of_the_manual_is_small_and_always_the_same(single: Results,
 def test_the_study_tells_its_story_in_order(study: Results, comparison: Comparison) -> None:
     page = write_report(study.directory, comparison).read_text(encoding="utf-8")
     found = [part.split('"')[0] for part in page.split('<section id="')[1:]]
-    assert found == ["summary", "completion", "sequence", "closely", "everyone", "figures", "claims", "run"]
-    for name in ("fct-1-as-printed", "fct-4-as-printed", "sequence-none", "flow-tcp-new-reno-28200-none", "everyone-1"):
+    assert found == ["summary", "reported", "completion", "sequence", "closely", "everyone", "figures", "claims", "run"]
+    for name in ("fct-1-as-printed", "fct-4-as-printed", "sequence-none", "flow-tcp_newreno-28200-none", "everyone-1"):
         assert f'<figure id="{name}">' in page
     assert 'class="missing"' not in page
 

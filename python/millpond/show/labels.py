@@ -52,13 +52,15 @@ def preset(algorithm: str, clients: Mapping[str, Any] | None = None) -> str:
 
     Controllers of the reader's own, `file.py:Class`, keep their names.
     """
-    controller = (clients or {}).get("controller")
+    if ":" in algorithm:
+        return algorithm
+    said = clients or {}
+    controller, transfer = said.get("controller"), said.get("transfer")
     if isinstance(controller, Mapping):
         controller = controller.get("own") or controller.get("preset")
-    transfer = (clients or {}).get("transfer", {}).get("kind") if clients else None
-    if ":" in algorithm or transfer == "bursts" or (controller is None and clients):
-        return algorithm if ":" in algorithm else _plain(algorithm)
-    return str(controller or _plain(algorithm))
+    # in bursts only the first request is under the controller: that is not what such clients are about
+    bursts = isinstance(transfer, Mapping) and transfer.get("kind") == "bursts"
+    return str(controller) if controller is not None and not bursts else _plain(algorithm)
 
 
 def _plain(algorithm: str) -> str:

@@ -6,7 +6,7 @@ import math
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any
 
 from rich import box
@@ -18,7 +18,8 @@ from rich.text import Text
 from millpond.judge.compare import Comparison, Figure, Verdict
 from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, Population, clients_in_words, path_in_words
-from millpond.studies.tcp20 import terminal as downloads
+from millpond.show import own
+from millpond.show.scenario import of_scenario as of_scenario
 
 #: Columns where there is no terminal to ask.
 WIDTH = 100
@@ -43,14 +44,17 @@ def console(file: IO[str] | None = None) -> Console:
 
 
 def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]:
-    """All tables of a study, in the order they are read."""
-    bulk = downloads.BULK in measures.values("workload")
-    shown = [*downloads.overview(measures), *downloads.percentiles(comparison)] if bulk else []
+    """All tables of a study, in the order they are read: its own if it has some, else the usual ones."""
+    ours = own.part(measures.results, "terminal")
+    if ours is not None:
+        found: list[RenderableType] = ours.of_study(measures, comparison)
+        return found
+    return [*completion(measures), *mixes(measures), figures(comparison), *judged(measures, comparison)]
+
+
+def judged(measures: Measures, comparison: Comparison) -> list[RenderableType]:
+    """What follows the figures of a study: those not measured, claims, settings, and how the study stands."""
     return [
-        *shown,
-        *completion(measures),
-        *mixes(measures),
-        figures(comparison, downloads.tabled(comparison) if bulk else ()),
         *unmeasured(comparison),
         claims(comparison),
         *differing_settings(comparison),
@@ -59,12 +63,12 @@ def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]
     ]
 
 
-def completion(measures: Measures) -> list[Table]:
+def completion(measures: Measures, keep: Callable[[Population], bool] = lambda _: True) -> list[Table]:
     """Median completion time and unnecessary retransmissions: a table a workload, a column an algorithm.
 
     Many algorithms are spread over several tables; of many places only the smallest and the largest buffer are shown.
     """
-    alone = [p for p in measures.populations() if not p.partner and p.column("workload") != downloads.BULK]
+    alone = [p for p in measures.populations() if not p.partner and keep(p)]
     if not alone:
         return []
     buffers = sorted({population.column("buffer_bytes") for population in alone})
@@ -236,41 +240,23 @@ def speed(measures: Measures) -> str:
 
 
 def closing(comparison: Comparison) -> str:
-    """One line: how the study stands."""
+    """One line: how the study stands. What was not run is no failure, and is said apart."""
     measured = [figure for figure in comparison.figures if figure.ours is not None]
     near = sum(1 for figure in measured if figure.relative is not None and abs(figure.relative) <= 0.05)
     told = [_counted(comparison.counts(name), path_in_words(name)) for name in comparison.variants() or [""]]
-    return f"{len(measured)} of {len(comparison.figures)} figures measured, {near} within 5 %; {'; '.join(told)}"
+    if not comparison.figures:
+        return "; ".join(told)
+    left = len(comparison.figures) - len(measured)
+    figures = (
+        f"{near} of {len(measured)} figures measured are within 5 %" if measured else "no published figure measured"
+    )
+    return f"{figures}{f' ({left} not in these runs)' if left else ''}; {'; '.join(told)}"
 
 
 def _counted(counts: Mapping[str, int], where: str) -> str:
-    told = f"{counts['holds']} claims hold, {counts['fails']} fail, {counts['unjudged']} unjudged"
+    told = f"{counts['holds']} claims hold, {counts['fails']} fail"
+    told += f", {counts['unjudged']} cannot be judged by these runs" if counts["unjudged"] else ""
     return f"{where}: {told}" if where else told
-
-
-def of_scenario(measures: Measures, title: str) -> list[RenderableType]:
-    """The tables of a single scenario: a row for each group of clients."""
-    table = _table(title)
-    table.add_column("clients")
-    for name in ("n", "unfinished", "min", "p10", "median", "p90", "max", "retx", "in vain"):
-        table.add_column(name, justify="right")
-    for population in measures.populations():
-        fct = measures.sample("fct", population)
-        spread = [_number(fct.take(name)) for name in ("min", "p10", "median", "p90", "max")]
-        retx = [
-            measures.sample(f"{name}_per_client", population).take("mean")
-            for name in ("retransmissions", "unnecessary_retx")
-        ]
-        table.add_row(escape(population.algorithm), str(fct.n), str(fct.missing), *spread, *map(_number, retx))
-    some = next(iter(measures.populations()))
-    lost = measures.sample("packet_losses", some).take("mean")
-    wasted = measures.sample("wasted_share", some).take("mean")
-    note = (
-        f"Completion times in s over {measures.results.replications} replication(s); retransmissions, and those in "
-        f"vain, are means per client. Packets dropped per run: {_number(lost)}. Of the downlink's bytes {wasted:.1%} "
-        f"completed no exchange."
-    )
-    return [table, Text(note)]
 
 
 def place(figure: Figure) -> str:

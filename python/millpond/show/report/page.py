@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import importlib
-import importlib.util
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -20,6 +17,7 @@ from millpond.judge.compare import Comparison
 from millpond.measure.population import path_in_words
 from millpond.results.directory import Results
 from millpond.results.store import write_text
+from millpond.show import own
 from millpond.show.report import single, study, style
 from millpond.show.report.data import Data, Missing, Rows
 from millpond.show.report.parts import Picture, Section
@@ -54,19 +52,15 @@ def write_report(results_dir: Path | str, comparison: Comparison | None = None) 
 
 def render(results: Results, comparison: Comparison | None = None) -> str:
     """The page as text."""
-    data = Data(results)
-    parts = single.sections(data) if results.study is None else _of_study(results)(data, comparison)
+    parts = sections(results, comparison)
     title = str(results.manifest.get("title") or results.manifest.get("name") or "results")
     return compose(title, _subtitle(results), parts, FOOTER)
 
 
-def own_page(results: Results) -> ModuleType | None:
-    """What the study of these results has for itself: the module that its plan names in `millpond.studies`, or none."""
-    name = str(results.manifest.get("page") or results.study or "")
-    if not name.isidentifier() or importlib.util.find_spec(f"millpond.studies.{name}") is None:
-        return None
-    place = f"millpond.studies.{name}.page"
-    return importlib.import_module(place) if importlib.util.find_spec(place) is not None else None
+def sections(results: Results, comparison: Comparison | None = None) -> list[Section]:
+    """What stands on the page of these results, in order."""
+    data = Data(results)
+    return single.sections(data) if results.study is None else _of_study(results)(data, comparison)
 
 
 def compose(title: str, subtitle: str, parts: Sequence[Section], footer: str) -> str:
@@ -123,8 +117,8 @@ def _draw(picture: Picture, numbers: Iterator[int]) -> dict[str, Any]:
 
 
 def _of_study(results: Results) -> Callable[[Data, Comparison | None], list[Section]]:
-    own = own_page(results)
-    found: Callable[[Data, Comparison | None], list[Section]] = study.sections if own is None else own.sections
+    page = own.part(results, "page") or study
+    found: Callable[[Data, Comparison | None], list[Section]] = page.sections
     return found
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
+
 from millpond.show.report import figures, packets, story, tables
 from millpond.show.report.data import Data
 from millpond.show.report.parts import Picture, Section
@@ -81,4 +83,6 @@ def sections(data: Data) -> list[Section]:
 
 def _covered(data: Data) -> str:
     """Of which share of the clients completion times speak."""
-    return f"Of {tables.covered(data.values('flows', 'fct_us', data.cells[0]))}; the others have none."
+    times = data.values("flows", "fct_us", data.cells[0])
+    rest = "" if np.all(np.isfinite(times)) else "; the others have none"
+    return f"Of {tables.covered(times)}{rest}."

@@ -152,11 +152,11 @@ _SETTINGS: dict[Any, Any] = {
 
 
 @contextmanager
-def applied() -> Iterator[None]:
-    """Draw with the house settings and leave the caller's own settings untouched."""
+def applied(further: Mapping[str, object] | None = None) -> Iterator[None]:
+    """Draw with the house settings, and `further` ones, and leave the caller's own settings untouched."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_SETTINGS)
+        matplotlib.rcParams.update({**_SETTINGS, **(further or {})})
         yield
 
 

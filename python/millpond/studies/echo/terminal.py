@@ -23,12 +23,11 @@ _LATE = 3
 
 def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]:
     """All tables of the study, in the order they are read."""
-    counts = comparison.counts()
     return [
         *wrong_names(measures),
         *timers(measures),
         tables.claims(comparison),
-        Text(f"{counts['holds']} checks hold, {counts['fails']} fail, {counts['unjudged']} unjudged"),
+        Text(tables.closing(comparison)),
     ]
 
 

@@ -17,6 +17,7 @@ from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, Population, clients_in_words, path_in_words
 from millpond.measure.statistics import PERCENTILES
 from millpond.results.directory import Value
+from millpond.show import terminal as tables
 
 #: The workload of a single large response; the others are short exchanges.
 BULK = "bulk"
@@ -27,6 +28,18 @@ _PLACE = ("clients", "error_profile", "algorithm", "buffer_bytes")
 _PLAIN = ("none", "low", "medium", "high")
 #: Turns of the radio in other lengths than the usual ones, as `medium-20ms`.
 _USUAL = "100ms"
+
+
+def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]:
+    """All tables of the study, in the order they are read."""
+    return [
+        *overview(measures),
+        *percentiles(comparison),
+        *tables.completion(measures, lambda population: population.column("workload") != BULK),
+        *tables.mixes(measures),
+        tables.figures(comparison, tabled(comparison)),
+        *tables.judged(measures, comparison),
+    ]
 
 
 def overview(measures: Measures) -> list[RenderableType]:

@@ -1,0 +1,137 @@
+"""What the terminal shows of a single scenario: who is done by when, what became of the requests, how long it took."""
+
+from __future__ import annotations
+
+import math
+
+from rich import box
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from millpond.measure.links import COLLAPSE, collapse
+from millpond.measure.measures import Measures
+from millpond.measure.population import Population
+from millpond.measure.reported import SHARES, Reported
+from millpond.results.directory import Cell, Group
+from millpond.show import labels
+
+
+def of_scenario(measures: Measures, title: str) -> list[RenderableType]:
+    """The tables of a single scenario: a row for each group of clients."""
+    cell = measures.cells[0]
+    reported = Reported(measures.results)
+    populations = list(measures.populations())
+    return [
+        _done(cell, reported, title),
+        _requests(cell, reported),
+        _times(measures, cell, populations),
+        Text(_bottleneck(measures, cell, populations[0])),
+    ]
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _done(cell: Cell, reported: Reported, title: str) -> Table:
+    table = _table(title)
+    table.add_column("group")
+    for name in ("clients", "com-\nplete", "lost a\nrequest", "un-\nfinished"):
+        table.add_column(name, justify="right")
+    for place, share in enumerate(SHARES):
+        table.add_column(f"{'done by (s)' if place == 0 else ''}\n{share:.0%}".strip(), justify="right")
+    for group in cell.groups:
+        told, course = reported.outcome(cell, group), reported.course(cell, group)
+        times = ("never" if time is None else number(time) for time in course.points.values())
+        counts = (told.clients, told.complete, told.lost, told.unfinished)
+        table.add_row(_name(group), *map(str, counts), *times)
+    table.caption = "A client is complete when all its requests are answered; shares are of all clients."
+    return table
+
+
+def _requests(cell: Cell, reported: Reported) -> Table:
+    table = _table("Requests")
+    table.add_column("group")
+    for name in ("born", "answered", "failed", "never\nfinished", "delivered"):
+        table.add_column(name, justify="right")
+    for group in cell.groups:
+        told = reported.outcome(cell, group)
+        counts = (told.born, told.answered, told.failed, told.never_finished)
+        ratio = "" if told.delivery_ratio is None else f" ({told.delivery_ratio:.1%})"
+        delivered = "-" if told.delivered is None else f"{told.delivered}{ratio}"
+        table.add_row(_name(group), *("-" if count is None else str(count) for count in counts), delivered)
+    return table
+
+
+def _times(measures: Measures, cell: Cell, populations: list[Population]) -> Table:
+    several = cell.replications > 1
+    table = _table("Flow completion time in s, of the clients that came to their end")
+    table.add_column("group")
+    for name in ("of", "min", "median", *(["95 % of it"] if several else []), "p90", "max", "retx", "in vain"):
+        table.add_column(name, justify="right", no_wrap=name != "95 % of it")
+    for group, population in zip(cell.groups, populations, strict=False):
+        fct = measures.sample("fct", population)
+        interval = fct.interval("median")
+        between = "-" if interval is None else f"{number(interval[0])} to {number(interval[1])}"
+        copies = (
+            measures.sample(f"{name}_per_client", population).take("mean")
+            for name in ("retransmissions", "unnecessary_retx")
+        )
+        table.add_row(
+            _name(group),
+            f"{fct.n}/{fct.n + fct.missing}",
+            number(fct.take("min")),
+            number(fct.take("median")),
+            *([between] if several else []),
+            number(fct.take("p90")),
+            number(fct.take("max")),
+            *map(number, copies),
+        )
+    runs = f" Over {cell.replications} replications; the interval is over runs." if several else ""
+    table.caption = f"Retransmissions, and those in vain, are means per client.{runs}"
+    return table
+
+
+def _bottleneck(measures: Measures, cell: Cell, population: Population) -> str:
+    """What the busiest link carried, and whether it has collapsed."""
+    lost = measures.sample("packet_losses", population).take("mean")
+    told = f"Packets lost per run: {number(lost)}."
+    verdict = collapse(measures, population)
+    if math.isnan(verdict.wasted):
+        return told
+    told += (
+        f" Of the bytes of the busiest link, {measures.bottleneck(cell)}, {verdict.wasted:.1%} completed no exchange"
+    )
+    if verdict.collapsed:
+        told += f": congestion collapse (more than {COLLAPSE:.0%})"
+    if verdict.turns:
+        other = [at for at, found in verdict.by_threshold.items() if found != verdict.collapsed]
+        nearest = min(other, key=lambda at: abs(at - COLLAPSE))
+        told += (
+            f"; with the line drawn at {nearest:.0%} it would {'not be one' if verdict.collapsed else 'be a collapse'}"
+        )
+    return f"{told}."
+
+
+def _name(group: Group) -> str:
+    return escape(labels.controller(group.algorithm, group.name))
+
+
+def number(value: float) -> str:
+    """A figure of a table with five digits at most; a dash for none."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.0f}" if value == 0 or abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=escape(title),
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )

@@ -1,0 +1,64 @@
+"""Figures and tables of a report as files: text stays text, the same results give the same bytes."""
+
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import synthetic_results
+
+from millpond.errors import UsageError
+from millpond.results.directory import Results
+from millpond.show import export
+from millpond.show.report.parts import Listing
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return synthetic_results.single(tmp_path_factory.mktemp("single"))
+
+
+def test_every_figure_is_written_with_its_text_as_text(results: Results, tmp_path: Path) -> None:
+    files = export.figures(results, tmp_path / "new" / "folder")
+    assert {file.name for file in files} == {
+        f"{name}.{ending}" for name in ("reported", "queue", "fct", "histogram") for ending in ("svg", "pdf")
+    }
+    drawn = next(file for file in files if file.name == "reported.svg")
+    texts = [element.text for element in ET.parse(drawn).iter() if element.tag.endswith("text")]
+    assert "share of clients done" in texts
+    assert "Default CoAP (rfc7252)" in texts
+    assert all(file.read_bytes().startswith(b"%PDF") for file in files if file.suffix == ".pdf")
+
+
+def test_the_same_results_give_the_same_files(results: Results, tmp_path: Path) -> None:
+    one, other = (export.figures(results, tmp_path / name) for name in ("one", "other"))
+    assert [file.read_bytes() for file in one] == [file.read_bytes() for file in other]
+
+
+def test_tables_and_the_numbers_of_figures_are_written(results: Results, tmp_path: Path) -> None:
+    files = {file.name: file for file in export.tables(results, tmp_path)}
+    assert {"reported-table.csv", "reported-table.tex", "requests.csv", "links-table.tex", "fct.csv"} <= set(files)
+    rows = list(csv.reader(files["reported-table.csv"].read_text().splitlines()))
+    assert rows[0][:3] == ["group", "clients", "complete"]
+    assert rows[1][:3] == ["Default CoAP (rfc7252)", "10", "10"]
+    text = files["requests.tex"].read_text()
+    assert r"\begin{tabular}{lrrrrrr}" in text
+    assert text.count(r" \\") == 3
+
+
+def test_what_latex_reads_as_commands_stands_for_itself() -> None:
+    listing = Listing("t", ("a_b", "share"), (("50 % & more",), ("#1", "{x}")), numeric=(1,))
+    text = export.as_latex(listing)
+    assert r"a\_b & share \\" in text
+    assert r"\multicolumn{2}{l}{\textbf{50 \% \& more}} \\" in text
+    assert r"\#1 & \{x\} \\" in text
+
+
+def test_an_unknown_format_is_one_line_that_names_the_nearest(results: Results, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--figures: unknown format 'pfd'.*pdf"):
+        export.figures(results, tmp_path, ["pfd"])
+    with pytest.raises(UsageError, match="--tables: unknown format"):
+        export.tables(results, tmp_path, ["xlsx"])
+    assert list(tmp_path.iterdir()) == []
