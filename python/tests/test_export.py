@@ -57,7 +57,7 @@ def test_what_latex_reads_as_commands_stands_for_itself() -> None:
 
 
 def test_an_unknown_format_is_one_line_that_names_the_nearest(results: Results, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--figures: unknown format 'pfd'.*pdf"):
+    with pytest.raises(UsageError, match=r"--figures: unknown format 'pfd'.*pdf"):
         export.figures(results, tmp_path, ["pfd"])
     with pytest.raises(UsageError, match="--tables: unknown format"):
         export.tables(results, tmp_path, ["xlsx"])

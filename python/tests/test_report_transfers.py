@@ -216,7 +216,8 @@ def test_nearness_is_told_by_the_typical_difference_and_exceptions_by_buffer(stu
     found = nearness.of(Comparison("tcp20", "0.1.0", figures), data.paths)
     assert [one.met for one in found] == [3]
     assert found[0].typical == pytest.approx(0.025)
-    told = "TCP BBR (1 client, no errors, but not with a buffer of 2\N{NARROW NO-BREAK SPACE}500 B)"
+    size = "2\N{NARROW NO-BREAK SPACE}500\N{NARROW NO-BREAK SPACE}B"
+    told = f"TCP BBR (1 client, no errors, but not with a buffer of {size})"
     assert nearness.story(found, data) == [f"Published completion times come out, typically within 5 %, for {told}."]
     rows = nearness.table(found, data)[0].rows
     assert rows[1][:3] == ("no errors", "TCP BBR", "3 of 4")

@@ -123,7 +123,7 @@ class Reported:
             delivered = int(flows.of(cell, group, "delivered").sum())
             complete = (answered == born) & np.isfinite(flows.of(cell, group, "done_us"))
             unfinished = (left > 0) | ~np.isfinite(flows.of(cell, group, "done_us"))
-            counts = int(born.sum()), int(left.sum()), delivered
+            counts: tuple[int | None, ...] = int(born.sum()), int(left.sum()), delivered
         else:
             failed, answered = flows.of(cell, group, "failed"), flows.of(cell, group, "completed")
             ended = np.isfinite(flows.of(cell, group, "fct_us"))

@@ -48,7 +48,7 @@ class Factor:
         word = self.words.get(str(value), value)
         if isinstance(word, str):
             word = "no" if word == "none" and self.named else word
-            return f"{word} {self.label}" if word and self.named else word
+            return f"{word} {self.label}" if word and self.named and self.unit != self.label else word
         number = labels.plain_number(word)
         if self.unit == self.label:
             return f"{number} {self.unit}"
@@ -56,7 +56,7 @@ class Factor:
 
     def tick(self, value: Value) -> str:
         """The same on an axis that names the factor, or in its column."""
-        if self.words.get(str(value)):
+        if self.words.get(str(value)) and self.unit != self.label:
             return self.words[str(value)]
         return value if isinstance(value, str) else labels.plain_number(value)
 

@@ -445,8 +445,8 @@ def number(cell: Cell, column: str) -> float:
 
 def links_of(cell: Cell) -> dict[str, Mapping[str, Any]]:
     """The links of a cell's scenario by name, as it describes them."""
-    path = cell.scenario.get("path", {})
-    named = path.get("links", path) if isinstance(path, Mapping) else {}
+    network: Mapping[str, Any] = cell.scenario.get("network") or {}
+    named: Mapping[str, Any] = network.get("links") or cell.scenario.get("path") or {}
     return {name: said for name, said in named.items() if isinstance(said, Mapping) and "rate" in said}
 
 

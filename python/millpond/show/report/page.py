@@ -18,7 +18,7 @@ from millpond.measure.population import path_in_words
 from millpond.results.directory import Results
 from millpond.results.store import write_text
 from millpond.show import own
-from millpond.show.report import single, study, style
+from millpond.show.report import single, study, style, sweep
 from millpond.show.report.data import Data, Missing, Rows
 from millpond.show.report.parts import Picture, Section
 
@@ -60,6 +60,8 @@ def render(results: Results, comparison: Comparison | None = None) -> str:
 def sections(results: Results, comparison: Comparison | None = None) -> list[Section]:
     """What stands on the page of these results, in order."""
     data = Data(results)
+    if results.manifest.get("kind") == "sweep":
+        return sweep.sections(data)
     return single.sections(data) if results.study is None else _of_study(results)(data, comparison)
 
 
@@ -124,7 +126,8 @@ def _of_study(results: Results) -> Callable[[Data, Comparison | None], list[Sect
 
 def _subtitle(results: Results) -> str:
     manifest = results.manifest
-    kind = f"Rerun of the study {manifest.get('name')}" if results.study is not None else "Report of one scenario"
+    kinds = {"study": f"Rerun of the study {manifest.get('name')}", "sweep": f"Sweep {manifest.get('name')}"}
+    kind = kinds.get(str(manifest.get("kind")), "Report of one scenario")
     runs = sum(cell.replications for cell in results.cells)
     settings = "1 setting" if len(results.cells) == 1 else f"{len(results.cells)} settings"
     return f"{kind} by millpond {manifest.get('version', '')}: {settings}, {runs} run{'' if runs == 1 else 's'}"

@@ -152,7 +152,7 @@ _SETTINGS: dict[Any, Any] = {
 
 
 @contextmanager
-def applied(further: Mapping[str, object] | None = None) -> Iterator[None]:
+def applied(further: Mapping[Any, Any] | None = None) -> Iterator[None]:
     """Draw with the house settings, and `further` ones, and leave the caller's own settings untouched."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()

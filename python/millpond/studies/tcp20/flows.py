@@ -19,11 +19,11 @@ from millpond.studies.tcp20.errors import BULK, PROFILES, Scene, counts
 FLOWS = 4
 """So many flows of a run are drawn in one panel."""
 CLOSELY: tuple[tuple[str, int, str], ...] = (
-    ("tcp-new-reno", 28200, "none"),
-    ("tcp-new-reno", 2500, "none"),
-    ("tcp-bbr", 28200, "none"),
-    ("tcp-bbr", 2500, "none"),
-    ("rfc7252", 2500, "low"),
+    ("tcp_newreno", 28200, "none"),
+    ("tcp_newreno", 2500, "none"),
+    ("tcp_bbr", 28200, "none"),
+    ("tcp_bbr", 2500, "none"),
+    ("default", 2500, "low"),
 )
 """The flows that are followed closely: controller, buffer, error profile."""
 
@@ -77,7 +77,7 @@ def _together(data: Data) -> list[Section]:
     pictures = []
     for clients in several:
         cells = Scene(BULK, clients, data.paths[0]).cells(data)
-        for name in ("tcp-new-reno", "tcp-bbr"):
+        for name in ("tcp_newreno", "tcp_bbr"):
             here = [cell for cell in cells if only(cell) == name and cell.columns.get("error_profile") == "none"]
             found = [
                 one for cell, run in transfers.traced(data, here) for one in transfers.of_run(data, cell, run, FLOWS)

@@ -14,6 +14,7 @@ from millpond.show.report.figures.matrix import (
     unnecessary_copies,
     unnecessary_copies_rows,
 )
+from millpond.show.report.figures.multiples import small_multiples, small_multiples_rows
 from millpond.show.report.figures.places import completion_by_place, completion_by_place_rows
 from millpond.show.report.figures.queue import queue_over_time, queue_over_time_rows
 from millpond.show.report.figures.reported import (
@@ -55,6 +56,8 @@ __all__ = [
     "retransmissions_rows",
     "sharing",
     "sharing_rows",
+    "small_multiples",
+    "small_multiples_rows",
     "transmissions",
     "transmissions_by_group",
     "transmissions_by_group_rows",

@@ -170,8 +170,8 @@ def _paint(axes: Axes, panel: Panel) -> None:
     axes.set_xlim(begin, longest * (1.15 if stretched else 1.03))
     axes.set_ylim(0, 1.04)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    for share in SHARES[:-1]:
-        axes.axhline(share, color=style.GRID, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
+    for line in SHARES[:-1]:
+        axes.axhline(line, color=style.GRID, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
 
 
 def _thinned(course: Course) -> tuple[Floats, Floats]:
