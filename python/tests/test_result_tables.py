@@ -1,0 +1,141 @@
+"""Results that answer questions without this program: the tables of cells and groups, the documented query, checks."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import small_sweep
+
+import millpond
+from millpond import MillpondError, Results, cli
+from millpond.results import provenance
+from millpond.results.cells import cells_table, groups_table
+from millpond.results.directory import Cell, Group
+from millpond.run import verify
+from millpond.run.engine import native
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("swept")
+    return millpond.sweep(small_sweep.write(folder), out=folder / "out", report=False).directory
+
+
+@pytest.fixture
+def copied(swept: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(swept, tmp_path / "copy"))
+
+
+def answered(query: str) -> list[Any]:
+    found = duckdb.sql(query)
+    assert found is not None
+    return found.fetchall()
+
+
+def test_factors_are_columns_of_their_own_kinds() -> None:
+    def cell(number: int, **columns: str | int | float) -> Cell:
+        return Cell(number, f"c{number}", columns, (Group(0, 3, "a", "meters", "a"),), 2 * number, 2)
+
+    cells = [cell(0, clients=1, loss=0.5, name="x"), cell(1, clients=2, loss=1), cell(2, clients=4, loss=2, name=7)]
+    table = cells_table(cells)
+    kinds = {"clients": pa.int64(), "loss": pa.float64(), "name": pa.string()}
+    assert {name: table.schema.field(name).type for name in kinds} == kinds
+    assert table.column("name").to_pylist() == ["x", None, "7"]
+    assert table.column("first_run").to_pylist() == [0, 2, 4]
+    assert groups_table(cells, {"a": "Algorithm A"}).to_pylist()[2] == {
+        "cell": 2, "group": 0, "name": "meters", "label": "Algorithm A", "algorithm": "a", "clients": 3,
+        "transport": "udp",
+    }  # fmt: skip
+
+
+def test_the_query_of_the_manual_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = ROOT / "python" / "millpond" / "scenarios" / "sweeps" / "queues.toml"
+    out = tmp_path / "out"
+    millpond.sweep(plan, factors={"devices": [20], "queue": ["2 kB", "8 kB"]}, replications=1, out=out, report=False)
+    queries = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "results.md").read_text(), re.DOTALL)
+    assert len(queries) == 1
+    monkeypatch.chdir(out)
+    found = answered(queries[0])
+    assert [row[:3] for row in found] == [
+        (algorithm, queue, 20) for algorithm in ("cocoa-03", "fasor", "rfc7252") for queue in ("2 kB", "8 kB")
+    ]
+    assert all(row[3] > 0 and row[4] == 0 for row in found)
+
+
+def test_every_run_finds_its_cell(swept: Path) -> None:
+    runs = answered(
+        f"SELECT run, cell, replication, run - first_run FROM '{swept}/runs.parquet' JOIN '{swept}/cells.parquet' "
+        "USING (cell) ORDER BY run"
+    )
+    assert [row[0] for row in runs] == list(range(16))
+    assert all(replication == of_cell for _, _, replication, of_cell in runs)
+
+
+def test_the_manifest_tells_what_made_the_results(swept: Path) -> None:
+    manifest = json.loads((swept / "manifest.json").read_text())
+    for name, file in manifest["files"].items():
+        assert provenance.digest(swept / name) == file["sha256"]
+        assert pq.read_metadata(swept / name).num_rows == file["rows"]
+    tree = provenance.tree_state()
+    assert tree is None or re.fullmatch("[0-9a-f]{40}", tree["commit"])
+    assert manifest["tree"] is None or set(manifest["tree"]) == {"commit", "clean"}
+    assert manifest["factors"]["queue"] == {"label": "buffer", "unit": "", "scale": "linear", "words": {}}
+
+
+def test_no_commit_is_told_where_there_is_no_checkout(tmp_path: Path) -> None:
+    assert provenance.tree_state(tmp_path) is None
+    (tmp_path / ".git").mkdir()
+    assert provenance.tree_state(tmp_path) is None
+
+
+def test_results_are_verified_and_stated(swept: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["results", "verify", str(swept), "--runs", "4"])
+    out, _ = capfd.readouterr()
+    assert ended.value.code == 0
+    first, _, statement = out.strip().split("\n")
+    assert re.search(r"\d+ tables are as they were written; 4 of 16 runs gave the same rows again", first)
+    manifest = json.loads((swept / "manifest.json").read_text())
+    for part in (manifest["version"], "8 cells, 16 runs", manifest["plan_hash"][:23], "How long a queue may be"):
+        assert part in statement
+    assert statement == millpond.Run(Results.open(swept)).statement
+
+
+def test_a_table_that_was_changed_is_named(copied: Path) -> None:
+    file = copied / "flows.parquet"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    ((folder, manifest),) = verify.folders_of(copied)
+    with pytest.raises(MillpondError, match=r"flows.parquet: changed since it was written"):
+        verify.tables_unchanged(folder, manifest)
+
+
+def test_rows_that_another_scenario_would_give_are_found(copied: Path) -> None:
+    ((folder, manifest),) = verify.folders_of(copied)
+    manifest["seeds"] = [seed + 1 for seed in manifest["seeds"]]
+    with pytest.raises(MillpondError, match=r"run \d+ \(.*\) gave other rows of \w+ than were kept"):
+        verify.runs_again(folder, manifest, native())
+    manifest["version"] = "0.0.1"
+    with pytest.raises(MillpondError, match=r"results of version 0.0.1, this is .*: verify with that version"):
+        verify.runs_again(folder, manifest, native())
+
+
+def test_the_kept_source_of_a_controller_is_what_is_verified(tmp_path: Path, patient: Path) -> None:
+    scenario = small_sweep.tree()["scenario"] | {
+        "clients": [{"count": 2, "controller": {"own": f"{patient}:Patient", "first_s": 4.0}, "exchanges": 3}]
+    }
+    millpond.run(scenario, out=tmp_path / "out", report=False)
+    patient.unlink()
+    ((folder, manifest),) = verify.folders_of(tmp_path / "out")
+    assert verify.runs_again(folder, manifest, native()) == [0]
