@@ -108,7 +108,7 @@ statistic = "mean"
 each = { config = "four-host", payload = [68, 176], buffer_bytes = 2500, workload = "random", algorithm = "cocoa" }
 of = { clients = 400 }
 against = { clients = 10 }
-above = 0.0
+is = "higher"
 
 [[claim]]
 id = "small-c2"
@@ -118,7 +118,7 @@ metric = "unnecessary_retx_per_client"
 each = { config = "four-host", payload = 176, clients = 400, buffer_bytes = [2500, 28200], workload = "random" }
 of = { algorithm = "cocoa" }
 against = { algorithm = "default" }
-above = 0.0
+is = "higher"
 """
 
 ROWS = (

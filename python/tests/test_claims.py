@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from millpond.errors import UsageError
-from millpond.judge import claims
-from millpond.judge.claims import Claim
+from millpond.judge import claim_file, claims
+from millpond.judge.claim_file import Claim
 from millpond.judge.compare import Comparison, Verdict
 from millpond.judge.published import Published
 from millpond.measure.measures import Measures
@@ -15,14 +15,15 @@ from millpond.plan.study import STUDIES
 from millpond.results.directory import Results
 from millpond.studies import reproduction
 
+FACTORS = ("clients", "buffer_bytes", "workload", "error_profile", "payload")
 POINT = "each = { clients = 400, buffer_bytes = 1410000, workload = 'continuous' }"
 
 
 def read(tmp_path: Path, *checks: str, more: str = "") -> Claim:
     file = tmp_path / "claims.toml"
-    text = "[[claim]]\nid = 'c'\nsays = 'so'\n" + more
+    text = "[[claim]]\nid = 'c'\nsays = 'so'\n" + (more or "reading = 'as told'\n")
     file.write_text(text + "".join(f"\n[[claim.check]]\n{check}\n" for check in checks))
-    return claims.load(file)["c"]
+    return claim_file.read(file, FACTORS).claims["c"]
 
 
 def judged(tmp_path: Path, measures: Measures, *checks: str, more: str = "") -> Verdict:
@@ -35,7 +36,7 @@ def comparison(fake_results: Results, fake: Measures) -> Comparison:
 
 
 def test_every_published_claim_that_is_not_suspect_has_an_entry(built_in: Published) -> None:
-    written = claims.load(STUDIES / "anrw18" / "claims.toml")
+    written = claim_file.read(STUDIES / "anrw18" / "claims.toml", FACTORS).claims
     assert set(built_in.claims()) == set(written)
     assert all(claim.says.endswith(".") for claim in written.values())
 
@@ -86,7 +87,7 @@ def test_a_failing_claim_gives_bounds_points_and_the_known_reason(tmp_path: Path
         "metric = 'retransmissions_per_client'\nat_most = 5\n"
         "each = { clients = [1, 400], buffer_bytes = 2500, workload = 'random', algorithm = 'default', path = 'fixed' }"
     )
-    found = judged(tmp_path, fake, check, more="if_it_fails = 'the clients are many'\n")
+    found = judged(tmp_path, fake, check, more="reading = 'as told'\nif_it_fails = 'the clients are many'\n")
     assert found.verdict == "fails"
     assert found.reason == "not at most 5 at 1 of 2 points; the clients are many"
     assert "default 196 with 400 clients, 2500 B, random" in found.measured
@@ -166,7 +167,10 @@ def test_collapse_is_more_than_two_thirds_wasted(tmp_path: Path, fake: Measures,
         ("metric = 'fct'", "no bounds"),
         ("metric = 'fct'\nquantity = 'relative'\nat_most = 1", "'relative' or 'difference' with it"),
         ("metric = 'fct'\nat_most = 1\neach = { buffer = 3 }", "unknown key 'buffer': did you mean 'buffer_bytes'?"),
-        ("metric = 'fct'\nat_most = 1\nflows = 'some'", "unknown choice of clients 'some'"),
+        (
+            "metric = 'fct'\nat_most = 1\nflows = 'some'",
+            "unknown word 'some': known: all, with",
+        ),
     ],
 )
 def test_a_slip_in_a_check_names_the_place(tmp_path: Path, check: str, told: str) -> None:
@@ -206,8 +210,50 @@ def test_a_figure_that_is_a_comparison_needs_no_bounds(tmp_path: Path) -> None:
         f"id = 'x-r1'\nmetric = 'fct'\n{POINT}\nof = {{ algorithm = 'cocoa' }}\nagainst = {{ algorithm = 'default' }}"
     )
     file.write_text(f"[[figure]]\n{check}\nquantity = 'difference'\n")
-    assert set(claims.load_figures(file)) == {"x-r1"}
-    assert claims.load(file) == {}
+    found = claim_file.read(file, FACTORS)
+    assert (set(found.figures), found.claims) == ({"x-r1"}, {})
     file.write_text(f"[[figure]]\n{check}\nquantty = 'difference'\n")
     with pytest.raises(UsageError, match="unknown key 'quantty': did you mean 'quantity'"):
-        claims.load_figures(file)
+        claim_file.read(file, FACTORS)
+
+
+# ----------------------------------------------------------------------------------------------- words and bounds
+
+
+@pytest.mark.parametrize(
+    ("bound", "verdict"),
+    [
+        ("is = 'lower'", "holds"),
+        ("is = 'clearly lower'", "holds"),
+        ("is = 'a little lower'", "fails"),
+        ("is = 'not higher'", "holds"),
+        ("within = 'similar'", "fails"),
+        ("as_the_study_says = -0.68", "holds"),  # within 5 points of it
+        ("as_the_study_says = -0.75", "fails"),
+        ("as_the_study_says = -0.9\nroughly = true", "holds"),  # within a third of it
+        ("as_the_study_says = [-0.7, -0.69]", "holds"),
+    ],
+)
+def test_words_stand_for_bounds(tmp_path: Path, fake: Measures, bound: str, verdict: str) -> None:
+    check = (
+        f"metric = 'unnecessary_retx_per_client'\n{POINT}\nof = {{ algorithm = 'default_fb1' }}\n"
+        f"against = {{ algorithm = 'default' }}\n{bound}"
+    )
+    assert judged(tmp_path, fake, check).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ("is = 'clearly lowr'", "claim[0].check[0].is: unknown word 'clearly lowr': did you mean 'clearly lower'?"),
+        ("within = 'simlar'", "claim[0].check[0].within: unknown word 'simlar': did you mean 'similar'?"),
+        ("is = 'lower'\nbelow = 0", "several kinds of bounds"),
+        ("is = 'lower'\nneeded = 'mst'", "claim[0].check[0].needed: unknown word 'mst': did you mean 'most'?"),
+        ("is = 'lower'\nneeded = 0.01", "needed: a share above 0 and up to 1, which the claim's `reading` explains"),
+        ("below = 0", "bounds in numbers, and nothing says where they come from"),
+        ("as_the_study_says = [1, 2, 3]", "as_the_study_says: one number, or the two ends of a range"),
+    ],
+)
+def test_a_bound_has_a_word_or_a_source(tmp_path: Path, check: str, told: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(told)):
+        read(tmp_path, f"metric = 'fct'\nagainst = {{}}\n{check}", more="unjudged = ''\n")

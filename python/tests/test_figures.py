@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from published_rows import MakeRows
 
-from millpond.judge import claims, figures
+from millpond.judge import claim_file, figures
 from millpond.judge.compare import Figure
 from millpond.judge.published import Published
 from millpond.measure.measures import Measures
@@ -175,7 +175,7 @@ def test_a_row_that_is_a_comparison_itself_is_measured_as_one(
         "of = { clients = [10, 50] }\nagainst = { clients = 1 }\nquantity = 'difference'\n"
     )
     file.write_text("".join(f"[[figure]]\nid = 'x-r{number}'\n{check}" for number in (0, 1)))
-    mean, largest = figures.match(published, fake, plan.reading, claims.load_figures(file))
+    mean, largest = figures.match(published, fake, plan.reading, claim_file.read(file, plan.factors).figures)
     assert mean.ours == pytest.approx((9 + 49) / 2, abs=0.2)
     assert largest.ours == pytest.approx(49, abs=0.2)
     assert mean.n == 4

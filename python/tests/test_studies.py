@@ -11,7 +11,7 @@ import pytest
 from fake_engine import FakeEngine
 
 import millpond
-from millpond.judge import claims
+from millpond.judge import claim_file
 from millpond.judge.compare import Comparison
 from millpond.judge.published import read
 from millpond.measure.measures import Measures
@@ -57,7 +57,7 @@ def fake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_every_published_claim_has_an_entry_that_says_it(name: str) -> None:
     file = plan(name).claims
     assert file is not None
-    written = claims.load(file, plan(name).further, plan(name).columns)
+    written = claim_file.read(file, plan(name).factors, plan(name).columns).claims
     assert set(written) == set(read(published(name)).claims())
     assert {claim.id for claim in written.values() if claim.unjudged} == UNJUDGED[name]
     assert all(claim.says.endswith(".") for claim in written.values())

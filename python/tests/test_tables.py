@@ -44,7 +44,9 @@ def test_every_claim_is_printed_with_its_verdict(fake: Measures, comparison: Com
     assert "cannot" in text
     assert "holds" in text
     counts = comparison.counts()
-    assert sum(counts.values()) == len(comparison.claims)
+    read_off = comparison.counts(calibrating=True)
+    assert sum(counts.values()) + sum(read_off.values()) == len(comparison.claims)
+    assert (sum(read_off.values()), len(comparison.tested(calibrating=True))) == (2, 42)
     assert f"{counts['holds']} claims hold, {counts['fails']} fail" in text
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from millpond.judge.checks import Judgement
+from millpond.measure.paired import Interval
+from millpond.measure.population import path_in_words
 from millpond.results.directory import Value
 
-Judgement = Literal["holds", "fails", "unjudged"]
+#: What may come of a claim, in words.
+OUTCOMES: Mapping[Judgement, str] = {
+    "holds": "holds", "fails": "fails", "noise": "within the noise", "unjudged": "cannot be judged",
+}  # fmt: skip
+
+#: A figure is near the published one within this share of it.
+NEAR = 0.05
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,8 @@ class Figure:
     #: 95 % t-interval over replications of the same statistic taken per run; None with a single replication.
     interval: tuple[float, float] | None = None
     note: str = ""
+    #: What was read off this figure when the test bed was built: that it comes out right is no test.
+    calibrates: str = ""
 
     @property
     def relative(self) -> float | None:
@@ -59,11 +71,35 @@ class Verdict:
     points: tuple[str, ...] = ()
     #: Where a study is judged on each path variant by itself: the verdict on each, by its name. This one is the first.
     variants: Mapping[str, Verdict] = field(default_factory=dict)
+    #: The comparison that the verdict hangs on: of those that came out like it the nearest to its bounds. A share or a
+    #: change is a fraction, all else in the metric's base unit. None if nothing was measured.
+    quantity: float | None = None
+    #: How far inside its bounds that lies, in the same unit; negative outside.
+    margin: float | None = None
+    #: Its 95 % interval over the runs; None for an extreme, and for a single run.
+    interval: Interval | None = None
+    #: Runs that it rests on.
+    n: int = 0
+    decided_by: str = ""
+    #: What was read off this claim when the test bed was built: that it holds is no test.
+    calibrates: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """The verdict in words: `holds`, `fails`, `within the noise` or `cannot be judged`."""
+        return OUTCOMES[self.verdict]
 
     def to_json(self) -> dict[str, Any]:
         """The verdict for programs."""
         told: dict[str, Any] = {
-            "id": self.id, "verdict": self.verdict, "measured": self.measured, "reason": self.reason
+            "id": self.id, "verdict": self.verdict, "measured": self.measured, "reason": self.reason,
+            "outcome": self.outcome,
+            "quantity": _finite(self.quantity),
+            "margin": _finite(self.margin),
+            "interval": None if self.interval is None else [self.interval.low, self.interval.high],
+            "n": self.n,
+            "decided_by": self.decided_by,
+            "calibrates": self.calibrates,
         }  # fmt: skip
         if self.variants:
             told["variants"] = {
@@ -102,10 +138,31 @@ class Comparison:
         """The path variants that claims were judged on one by one; none if they were judged on all together."""
         return tuple(dict.fromkeys(name for claim in self.claims for name in claim.variants))
 
-    def counts(self, variant: str = "") -> dict[str, int]:
-        """How many claims hold, fail and are unjudged; on a path variant if one is named."""
-        tally = Counter(claim.variants.get(variant, claim).verdict for claim in self.claims)
-        return {"holds": tally["holds"], "fails": tally["fails"], "unjudged": tally["unjudged"]}
+    def counts(self, variant: str = "", *, calibrating: bool = False) -> dict[str, int]:
+        """How many claims hold, fail, are within the noise and unjudged; on a path variant if one is named.
+
+        Those that were used to read the test bed are left out; with `calibrating`, only they are counted.
+        """
+        asked = [claim for claim in self.claims if bool(claim.calibrates) == calibrating]
+        tally = Counter(claim.variants.get(variant, claim).verdict for claim in asked)
+        return {outcome: tally[outcome] for outcome in OUTCOMES}
+
+    def tested(self, *, calibrating: bool = False) -> list[Figure]:
+        """The figures that test the test bed; with `calibrating`, those by which it was read."""
+        return [figure for figure in self.figures if bool(figure.calibrates) == calibrating]
+
+    def closing(self) -> str:
+        """One line: how the study stands, rows that test apart from those that the test bed was read by."""
+        told = [_figures_told(self.tested())] if self.tested() else []
+        for name in self.variants() or ("",):
+            where = f"{path_in_words(name) or name}: " if name else ""
+            told.append(where + _claims_told(self.counts(name)))
+        read = [figure for figure in self.tested(calibrating=True) if figure.ours is not None]
+        claims = sum(self.counts(calibrating=True).values())
+        if read or claims:
+            parts = [f"{len(read)} figures"] * bool(read) + [f"{claims} claims"] * bool(claims)
+            told.append(f"apart from {' and '.join(parts)} by which the test bed was read")
+        return "; ".join(told)
 
     def to_json(self) -> dict[str, Any]:
         """The comparison for programs: exactly what `--json` prints."""
@@ -121,8 +178,39 @@ class Comparison:
                     "published": figure.published,
                     "ours": figure.ours,
                     "relative": figure.relative,
+                    "interval": None if figure.interval is None else list(figure.interval),
+                    "n": figure.n,
+                    "calibrates": figure.calibrates,
                 }
                 for figure in self.figures
             ],
             "claims": [claim.to_json() for claim in self.claims],
         }
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _figures_told(figures: Sequence[Figure]) -> str:
+    measured = [figure for figure in figures if figure.ours is not None]
+    if not measured:
+        return f"none of {len(figures)} figures is among what was run"
+    near = sum(1 for figure in measured if figure.relative is not None and abs(figure.relative) <= NEAR)
+    return f"{len(measured)} of {len(figures)} figures measured, {near} within {100 * NEAR:.0f} %"
+
+
+def _claims_told(counts: Mapping[str, int]) -> str:
+    judged = {outcome: number for outcome, number in counts.items() if outcome != "unjudged"}
+    if not any(judged.values()):
+        return f"none of {sum(counts.values())} claims can be judged by these runs"
+    words = {
+        "holds": "claims hold",
+        "fails": "fail",
+        "noise": "within the noise",
+        "unjudged": "cannot be judged by these runs",
+    }
+    return ", ".join(f"{number} {words[outcome]}" for outcome, number in counts.items() if number or outcome == "holds")

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from millpond.judge import judging
+from millpond.judge import rows
 from millpond.judge.checks import carry_out
-from millpond.judge.claims import CheckText
+from millpond.judge.claim_file import CheckText
+from millpond.judge.claims import resolved
 from millpond.judge.compare import Figure
-from millpond.judge.judging import HISTOGRAM, change_of, conditions_of, select
 from millpond.judge.published import Condition, Published, Row
-from millpond.judge.sides import Reader, UnreadableError, speaks_of_a_mix
+from millpond.judge.rows import HISTOGRAM, UnreadableError, change_of, conditions_of, select
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import VARIANT, Population
@@ -125,12 +125,10 @@ def _populations(row: Row, measures: Measures, reading: Reading) -> dict[str, li
     for name in wanted:
         if name not in names:
             raise UnreadableError(f"not run: algorithm={name}")
-        partners = Reader(measures).partners(row, name) if speaks_of_a_mix(row) else [""]
-        for partner in partners:
-            found, missing = select(measures, conditions, {"algorithm": name, "partner": partner})
-            if missing:
-                raise UnreadableError(f"not run: {missing[0]}")
-            chosen.extend(found)
+        found, missing = select(measures, conditions, name)
+        if missing:
+            raise UnreadableError(f"not run: {missing[0]}")
+        chosen.extend(found)
     if not chosen:
         raise UnreadableError("not run")
     first = _variant(chosen[0])
@@ -227,7 +225,7 @@ def _of_comparison(row: Row, value: float, text: CheckText, measures: Measures) 
     several = len(measures.values(VARIANT)) > 1
     before: list[float] = []
     for number, path in enumerate(measures.values(VARIANT)):
-        finding = carry_out(text.resolve(measures, str(path)), measures)
+        finding = carry_out(resolved(text, measures, str(path)), measures)
         found = [scale * point.quantity for point in finding.points]
         if finding.missing or not found:
             if number == 0:
@@ -266,7 +264,7 @@ def _of_claim(row: Row, measures: Measures, reading: Reading) -> Iterable[Figure
     value = row.value if row.value is not None and row["unit"] == "percent" else 100 * abs(change)
     sign = -1.0 if change < 0 else 1.0
     try:
-        checks = judging.checks(row, measures, reading)
+        checks = rows.checks(row, measures, reading)
         if row["qualifier"] == "up_to":
             checks = checks[:-1]
         missing = [word for check in checks for word in check.missing]

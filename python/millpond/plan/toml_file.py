@@ -10,11 +10,11 @@ import re
 import sys
 import types
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from millpond.errors import UsageError, nearest
+from millpond.errors import UsageError, nearest, unknown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -94,16 +94,18 @@ def where(file: Path | str, *steps: str) -> str:
 
 def _in_our_words(told: str, tree: Any, kind: Any, path: str, place: Any) -> str:
     steps = [int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]]+", path)]
-    if unknown := re.match(r"Object contains unknown field `(.*)`", told):
+    if stranger := re.match(r"Object contains unknown field `(.*)`", told):
         known = _fields(kind, steps)
-        near = nearest(unknown[1], known)
+        near = nearest(stranger[1], known)
         hint = f"did you mean {near!r}? " if near else ""
-        return f"{place('')}: unknown key {unknown[1]!r}: {hint}known: {', '.join(known)}"
+        return f"{place('')}: unknown key {stranger[1]!r}: {hint}known: {', '.join(known)}"
     if missing := re.match(r"Object missing required field `(.*)`", told):
         return f"{place('')}: {missing[1]!r} is missing"
     found = tree
     for step in steps:
         found = found[step] if isinstance(found, dict | list) else found
+    if told.startswith("Invalid enum value") and (words := _literals(_at(kind, steps))):
+        return f"{place('')}: {unknown('word', str(found), words)}"
     wanted = re.match(r"Expected `([^`]*)`(, got .*)?(.*)", told)
     if wanted is None:
         return f"{place('')}: {told[:1].lower()}{told[1:]}, found {found!r}"
@@ -116,11 +118,32 @@ def _in_our_words(told: str, tree: Any, kind: Any, path: str, place: Any) -> str
 
 def _fields(kind: Any, steps: list[Any]) -> list[str]:
     """The keys of the declared table at a place."""
-    for step in steps:
-        kind = _declared(kind)
-        kind = get_type_hints(kind).get(str(step)) if isinstance(kind, type) else None
-    kind = _declared(kind)
+    kind = _declared(_at(kind, steps))
     return [field.encode_name for field in msgspec.structs.fields(kind)] if isinstance(kind, type) else []
+
+
+def _at(kind: Any, steps: list[Any]) -> Any:
+    """What a place may hold; entries of a list are of the list's kind."""
+    for step in steps:
+        if not isinstance(step, int):
+            kind = _declared(kind)
+            kind = get_type_hints(kind).get(_attribute(kind, step)) if isinstance(kind, type) else None
+    return kind
+
+
+def _attribute(kind: type, key: str) -> str:
+    """The attribute behind a key: the same, unless the key is a word of the language."""
+    named = {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
+    return named.get(key, key)
+
+
+def _literals(kind: Any) -> list[str]:
+    """The words that a place may hold, if it holds one of a few."""
+    if get_origin(kind) is Literal:
+        return [str(value) for value in get_args(kind)]
+    if get_origin(kind) in (Union, types.UnionType, list):
+        return [word for part in get_args(kind) for word in _literals(part)]
+    return []
 
 
 def _declared(kind: Any) -> Any:

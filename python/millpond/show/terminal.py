@@ -6,7 +6,7 @@ import math
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import IO, Any
 
 from rich import box
@@ -30,8 +30,8 @@ _ABREAST, _MANY = 6, 60
 #: What a table tells in columns of its own, in its title or by a mark.
 _OWN_COLUMNS = ("clients", "buffer_bytes", "workload", VARIANT)
 
-_STYLE = {"holds": "green", "fails": "bold red", "unjudged": "yellow"}
-_VERDICT = {"holds": "holds", "fails": "does not hold", "unjudged": "cannot be judged"}
+_STYLE = {"holds": "green", "fails": "bold red", "noise": "yellow", "unjudged": "yellow"}
+_VERDICT = {"holds": "holds", "fails": "does not hold", "noise": "within the noise", "unjudged": "cannot be judged"}
 _SIGN = {"gt": "> ", "ge": ">= ", "lt": "< ", "le": "<= ", "approx": "~ ", "nearly": "nearly ", "up_to": "up to "}
 _UNIT = {"retransmissions": "", "exchanges": "", "percent": "%"}
 
@@ -241,22 +241,7 @@ def speed(measures: Measures) -> str:
 
 def closing(comparison: Comparison) -> str:
     """One line: how the study stands. What was not run is no failure, and is said apart."""
-    measured = [figure for figure in comparison.figures if figure.ours is not None]
-    near = sum(1 for figure in measured if figure.relative is not None and abs(figure.relative) <= 0.05)
-    told = [_counted(comparison.counts(name), path_in_words(name)) for name in comparison.variants() or [""]]
-    if not comparison.figures:
-        return "; ".join(told)
-    left = len(comparison.figures) - len(measured)
-    figures = (
-        f"{near} of {len(measured)} figures measured are within 5 %" if measured else "no published figure measured"
-    )
-    return f"{figures}{f' ({left} not in these runs)' if left else ''}; {'; '.join(told)}"
-
-
-def _counted(counts: Mapping[str, int], where: str) -> str:
-    told = f"{counts['holds']} claims hold, {counts['fails']} fail"
-    told += f", {counts['unjudged']} cannot be judged by these runs" if counts["unjudged"] else ""
-    return f"{where}: {told}" if where else told
+    return comparison.closing()
 
 
 def place(figure: Figure) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from millpond.errors import MillpondError
-from millpond.judge import claims as claim_files
-from millpond.judge import figures, judging, settings
-from millpond.judge.claims import Claim
+from millpond.judge import claim_file, claims, figures, rows, settings
+from millpond.judge.claim_file import Claim, ClaimFile
 from millpond.judge.compare import Comparison, Verdict
 from millpond.judge.published import Published, Row
 from millpond.judge.published import read as read_published
@@ -36,13 +36,15 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
     measures = measures or Measures(results)
     built_in = Published((), "none") if plan.published is None else read_published(plan.published, "built in")
     chosen = built_in if published is None else read_published(published)
-    written = {} if plan.claims is None else claim_files.load(plan.claims, plan.further, plan.columns)
-    compared = {} if plan.claims is None else claim_files.load_figures(plan.claims, plan.further, plan.columns)
+    written = ClaimFile() if plan.claims is None else claim_file.read(plan.claims, plan.factors, plan.columns)
+    read_off = written.calibration
+    found = figures.match(chosen, measures, plan.reading, written.figures)
+    verdicts = _verdicts(chosen, built_in, written.claims, measures, plan)
     return Comparison(
         study=plan.name,
         version=str(results.manifest["version"]),
-        figures=figures.match(chosen, measures, plan.reading, compared),
-        claims=_verdicts(chosen, built_in, written, measures, plan),
+        figures=[replace(figure, calibrates=read_off.get(figure.id, "")) for figure in found],
+        claims=[replace(verdict, calibrates=read_off.get(verdict.id, "")) for verdict in verdicts],
         settings=settings.match(chosen, measures),
         published=chosen.name,
     )
@@ -69,12 +71,12 @@ def _verdicts(
     """
     known = built_in.claims()
     verdicts = []
-    for name, rows in (chosen.claims() if chosen.rows else {name: list[Row]() for name in written}).items():
+    for name, told in (chosen.claims() if chosen.rows else {name: list[Row]() for name in written}).items():
         claim = written.get(name)
-        if claim is not None and _says_the_same(rows, known.get(name, [])):
-            verdicts.append(claim_files.judge(claim, measures, plan.reading.apart))
+        if claim is not None and _says_the_same(told, known.get(name, [])):
+            verdicts.append(claims.judge(claim, measures, plan.reading.apart))
         else:
-            verdicts.append(judging.judge(name, rows, measures, plan.reading))
+            verdicts.append(rows.judge(name, told, measures, plan.reading))
     return verdicts
 
 

@@ -77,7 +77,8 @@ def published_claims(comparison: Comparison) -> Section:
     for name in comparison.variants() or [""]:
         counts, where = comparison.counts(name), f"{path_in_words(name)}: " if name else ""
         told.append(
-            f"{where}{counts['holds']} hold, {counts['fails']} do not hold, {counts['unjudged']} cannot be judged"
+            f"{where}{counts['holds']} hold, {counts['fails']} do not hold, {counts['noise']} are within the noise, "
+            f"{counts['unjudged']} cannot be judged"
         )
     words = "; ".join(told)
     return Section(

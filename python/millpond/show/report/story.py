@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from millpond.judge.checks import COLLAPSE
 from millpond.judge.compare import Comparison
+from millpond.measure.links import COLLAPSE
 from millpond.measure.population import path_in_words
 from millpond.measure.statistics import take
 from millpond.results.directory import Cell, Group, Value
@@ -86,8 +86,8 @@ def tally(comparison: Comparison) -> str:
     for name in comparison.variants() or [""]:
         counts, where = comparison.counts(name), f" {path_in_words(name)}" if name else ""
         told.append(
-            f"of which{where} hold {counts['holds']}, do not hold {counts['fails']}, "
-            f"cannot be judged {counts['unjudged']}"
+            f"of which{where} hold {counts['holds']}, do not hold {counts['fails']}, are within the noise "
+            f"{counts['noise']}, cannot be judged {counts['unjudged']}"
         )
     return (
         f"Published claims: {len(comparison.claims)}, {'; '.join(told)}. Published figures that could be compared: "

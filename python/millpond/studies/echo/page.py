@@ -226,6 +226,7 @@ def _exchanges(data: Data) -> int:
 def _told(comparison: Comparison) -> str:
     counts = comparison.counts()
     return (
-        f"{counts['holds']} hold, {counts['fails']} do not, {counts['unjudged']} cannot be judged with what was run. "
+        f"{counts['holds']} hold, {counts['fails']} do not, {counts['noise']} are within the noise, "
+        f"{counts['unjudged']} cannot be judged with what was run. "
         "Bounds leave room for the error of sampling, and where theory has a value they lie around it."
     )
