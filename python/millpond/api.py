@@ -69,7 +69,7 @@ class Run:
     @property
     def tables(self) -> list[RenderableType]:
         """What the program prints; each shows itself in a notebook and by `rich.print`."""
-        return tables.of_scenario(self.measures, str(self.results.manifest["title"]))
+        return tables.of_results(self.measures)
 
     def table(self, name: str) -> pa.Table:
         """A result table with the scenario columns of each row's cell before its own: times in microseconds."""
@@ -305,6 +305,34 @@ def redraw(done: Run) -> Path:
     comparison = done.comparison if isinstance(done, Reproduction) else None
     done.report = _write_report(done.directory, comparison)
     return done.report
+
+
+def export(
+    done: Run, folder: Path | str | None = None, *, figures: Sequence[str] = (), tables: Sequence[str] = ()
+) -> list[Path]:
+    """Write the figures and tables of a report as files of their own.
+
+    Args:
+        done: What a run or study gave.
+        folder: Where to; left out: `figures/` and `tables/` in the results directory.
+        figures: Formats of the figures: `svg`, `pdf`.
+        tables: Formats of the tables: `csv`, `latex`.
+
+    Returns:
+        The files.
+
+    Raises:
+        MillpondError: one line that says what is wrong and how to mend it.
+    """
+    from millpond.show import export as files
+
+    comparison = done.comparison if isinstance(done, Reproduction) else None
+    written = []
+    if figures:
+        written += files.figures(done.results, folder or done.directory / "figures", figures, comparison)
+    if tables:
+        written += files.tables(done.results, folder or done.directory / "tables", tables, comparison)
+    return written
 
 
 def place(out: Path | str | None, name: str, program: Program, resume: bool) -> Path:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from millpond.cli import arguments
-from millpond.cli.output import print_run
+from millpond.cli.output import print_files, print_run
 from millpond.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +43,16 @@ def _of_any_run(function: F) -> F:
             metavar="PLACE=VALUE",
             text="Set a key of the scenario: path.uplink.queue='20 kB'; may be repeated.",
         ),
+    ):
+        function = option(function)
+    return function
+
+
+def _as_files(function: F) -> F:
+    """The flags of every verb that writes figures and tables as files of their own."""
+    for option in (
+        _listing("--tables", callback=arguments.names, metavar="F,G", text="Every table as a file: csv, latex."),
+        _listing("--figures", callback=arguments.names, metavar="F,G", text="Every figure as a file: svg, pdf."),
     ):
         function = option(function)
     return function
@@ -100,14 +110,19 @@ def reproduce(name: str | None, as_json: bool, no_report: bool, **options: Any) 
 @click.argument("plan", metavar="PLAN", type=_PATH)
 @_of_any_plan
 @_of_any_run
-def sweep(plan: Path, as_json: bool, no_report: bool, **options: Any) -> None:
+@_as_files
+def sweep(
+    plan: Path, as_json: bool, no_report: bool, figures: Sequence[str], tables: Sequence[str], **options: Any
+) -> None:
     """Run every combination of a plan's factors.
 
     PLAN is a file, or a folder with a plan.toml.
     """
     from millpond import api
 
-    print_run(api.sweep(plan, report=not no_report, watcher=_bar(), command=sys.argv, **options), as_json)
+    done = api.sweep(plan, report=not no_report, watcher=_bar(), command=sys.argv, **options)
+    print_run(done, as_json)
+    print_files(api.export(done, figures=figures, tables=tables), as_json)
 
 
 @click.command(cls=arguments.Verb)
@@ -140,7 +155,16 @@ def run(scenario: Path, as_json: bool, no_report: bool, **options: Any) -> None:
 @click.argument("directory", metavar="DIR", type=_PATH)
 @click.option("--published", type=_PATH, metavar="FILE", help="Compare with this CSV file instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison or summary as JSON and nothing else.")
-def report(directory: Path, published: Path | None, as_json: bool) -> None:
+@_as_files
+@click.option("--out", type=_PATH, metavar="FOLDER", help="Where those go. [figures/ and tables/ in DIR]")
+def report(
+    directory: Path,
+    published: Path | None,
+    as_json: bool,
+    figures: Sequence[str],
+    tables: Sequence[str],
+    out: Path | None,
+) -> None:
     """Redraw tables and report from results alone.
 
     DIR is any results directory, or the one that the shards of a plan lie in.
@@ -148,8 +172,11 @@ def report(directory: Path, published: Path | None, as_json: bool) -> None:
     from millpond import api
 
     done = api.open_results(directory, published)
+    if out is not None and not figures and not tables:
+        raise UsageError("--out: what should go there? --figures svg,pdf, --tables csv,latex")
     api.redraw(done)
     print_run(done, as_json)
+    print_files(api.export(done, out, figures=figures, tables=tables), as_json)
 
 
 @click.command(cls=arguments.Verb)

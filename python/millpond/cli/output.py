@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,6 +36,13 @@ def print_run(done: Run, as_json: bool) -> None:
         terminal.show(done.tables)
     told = f"results: {done.directory}" + (f"   report: {done.report}" if done.report is not None else "")
     click.echo(told, err=as_json)
+
+
+def print_files(files: Sequence[Path], as_json: bool) -> None:
+    """Say what was written beside the results, a line a folder."""
+    folders = {file.parent: [other for other in files if other.parent == file.parent] for file in files}
+    for folder, written in folders.items():
+        click.echo(f"written: {len(written)} files in {folder}", err=as_json)
 
 
 def _summary(done: Run) -> dict[str, Any]:

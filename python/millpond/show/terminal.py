@@ -19,7 +19,8 @@ from millpond.judge.compare import Comparison, Figure, Verdict
 from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, Population, clients_in_words, path_in_words
 from millpond.show import own
-from millpond.show.scenario import of_scenario as of_scenario
+from millpond.show.scenario import of_scenario
+from millpond.show.sweep import of_sweep
 
 #: Columns where there is no terminal to ask.
 WIDTH = 100
@@ -50,6 +51,13 @@ def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]
         found: list[RenderableType] = ours.of_study(measures, comparison)
         return found
     return [*completion(measures), *mixes(measures), figures(comparison), *judged(measures, comparison)]
+
+
+def of_results(measures: Measures) -> list[RenderableType]:
+    """All tables of results that nothing was published about: those of a sweep, or of a single scenario."""
+    if measures.results.manifest.get("kind") == "sweep":
+        return of_sweep(measures)
+    return of_scenario(measures, str(measures.results.manifest["title"]))
 
 
 def judged(measures: Measures, comparison: Comparison) -> list[RenderableType]:

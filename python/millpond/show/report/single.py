@@ -77,7 +77,12 @@ def sections(data: Data) -> list[Section]:
         ),
         Section("unnecessary", "Unnecessary retransmissions", (UNNECESSARY,), (unnecessary,)),
         Section("links", "Links", listings=(tables.links(data),)),
-        Section("run", "What was run", listings=(tables.manifest(data), tables.path_settings(cell))),
+        Section(
+            "run",
+            "What was run",
+            tables.statement(data),
+            listings=(tables.manifest(data), tables.path_settings(cell)),
+        ),
     ]
 
 

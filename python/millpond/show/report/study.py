@@ -232,7 +232,7 @@ def what_was_run(data: Data, comparison: Comparison | None) -> Section:
         listings.append(tables.path_settings(data.cells[0]))
     if comparison is not None and comparison.settings:
         listings.append(published.published_settings(data, comparison))
-    return Section("run", "What was run", listings=tuple(listings))
+    return Section("run", "What was run", tables.statement(data), listings=tuple(listings))
 
 
 def each_view(

@@ -10,6 +10,7 @@ import numpy as np
 
 from millpond.measure.population import path_in_words
 from millpond.measure.reported import Course, Outcome
+from millpond.results import provenance
 from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.factors import SERIES
@@ -245,6 +246,12 @@ def manifest(data: Data) -> Listing:
         rate = labels.count(simulated / float(said["wall_s"]))
         rows.append(("simulated", f"{labels.count(simulated)} s, {rate} s in each second"))
     return Listing("manifest", ("", ""), tuple(rows))
+
+
+def statement(data: Data) -> tuple[str, ...]:
+    """How to make these results again, as a paragraph to paste; nothing for results that do not say enough."""
+    manifests = [manifest for _, manifest in data.results.folders]
+    return (provenance.statement(manifests),) if all("plan_hash" in said for said in manifests) else ()
 
 
 def path_settings(cell: Cell) -> Listing:

@@ -1,0 +1,145 @@
+"""What the terminal shows of a sweep: every setting in a row, and what a controller changes against the first one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from rich import box
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from millpond.measure.measures import Measures
+from millpond.measure.metrics import METRICS
+from millpond.measure.population import Population
+from millpond.measure.statistics import t_interval
+from millpond.show import factors, labels
+from millpond.show.factors import SERIES
+
+#: The metrics of the overview, and those that controllers are compared by.
+SHOWN = ("complete_clients", "clients_done_99", "fct", "unnecessary_retx_per_client", "wasted_share")
+COMPARED = ("fct", "unnecessary_retx_per_client")
+#: At most so many rows a table; the report has all.
+MANY = 60
+
+
+def of_sweep(measures: Measures) -> list[RenderableType]:
+    """The tables of a sweep."""
+    return [_overview(measures), *_paired(measures), Text(_runs(measures))]
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _overview(measures: Measures) -> Table:
+    spoken = factors.of(measures.results)
+    names = [name for name in measures.varying if name != SERIES]
+    shown = [name for name in SHOWN if any(not math.isnan(measures.usual(name, p)) for p in measures.populations())]
+    table = _table(str(measures.results.manifest["title"]))
+    for name in names:
+        table.add_column(escape(spoken[name].axis), justify="right", overflow="fold")
+    table.add_column("controller", overflow="fold")
+    table.add_column("times\nof", justify="right", no_wrap=True)
+    for name in shown:
+        table.add_column(METRICS[name].title.replace(" ", "\n"), justify="right", overflow="fold")
+    populations = list(measures.populations())
+    for population in populations[:MANY]:
+        where = (spoken[name].tick(measures.cell(population).columns.get(name, "")) for name in names)
+        fct = measures.sample("fct", population)
+        values = (_value(measures, name, population) for name in shown)
+        table.add_row(
+            *map(escape, where), escape(_called(measures, population)), f"{fct.n}/{fct.n + fct.missing}", *values
+        )
+    left = len(populations) - MANY
+    note = "± is half a 95 % interval over runs; completion times are those of the clients counted under `times of`."
+    table.caption = note if left <= 0 else f"{note} {left} rows more are in the report."
+    return table
+
+
+def _paired(measures: Measures) -> list[Table]:
+    """Every controller against the first one in the same place: seeds are shared, so runs are compared pair by pair."""
+    places: dict[tuple[object, ...], list[Population]] = {}
+    for population in measures.populations():
+        if not population.partner:
+            places.setdefault(population.factors, []).append(population)
+    pairs = [(those[0], other) for those in places.values() for other in those[1:]]
+    if not pairs or measures.results.replications < 2:
+        return []
+    spoken = factors.of(measures.results)
+    names = [name for name in measures.varying if name != SERIES]
+    against = dict.fromkeys(_called(measures, first) for first, _ in pairs)
+    table = _table(f"Against {', '.join(against)}, run by run")
+    for name in names:
+        table.add_column(escape(spoken[name].axis), justify="right", overflow="fold")
+    table.add_column("controller", overflow="fold")
+    for name in COMPARED:
+        table.add_column(METRICS[name].title.replace(" ", "\n"), justify="right", overflow="fold")
+    for first, other in pairs[:MANY]:
+        where = (spoken[name].tick(measures.cell(other).columns.get(name, "")) for name in names)
+        told = (difference_in_words(measures, name, first, other) for name in COMPARED)
+        table.add_row(*map(escape, where), escape(_called(measures, other)), *told)
+    table.caption = "Mean difference and its 95 % interval over pairs of runs of one seed; = is within the noise."
+    return [table]
+
+
+def difference_in_words(measures: Measures, metric: str, first: Population, other: Population) -> str:
+    """By how much a metric is larger, with the paired interval: `-3.2 (-4.1 to -2.3)`; `=` if zero is inside."""
+    mine, theirs = (_by_replication(measures, metric, population) for population in (other, first))
+    shared = sorted(mine.keys() & theirs.keys())
+    values = [mine[replication] - theirs[replication] for replication in shared]
+    if not values or not all(map(math.isfinite, values)):
+        return "-"
+    mean = sum(values) / len(values)
+    if all(value == values[0] for value in values):
+        return f"{mean:+.4g}" if mean else "="
+    found = t_interval(np.array(values, dtype=np.float64))
+    if found is None:
+        return f"{mean:+.4g}"
+    low, high = found
+    return f"{'= ' if low <= 0 <= high else ''}{mean:+.4g} ({low:+.3g} to {high:+.3g})"
+
+
+def _by_replication(measures: Measures, metric: str, population: Population) -> Mapping[int, float]:
+    sample, first = measures.sample(metric, population), measures.cell(population).first_run
+    runs = sorted(set(sample.runs.tolist()))
+    found = sample.per_run(METRICS[metric].usual).tolist()
+    return {run - first: value for run, value in zip(runs, found, strict=True)}
+
+
+def _value(measures: Measures, metric: str, population: Population) -> str:
+    known = METRICS[metric]
+    sample = measures.sample(metric, population)
+    value = sample.take(known.usual)
+    if math.isnan(value):
+        return "-"
+    interval = sample.interval(known.usual)
+    half = "" if interval is None or interval[0] == interval[1] else (interval[1] - interval[0]) / 2
+    if known.unit == "1":
+        return f"{value:.1%}" + (f" ± {half:.1%}" if half else "")
+    return f"{value:.4g}" + (f" ± {half:.2g}" if half else "")
+
+
+def _called(measures: Measures, population: Population) -> str:
+    told = measures.results.manifest.get("labels", {})
+    name = labels.controller(population.algorithm, str(told.get(population.algorithm, "")))
+    return f"{name} beside {population.partner}" if population.partner else name
+
+
+def _runs(measures: Measures) -> str:
+    manifest = measures.results.manifest
+    return f"{len(measures.cells)} settings, {manifest['runs']} runs."
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=escape(title),
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )

@@ -1,0 +1,110 @@
+"""What is shown of a sweep of a user's own: under any factor names, every metric, and pairs of runs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small_sweep
+from picture_checks import check_texts
+
+import millpond
+from millpond.api import Run
+from millpond.cli import main
+from millpond.errors import UsageError
+from millpond.measure.measures import Measures
+from millpond.show import factors, terminal
+from millpond.show.report import figures
+from millpond.show.report.data import Data
+from millpond.show.sweep import difference_in_words
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("sweep")
+    return millpond.sweep(small_sweep.write(folder), out=folder / "out")
+
+
+def test_the_page_begins_with_who_is_done_by_when_and_has_every_metric(done: Run) -> None:
+    assert done.report is not None
+    page = done.report.read_text(encoding="utf-8")
+    found = [part.split('"')[0] for part in page.split('<section id="')[1:]]
+    assert found[:4] == ["summary", "reported", "multiples", "matrices"]
+    drawn = [part.split('"')[0] for part in page.split('<figure id="')[1:]]
+    assert drawn[0].startswith("reported")
+    assert "multiples-fct" in drawn
+    for words in ("How long a queue may be", "buffer", "clients[0].count", "Default CoAP (rfc7252)", "were made with Millpond"):
+        assert words in page
+    assert "buffer_bytes" not in page
+
+
+def test_small_multiples_take_any_two_factors_for_rows_and_columns(done: Run) -> None:
+    figure = figures.small_multiples(done.results, "fct", rows="queue", columns="clients[0].count")
+    assert [panel.get_title("left") for panel in figure.axes] == [
+        "1 kB buffer, clients[0].count 2", "1 kB buffer, clients[0].count 12",
+        "8 kB buffer, clients[0].count 2", "8 kB buffer, clients[0].count 12",
+    ]  # fmt: skip
+    check_texts(figure)
+    boxes = figures.small_multiples(done.results, "fct", columns="queue", across="clients[0].count", lines=False)
+    assert len(boxes.axes) == 2
+    check_texts(boxes)
+
+
+def test_small_multiples_refuse_what_is_no_factor_or_metric(done: Run) -> None:
+    with pytest.raises(UsageError, match="unknown factor 'queu'.*queue"):
+        figures.small_multiples(done.results, rows="queu")
+    with pytest.raises(UsageError, match="unknown metric 'fcd'.*fct"):
+        figures.small_multiples(done.results, "fcd")
+    with pytest.raises(UsageError, match="named twice"):
+        figures.small_multiples(done.results, rows="queue", columns="queue")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_terminal_shows_every_setting_and_pairs_of_runs(
+    done: Run, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = io.StringIO()
+    terminal.show(done.tables, out)
+    text = out.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    assert "Against Default CoAP (rfc7252), run by run" in text
+    assert text.count("24/24") == 4
+
+
+def test_pairs_of_runs_are_compared_seed_by_seed(done: Run) -> None:
+    measures = Measures(done.results)
+    first, other = (
+        next(p for p in measures.populations() if p.algorithm == name and p.column("clients[0].count") == 12)
+        for name in ("rfc7252", "cocoa-03")
+    )
+    mine, theirs = (measures.sample("fct", p).per_run("median") for p in (other, first))
+    differences = np.asarray(mine) - np.asarray(theirs)
+    told = difference_in_words(measures, "fct", first, other)
+    assert told == "=" if not differences.any() else told.lstrip("= ").startswith(f"{differences.mean():+.4g}")
+    assert difference_in_words(measures, "fct", first, first) == "="
+
+
+def test_factors_are_spoken_of_as_the_plan_says(done: Run) -> None:
+    found = factors.of(done.results)
+    assert found["queue"].label == "buffer"
+    assert found["queue"].say("1 kB") == "1 kB buffer"
+    assert found["clients[0].count"].say(2) == "clients[0].count 2"
+    assert Data(done.results).across == "clients[0].count"
+
+
+def test_report_writes_figures_and_tables_as_files(
+    done: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(done.directory), "--figures", "svg", "--tables", "latex", "--out", str(tmp_path / "paper")])
+    assert ended.value.code == 0
+    assert "files in" in capsys.readouterr().out
+    written = {file.name for file in (tmp_path / "paper").iterdir()}
+    assert {"multiples-fct.svg", "overview.tex"} <= written
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(done.directory), "--out", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "--figures svg,pdf" in capsys.readouterr().err
