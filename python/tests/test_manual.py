@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from millpond import _engine
+from millpond.judge import manual as words
+from millpond.measure import manual as metrics
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -75,3 +77,11 @@ def test_the_first_scenario_shows_what_the_readme_says() -> None:
     assert standard["fct_us_approximate_median"] < cocoa["fct_us_approximate_median"]
     assert standard["retransmissions_sum"] > 4 * cocoa["retransmissions_sum"]
     assert standard["unnecessary_sum"] > standard["retransmissions_sum"] / 2
+
+
+def test_the_manual_lists_every_metric_as_the_registry_has_it() -> None:
+    assert (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8") == metrics.page()
+
+
+def test_the_glossary_has_every_word_of_claims() -> None:
+    assert words.page() in (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from millpond.judge.values import written
 from millpond.judge.words import word
+from millpond.measure.links import COLLAPSE, OTHER_THRESHOLDS
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import VARIANT, Population
@@ -42,16 +43,31 @@ def summary(check: Check, points: Sequence[Point]) -> str:
     if not check.statistics and metric is not None and check.metric == metric.name:
         statistic = metric.usual
     title = f"{statistic} {name}".strip()
+    return f"{title}: {_found(check, points)}{_other_thresholds(check, points)}"
+
+
+def _found(check: Check, points: Sequence[Point]) -> str:
     if len(points) <= 3:
-        return f"{title}: " + "; ".join(point.line for point in points)
+        return "; ".join(point.line for point in points)
     low, high = min(points, key=lambda p: p.quantity), max(points, key=lambda p: p.quantity)
 
     def told(point: Point) -> str:
         return f"{point.quantity:+.1%}" if check.quantity == "relative" else _shown(check, point.quantity)
 
     if told(low) == told(high):
-        return f"{title}: {told(low)} at all {len(points)} points"
-    return f"{title}: from {low.line} to {high.line}, {len(points)} points"
+        return f"{told(low)} at all {len(points)} points"
+    return f"from {low.line} to {high.line}, {len(points)} points"
+
+
+def _other_thresholds(check: Check, points: Sequence[Point]) -> str:
+    """For a verdict on collapse: at how many points it would be one if the line were drawn elsewhere."""
+    if check.word not in ("collapsed", "not collapsed"):
+        return ""
+    told = [
+        f"{sum(point.quantity > at for point in points)} above {100 * at:.0f} %"
+        for at in sorted((COLLAPSE, *OTHER_THRESHOLDS))
+    ]
+    return f" (of {len(points)} points {', '.join(told)})"
 
 
 def broken(check: Check, points: Sequence[Point], of: int) -> str:
