@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -131,10 +131,10 @@ def reproduce(
     given = {factor: chosen for factor, chosen in values.items() if chosen}
     if published is not None:
         read_published(published)
-    done = sweep(study.find(name), factors=given, published=published, **options)
-    if not isinstance(done, Reproduction):
-        raise UsageError(f"{name}: a sweep: nothing is published about it: use millpond sweep")
-    return done
+    folder = study.find(name)
+    if not study.load(folder).judged:
+        raise UsageError(f"{name}: nothing is published about it, and it claims nothing: use millpond sweep")
+    return cast(Reproduction, sweep(folder, factors=given, published=published, **options))
 
 
 def sweep(

@@ -1,4 +1,4 @@
-"""The verbs of the laboratory: run, sweep, reproduce, report, capture, results."""
+"""The verbs of the laboratory: run, sweep, reproduce, compare, report, capture, results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from millpond.cli import arguments
-from millpond.cli.output import print_files, print_run
+from millpond.cli.output import print_files, print_json, print_run
 from millpond.errors import UsageError
 
 if TYPE_CHECKING:
@@ -153,6 +153,30 @@ def run(scenario: Path, as_json: bool, no_report: bool, **options: Any) -> None:
 
 @click.command(cls=arguments.Verb)
 @click.argument("directory", metavar="DIR", type=_PATH)
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@_listing("--metric", "metrics", callback=arguments.names, metavar="M,N", text="These metrics. [those that both have]")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON and nothing else.")
+def compare(directory: Path, one: str, other: str, metrics: tuple[str, ...], as_json: bool) -> None:
+    """Put two algorithms, or two values of a factor, side by side, run by run of equal seeds.
+
+    A and B are names of algorithms, or values of one factor of the plan, as buffer_bytes=2500.
+    """
+    from millpond.judge import side_by_side
+    from millpond.results.directory import Results
+
+    found = side_by_side.compare(Results.open(directory), one, other, metrics)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        from millpond.show import side_by_side as shown
+        from millpond.show import terminal
+
+        terminal.show([shown.table(found)])
+
+
+@click.command(cls=arguments.Verb)
+@click.argument("directory", metavar="DIR", type=_PATH)
 @click.option("--published", type=_PATH, metavar="FILE", help="Compare with this CSV file instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison or summary as JSON and nothing else.")
 @_as_files
@@ -226,7 +250,7 @@ def verify(directory: Path, runs: int) -> None:
     click.echo("\n" + statement([manifest for _, manifest in found]))
 
 
-COMMANDS: tuple[click.Command, ...] = (reproduce, sweep, run, report, capture, results)
+COMMANDS: tuple[click.Command, ...] = (reproduce, sweep, run, compare, report, capture, results)
 
 
 def _bar() -> Watcher:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from millpond.errors import UsageError
-from millpond.plan.toml_tree import read_text
+from millpond.plan.toml_file import read_text
 from millpond.results.directory import Value
 
 COLUMNS = (

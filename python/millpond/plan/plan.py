@@ -45,13 +45,11 @@ from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import ALGORITHM, RESERVED, Only, Vary, must_be_known, read_only, read_values, read_vary
 from millpond.plan.toml_file import Declared, checked, read_tree, where
-from millpond.results.directory import BASE_COLUMNS, Factor, Value
+from millpond.results.directory import Factor, Value
 
 #: What a run can trace.
 TRACES = ("queue", "share", "rto", "packets", "exchanges", "tcp")
 PLAN = "plan.toml"
-#: The factors of published figures that are whole numbers.
-NUMBERS = ("clients", "buffer_bytes")
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 _COUNT: Any = _Count
@@ -196,6 +194,11 @@ class Plan:
         return self.file.parent
 
     @property
+    def judged(self) -> bool:
+        """Whether it is a study: there is something that its results are put beside."""
+        return self.published is not None or self.claims is not None
+
+    @property
     def replications(self) -> int:
         """The replications of the cells that have most."""
         return max(matrix.replications for matrix in self.matrices)
@@ -205,11 +208,6 @@ class Plan:
         """Every factor that a matrix lists or `[columns]` gives, the algorithm too."""
         named = (name for matrix in self.matrices for name in matrix.values)
         return tuple(dict.fromkeys([*named, *self.columns]))
-
-    @property
-    def further(self) -> tuple[str, ...]:
-        """Every factor beside those that published figures have columns for."""
-        return tuple(name for name in self.factors if name not in BASE_COLUMNS)
 
     @property
     def algorithms(self) -> tuple[str, ...]:

@@ -190,7 +190,7 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         )
         cells.append(Planned(cell, built, traced=here and bool(plan.trace.tables)))
     return Program(
-        kind="study" if plan.published or plan.claims else "sweep",
+        kind="study" if plan.judged else "sweep",
         name=plan.name,
         title=plan.title,
         cells=tuple(cells),

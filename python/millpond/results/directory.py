@@ -41,8 +41,6 @@ TRACES = ("queue_trace", "share_trace", "rto_trace", "packets", "exchanges", "tc
 
 Value = str | int | float
 
-#: Scenario columns that every cell of a study has; a study may have further ones.
-BASE_COLUMNS = ("clients", "buffer_bytes", "workload", "algorithm", "path")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""What the terminal shows of two algorithms, or two values of a factor, side by side."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from millpond.judge.side_by_side import Line, SideBySide
+from millpond.measure.metrics import METRICS
+
+
+def table(found: SideBySide) -> Table:
+    """A row for each place and metric; one that is the same everywhere on both sides is told below."""
+    still = [name for name in _metrics(found) if all(_nothing(line) for line in found.lines if line.metric == name)]
+    made = Table(
+        title=escape(f"{found.one} beside {found.other}, runs of equal seeds in pairs"),
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    made.add_column("place", overflow="fold")
+    made.add_column("metric", no_wrap=True)
+    for name in (found.one, found.other, "difference", "95 % of it"):
+        made.add_column(escape(name), justify="right", no_wrap=True)
+    made.add_column(escape(f"{found.one} has"), no_wrap=True)
+    before = None
+    for line in found.lines:
+        if line.metric in still:
+            continue
+        metric = METRICS[line.metric]
+        if before not in (None, line.place):
+            made.add_section()
+        made.add_row(
+            escape("" if line.place == before else line.place),
+            escape(line.metric),
+            metric.written(line.one),
+            metric.written(line.other),
+            f"{line.difference:+.4g}",
+            "" if line.low is None or line.high is None else f"{line.low:.4g} to {line.high:.4g}",
+            "equal" if _nothing(line) else line.verdict.removeprefix("within the "),
+        )
+        before = line.place
+    told = ["noise: the 95 % interval of the difference, over runs, holds 0"]
+    made.caption = escape("; ".join([*told, *([f"the same everywhere: {', '.join(still)}"] if still else [])]))
+    return made
+
+
+def _metrics(found: SideBySide) -> list[str]:
+    return list(dict.fromkeys(line.metric for line in found.lines))
+
+
+def _nothing(line: Line) -> bool:
+    return line.difference == 0 and line.low == line.high

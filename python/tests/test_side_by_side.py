@@ -1,0 +1,94 @@
+"""Two algorithms, or two values of a factor, in pairs of equal seeds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small_sweep
+
+import millpond
+from millpond import Results, UsageError, cli
+from millpond.judge import side_by_side
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    out = tmp_path_factory.mktemp("swept") / "out"
+    text = small_sweep.tree(replications=4)
+    text["scenario"]["clients"][0]["max_retransmit"] = 8
+    text["matrix"]["clients[0].count"] = [2, 40]
+    return millpond.sweep(text, out=out, report=False).results
+
+
+def test_algorithms_meet_wherever_both_were_run(results: Results) -> None:
+    found = side_by_side.compare(results, "rfc7252", "cocoa-03", ["makespan"])
+    assert found.factor == "algorithm"
+    assert len(found.lines) == 4
+    assert len({line.place for line in found.lines}) == 4
+    assert all(line.runs == 4 for line in found.lines)
+
+
+def test_the_difference_is_that_of_the_runs_in_pairs(results: Results) -> None:
+    found = side_by_side.compare(results, "queue=1 kB", "queue=8 kB", ["makespan"])
+    table = millpond.Run(results).table("runs").to_pylist()
+
+    def times(queue: str, algorithm: str) -> list[float]:
+        where = {"queue": queue, "algorithm": algorithm, "clients[0].count": 40}
+        return [row["makespan_us"] / 1e6 for row in table if where.items() <= row.items()]
+
+    (line,) = (line for line in found.lines if "40" in line.place and "cocoa-03" in line.place)
+    ours, theirs = times("1 kB", "cocoa-03"), times("8 kB", "cocoa-03")
+    assert (line.one, line.other) == pytest.approx((np.median(ours), np.median(theirs)))
+    assert line.difference == line.one - line.other
+    assert line.low is not None
+    assert line.high is not None
+    spread = np.std(np.subtract(ours, theirs), ddof=1) / 2
+    # 3.182 is the quantile of Student's t for three degrees of freedom at 97.5 %
+    assert line.high - line.low == pytest.approx(2 * 3.18245 * spread, rel=1e-4)
+
+
+def test_the_verdict_follows_from_the_interval() -> None:
+    def verdict(low: float | None, high: float | None) -> str:
+        return side_by_side.Line("", "fct", "median", "s", 1.0, 1.0, 0.0, low, high, 2).verdict
+
+    assert verdict(-1.0, 1.0) == "within the noise"
+    assert verdict(-2.0, -1.0) == "less"
+    assert verdict(1.0, 2.0) == "more"
+    assert verdict(None, None) == "one run only"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ("rfc7252", "cocoa", "unknown algorithm or value 'cocoa': did you mean 'cocoa-03'?"),
+        ("rfc7252", "rfc7252", "rfc7252 and rfc7252: the same"),
+        ("rfc7252", "1 kB", "no values of one factor"),
+        ("queue=1 kB", "algorithm=rfc7252", "values of two factors"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(results: Results, one: str, other: str, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        side_by_side.compare(results, one, other)
+    assert told in str(caught.value)
+
+
+def test_an_unknown_metric_gets_the_nearest(results: Results) -> None:
+    with pytest.raises(UsageError, match=r"--metric: unknown metric 'fctt': did you mean 'fct'"):
+        side_by_side.compare(results, "rfc7252", "cocoa-03", ["fctt"])
+
+
+def test_the_program_prints_it(results: Results, capfd: pytest.CaptureFixture[str]) -> None:
+    for flags in ([], ["--json"]):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["compare", str(results.directory), "rfc7252", "cocoa-03", "--metric", "fct,makespan", *flags])
+        assert ended.value.code == 0
+        out, _ = capfd.readouterr()
+        if flags:
+            told = json.loads(out)
+            assert [line["metric"] for line in told["lines"]] == ["fct", "makespan"] * 4
+            assert Path(results.directory).is_dir()
+        else:
+            assert "rfc7252 beside cocoa-03" in out
