@@ -114,3 +114,10 @@ def test_a_variance_of_one_value_a_run_is_parted_among_the_runs() -> None:
     point = carry_out(check, told).points[0]
     assert point.interval is not None
     assert point.interval.low < point.quantity < point.interval.high
+
+
+def test_completion_times_say_how_many_clients_they_cover() -> None:
+    flows = [{"run": run, "flow": flow, "fct_us": 5e6 if flow else None} for run in (0, 1) for flow in range(4)]
+    told = Measures(results([({}, ["mine"])], flows=flows, replications=2))
+    finding = carry_out(Check("fct", ((MINE, None),), Bounds(at_most=6)), told)
+    assert "mine 5 s (of 75 % of the clients)" in finding.measured

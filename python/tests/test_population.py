@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from millpond.measure.population import USUAL, FactorWords, Population, Wording
+from millpond.results.directory import Factor
 
 
 def test_factors_may_have_any_names() -> None:
@@ -23,3 +24,16 @@ def test_a_factor_that_follows_from_another_is_not_told() -> None:
     here = Population.of("default", clients=1, buffer_bytes=2500, workload="bulk", payload=102400, path="fixed")
     assert USUAL.place(here, ("payload",)) == "1 client, 2500 B, bulk"
     assert USUAL.place(here.but(workload="random"), ("payload",)) == "1 client, 2500 B, random, 102400 B payload"
+
+
+def test_a_plan_may_have_words_of_its_own() -> None:
+    factors = {
+        "jitter_s": Factor("jitter_s", "jitter", "s", words={"0": "no jitter"}),
+        "clients": Factor("clients", unit="devices"),
+        "kind": Factor("kind"),
+    }
+    words = USUAL.and_of(factors)
+    assert [words.word("jitter_s", value) for value in (0, 0.5, 30)] == ["no jitter", "jitter 0.5 s", "jitter 30 s"]
+    assert words.word("kind", "meters") == "meters"
+    # what all studies have in common keeps its words
+    assert words.word("clients", 10) == "10 clients"

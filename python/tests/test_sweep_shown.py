@@ -35,7 +35,13 @@ def test_the_page_begins_with_who_is_done_by_when_and_has_every_metric(done: Run
     drawn = [part.split('"')[0] for part in page.split('<figure id="')[1:]]
     assert drawn[0].startswith("reported")
     assert "multiples-fct" in drawn
-    for words in ("How long a queue may be", "buffer", "clients[0].count", "Default CoAP (rfc7252)", "were made with Millpond"):
+    for words in (
+        "How long a queue may be",
+        "buffer",
+        "clients[0].count",
+        "Default CoAP (rfc7252)",
+        "were made with Millpond",
+    ):
         assert words in page
     assert "buffer_bytes" not in page
 

@@ -190,7 +190,7 @@ def _points(check: Check, measures: Measures, of: Population, against: Populatio
         if not exact:
             by_run = None if theirs is None else theirs.by_run
             span = interval(check.quantity, quantity, mine.by_run, by_run, check.confidence)
-        line = telling.line(check, measures, statistic, of, against, mine.value, beside, quantity)
+        line = telling.line(check, measures, statistic, of, against, (mine, theirs), quantity)
         points.append(
             Point(
                 of,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from millpond.judge.values import written
+from millpond.judge.values import Number, written
 from millpond.judge.words import word
 from millpond.measure.links import COLLAPSE, OTHER_THRESHOLDS
 from millpond.measure.measures import Measures
@@ -23,14 +23,13 @@ def line(
     statistic: str,
     of: Population,
     against: Population | None,
-    value: float,
-    other: float | None,
+    numbers: tuple[Number, Number | None],
     quantity: float,
 ) -> str:
-    """One comparison: whose number beside whose, and where."""
+    """One comparison: whose number beside whose, and where; of how many clients, if not all have one."""
     name = f"{statistic} " if len(check.statistics) > 1 else ""
     change = f" ({quantity:+.1%})" if math.isfinite(quantity) and check.quantity == "relative" else ""
-    return f"{name}{_sides(check, measures, of, against, value, other)}{change} with {measures.place(of)}"
+    return f"{name}{_sides(check, measures, of, against, numbers)}{change} with {measures.place(of)}"
 
 
 def summary(check: Check, points: Sequence[Point]) -> str:
@@ -128,11 +127,21 @@ def _shown(check: Check, value: float) -> str:
     return written(check.metric, value)
 
 
+def _number(check: Check, found: Number) -> str:
+    covered = "" if found.covered == 1 else f" (of {100 * found.covered:.3g} % of the clients)"
+    return f"{_shown(check, found.value)}{covered}"
+
+
 def _sides(
-    check: Check, measures: Measures, of: Population, against: Population | None, value: float, other: float | None
+    check: Check,
+    measures: Measures,
+    of: Population,
+    against: Population | None,
+    numbers: tuple[Number, Number | None],
 ) -> str:
     beside = f" to {', '.join(map(str, check.over.values()))}" if check.over is not None else ""
-    mine = f"{of.who}{beside}{check.pick} {_shown(check, value)}"
+    mine = f"{of.who}{beside}{check.pick} {_number(check, numbers[0])}"
+    other = numbers[1]
     if against is None or other is None:
         return mine
     theirs = []
@@ -142,7 +151,7 @@ def _sides(
         theirs.append(_difference(measures, of, against))
     theirs.append(str(check.pick_against or check.pick).strip())
     theirs.append(check.statistic_against)
-    return f"{mine} against {' '.join(word for word in theirs if word)} {_shown(check, other)}".replace("  ", " ")
+    return f"{mine} against {' '.join(word for word in theirs if word)} {_number(check, other)}".replace("  ", " ")
 
 
 def _difference(measures: Measures, of: Population, against: Population) -> str:

@@ -49,11 +49,14 @@ class Number:
 
     value: float
     by_run: Mapping[int, float]
+    #: The share of all that it speaks of, as of the clients that finished.
+    covered: float = 1.0
 
     def over(self, base: Number) -> Number:
         """As a share of another one."""
         shares = {run: self.by_run[run] / base.by_run[run] for run in self.by_run if base.by_run.get(run)}
-        return Number(self.value / base.value if base.value else math.nan, shares)
+        value = self.value / base.value if base.value else math.nan
+        return Number(value, shares, min(self.covered, base.covered))
 
 
 def known(metric: str) -> bool:
@@ -84,7 +87,9 @@ def number(measures: Measures, metric: str, statistic: str, population: Populati
     sample = measures.sample(metric, population)
     if pick.flows != "all":
         sample = _only(measures, sample, population, pick.flows)
-    return Number(sample.take(statistic), by_replication(sample, statistic, cell.first_run))
+    by_run = by_replication(sample, statistic, cell.first_run)
+    grain = METRICS[ALIASES.get(metric, metric)].grain
+    return Number(sample.take(statistic), by_run, sample.covered if grain == "client" and sample.n else 1.0)
 
 
 def _share(counts: Mapping[int, int], pick: Pick) -> float:

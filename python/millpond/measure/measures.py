@@ -25,7 +25,8 @@ class Measures:
 
     def __init__(self, results: Results, wording: Wording = USUAL) -> None:
         self.results = results
-        self.wording = wording
+        #: How places are told: in the usual words, and in those of the plan for factors that have none.
+        self.wording = wording.and_of(results.factors)
         self.cells = results.cells
         self._tables: dict[str, CutTable] = {}
         #: Every factor of the cells and its values, in the order of cells; empty where a cell lacks one.

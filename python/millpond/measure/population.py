@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from millpond.results.directory import Value
+from millpond.results.directory import Factor, Value
 
 #: The factor that tells readings of a test bed apart: a claim is judged on each of them.
 VARIANT = "path"
@@ -62,11 +62,13 @@ class FactorWords:
 
     def of(self, value: Value) -> str:
         """The value in words."""
-        if value in self.values:
-            return self.values[value]
+        word = self.values.get(value, self.values.get(str(value)))
+        if word is not None:
+            return word
         if value == "":
             return ""
-        return (self.number if self.number and str(value).isdecimal() else self.text).format(value)
+        number = not isinstance(value, str) or value.isdecimal()
+        return (self.number if self.number and number else self.text).format(value)
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,15 @@ class Wording:
     factors: Mapping[str, FactorWords] = field(default_factory=dict)
     #: In this order, before all others.
     leading: tuple[str, ...] = ()
+
+    def and_of(self, factors: Mapping[str, Factor]) -> Wording:
+        """The same, and beyond that the words in which a plan speaks of its factors."""
+        told: dict[str, FactorWords] = {}
+        for name, factor in factors.items():
+            values: dict[Value, str] = dict(factor.words.items())
+            text = f"{{}} {factor.unit}".rstrip()
+            told[name] = FactorWords(text, f"{factor.title} {text}", values)
+        return replace(self, factors={**told, **self.factors})
 
     def word(self, name: str, value: Value) -> str:
         """A factor as part of a place: `176 B payload`, `high loss`; nothing for one that goes without saying."""
