@@ -19,6 +19,7 @@ __all__ = [
     "live",
     "live_verbs",
     "presets",
+    "profiles",
     "version",
 ]
 
@@ -409,6 +410,9 @@ def version() -> str:
 
 def presets() -> list[tuple[str, str, int, str, list[str], int, list[_SettingRow]]]:
     """List every built-in controller: name, source, number, summary, readings, bytes of state, settings."""
+
+def profiles() -> list[tuple[str, str, str, str]]:
+    """List every path that has a name: name, title, source, and its file with the place of every figure."""
 
 def live(arguments: Sequence[str]) -> int:
     """Run a verb that needs no laboratory: `arguments` begin with the program's name. Gives the exit code."""

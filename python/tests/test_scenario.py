@@ -23,6 +23,15 @@ def test_changes_go_to_their_places_and_leave_the_original() -> None:
     assert TREE["path"] == {"uplink": {"queue": "1 B"}}
 
 
+def test_a_change_below_a_named_path_is_laid_over_its_profile() -> None:
+    tree = {"path": "nbiot-anrw18", "clients": [{"count": 1, "controller": "rfc7252"}]}
+    changed = scenario.with_changes(tree, {"path.uplink.queue": "20 kB"})
+    full = scenario.in_full(scenario.build(changed, "changed", native()))
+    named = scenario.in_full(scenario.build(tree, "named", native()))
+    assert (full["path"]["uplink"]["queue"], named["path"]["uplink"]["queue"]) == ("20000 B", "14100 B")
+    assert full["path"]["downlink"] == named["path"]["downlink"]
+
+
 def test_the_scenario_of_the_study_is_a_scenario() -> None:
     loaded = scenario.load(STUDIES / "anrw18" / "scenario.toml")
     assert loaded.clients == 1

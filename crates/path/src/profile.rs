@@ -11,6 +11,8 @@ pub struct Profile {
     pub title: String,
     /// Where its figures are printed, and what was read into them.
     pub source: String,
+    /// Its file, with the place of every figure beside it.
+    pub text: &'static str,
     /// The path itself.
     pub path: Path,
 }
@@ -39,7 +41,7 @@ pub(crate) fn find(wanted: &str) -> Result<Profile, String> {
     };
     let alone: Alone = toml::from_str(text).map_err(|error| error.to_string())?;
     let (title, source) = (alone.title.clone(), alone.source.clone());
-    Ok(Profile { name, title, source, path: alone.path()? })
+    Ok(Profile { name, title, source, text, path: alone.path()? })
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ mod _engine {
     #[pymodule_export]
     use super::controllers::{Controller, Cx, Exchange, Sample, View, Wait, Wishes, presets};
     #[pymodule_export]
-    use super::scenario::{Scenario, ScenarioError};
+    use super::scenario::{Scenario, ScenarioError, profiles};
     #[pymodule_export]
     use super::table::Table;
 

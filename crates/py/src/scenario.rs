@@ -83,3 +83,14 @@ impl Scenario {
         Ok(Self { inner: Arc::new(scenario), own: Arc::new(own) })
     }
 }
+
+/// Name, title, source, text.
+type ProfileRow = (&'static str, String, String, &'static str);
+
+/// Every path that has a name: its name, what it is in one line, where it is described, and its file with the place of
+/// every figure.
+#[pyfunction]
+pub(crate) fn profiles() -> Vec<ProfileRow> {
+    let row = |profile: millpond_path::Profile| (profile.name, profile.title, profile.source, profile.text);
+    millpond_path::profiles().into_iter().map(row).collect()
+}

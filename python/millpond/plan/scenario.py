@@ -37,7 +37,8 @@ def load_tree(file: Path) -> dict[str, Any]:
 def with_changes(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of the tree with values set at dotted places, such as `path.uplink.queue`.
 
-    Tables on the way are made; an entry of a list is told by its number, as in `clients[0].count`.
+    Tables on the way are made; an entry of a list is told by its number, as in `clients[0].count`. Below a path that is
+    a profile's name, the place is laid over that profile.
 
     Raises:
         UsageError: one line, if a place leads through something that is no table, or to an entry that is not there.
@@ -47,7 +48,7 @@ def with_changes(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
         *way, last = _STEPS.findall(place) or [place]
         spot: Any = changed
         for step in way:
-            spot = spot[_entry(place, spot, step)] if isinstance(spot, list) else spot.setdefault(step, {})
+            spot = spot[_entry(place, spot, step)] if isinstance(spot, list) else _below(spot, step)
             if not isinstance(spot, dict | list):
                 raise UsageError(f"{place}: {step} is {spot!r}, no table")
         spot[_entry(place, spot, last) if isinstance(spot, list) else last] = copy.deepcopy(value)
@@ -89,6 +90,12 @@ def in_full(scenario: EngineScenario) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _below(table: dict[str, Any], step: str) -> Any:
+    if step == "path" and isinstance(name := table.get(step), str):
+        table[step] = {"profile": name}
+    return table.setdefault(step, {})
 
 
 def _entry(place: str, entries: list[Any], step: str) -> int:
