@@ -315,7 +315,8 @@ def _combinations(selector: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any
 
 
 def _population(told: Mapping[str, Any], measures: Measures) -> Population:
-    missing = [key for key in ("algorithm", *measures.varying) if key not in (*told, VARIANT)]
+    known = (*told, *measures.usual_values, VARIANT)
+    missing = [key for key in ("algorithm", *measures.varying) if key not in known]
     if missing:
         raise UsageError(f"a check says nothing about {', '.join(missing)}: add it to `each`")
     return measures.whole(Population.of(**told))

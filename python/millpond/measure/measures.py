@@ -36,6 +36,9 @@ class Measures:
         #: The factors that tell cells apart, and the value of each of the others.
         self.varying = tuple(name for name, values in found.items() if len(values) > 1)
         self.constant: dict[str, Value] = {name: next(iter(found[name])) for name in found if name not in self.varying}
+        lacking = {name: "" for name in self.varying if "" in found[name]}
+        #: What is meant where nothing is said: the one value of a factor, or cells that lack it.
+        self.usual_values: dict[str, Value] = {**self.constant, **lacking}
         self._places: dict[Population, tuple[Cell, int | None]] = {}
         for cell in self.cells:
             for population, group in _populations(cell, tuple(found)):
@@ -53,9 +56,9 @@ class Measures:
         return tuple(dict.fromkeys(value for value in (p.column(name) for p in self._places) if value is not None))
 
     def whole(self, population: Population) -> Population:
-        """The same with the factors that it leaves out because they are the same in all results."""
+        """The same with the factors that it leaves out: they are the same in all results, or its cell lacks them."""
         told = dict(population.factors)
-        left = {name: value for name, value in self.constant.items() if name not in told}
+        left = {name: value for name, value in self.usual_values.items() if name not in told}
         return population.but(**left) if left else population
 
     def place(self, population: Population) -> str:

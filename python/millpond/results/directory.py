@@ -42,7 +42,6 @@ TRACES = ("queue_trace", "share_trace", "rto_trace", "packets", "exchanges", "tc
 Value = str | int | float
 
 
-
 @dataclass(frozen=True)
 class Factor:
     """How tables and figures speak of a factor, as its plan says."""
