@@ -15,11 +15,13 @@ pub(crate) fn exponential(mean: Span, word: u64) -> u64 {
     (scaled >> 32) as u64
 }
 
-/// -ln(word / 2^64) in parts of 2^32; a word of 0 counts as 1. Error below 2^-29.
+/// `-ln(word / 2^64)` in parts of 2^32; a word of 0 counts as 1. Error below 2^-29. Of a uniform word it is exponential
+/// with a mean of one.
 ///
 /// With word = m · 2^(63 - k) and 1 ≤ m < 2 this is (k + 1) · ln 2 - ln m, where ln m = 2 · artanh(s) for
 /// s = (m - 1) / (m + 1) < 1/3; nine terms of the series of artanh leave less than 2^-33.
-fn minus_ln(word: u64) -> u64 {
+#[must_use]
+pub fn minus_ln(word: u64) -> u64 {
     let word = word | 1;
     let zeros = word.leading_zeros();
     let m = word << zeros; // parts of 2^63

@@ -53,6 +53,7 @@ mod statistics;
 
 pub use config::{Config, ConfigError, Counted, Jitter, Limit, Loss, LossAt, LossOf, Order, Rate};
 pub use counters::{Counters, Imbalance, Tally};
+pub use exponential::minus_ln;
 pub use link::{Delivered, Link, Parcel};
 pub use probability::Probability;
 pub use queue::{DropReason, Occupancy};

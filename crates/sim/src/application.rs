@@ -1,76 +1,205 @@
-//! What a client's application does: requests one after another, in batches, until all were made.
+//! A client's application: requests are born, wait until they may be made, and end.
 
-use millpond_control::{ChanceSeed, Instant, Purpose};
+use std::collections::VecDeque;
+
+use millpond_control::{Instant, Purpose};
 
 use crate::{
+    ledger::{Ledger, NO_EVENT},
     outcome::FlowRow,
-    scenario::{Clients, Workload},
+    scenario::{Clients, Event, Queued},
+    workload::{Conduct, Due, Luck, Of, Source, start},
 };
 
 /// The application of one client. A request that takes several exchanges counts once.
 pub(crate) struct Application {
-    /// Requests begun.
-    begun: u32,
-    /// Requests that ended, answered or not.
-    ended: u32,
+    sources: Box<[Source]>,
+    /// When the next request is born by itself, or the next event concerns this client.
+    wakes: Instant,
+    first_send: Instant,
+    last_end: Instant,
+    /// Bytes of bodies that came.
+    body_bytes: u64,
+    /// Born, and not made yet.
+    waiting: Option<Box<VecDeque<Due>>>,
     /// Requests left in the running batch.
     batch_left: u32,
     batches: u32,
-    /// Bytes of bodies that came.
-    body_bytes: u64,
-    first_send: Instant,
-    /// When the last request ended, if it was answered.
-    last_answer: Option<Instant>,
+    /// Requests made and not ended.
+    open: u16,
+    /// Events that began.
+    events: u8,
+    is_away: bool,
+    is_started: bool,
+    /// The last request that ended was answered.
+    is_answered: bool,
+    is_done: bool,
 }
 
-/// What an application does when a request has ended.
+/// What an application does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// It asks again.
-    Ask,
-    /// It drops all congestion-control state, then asks again.
-    ForgetAndAsk,
-    /// It is done.
+    /// It asks.
+    Ask(Due),
+    /// It drops all congestion-control state, then asks.
+    ForgetAndAsk(Due),
+    /// Nothing for the time being.
+    Wait,
+    /// It has just done all that it had to do.
     Done,
 }
 
+/// What an event does to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// It goes down.
+    Down,
+    /// It is up again.
+    Up {
+        /// Whether it has forgotten all congestion-control state, and how manieth event it was.
+        forgot: Option<u8>,
+    },
+}
+
 impl Application {
-    pub(crate) const fn new() -> Self {
+    /// The application of a client, which starts when chance has it start.
+    pub(crate) fn new(conduct: &Conduct<'_>, luck: Luck) -> Self {
         Self {
-            begun: 0,
-            ended: 0,
+            sources: vec![Source::idle(); conduct.plans.len()].into_boxed_slice(),
+            wakes: Self::start(conduct, luck).min(conduct.event_at(0)),
+            first_send: Instant::NEVER,
+            last_end: Instant::ORIGIN,
+            body_bytes: 0,
+            waiting: None,
             batch_left: 0,
             batches: 0,
-            body_bytes: 0,
-            first_send: Instant::NEVER,
-            last_answer: None,
+            open: 0,
+            events: 0,
+            is_away: false,
+            is_started: false,
+            is_answered: false,
+            is_done: false,
         }
+    }
+
+    /// When something happens here by itself.
+    #[inline]
+    pub(crate) fn wakes(&self) -> Instant {
+        self.wakes
+    }
+
+    /// When the next event concerns this client: it begins, or its client is back from it.
+    fn event(&self, conduct: &Conduct<'_>, luck: Luck) -> Instant {
+        let at = conduct.event_at(self.events);
+        match conduct.events.get(usize::from(self.events)) {
+            Some((number, Event::Restart { back, .. })) if self.is_away => {
+                later(at, luck.arrival(0, u32::from(*number), Of::Return, back))
+            }
+            _ => at,
+        }
+    }
+
+    /// When a client that has not started yet does.
+    fn start(conduct: &Conduct<'_>, luck: Luck) -> Instant {
+        let chance = luck.seed.at(Purpose::Start, [luck.flow, 0, 0, 0]);
+        Instant::from_micros(start(chance, conduct.clients.start_spread.0))
     }
 
     /// What comes next. Draws the size of a batch when one begins.
-    pub(crate) fn next(&mut self, flow: u32, clients: &Clients, seed: ChanceSeed) -> Next {
-        let left = clients.exchanges - self.begun;
-        if left == 0 {
+    pub(crate) fn next(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) -> Next {
+        if self.is_away {
+            return Next::Wait;
+        }
+        loop {
+            let may_ask = u32::from(self.open) < conduct.limit;
+            let waiting = self.waiting.as_mut().filter(|_| may_ask);
+            if let Some(due) = waiting.and_then(|waiting| waiting.pop_front()) {
+                return self.ask(due, conduct, luck);
+            }
+            let Some(due) = self.birth(now, conduct, luck, ledger) else { break };
+            if may_ask {
+                return self.ask(due, conduct, luck);
+            }
+            let plan = &conduct.plans[usize::from(due.source)];
+            let waiting = self.waiting.get_or_insert_default();
+            let is_full = conduct
+                .clients
+                .application_queue
+                .is_some_and(|most| usize::from(self.open) + waiting.len() >= most as usize);
+            // A loop never hands over more than it may.
+            if is_full && !plan.workload.is_closed() {
+                ledger.refused(due.request, now);
+                self.over(due.source, now, false, conduct, luck, ledger);
+            } else {
+                waiting.push_back(due);
+            }
+        }
+        if !self.is_done && self.has_nothing_left(conduct) {
+            self.is_done = true;
             return Next::Done;
         }
-        if self.batch_left > 0 {
-            return Next::Ask;
-        }
-        self.batches += 1;
-        self.batch_left = match clients.workload {
-            Workload::Continuous => left,
-            Workload::Random => {
-                let chance = seed.at(Purpose::Workload, [flow, self.batches, 0, 0]);
-                clients.batch.draw(chance, left)
-            }
-        };
-        if self.batches == 1 { Next::Ask } else { Next::ForgetAndAsk }
+        Next::Wait
     }
 
-    /// A request begins.
-    pub(crate) fn begin(&mut self) {
-        self.begun += 1;
-        self.batch_left -= 1;
+    /// The next request that is born at or before `now`.
+    fn birth(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) -> Option<Due> {
+        if self.wakes > now {
+            return None;
+        }
+        if !self.is_started {
+            if Self::start(conduct, luck) > now {
+                return None;
+            }
+            self.is_started = true;
+            for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
+                if !conduct.waits(plan) {
+                    source.begin(now, conduct.event_at_start(plan), plan, luck);
+                }
+            }
+            self.look(conduct, luck);
+        }
+        let (index, source) = self.sources.iter_mut().enumerate().min_by_key(|(_, source)| source.next())?;
+        let at = source.next();
+        if at > now {
+            return None;
+        }
+        let event = source.event();
+        let (number, nth) = source.take(&conduct.plans[index], luck);
+        self.look(conduct, luck);
+        Some(Due { request: ledger.born(luck.flow, index as u8, event, at), number, nth, source: index as u8 })
+    }
+
+    /// Looks when something happens by itself.
+    #[inline]
+    fn look(&mut self, conduct: &Conduct<'_>, luck: Luck) {
+        self.wakes = if self.is_away {
+            Instant::NEVER
+        } else if self.is_started {
+            self.sources.iter().map(Source::next).min().unwrap_or(Instant::NEVER)
+        } else {
+            Self::start(conduct, luck)
+        };
+        if !conduct.events.is_empty() {
+            self.wakes = self.wakes.min(self.event(conduct, luck));
+        }
+    }
+
+    /// A request is made.
+    fn ask(&mut self, due: Due, conduct: &Conduct<'_>, luck: Luck) -> Next {
+        self.open += 1;
+        if self.batch_left > 0 || self.batches > 0 && !conduct.in_batches() {
+            self.batch_left = self.batch_left.saturating_sub(1);
+            return Next::Ask(due);
+        }
+        self.batches += 1;
+        if conduct.in_batches() {
+            // What is left, this request included.
+            let requests = conduct.plans[0].requests.unwrap_or(u32::MAX);
+            let left = requests.saturating_sub(due.nth);
+            let chance = luck.seed.at(Purpose::Workload, [luck.flow, self.batches, 0, 0]);
+            self.batch_left = conduct.clients.batch.draw(chance, left).saturating_sub(1);
+        }
+        if self.batches == 1 { Next::Ask(due) } else { Next::ForgetAndAsk(due) }
     }
 
     /// The first byte of a request leaves.
@@ -85,31 +214,137 @@ impl Application {
         self.body_bytes += bytes as u64;
     }
 
-    /// A request ended, with an answer or without.
+    /// A request that was made ended, with an answer or without.
     #[inline]
-    pub(crate) fn end(&mut self, answered: Option<Instant>) {
-        self.ended += 1;
-        self.last_answer = answered;
+    pub(crate) fn end(
+        &mut self,
+        request: u32,
+        answered: bool,
+        now: Instant,
+        conduct: &Conduct<'_>,
+        luck: Luck,
+        ledger: &mut Ledger,
+    ) {
+        self.open -= 1;
+        let source = ledger.ended(request, answered, now, &conduct.since);
+        self.over(source, now, answered, conduct, luck, ledger);
     }
 
-    /// Requests begun.
-    pub(crate) fn begun(&self) -> u32 {
-        self.begun
+    /// A request of a workload is over.
+    fn over(
+        &mut self,
+        source: u8,
+        now: Instant,
+        answered: bool,
+        conduct: &Conduct<'_>,
+        luck: Luck,
+        ledger: &mut Ledger,
+    ) {
+        (self.last_end, self.is_answered) = (now, answered);
+        let Some(ended) = self.sources.get_mut(usize::from(source)) else { return };
+        ended.ended(now, answered, &conduct.plans[usize::from(source)], luck);
+        let event = ended.event();
+        let is_complete = answered && ended.is_complete(&conduct.plans[usize::from(source)]);
+        self.look(conduct, luck);
+        if is_complete && event != NO_EVENT {
+            let mut others = self.sources.iter().zip(&conduct.plans).filter(|(source, _)| source.event() == event);
+            if others.all(|(source, plan)| source.is_complete(plan)) {
+                ledger.completed(luck.flow, event, now, conduct.since[usize::from(event)]);
+            }
+        }
     }
 
-    /// Whether the first request was begun.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.begun > 0
+    /// What the next event that is due does.
+    pub(crate) fn moment(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck) -> Option<Moment> {
+        if self.wakes > now || self.event(conduct, luck) > now {
+            return None;
+        }
+        let &(number, event) = conduct.events.get(usize::from(self.events))?;
+        match event {
+            Event::Restart { .. } if !self.is_away => {
+                self.is_away = true;
+                Some(Moment::Down)
+            }
+            Event::Restart { memory, .. } => {
+                self.is_away = false;
+                self.go_on(now, number, true, conduct, luck);
+                let forgot = (*memory == crate::scenario::Memory::Lost).then_some(number);
+                Some(Moment::Up { forgot })
+            }
+            Event::Alarm { .. } => {
+                self.go_on(now, number, false, conduct, luck);
+                self.moment(now, conduct, luck)
+            }
+        }
+    }
+
+    /// Its client went down: what was open has ended before.
+    pub(crate) fn went_down(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) {
+        let is_lost = conduct
+            .events
+            .get(usize::from(self.events))
+            .is_some_and(|(_, event)| matches!(event, Event::Restart { queue: Queued::Lost, .. }));
+        if is_lost {
+            for due in self.waiting.take().into_iter().flat_map(|waiting| *waiting) {
+                let source = ledger.ended(due.request, false, now, &conduct.since);
+                self.over(source, now, false, conduct, luck, ledger);
+            }
+        }
+        for source in &mut self.sources {
+            source.pause();
+        }
+        self.look(conduct, luck);
+    }
+
+    /// An event calls its workloads; after a restart the others go on as well.
+    fn go_on(&mut self, now: Instant, event: u8, others: bool, conduct: &Conduct<'_>, luck: Luck) {
+        self.events += 1;
+        for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
+            if conduct.waits(plan) {
+                source.begin(now, event, plan, luck);
+            } else if others && self.is_started {
+                source.go_on(now, plan, luck);
+            }
+        }
+        self.look(conduct, luck);
     }
 
     /// Whether this is the client's first batch.
+    #[inline]
     pub(crate) fn in_first_batch(&self) -> bool {
         self.batches <= 1
     }
 
+    /// Whether its client is down.
+    #[inline]
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_away
+    }
+
+    /// Whether every request was made and has ended.
+    fn has_nothing_left(&self, conduct: &Conduct<'_>) -> bool {
+        self.is_started
+            && self.open == 0
+            && self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty())
+            && usize::from(self.events) >= conduct.events.len()
+            && self.sources.iter().zip(&conduct.plans).all(|(source, plan)| source.is_exhausted(plan))
+    }
+
+    /// Whether nothing is missing in the end: all was done, or all that is missing has no end.
+    fn is_finished(&self, conduct: &Conduct<'_>) -> bool {
+        let is_over =
+            |(source, plan): (&Source, &crate::workload::Plan<'_>)| plan.is_endless() || source.is_exhausted(plan);
+        self.is_done
+            || self.is_started
+                && self.open == 0
+                && self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty())
+                && self.sources.iter().zip(&conduct.plans).all(is_over)
+    }
+
     /// The client's row, as far as its application knows it.
-    pub(crate) fn row(&self, flow: u32, group: u32, clients: &Clients) -> FlowRow {
-        let end = self.last_answer.filter(|_| self.ended == clients.exchanges);
+    pub(crate) fn row(&self, flow: u32, group: u32, conduct: &Conduct<'_>) -> FlowRow {
+        let clients: &Clients = conduct.clients;
+        let end = Some(self.last_end).filter(|_| self.is_done && self.is_answered);
         FlowRow {
             flow,
             group,
@@ -118,7 +353,12 @@ impl Application {
             first_send_us: self.first_send.as_micros(),
             body_bytes: self.body_bytes,
             batches: self.batches,
+            done_us: Some(self.last_end.as_micros()).filter(|_| self.is_finished(conduct)),
             ..FlowRow::default()
         }
     }
+}
+
+fn later(point: Instant, micros: u64) -> Instant {
+    Instant::from_micros(point.as_micros().saturating_add(micros))
 }

@@ -17,9 +17,9 @@ use millpond_control::{ChanceSeed, Instant, Span};
 
 use crate::{
     application::Application,
-    ledger::mean,
     outcome::FlowRow,
     scenario::{Bursts, Clients, Scenario, Transfer},
+    workload::{Conduct, Due},
 };
 
 /// A client over UDP that fetches bodies in bursts, and what it has done so far.
@@ -28,17 +28,18 @@ pub(crate) struct BurstDevice {
     pub(crate) bursts: millpond_coap::block::robust::BurstClient<u32>,
     pub(crate) application: Application,
     pub(crate) group: u32,
+    /// The request under way.
+    pub(crate) due: Option<Due>,
     /// When the first message of the request under way left.
     pub(crate) sent: Option<Instant>,
+    /// Requests made.
+    pub(crate) asked: u32,
     /// Messages that it sent.
     pub(crate) messages: u32,
     pub(crate) late: u32,
     /// Blocks of the body under way that the server sent, and that came.
     pub(crate) offered: Marks,
     pub(crate) arrived: Marks,
-    completed: u32,
-    failed: u32,
-    rtt_sum: u64,
 }
 
 /// Which blocks of a body were seen.
@@ -70,56 +71,41 @@ pub(crate) fn block_of(bytes: &[u8]) -> Option<u32> {
 }
 
 impl BurstDevice {
-    pub(crate) fn new(endpoint: Endpoint<u32>, options: BurstOptions, seed: ChanceSeed, flow: u32, group: u32) -> Self {
+    pub(crate) fn new(
+        endpoint: Endpoint<u32>,
+        application: Application,
+        options: BurstOptions,
+        seed: ChanceSeed,
+        flow: u32,
+        group: u32,
+    ) -> Self {
         Self {
             endpoint,
             bursts: millpond_coap::block::robust::BurstClient::new(options, seed, flow),
-            application: Application::new(),
+            application,
             group,
+            due: None,
             sent: None,
+            asked: 0,
             messages: 0,
             late: 0,
             offered: Marks::default(),
             arrived: Marks::default(),
-            completed: 0,
-            failed: 0,
-            rtt_sum: 0,
         }
     }
 
     /// A request begins.
-    pub(crate) fn begin(&mut self) {
-        self.application.begin();
+    pub(crate) fn begin(&mut self, due: Due) {
+        self.due = Some(due);
+        self.asked += 1;
         self.sent = None;
         self.offered.clear();
         self.arrived.clear();
     }
 
-    /// The request under way ended, with so many bytes or without an answer.
-    pub(crate) fn end(&mut self, now: Instant, answer: Option<usize>) {
-        match answer {
-            Some(bytes) => {
-                self.completed += 1;
-                self.rtt_sum += self.sent.map_or(0, |sent| now.as_micros() - sent.as_micros());
-                self.application.got(bytes);
-                self.application.end(Some(now));
-            }
-            None => {
-                self.failed += 1;
-                self.application.end(None);
-            }
-        }
-    }
-
     /// This client's row, as far as it knows it itself.
-    pub(crate) fn row(&self, flow: u32, clients: &Clients) -> FlowRow {
-        FlowRow {
-            completed: self.completed,
-            failed: self.failed,
-            late_replies: self.late,
-            rtt_true_mean_us: mean(self.rtt_sum, self.completed),
-            ..self.application.row(flow, self.group, clients)
-        }
+    pub(crate) fn row(&self, flow: u32, conduct: &Conduct<'_>) -> FlowRow {
+        FlowRow { late_replies: self.late, ..self.application.row(flow, self.group, conduct) }
     }
 }
 

@@ -19,7 +19,7 @@ impl World<'_> {
     /// A client that fetches in bursts wakes.
     pub(crate) fn wake_burst(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let Client::Burst(device) = &self.clients[flow as usize] else { return Ok(()) };
-        if !device.application.has_begun() {
+        if device.application.wakes() <= now {
             self.burst_goes_on(flow, now)?;
         }
         self.drain_burst(flow, now)
@@ -39,11 +39,13 @@ impl World<'_> {
 
     /// The client's application goes on: asks again, or is done.
     fn burst_goes_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let Some(clients) = self.next_request(flow, now) else { return Ok(()) };
+        let Some(due) = self.next_request(flow, now) else { return Ok(()) };
         let Client::Burst(device) = &mut self.clients[flow as usize] else { return Ok(()) };
-        let Some(size) = clients.transfer.block_size() else { return Ok(()) };
-        device.begin();
-        let options = self.asks[device.group as usize].options();
+        let conduct = &self.conducts[device.group as usize];
+        let Some(size) = conduct.clients.transfer.block_size() else { return Ok(()) };
+        device.begin(due);
+        self.ledger.begin(flow, device.asked - 1, due.request, None, device.application.in_first_batch());
+        let options = conduct.options();
         let ask = BurstAsk { code: Code::GET, options, body: &[], size };
         device.bursts.ask(now, SERVER, &ask).map_err(|why| RunError::Refused(flow, why.to_string()))?;
         Ok(())
@@ -53,8 +55,7 @@ impl World<'_> {
     fn drain_burst(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         loop {
             let Client::Burst(device) = &mut self.clients[flow as usize] else { return Ok(()) };
-            let first_batch = device.application.in_first_batch();
-            let number = device.application.begun().saturating_sub(1);
+            let number = device.asked.saturating_sub(1);
             let until = match device.endpoint.poll(now) {
                 Output::Transmit(Transmit { bytes, cause, .. }) => {
                     let request_bytes = self.network.length(bytes);
@@ -67,7 +68,7 @@ impl World<'_> {
                     // The first message of a transfer stands for it; the others belong to no exchange of their own.
                     if wait.is_some() || device.sent.is_none() {
                         (tag.exchange, tag.copy) = (number, copy);
-                        self.ledger.sent(&tag, wait.map_or(Span::ZERO, |wait| wait.span), first_batch);
+                        self.ledger.sent(&tag, wait.map_or(Span::ZERO, |wait| wait.span));
                     }
                     if let Some(wait) = wait {
                         self.rec.armed(&tag, wait);
@@ -92,21 +93,28 @@ impl World<'_> {
                 ClientAct::Told(ClientTold::Done { code, body, .. }) => (code.class() == 2).then_some(body.len()),
                 ClientAct::Told(ClientTold::Failed { .. }) => None,
                 ClientAct::Sleep(at) => {
-                    self.agenda.set(flow, until.min(at));
+                    self.agenda.set(flow, until.min(at).min(device.application.wakes()));
                     return Ok(());
                 }
                 ClientAct::Idle => {
-                    self.agenda.set(flow, until);
+                    self.agenda.set(flow, until.min(device.application.wakes()));
                     return Ok(());
                 }
             };
-            if answer.is_some()
-                && let Some(sent) = device.sent
-            {
-                let tag = Tag { flow, exchange: number, copy: 0, request_bytes: 0, sent };
-                self.ledger.accepted(&tag, now);
+            device.application.got(answer.unwrap_or(0));
+            let due = device.due.take();
+            match (answer, device.sent) {
+                (Some(_), Some(sent)) => {
+                    let tag = Tag { flow, exchange: number, copy: 0, request_bytes: 0, sent };
+                    self.ledger.accepted(&tag, now);
+                }
+                _ => {
+                    self.ledger.abandoned(flow, number);
+                }
             }
-            device.end(now, answer);
+            if let Some(due) = due {
+                self.end(flow, due.request, answer.is_some(), now);
+            }
             self.burst_goes_on(flow, now)?;
         }
     }

@@ -45,11 +45,13 @@ mod network;
 mod outcome;
 mod population;
 mod recording;
+mod restarts;
 mod server;
 mod sight;
 mod stream_end;
 mod streams;
 mod trace;
+mod workload;
 mod world;
 
 pub mod scenario;
@@ -57,8 +59,8 @@ pub mod tcp;
 
 pub use network::LinkName;
 pub use outcome::{
-    EvidenceRow, ExchangeRow, FlowRow, HistogramRow, LinkRow, Outcome, PacketEvent, QueueSample, ShareSample, Summary,
-    TcpCounts, TcpSample, TimerSample,
+    DelayRow, EvidenceRow, ExchangeRow, FlowRow, HistogramRow, LinkRow, Outcome, PacketEvent, QueueSample, ReportedRow,
+    ShareSample, Summary, TcpCounts, TcpSample, TimerSample,
 };
 pub use scenario::{Controllers, Scenario, ScenarioError};
 pub use trace::{Options, TraceKind};

@@ -1,5 +1,7 @@
 //! What a run gives: rows of plain numbers. Times are whole microseconds of simulated time.
 
+use millpond_control::Instant;
+
 use crate::network::LinkName;
 
 /// The results of one run.
@@ -15,6 +17,10 @@ pub struct Outcome {
     pub evidence: Vec<EvidenceRow>,
     /// One row a link, in the order of their names; of a plain path the uplink, then the downlink.
     pub links: Vec<LinkRow>,
+    /// What was done by when, since the start and since each event.
+    pub reported: Vec<ReportedRow>,
+    /// How long requests and exchanges took.
+    pub delays: Vec<DelayRow>,
     /// Queue over time, if asked for.
     pub queue_trace: Vec<QueueSample>,
     /// Carried and useful bytes over time, if asked for.
@@ -42,8 +48,48 @@ pub struct Summary {
     pub makespan_us: Option<u64>,
     /// Clients.
     pub flows: u32,
-    /// Clients that did not end all their exchanges in time.
+    /// Clients that were not done when the run ended, or that had a request open.
     pub unfinished: u32,
+    /// Clients of which every request was answered, all that they had to make.
+    pub clients_complete: u32,
+    /// Clients of which a request failed.
+    pub clients_lost: u32,
+    /// Requests that were born: answered, failed and never finished ones.
+    pub born: u64,
+    /// Requests that were answered.
+    pub answered: u64,
+    /// Requests that their clients gave up, or that the full queue of their own application refused.
+    pub failed: u64,
+    /// Requests that were open when the run ended.
+    pub never_finished: u64,
+    /// Requests that reached the application at their far side, whatever became of the answer.
+    pub delivered: u64,
+}
+
+impl Summary {
+    /// Sums up the rows of all clients of a run that ended then.
+    pub(crate) fn of(flows: &[FlowRow], end: Instant, events: u64) -> Self {
+        let end = end.as_micros();
+        let sum = |what: fn(&FlowRow) -> u32| flows.iter().map(|row| u64::from(what(row))).sum();
+        let count = |is: fn(&FlowRow) -> bool| flows.iter().filter(|row| is(row)).count() as u32;
+        let first = flows.iter().map(|row| row.first_send_us).min().unwrap_or(0);
+        let unfinished = count(|row| row.done_us.is_none());
+        Self {
+            simulated_us: end,
+            events,
+            // None either if nothing ever left.
+            makespan_us: end.checked_sub(first).filter(|_| unfinished == 0),
+            flows: flows.len() as u32,
+            unfinished,
+            clients_complete: count(|row| row.done_us.is_some() && row.requests_failed == 0),
+            clients_lost: count(|row| row.requests_failed > 0),
+            born: sum(|row| row.born),
+            answered: sum(|row| row.answered),
+            failed: sum(|row| row.requests_failed),
+            never_finished: sum(|row| row.never_finished),
+            delivered: sum(|row| row.delivered),
+        }
+    }
 }
 
 /// One client.
@@ -55,7 +101,8 @@ pub struct FlowRow {
     pub group: u32,
     /// `udp` or `tcp`.
     pub transport: &'static str,
-    /// From its first request to its last response; `None` if it did not finish or abandoned an exchange at the end.
+    /// From its first request to its last response; `None` if it was not done or lost its last request. Whether it lost
+    /// others is told by `requests_failed`.
     pub fct_us: Option<u64>,
     /// When its first request left.
     pub first_send_us: u64,
@@ -91,6 +138,20 @@ pub struct FlowRow {
     pub dropped_queue: u32,
     /// Packets for it that a radio lost.
     pub dropped_radio: u32,
+    /// Requests that its application handed over: answered, failed and never finished ones.
+    pub born: u32,
+    /// Requests that were answered.
+    pub answered: u32,
+    /// Requests that it gave up, or that the full queue of its application refused.
+    pub requests_failed: u32,
+    /// Requests that were open when the run ended.
+    pub never_finished: u32,
+    /// Requests that reached the application at their far side, whatever became of the answer.
+    pub delivered: u32,
+    /// Requests that the full queue of its application refused.
+    pub dropped_source: u32,
+    /// When its last request ended, on the run's clock; `None` if it was not done.
+    pub done_us: Option<u64>,
     /// What its connections did, if it has any. In a box: most have none.
     pub tcp: Option<Box<TcpCounts>>,
 }
@@ -131,6 +192,39 @@ pub struct HistogramRow {
     pub retransmissions: u32,
     /// How many exchanges.
     pub exchanges: u64,
+}
+
+/// What was done of one group's requests until one moment after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportedRow {
+    /// Number of the group in the scenario.
+    pub group: u32,
+    /// 0: the start of the run; else the event of the timeline with this number, the first being 1.
+    pub event: u32,
+    /// Time since the event: upper edge of a bin.
+    pub t_us: u64,
+    /// Requests answered until then.
+    pub answered: u64,
+    /// Clients of which by then all requests were answered.
+    pub clients: u32,
+    /// Requests born for the event, all of them.
+    pub of: u64,
+    /// Clients of the group.
+    pub clients_of: u32,
+}
+
+/// How many requests or exchanges of one group took about as long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayRow {
+    /// Number of the group in the scenario.
+    pub group: u32,
+    /// `one_way` (birth of a request to its arrival at the far application), `answer` (birth to answer), `wait` (birth to
+    /// first copy) or `rtt` (first copy of an exchange to its answer).
+    pub kind: &'static str,
+    /// Upper edge of the bin, at most 1/64 above any value in it.
+    pub upper_us: u64,
+    /// How many.
+    pub count: u64,
 }
 
 /// Answered exchanges of one group that gave the same kind of evidence about the round-trip time.

@@ -2,36 +2,57 @@
 
 use millpond_coap::{
     Config, Endpoint, Identities, Limits, Outgoing, Transmission,
-    message::{Code, number},
+    message::{Code, Kind, number},
 };
-use millpond_control::{ChanceSeed, PeerController, Preset};
+use millpond_control::{ChanceSeed, PeerController, Preset, Purpose};
 
 use crate::{
     RunError,
     naming::Renamed,
-    scenario::{Clients, Controllers, Scenario},
+    scenario::{Clients, Controllers, Method, Scenario, Sizes, Step},
 };
 
-/// What each client of a group asks for.
+/// What clients ask for.
 pub(crate) struct Ask<'s> {
+    kind: Kind,
+    code: Code,
     options: Vec<(u16, &'s [u8])>,
+    /// The longest payload.
     payload: Vec<u8>,
 }
 
 impl<'s> Ask<'s> {
-    pub(crate) fn of(clients: &'s Clients) -> Self {
-        let segments = clients.uri_path.split('/').filter(|segment| !segment.is_empty());
+    /// The request of a group: a GET, or with a payload a PUT, which is idempotent too (RFC 7252 §5.1): a server may answer
+    /// its copies afresh (§4.5).
+    pub(crate) fn of(clients: &'s Clients, sizes: Sizes) -> Self {
+        Self::with(clients, if sizes.most().0 == 0 { Code::GET } else { Code::PUT }, &clients.uri_path, sizes)
+    }
+
+    /// One request of a script.
+    pub(crate) fn step(clients: &'s Clients, step: &'s Step) -> Self {
+        let code = match step.method {
+            Method::Get => Code::GET,
+            Method::Post => Code::POST,
+            Method::Put => Code::PUT,
+            Method::Delete => Code::DELETE,
+        };
+        Self::with(clients, code, step.path.as_deref().unwrap_or(&clients.uri_path), step.payload)
+    }
+
+    fn with(clients: &Clients, code: Code, path: &'s str, sizes: Sizes) -> Self {
+        let segments = path.split('/').filter(|segment| !segment.is_empty());
         Self {
+            kind: if clients.confirmable { Kind::Confirmable } else { Kind::NonConfirmable },
+            code,
             options: segments.map(|segment| (number::URI_PATH, segment.as_bytes())).collect(),
-            payload: vec![b'.'; clients.request_payload.0 as usize],
+            payload: vec![b'.'; sizes.most().0 as usize],
         }
     }
 
-    /// The request: a GET, or with a payload a PUT, which is idempotent too (RFC 7252 §5.1): a server may answer its
-    /// copies afresh (§4.5).
-    pub(crate) fn request(&self) -> Outgoing<'_> {
-        let code = if self.payload.is_empty() { Code::GET } else { Code::PUT };
-        Outgoing::confirmable(code, &self.options).with_payload(&self.payload)
+    /// The request with a payload of so many bytes.
+    pub(crate) fn request(&self, bytes: usize) -> Outgoing<'_> {
+        let payload = self.payload.get(..bytes).unwrap_or(&self.payload);
+        Outgoing { kind: self.kind, ..Outgoing::confirmable(self.code, &self.options) }.with_payload(payload)
     }
 
     /// The options that name the resource.
@@ -67,24 +88,55 @@ pub(crate) fn client_endpoint(
     datagram: u16,
     seed: ChanceSeed,
 ) -> Result<Endpoint<u32>, RunError> {
+    endpoint(clients, controller, datagram, seed, Identities::counted())
+}
+
+/// The same after a restart at which clients forgot which message IDs they had used: they begin elsewhere, each of them
+/// where it has not been before (RFC 7252 §4.4).
+pub(crate) fn restarted_endpoint(
+    clients: &Clients,
+    controller: PeerController,
+    datagram: u16,
+    seed: ChanceSeed,
+    restart: u32,
+) -> Result<Endpoint<u32>, RunError> {
+    let word = |half| seed.wide(Purpose::Start, [u32::MAX, restart, half, 0]).to_le_bytes();
+    let mut key = [0; 16];
+    for (place, byte) in key.iter_mut().zip(word(0).into_iter().chain(word(1))) {
+        *place = byte;
+    }
+    endpoint(clients, controller, datagram, seed, Identities::secret(key))
+}
+
+fn endpoint(
+    clients: &Clients,
+    controller: PeerController,
+    datagram: u16,
+    seed: ChanceSeed,
+    identities: Identities,
+) -> Result<Endpoint<u32>, RunError> {
     let config = Config {
         transmission: transmission(clients),
         token_length: clients.token_length,
-        limits: Limits { datagram, ..Limits::default() },
+        limits: Limits {
+            datagram,
+            exchanges_per_peer: Limits::default().exchanges_per_peer.max(clients.nstart),
+            ..Limits::default()
+        },
         ..Config::default()
     };
-    Endpoint::new(config, controller, seed, 0, Identities::counted())
+    Endpoint::new(config, controller, seed, 0, identities)
         .map_err(|error| RunError::Endpoint("a client", error.to_string()))
 }
 
 pub(crate) fn transmission(clients: &Clients) -> Transmission {
-    Transmission { max_retransmit: clients.max_retransmit, ..Transmission::default() }
+    Transmission { max_retransmit: clients.max_retransmit, nstart: clients.nstart, ..Transmission::default() }
 }
 
 /// Bytes of the longest datagram of the scenario, at least what RFC 7252 §4.6 expects of everybody.
 pub(crate) fn datagram(scenario: &Scenario) -> u16 {
     let udp = || scenario.clients.iter().filter(|group| group.transport.is_udp());
-    let requests = udp().map(|group| group.request_payload.0 + group.uri_path.len() as u64);
+    let requests = udp().map(|group| group.longest_request());
     let body = scenario.server.payload.0;
     let responses = udp().map(|group| group.transfer.block_size().map_or(body, |size| u64::from(size.bytes())));
     let longest = requests.chain(responses).max().unwrap_or(0);

@@ -122,13 +122,13 @@ impl Server {
         next.map_err(|why| RunError::Endpoint("the server", why.to_string()))
     }
 
-    /// The application takes a request: answers at once, or begins to work on it.
-    pub(crate) fn take(&mut self, now: Instant, asked: Asked) -> Result<(), RunError> {
+    /// The application takes a request: answers at once, or begins to work on it; whether it did the former.
+    pub(crate) fn take(&mut self, now: Instant, asked: Asked) -> Result<bool, RunError> {
         if self.host_time == Span::ZERO {
-            return self.answer(now, asked);
+            return self.answer(now, asked).map(|()| true);
         }
         self.working.push_back((now.after(self.host_time), asked));
-        Ok(())
+        Ok(false)
     }
 
     /// Answers the first request that is done at or before `now`; returns the copy that brought it.

@@ -7,10 +7,10 @@ use millpond_control::Instant;
 
 use crate::{
     application::Application,
-    ledger::mean,
     outcome::{FlowRow, TcpCounts},
-    scenario::{Clients, Scenario, Tcp},
+    scenario::{Scenario, Tcp},
     tcp::{self, Config, Phase, Progress, Segment, Totals},
+    workload::{Conduct, Due},
 };
 
 /// One end of a connection.
@@ -61,7 +61,7 @@ fn longest(bytes: u64) -> u32 {
 
 /// What an end of this scenario is: bodies travel whole.
 fn options(scenario: &Scenario, serves: bool) -> stream::Options {
-    let asks = scenario.clients.iter().map(|group| group.request_payload.0 + group.uri_path.len() as u64);
+    let asks = scenario.clients.iter().map(|group| group.longest_request());
     let most = if serves { asks.max().unwrap_or(0) } else { scenario.server.payload.0 };
     stream::Options { max_message_size: longest(most), block_wise: false, serves, ..stream::Options::default() }
 }
@@ -77,11 +77,12 @@ pub(crate) struct StreamClient {
     pub(crate) connections: u32,
     /// When the next request may be made, while one is due and was not made.
     pub(crate) ask_at: Option<Instant>,
+    /// That request.
+    pub(crate) due: Option<Due>,
     /// The request under way.
     pub(crate) open: Option<Asked>,
-    completed: u32,
-    failed: u32,
-    rtt_sum: u64,
+    /// Requests made.
+    pub(crate) asked: u32,
     /// Of the connections before this one.
     repeats: u64,
     retransmissions: u64,
@@ -93,6 +94,8 @@ pub(crate) struct Asked {
     pub(crate) id: ResponseId,
     /// Its number within the client.
     pub(crate) number: u32,
+    /// Its place in the ledger.
+    pub(crate) request: u32,
     /// Where in the stream its first byte is.
     pub(crate) from: u64,
     /// When that byte left.
@@ -100,18 +103,17 @@ pub(crate) struct Asked {
 }
 
 impl StreamClient {
-    pub(crate) const fn new(group: u32, far: usize) -> Self {
+    pub(crate) const fn new(application: Application, group: u32, far: usize) -> Self {
         Self {
-            application: Application::new(),
+            application,
             group,
             far,
             end: None,
             connections: 0,
             ask_at: None,
+            due: None,
             open: None,
-            completed: 0,
-            failed: 0,
-            rtt_sum: 0,
+            asked: 0,
             repeats: 0,
             retransmissions: 0,
         }
@@ -134,33 +136,13 @@ impl StreamClient {
         }
     }
 
-    /// The request under way was answered.
-    pub(crate) fn answered(&mut self, now: Instant, bytes: usize) {
-        if let Some(sent) = self.open.take().and_then(|asked| asked.sent) {
-            self.rtt_sum += now.as_micros() - sent.as_micros();
-        }
-        self.completed += 1;
-        self.application.got(bytes);
-        self.application.end(Some(now));
-    }
-
-    /// The request under way will not be answered.
-    pub(crate) fn abandoned(&mut self) {
-        self.open = None;
-        self.failed += 1;
-        self.application.end(None);
-    }
-
     /// This client's row, with what the server's end knows.
-    pub(crate) fn row(mut self, flow: u32, clients: &Clients, far: &StreamServer) -> FlowRow {
+    pub(crate) fn row(mut self, flow: u32, conduct: &Conduct<'_>, far: &StreamServer) -> FlowRow {
         self.hang_up();
-        let row = self.application.row(flow, self.group, clients);
+        let row = self.application.row(flow, self.group, conduct);
         let first_send = row.first_send_us;
         let totals = far.totals();
         FlowRow {
-            completed: self.completed,
-            failed: self.failed,
-            rtt_true_mean_us: mean(self.rtt_sum, self.completed),
             tcp: Some(Box::new(TcpCounts {
                 connections: self.connections,
                 segments: totals.segments,

@@ -36,9 +36,10 @@ impl World<'_> {
     /// A client over TCP wakes.
     pub(crate) fn wake_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let Client::Stream(client) = &self.clients[flow as usize] else { return Ok(()) };
-        if client.end.is_none() && !client.application.has_begun() && client.ask_at.is_none() {
-            return self.stream_goes_on(flow, now);
+        if client.application.wakes() <= now {
+            self.stream_goes_on(flow, now)?;
         }
+        let Client::Stream(client) = &self.clients[flow as usize] else { return Ok(()) };
         if client.ask_at.is_some_and(|at| at <= now) {
             self.ask_over_stream(flow, now)?;
         }
@@ -47,15 +48,16 @@ impl World<'_> {
 
     /// The client's application goes on: asks again, over another connection if a batch begins, or is done.
     fn stream_goes_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let Some(clients) = self.next_request(flow, now) else { return Ok(()) };
+        let Some(due) = self.next_request(flow, now) else { return Ok(()) };
         let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
         let group = client.group;
+        client.due = Some(due);
         if client.end.is_some() {
             client.ask_at = Some(now);
         } else {
             let connection = client.connections;
-            let (Some(config), Some(tcp)) = (self.end_of(flow, group, connection, false), clients.transport.tcp())
-            else {
+            let tcp = self.scenario.clients[group as usize].transport.tcp();
+            let (Some(config), Some(tcp)) = (self.end_of(flow, group, connection, false), tcp) else {
                 return Ok(());
             };
             let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
@@ -74,20 +76,24 @@ impl World<'_> {
 
     /// The client's request goes into the stream.
     fn ask_over_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let luck = self.luck(flow);
         let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
-        let Some(end) = &mut client.end else { return Ok(()) };
-        let length = usize::from(self.scenario.clients[client.group as usize].token_length);
-        let number = client.application.begun();
+        let (Some(end), Some(due)) = (&mut client.end, client.due.take()) else { return Ok(()) };
+        let conduct = &self.conducts[client.group as usize];
+        let length = usize::from(conduct.clients.token_length);
+        let Some((ask, payload)) = conduct.ask(&due, luck) else { return Ok(()) };
+        let number = client.asked;
+        client.asked += 1;
         let bytes = u64::from(number).to_be_bytes();
         let token = Token::new(&bytes[bytes.len() - length.min(bytes.len())..]).unwrap_or_default();
-        let request = Outgoing { token: Some(token), ..self.asks[client.group as usize].request() };
+        let request = Outgoing { token: Some(token), ..ask.request(payload) };
         let from = end.tcp.written();
         let refused = |why: millpond_coap::stream::StreamRefused| RunError::Refused(flow, why.to_string());
         let id = end.coap.request(now, &request).map_err(refused)?;
         end.hear(now, |_| None::<()>);
-        client.open = Some(Asked { id, number, from, sent: None });
+        client.open = Some(Asked { id, number, request: due.request, from, sent: None });
         client.ask_at = None;
-        client.application.begin();
+        self.ledger.begin(flow, number, due.request, None, client.application.in_first_batch());
         Ok(())
     }
 
@@ -95,7 +101,10 @@ impl World<'_> {
     fn drain_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         loop {
             let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
-            let Some(end) = &mut client.end else { return Ok(()) };
+            let Some(end) = &mut client.end else {
+                self.agenda.set(flow, client.application.wakes());
+                return Ok(());
+            };
             let asked = client.open.map(|asked| asked.id);
             let heard = if end.has_failed() && asked.is_some() {
                 Some(Heard::Lost)
@@ -109,20 +118,21 @@ impl World<'_> {
                 })
             };
             let Some(heard) = heard else { break };
+            let Some(Asked { number, request, sent, .. }) = client.open.take() else { continue };
+            let tag = Tag { flow, exchange: number, copy: 0, request_bytes: 0, sent: sent.unwrap_or(now) };
             match heard {
                 Heard::Answer(bytes) => {
-                    if let Some(Asked { number, sent: Some(sent), .. }) = client.open {
-                        let tag = Tag { flow, exchange: number, copy: 0, request_bytes: 0, sent };
-                        self.ledger.reached(&tag);
-                        self.ledger.accepted(&tag, now);
-                    }
-                    client.answered(now, bytes);
+                    client.application.got(bytes);
+                    self.ledger.reached(&tag);
+                    self.ledger.accepted(&tag, now);
                 }
                 Heard::Lost => {
                     client.hang_up();
-                    client.abandoned();
+                    self.ledger.gone(&tag);
+                    self.ledger.abandoned(flow, number);
                 }
             }
+            self.end(flow, request, matches!(heard, Heard::Answer(_)), now);
             self.stream_goes_on(flow, now)?;
         }
         self.send_from_client(flow, now);
@@ -133,7 +143,7 @@ impl World<'_> {
     fn send_from_client(&mut self, flow: u32, now: Instant) {
         let Client::Stream(client) = &mut self.clients[flow as usize] else { return };
         let group = &self.scenario.clients[client.group as usize];
-        let (connection, first_batch) = (client.connections, client.application.in_first_batch());
+        let connection = client.connections;
         let header = u64::from(self.network.length(&[]));
         let Some(end) = &mut client.end else { return };
         let until = loop {
@@ -146,7 +156,7 @@ impl World<'_> {
                         if asked.sent.is_none() && (segment.seq..end).contains(&asked.from) {
                             asked.sent = Some(now);
                             client.application.leaves(now);
-                            self.ledger.sent(&tag, millpond_control::Span::ZERO, first_batch);
+                            self.ledger.sent(&tag, millpond_control::Span::ZERO);
                         }
                     }
                     let Some(length) = group.transport.tcp().map(|tcp| tcp.length(header, &segment)) else { continue };
@@ -164,7 +174,7 @@ impl World<'_> {
         } else {
             until
         };
-        self.agenda.set(flow, until.min(client.ask_at.unwrap_or(Instant::NEVER)));
+        self.agenda.set(flow, until.min(client.ask_at.unwrap_or(Instant::NEVER)).min(client.application.wakes()));
     }
 
     /// A segment reaches its client.
@@ -201,10 +211,10 @@ impl World<'_> {
         loop {
             let server = &mut self.server.streams[place];
             let Some(end) = &mut server.end else { return Ok(()) };
-            let asks = &self.asks;
+            let conducts = &self.conducts;
             let heard = end.hear(now, |event| match event {
                 Event::Request { id, frame } => {
-                    Some((id, frame.code == Code::GET, asks.iter().any(|ask| ask.is_for(frame.uri_path()))))
+                    Some((id, frame.code == Code::GET, conducts.iter().any(|conduct| conduct.is_for(frame.uri_path()))))
                 }
                 _ => None,
             });
@@ -212,6 +222,8 @@ impl World<'_> {
                 if !is_known {
                     return Err(RunError::Refused(server.flow, "it asks for a resource that nobody has".to_owned()));
                 }
+                let tag = Tag { flow: server.flow, exchange: server.taken, copy: 0, request_bytes: 0, sent: now };
+                self.ledger.delivered(&tag, now);
                 server.taken += 1;
                 server.working.push_back((now.after(host_time), id, is_get));
                 continue;

@@ -5,7 +5,8 @@
 //! server, the clients by number, the server's ends of connections. A run is single-threaded and a pure function of
 //! scenario and seed.
 
-use millpond_control::{ChanceSeed, Instant, PeerController, Purpose, Span};
+use millpond_coap::Endpoint;
+use millpond_control::{ChanceSeed, Instant, PeerController};
 
 use crate::{
     RunError,
@@ -17,11 +18,12 @@ use crate::{
     ledger::Ledger,
     network::{Load, Network, Packet, SERVER},
     outcome::{Outcome, Summary},
-    population::{Ask, client_endpoint, controllers, datagram, interleave},
-    scenario::{Clients, Controllers, Scenario},
+    population::{client_endpoint, controllers, datagram, interleave},
+    scenario::{Controllers, Scenario},
     server::Server,
     stream_end::{StreamClient, StreamServer},
-    trace::{Options, Recorder},
+    trace::{Options, Recorder, TraceKind},
+    workload::{Conduct, Due, Luck},
 };
 
 /// A client, by what carries its requests.
@@ -46,7 +48,12 @@ impl Client {
     }
 
     #[inline]
-    fn application(&mut self) -> &mut Application {
+    pub(crate) fn is_burst(&self) -> bool {
+        matches!(self, Self::Burst(_))
+    }
+
+    #[inline]
+    pub(crate) fn application(&mut self) -> &mut Application {
         match self {
             Self::Device(device) => &mut device.application,
             Self::Stream(client) => &mut client.application,
@@ -80,8 +87,12 @@ pub(crate) struct World<'s> {
     pub(crate) seed: ChanceSeed,
     /// The wake-ups of the clients.
     pub(crate) agenda: Agenda,
-    /// The request of each group.
-    pub(crate) asks: Vec<Ask<'s>>,
+    /// How the clients of each group behave.
+    pub(crate) conducts: Vec<Conduct<'s>>,
+    /// The controller that each group begins with.
+    pub(crate) controllers: Vec<PeerController>,
+    /// What the clients of a group are after an event at which they forgot everything.
+    pub(crate) restarted: Vec<((usize, u8), Endpoint<u32>)>,
     pub(crate) clients: Vec<Client>,
     pub(crate) server: Server,
     pub(crate) network: Network,
@@ -111,35 +122,39 @@ impl<'s> World<'s> {
             client_endpoint(clients, controller.clone(), datagram(scenario), seed)
         };
         let alike: Vec<_> = scenario.clients.iter().zip(&controllers).map(alike).collect::<Result<_, _>>()?;
+        let conducts: Vec<_> = scenario.clients.iter().map(|clients| Conduct::of(scenario, clients)).collect();
         for (flow, &group) in groups.iter().enumerate() {
             let described = &scenario.clients[group as usize];
             let flow = flow as u32;
             // Clients of a group share what never changes.
             let endpoint = || alike[group as usize].sibling(flow);
+            let application = Application::new(&conducts[group as usize], Luck { seed, flow });
+            agenda.set(flow, application.wakes());
             clients.push(if let Some(options) = burst_ends::options(scenario, described) {
-                Client::Burst(Box::new(BurstDevice::new(endpoint(), options, seed, flow, group)))
+                Client::Burst(Box::new(BurstDevice::new(endpoint(), application, options, seed, flow, group)))
             } else if described.transport.is_udp() {
-                Client::Device(Device::new(endpoint(), group))
+                Client::Device(Device::new(endpoint(), application, group))
             } else {
                 streams.push(StreamServer::new(flow));
-                Client::Stream(Box::new(StreamClient::new(group, streams.len() - 1)))
+                Client::Stream(Box::new(StreamClient::new(application, group, streams.len() - 1)))
             });
-            let spread = described.start_spread.span();
-            let start = seed.at(Purpose::Start, [flow, 0, 0, 0]).between(Span::ZERO, spread);
-            agenda.set(flow, Instant::ORIGIN.after(start));
         }
         let network = Network::new(scenario, seed, &groups, options.capture)?;
-        let exchanges =
-            groups.iter().map(|&group| scenario.clients[group as usize].exchanges_for(scenario.server.payload) as u32);
+        let body = scenario.server.payload;
+        let described = groups.iter().map(|&group| (group, scenario.clients[group as usize].exchanges_for(body)));
+        let warm_up = Instant::from_micros(scenario.run.warm_up.0);
+        let keeps = options.traces.contains(&TraceKind::Exchanges);
         Ok(Self {
             scenario,
             seed,
             agenda,
-            asks: scenario.clients.iter().map(Ask::of).collect(),
-            ledger: Ledger::new(exchanges),
+            ledger: Ledger::new(described, scenario.clients.len(), keeps, warm_up),
+            conducts,
             evidence: Evidence::new(scenario.clients.len()),
             clients,
             server: Server::new(scenario, seed, count, &controllers, streams)?,
+            controllers,
+            restarted: Vec::new(),
             rec: Recorder::new(options, network.links()),
             network,
             transmissions: 0,
@@ -149,7 +164,7 @@ impl<'s> World<'s> {
 
     /// Runs until every client is done, the time is up or `is_cancelled` says so (asked every few thousand steps).
     pub(crate) fn run(&mut self, mut is_cancelled: impl FnMut() -> bool) -> Result<Instant, RunError> {
-        let until = Instant::from_micros(self.scenario.run.until.0);
+        let until = Instant::from_micros(self.scenario.run.end().0);
         let mut steps = 0_u32;
         let mut last = Instant::ORIGIN;
         while self.unfinished > 0 {
@@ -168,6 +183,9 @@ impl<'s> World<'s> {
                 Turn::Server => self.wake_server(now)?,
                 Turn::Client(flow) => self.wake_client(flow, now)?,
                 Turn::Stream(place) => self.drain_stream_server(place as usize, now)?,
+            }
+            while let Some(tag) = self.network.lost() {
+                self.ledger.gone(&tag);
             }
             steps = steps.wrapping_add(1);
             if steps.is_multiple_of(4_096) && is_cancelled() {
@@ -192,23 +210,41 @@ impl<'s> World<'s> {
         (first.0 != Instant::NEVER).then_some(first)
     }
 
-    /// A client's application goes on: the group whose request is to be made next, or nothing if all were made.
+    /// The chance of a client.
     #[inline]
-    pub(crate) fn next_request(&mut self, flow: u32, now: Instant) -> Option<&'s Clients> {
+    pub(crate) fn luck(&self, flow: u32) -> Luck {
+        Luck { seed: self.seed, flow }
+    }
+
+    /// The next request that a client makes now, if there is one and it may.
+    #[inline]
+    pub(crate) fn next_request(&mut self, flow: u32, now: Instant) -> Option<Due> {
+        let luck = self.luck(flow);
         let client = &mut self.clients[flow as usize];
-        let clients = &self.scenario.clients[client.group() as usize];
-        match client.application().next(flow, clients, self.seed) {
-            Next::Done => {
-                self.unfinished -= 1;
-                return None;
+        let conduct = &self.conducts[client.group() as usize];
+        match client.application().next(now, conduct, luck, &mut self.ledger) {
+            Next::Ask(due) => return Some(due),
+            Next::ForgetAndAsk(due) => {
+                client.forget(now);
+                return Some(due);
             }
-            Next::Ask => {}
-            Next::ForgetAndAsk => client.forget(now),
+            Next::Done => self.unfinished -= 1,
+            Next::Wait => {}
         }
-        Some(clients)
+        None
+    }
+
+    /// A request that a client made has ended.
+    #[inline]
+    pub(crate) fn end(&mut self, flow: u32, request: u32, answered: bool, now: Instant) {
+        let luck = self.luck(flow);
+        let client = &mut self.clients[flow as usize];
+        let conduct = &self.conducts[client.group() as usize];
+        client.application().end(request, answered, now, conduct, luck, &mut self.ledger);
     }
 
     fn wake_client(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        self.restarts(flow, now)?;
         match &self.clients[flow as usize] {
             Client::Device(_) => self.wake_device(flow, now),
             Client::Stream(_) => self.wake_stream(flow, now),
@@ -232,19 +268,19 @@ impl<'s> World<'s> {
     /// Closes the books.
     pub(crate) fn finish(mut self, end: Instant) -> Result<Outcome, RunError> {
         let mut outcome = Outcome::default();
-        let groups: Vec<u32> = self.clients.iter().map(Client::group).collect();
+        self.ledger.close();
         let row = |(flow, client): (usize, Client)| {
-            let (flow, described) = (flow as u32, &self.scenario.clients[client.group() as usize]);
+            let (flow, conduct) = (flow as u32, &self.conducts[client.group() as usize]);
             let mut messages = None;
             let mut row = match client {
-                Client::Device(device) => device.row(flow, described),
+                Client::Device(device) => device.row(flow, conduct),
                 Client::Burst(device) => {
                     messages = Some(device.messages);
-                    device.row(flow, described)
+                    device.row(flow, conduct)
                 }
                 Client::Stream(client) => {
                     let far = &self.server.streams[client.far];
-                    client.row(flow, described, far)
+                    client.row(flow, conduct, far)
                 }
             };
             self.ledger.sum(&mut row);
@@ -258,23 +294,15 @@ impl<'s> World<'s> {
         };
         // The rows take the places of the clients, one after the other, where the standard library collects in place.
         outcome.flows = self.clients.into_iter().enumerate().map(row).collect();
-        outcome.histogram = self.ledger.histogram(&groups);
+        outcome.histogram = self.ledger.histogram();
         outcome.histogram.retain(|row| self.scenario.clients[row.group as usize].has_exchanges());
+        outcome.reported = self.ledger.reported(self.scenario.clients.iter().map(|group| group.count));
+        outcome.delays = self.ledger.delays();
         outcome.evidence = self.evidence.rows();
-        if self.rec.exchanges {
-            outcome.exchanges = self.ledger.rows();
-        }
+        outcome.exchanges = self.ledger.rows();
         let (links, events) = self.network.rows(end)?;
         outcome.links = links;
-        let first = outcome.flows.iter().map(|row| row.first_send_us).min().unwrap_or(0);
-        outcome.summary = Summary {
-            simulated_us: end.as_micros(),
-            events: events + self.transmissions,
-            // None either if nothing ever left.
-            makespan_us: end.as_micros().checked_sub(first).filter(|_| self.unfinished == 0),
-            flows: groups.len() as u32,
-            unfinished: self.unfinished,
-        };
+        outcome.summary = Summary::of(&outcome.flows, end, events + self.transmissions);
         outcome.capture = self.network.take_recording().map(|recording| recording.into_file());
         self.rec.give(&mut outcome);
         Ok(outcome)
@@ -292,7 +320,7 @@ mod tests {
         assert_eq!(size_of::<Client>(), size_of::<Device>());
         let beside = size_of::<Device>() - size_of::<millpond_coap::Endpoint<u32>>();
         assert!(beside <= 96, "{beside} bytes beside the endpoint");
-        assert!(size_of::<FlowRow>() <= 184, "{} bytes a row", size_of::<FlowRow>());
+        assert!(size_of::<FlowRow>() <= 224, "{} bytes a row", size_of::<FlowRow>());
     }
 
     #[test]
@@ -317,11 +345,14 @@ mod tests {
             "test",
         )
         .unwrap();
-        let mut world = World::new(&scenario, 1, &Options::default(), &scenario::BuiltIn).unwrap();
+        let options = Options { traces: vec![TraceKind::Exchanges], ..Options::default() };
+        let mut world = World::new(&scenario, 1, &options, &scenario::BuiltIn).unwrap();
         world.run(|| false).unwrap();
-        let longest = world.ledger.rows().iter().filter_map(|row| Some(row.accepted_us? - row.first_send_us)).max();
+        world.ledger.close();
+        let rows = world.ledger.rows();
+        let longest = rows.iter().filter_map(|row| Some(row.accepted_us? - row.first_send_us)).max();
         assert!(longest > Some(247_000_000), "{longest:?}");
-        let begun = world.ledger.rows().len() as u64;
+        let begun = rows.len() as u64;
         let links = world.network.rows(Instant::from_micros(86_400_000_000)).unwrap().0;
         let arrived = links.iter().find(|row| row.link == "uplink").unwrap().delivered_packets;
         assert_eq!(world.server.endpoint.counters().duplicates, arrived - begun);

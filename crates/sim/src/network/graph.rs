@@ -42,6 +42,8 @@ pub(crate) struct Graph {
     sent: u64,
     arrived: u64,
     drops: Vec<Drops>,
+    /// The tags of datagrams that were lost since somebody asked.
+    lost: Vec<Tag>,
     recording: Option<Box<Recording>>,
 }
 
@@ -64,6 +66,7 @@ impl Graph {
             sent: 0,
             arrived: 0,
             drops: vec![Drops::default(); groups.len()],
+            lost: Vec::new(),
             recording: capture.then(|| Box::new(Recording::new(hops.len()))),
             hops,
         })
@@ -165,8 +168,14 @@ impl Graph {
             *(if radio { &mut drops.radio } else { &mut drops.queue }) += 1;
         }
         if let Load::Datagram(bytes) = packet.load {
+            self.lost.push(packet.tag);
             self.spare.push(bytes);
         }
+    }
+
+    #[inline]
+    pub(super) fn lost(&mut self) -> Option<Tag> {
+        self.lost.pop()
     }
 
     /// A datagram as a load, in a buffer that was used before if there is one.

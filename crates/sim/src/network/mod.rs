@@ -80,6 +80,13 @@ impl Network {
         graph.deliver(now, rec)
     }
 
+    /// The tag of a datagram that was lost since somebody asked.
+    #[inline]
+    pub(crate) fn lost(&mut self) -> Option<Tag> {
+        let Self::Graph(graph) = self;
+        graph.lost()
+    }
+
     /// Takes the buffer of a delivered datagram back and gives the packet's length in bytes.
     #[inline]
     pub(crate) fn take_back(&mut self, bytes: Vec<u8>) -> u32 {

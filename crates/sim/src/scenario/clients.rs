@@ -3,12 +3,18 @@
 use millpond_control::Chance;
 use serde::{Deserialize, Serialize};
 
-use super::{ControllerChoice, Duration, MOST_PAYLOAD, Route, ScenarioError, Size, Transfer, Transport};
+use super::{
+    ControllerChoice, Duration, MOST_PAYLOAD, Method, Route, ScenarioError, Size, Sizes, Transfer, Transport, Workload,
+    Workloads,
+};
 
 /// Clients that are alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clients {
+    /// What the timeline calls them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// How many.
     pub count: u32,
     /// Their congestion controller: there over UDP, none over TCP.
@@ -16,19 +22,29 @@ pub struct Clients {
     pub controller: Option<ControllerChoice>,
     /// What they do.
     #[serde(default)]
-    pub workload: Workload,
-    /// Exchanges of each client.
-    #[serde(default = "fifty")]
+    pub workload: Workloads,
+    /// Requests of each client whose workload is a closed loop that says nothing of its own.
+    #[serde(default = "fifty", alias = "requests")]
     pub exchanges: u32,
-    /// Sizes of the batches of the random workload.
+    /// Sizes of the batches of a workload in fresh batches.
     #[serde(default)]
     pub batch: Batch,
-    /// Clients start evenly spread over this long; zero: all at once.
+    /// Clients start at random, uniformly, within this long; zero: all at once.
     #[serde(default)]
     pub start_spread: Duration,
     /// Copies after the first before a client gives up (RFC 7252 §4.8, MAX_RETRANSMIT).
     #[serde(default = "four")]
     pub max_retransmit: u8,
+    /// Exchanges that a client may have open at once (RFC 7252 §4.7, NSTART).
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub nstart: u16,
+    /// Whether requests are confirmable.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub confirmable: bool,
+    /// Requests that an application holds, those under way included; what is born beyond that is refused and has
+    /// failed. Left out: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application_queue: Option<u32>,
     /// The resource they ask for: segments with slashes between.
     #[serde(default = "hello")]
     pub uri_path: String,
@@ -37,7 +53,7 @@ pub struct Clients {
     pub token_length: u8,
     /// Payload of a request. None makes it a GET, any other a PUT.
     #[serde(default)]
-    pub request_payload: Size,
+    pub request_payload: Sizes,
     /// How the copies of a request are told apart; left out, as the controller asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naming: Option<Naming>,
@@ -50,17 +66,6 @@ pub struct Clients {
     /// How a body reaches them.
     #[serde(default, skip_serializing_if = "Transfer::is_whole")]
     pub transfer: Transfer,
-}
-
-/// What a client does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Workload {
-    /// The next request leaves in the instant the response is accepted.
-    #[default]
-    Continuous,
-    /// The same in batches; all congestion-control state is dropped between two batches.
-    Random,
 }
 
 /// Sizes of batches: uniform, both ends included.
@@ -133,6 +138,20 @@ impl From<Naming> for millpond_control::Naming {
     }
 }
 
+fn one() -> u16 {
+    1
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_one(nstart: &u16) -> bool {
+    *nstart == 1
+}
+fn yes() -> bool {
+    true
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_yes(confirmable: &bool) -> bool {
+    *confirmable
+}
 fn four() -> u8 {
     4
 }
@@ -148,16 +167,20 @@ impl Clients {
     #[must_use]
     pub fn of(controller: ControllerChoice) -> Self {
         Self {
+            name: None,
             count: 1,
             controller: Some(controller),
-            workload: Workload::default(),
+            workload: Workloads::default(),
             exchanges: fifty(),
             batch: Batch::default(),
             start_spread: Duration(0),
             max_retransmit: four(),
+            nstart: one(),
+            confirmable: yes(),
+            application_queue: None,
             uri_path: hello(),
             token_length: 0,
-            request_payload: Size(0),
+            request_payload: Sizes::default(),
             naming: None,
             route: None,
             transport: Transport::Udp,
@@ -180,18 +203,32 @@ impl Clients {
         self.transport.is_udp() && !matches!(self.transfer, Transfer::Bursts(_))
     }
 
-    /// Exchanges of one client that fetches bodies of so many bytes.
-    pub(crate) fn exchanges_for(&self, body: Size) -> u64 {
-        u64::from(self.exchanges).saturating_mul(self.transfer.exchanges(body))
+    /// Exchanges of one client that fetches bodies of so many bytes, if that is known.
+    pub(crate) fn exchanges_for(&self, body: Size) -> Option<u64> {
+        Some(self.workload.requests(self.exchanges)?.saturating_mul(self.transfer.exchanges(body)))
+    }
+
+    /// The longest payload of a request.
+    pub(crate) fn longest_payload(&self) -> u64 {
+        self.request_payload.most().0.max(self.workload.largest_payload())
+    }
+
+    /// Bytes of the longest request, without header, token and what options take beside their values.
+    pub(crate) fn longest_request(&self) -> u64 {
+        let path = self.workload.paths().map(str::len).max().unwrap_or(0).max(self.uri_path.len());
+        self.longest_payload() + path as u64
     }
 
     /// Bytes of CoAP of a request whose copies are not named.
     pub(super) fn request_bytes(&self) -> u64 {
-        let segments = self.uri_path.split('/').filter(|segment| !segment.is_empty());
         // An option takes a byte before its value, two from 13 bytes on (RFC 7252 §3.1); a payload one for its marker.
-        let options: usize = segments.map(|segment| segment.len() + if segment.len() < 13 { 1 } else { 2 }).sum();
-        let payload = self.request_payload.0;
-        4 + u64::from(self.token_length) + options as u64 + payload + u64::from(payload > 0)
+        let options = |path: &str| -> usize {
+            let segments = path.split('/').filter(|segment| !segment.is_empty());
+            segments.map(|segment| segment.len() + if segment.len() < 13 { 1 } else { 2 }).sum()
+        };
+        let longest = self.workload.paths().map(options).max().unwrap_or(0).max(options(&self.uri_path));
+        let payload = self.longest_payload();
+        4 + u64::from(self.token_length) + longest as u64 + payload + u64::from(payload > 0)
     }
 
     pub(super) fn check(&self, key: &str, origin: &str, body: Size) -> Result<(), ScenarioError> {
@@ -210,20 +247,68 @@ impl Clients {
         if self.max_retransmit > 60 {
             return refuse("max_retransmit", format!("{} is too many (at most 60)", self.max_retransmit));
         }
-        if self.start_spread.0 > u64::from(u32::MAX) {
-            return refuse("start_spread", format!("{} is too long (at most 71 min)", self.start_spread));
-        }
         if self.token_length > 8 {
             return refuse("token_length", format!("{} bytes are too many for a token (0 to 8)", self.token_length));
         }
+        self.workload.check(self, &format!("{key}.workload"), origin)?;
+        if let Some(problem) = self.request_payload.problem() {
+            return refuse("request_payload", problem);
+        }
         if self.request_bytes() > MOST_PAYLOAD {
-            let payload = self.request_payload;
+            let payload = Size(self.longest_payload());
             return refuse("request_payload", format!("{payload} does not fit a datagram (at most {MOST_PAYLOAD} B)"));
         }
-        if self.uri_path.split('/').any(|segment| segment.len() > 255) || self.uri_path.len() > 1_000 {
-            return refuse("uri_path", "a segment has at most 255 bytes, the path at most 1000".to_owned());
+        for (name, path) in
+            [("uri_path", &self.uri_path[..])].into_iter().chain(self.workload.paths().map(|path| ("workload", path)))
+        {
+            if path.split('/').any(|segment| segment.len() > 255) || path.len() > 1_000 {
+                return refuse(name, "a segment has at most 255 bytes, the path at most 1000".to_owned());
+            }
         }
-        Ok(())
+        self.check_open(key, origin)
+    }
+
+    /// Whether as many exchanges can be open as are to be.
+    fn check_open(&self, key: &str, origin: &str) -> Result<(), ScenarioError> {
+        let refuse =
+            |name: &str, problem: String| Err(ScenarioError::at_key(origin, &format!("{key}.{name}"), problem));
+        if self.nstart == 0 {
+            return refuse("nstart", "0 exchanges at once are none: write at least 1".to_owned());
+        }
+        if self.application_queue.is_some_and(|most| most < u32::from(self.nstart)) {
+            let problem = format!("those under way count: write at least nstart, which is {}", self.nstart);
+            return refuse("application_queue", problem);
+        }
+        if !self.confirmable && !self.transport.is_udp() {
+            return refuse("confirmable", "over TCP no message is: leave this key out".to_owned());
+        }
+        if !self.confirmable && !self.transfer.is_whole() {
+            return refuse(
+                "confirmable",
+                "a transfer of blocks says itself which messages are: leave this key out".to_owned(),
+            );
+        }
+        if self.nstart == 1 {
+            return Ok(());
+        }
+        if !self.has_exchanges() || !self.transfer.is_whole() {
+            let problem =
+                "over TCP, in blocks and in bursts a client asks for one thing after another: leave this key out";
+            return refuse("nstart", problem.to_owned());
+        }
+        // Tokens of one byte are distinct among requests under way; longer ones last longer than message IDs do.
+        match (self.token_length, self.nstart) {
+            (0, nstart) => refuse("nstart", format!("{nstart} requests at once need tokens: write token_length = 2")),
+            (1, 257..) => refuse(
+                "nstart",
+                format!("{} requests at once need more than 256 tokens: write token_length = 2", self.nstart),
+            ),
+            (_, 32_769..) => refuse(
+                "nstart",
+                format!("{} requests at once would use up all message IDs (at most 32768)", self.nstart),
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Whether transport, controller and transfer go together.
@@ -250,7 +335,13 @@ impl Clients {
             Transport::Tcp(tcp) => tcp.check(&format!("{key}.transport"), origin)?,
         }
         self.transfer.check(&format!("{key}.transfer"), origin, body)?;
-        if !self.transfer.is_whole() && self.request_payload.0 > 0 {
+        let asks_otherwise =
+            |workload: &Workload| workload.script.iter().any(|step| step.method != Method::Get || step.path.is_some());
+        if !self.transfer.is_whole() && self.workload.all().iter().any(asks_otherwise) {
+            let problem = "a body is fetched in blocks by GET from the group's path: leave `script` out";
+            return refuse("workload", problem.to_owned());
+        }
+        if !self.transfer.is_whole() && self.longest_payload() > 0 {
             let problem = "a body is fetched in blocks by GET: leave this key out, or write transfer = \"whole\"";
             return refuse("request_payload", problem.to_owned());
         }

@@ -8,21 +8,30 @@ mod clients;
 mod controllers;
 mod network;
 mod packets;
+mod spread;
+mod timeline;
 mod transfer;
 mod transport;
+mod workload;
 
 use serde::{Deserialize, Serialize};
 
-pub use clients::{Batch, Clients, Naming, NearEnd, Workload};
+use crate::ledger::MOST_WAITS;
+
+pub use clients::{Batch, Clients, Naming, NearEnd};
 pub use controllers::{BuiltChoice, BuiltIn, ControllerChoice, Controllers, OwnChoice, Settings, Value};
+pub(crate) use millpond_path::word_or_table;
 pub use millpond_path::{
     BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Loss, LossAt, LossOf, Order, Path, QueueCounts,
     QueueLimit, Size, unknown,
 };
 pub use network::{Network, Route};
+pub use spread::{Arrival, Sizes, Times};
+pub use timeline::{Event, Memory, Queued};
 pub use transfer::{Blocks, Bursts, Negotiation, Transfer};
 pub(crate) use transport::SEGMENT_OVER_DATAGRAM;
 pub use transport::{Congestion, DelayedAcks, Recovery, Tcp, TimerRule, Transport};
+pub use workload::{Births, Method, Periods, Share, Step, Workload, Workloads};
 
 /// Everything that a run needs, apart from its seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +51,9 @@ pub struct Scenario {
     /// The server that all clients ask.
     #[serde(default)]
     pub server: Server,
+    /// What happens while the run goes on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Event>,
     /// How long the run may last.
     #[serde(default)]
     pub run: Run,
@@ -108,11 +120,29 @@ pub enum Duplicates {
 pub struct Run {
     /// When the run ends at the latest, in simulated time. Clients that are not done by then are counted as unfinished.
     pub until: Duration,
+    /// The run lasts exactly this long; what is open then has not finished. Left out: until all clients are done.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<Duration>,
+    /// Requests born before this are left out of all counts of requests and exchanges.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub warm_up: Duration,
+}
+
+fn is_zero(time: &Duration) -> bool {
+    time.0 == 0
+}
+
+impl Run {
+    /// When it ends at the latest.
+    #[must_use]
+    pub fn end(&self) -> Duration {
+        self.lasts.unwrap_or(self.until)
+    }
 }
 
 impl Default for Run {
     fn default() -> Self {
-        Self { until: Duration(86_400_000_000) }
+        Self { until: Duration(86_400_000_000), lasts: None, warm_up: Duration(0) }
     }
 }
 
@@ -163,11 +193,11 @@ impl Scenario {
         self.clients.iter().map(|group| u64::from(group.count)).sum()
     }
 
-    /// Exchanges of all clients; of a body fetched in blocks each block counts.
+    /// Exchanges of all clients whose workload has an end in numbers; of a body fetched in blocks each block counts.
     #[must_use]
     pub fn exchange_count(&self) -> u64 {
         let body = self.server.payload;
-        let of_group = |group: &Clients| u64::from(group.count).saturating_mul(group.exchanges_for(body));
+        let of_group = |group: &Clients| u64::from(group.count).saturating_mul(group.exchanges_for(body).unwrap_or(0));
         self.clients.iter().map(of_group).fold(0, u64::saturating_add)
     }
 
@@ -176,8 +206,8 @@ impl Scenario {
     pub fn estimated_bytes(&self) -> u64 {
         /// A client with its endpoint, and its entry at the server.
         const CLIENT: u64 = 1_600;
-        /// An exchange in the ledger.
-        const EXCHANGE: u64 = 32;
+        /// The first wait of an exchange, as long as there are few.
+        const EXCHANGE: u64 = 4;
         /// A packet in a queue, beside its bytes.
         const PACKET: u64 = 120;
         /// Both ends of a connection.
@@ -222,7 +252,7 @@ impl Scenario {
         let queues = links.map(|(place, (_, link))| queue(link, longest(place))).fold(0, u64::saturating_add);
         (self.client_count() * CLIENT)
             .saturating_add(bodies)
-            .saturating_add(self.exchange_count().saturating_mul(EXCHANGE))
+            .saturating_add(self.exchange_count().min(self.client_count() * MOST_WAITS).saturating_mul(EXCHANGE))
             .saturating_add(queues)
     }
 
@@ -252,6 +282,45 @@ impl Scenario {
         self.check_queues(origin)?;
         if self.run.until.0 == 0 {
             return refuse("run.until", "0 s leaves no time for anything: write at least `1 s`".to_owned());
+        }
+        self.check_time(origin)
+    }
+
+    /// Whether everything that happens over time has its place in the run.
+    fn check_time(&self, origin: &str) -> Result<(), ScenarioError> {
+        let refuse = |key: &str, problem: String| Err(ScenarioError::at_key(origin, key, problem));
+        let end = self.run.end();
+        if end.0 == 0 {
+            return refuse("run.for", "0 s leaves no time for anything: write at least `1 s`".to_owned());
+        }
+        if self.run.warm_up >= end {
+            let warm_up = self.run.warm_up;
+            return refuse("run.warm_up", format!("{warm_up} is not before the end of the run ({end})"));
+        }
+        for (index, group) in self.clients.iter().enumerate() {
+            if let Some(name) = &group.name
+                && self.clients[..index].iter().any(|other| other.name.as_ref() == Some(name))
+            {
+                return refuse(&format!("clients[{index}].name"), format!("another group is called `{name}` already"));
+            }
+            if self.run.lasts.is_none() && group.workload.all().iter().any(Workload::is_endless) {
+                let problem =
+                    "a workload without end in a run without end: write `for` in [run], or `requests` or `for` here";
+                return refuse(&format!("clients[{index}].workload"), problem.to_owned());
+            }
+        }
+        if self.timeline.len() > 250 {
+            return refuse("timeline", format!("{} events; at most 250", self.timeline.len()));
+        }
+        for (index, event) in self.timeline.iter().enumerate() {
+            let key = format!("timeline[{index}]");
+            event.check(&self.clients, end, &key, origin)?;
+            if index > 0 && event.at() < self.timeline[index - 1].at() {
+                return refuse(
+                    &format!("{key}.at"),
+                    format!("{} is before the event above it: write them in order", event.at()),
+                );
+            }
         }
         Ok(())
     }

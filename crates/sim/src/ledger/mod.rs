@@ -1,0 +1,485 @@
+//! The laboratory's knowledge of what really happened to each request and to each exchange that it took.
+//!
+//! Every packet carries an invisible [`Tag`]; a response inherits the tag of the request copy that caused it. No
+//! endpoint or controller can see it.
+//!
+//! A request is born when its application hands it over, and ends answered or failed, or not at all. An exchange is one
+//! message and its answer. Its record lives until it has ended and no packet of it is under way, because a response that
+//! comes late may still show that a copy was unnecessary; then it is folded into sums and distributions. So a client
+//! takes the same memory however many exchanges it makes.
+
+mod account;
+mod histogram;
+mod reported;
+mod slab;
+mod total;
+
+use std::collections::BTreeMap;
+
+use millpond_coap::ExchangeId;
+use millpond_control::{Instant, Span};
+
+use crate::outcome::{DelayRow, ExchangeRow, FlowRow, HistogramRow, ReportedRow};
+
+use account::Account;
+use slab::{NOWHERE, Slab};
+use total::{Kind, Totals};
+
+/// Which request copy a packet is, or answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag {
+    /// Number of the client.
+    pub(crate) flow: u32,
+    /// Number of the exchange within the client.
+    pub(crate) exchange: u32,
+    /// Number of the copy, 0 being the first.
+    pub(crate) copy: u8,
+    /// Bytes of the request copy, headers included.
+    pub(crate) request_bytes: u32,
+    /// When the copy left the client.
+    pub(crate) sent: Instant,
+}
+
+/// Marks a packet that belongs to no exchange.
+pub(crate) const NO_EXCHANGE: u32 = u32::MAX;
+
+/// Marks a request that belongs to no event.
+pub(crate) const NO_EVENT: u8 = u8::MAX;
+
+const NONE: u8 = u8::MAX;
+
+/// One exchange that has not ended, or of which packets are under way.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    /// The next older one of the same client.
+    older: u32,
+    /// Its number within the client.
+    number: u32,
+    /// The request that it is made for.
+    request: u32,
+    /// Copies under way to the server, at it, or answered and under way back.
+    alive: u32,
+    id: Option<ExchangeId>,
+    first_send: Instant,
+    accepted: Instant,
+    first_wait: Span,
+    copies: u8,
+    winning: u8,
+    /// The smallest copy number whose response ever reached the client, also after the exchange had ended.
+    first_useful: u8,
+    first_batch: bool,
+    is_open: bool,
+}
+
+/// One request that has not ended, or of which exchanges are on record.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    born: Instant,
+    first_send: Instant,
+    flow: u32,
+    /// Exchanges of it on record, and one for itself while it is open.
+    held: u32,
+    /// Where it came from, for its owner.
+    source: u8,
+    event: u8,
+    arrived: bool,
+    /// It was born after the warm-up.
+    counts: bool,
+}
+
+/// All clients' books.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    accounts: Vec<Account>,
+    records: Slab<Record>,
+    requests: Slab<Request>,
+    totals: Totals,
+    /// First waits, so many of each client, for their medians: where no client makes more exchanges than are kept.
+    waits: Vec<u32>,
+    kept_waits: usize,
+    /// Requests that full queues refused, of the few clients that have any.
+    refused: BTreeMap<u32, u32>,
+    /// Every exchange, if asked for.
+    kept: Option<Vec<ExchangeRow>>,
+    /// What is born before this is not counted.
+    warm_up: Instant,
+}
+
+/// The median of first waits is told where no client makes more exchanges than this.
+pub(crate) const MOST_WAITS: u64 = 64;
+
+impl Ledger {
+    /// Books for clients of these groups that make this many exchanges each, if that is known. `keeps` says whether every
+    /// exchange is to be told in the end; what is born before `warm_up` is left out of all counts.
+    pub(crate) fn new(
+        clients: impl Iterator<Item = (u32, Option<u64>)>,
+        groups: usize,
+        keeps: bool,
+        warm_up: Instant,
+    ) -> Self {
+        let mut most = 0;
+        let account = |(group, exchanges): (u32, Option<u64>)| {
+            most = most.max(exchanges.unwrap_or(u64::MAX));
+            Account::new(group)
+        };
+        let accounts: Vec<_> = clients.map(account).collect();
+        let kept_waits = if most <= MOST_WAITS { most as usize } else { 0 };
+        Self {
+            records: Slab::new(),
+            requests: Slab::new(),
+            totals: Totals::new(groups),
+            waits: vec![0; kept_waits * accounts.len()],
+            kept_waits,
+            refused: BTreeMap::new(),
+            kept: keeps.then(Vec::new),
+            warm_up,
+            accounts,
+        }
+    }
+
+    /// An application hands over a request for an event, or for none.
+    pub(crate) fn born(&mut self, flow: u32, source: u8, event: u8, now: Instant) -> u32 {
+        let counts = now >= self.warm_up;
+        if counts && let Some(account) = self.accounts.get_mut(flow as usize) {
+            account.born += 1;
+            if event != NO_EVENT {
+                self.totals.reported(account.group, event).born();
+            }
+        }
+        let request =
+            Request { born: now, first_send: Instant::NEVER, flow, held: 1, source, event, arrived: false, counts };
+        self.requests.put(request)
+    }
+
+    /// A request ended: where it came from. `since` says when each event was, the first being the start of the run.
+    pub(crate) fn ended(&mut self, request: u32, answered: bool, now: Instant, since: &[Instant]) -> u8 {
+        let Some(&Request { born, flow, source, event, counts, .. }) = self.requests.get(request) else { return 0 };
+        if counts && let Some(account) = self.accounts.get_mut(flow as usize) {
+            if answered {
+                account.answered += 1;
+                self.totals.took(account.group, Kind::Answer, now, born);
+                if let Some(&since) = since.get(usize::from(event)) {
+                    self.totals.reported(account.group, event).answered(span(now, since));
+                }
+            } else {
+                account.requests_failed += 1;
+            }
+        }
+        self.release(request);
+        source
+    }
+
+    /// The full queue of its own application refused a request: that ends it.
+    pub(crate) fn refused(&mut self, request: u32, now: Instant) {
+        if let Some(&Request { flow, counts: true, .. }) = self.requests.get(request) {
+            *self.refused.entry(flow).or_default() += 1;
+        }
+        self.ended(request, false, now, &[]);
+    }
+
+    /// A client's last request for an event was answered, and none was lost.
+    pub(crate) fn completed(&mut self, flow: u32, event: u8, now: Instant, since: Instant) {
+        if let Some(account) = self.accounts.get(flow as usize).filter(|_| event != NO_EVENT) {
+            self.totals.reported(account.group, event).completed(span(now, since));
+        }
+    }
+
+    /// An exchange is begun for a request. Without an id its owner has no more than one open.
+    pub(crate) fn begin(&mut self, flow: u32, number: u32, request: u32, id: Option<ExchangeId>, first_batch: bool) {
+        let Some(account) = self.accounts.get_mut(flow as usize) else { return };
+        if let Some(request) = self.requests.get_mut(request) {
+            request.held += 1;
+        }
+        account.newest = self.records.put(Record {
+            older: account.newest,
+            number,
+            request,
+            alive: 0,
+            id,
+            first_send: Instant::NEVER,
+            accepted: Instant::NEVER,
+            first_wait: Span::ZERO,
+            copies: 0,
+            winning: NONE,
+            first_useful: NONE,
+            first_batch,
+            is_open: true,
+        });
+    }
+
+    /// The open exchange of a client with this id: its number and its request.
+    #[inline]
+    pub(crate) fn open(&self, flow: u32, id: ExchangeId) -> Option<(u32, u32)> {
+        let record = self.records.get(self.find(flow, |record| record.id == Some(id) && record.is_open)?)?;
+        Some((record.number, record.request))
+    }
+
+    /// The oldest exchange of a client of which no copy has left.
+    pub(crate) fn unsent(&self, flow: u32) -> Option<u32> {
+        let mut place = self.accounts.get(flow as usize)?.newest;
+        let mut oldest = None;
+        while let Some(record) = self.records.get(place) {
+            if record.copies == 0 && record.is_open {
+                oldest = Some(record.number);
+            }
+            place = record.older;
+        }
+        oldest
+    }
+
+    /// The ids of a client's open exchanges.
+    pub(crate) fn open_ids(&self, flow: u32) -> Vec<ExchangeId> {
+        let mut place = self.accounts.get(flow as usize).map_or(NOWHERE, |account| account.newest);
+        let mut ids = Vec::new();
+        while let Some(record) = self.records.get(place) {
+            ids.extend(record.id.filter(|_| record.is_open));
+            place = record.older;
+        }
+        ids
+    }
+
+    /// A copy leaves the client, which waits so long for a response now.
+    #[inline]
+    pub(crate) fn sent(&mut self, tag: &Tag, wait: Span) {
+        let Some(place) = self.place(tag) else { return };
+        let Some(record) = self.records.get_mut(place) else { return };
+        record.copies = tag.copy.saturating_add(1);
+        record.alive += 1;
+        if tag.copy > 0 {
+            return;
+        }
+        record.first_send = tag.sent;
+        record.first_wait = wait;
+        let Some(request) = self.requests.get_mut(record.request) else { return };
+        if request.first_send == Instant::NEVER {
+            request.first_send = tag.sent;
+            if request.counts {
+                let group = self.accounts.get(tag.flow as usize).map_or(0, |account| account.group);
+                self.totals.took(group, Kind::Wait, tag.sent, request.born);
+            }
+        }
+    }
+
+    /// A request came to the application at its far side.
+    #[inline]
+    pub(crate) fn delivered(&mut self, tag: &Tag, now: Instant) {
+        let Some(record) = self.place(tag).and_then(|place| self.records.get(place)) else { return };
+        let Some(request) = self.requests.get_mut(record.request).filter(|request| !request.arrived) else { return };
+        request.arrived = true;
+        if request.counts
+            && let Some(account) = self.accounts.get_mut(tag.flow as usize)
+        {
+            account.delivered += 1;
+            self.totals.took(account.group, Kind::OneWay, now, request.born);
+        }
+    }
+
+    /// A response reaches the client, whether or not it is still wanted.
+    #[inline]
+    pub(crate) fn reached(&mut self, tag: &Tag) {
+        let Some(place) = self.place(tag) else { return };
+        let Some(record) = self.records.get_mut(place) else { return };
+        record.first_useful = record.first_useful.min(tag.copy);
+        record.alive = record.alive.saturating_sub(1);
+        if !record.is_open {
+            self.settle(tag.flow, place);
+        }
+    }
+
+    /// A copy, or the response to it, is no more: lost, or ignored by the server.
+    #[cold]
+    pub(crate) fn gone(&mut self, tag: &Tag) {
+        let Some(place) = self.place(tag) else { return };
+        if let Some(record) = self.records.get_mut(place) {
+            record.alive = record.alive.saturating_sub(1);
+            self.settle(tag.flow, place);
+        }
+    }
+
+    /// One copy made the server send so many packets more than one.
+    #[cold]
+    pub(crate) fn branched(&mut self, tag: &Tag, more: u32) {
+        if let Some(record) = self.place(tag).and_then(|place| self.records.get_mut(place)) {
+            record.alive += more;
+        }
+    }
+
+    /// The client accepts the response with this tag; gives the request that its exchange was made for.
+    #[inline]
+    pub(crate) fn accepted(&mut self, tag: &Tag, now: Instant) -> Option<u32> {
+        let place = self.place(tag)?;
+        let record = self.records.get_mut(place)?;
+        record.accepted = now;
+        record.winning = tag.copy;
+        record.is_open = false;
+        let request = record.request;
+        if let Some(account) = self.accounts.get_mut(tag.flow as usize)
+            && record.first_send >= self.warm_up
+        {
+            account.completed += 1;
+            account.rtt_true_sum += span(now, tag.sent);
+            if record.copies > 0 {
+                self.totals.took(account.group, Kind::Rtt, now, record.first_send);
+            }
+        }
+        self.settle(tag.flow, place);
+        Some(request)
+    }
+
+    /// An exchange ended without an answer; gives the request that it was made for.
+    pub(crate) fn abandoned(&mut self, flow: u32, number: u32) -> Option<u32> {
+        let place = self.find(flow, |record| record.number == number)?;
+        let record = self.records.get_mut(place)?;
+        record.is_open = false;
+        let (request, since) = (record.request, record.first_send);
+        if let Some(account) = self.accounts.get_mut(flow as usize).filter(|_| since >= self.warm_up) {
+            account.failed += 1;
+        }
+        self.settle(flow, place);
+        Some(request)
+    }
+
+    /// All open exchanges of a client end without an answer; gives the requests that they were made for.
+    pub(crate) fn abandon_all(&mut self, flow: u32) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        let mut place = self.accounts.get(flow as usize).map_or(NOWHERE, |account| account.newest);
+        while let Some(record) = self.records.get(place) {
+            numbers.extend(Some(record.number).filter(|_| record.is_open));
+            place = record.older;
+        }
+        numbers.into_iter().filter_map(|number| self.abandoned(flow, number)).collect()
+    }
+
+    #[inline]
+    fn place(&self, tag: &Tag) -> Option<u32> {
+        self.find(tag.flow, |record| record.number == tag.exchange)
+    }
+
+    /// The newest record of a client that is like this. Few live at once, and the newest are looked for most.
+    #[inline]
+    fn find(&self, flow: u32, is: impl Fn(&Record) -> bool) -> Option<u32> {
+        let mut place = self.accounts.get(flow as usize)?.newest;
+        loop {
+            let record = self.records.get(place)?;
+            if is(record) {
+                return Some(place);
+            }
+            place = record.older;
+        }
+    }
+
+    /// Folds a record into its client's account if nothing more can happen to it.
+    #[inline]
+    fn settle(&mut self, flow: u32, place: u32) {
+        if self.records.get(place).is_some_and(|record| !record.is_open && record.alive == 0) {
+            self.fold(flow, place);
+        }
+    }
+
+    fn fold(&mut self, flow: u32, place: u32) {
+        let Some(&record) = self.records.get(place) else { return };
+        let Some(account) = self.accounts.get_mut(flow as usize) else { return };
+        if account.newest == place {
+            account.newest = record.older;
+        } else {
+            let mut at = account.newest;
+            while let Some(newer) = self.records.get_mut(at) {
+                if newer.older == place {
+                    newer.older = record.older;
+                    break;
+                }
+                at = newer.older;
+            }
+        }
+        self.records.free(place);
+        if record.copies > 0 && record.first_send >= self.warm_up {
+            let kept = self.waits.chunks_mut(self.kept_waits.max(1)).nth(flow as usize);
+            account.take(&record, kept.unwrap_or_default());
+            if record.accepted != Instant::NEVER {
+                self.totals.answered(account.group, record.first_batch, record.copies);
+            }
+            if let Some(kept) = &mut self.kept {
+                kept.push(record.row(flow));
+            }
+        }
+        self.release(record.request);
+    }
+
+    /// A request is held by one less.
+    fn release(&mut self, place: u32) {
+        if let Some(request) = self.requests.get_mut(place) {
+            request.held -= 1;
+            if request.held == 0 {
+                self.requests.free(place);
+            }
+        }
+    }
+
+    /// Folds everything that is left: the run is over.
+    pub(crate) fn close(&mut self) {
+        for flow in 0..self.accounts.len() as u32 {
+            while let Some(place) = self.accounts.get(flow as usize).map(|account| account.newest)
+                && place != NOWHERE
+            {
+                self.fold(flow, place);
+            }
+        }
+    }
+
+    /// Sums up one client's books into its row.
+    pub(crate) fn sum(&mut self, row: &mut FlowRow) {
+        if let Some(account) = self.accounts.get(row.flow as usize) {
+            let kept = self.waits.chunks_mut(self.kept_waits.max(1)).nth(row.flow as usize);
+            account.sum(row, kept.unwrap_or_default());
+            row.dropped_source = self.refused.get(&row.flow).copied().unwrap_or(0);
+        }
+    }
+
+    /// Answered exchanges by number of retransmissions, for each group.
+    pub(crate) fn histogram(&self) -> Vec<HistogramRow> {
+        self.totals.histogram()
+    }
+
+    /// How long requests and exchanges took, for each group.
+    pub(crate) fn delays(&self) -> Vec<DelayRow> {
+        self.totals.delays()
+    }
+
+    /// What was done by when; `clients` says how many there are in each group.
+    pub(crate) fn reported(&mut self, clients: impl Iterator<Item = u32>) -> Vec<ReportedRow> {
+        self.totals.rows(clients)
+    }
+
+    /// Every exchange that was begun, in the order of clients and exchanges, if they were kept.
+    pub(crate) fn rows(&mut self) -> Vec<ExchangeRow> {
+        let mut rows = self.kept.take().unwrap_or_default();
+        rows.sort_unstable_by_key(|row| (row.flow, row.exchange));
+        rows
+    }
+}
+
+impl Record {
+    fn row(&self, flow: u32) -> ExchangeRow {
+        let known = |copy: u8| (copy != NONE).then_some(u32::from(copy));
+        ExchangeRow {
+            flow,
+            exchange: self.number,
+            first_send_us: self.first_send.as_micros(),
+            first_wait_us: self.first_wait.as_micros(),
+            accepted_us: (self.accepted != Instant::NEVER).then_some(self.accepted.as_micros()),
+            copies: u32::from(self.copies),
+            winning_copy: known(self.winning),
+            first_useful_copy: known(self.first_useful),
+            ..ExchangeRow::default()
+        }
+    }
+}
+
+/// From one point to a later one, in microseconds.
+#[inline]
+fn span(now: Instant, since: Instant) -> u64 {
+    now.as_micros().saturating_sub(since.as_micros())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+use super::*;
+
+const WAIT: Span = Span::from_secs(2);
+
+fn tag(exchange: u32, copy: u8, sent: u64) -> Tag {
+    Tag { flow: 0, exchange, copy, request_bytes: 38, sent: at(sent) }
+}
+
+fn at(micros: u64) -> Instant {
+    Instant::from_micros(micros)
+}
+
+fn ledger(exchanges: &[u64]) -> Ledger {
+    Ledger::new(exchanges.iter().map(|&count| (0, Some(count))), 1, true, Instant::ORIGIN)
+}
+
+/// A request with one exchange of which the first copy left.
+fn begin(ledger: &mut Ledger, exchange: u32, first_batch: bool) -> u32 {
+    let request = ledger.born(0, 0, 0, Instant::ORIGIN);
+    ledger.begin(0, exchange, request, None, first_batch);
+    request
+}
+
+fn row(ledger: &mut Ledger) -> FlowRow {
+    let mut row = FlowRow::default();
+    ledger.sum(&mut row);
+    row
+}
+
+#[test]
+fn a_retransmission_is_unnecessary_if_an_earlier_copy_was_answered_after_all() {
+    for is_late in [false, true] {
+        let mut ledger = ledger(&[3]);
+        begin(&mut ledger, 0, true);
+        for copy in 0..4 {
+            ledger.sent(&tag(0, copy, 100 + u64::from(copy)), WAIT);
+        }
+        // The response to copy 1 wins; the one to copy 0 comes late and shows that all three were unnecessary.
+        ledger.reached(&tag(0, 1, 101));
+        ledger.accepted(&tag(0, 1, 101), at(900));
+        if is_late {
+            ledger.reached(&tag(0, 0, 100));
+        }
+        assert_eq!(ledger.records.living(), 1, "two copies are still under way");
+        ledger.close();
+        let row = row(&mut ledger);
+        assert_eq!((row.transmissions, row.retransmissions, row.completed), (4, 3, 1));
+        assert_eq!(row.unnecessary, if is_late { 3 } else { 2 });
+        assert_eq!(row.rtt_first_mean_us, Some(800.0));
+        assert_eq!(row.rtt_strong_mean_us, None);
+    }
+}
+
+#[test]
+fn a_record_lives_until_nothing_of_it_is_under_way() {
+    let mut ledger = ledger(&[2]);
+    let request = begin(&mut ledger, 0, true);
+    for copy in 0..3 {
+        ledger.sent(&tag(0, copy, 100), WAIT);
+    }
+    ledger.reached(&tag(0, 2, 100));
+    assert_eq!(ledger.accepted(&tag(0, 2, 100), at(900)), Some(request));
+    assert_eq!(ledger.ended(request, true, at(900), &[Instant::ORIGIN]), 0);
+    // One copy makes the server send two packets; one of them is lost, and so is the other copy.
+    ledger.branched(&tag(0, 0, 100), 1);
+    ledger.gone(&tag(0, 1, 100));
+    ledger.gone(&tag(0, 0, 100));
+    assert_eq!((ledger.records.living(), ledger.requests.living()), (1, 1));
+    ledger.reached(&tag(0, 0, 100));
+    assert_eq!((ledger.records.living(), ledger.requests.living()), (0, 0));
+    assert_eq!(row(&mut ledger).unnecessary, 2);
+    // Whatever comes for it now finds nothing.
+    ledger.reached(&tag(0, 1, 100));
+    ledger.gone(&tag(0, 1, 100));
+    assert_eq!(ledger.accepted(&tag(0, 1, 100), at(901)), None);
+}
+
+#[test]
+fn every_request_ends_in_one_way() {
+    let mut ledger = ledger(&[9]);
+    let since = [Instant::ORIGIN];
+    let answered = begin(&mut ledger, 0, true);
+    let (failed, open) = (begin(&mut ledger, 1, true), begin(&mut ledger, 2, true));
+    let refused = ledger.born(0, 0, 0, Instant::ORIGIN);
+    for exchange in 0..3 {
+        ledger.sent(&tag(exchange, 0, 1), WAIT);
+        ledger.delivered(&tag(exchange, 0, 1), at(5));
+        // A further copy of it comes to the application again.
+        ledger.delivered(&tag(exchange, 0, 1), at(6));
+    }
+    ledger.reached(&tag(0, 0, 1));
+    ledger.accepted(&tag(0, 0, 1), at(10));
+    ledger.ended(answered, true, at(10), &since);
+    assert_eq!(ledger.abandoned(0, 1), Some(failed));
+    ledger.ended(failed, false, at(20), &since);
+    ledger.refused(refused, at(0));
+    assert_ne!(open, refused);
+    ledger.close();
+    let row = row(&mut ledger);
+    assert_eq!((row.born, row.answered, row.requests_failed, row.never_finished), (4, 1, 2, 1));
+    assert_eq!((row.delivered, row.dropped_source, row.completed, row.failed), (3, 1, 1, 1));
+    let delays: Vec<_> = ledger.delays().iter().map(|row| (row.kind, row.upper_us, row.count)).collect();
+    assert_eq!(delays, [("one_way", 5, 3), ("answer", 10, 1), ("wait", 1, 3), ("rtt", 9, 1)]);
+    let reported = ledger.reported([1].into_iter());
+    assert_eq!(reported.len(), 1);
+    assert_eq!((reported[0].t_us, reported[0].answered, reported[0].of, reported[0].clients_of), (10, 1, 4, 1));
+}
+
+#[test]
+fn what_is_born_in_the_warm_up_does_not_count() {
+    let mut ledger = Ledger::new([(0, Some(9))].into_iter(), 1, true, at(100));
+    for (exchange, time) in [(0, 99), (1, 100)] {
+        let request = ledger.born(0, 0, 0, at(time));
+        ledger.begin(0, exchange, request, None, true);
+        ledger.sent(&tag(exchange, 0, time), WAIT);
+        ledger.delivered(&tag(exchange, 0, time), at(time + 5));
+        ledger.reached(&tag(exchange, 0, time));
+        ledger.accepted(&tag(exchange, 0, time), at(time + 10));
+        ledger.ended(request, true, at(time + 10), &[Instant::ORIGIN]);
+    }
+    let row = row(&mut ledger);
+    assert_eq!((row.born, row.answered, row.delivered, row.completed, row.transmissions), (1, 1, 1, 1, 1));
+    assert!(ledger.delays().iter().all(|row| row.count == 1));
+    assert_eq!(ledger.rows().len(), 1);
+    assert_eq!(ledger.histogram().iter().map(|row| row.exchanges).sum::<u64>(), 1);
+}
+
+#[test]
+fn the_histogram_counts_answered_exchanges_only() {
+    let mut ledger = ledger(&[2, 2]);
+    for (exchange, first_batch) in [(0, true), (1, false), (2, false)] {
+        begin(&mut ledger, exchange, first_batch);
+        ledger.sent(&tag(exchange, 0, 1), WAIT);
+    }
+    ledger.accepted(&tag(0, 0, 1), at(2));
+    ledger.close();
+    let rows = ledger.histogram();
+    assert_eq!(rows, [HistogramRow { group: 0, first_batch: true, retransmissions: 0, exchanges: 1 }]);
+    assert_eq!(ledger.rows().iter().map(|row| row.exchange).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+#[test]
+fn first_waits_count_once_an_exchange() {
+    let mut ledger = ledger(&[4, 4]);
+    for (exchange, wait) in [(0, 40), (1, 10), (2, 30)] {
+        begin(&mut ledger, exchange, true);
+        ledger.sent(&tag(exchange, 0, 1), Span::from_micros(wait));
+        ledger.sent(&tag(exchange, 1, 2), Span::from_micros(900));
+    }
+    ledger.close();
+    let row = row(&mut ledger);
+    assert_eq!(row.first_wait_mean_us, Some(80.0 / 3.0));
+    assert_eq!(row.first_wait_median_us, Some(30.0));
+    assert_eq!(ledger.rows().iter().map(|row| row.first_wait_us).collect::<Vec<_>>(), [40, 10, 30]);
+}
+
+/// The median of first waits is told of clients with few exchanges; what others wait does not spill over to neighbours.
+#[test]
+fn first_waits_of_many_exchanges_are_not_kept() {
+    for known in [None, Some(MOST_WAITS + 1), Some(2)] {
+        let clients = [(0, known), (0, Some(1))];
+        let mut ledger = Ledger::new(clients.into_iter(), 1, false, Instant::ORIGIN);
+        for exchange in 0..3 {
+            begin(&mut ledger, exchange, true);
+            ledger.sent(&tag(exchange, 0, 1), WAIT);
+        }
+        ledger.close();
+        assert_eq!(row(&mut ledger).first_wait_median_us, None);
+        let mut other = FlowRow { flow: 1, ..FlowRow::default() };
+        ledger.sum(&mut other);
+        assert_eq!((other.first_wait_mean_us, other.first_wait_median_us), (None, None));
+        assert!(ledger.waits.iter().skip(2).all(|&wait| wait == 0), "{:?}", ledger.waits);
+        assert!(ledger.rows().is_empty());
+    }
+}

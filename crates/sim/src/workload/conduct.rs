@@ -1,0 +1,121 @@
+//! How all clients of a group behave.
+
+use millpond_control::Instant;
+
+use super::{Luck, Of, Plan, size};
+use crate::{
+    ledger::NO_EVENT,
+    population::Ask,
+    scenario::{Births, Clients, Event, Scenario, Sizes, Workload},
+};
+
+/// A request that has been born.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// Its place in the ledger.
+    pub(crate) request: u32,
+    /// Its number for chance, and the one since its workload began.
+    pub(crate) number: u32,
+    pub(crate) nth: u32,
+    /// The workload that it is of.
+    pub(crate) source: u8,
+}
+
+/// What all clients of a group share.
+pub(crate) struct Conduct<'s> {
+    pub(crate) clients: &'s Clients,
+    pub(crate) plans: Vec<Plan<'s>>,
+    /// Requests that may be open at once.
+    pub(crate) limit: u32,
+    /// What each workload asks for, one after another.
+    asks: Vec<Vec<(Ask<'s>, Sizes)>>,
+    /// The events that concern the group, with their numbers.
+    pub(crate) events: Vec<(u8, &'s Event)>,
+    /// When each event of the timeline is; the first is the start of the run.
+    pub(crate) since: Vec<Instant>,
+    /// The event that the workloads belong to which begin with their client.
+    pub(crate) first_event: u8,
+}
+
+impl<'s> Conduct<'s> {
+    pub(crate) fn of(scenario: &'s Scenario, clients: &'s Clients) -> Self {
+        let limit = if clients.has_exchanges() { u32::from(clients.nstart) } else { 1 };
+        let plan = |(index, workload): (usize, &'s Workload)| Plan {
+            workload,
+            index: index as u32,
+            requests: workload.requests(clients.exchanges),
+            nstart: limit,
+        };
+        let asks = |workload: &'s Workload| match &workload.script[..] {
+            [] => {
+                let sizes = workload.payload.unwrap_or(clients.request_payload);
+                vec![(Ask::of(clients, sizes), sizes)]
+            }
+            steps => steps.iter().map(|step| (Ask::step(clients, step), step.payload)).collect(),
+        };
+        let workloads = clients.workload.all();
+        let timeline = &scenario.timeline;
+        let concerned = timeline.iter().enumerate().filter(|(_, event)| event.concerns(clients));
+        let events: Vec<_> = concerned.map(|(index, event)| (index as u8 + 1, event)).collect();
+        let waits = |workload: &Workload| matches!(workload.births, Births::AfterEvent { .. });
+        // Where some are called by the start itself, what the others do is no answer to it.
+        let is_called = events.is_empty() && workloads.iter().any(waits) && !workloads.iter().all(waits);
+        Self {
+            clients,
+            plans: workloads.iter().enumerate().map(plan).collect(),
+            limit,
+            asks: workloads.iter().map(asks).collect(),
+            events,
+            since: [Instant::ORIGIN].into_iter().chain(timeline.iter().map(|event| at(event.at().0))).collect(),
+            first_event: if is_called { NO_EVENT } else { 0 },
+        }
+    }
+
+    /// Whether it is one closed loop in batches.
+    #[inline]
+    pub(crate) fn in_batches(&self) -> bool {
+        matches!(self.plans[..], [Plan { workload: Workload { births: Births::FreshBatches, .. }, .. }])
+    }
+
+    /// When the event at this place among the group's begins; never if there is none.
+    pub(crate) fn event_at(&self, place: u8) -> Instant {
+        self.events.get(usize::from(place)).map_or(Instant::NEVER, |(_, event)| at(event.at().0))
+    }
+
+    /// Whether a workload waits for events of the timeline.
+    #[inline]
+    pub(crate) fn waits(&self, plan: &Plan<'_>) -> bool {
+        matches!(plan.workload.births, Births::AfterEvent { .. }) && !self.events.is_empty()
+    }
+
+    /// The event that the requests belong to which a workload makes from its client's start on.
+    pub(crate) fn event_at_start(&self, plan: &Plan<'_>) -> u8 {
+        if matches!(plan.workload.births, Births::AfterEvent { .. }) { 0 } else { self.first_event }
+    }
+
+    /// What a request asks for, and the size of its payload.
+    #[inline]
+    pub(crate) fn ask(&self, due: &Due, luck: Luck) -> Option<(&Ask<'s>, usize)> {
+        let asks = self.asks.get(usize::from(due.source))?;
+        let (ask, sizes) = asks.get(due.nth as usize % asks.len().max(1))?;
+        let bytes = match *sizes {
+            Sizes::Fixed(size) => size.0,
+            _ => size(luck.word(u32::from(due.source), due.number, Of::Size), sizes),
+        };
+        Some((ask, bytes as usize))
+    }
+
+    /// Whether this is the path of anything that is asked for.
+    pub(crate) fn is_for<'p>(&self, path: impl Iterator<Item = &'p [u8]> + Clone) -> bool {
+        self.asks.iter().flatten().any(|(ask, _)| ask.is_for(path.clone()))
+    }
+
+    /// The options of the resource that every client of the group fetches.
+    pub(crate) fn options(&self) -> &[(u16, &'s [u8])] {
+        self.asks.first().and_then(|asks| asks.first()).map_or(&[], |(ask, _)| ask.options())
+    }
+}
+
+fn at(micros: u64) -> Instant {
+    Instant::from_micros(micros)
+}

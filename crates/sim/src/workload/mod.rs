@@ -1,0 +1,14 @@
+//! Workloads as pure machines: they say when a client's next request is born. Which endpoint makes it, over what, and
+//! what becomes of it, they do not know.
+//!
+//! The owner keeps one [`Source`] for each workload of a client. It wakes at [`Source::next`], takes the birth with
+//! [`Source::take`], and tells [`Source::ended`] when a request of it has ended. What a source does not know of itself
+//! comes with each call as a [`Plan`]: the same for all clients of a group. A [`Conduct`] is all that they share.
+
+mod conduct;
+mod draws;
+mod source;
+
+pub(crate) use conduct::{Conduct, Due};
+pub(crate) use draws::{Luck, Of, size, start};
+pub(crate) use source::{Plan, Source};

@@ -1,0 +1,227 @@
+//! One workload of one client.
+
+use millpond_control::Instant;
+
+use super::draws::{Luck, Of, below, exponential, time};
+use crate::{
+    ledger::NO_EVENT,
+    scenario::{Births, Periods, Workload},
+};
+
+/// What all clients of a group share of one workload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan<'s> {
+    pub(crate) workload: &'s Workload,
+    /// Its place among those of the group.
+    pub(crate) index: u32,
+    /// Requests of a client, or for each event; nothing if without end.
+    pub(crate) requests: Option<u32>,
+    /// So many may be open at once.
+    pub(crate) nstart: u32,
+}
+
+impl Plan<'_> {
+    /// Whether it never ends by itself.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.requests.is_none() && self.workload.lasts.is_none()
+    }
+}
+
+/// Where one workload of one client stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    /// When the next request is born, as far as that is known.
+    next: Instant,
+    /// Nothing is born from here on.
+    until: Instant,
+    /// The next beat of a rhythm, without jitter.
+    beat: Instant,
+    /// Requests born since it began last.
+    born: u32,
+    /// Births so far, whatever it began: numbers for chance.
+    number: u32,
+    /// Requests born and not ended.
+    open: u16,
+    /// Requests of the running burst that were not born yet.
+    burst_left: u16,
+    begun: u16,
+    /// The event that its requests belong to.
+    event: u8,
+    /// Not every request since it began last was answered.
+    has_lost: bool,
+}
+
+impl Source {
+    /// A workload that has not begun.
+    pub(crate) const fn idle() -> Self {
+        Self {
+            next: Instant::NEVER,
+            until: Instant::NEVER,
+            beat: Instant::NEVER,
+            born: 0,
+            number: 0,
+            open: 0,
+            burst_left: 0,
+            begun: 0,
+            event: NO_EVENT,
+            has_lost: false,
+        }
+    }
+
+    /// It begins: at the start of its client, or after an event that it waited for. What it began before is not finished.
+    pub(crate) fn begin(&mut self, now: Instant, event: u8, plan: &Plan<'_>, luck: Luck) {
+        // What was open belongs to what it began before, which nobody completes any more.
+        (self.born, self.event, self.has_lost) = (0, event, self.open > 0);
+        self.until = plan.workload.lasts.map_or(Instant::NEVER, |lasts| later(now, lasts.0));
+        self.go_on(now, plan, luck);
+    }
+
+    /// It goes on after its client was away: a rhythm begins anew, what was open is lost to it.
+    pub(crate) fn go_on(&mut self, now: Instant, plan: &Plan<'_>, luck: Luck) {
+        let (index, begun) = (plan.index, u32::from(self.begun));
+        self.begun = self.begun.saturating_add(1);
+        // A time that was cut short is drawn afresh.
+        self.number += u32::from(begun > 0);
+        self.next = match &plan.workload.births {
+            Births::Continuous { .. } | Births::FreshBatches | Births::Backlog => now,
+            Births::AfterEvent { arrival, .. } => later(now, luck.arrival(index, begun, Of::Arrival, arrival)),
+            Births::Poisson { interval } => {
+                later(now, exponential(luck.word(index, self.number, Of::Interval), interval.0))
+            }
+            Births::Periodic { phase, aligned, burst, .. } => {
+                let period = self.period(plan, luck);
+                self.beat = if *aligned {
+                    let phase = phase.map_or(0, |phase| phase.0);
+                    let since = now.as_micros().saturating_sub(phase);
+                    Instant::from_micros(since.div_ceil(period).saturating_mul(period).saturating_add(phase))
+                } else {
+                    let drawn = || below(luck.word(index, begun, Of::Phase), period - 1);
+                    later(now, phase.map_or_else(drawn, |phase| phase.0))
+                };
+                self.burst_left = *burst;
+                self.jittered(plan, luck)
+            }
+        };
+        self.cut(plan);
+    }
+
+    /// When the next request is born; never if none is, or if that waits for an end.
+    #[inline]
+    pub(crate) const fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// The event that its requests belong to.
+    #[inline]
+    pub(crate) const fn event(&self) -> u8 {
+        self.event
+    }
+
+    /// A request is born, at `next`: its number for chance, and its number since the source began.
+    pub(crate) fn take(&mut self, plan: &Plan<'_>, luck: Luck) -> (u32, u32) {
+        let now = self.next;
+        let taken = (self.number, self.born);
+        self.number += 1;
+        self.born += 1;
+        self.open = self.open.saturating_add(1);
+        self.next = match &plan.workload.births {
+            // Each goes on when one has ended.
+            Births::Continuous { .. } | Births::FreshBatches | Births::AfterEvent { .. } => Instant::NEVER,
+            Births::Backlog if u32::from(self.open) < plan.nstart => now,
+            Births::Backlog => Instant::NEVER,
+            Births::Poisson { interval } => {
+                later(now, exponential(luck.word(plan.index, self.number, Of::Interval), interval.0))
+            }
+            Births::Periodic { burst, .. } => {
+                self.burst_left -= 1;
+                if self.burst_left > 0 {
+                    now
+                } else {
+                    self.burst_left = *burst;
+                    self.beat = later(self.beat, self.period(plan, luck));
+                    self.jittered(plan, luck)
+                }
+            }
+        };
+        self.cut(plan);
+        taken
+    }
+
+    /// A request of it has ended, answered or lost.
+    pub(crate) fn ended(&mut self, now: Instant, answered: bool, plan: &Plan<'_>, luck: Luck) {
+        self.open = self.open.saturating_sub(1);
+        self.has_lost |= !answered;
+        if self.next == Instant::NEVER {
+            self.next = match &plan.workload.births {
+                Births::Continuous { think } | Births::AfterEvent { think, .. } if self.open == 0 => {
+                    later(now, time(luck.word(plan.index, self.number, Of::Think), think))
+                }
+                Births::FreshBatches if self.open == 0 => now,
+                Births::Backlog => now,
+                _ => return,
+            };
+            self.cut(plan);
+        }
+    }
+
+    /// Nothing is born any more, not even once something ends.
+    pub(crate) fn is_exhausted(&self, plan: &Plan<'_>) -> bool {
+        self.next == Instant::NEVER
+            && (plan.requests.is_some_and(|most| self.born >= most)
+                || self.until == Instant::ORIGIN
+                || (!plan.workload.is_closed() && self.begun > 0))
+    }
+
+    /// Everything that it was to ask for since it began was answered.
+    pub(crate) fn is_complete(&self, plan: &Plan<'_>) -> bool {
+        self.is_exhausted(plan) && self.open == 0 && !self.has_lost && self.born > 0
+    }
+
+    /// Nothing is born while its client is away.
+    pub(crate) fn pause(&mut self) {
+        self.next = Instant::NEVER;
+    }
+
+    /// The period of this client.
+    fn period(&self, plan: &Plan<'_>, luck: Luck) -> u64 {
+        let Births::Periodic { period, .. } = &plan.workload.births else { return u64::MAX };
+        let period = match period {
+            Periods::One(period) => *period,
+            Periods::Mix(shares) => {
+                let mut left = luck.word(plan.index, 0, Of::Period) as f64 / u64::MAX as f64;
+                let chosen = shares.iter().find(|share| {
+                    left -= share.share;
+                    left < 0.0
+                });
+                chosen.or(shares.last()).map(|share| share.period).unwrap_or_default()
+            }
+        };
+        period.0.max(1)
+    }
+
+    /// The time of the next beat with its jitter.
+    fn jittered(&self, plan: &Plan<'_>, luck: Luck) -> Instant {
+        let Births::Periodic { jitter, .. } = &plan.workload.births else { return Instant::NEVER };
+        if jitter.0 == 0 {
+            return self.beat;
+        }
+        later(self.beat, below(luck.word(plan.index, self.number, Of::Jitter), jitter.0))
+    }
+
+    /// Nothing is born beyond the number and the time that it has.
+    fn cut(&mut self, plan: &Plan<'_>) {
+        if self.next != Instant::NEVER
+            && (plan.requests.is_some_and(|most| self.born >= most) || self.next >= self.until)
+        {
+            self.next = Instant::NEVER;
+            if plan.requests.is_none_or(|most| self.born < most) {
+                // Its time is over: so that no end begins anything again.
+                self.until = Instant::ORIGIN;
+            }
+        }
+    }
+}
+
+fn later(point: Instant, micros: u64) -> Instant {
+    Instant::from_micros(point.as_micros().saturating_add(micros))
+}
