@@ -24,6 +24,8 @@ pub(crate) fn of(job: &Job, options: &Options, outcome: &Outcome, wall: Duration
         ("histogram", histogram(run, outcome)?),
         ("evidence", evidence(run, outcome)?),
         ("links", links(run, outcome)?),
+        ("reported", reported(run, outcome)?),
+        ("delays", delays(run, outcome)?),
     ];
     for kind in TraceKind::ALL.iter().filter(|kind| options.traces.contains(kind)) {
         tables.push(match kind {
@@ -48,6 +50,13 @@ fn runs(job: &Job, outcome: &Outcome, wall: Duration) -> Result<RecordBatch, Arr
         .column("makespan_us", |row| row.makespan_us.map(time))
         .column("flows", |row| row.flows)
         .column("unfinished", |row| row.unfinished)
+        .column("clients_complete", |row| row.clients_complete)
+        .column("clients_lost", |row| row.clients_lost)
+        .column("born", |row| row.born)
+        .column("answered", |row| row.answered)
+        .column("failed", |row| row.failed)
+        .column("never_finished", |row| row.never_finished)
+        .column("delivered", |row| row.delivered)
         .finish()
 }
 
@@ -87,6 +96,36 @@ fn flows(run: u32, outcome: &Outcome, scenario: &Scenario) -> Result<RecordBatch
         .column("duplicate_acks", |row| row.tcp.as_ref().map(|tcp| tcp.duplicate_acks))
         .column("longest_rto_us", |row| row.tcp.as_ref().map(|tcp| time(tcp.longest_rto_us)))
         .column("request_retransmits", |row| row.tcp.as_ref().map(|tcp| tcp.request_retransmits))
+        .column("born", |row| row.born)
+        .column("answered", |row| row.answered)
+        .column("requests_failed", |row| row.requests_failed)
+        .column("never_finished", |row| row.never_finished)
+        .column("delivered", |row| row.delivered)
+        .column("dropped_source", |row| row.dropped_source)
+        .column("done_us", |row| row.done_us.map(time))
+        .finish()
+}
+
+fn reported(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.reported)
+        .column("run", |_| run)
+        .column("group", |row| row.group)
+        .column("event", |row| row.event)
+        .column("t_us", |row| time(row.t_us))
+        .column("answered", |row| row.answered)
+        .column("clients", |row| row.clients)
+        .column("of", |row| row.of)
+        .column("clients_of", |row| row.clients_of)
+        .finish()
+}
+
+fn delays(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    Columns::of(&outcome.delays)
+        .column("run", |_| run)
+        .column("group", |row| row.group)
+        .column("kind", |row| row.kind)
+        .column("upper_us", |row| time(row.upper_us))
+        .column("count", |row| row.count)
         .finish()
 }
 

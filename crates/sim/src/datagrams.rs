@@ -257,7 +257,7 @@ impl World<'_> {
                         }
                         let group = self.clients.get(from as usize).map_or(0, Client::group);
                         let block = message.option(number::BLOCK2).and_then(|value| Block::read(value, false).ok());
-                        asked = Some(Asked { id, code: message.code, tag, group, block });
+                        asked = Some(Asked { id, kind: message.kind, code: message.code, tag, group, block });
                     }
                     Output::Event(_) => {}
                     Output::Sleep(at, _) => break at,

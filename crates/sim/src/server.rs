@@ -6,7 +6,7 @@ use millpond_coap::{
     Config, Duplicates, Endpoint, Event, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing,
     RequestId, Transmission,
     block::{Block, BlockSize, Piece, slice},
-    message::{Code, number},
+    message::{Code, Kind, number},
     stream,
 };
 use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
@@ -25,6 +25,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) id: RequestId,
+    pub(crate) kind: Kind,
     pub(crate) code: Code,
     /// The copy that brought it.
     pub(crate) tag: Tag,
@@ -172,7 +173,9 @@ impl Server {
         ];
         let code = if asked.code == Code::GET { Code::CONTENT } else { Code::CHANGED };
         let options: &[(u16, &[u8])] = if block.is_some() { &options } else { &options[..1] };
-        let response = Outgoing::confirmable(code, options).with_payload(piece.payload);
+        // A non-confirmable request is answered by a non-confirmable response (RFC 7252 §5.2.3).
+        let response =
+            Outgoing { kind: asked.kind, ..Outgoing::confirmable(code, options) }.with_payload(piece.payload);
         self.endpoint.respond(now, asked.id, &response).map_err(|why| refused(why.to_string()))
     }
 }

@@ -248,3 +248,129 @@ fn defaults_of_transport_and_transfer_are_not_written() {
     let written = Scenario::from_toml(&blocks, "test.toml").unwrap().to_json();
     assert!(written.contains(r#""transfer":{"kind":"blocks","size":"256 B","negotiation":"late"}"#), "{written}");
 }
+
+#[test]
+fn workloads_that_cannot_be_are_refused() {
+    let with = |workload: &str| format!("count = 4\nworkload = {workload}");
+    for (workload, parts) in [
+        ("\"continous\"", ["unknown workload `continous`", "did you mean `continuous`?"]),
+        ("\"periodic\"", ["`periodic` needs a period", "period = \"1 h\""]),
+        ("[]", ["clients[0].workload", "an empty list does nothing"]),
+        ("{ period = \"1 h\" }", ["missing key `kind`", "periodic"]),
+        ("{ kind = \"perodic\", period = \"1 h\" }", ["unknown kind `perodic`", "did you mean `periodic`?"]),
+        ("{ kind = \"periodic\", perod = \"1 h\" }", ["unknown key `perod`", "did you mean `period`?"]),
+        ("{ kind = \"poisson\", period = \"1 h\" }", ["a workload of kind `poisson` has no `period`", "interval"]),
+        ("{ kind = \"poisson\" }", ["missing key `interval`", "interval = \"1 h\""]),
+        (
+            "{ kind = \"periodic\", period = \"1 h\" }",
+            ["clients[0].workload", "a workload without end in a run without end"],
+        ),
+        ("\"backlog\"", ["clients[0].workload", "write `for` in [run]"]),
+        ("{ kind = \"periodic\", period = \"0 s\", requests = 1 }", ["clients[0].workload.period", "for ever"]),
+        ("{ kind = \"poisson\", interval = \"0 s\", requests = 1 }", ["clients[0].workload.interval", "for ever"]),
+        (
+            "{ kind = \"periodic\", period = \"1 s\", jitter = \"2 s\", requests = 1 }",
+            ["clients[0].workload.jitter", "longer than the period"],
+        ),
+        (
+            "{ kind = \"periodic\", period = [ { share = 0.5, period = \"1 s\" } ], requests = 1 }",
+            ["clients[0].workload.period", "0.5, not 1"],
+        ),
+        ("{ kind = \"continuous\", requests = 0 }", ["clients[0].workload.requests", "0 requests"]),
+        (
+            "{ kind = \"continuous\", think = { kind = \"uniform\", from = \"2 s\", to = \"1 s\" } }",
+            ["clients[0].workload.think", "from ≤ to"],
+        ),
+        (
+            "{ kind = \"after-event\", arrival = { kind = \"beta\", over = \"10 s\", alpha = 0, beta = 4 } }",
+            ["clients[0].workload.arrival", "1 to 32"],
+        ),
+        ("{ kind = \"after-event\", arrival = \"beta\" }", ["`beta` needs a time", "alpha = 3"]),
+        ("{ kind = \"after-event\", arrival = \"30\" }", ["30", "no unit"]),
+        ("[ \"continuous\", \"fresh-batches\" ]", ["clients[0].workload[1]", "let them stand alone"]),
+        (
+            "{ kind = \"continuous\", payload = { kind = \"pareto\", alpha = 0.0, from = \"1 B\", to = \"9 B\" } }",
+            ["clients[0].workload.payload", "alpha = 0"],
+        ),
+    ] {
+        tells("count = 4", &with(workload), &parts);
+    }
+}
+
+#[test]
+fn what_cannot_be_open_or_wait_is_refused() {
+    for (keys, parts) in [
+        ("nstart = 0", ["clients[0].nstart", "at least 1"]),
+        ("nstart = 2", ["clients[0].nstart", "need tokens: write token_length = 2"]),
+        ("nstart = 300\ntoken_length = 1", ["clients[0].nstart", "write token_length = 2"]),
+        ("nstart = 40000\ntoken_length = 2", ["clients[0].nstart", "use up all message IDs"]),
+        ("nstart = 2\ntransfer = { kind = \"blocks\", size = \"64 B\" }", ["clients[0].nstart", "leave this key out"]),
+        ("nstart = 4\ntoken_length = 2\napplication_queue = 3", ["clients[0].application_queue", "which is 4"]),
+        (
+            "confirmable = false\ntransfer = { kind = \"blocks\", size = \"64 B\" }",
+            ["clients[0].confirmable", "leave this key out"],
+        ),
+    ] {
+        tells("count = 4", &format!("count = 4\n{keys}"), &parts);
+    }
+}
+
+#[test]
+fn events_have_their_place_in_the_run() {
+    let with = |keys: &str| {
+        format!("count = 4\nname = \"meters\"\ncontroller = \"rfc7252\"\n[[timeline]]\n{keys}\n[[clients]]\ncount = 1")
+    };
+    for (keys, parts) in [
+        ("kind = \"restart\"\nat = \"0 s\"", ["timeline[0].at", "0 s is the start"]),
+        ("kind = \"restart\"\nat = \"-1 s\"", [":", "`-1 s` is not a time"]),
+        ("kind = \"restart\"\nat = \"25 h\"", ["timeline[0].at", "not before the end of the run (1 d)"]),
+        ("kind = \"restrat\"\nat = \"1 s\"", ["unknown value `restrat`", "did you mean `restart`?"]),
+        ("kind = \"alarm\"\nat = \"1 s\"\nclients = \"metres\"", ["timeline[0].clients", "did you mean `meters`?"]),
+        (
+            "kind = \"alarm\"\nat = \"2 s\"\n[[timeline]]\nkind = \"alarm\"\nat = \"1 s\"",
+            ["timeline[1].at", "write them in order"],
+        ),
+        (
+            "kind = \"restart\"\nat = \"1 s\"\nback = { kind = \"beta\", over = \"10 s\", alpha = 3, beta = 40 }",
+            ["timeline[0].back", "1 to 32"],
+        ),
+    ] {
+        tells("count = 4", &with(keys), &parts);
+    }
+    tells("[server]", "[run]\nfor = \"0 s\"\n[server]", &["run.for", "no time"]);
+    tells("[server]", "[run]\nfor = \"1 h\"\nwarm_up = \"1 h\"\n[server]", &["run.warm_up", "not before the end"]);
+    tells(
+        "count = 4",
+        "count = 4\ncontroller = \"rfc7252\"\n[[timeline]]\nkind = \"alarm\"\nat = \"1 s\"\nclients = \"all\"\n[[clients]]\ncount = 1",
+        &["no group has a name"],
+    );
+}
+
+#[test]
+fn old_workloads_are_written_as_ever_and_new_ones_in_full() {
+    let json = |workload: &str| {
+        let text = GOOD.replace("count = 4", &format!("count = 4\nworkload = {workload}"));
+        let scenario = Scenario::from_toml(&text, "test.toml").unwrap();
+        let written = scenario.to_json();
+        assert_eq!(Scenario::from_json(&written, "test.json").unwrap(), scenario, "{written}");
+        written
+    };
+    assert!(json("\"continuous\"").contains(r#""workload":"continuous""#));
+    for name in ["\"random\"", "\"fresh-batches\""] {
+        assert!(json(name).contains(r#""workload":"random""#));
+    }
+    let plain = json("\"continuous\"");
+    for key in ["nstart", "confirmable", "application_queue", "timeline", "warm_up", "\"for\"", "\"name\""] {
+        assert!(!plain.contains(key), "{plain}");
+    }
+    let periodic = json("{ kind = \"periodic\", period = \"1 d\", requests = 3 }");
+    let full = r#"{"kind":"periodic","period":"1 d","jitter":"0 s","aligned":false,"burst":1,"requests":3}"#;
+    assert!(periodic.contains(full), "{periodic}");
+    assert!(
+        json("[ \"continuous\", { kind = \"poisson\", interval = \"1 h\", for = \"1 d\" } ]")
+            .contains(r#"["continuous",{"#)
+    );
+    let scripted =
+        "{ kind = \"after-event\", arrival = \"30 s\", script = [ { method = \"DELETE\", path = \"a/b\" } ] }";
+    assert!(json(scripted).contains(r#""arrival":{"kind":"uniform","over":"30 s"}"#), "{}", json(scripted));
+}

@@ -19,6 +19,16 @@ fn peak(clients: u32) -> usize {
     counting::peak(|| run(&scenario, 1, &Options::default(), || false).unwrap())
 }
 
+/// The peak of so many clients that make so many requests each.
+fn peak_of_exchanges(count: u32, exchanges: u32) -> usize {
+    let path = "[path.uplink]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"1 MB\"\n\
+                [path.downlink]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\nqueue = \"1 MB\"";
+    let group = format!("count = {count}\nexchanges = {exchanges}\ncontroller = \"cocoa-03\"");
+    let text = format!("{path}\n[[clients]]\n{group}\n[server]\nduplicates = \"afresh\"\n");
+    let scenario = Scenario::from_toml(&text, "test").unwrap();
+    counting::peak(|| run(&scenario, 1, &Options::default(), || false).unwrap())
+}
+
 /// Endpoint, application, the server's entry, ledger, and result row. The only test of this program, because the heap
 /// is that of all of it.
 #[test]
@@ -28,4 +38,9 @@ fn a_client_weighs_at_most_one_kibibyte() {
     assert!(each <= 1_024 + WATCHED, "{each} bytes, of which {WATCHED} are for watching its controller");
     // What it is at least: the test would notice if the heap were not counted.
     assert!(each > 512, "{each} bytes");
+    // Nor does it weigh more the more it does. What grows are the times at which blocks of message IDs were used last, as
+    // long as those lie within EXCHANGE_LIFETIME.
+    let each = |exchanges| (peak_of_exchanges(3, exchanges) - peak_of_exchanges(1, exchanges)) / 2;
+    let (short, long) = (each(50), each(100_000));
+    assert!(long < short + 512, "{short} bytes with 50 exchanges, {long} with 100000");
 }

@@ -11,7 +11,7 @@ const KEPT: usize = 1_024;
 /// What was done for one event by the clients of one group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reported {
-    /// Time since the event, requests answered and clients completed then. In order of time up to `sorted`.
+    /// Time since the event, requests answered and clients completed then.
     times: Vec<(u64, u64, u64)>,
     born: u64,
     clients: u32,
@@ -39,7 +39,8 @@ impl Reported {
 
     #[inline]
     fn add(&mut self, since: u64, answered: u64, clients: u64) {
-        let at = self.fineness.map_or(since, |fineness| edge(since, fineness));
+        let into = |fineness: Option<u32>| fineness.map_or(since, |fineness| edge(since, fineness));
+        let at = into(self.fineness);
         // Time goes on; only those with another start of counting may come in between.
         match self.times.last_mut() {
             Some(last) if last.0 == at => {
@@ -47,10 +48,10 @@ impl Reported {
                 last.2 += clients;
             }
             _ => {
-                self.times.push((at, answered, clients));
-                if self.times.len() > KEPT {
+                if self.times.len() == KEPT {
                     self.gather();
                 }
+                self.times.push((into(self.fineness), answered, clients));
             }
         }
     }
