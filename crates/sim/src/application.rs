@@ -275,6 +275,8 @@ impl Application {
                 self.go_on(now, number, false, conduct, luck);
                 self.moment(now, conduct, luck)
             }
+            // Those of links concern no client.
+            Event::Rate { .. } | Event::Loss { .. } | Event::Outage { .. } => None,
         }
     }
 

@@ -256,3 +256,83 @@ fn a_route_needs_a_network_and_a_scenario_a_network_or_a_path() {
     let told_of_none = told(&clients(1, 1, ""));
     assert!(told_of_none.contains("[path.uplink]") && told_of_none.contains("[network]"), "{told_of_none}");
 }
+
+/// Packets that the uplink handed over in each of these stretches, in seconds, of a client that keeps it full.
+fn carried(events: &str, stretches: &[(u64, u64)]) -> Vec<u64> {
+    let text = "[network]\nup = [\"up\"]\ndown = [\"down\"]\n".to_owned()
+        + &link("up", "8 kbit/s", "10 ms", "100 kB", "")
+        + &link("down", "1 Mbit/s", "10 ms", "100 kB", "")
+        + &clients(40, 500, "max_retransmit = 20")
+        + events
+        + "[run]\nuntil = \"100 s\"\n";
+    let outcome = run(&Scenario::from_toml(&text, "test").unwrap(), 1, &everything(), || false).unwrap();
+    let mut counts = vec![0; stretches.len()];
+    for packet in outcome.packets.iter().filter(|packet| packet.link == "up" && packet.event == "recv") {
+        for (count, (from, to)) in counts.iter_mut().zip(stretches) {
+            *count += u64::from((from * 1_000_000..to * 1_000_000).contains(&packet.t_us));
+        }
+    }
+    counts
+}
+
+#[test]
+fn half_the_rate_is_half_the_throughput() {
+    let step = "[[timeline]]\nat = \"50 s\"\nkind = \"rate\"\nlink = \"up\"\nrate = \"4 kbit/s\"\n";
+    let counts = carried(step, &[(10, 40), (60, 90)]);
+    // 30 s at 1000 and at 500 bytes a second, in packets of 38.
+    assert!(counts[0].abs_diff(30_000 / REQUEST) <= 1 && counts[1].abs_diff(15_000 / REQUEST) <= 1, "{counts:?}");
+}
+
+#[test]
+fn nothing_arrives_while_a_link_stands_still_and_nothing_is_forgotten() {
+    let stretches = [(10, 40), (50, 60), (60, 90)];
+    let outage = "[[timeline]]\nat = \"50 s\"\nkind = \"outage\"\nfor = \"10 s\"\n";
+    for link in ["", "link = \"up\"\n"] {
+        let counts = carried(&format!("{outage}{link}"), &stretches);
+        assert_eq!(counts[1], 0);
+        // The queue waited: the link goes on at its rate.
+        assert!(counts[0].abs_diff(30_000 / REQUEST) <= 1 && counts[2].abs_diff(30_000 / REQUEST) <= 2, "{counts:?}");
+    }
+    // Two outages that overlap last until both are over.
+    let second = "[[timeline]]\nat = \"55 s\"\nkind = \"outage\"\nfor = \"10 s\"\nlink = \"up\"\n";
+    let counts = carried(&format!("{outage}{second}"), &[(50, 65), (65, 95)]);
+    assert!(counts[0] == 0 && counts[1].abs_diff(30_000 / REQUEST) <= 2, "{counts:?}");
+}
+
+#[test]
+fn another_loss_counts_from_its_moment_on() {
+    let step =
+        "[[timeline]]\nat = \"50 s\"\nkind = \"loss\"\nlink = \"up\"\nloss = { kind = \"bernoulli\", rate = 0.9 }\n";
+    let counts = carried(step, &[(0, 50), (51, 100)]);
+    // One in ten arrives, and the clients, unanswered, send less and less.
+    assert!(counts[0] > 1_000 && (1..100).contains(&counts[1]), "{counts:?}");
+}
+
+#[test]
+fn events_without_a_place_or_a_time_are_refused() {
+    let told = |event: &str| {
+        let text = format!("{GOOD}\n[[timeline]]\n{event}\n[run]\nuntil = \"10 min\"\n");
+        let told = Scenario::from_toml(&text, "test.toml").unwrap_err().to_string();
+        assert!(!told.contains('\n'), "more than one line: {told}");
+        told
+    };
+    let rate = "kind = \"rate\"\nrate = \"4 kbit/s\"\nlink = \"air\"\n";
+    for (event, parts) in [
+        (format!("{rate}at = \"10 min\""), ["timeline[0].at", "not before the end of the run (10 min)"]),
+        (format!("{rate}at = \"0 s\""), ["timeline[0].at", "write a time after it"]),
+        (rate.replace("air", "arr") + "at = \"1 s\"", ["timeline[0].link", "did you mean `air`?"]),
+        (rate.replace("4 kbit/s", "4 kbps") + "at = \"1 s\"", ["kbps", "kbit/s"]),
+        (format!("{rate}at = \"-1 s\""), ["-1", "test.toml"]),
+        ("kind = \"outage\"\nat = \"1 s\"\nfor = \"0 s\"".to_owned(), ["timeline[0].for", "how long"]),
+        ("kind = \"outrage\"\nat = \"1 s\"\nfor = \"1 s\"".to_owned(), ["`outrage`", "did you mean `outage`?"]),
+        (
+            "kind = \"loss\"\nat = \"1 s\"\nlink = \"air\"\nloss = { kind = \"bernoulli\", rate = 2 }".to_owned(),
+            ["timeline[0].loss.rate", "from 0 to 1"],
+        ),
+    ] {
+        let told = told(&event);
+        assert!(parts.iter().all(|part| told.contains(part)), "{told:?} does not say {parts:?}");
+    }
+    let unordered = format!("{rate}at = \"2 s\"\n[[timeline]]\n{rate}at = \"1 s\"");
+    assert!(told(&unordered).contains("write them in order"));
+}

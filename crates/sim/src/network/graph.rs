@@ -1,9 +1,15 @@
 //! A graph of named links, and the routes over them.
 
+use std::collections::VecDeque;
+
 use millpond_control::{ChanceSeed, Instant};
 use millpond_link::{Delivered, DropReason, Link};
 
-use super::{Address, LinkName, Load, Packet, SERVER, route::Routes};
+use super::{
+    Address, LinkName, Load, Packet, SERVER,
+    changes::{self, Change, Moment},
+    route::Routes,
+};
 use crate::{
     RunError,
     agenda::Agenda,
@@ -20,6 +26,8 @@ struct Hop {
     link: Link<Packet>,
     /// Bytes that completed an exchange.
     useful: u64,
+    /// Outages that are not over.
+    outages: u32,
 }
 
 /// Packets for one client that did not arrive.
@@ -33,8 +41,9 @@ struct Drops {
 pub(crate) struct Graph {
     hops: Vec<Hop>,
     routes: Routes,
-    /// When each link is to be looked at.
+    /// When each link is to be looked at, and after them when one is changed next.
     agenda: Agenda,
+    changes: VecDeque<Moment>,
     /// Bytes in front of every datagram.
     header: u32,
     /// Empty buffers, so that the steady state allocates nothing.
@@ -52,15 +61,19 @@ impl Graph {
         let build = |(name, direction): (&str, &crate::scenario::Direction)| {
             let name = LinkName::from(name);
             match Link::new(&direction.config(), seed, name.number()) {
-                Ok(link) => Ok(Hop { name, link, useful: 0 }),
+                Ok(link) => Ok(Hop { name, link, useful: 0, outages: 0 }),
                 Err(error) => Err(RunError::Link(name.to_string(), error.to_string())),
             }
         };
         let hops = scenario.links().into_iter().map(build).collect::<Result<Vec<_>, _>>()?;
         let route = |group| scenario.route(group).map(|links| links.iter().map(|&place| place as u16).collect());
+        let changes = changes::of(scenario);
+        let mut agenda = Agenda::new(hops.len() + 1);
+        agenda.set(hops.len() as u32, changes.front().map_or(Instant::NEVER, |moment| moment.at));
         Ok(Self {
             routes: Routes::new((0..scenario.clients.len()).map(route).collect(), groups),
-            agenda: Agenda::new(hops.len()),
+            agenda,
+            changes,
             header: scenario.header().0 as u32,
             spare: Vec::new(),
             sent: 0,
@@ -126,7 +139,11 @@ impl Graph {
         loop {
             let (_, place) = self.agenda.next().filter(|(at, _)| *at <= now)?;
             let place = place as usize;
-            match self.hops[place].link.deliver(now) {
+            let Some(hop) = self.hops.get_mut(place) else {
+                self.change(now);
+                continue;
+            };
+            match hop.link.deliver(now) {
                 None => self.wake(place),
                 Some(Delivered::Arrived(parcel)) => {
                     let mut packet = parcel.payload;
@@ -159,6 +176,34 @@ impl Graph {
                 }
             }
         }
+    }
+
+    /// Does what the timeline says by `now`.
+    #[cold]
+    fn change(&mut self, now: Instant) {
+        while self.changes.front().is_some_and(|moment| moment.at <= now)
+            && let Some(Moment { place, change, .. }) = self.changes.pop_front()
+        {
+            let Hop { link, outages, .. } = &mut self.hops[place];
+            // Rates and losses were checked when the scenario was read; what a link refuses leaves it as it was.
+            match change {
+                Change::Rate(rate) => _ = link.set_rate(now, rate),
+                Change::Loss(loss) => _ = link.set_loss(now, loss),
+                Change::Pause => {
+                    *outages += 1;
+                    link.pause(now);
+                }
+                Change::Resume => {
+                    *outages = outages.saturating_sub(1);
+                    if *outages == 0 {
+                        link.resume(now);
+                    }
+                }
+            }
+            self.wake(place);
+        }
+        let next = self.changes.front().map_or(Instant::NEVER, |moment| moment.at);
+        self.agenda.set(self.hops.len() as u32, next);
     }
 
     fn dropped(&mut self, packet: Packet, radio: bool) {
@@ -229,7 +274,7 @@ impl Graph {
         let mut events = self.arrived;
         let mut rows = Vec::with_capacity(self.hops.len());
         let (mut offered, mut handed_on) = (self.arrived, self.sent);
-        for Hop { name, link, useful } in &mut self.hops {
+        for Hop { name, link, useful, .. } in &mut self.hops {
             link.check_conservation().map_err(|error| RunError::Conservation(name.to_string(), error.to_string()))?;
             let counters = *link.counters();
             let statistics = link.statistics(end);

@@ -1,6 +1,7 @@
 //! What lies between the nodes. They hand packets over and are handed what arrives; that there are links, and how many,
 //! nobody outside knows.
 
+mod changes;
 mod graph;
 mod name;
 mod packet;

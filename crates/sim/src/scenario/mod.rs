@@ -314,7 +314,7 @@ impl Scenario {
         }
         for (index, event) in self.timeline.iter().enumerate() {
             let key = format!("timeline[{index}]");
-            event.check(&self.clients, end, &key, origin)?;
+            event.check(self, &key, origin)?;
             if index > 0 && event.at() < self.timeline[index - 1].at() {
                 return refuse(
                     &format!("{key}.at"),

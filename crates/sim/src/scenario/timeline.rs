@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrival, Clients, Duration, ScenarioError, unknown};
+use super::{Arrival, BitRate, Clients, Direction, Duration, Loss, Scenario, ScenarioError, unknown};
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,36 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clients: Option<String>,
     },
+    /// A link has another rate from now on.
+    Rate {
+        /// When.
+        at: Duration,
+        /// The link, by its name.
+        link: String,
+        /// The new rate.
+        rate: BitRate,
+    },
+    /// A link loses otherwise from now on.
+    Loss {
+        /// When.
+        at: Duration,
+        /// The link, by its name.
+        link: String,
+        /// The new losses.
+        loss: Loss,
+    },
+    /// Nothing is sent and nothing arrives for a while. What waits and what is under way stays where it is; queues take
+    /// packets as long as they have room.
+    Outage {
+        /// When it begins.
+        at: Duration,
+        /// How long it lasts.
+        #[serde(rename = "for")]
+        lasts: Duration,
+        /// The link, by its name; left out: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        link: Option<String>,
+    },
 }
 
 /// What becomes of what a client knows of its server when it restarts.
@@ -62,33 +92,52 @@ impl Event {
     #[must_use]
     pub const fn at(&self) -> Duration {
         match self {
-            Self::Restart { at, .. } | Self::Alarm { at, .. } => *at,
+            Self::Restart { at, .. }
+            | Self::Alarm { at, .. }
+            | Self::Rate { at, .. }
+            | Self::Loss { at, .. }
+            | Self::Outage { at, .. } => *at,
         }
     }
 
-    /// The group that it is for, if not for all.
+    /// The group that it is for, if it is for one.
     #[must_use]
     pub fn clients(&self) -> Option<&str> {
         match self {
             Self::Restart { clients, .. } | Self::Alarm { clients, .. } => clients.as_deref(),
+            Self::Rate { .. } | Self::Loss { .. } | Self::Outage { .. } => None,
         }
     }
 
-    /// Whether it concerns this group.
-    pub(crate) fn concerns(&self, clients: &Clients) -> bool {
-        self.clients().is_none_or(|name| clients.name.as_deref() == Some(name))
+    /// The link that it is for, if it is for one.
+    #[must_use]
+    pub fn link(&self) -> Option<&str> {
+        match self {
+            Self::Rate { link, .. } | Self::Loss { link, .. } => Some(link),
+            Self::Outage { link, .. } => link.as_deref(),
+            Self::Restart { .. } | Self::Alarm { .. } => None,
+        }
     }
 
-    pub(super) fn check(
-        &self,
-        groups: &[Clients],
-        end: Duration,
-        key: &str,
-        origin: &str,
-    ) -> Result<(), ScenarioError> {
+    /// Whether it concerns this group: its clients themselves, not the links that they cross.
+    pub(crate) fn concerns(&self, clients: &Clients) -> bool {
+        let is_theirs = matches!(self, Self::Restart { .. } | Self::Alarm { .. });
+        is_theirs && self.clients().is_none_or(|name| clients.name.as_deref() == Some(name))
+    }
+
+    /// What it makes of a link's description, if that changes.
+    pub(crate) fn applied_to(&self, direction: &Direction) -> Option<Direction> {
+        match self {
+            Self::Rate { rate, .. } => Some(Direction { rate: *rate, ..direction.clone() }),
+            Self::Loss { loss, .. } => Some(Direction { loss: loss.clone(), ..direction.clone() }),
+            Self::Restart { .. } | Self::Alarm { .. } | Self::Outage { .. } => None,
+        }
+    }
+
+    pub(super) fn check(&self, scenario: &Scenario, key: &str, origin: &str) -> Result<(), ScenarioError> {
         let refuse =
             |name: &str, problem: String| Err(ScenarioError::at_key(origin, &format!("{key}.{name}"), problem));
-        let at = self.at();
+        let (at, end) = (self.at(), scenario.run.end());
         if at == Duration(0) {
             return refuse("at", "0 s is the start, where nothing runs yet: write a time after it".to_owned());
         }
@@ -96,7 +145,7 @@ impl Event {
             return refuse("at", format!("{at} is not before the end of the run ({end})"));
         }
         if let Some(name) = self.clients() {
-            let names: Vec<&str> = groups.iter().filter_map(|group| group.name.as_deref()).collect();
+            let names: Vec<&str> = scenario.clients.iter().filter_map(|group| group.name.as_deref()).collect();
             if names.is_empty() {
                 return refuse("clients", format!("no group has a name: write name = \"{name}\" in its [[clients]]"));
             }
@@ -104,11 +153,25 @@ impl Event {
                 return refuse("clients", unknown("group", name, &names));
             }
         }
-        if let Self::Restart { back, .. } = self
-            && let Some(problem) = back.problem()
-        {
-            return refuse("back", problem);
+        if let Some(name) = self.link() {
+            let links = scenario.links();
+            let Some((_, direction)) = links.iter().find(|(known, _)| *known == name) else {
+                let known: Vec<&str> = links.iter().map(|(name, _)| *name).collect();
+                return refuse("link", unknown("link", name, &known));
+            };
+            if let Some(changed) = self.applied_to(direction) {
+                changed.check(key, origin)?;
+            }
         }
-        Ok(())
+        match self {
+            Self::Restart { back, .. } => match back.problem() {
+                Some(problem) => refuse("back", problem),
+                None => Ok(()),
+            },
+            Self::Outage { lasts: Duration(0), .. } => {
+                refuse("for", "an outage of 0 s is none: write how long it lasts".to_owned())
+            }
+            Self::Alarm { .. } | Self::Rate { .. } | Self::Loss { .. } | Self::Outage { .. } => Ok(()),
+        }
     }
 }
