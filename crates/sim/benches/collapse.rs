@@ -1,5 +1,5 @@
-//! How fast the laboratory is: the congestion collapse of 400 clients over an unlimited buffer, downloads of 102,400 bytes by
-//! every transport, and what a client weighs.
+//! How fast the laboratory is: the congestion collapse of 400 clients over an unlimited buffer, the example networks of several
+//! links with ten times their clients, downloads of 102,400 bytes by every transport, and what a client weighs.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
@@ -46,6 +46,25 @@ fn collapse(c: &mut Criterion) {
         let scenario = scenario(400, 50, controller, "0 s");
         let events = run(&scenario, 1, &Options::default(), || false).expect("it runs").summary.events;
         println!("collapse/{name}: {events} events a run");
+        group.throughput(Throughput::Elements(events));
+        group.bench_function(name, |b| {
+            b.iter(|| run(black_box(&scenario), 1, &Options::default(), || false));
+        });
+    }
+    group.finish();
+}
+
+fn networks(c: &mut Criterion) {
+    let mut group = c.benchmark_group("network");
+    group.sample_size(20);
+    for (name, text) in [
+        ("star", include_str!("../../../scenarios/star.toml")),
+        ("chain", include_str!("../../../scenarios/chain.toml")),
+    ] {
+        let mut scenario = Scenario::from_toml(text, "bench").expect("the scenario is legal");
+        scenario.clients.iter_mut().for_each(|group| group.count *= 10);
+        let events = run(&scenario, 1, &Options::default(), || false).expect("it runs").summary.events;
+        println!("network/{name}: {events} events a run");
         group.throughput(Throughput::Elements(events));
         group.bench_function(name, |b| {
             b.iter(|| run(black_box(&scenario), 1, &Options::default(), || false));
@@ -108,5 +127,5 @@ fn weight(_: &mut Criterion) {
     );
 }
 
-criterion_group!(benches, weight, collapse, downloads);
+criterion_group!(benches, weight, collapse, networks, downloads);
 criterion_main!(benches);
