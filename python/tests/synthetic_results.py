@@ -199,6 +199,7 @@ def _write(
         directory / MANIFEST,
         {
             "format": FORMAT,
+            "shard": [1, 1],
             "kind": kind,
             "name": name,
             "title": title,

@@ -60,7 +60,8 @@ def useful_share(measures: Measures, cell: Cell, link: str) -> Floats:
     useful = measures.link_column(cell, "useful_bytes", link)
     carried = measures.link_column(cell, "delivered_bytes", link)
     carried = carried + measures.link_column(cell, "dropped_radio_bytes", link)
-    return _ratio(useful, carried)
+    # what was under way when a run ended may be known as useful and not be counted as carried
+    return np.minimum(_ratio(useful, carried), 1.0)
 
 
 def _sample(values: PerRun) -> Compute:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from millpond.measure.metrics import ALIASES, METRICS
+
 CONTROLLERS = {
     "rfc7252": "Default CoAP",
     "default-fb1": "Default + Full Backoff 1",
@@ -35,16 +37,7 @@ CONTROLLERS = {
 }
 """Presets in the order in which they are drawn, then the other ways to transfer, and what they are called."""
 _STATISTICS = {"range_low": "lowest", "range_high": "highest", "min": "minimum", "max": "maximum"}
-_METRICS = {
-    "fct": "flow completion time",
-    "makespan": "time until the last client finished",
-    "exchanges_by_retransmissions": "exchanges by number of retransmissions",
-    "unnecessary_retx_per_client": "unnecessary retransmissions per client",
-    "unnecessary_retx_per_exchange": "unnecessary retransmissions per exchange",
-    "link_capacity_wasted_on_unnecessary_retx": "bottleneck capacity wasted on unnecessary copies",
-    "rtt": "round-trip time",
-    "retx_per_exchange": "retransmissions per exchange",
-}
+_DISTRIBUTIONS = {"exchanges_by_retransmissions": "exchanges by number of retransmissions"}
 
 
 def preset(algorithm: str, clients: Mapping[str, Any] | None = None) -> str:
@@ -80,8 +73,9 @@ def controller(name: str, told: str = "") -> str:
 
 
 def metric(name: str) -> str:
-    """What is measured, in words."""
-    return _METRICS.get(name, name.replace("_", " "))
+    """What is measured, in the words of the registry."""
+    found = METRICS.get(ALIASES.get(name, name))
+    return _DISTRIBUTIONS.get(name, name.replace("_", " ")) if found is None else found.title
 
 
 def statistic(name: str, condition: str = "") -> str:

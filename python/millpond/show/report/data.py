@@ -19,6 +19,8 @@ import pyarrow as pa
 
 from millpond.controllers.own import is_own
 from millpond.errors import MillpondError
+from millpond.measure.links import useful_share
+from millpond.measure.measures import Measures
 from millpond.measure.reported import Reported
 from millpond.measure.statistics import PERCENTILES, take
 from millpond.results.directory import Cell, Group, Results, Value
@@ -320,21 +322,19 @@ class Data:
         names, codes = self._codes("links", "link")
         return [names[code] for code in dict.fromkeys(codes[self._span("links", cell)].tolist())]
 
+    @cached_property
+    def measures(self) -> Measures:
+        """The metrics of these results, by the one registry."""
+        return Measures(self.results)
+
     def bottleneck(self, cell: Cell) -> str:
-        """The link that is busy longest."""
-        names = self.links(cell)
-        if not names:
-            return DOWNLINK
-        return max(names, key=lambda name: float(self.values("links", "busy_us", cell, link=name).sum()))
+        """The link that is busy longest, or that the plan names."""
+        return self.measures.bottleneck(cell) or DOWNLINK
 
     def useful_share(self, cell: Cell) -> float:
-        """Useful bytes over all bytes that the bottleneck carried, median over the runs; NaN if it carried none."""
-        link = self.bottleneck(cell)
-        carried = self.values("links", "delivered_bytes", cell, link=link) + self.values(
-            "links", "dropped_radio_bytes", cell, link=link
-        )
-        useful = self.values("links", "useful_bytes", cell, link=link)
-        return take(np.minimum(useful[carried > 0] / carried[carried > 0], 1.0), "median")
+        """The metric `useful_share` of the cell; NaN if its bottleneck carried nothing."""
+        share = useful_share(self.measures, cell, self.bottleneck(cell))
+        return take(share[np.isfinite(share)], "median")
 
     def traced(self, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
         """Those of the cells that have a traced run, with the number of their first one."""
