@@ -114,7 +114,9 @@ def check_comparison(told: dict[str, Any]) -> None:
     assert list(told) == ["study", "version", "figures", "claims"]
     assert (told["study"], told["version"]) == ("anrw18", millpond.__version__)
     for figure in told["figures"]:
-        assert list(figure) == ["id", "scenario", "metric", "statistic", "published", "ours", "relative"]
+        assert list(figure) == [
+            "id", "scenario", "metric", "statistic", "published", "ours", "relative", "interval", "n", "calibrates",
+        ]  # fmt: skip
         assert all(isinstance(figure[key], str) for key in ("id", "metric", "statistic"))
         assert isinstance(figure["scenario"], dict)
         assert isinstance(figure["published"], float)
@@ -125,9 +127,12 @@ def check_comparison(told: dict[str, Any]) -> None:
             assert figure["relative"] is None
         assert figure["ours"] is not None or figure["scenario"]["unmatched"]
     for claim in told["claims"]:
-        assert list(claim) == ["id", "verdict", "measured", "reason"]
-        assert all(isinstance(value, str) for value in claim.values())
-        assert claim["verdict"] in ("holds", "fails", "unjudged")
+        assert list(claim) == [
+            "id", "verdict", "measured", "reason", "outcome", "quantity", "margin", "interval", "n", "decided_by",
+            "calibrates",
+        ]  # fmt: skip
+        assert all(isinstance(claim[key], str) for key in ("id", "verdict", "measured", "reason", "decided_by"))
+        assert claim["verdict"] in ("holds", "fails", "noise", "unjudged")
         assert claim["verdict"] == "holds" or claim["reason"]
 
 

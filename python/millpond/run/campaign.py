@@ -143,11 +143,13 @@ def _carry_out(
     watcher.start(jobs, kept=program.runs - len(jobs))
     manifest["workers"] = 0
     try:
-        for traced in (True, False):
-            chosen = [job for job in jobs if job.traced is traced]
-            if chosen:
-                used = _run(chosen, program, parts, engine, workers, traced, watcher)
-                manifest["workers"] = max(int(manifest["workers"]), used)
+        # a wish to stop is heard from before the first run until after the last: none is lost between two batches
+        with _Signals() as signals:
+            for traced in (True, False):
+                chosen = [job for job in jobs if job.traced is traced]
+                if chosen:
+                    used = _run(chosen, program, parts, engine, workers, traced, watcher, signals)
+                    manifest["workers"] = max(int(manifest["workers"]), used)
     finally:
         watcher.end()
         manifest["wall_s"] = round(float(manifest["wall_s"]) + time.monotonic() - started, 3)
@@ -197,6 +199,7 @@ def _run(
     workers: int,
     traced: bool,
     watcher: Watcher,
+    signals: _Signals,
 ) -> int:
     by_run = {job.run: job for job in jobs}
     batch = engine.batch(
@@ -215,28 +218,25 @@ def _run(
         _collect(pending, outcome, program.trace.flows)
         watcher.finished(job)
 
-    with _Signals() as signals:
-        try:
-            while not batch.done and not signals.stop:
-                outcome = batch.next(timeout=POLL_SECONDS)
-                if outcome is not None:
-                    keep(outcome)
-                if pending.ripe:
-                    pending = _flush(pending, parts)
-        except KeyboardInterrupt:
-            signals.stop = True
-        except BaseException:
-            _stop(batch)
-            _flush(pending, parts)
-            raise
-        if signals.stop:
-            _stop(batch, keep)
-            _flush(pending, parts)
-            place = parts.folder.parent
-            raise Interrupted(
-                f"stopped: {len(parts.done)} of {program.runs} runs are kept in {place}: --resume goes on"
-            )
+    try:
+        while not batch.done and not signals.stop:
+            outcome = batch.next(timeout=POLL_SECONDS)
+            if outcome is not None:
+                keep(outcome)
+            if pending.ripe:
+                pending = _flush(pending, parts)
+    except KeyboardInterrupt:
+        signals.stop = True
+    except BaseException:
+        _stop(batch)
         _flush(pending, parts)
+        raise
+    if signals.stop:
+        _stop(batch, keep)
+    _flush(pending, parts)
+    if signals.stop and len(parts.done) < program.runs:
+        place = parts.folder.parent
+        raise Interrupted(f"stopped: {len(parts.done)} of {program.runs} runs are kept in {place}: --resume goes on")
     return batch.workers
 
 
