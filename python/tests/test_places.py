@@ -21,7 +21,8 @@ from millpond.plan.study import Plan
 from millpond.results.directory import Results
 from millpond.show import terminal as tables
 from millpond.show.report import render
-from millpond.show.report.data import Data, View
+from millpond.show.report.data import Data
+from millpond.show.report.values import View
 from millpond.studies import reproduction
 
 FACTORS = ("clients", "buffer_bytes", "workload", "config", "payload")

@@ -207,3 +207,13 @@ def test_a_slip_names_the_place(tmp_path: Path, before: str, after: str, told: s
         study.unfold(study.load(folder), FakeEngine())
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_plan_may_ask_for_the_page_of_a_study(tmp_path: Path) -> None:
+    file = small_study.write(tmp_path / "small") / study.PLAN
+    text = file.read_text()
+    file.write_text(f'page = "echo"\n{text}')
+    assert study.unfold(study.load(file.parent), FakeEngine()).page == "echo"
+    file.write_text(f'page = "eco"\n{text}')
+    with pytest.raises(UsageError, match=r"plan\.toml: page: unknown page 'eco': did you mean 'echo'"):
+        study.load(file.parent)

@@ -17,7 +17,8 @@ from millpond.judge.compare import Comparison
 from millpond.results.directory import Results
 from millpond.show import labels
 from millpond.show.report import figures, story, style
-from millpond.show.report.data import Data, Missing, View, rate
+from millpond.show.report.data import Data, rate
+from millpond.show.report.values import Missing, View
 from millpond.studies.anrw18 import phase
 from millpond.studies.anrw18 import picture as readme_picture
 

@@ -15,9 +15,10 @@ from picture_checks import check_texts, laid_out, panels
 from millpond.judge.compare import Comparison, Figure
 from millpond.results.directory import MANIFEST, Results, Value
 from millpond.show.report import style, transfers, write_report
-from millpond.show.report.data import Data, Missing
+from millpond.show.report.data import Data
 from millpond.show.report.figures import sequence, windows
 from millpond.show.report.transfers import Transfer
+from millpond.show.report.values import Missing
 from millpond.studies.tcp20 import dwell, errors, nearness
 from millpond.studies.tcp20 import picture as firmware_picture
 

@@ -17,9 +17,9 @@ from millpond.controllers.own import is_own
 from millpond.controllers.peer import SECOND, Make
 from millpond.show import labels
 from millpond.show.report import style
-from millpond.show.report.data import Rows
 from millpond.show.report.figures import marks
 from millpond.show.report.style import Look
+from millpond.show.report.values import Rows
 
 _TICKS = [n * 10.0**k for k in range(-3, 5) for n in (1, 2, 5)]
 _FADED = 0.16

@@ -50,6 +50,8 @@ from millpond.results.directory import Factor, Value
 #: What a run can trace.
 TRACES = ("queue", "share", "rto", "packets", "exchanges", "tcp")
 PLAN = "plan.toml"
+#: Where studies keep pages of their own.
+PAGES = Path(__file__).parent.parent / "studies"
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 _COUNT: Any = _Count
@@ -185,6 +187,8 @@ class Plan:
     first_seed: int | None = None
     #: The link that figures about a link mean; empty: the one that is busy longest.
     bottleneck: str = ""
+    #: The study of `millpond.studies` whose page and tables these results have; empty: the one of its name, if any.
+    page: str = ""
     #: Values that are set at places of every scenario, beside what the plan says.
     changes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -386,6 +390,7 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
         ),
         first_seed=top.seed,
         bottleneck=top.bottleneck,
+        page=_page(top.page, file),
     )
     _touch_something(plan)
     return plan
@@ -430,6 +435,7 @@ class _File(Declared):
     replications: _Count = 1
     seed: int | None = None
     bottleneck: str = ""
+    page: str = ""
     columns: _Tree = {}
     vary: dict[str, _Tree] = {}
     algorithms: dict[str, _Tree] = {}
@@ -441,6 +447,14 @@ class _File(Declared):
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _page(name: str, file: Path) -> str:
+    """The study that has the page; raises `UsageError` if there is none of the name."""
+    known = sorted(page.parent.name for page in PAGES.glob("*/page.py"))
+    if name and name not in known:
+        raise UsageError(f"{file}: page: {unknown('page', name, known)}")
+    return name
 
 
 def _listed(matrix: list[_Tree] | _Tree) -> list[_Tree]:

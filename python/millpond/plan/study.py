@@ -56,6 +56,8 @@ class Program:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: The link that figures about a link mean; empty: the one that is busy longest.
     bottleneck: str = ""
+    #: The study whose page and tables these results have; empty: the one of its name, if any.
+    page: str = ""
     #: How the factors are spoken of.
     factors: Mapping[str, Factor] = field(default_factory=dict)
     #: What each path variant is, in words.
@@ -199,6 +201,7 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         trace=plan.trace,
         labels={name: plan.known[name].label for name in plan.known},
         bottleneck=plan.bottleneck,
+        page=plan.page,
         factors={name: plan.wording(name) for name in plan.factors},
         paths={path.name: path.label for path in reversed(plan.paths)},
         code=own.code,

@@ -370,6 +370,7 @@ def _manifest(program: Program, command: Sequence[str]) -> dict[str, Any]:
         "shard": list(program.shard),
         "labels": dict(program.labels),
         "bottleneck": program.bottleneck,
+        "page": program.page,
         "factors": {name: factor.to_json() for name, factor in program.factors.items()},
         "paths": dict(program.paths),
         "cells": [planned.cell.to_json() for planned in program.cells],

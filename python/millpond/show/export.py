@@ -14,8 +14,8 @@ from millpond.judge.compare import Comparison
 from millpond.results.directory import Results
 from millpond.results.store import write_bytes, write_text
 from millpond.show.report import page, style
-from millpond.show.report.data import Missing
 from millpond.show.report.parts import Listing
+from millpond.show.report.values import Missing
 
 FIGURES = ("svg", "pdf")
 TABLES = ("csv", "latex")

@@ -6,8 +6,8 @@ import math
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import IO, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -17,19 +17,15 @@ from rich.text import Text
 
 from millpond.judge.compare import Comparison, Figure, Verdict
 from millpond.measure.measures import Measures
-from millpond.measure.population import VARIANT, Population, clients_in_words, path_in_words
-from millpond.show import own
+from millpond.measure.population import VARIANT, path_in_words
+from millpond.show import factors, own
+from millpond.show.factors import SERIES, Factor
+from millpond.show.places import completion, mixes
 from millpond.show.scenario import of_scenario
 from millpond.show.sweep import of_sweep
 
 #: Columns where there is no terminal to ask.
 WIDTH = 100
-
-#: At most so many algorithms side by side, and so many rows before buffers are left out.
-_ABREAST, _MANY = 6, 60
-
-#: What a table tells in columns of its own, in its title or by a mark.
-_OWN_COLUMNS = ("clients", "buffer_bytes", "workload", VARIANT)
 
 _STYLE = {"holds": "green", "fails": "bold red", "noise": "yellow", "unjudged": "yellow"}
 _VERDICT = {"holds": "holds", "fails": "does not hold", "noise": "within the noise", "unjudged": "cannot be judged"}
@@ -50,7 +46,7 @@ def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]
     if ours is not None:
         found: list[RenderableType] = ours.of_study(measures, comparison)
         return found
-    return [*completion(measures), *mixes(measures), figures(comparison), *judged(measures, comparison)]
+    return [*completion(measures), *mixes(measures), figures(measures, comparison), *judged(measures, comparison)]
 
 
 def of_results(measures: Measures) -> list[RenderableType]:
@@ -71,102 +67,10 @@ def judged(measures: Measures, comparison: Comparison) -> list[RenderableType]:
     ]
 
 
-def completion(measures: Measures, keep: Callable[[Population], bool] = lambda _: True) -> list[Table]:
-    """Median completion time and unnecessary retransmissions: a table a workload, a column an algorithm.
-
-    Many algorithms are spread over several tables; of many places only the smallest and the largest buffer are shown.
-    """
-    alone = [p for p in measures.populations() if not p.partner and keep(p)]
-    if not alone:
-        return []
-    buffers = sorted({population.column("buffer_bytes") for population in alone})
-    note = ""
-    if len({population.but(algorithm="") for population in alone}) > _MANY * len({p.column("workload") for p in alone}):
-        alone = [population for population in alone if population.column("buffer_bytes") in (buffers[0], buffers[-1])]
-        note = "the smallest and the largest buffer; the report has all"
-    algorithms = list(dict.fromkeys(population.algorithm for population in alone))
-    parts = -(-len(algorithms) // _ABREAST)
-    size = -(-len(algorithms) // max(1, parts))
-    return [
-        table
-        for start in range(0, len(algorithms), size)
-        for table in _completion(measures, [p for p in alone if p.algorithm in algorithms[start : start + size]], note)
-    ]
-
-
-def _completion(measures: Measures, alone: Sequence[Population], note: str) -> list[Table]:
-    algorithms = list(dict.fromkeys(population.algorithm for population in alone))
-    paths = list(dict.fromkeys(population.column(VARIANT) for population in alone))
-    names = sorted(name for name in measures.varying if name not in _OWN_COLUMNS)
-    further = list(dict.fromkeys(_values(population, names) for population in alone))
-    made = []
-    for workload in dict.fromkeys(population.column("workload") for population in alone):
-        table = _table(f"Median flow completion time in s / unnecessary retransmissions per client, {workload} clients")
-        for name in names:
-            table.add_column(name.replace("_", "\n"), no_wrap=True)
-        table.add_column("clients", justify="right", no_wrap=True)
-        table.add_column("buffer", justify="right", no_wrap=True)
-        for algorithm in algorithms:
-            table.add_column(algorithm.replace("_", "\n"), justify="right", no_wrap=True)
-        here = (population.but(algorithm="") for population in alone if population.column("workload") == workload)
-        places = sorted(
-            dict.fromkeys(here),
-            key=lambda p: (
-                further.index(_values(p, names)),
-                *_values(p, _OWN_COLUMNS[:2]),
-                paths.index(p.column(VARIANT)),
-            ),
-        )
-        before: tuple[Any, ...] | None = None
-        for place in places:
-            cells = []
-            for algorithm in algorithms:
-                population = place.but(algorithm=algorithm)
-                cells.append(_pair(measures, population) if measures.has(population) else "")
-            told = tuple(map(str, _values(place, (*names, "clients"))))
-            if before not in (None, told):
-                table.add_section()
-            # one table may hold several path variants: others than the first are marked, and the caption says how
-            name = f"{place.column('buffer_bytes')}"
-            if place.column(VARIANT) != paths[0]:
-                name = f"{'~' * paths.index(place.column(VARIANT))}{name}"
-            table.add_row(*(told if before != told else [""] * len(told)), name, *cells)
-            before = told
-        marks = [f"{'~' * number} {path_in_words(path)}" for number, path in enumerate(paths) if number]
-        words = (", ".join(marks), "buffers in B" if marks else "", note)
-        table.caption = "; ".join(word for word in words if word) or None
-        made.append(table)
-    return made
-
-
-def mixes(measures: Measures) -> list[Table]:
-    """Two populations on one bottleneck: each beside the other, and as when all clients were like it."""
-    mixed = [population for population in measures.populations() if population.partner]
-    if not mixed:
-        return []
-    table = _table("Half and half: median completion time in s / unnecessary retransmissions per client")
-    table.add_column("clients", justify="right", no_wrap=True)
-    table.add_column("buffer", justify="right", no_wrap=True)
-    for name in ("workload", "half", "beside"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("in the mix", justify="right")
-    table.add_column("all alike", justify="right")
-    for population in mixed:
-        like = population.but(partner="")
-        table.add_row(
-            str(population.column("clients")),
-            str(population.column("buffer_bytes")),
-            population.column("workload"),
-            population.algorithm,
-            population.partner,
-            _pair(measures, population),
-            _pair(measures, like) if measures.has(like) else "",
-        )
-    return [table]
-
-
-def figures(comparison: Comparison, but: Iterable[Figure] = ()) -> Table:
+def figures(measures: Measures, comparison: Comparison, but: Iterable[Figure] = ()) -> Table:
     """Published figures and ours, with the relative difference; without those that were shown before."""
+    known = factors.of(measures.results)
+    varying = {name: known[name] for name in measures.varying if name in known}
     shown = {(figure.id, figure.scenario.get("path")) for figure in but}
     table = _table(f"Figures of {comparison.study}, published ({comparison.published}) and ours")
     table.add_column("where")
@@ -178,7 +82,7 @@ def figures(comparison: Comparison, but: Iterable[Figure] = ()) -> Table:
     for figure in comparison.figures:
         if figure.ours is None or (figure.id, figure.scenario.get("path")) in shown:
             continue
-        where, what = place(figure), f"{figure.metric.replace('_', ' ')} {figure.statistic}".strip()
+        where, what = place(figure, known, varying), f"{figure.metric.replace('_', ' ')} {figure.statistic}".strip()
         if figure.bin.isdecimal():
             what = f"exchanges with {figure.bin} retx"
         key = (where, figure.metric)
@@ -252,27 +156,27 @@ def closing(comparison: Comparison) -> str:
     return comparison.closing()
 
 
-def place(figure: Figure) -> str:
-    """Where a figure was observed, short."""
+def place(figure: Figure, known: Mapping[str, Factor], varying: Mapping[str, Factor]) -> str:
+    """Where a figure was observed, short: what is the same in all results is left out."""
     told = figure.scenario
     words = []
-    if "clients" in told:
-        words.append(clients_in_words(told["clients"]))
-    if "buffer_bytes" in told:
-        words.append(f"{told['buffer_bytes']} B")
-    if "bin" in told and not figure.bin.isdecimal():
-        words.append(str(told["bin"]))
-    for column in ("workload", "error_profile", "algorithm", "config", "traffic"):
-        if column == "error_profile":
-            words += [f"{told[column]} loss"] if told.get(column, "none") != "none" else []
-        elif column in told:
-            words.append(str(told[column]).replace(";", ", "))
+    for name, value in told.items():
+        if name in (SERIES, "comparator", "baseline", "direction", VARIANT) or (name in known and name not in varying):
+            continue
+        if name == "bin":
+            words += [] if figure.bin.isdecimal() else [str(value)]
+        elif name in varying:
+            words.append(varying[name].say(value).replace("\N{NARROW NO-BREAK SPACE}", " "))
+        else:
+            words.append(str(value))
+    if SERIES in told:
+        words.append(str(told[SERIES]).replace(";", ", "))
     if told.get("comparator"):
         against = f" against {_side(told['baseline'])}" if told.get("baseline") else ""
         words.append(f"{_side(told['comparator'])}{against}")
-    if told.get("path"):
-        words.append(path_in_words(str(told["path"])) or f"{told['path']} delay")
-    return ", ".join(words) or "all"
+    if told.get(VARIANT):
+        words.append(path_in_words(str(told[VARIANT])) or f"{told[VARIANT]} delay")
+    return ", ".join(word for word in words if word) or "all"
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -294,22 +198,6 @@ def _table(title: str) -> Table:
         pad_edge=False,
         collapse_padding=True,
     )
-
-
-def _values(population: Population, names: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(population.column(name) for name in names)
-
-
-def _pair(measures: Measures, population: Population) -> str:
-    fct = measures.sample("fct", population).take("median")
-    needless = measures.sample("unnecessary_retx_per_client", population).take("median")
-    return f"{_short(fct)}/{needless:.0f}"
-
-
-def _short(seconds: float) -> str:
-    if math.isnan(seconds):
-        return "-"
-    return f"{seconds:.1f}" if seconds < 1000 else f"{seconds:.0f}"
 
 
 def _number(value: float, like: float | None = None) -> str:

@@ -5,31 +5,25 @@ Reads only a results directory. Times come out in seconds, sizes in bytes, missi
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from millpond.controllers.own import is_own
-from millpond.errors import MillpondError
 from millpond.measure.links import useful_share
 from millpond.measure.measures import Measures
 from millpond.measure.reported import Reported
-from millpond.measure.statistics import PERCENTILES, take
+from millpond.measure.statistics import take
 from millpond.results.directory import Cell, Group, Results, Value
 from millpond.show import factors, labels
 from millpond.show.factors import SERIES, Factor
 from millpond.show.report import style
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
+from millpond.show.report.values import Floats, Integers, Spread, View
 
 VARIANT = "path"
 """The factor that tells readings of a test bed apart; no picture mixes them."""
@@ -40,78 +34,6 @@ PANELS = 8
 """At most so many panels a picture; more are spread over several."""
 
 _UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
-
-
-class Missing(MillpondError):
-    """A picture cannot be drawn from these results. The message is the sentence that stands in its place."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The numbers behind a picture, as a reader may download them."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
-
-    def to_csv(self) -> str:
-        """The rows as comma-separated text with a header line."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.header)
-        for row in self.rows:
-            writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in row])
-        return out.getvalue()
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The percentiles that are drawn, of the finished flows of a cell or of one group of clients."""
-
-    n: int
-    minimum: float
-    p10: float
-    p25: float
-    median: float
-    p75: float
-    p90: float
-    maximum: float
-
-    @staticmethod
-    def of(values: Floats) -> Spread | None:
-        """Percentiles by linear interpolation between order statistics; None if no value is finite."""
-        finite = values[np.isfinite(values)]
-        if finite.size == 0:
-            return None
-        wanted = ("min", "p10", "p25", "median", "p75", "p90", "max")
-        return Spread(int(finite.size), *np.quantile(finite, [PERCENTILES[name] for name in wanted]).tolist())
-
-    HEADER = ("n", "min", "p10", "p25", "median", "p75", "p90", "max")
-
-    def row(self) -> tuple[object, ...]:
-        """The fields in the order of `HEADER`."""
-        return (self.n, self.minimum, self.p10, self.p25, self.median, self.p75, self.p90, self.maximum)
-
-
-@dataclass(frozen=True)
-class View:
-    """Which cells a picture is about: those where these factors have these values."""
-
-    only: Mapping[str, Value]
-
-    def covers(self, cell: Cell) -> bool:
-        """Whether the cell is drawn."""
-        return all(cell.columns.get(name, "") == value for name, value in self.only.items())
-
-    def but(self, **only: Value) -> View:
-        """The same, limited further."""
-        return View({**self.only, **only})
-
-    @property
-    def name(self) -> str:
-        """The same for the name of a picture; empty for all cells."""
-        return "-".join(
-            re.sub(r"[^a-z0-9]+", "-", str(value).lower()).strip("-") or "none" for value in self.only.values()
-        )
 
 
 class Data:

@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.report import transfers
-from millpond.show.report.data import Data, Rows
+from millpond.show.report.data import Data
 from millpond.show.report.figures import sequence, windows
 from millpond.show.report.parts import Picture, Section
 from millpond.show.report.transfers import TCP, Transfer
+from millpond.show.report.values import Rows
 
 FLOWS = 8
 """At most so many flows are drawn side by side."""

@@ -19,8 +19,9 @@ from millpond.results.directory import Results
 from millpond.results.store import write_text
 from millpond.show import own
 from millpond.show.report import single, study, style, sweep
-from millpond.show.report.data import Data, Missing, Rows
+from millpond.show.report.data import Data
 from millpond.show.report.parts import Picture, Section
+from millpond.show.report.values import Missing, Rows
 
 NAME = "report.html"
 TEMPLATE = "page.html.j2"

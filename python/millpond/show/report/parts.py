@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from millpond.judge.compare import Verdict
-from millpond.show.report.data import Rows
+from millpond.show.report.values import Rows
 
 
 @dataclass(frozen=True)

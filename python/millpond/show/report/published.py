@@ -9,9 +9,10 @@ from millpond.measure.population import path_in_words
 from millpond.results.directory import Value
 from millpond.show import labels
 from millpond.show.factors import SERIES
-from millpond.show.report.data import Data, Rows
+from millpond.show.report.data import Data
 from millpond.show.report.figures.histogram import METRIC as HISTOGRAM
 from millpond.show.report.parts import Listing, Section
+from millpond.show.report.values import Rows
 
 APART = 0.05
 """Figures that differ by more than this share are set in bold."""

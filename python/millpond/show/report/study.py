@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 from millpond.judge.compare import Comparison
 from millpond.show.report import figures, published, story, tables
-from millpond.show.report.data import VARIANT, Data, Rows, View
+from millpond.show.report.data import VARIANT, Data
 from millpond.show.report.parts import Picture, Section
+from millpond.show.report.values import Rows, View
 
 BOXES = (
     "Boxes hold the middle half of all clients, whiskers 80 %, short dashes mark the fastest and the slowest client; "

@@ -15,8 +15,9 @@ from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.factors import SERIES
 from millpond.show.report import story
-from millpond.show.report.data import VARIANT, Data, Floats, Rows, links_of
+from millpond.show.report.data import VARIANT, Data, links_of
 from millpond.show.report.parts import Listing
+from millpond.show.report.values import Floats, Rows
 
 POINTS = ("50 % done by (s)", "90 %", "99 %", "100 %")
 """The columns of `measure.reported.SHARES`."""

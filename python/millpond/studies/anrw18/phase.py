@@ -8,9 +8,10 @@ from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell, Results
 from millpond.show import labels
 from millpond.show.report import style
-from millpond.show.report.data import VARIANT, Data, Missing, Rows, Spread, View, number, only
+from millpond.show.report.data import VARIANT, Data, number, only
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.matrix import key_of, published_medians
+from millpond.show.report.values import Missing, Rows, Spread, View
 
 FIXED, JITTERED = "fixed", "jittered"
 """The path variants of the study."""

@@ -15,9 +15,10 @@ from millpond.measure.evidence import KINDS, Evidence, rightly_named
 from millpond.measure.statistics import t_interval
 from millpond.results.directory import Cell
 from millpond.show.report import style
-from millpond.show.report.data import Data, Floats, Missing, Rows
+from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
 from millpond.show.report.style import Look
+from millpond.show.report.values import Floats, Missing, Rows
 
 SERVERS = {"stored": "stored replies", "afresh": "answered afresh"}
 """The kinds of servers, and what they do with further copies."""

@@ -11,8 +11,9 @@ from millpond.measure.evidence import KINDS
 from millpond.measure.statistics import take
 from millpond.show import labels
 from millpond.show.report import tables
-from millpond.show.report.data import Data, Missing
+from millpond.show.report.data import Data
 from millpond.show.report.parts import Listing, Picture, Section
+from millpond.show.report.values import Missing
 from millpond.studies.echo import naming, timers
 from millpond.studies.echo.naming import SERVERS, Answer
 from millpond.studies.echo.timers import FCT, NEEDLESS, WAIT

@@ -14,8 +14,9 @@ from millpond.measure.statistics import t_interval
 from millpond.results.directory import Cell, Value
 from millpond.show import labels
 from millpond.show.report import style
-from millpond.show.report.data import Data, Floats, Missing, Rows, Spread
+from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
+from millpond.show.report.values import Floats, Missing, Rows, Spread
 from millpond.studies.echo.naming import SERVERS, TIMER
 
 

@@ -10,8 +10,9 @@ from matplotlib.lines import Line2D
 
 from millpond.judge.compare import Comparison
 from millpond.show.report import style
-from millpond.show.report.data import Data, Missing, Rows, Spread, number, only
+from millpond.show.report.data import Data, number, only
 from millpond.show.report.figures import marks
+from millpond.show.report.values import Missing, Rows, Spread
 from millpond.studies.tcp20 import errors
 from millpond.studies.tcp20.errors import PROFILES, Scene
 

@@ -17,8 +17,9 @@ from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.report import style
-from millpond.show.report.data import Data, Missing, Rows, Spread, number, only
+from millpond.show.report.data import Data, number, only
 from millpond.show.report.figures import marks
+from millpond.show.report.values import Missing, Rows, Spread
 
 PROFILES = {"none": "no errors", "low": "low errors", "medium": "medium errors", "high": "high errors"}
 """The error profiles that are drawn, and what they are called."""

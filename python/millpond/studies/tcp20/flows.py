@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from millpond.results.directory import Cell
 from millpond.show import labels
 from millpond.show.report import packets, transfers
-from millpond.show.report.data import Data, Missing, Rows, number, only
+from millpond.show.report.data import Data, number, only
 from millpond.show.report.figures import sequence
 from millpond.show.report.parts import Picture, Section
 from millpond.show.report.transfers import TCP, Transfer
+from millpond.show.report.values import Missing, Rows
 from millpond.studies.tcp20.errors import BULK, PROFILES, Scene, counts
 
 FLOWS = 4

@@ -11,9 +11,10 @@ from millpond.measure.statistics import take
 from millpond.results.directory import Value
 from millpond.show import labels
 from millpond.show.report import figures, story, study
-from millpond.show.report.data import Data, View, number, only
+from millpond.show.report.data import Data, number, only
 from millpond.show.report.parts import Listing, Picture, Section
 from millpond.show.report.study import BOXES
+from millpond.show.report.values import View
 from millpond.studies.tcp20 import dwell, errors, nearness
 from millpond.studies.tcp20 import flows as firmware_flows
 from millpond.studies.tcp20.errors import BULK, PROFILES, Scene, counts

@@ -17,6 +17,7 @@ from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, Population, clients_in_words, path_in_words
 from millpond.measure.statistics import PERCENTILES
 from millpond.results.directory import Value
+from millpond.show import places
 from millpond.show import terminal as tables
 
 #: The workload of a single large response; the others are short exchanges.
@@ -35,9 +36,9 @@ def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]
     return [
         *overview(measures),
         *percentiles(comparison),
-        *tables.completion(measures, lambda population: population.column("workload") != BULK),
-        *tables.mixes(measures),
-        tables.figures(comparison, tabled(comparison)),
+        *places.completion(measures, lambda population: population.column("workload") != BULK),
+        *places.mixes(measures),
+        tables.figures(measures, comparison, tabled(comparison)),
         *tables.judged(measures, comparison),
     ]
 

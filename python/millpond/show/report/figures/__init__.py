@@ -6,7 +6,6 @@ from millpond.show.report import figures
 figures.queue_over_time(Results.open("results/anrw18"))
 """
 
-from millpond.show.report.data import Missing, Rows
 from millpond.show.report.figures.histogram import transmissions, transmissions_rows
 from millpond.show.report.figures.matrix import (
     completion_times,
@@ -34,6 +33,7 @@ from millpond.show.report.figures.scenario import (
     unnecessary_by_group,
 )
 from millpond.show.report.figures.sharing import sharing, sharing_rows
+from millpond.show.report.values import Missing, Rows
 
 __all__ = [
     "Missing",

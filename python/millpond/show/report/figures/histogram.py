@@ -13,7 +13,8 @@ from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell, Results
 from millpond.show.factors import SERIES
 from millpond.show.report import style
-from millpond.show.report.data import Data, Missing, Rows, View, only
+from millpond.show.report.data import Data, only
+from millpond.show.report.values import Missing, Rows, View
 
 METRIC = "exchanges_by_retransmissions"
 FLOOR = 1e-5

@@ -12,8 +12,9 @@ from millpond.judge.compare import Comparison
 from millpond.results.directory import Cell, Results, Value
 from millpond.show.factors import SERIES
 from millpond.show.report import style
-from millpond.show.report.data import Data, Missing, Rows, Spread, View, only
+from millpond.show.report.data import Data, only
 from millpond.show.report.figures import marks
+from millpond.show.report.values import Missing, Rows, Spread, View
 
 Place = tuple[Value, ...]
 """The factors beside the one along the axis."""

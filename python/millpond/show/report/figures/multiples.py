@@ -17,8 +17,9 @@ from millpond.measure.statistics import t_interval
 from millpond.results.directory import Results, Value
 from millpond.show.factors import LOGARITHMIC, SERIES
 from millpond.show.report import style
-from millpond.show.report.data import Data, Missing, Rows, Spread
+from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
+from millpond.show.report.values import Missing, Rows, Spread
 
 MOST = 24
 """At most so many panels; more would be too small to read."""
@@ -108,8 +109,9 @@ def small_multiples(
                     panel.set_ylabel(known.axis)
         if known.unit == "1":
             panels[0][0].yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
-        if min((p.value for p in points.values() if np.isfinite(p.value)), default=0.0) >= 0:
-            panels[0][0].set_ylim(bottom=0)
+        ends = [bound for p in points.values() if np.isfinite(p.value) for bound in (p.value, *(p.interval or ()))]
+        if lines and min(ends) >= 0:
+            panels[0][0].set_ylim(0, max(ends) * 1.08 or 1)
         if note:
             figure.suptitle(note, x=0.01, ha="left", fontsize=10)
         if names != [""]:

@@ -11,9 +11,10 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from millpond.results.directory import Results, Value
 from millpond.show import labels
 from millpond.show.report import style
-from millpond.show.report.data import Data, Missing, Rows, Spread, View
+from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.matrix import Key, Place, key_of
+from millpond.show.report.values import Missing, Rows, Spread, View
 
 SPARSE, MANY = 8, 15
 """With more places than the first their names are set small; with more than the second they are spread over rows."""

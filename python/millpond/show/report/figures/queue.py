@@ -15,8 +15,9 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from millpond.controllers.own import is_own
 from millpond.results.directory import Cell, Results
 from millpond.show.report import style
-from millpond.show.report.data import Data, Floats, Missing, Rows, View, only, rate
+from millpond.show.report.data import Data, only, rate
 from millpond.show.report.figures import marks
+from millpond.show.report.values import Floats, Missing, Rows, View
 
 POINTS = 240
 """At most this many points a line; more would not be seen."""

@@ -13,8 +13,9 @@ from matplotlib.ticker import PercentFormatter
 from millpond.measure.reported import SHARES, Course
 from millpond.results.directory import Cell, Results, Value
 from millpond.show.report import style
-from millpond.show.report.data import Data, Floats, Missing, Rows, View, only
+from millpond.show.report.data import Data, only
 from millpond.show.report.figures import marks
+from millpond.show.report.values import Floats, Missing, Rows, View
 
 POINTS = 400
 """At most so many points a line; more would not be seen."""

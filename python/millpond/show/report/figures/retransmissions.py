@@ -8,9 +8,10 @@ from matplotlib.patches import Patch, Rectangle
 
 from millpond.results.directory import Results
 from millpond.show.report import style
-from millpond.show.report.data import Data, Missing, Rows, View
+from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.matrix import Grid, Key, Place, key_of, listed
+from millpond.show.report.values import Missing, Rows, View
 
 Pair = tuple[float, float]
 """Unnecessary and necessary retransmissions of a client, means."""

@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from millpond.results.directory import Cell, Group, Results
 from millpond.show import labels
 from millpond.show.report import style
-from millpond.show.report.data import Data, Missing, Rows, Spread
+from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.queue import Course, follow, panel_pair, waiting_axis
+from millpond.show.report.values import Missing, Rows, Spread
 
 
 def bottleneck_over_time(results: Results | Data) -> Figure:

@@ -15,9 +15,10 @@ from matplotlib.path import Path
 
 from millpond.results.directory import Cell
 from millpond.show.report import style
-from millpond.show.report.data import DOWNLINK, Floats, Missing, Rows, links_of
+from millpond.show.report.data import DOWNLINK, links_of
 from millpond.show.report.figures import marks
 from millpond.show.report.transfers import TCP, Points, Transfer
+from millpond.show.report.values import Floats, Missing, Rows
 
 MANY = 900
 """A flow of more packets than this is drawn with finer marks."""

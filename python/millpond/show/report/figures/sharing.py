@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from millpond.results.directory import Cell, Results
 from millpond.show.factors import SERIES
 from millpond.show.report import style
-from millpond.show.report.data import Data, Missing, Rows, Spread, View, members, only
+from millpond.show.report.data import Data, members, only
 from millpond.show.report.figures import marks
+from millpond.show.report.values import Missing, Rows, Spread, View
 
 PAIR = 2.6
 """Width of a pair of controllers on the axis."""

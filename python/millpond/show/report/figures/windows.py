@@ -15,10 +15,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullLocator
 
 from millpond.show.report import style
-from millpond.show.report.data import DOWNLINK, Data, Floats, Rows, rate
+from millpond.show.report.data import DOWNLINK, Data, rate
 from millpond.show.report.figures import marks, sequence
 from millpond.show.report.figures.queue import thinned
 from millpond.show.report.transfers import TCP, Transfer
+from millpond.show.report.values import Floats, Rows
 
 WINDOW, THRESHOLD, IN_FLIGHT, TIMER, SRTT, QUEUE = "#0072B2", "#A33B20", "#9a9a9a", "#A33B20", "#0072B2", "#4d4d4d"
 PEAKS = 400

@@ -1,0 +1,92 @@
+"""What pictures are made of beside results: their numbers, spreads of values, and which cells they are about."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from millpond.errors import MillpondError
+from millpond.measure.statistics import PERCENTILES
+from millpond.results.directory import Cell, Value
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+
+class Missing(MillpondError):
+    """A picture cannot be drawn from these results. The message is the sentence that stands in its place."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The numbers behind a picture, as a reader may download them."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+    def to_csv(self) -> str:
+        """The rows as comma-separated text with a header line."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.header)
+        for row in self.rows:
+            writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in row])
+        return out.getvalue()
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The percentiles that are drawn, of the finished flows of a cell or of one group of clients."""
+
+    n: int
+    minimum: float
+    p10: float
+    p25: float
+    median: float
+    p75: float
+    p90: float
+    maximum: float
+
+    @staticmethod
+    def of(values: Floats) -> Spread | None:
+        """Percentiles by linear interpolation between order statistics; None if no value is finite."""
+        finite = values[np.isfinite(values)]
+        if finite.size == 0:
+            return None
+        wanted = ("min", "p10", "p25", "median", "p75", "p90", "max")
+        return Spread(int(finite.size), *np.quantile(finite, [PERCENTILES[name] for name in wanted]).tolist())
+
+    HEADER = ("n", "min", "p10", "p25", "median", "p75", "p90", "max")
+
+    def row(self) -> tuple[object, ...]:
+        """The fields in the order of `HEADER`."""
+        return (self.n, self.minimum, self.p10, self.p25, self.median, self.p75, self.p90, self.maximum)
+
+
+@dataclass(frozen=True)
+class View:
+    """Which cells a picture is about: those where these factors have these values."""
+
+    only: Mapping[str, Value]
+
+    def covers(self, cell: Cell) -> bool:
+        """Whether the cell is drawn."""
+        return all(cell.columns.get(name, "") == value for name, value in self.only.items())
+
+    def but(self, **only: Value) -> View:
+        """The same, limited further."""
+        return View({**self.only, **only})
+
+    @property
+    def name(self) -> str:
+        """The same for the name of a picture; empty for all cells."""
+        return "-".join(
+            re.sub(r"[^a-z0-9]+", "-", str(value).lower()).strip("-") or "none" for value in self.only.values()
+        )
