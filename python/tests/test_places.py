@@ -22,7 +22,6 @@ from millpond.results.directory import Results
 from millpond.show import terminal as tables
 from millpond.show.report import render
 from millpond.show.report.data import Data
-from millpond.show.report.values import View
 from millpond.studies import reproduction
 
 FACTORS = ("clients", "buffer_bytes", "workload", "config", "payload")
@@ -203,26 +202,22 @@ def test_tables_have_a_column_for_each(
 ) -> None:
     tables.show(tables.of_study(measures, comparison))
     shown = re.sub(r"\s+", " ", capsys.readouterr().out)
-    assert "four-host 176 400 2500" in shown
-    assert "~ as meant; buffers in B" in shown
+    assert "four-host 400 176 2 500" in shown
+    assert "~ as meant" in shown
     assert "as typed: 1 claims hold, 1 fail; as meant: 1 claims hold" in shown
 
 
 def test_views_cut_places_until_few_are_left(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     data = Data(results)
-    assert [view.words for view in data.views()] == ["as typed", "as meant"]
-    # the stand-in traces no queue, so the first cell is looked at closely
-    assert data.stage == View("as-typed", {"config": "two-host", "payload": 68})
+    assert (data.across, data.first) == ("buffer_bytes", "as-typed")
+    told = [data.words(view) for view in data.views()]
+    assert told == ["as typed, continuous", "as typed, random", "as meant"]
+    # the stand-in traces no queue, so the last cell is looked at closely
+    assert [stage.only["payload"] for stage in data.stages] == [176]
     monkeypatch.setattr("millpond.show.report.data.PANELS", 2)
-    cut = [view.words for view in data.views()]
-    assert cut == [
-        "two-host, as typed",
-        "four-host, 68 B payload, as typed",
-        "four-host, 176 B payload, as typed",
-        "68 B payload, as meant",
-        "176 B payload, as meant",
-    ]
-    assert [len({data.place(cell) for cell in data.plain(view)}) for view in data.views()] == [1, 2, 2, 2, 2]
+    views = data.views()
+    assert data.words(views[0]) == "as typed, continuous, two-host"
+    assert [len({data.place(cell) for cell in data.plain(view)}) for view in views] == [1, *[2] * 8]
 
 
 class _Ids(HTMLParser):
@@ -239,9 +234,9 @@ def test_the_report_draws_every_place_and_says_each_verdict(results: Results, co
     page = render(results, comparison)
     ids = _Ids(page).found
     assert len(ids) == len(set(ids))
-    for name in ("places-as-typed-random", "fct-as-meant-random", "retransmissions-as-typed-continuous"):
+    for name in ("places-as-typed", "fct-as-meant", "retransmissions-as-typed-continuous"):
         assert name in ids
     assert "mixes" not in ids
-    assert "With 10 clients and a buffer of 28\N{NARROW NO-BREAK SPACE}200 B, two-host, 68 B payload" in page
+    assert "With clients 400, continuous, four-host, as typed, payload 68" in page
     assert "As typed: 1 hold, 1 do not hold, 0 are within the noise, 0 cannot be judged; as meant: 1 hold" in page
     assert page.count('<tr class="variant">') == 2

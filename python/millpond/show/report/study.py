@@ -41,7 +41,7 @@ def sections(data: Data, comparison: Comparison | None) -> list[Section]:
 
 def many(data: Data) -> bool:
     """Whether the study looks at so many places that they need a picture of all of them."""
-    return len({data.place(cell) for cell in data.plain()}) > MANY * len(data.parts(data.whole))
+    return len({data.place(cell) for cell in data.plain()}) > MANY
 
 
 def summary(data: Data, comparison: Comparison | None) -> Section:
