@@ -23,7 +23,7 @@ _ABREAST, _MANY = 6, 60
 def completion(measures: Measures, keep: Callable[[Population], bool] = lambda _: True) -> list[Table]:
     """Median completion time and unnecessary retransmissions: a column an algorithm, a row a place.
 
-    The first factor of words makes a table each. Many algorithms are spread over several tables; of many places only
+    The factor with fewest words makes a table each. Many algorithms are spread over several tables; of many places only
     the smallest and the largest value of the last factor are shown.
     """
     alone = [p for p in measures.populations() if not p.partner and keep(p)]
@@ -98,7 +98,7 @@ class _Frame:
         named = [name for name in factors.varying(cells, spoken) if name not in (SERIES, VARIANT)]
         last = factors.across([cell for cell in cells if cell.columns.get(VARIANT, "") == first], named)
         words = [name for name in named if any(isinstance(cell.columns.get(name, ""), str) for cell in cells)]
-        parts = words[0] if words else ""
+        parts = min(words, key=lambda name: len({cell.columns.get(name, "") for cell in cells})) if words else ""
         others = [name for name in named if name not in (last, parts)]
         return _Frame(spoken, parts, sorted(others, key=lambda name: name not in words), last)
 
