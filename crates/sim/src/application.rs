@@ -21,6 +21,7 @@ pub(crate) struct Application {
     /// Bytes of bodies that came.
     body_bytes: u64,
     /// Born, and not made yet.
+    #[expect(clippy::box_collection, reason = "most applications never have any, and there may be very many")]
     waiting: Option<Box<VecDeque<Due>>>,
     /// Requests left in the running batch.
     batch_left: u32,

@@ -60,13 +60,13 @@ impl Luck {
 /// Between zero and `most` microseconds, both included.
 #[inline]
 pub(crate) fn below(word: u64, most: u64) -> u64 {
-    (u128::from(word) * (u128::from(most) + 1) >> 64) as u64
+    ((u128::from(word) * (u128::from(most) + 1)) >> 64) as u64
 }
 
 /// When clients that start at random within `spread` microseconds do, from the word of a client's start.
 #[inline]
 pub(crate) fn start(chance: Chance, spread: u64) -> u64 {
-    (u128::from(chance.word()) * (u128::from(spread) + 1) >> 32) as u64
+    ((u128::from(chance.word()) * (u128::from(spread) + 1)) >> 32) as u64
 }
 
 /// Exponential with this mean.
