@@ -83,3 +83,39 @@ impl Cell for Option<&str> {
         Arc::new(words.finish())
     }
 }
+
+/// Times are signed in tables, so that differences of columns are what they seem.
+pub(crate) fn time<T: Micros>(micros: T) -> T::Cell {
+    micros.cell()
+}
+
+/// Microseconds, maybe of something that never was.
+pub(crate) trait Micros {
+    type Cell: Cell;
+
+    fn cell(self) -> Self::Cell;
+}
+
+impl Micros for u32 {
+    type Cell = i64;
+
+    fn cell(self) -> i64 {
+        self.into()
+    }
+}
+
+impl Micros for u64 {
+    type Cell = i64;
+
+    fn cell(self) -> i64 {
+        i64::try_from(self).unwrap_or(i64::MAX)
+    }
+}
+
+impl<T: Micros<Cell = i64>> Micros for Option<T> {
+    type Cell = Option<i64>;
+
+    fn cell(self) -> Option<i64> {
+        self.map(Micros::cell)
+    }
+}
