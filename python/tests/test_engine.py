@@ -42,6 +42,9 @@ ENDLESS = (
     SMALL.replace("count = 4", "count = 500").replace("exchanges = 10", "exchanges = 2000") + '[run]\nuntil = "999 d"\n'
 )
 
+# What every run gives.
+ALWAYS = {"runs", "flows", "histogram", "evidence", "links", "reported", "delays"}
+
 
 def scenario(text: str = SMALL) -> _engine.Scenario:
     return _engine.Scenario.from_toml(text, "test.toml")
@@ -106,7 +109,7 @@ def test_a_batch_of_nothing_is_done() -> None:
 def test_columns_say_what_happened() -> None:
     (outcome,) = drained(_engine.Batch([(scenario(), 5, 41)]))
     tables = {name: pa.table(native) for name, native in outcome.tables().items()}
-    assert set(tables) == {"runs", "flows", "histogram", "evidence", "links"}
+    assert set(tables) == ALWAYS
     assert all(set(table["run"].to_pylist()) == {41} for table in tables.values())
     run = tables["runs"].to_pylist()[0]
     assert (run["seed"], run["flows"], run["unfinished"]) == (5, 8, 0)
@@ -124,6 +127,11 @@ def test_columns_say_what_happened() -> None:
     assert links["downlink"]["dropped_queue_packets"] > 0
     assert links["downlink"]["queue_max_bytes"] <= 500
     assert all(1_000_000 < flow["first_wait_mean_us"] < 60_000_000 for flow in flows)
+    assert sum(flow["answered"] + flow["requests_failed"] + flow["never_finished"] for flow in flows) == run["born"]
+    last = {row["group"]: row for row in tables["reported"].to_pylist()}
+    assert sum(row["answered"] for row in last.values()) == run["answered"]
+    answers = [row["count"] for row in tables["delays"].to_pylist() if row["kind"] == "answer"]
+    assert sum(answers) == run["answered"]
     for name in ("histogram", "evidence"):
         assert sum(row["exchanges"] for row in tables[name].to_pylist()) == sum(flow["completed"] for flow in flows)
 
@@ -131,7 +139,7 @@ def test_columns_say_what_happened() -> None:
 def test_traces_appear_only_when_asked_for() -> None:
     (outcome,) = drained(_engine.Batch([(scenario(), 1, 0)], trace=["exchanges", "share"], trace_step_us=500_000))
     tables = outcome.tables()
-    assert set(tables) == {"runs", "flows", "histogram", "evidence", "links", "exchanges", "share_trace"}
+    assert set(tables) == {*ALWAYS, "exchanges", "share_trace"}
     exchanges = pa.table(tables["exchanges"]).to_pylist()
     assert len(exchanges) == 80
     for row in exchanges:
