@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.controllers.own import AnyController, OwnControllers
+from millpond.engine import Engine, native
 from millpond.errors import MillpondError, UsageError
 from millpond.judge.compare import Comparison
 from millpond.judge.published import read as read_published
@@ -25,7 +26,6 @@ from millpond.results.directory import MANIFEST, Results, Value, read_manifest
 from millpond.results.store import write_json
 from millpond.run import capture as captures
 from millpond.run.campaign import Watcher, carry_out
-from millpond.run.engine import Engine, native
 from millpond.show import terminal as tables
 from millpond.studies import reproduction
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.controllers.own import AnyController, OwnControllers
+from millpond.engine import Engine, native
 from millpond.errors import UsageError, unknown
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
@@ -22,7 +23,6 @@ from millpond.plan.plan import Algorithm, Plan, Trace
 from millpond.plan.study import Program
 from millpond.results.cells import cells_table
 from millpond.results.directory import Results, Value
-from millpond.run.engine import Engine, native
 from millpond.run.memory import tables_of
 
 #: What is measured unless other metrics are asked for.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millpond.run.engine import Find, Preset
+from millpond.engine import Find, Preset
 
 #: What is counted of TCP, null for clients that ask over UDP.
 TCP_COLUMNS = (

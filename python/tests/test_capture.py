@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from millpond import api, cli
+from millpond.engine import native
 from millpond.errors import MillpondError, UsageError
 from millpond.results.directory import Results
 from millpond.run import capture
-from millpond.run.engine import native
 
 FIRMWARE = Path(__file__).parents[1] / "millpond" / "scenarios" / "firmware.toml"
 TSHARK = shutil.which("tshark")

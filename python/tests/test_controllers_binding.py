@@ -14,7 +14,7 @@ import pytest
 from millpond import _engine
 from millpond._engine import Controller, Cx, Exchange, Sample, View, Wait, Wishes
 from millpond.controller import Controller as Base
-from millpond.run.engine import Preset, native
+from millpond.engine import Preset, native
 
 SECOND = 1_000_000
 PRESETS = [preset.name for preset in native().presets()]

@@ -17,10 +17,11 @@ from picture_checks import check_texts, laid_out, panels
 
 import millpond
 from millpond import cli
-from millpond.controllers import picture, series
+from millpond.controllers import series
 from millpond.controllers.catalogue import Choice, names
 from millpond.controllers.peer import SECOND
 from millpond.controllers.requirements import REQUIREMENTS, VERDICTS
+from millpond.show.controllers import picture
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import small_sweep
 
+from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan import study
 from millpond.plan.study import Program
-from millpond.run.engine import native
 
 
 def unfolded(folder: Path, text: str) -> Program:

@@ -12,7 +12,7 @@ import pytest
 from own_controllers import SECOND, Passing, Standard, Waiting, results, scenario
 
 from millpond.controller import AnyWait, Controller, Cx, Exchange, Sample, Wait
-from millpond.run.engine import native
+from millpond.engine import native
 
 
 @pytest.mark.parametrize("workload", ["continuous", "random"])

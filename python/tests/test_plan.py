@@ -8,11 +8,11 @@ import small_study
 from fake_engine import FakeEngine
 
 from millpond.controllers.own import OwnControllers
+from millpond.engine import Preset
 from millpond.errors import UsageError
 from millpond.plan import guests, study
 from millpond.plan.study import Plan
 from millpond.results.directory import Cell
-from millpond.run.engine import Preset
 
 
 @pytest.fixture

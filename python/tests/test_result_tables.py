@@ -16,11 +16,11 @@ import small_sweep
 
 import millpond
 from millpond import MillpondError, Results, cli
+from millpond.engine import native
 from millpond.results import provenance
 from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import Cell, Group
 from millpond.run import verify
-from millpond.run.engine import native
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan import scenario
 from millpond.plan.study import STUDIES
-from millpond.run.engine import native
 
 TREE = {"path": {"uplink": {"queue": "1 B"}}, "clients": [{"count": 1}, {"count": 2}]}
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan import single
 from millpond.plan.study import Program
-from millpond.run.engine import native
 
 PATH = """\
 [path.uplink]

@@ -11,12 +11,12 @@ import pytest
 from fake_engine import FakeEngine
 
 import millpond
+from millpond.engine import native
 from millpond.judge import claim_file
 from millpond.judge.compare import Comparison
 from millpond.judge.published import read
 from millpond.measure.measures import Measures
 from millpond.plan import study
-from millpond.run.engine import native
 from millpond.studies import reproduction
 
 #: Claims of each study that no run can judge.

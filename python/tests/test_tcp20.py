@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import millpond
+from millpond.engine import native
 from millpond.judge.compare import Figure
 from millpond.judge.published import read
 from millpond.measure.population import Population
 from millpond.plan import study
-from millpond.run.engine import native
 from millpond.studies.tcp20 import terminal as downloads
 
 ALGORITHMS = ["default", "cocoa", "tcp_newreno", "tcp_bbr"]

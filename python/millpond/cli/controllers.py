@@ -35,9 +35,10 @@ def controllers(name: str | None, out: Path | None, settings: dict[str, object],
     CONTROLLER is a preset's name, or a controller of your own: mine.py:Mine. Which requirements one meets is found out
     by driving it.
     """
-    from millpond.controllers import catalogue, sheet, terminal
-    from millpond.run.engine import native
+    from millpond.controllers import catalogue
+    from millpond.engine import native
     from millpond.show import terminal as tables
+    from millpond.show.controllers import sheet, terminal
 
     if as_json and markdown:
         raise UsageError("--json and --markdown: only one of them")
@@ -63,10 +64,11 @@ def controllers(name: str | None, out: Path | None, settings: dict[str, object],
 
 
 def _list(as_json: bool, markdown: bool) -> None:
-    from millpond.controllers import catalogue, terminal
+    from millpond.controllers import catalogue
     from millpond.controllers.requirements import REQUIREMENTS
-    from millpond.run.engine import native
+    from millpond.engine import native
     from millpond.show import terminal as tables
+    from millpond.show.controllers import terminal
 
     found = catalogue.entries()
     if as_json:

@@ -213,10 +213,10 @@ def capture(directory: Path, file: Path, cell: str | None, replication: int) -> 
 
     DIR is any results directory, of a study or of one scenario. The run is the same as it was, packet by packet.
     """
+    from millpond.engine import native
     from millpond.results.directory import Results
     from millpond.results.store import write_bytes
     from millpond.run import capture as captures
-    from millpond.run.engine import native
 
     captures.check(file, "FILE")
     found, seed, content = captures.of_results(Results.open(directory), cell, replication, native())
@@ -237,9 +237,9 @@ def verify(directory: Path, runs: int) -> None:
 
     Prints a statement of reproducibility for a paper.
     """
+    from millpond.engine import native
     from millpond.results.provenance import statement
     from millpond.run import verify as verifying
-    from millpond.run.engine import native
 
     found = verifying.folders_of(directory)
     for folder, manifest in found:

@@ -17,8 +17,8 @@ from millpond.controllers import series
 from millpond.controllers.own import OwnControllers, is_own, short, watched
 from millpond.controllers.peer import SECOND, Make, Peer
 from millpond.controllers.requirements import KEY, REQUIREMENTS, Judgement, judge
+from millpond.engine import native
 from millpond.errors import UsageError, unknown
-from millpond.run.engine import native
 
 #: The controller beside which others are drawn.
 STANDARD = "rfc7252"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from millpond.controllers.own import AnyController, OwnControllers, is_own, short
+from millpond.engine import Engine
 from millpond.errors import UsageError, unknown
 from millpond.plan import overrides
 from millpond.plan.factor import ALGORITHM
 from millpond.plan.plan import Algorithm, Matrix, Plan
-from millpond.run.engine import Engine
 
 
 def invited(

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from millpond.controllers.own import OwnControllers, is_own
+from millpond.engine import Engine, EngineScenario
 from millpond.errors import UsageError
 from millpond.plan import scenario as scenarios
 from millpond.plan.toml_file import parse
-from millpond.run.engine import Engine, EngineScenario
 
 
 def places(words: Sequence[str], option: str = "--set") -> dict[str, Any]:

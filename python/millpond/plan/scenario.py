@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from millpond.controllers.own import OwnControllers
+from millpond.engine import Engine, EngineScenario, native
 from millpond.errors import UsageError
 from millpond.plan.toml_file import read_text, read_tree
-from millpond.run.engine import Engine, EngineScenario, native
 
 _STEPS = re.compile(r"[^.\[\]]+")
 

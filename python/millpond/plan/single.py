@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from millpond.controllers.own import AnyController, OwnControllers
+from millpond.engine import Engine
 from millpond.errors import UsageError, unknown
 from millpond.plan import overrides
 from millpond.plan import scenario as scenarios
@@ -14,7 +15,6 @@ from millpond.plan.factor import ALGORITHM
 from millpond.plan.groups import groups_of, told_together
 from millpond.plan.study import TRACES, Planned, Program, Trace
 from millpond.results.directory import Cell
-from millpond.run.engine import Engine
 
 #: What the report of a run draws over time; it costs next to nothing.
 USUAL_TRACES = ("queue", "share")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from millpond.controllers.own import OwnControllers
+from millpond.engine import Engine, EngineScenario, native
 from millpond.errors import UsageError, nearest, unknown
 from millpond.plan import overrides
 from millpond.plan import plan as plans
@@ -23,7 +24,6 @@ from millpond.plan.factor import ALGORITHM, PATH, Vary, places_of
 from millpond.plan.groups import groups_of, told_together
 from millpond.plan.plan import PLAN, TRACES, Matrix, PathVariant, Plan, Reading, Trace
 from millpond.results.directory import Cell, Factor, Value
-from millpond.run.engine import Engine, EngineScenario, native
 
 __all__ = [
     "PLAN", "STUDIES", "TRACES", "Plan", "Planned", "Program", "Reading", "Trace", "find", "load", "seed", "studies",

@@ -18,13 +18,13 @@ import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.engine import Engine, EngineBatch, EngineOutcome
 from millpond.errors import MillpondError
 from millpond.plan.study import Planned, Program
 from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import FORMAT, MANIFEST, Results
 from millpond.results.provenance import digest, tree_state
 from millpond.results.store import Parts, alone_in, claim, write_json, write_table, write_text
-from millpond.run.engine import Engine, EngineBatch, EngineOutcome
 
 #: A part is written when so many client rows wait, or so many seconds have passed since the last one.
 PART_ROWS = 200_000

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from millpond.controllers.own import OwnControllers
+from millpond.engine import Engine, EngineScenario
 from millpond.errors import MillpondError, UsageError, nearest
 from millpond.plan import scenario as scenarios
 from millpond.results.directory import Cell, Results
 from millpond.results.store import write_bytes
 from millpond.run.campaign import POLL_SECONDS
-from millpond.run.engine import Engine, EngineScenario
 
 SUFFIX = ".pcapng"
 

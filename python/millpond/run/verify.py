@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from millpond.controllers.own import OwnControllers
+from millpond.engine import Engine
 from millpond.errors import MillpondError, UsageError
 from millpond.plan import scenario as scenarios
 from millpond.results.directory import Cell, Results, check_whole, read_manifest
 from millpond.results.provenance import digest
 from millpond.run.campaign import POLL_SECONDS, plain
-from millpond.run.engine import Engine
 
 #: Runs that are run again unless asked for others.
 SAMPLE = 3

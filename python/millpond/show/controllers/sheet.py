@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from millpond.controllers import picture
 from millpond.controllers.catalogue import Entry, state
 from millpond.controllers.peer import Make
 from millpond.controllers.requirements import Judgement
 from millpond.errors import UsageError
 from millpond.results.store import write_text
+from millpond.show.controllers import picture
 from millpond.show.report.page import compose, svg
 from millpond.show.report.parts import Listing, Picture, Section
 

@@ -1,0 +1,1 @@
+"""What people see of controllers: the list, one explained, its waits drawn."""

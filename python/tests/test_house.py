@@ -1,0 +1,86 @@
+"""The house: an arrow only ever points down, between crates and between the steps of the package."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from millpond.plan.toml_file import read_tree
+
+ROOT = Path(__file__).parents[2]
+
+#: Which of our crates each crate may stand on.
+CRATES: dict[str, set[str]] = {
+    "control": set(),
+    "link": {"control"},
+    "coap": {"control"},
+    "ffi": {"control"},
+    "path": {"control", "link"},
+    "sim": {"control", "link", "coap", "path"},
+    "live": {"control", "coap"},
+    "cli": {"control", "coap", "live", "path"},
+    "py": {"control", "link", "coap", "path", "sim", "cli"},
+}
+
+#: The steps of the package from the lowest floor up; a step knows itself and those before it.
+STEPS = ("errors", "engine", "results", "controllers", "plan", "run", "measure", "judge", "show", "studies")
+
+#: Longer files than this, in the rooms of the laboratory, have more than one subject.
+MOST_LINES = 520
+
+
+def _crates() -> list[Path]:
+    return sorted(path.parent for path in (ROOT / "crates").glob("*/Cargo.toml"))
+
+
+@pytest.mark.parametrize("crate", _crates(), ids=lambda crate: crate.name)
+def test_a_crate_stands_on_lower_floors_alone(crate: Path) -> None:
+    manifest = read_tree(crate / "Cargo.toml")
+    used = {name.removeprefix("millpond-") for name in manifest.get("dependencies", {}) if name.startswith("millpond-")}
+    assert used <= CRATES[crate.name]
+
+
+def _imports(file: Path) -> set[str]:
+    """The modules of the package that a file imports, also inside functions."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            names = [node.module] if node.module != "millpond" else [f"millpond.{name.name}" for name in node.names]
+            found.update(names)
+        elif isinstance(node, ast.Import):
+            found.update(name.name for name in node.names)
+    return {name.split(".")[1] for name in found if name.startswith("millpond.")}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_of_the_package_knows_only_those_before_it(step: str) -> None:
+    package = ROOT / "python" / "millpond"
+    above = set(STEPS[STEPS.index(step) + 1 :])
+    files = sorted((package / step).rglob("*.py")) or [package / f"{step}.py"]
+    wrong = {str(file.relative_to(package)): sorted(found) for file in files if (found := _imports(file) & above)}
+    assert not wrong
+
+
+def test_a_study_is_known_to_nobody_below() -> None:
+    package = ROOT / "python" / "millpond"
+    names = [folder.name for folder in (package / "scenarios" / "studies").iterdir() if folder.is_dir()]
+    generic = [file for step in STEPS[:-1] for file in (package / step).rglob("*.py")]
+    assert names
+    wrong = [
+        f"{file.relative_to(package)}: {name}"
+        for file in generic
+        for name in names
+        if f'"{name}"' in file.read_text(encoding="utf-8")
+    ]
+    assert not wrong
+
+
+def test_no_file_has_grown_past_reading() -> None:
+    rooms = ("link", "path", "sim", "py")
+    sources = [file for room in rooms for file in ROOT.glob(f"crates/{room}/src/**/*.rs")]
+    sources += ROOT.glob("python/millpond/**/*.py")
+    lengths = {str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines()) for file in sources}
+    assert lengths
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
