@@ -275,7 +275,8 @@ def _write(
             "started": "2020-05-04T09:00:00+00:00", "finished": "2020-05-04T09:01:00+00:00", "wall_s": 1.5,
             "engine_s": 1.25, "workers": 2, "events": 1234, "runs": len(cells) * replications,
             "runs_done": len(cells) * replications, "replications": replications, "seeds": list(range(replications)),
-            "unfinished_flows": 0, "labels": labels, "cells": [cell.to_json() for cell in cells], "files": files,
+            "unfinished_flows": 0, "shard": [1, 1], "labels": labels,
+            "cells": [cell.to_json() for cell in cells], "files": files,
         },
     )  # fmt: skip
     return Results.open(directory)

@@ -1,0 +1,82 @@
+"""Who is done by when, and what became of every request: from the columns of today and of earlier results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import synthetic_results
+
+from millpond.measure.reported import Course, Reported
+from millpond.results.directory import MANIFEST, Results
+from millpond.results.store import write_table
+
+
+def test_points_are_shares_of_all_clients() -> None:
+    course = Course(np.array([1.0, 2.0, 5.0]), np.array([1.0, 2.0, 3.0]), 4)
+    assert course.points == {0.5: 2.0, 0.9: None, 0.99: None, 1.0: None}
+    assert course.end == 0.75
+    everybody = Course(np.array([1.0, 2.0]), np.array([99.0, 100.0]), 100)
+    assert everybody.points == {0.5: 1.0, 0.9: 1.0, 0.99: 1.0, 1.0: 2.0}
+    assert Course(np.empty(0), np.empty(0), 0).points == dict.fromkeys((0.5, 0.9, 0.99, 1.0))
+
+
+def test_a_client_that_lost_a_request_is_never_done(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path)
+    before = Reported(results).course(results.cells[0])
+    flows = results.table("flows").to_pydict()
+    flows["failed"][0] = 1
+    reported = Reported(_with(results, "flows", flows))
+    course = reported.course(results.cells[0])
+    assert (before.end, course.end, course.of) == (1.0, 0.95, 20)
+    told = reported.outcome(results.cells[0])
+    assert (told.clients, told.complete, told.lost, told.unfinished) == (20, 19, 1, 0)
+    assert (told.born, told.never_finished, told.delivery_ratio) == (None, None, None)
+
+
+def test_every_request_ends_in_one_way(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path)
+    flows = results.table("flows").to_pydict()
+    flows |= {"born": [10] * 20, "answered": [10] * 18 + [9, 7], "requests_failed": [0] * 18 + [1, 0]}
+    flows |= {"never_finished": [0] * 19 + [3], "delivered": [10] * 19 + [8]}
+    flows["done_us"] = [2_000_000 + n for n in range(19)] + [None]
+    reported = Reported(_with(results, "flows", flows))
+    cell = results.cells[0]
+    told = reported.outcome(cell)
+    assert told.born == told.answered + told.failed + (told.never_finished or 0) == 200
+    assert (told.complete, told.lost, told.unfinished, told.delivered) == (18, 1, 1, 198)
+    assert told.delivery_ratio == pytest.approx(0.99)
+    assert reported.course(cell).end == pytest.approx(0.9)
+    assert reported.outcome(cell, cell.groups[0]).complete == 10
+
+
+def test_events_of_a_timeline_have_a_course_each(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path)
+    rows: dict[str, list[Any]] = {name: [] for name in ("run", "group", "event", "t_us", "clients", "clients_of")}
+    for group in (0, 1):
+        for event, times in ((0, (1, 2)), (1, (5, 9))):
+            for t, clients in zip(times, (4, 10 - group), strict=True):
+                row = {"run": 0, "group": group, "event": event, "t_us": t * 1_000_000}
+                for name, value in {**row, "clients": clients, "clients_of": 10}.items():
+                    rows[name].append(value)
+    reported = Reported(_with(results, "reported", rows))
+    cell = results.cells[0]
+    assert reported.events(cell) == (0, 1)
+    course = reported.course(cell, None, 1)
+    assert course.of == 20
+    assert course.times.tolist() == [5.0, 5.0, 9.0, 9.0]
+    assert course.done.tolist() == [4.0, 8.0, 14.0, 19.0]
+    assert (course.by(0.5), course.by(1.0)) == (9.0, None)
+    assert reported.course(cell, cell.groups[0], 0).by(1.0) == 2.0
+
+
+def _with(results: Results, table: str, columns: dict[str, list[Any]]) -> Results:
+    size = write_table(results.directory / f"{table}.parquet", pa.table(columns))
+    manifest = json.loads((results.directory / MANIFEST).read_text())
+    manifest["files"][f"{table}.parquet"] = {"rows": len(columns["run"]), "bytes": size}
+    (results.directory / MANIFEST).write_text(json.dumps(manifest))
+    return Results.open(results.directory)
