@@ -185,6 +185,13 @@ impl<P> Link<P> {
         self.queue.held()
     }
 
+    /// Whether a packet waits or was being sent when the link was looked at last. As long as one does, a further packet does not
+    /// bring [`Link::next`] forward.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.queue.front().is_some()
+    }
+
     /// Changes the rate from `now` on; the rest of the packet in service goes at the new rate too. Costs time in
     /// proportion to the packets waiting.
     ///

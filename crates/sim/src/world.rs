@@ -199,13 +199,16 @@ impl<'s> World<'s> {
     #[inline]
     fn next(&self) -> Option<(Instant, Turn)> {
         let mut first = (self.network.next(), Turn::Network);
-        let server = Some((self.server.wakes, Turn::Server));
-        let client = self.agenda.next().map(|(at, flow)| (at, Turn::Client(flow)));
-        let stream = self.server.stream_agenda.next().map(|(at, place)| (at, Turn::Stream(place)));
-        for other in [server, client, stream].into_iter().flatten() {
-            if other.0 < first.0 {
-                first = other;
-            }
+        if self.server.wakes < first.0 {
+            first = (self.server.wakes, Turn::Server);
+        }
+        let (at, flow) = self.agenda.first();
+        if at < first.0 {
+            first = (at, Turn::Client(flow));
+        }
+        let (at, place) = self.server.stream_agenda.first();
+        if at < first.0 {
+            first = (at, Turn::Stream(place));
         }
         (first.0 != Instant::NEVER).then_some(first)
     }

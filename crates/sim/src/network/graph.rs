@@ -112,6 +112,8 @@ impl Graph {
     #[inline]
     fn offer(&mut self, place: usize, now: Instant, length: u32, packet: Packet, rec: &mut Recorder) {
         rec.packet(now, "enq", place, &packet, length);
+        // Behind another packet it is not the next to arrive.
+        let is_first = !self.hops[place].link.is_waiting();
         if let Err((reason, packet)) = self.hops[place].link.offer_of(now, packet.tag.flow, length, packet) {
             let radio = reason == DropReason::Radio;
             rec.dropped(if radio { "drop_radio" } else { "drop_queue" });
@@ -119,8 +121,9 @@ impl Graph {
                 recording.lost_last(place, if radio { "lost: radio" } else { "lost: queue full" });
             }
             self.dropped(packet, radio);
+        } else if is_first {
+            self.wake(place);
         }
-        self.wake(place);
     }
 
     /// Puts a link's next wake-up on the agenda.
@@ -131,13 +134,16 @@ impl Graph {
 
     #[inline]
     pub(super) fn next(&self) -> Instant {
-        self.agenda.next().map_or(Instant::NEVER, |(at, _)| at)
+        self.agenda.first().0
     }
 
     #[inline]
     pub(super) fn deliver(&mut self, now: Instant, rec: &mut Recorder) -> Option<Packet> {
         loop {
-            let (_, place) = self.agenda.next().filter(|(at, _)| *at <= now)?;
+            let (at, place) = self.agenda.first();
+            if at > now {
+                return None;
+            }
             let place = place as usize;
             let Some(hop) = self.hops.get_mut(place) else {
                 self.change(now);

@@ -209,21 +209,26 @@ impl Recorder {
     #[inline]
     pub(crate) fn packet(&mut self, now: Instant, event: &'static str, link: usize, packet: &Packet, bytes: u32) {
         if self.packets {
-            let (tag, inside) = (&packet.tag, contents(packet));
-            self.packet_rows.push(PacketEvent {
-                t_us: now.as_micros(),
-                event,
-                link: self.links[link].clone(),
-                flow: tag.flow,
-                exchange: tag.exchange,
-                copy: u32::from(tag.copy),
-                bytes,
-                offset: inside.offset,
-                length: inside.length,
-                ack: inside.ack,
-                again: inside.again,
-            });
+            self.tell(now, event, link, packet, bytes);
         }
+    }
+
+    #[cold]
+    fn tell(&mut self, now: Instant, event: &'static str, link: usize, packet: &Packet, bytes: u32) {
+        let (tag, inside) = (&packet.tag, contents(packet));
+        self.packet_rows.push(PacketEvent {
+            t_us: now.as_micros(),
+            event,
+            link: self.links[link].clone(),
+            flow: tag.flow,
+            exchange: tag.exchange,
+            copy: u32::from(tag.copy),
+            bytes,
+            offset: inside.offset,
+            length: inside.length,
+            ack: inside.ack,
+            again: inside.again,
+        });
     }
 
     /// The packet that was told of last did not get into the queue after all.
