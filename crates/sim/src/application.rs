@@ -108,11 +108,11 @@ impl Application {
 
     /// What comes next. Draws the size of a batch when one begins.
     pub(crate) fn next(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) -> Next {
-        if self.is_away {
+        let may_ask = u32::from(self.open) < conduct.limit;
+        if self.is_away || !may_ask && self.wakes > now {
             return Next::Wait;
         }
         loop {
-            let may_ask = u32::from(self.open) < conduct.limit;
             let waiting = self.waiting.as_mut().filter(|_| may_ask);
             if let Some(due) = waiting.and_then(|waiting| waiting.pop_front()) {
                 return self.ask(due, conduct, luck);

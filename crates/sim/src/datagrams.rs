@@ -248,14 +248,14 @@ impl World<'_> {
                     Output::Event(event)
                         if Server::takes(bursts, now, |from| self.clients[from as usize].group(), &event) => {}
                     Output::Event(Event::Request { id, from, message }) => {
+                        let group = self.clients.get(from as usize).map_or(0, Client::group);
                         // The server has what the groups ask for, and nothing else.
-                        if !self.conducts.iter().any(|conduct| conduct.is_for(message.uri_path())) {
+                        if !self.conducts[group as usize].is_for(message.uri_path()) {
                             return Err(RunError::Refused(
                                 tag.flow,
                                 "it asks for a resource that nobody has".to_owned(),
                             ));
                         }
-                        let group = self.clients.get(from as usize).map_or(0, Client::group);
                         let block = message.option(number::BLOCK2).and_then(|value| Block::read(value, false).ok());
                         asked = Some(Asked { id, kind: message.kind, code: message.code, tag, group, block });
                     }

@@ -247,7 +247,9 @@ impl<'s> World<'s> {
     }
 
     fn wake_client(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        self.restarts(flow, now)?;
+        if !self.scenario.timeline.is_empty() {
+            self.restarts(flow, now)?;
+        }
         match &self.clients[flow as usize] {
             Client::Device(_) => self.wake_device(flow, now),
             Client::Stream(_) => self.wake_stream(flow, now),

@@ -106,8 +106,16 @@ impl<'s> Conduct<'s> {
     }
 
     /// Whether this is the path of anything that is asked for.
+    #[inline]
     pub(crate) fn is_for<'p>(&self, path: impl Iterator<Item = &'p [u8]> + Clone) -> bool {
-        self.asks.iter().flatten().any(|(ask, _)| ask.is_for(path.clone()))
+        for asks in &self.asks {
+            for (ask, _) in asks {
+                if ask.is_for(path.clone()) {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// The options of the resource that every client of the group fetches.
