@@ -7,7 +7,7 @@ use millpond_control::{Instant, Purpose};
 use crate::{
     ledger::{Ledger, NO_EVENT},
     outcome::FlowRow,
-    scenario::{Clients, Event, Queued},
+    scenario::{Clients, Event, Memory, Queued},
     workload::{Conduct, Due, Luck, Of, Source, start},
 };
 
@@ -57,8 +57,10 @@ pub(crate) enum Moment {
     Down,
     /// It is up again.
     Up {
-        /// Whether it has forgotten all congestion-control state, and how manieth event it was.
-        forgot: Option<u8>,
+        /// How manieth event of the timeline it was.
+        event: u8,
+        /// Whether congestion-control state and message IDs are lost.
+        forgets: bool,
     },
 }
 
@@ -269,8 +271,7 @@ impl Application {
             Event::Restart { memory, .. } => {
                 self.is_away = false;
                 self.go_on(now, number, true, conduct, luck);
-                let forgot = (*memory == crate::scenario::Memory::Lost).then_some(number);
-                Some(Moment::Up { forgot })
+                Some(Moment::Up { event: number, forgets: *memory == Memory::Lost })
             }
             Event::Alarm { .. } => {
                 self.go_on(now, number, false, conduct, luck);

@@ -19,7 +19,12 @@ impl World<'_> {
     /// A client that fetches in bursts wakes.
     pub(crate) fn wake_burst(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let Client::Burst(device) = &self.clients[flow as usize] else { return Ok(()) };
-        if device.application.wakes() <= now {
+        let wakes = device.application.wakes();
+        if device.application.is_away() {
+            self.agenda.set(flow, wakes);
+            return Ok(());
+        }
+        if wakes <= now {
             self.burst_goes_on(flow, now)?;
         }
         self.drain_burst(flow, now)

@@ -1,12 +1,13 @@
 //! Clients that go down and come back.
 
-use millpond_coap::Output;
+use millpond_coap::{Endpoint, Output, block::robust::BurstClient};
 use millpond_control::Instant;
 
 use crate::{
     RunError,
     application::Moment,
     burst_ends,
+    network::SERVER,
     population::{datagram, restarted_endpoint},
     world::{Client, World},
 };
@@ -21,8 +22,7 @@ impl World<'_> {
             match client.application().moment(now, conduct, luck) {
                 None => return Ok(()),
                 Some(Moment::Down) => self.goes_down(flow, now),
-                Some(Moment::Up { forgot: None }) => {}
-                Some(Moment::Up { forgot: Some(event) }) => self.forgets(flow, event)?,
+                Some(Moment::Up { event, forgets }) => self.comes_up(flow, now, event, forgets)?,
             }
         }
     }
@@ -58,35 +58,45 @@ impl World<'_> {
         client.application().went_down(now, conduct, luck, &mut self.ledger);
     }
 
-    /// A client has forgotten all it knew of its server.
-    fn forgets(&mut self, flow: u32, event: u8) -> Result<(), RunError> {
-        let client = &mut self.clients[flow as usize];
-        let group = client.group() as usize;
-        let described = &self.scenario.clients[group];
-        if !described.transport.is_udp() {
-            return Ok(());
+    /// A client is up again. One that fetches in bursts begins with another endpoint in any case, because nothing else ends
+    /// the transfers that it had; what its controller has learnt goes on there if it is kept.
+    fn comes_up(&mut self, flow: u32, now: Instant, event: u8, forgets: bool) -> Result<(), RunError> {
+        match &self.clients[flow as usize] {
+            Client::Stream(_) => return Ok(()),
+            Client::Device(_) if !forgets => return Ok(()),
+            Client::Device(_) | Client::Burst(_) => {}
         }
-        let known = self.restarted.iter().find(|(whose, _)| *whose == (group, event)).map(|(_, one)| one.sibling(flow));
-        let endpoint = match known {
-            Some(endpoint) => endpoint,
-            None => {
-                let (controller, size) = (self.controllers[group].clone(), datagram(self.scenario));
-                let one = restarted_endpoint(described, controller, size, self.seed, u32::from(event))?;
-                let endpoint = one.sibling(flow);
-                self.restarted.push(((group, event), one));
-                endpoint
-            }
-        };
-        match client {
+        let mut endpoint = self.restarted(flow, event)?;
+        match &mut self.clients[flow as usize] {
             Client::Device(device) => device.endpoint = endpoint,
             Client::Burst(device) => {
+                if let Some(controller) = device.endpoint.controller(SERVER).filter(|_| !forgets) {
+                    let set = endpoint.set_controller(now, SERVER, controller);
+                    set.map_err(|why| RunError::Refused(flow, why.to_string()))?;
+                }
                 device.endpoint = endpoint;
-                if let Some(options) = burst_ends::options(self.scenario, described) {
-                    device.bursts = millpond_coap::block::robust::BurstClient::new(options, self.seed, flow);
+                let group = &self.scenario.clients[device.group as usize];
+                if let Some(options) = burst_ends::options(self.scenario, group) {
+                    // Tokens begin elsewhere as well.
+                    device.bursts = BurstClient::new(options, self.seed.part(u64::from(event)), flow);
                 }
             }
             Client::Stream(_) => {}
         }
         Ok(())
+    }
+
+    /// The endpoint of a client that has forgotten everything at an event.
+    fn restarted(&mut self, flow: u32, event: u8) -> Result<Endpoint<u32>, RunError> {
+        let group = self.clients[flow as usize].group() as usize;
+        if let Some((_, one)) = self.restarted.iter().find(|(whose, _)| *whose == (group, event)) {
+            return Ok(one.sibling(flow));
+        }
+        let (controller, size) = (self.controllers[group].clone(), datagram(self.scenario));
+        let described = &self.scenario.clients[group];
+        let one = restarted_endpoint(described, controller, size, self.seed, u32::from(event))?;
+        let endpoint = one.sibling(flow);
+        self.restarted.push(((group, event), one));
+        Ok(endpoint)
     }
 }

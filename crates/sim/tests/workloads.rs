@@ -423,3 +423,44 @@ fn every_transport_carries_every_workload() {
         }
     }
 }
+
+/// Who is down neither sends nor hears, whatever carries its requests, and goes on when it is up again.
+#[test]
+fn every_transport_survives_a_restart() {
+    for carried in [
+        "controller = \"cocoa-03\"",
+        "controller = \"cocoa-03\"\nnstart = 4\ntoken_length = 2",
+        "controller = \"cocoa-03\"\ntransfer = { kind = \"blocks\", size = \"64 B\" }",
+        "controller = \"cocoa-03\"\ntransfer = { kind = \"bursts\", size = \"128 B\" }",
+        "transport = \"tcp\"",
+    ] {
+        for memory in ["lost", "kept"] {
+            let text = format!(
+                "{NARROW}\n[[clients]]\ncount = 3\nexchanges = 30\n{carried}\n[server]\npayload = \"2000 B\"\n\
+                 [[timeline]]\nkind = \"restart\"\nat = \"10 s\"\nback = {{ kind = \"uniform\", over = \"20 s\" }}\nmemory = \"{memory}\""
+            )
+            .replace("2000 B", if carried.contains("transfer") || carried.contains("tcp") { "2000 B" } else { "60 B" });
+            let scenario = Scenario::from_toml(&text, "test").unwrap();
+            let options = Options { traces: vec![millpond_sim::TraceKind::Packets], ..Options::default() };
+            let outcome = run(&scenario, 1, &options, || false).unwrap();
+            balances(&outcome);
+            let summary = &outcome.summary;
+            assert_eq!((summary.born, summary.unfinished), (90, 0), "{carried}, {memory}: {summary:?}");
+            assert!(summary.failed <= 3 && summary.answered >= 87, "{carried}, {memory}: {summary:?}");
+            for flow in 0..3 {
+                let sent = outcome.packets.iter().filter(|packet| {
+                    packet.flow == flow && packet.link == "uplink" && matches!(packet.event, "enq" | "drop_queue")
+                });
+                let mut times: Vec<u64> = sent.map(|packet| packet.t_us).collect();
+                times.sort_unstable();
+                let before = times.partition_point(|&at| at < 10_000_000);
+                assert!(0 < before && before < times.len(), "{carried}, {memory}: it was in the middle of something");
+            }
+            // Each is down for a while of its own: nobody sends in the first instants after the event.
+            let silent = |packet: &&millpond_sim::PacketEvent| {
+                packet.link == "uplink" && packet.event == "enq" && (10_000_001..10_500_000).contains(&packet.t_us)
+            };
+            assert_eq!(outcome.packets.iter().filter(silent).count(), 0, "{carried}, {memory}");
+        }
+    }
+}
