@@ -57,3 +57,10 @@ def patient(tmp_path: Path) -> Path:
     file = tmp_path / "patient.py"
     file.write_text(PATIENT)
     return file
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are as wide as where there is no terminal: a library of the test runner tells its workers of one."""
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)

@@ -78,7 +78,7 @@ def test_the_careful_one_has_no_fault(reader: Type) -> None:
 
 def test_a_scenario_names_it(reader: Type) -> None:
     out = reader(command("run"))
-    for name in ("rfc7252", "cocoa-03", "careful.py:Careful"):
+    for name in ("Default CoAP (rfc7252)", "CoCoA (cocoa-03)", "careful.py:Careful"):
         assert f"\n {name} " in out
     assert Path("results/cell/report.html").is_file()
 

@@ -162,7 +162,8 @@ def test_the_interpreter_can_end_in_the_middle_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
         PATIENT
         + f"""
-from millpond import _engine, api, cli, own
+from millpond import _engine, api, cli
+from millpond.controllers import own
 known = own.OwnControllers()
 name = known.add(Patient)
 text = {text("PLACE", 500)!r}.replace("PLACE", repr(name)).replace("exchanges = 20", "exchanges = 100000")

@@ -65,6 +65,11 @@ def test_one_replication_has_no_interval() -> None:
     assert t_interval(np.array([1.0, math.nan])) is None
 
 
+def test_equal_runs_have_an_interval_without_width() -> None:
+    # the mean of five times this number is not this number
+    assert t_interval(np.full(5, 13.4424)) == (13.4424, 13.4424)
+
+
 def test_bulk_of_the_published_histogram_is_five_and_six() -> None:
     counts = dict(enumerate([1982, 14500, 13915, 8713, 18510, 245248, 97132]))
     assert bulk(counts) == (5, 6)

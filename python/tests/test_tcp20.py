@@ -163,11 +163,11 @@ def test_a_preset_of_no_study_joins_the_downloads_over_udp(tmp_path: Path) -> No
 def test_scenarios_say_what_the_thesis_does() -> None:
     program = study.unfold(study.load(study.find("tcp20")), native())
     cells = {planned.cell.id: planned.cell for planned in program.cells}
-    stream = cells["tcp_bbr-bulk-4-28200-high-as-printed"].scenario
+    stream = cells["tcp_bbr-4-28200-bulk-high-as-printed"].scenario
     assert stream["clients"][0]["start_spread"] == "1 s"
     assert stream["clients"][0]["transport"]["congestion"] == "bbr"
     assert "controller" not in stream["clients"][0]
-    blocks = cells["default-bulk-1-28200-none-as-printed"].scenario
+    blocks = cells["default-1-28200-bulk-none-as-printed"].scenario
     assert blocks["clients"][0]["transfer"]["size"] == "256 B"
     assert (blocks["clients"][0]["start_spread"], blocks["server"]["host_time"]) == ("0 s", "650 us")
     short = cells["coap_over_tcp-400-2500-random-60-as-printed"].scenario

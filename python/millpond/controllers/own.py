@@ -294,7 +294,8 @@ def _classes(found: Any) -> list[str]:
 def _check(make: Any, name: str) -> None:
     """That it can make controllers. Raises `UsageError` with one line."""
     if not callable(make):
-        raise UsageError(f"{name}: {type(make).__name__} makes no controllers: name a class")
+        kind = "module" if isinstance(make, ModuleType) else type(make).__name__
+        raise UsageError(f"{name}: {kind} makes no controllers: name a class")
     if isinstance(make, type):
         if not issubclass(make, Controller):
             raise UsageError(f"{name}: no controller: write `class {make.__name__}(millpond.Controller)`")

@@ -100,6 +100,9 @@ def t_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float] 
     n = len(values)
     if n < 2 or not np.all(np.isfinite(values)):
         return None
+    if np.all(values == values[0]):
+        # The mean of equal numbers may be off by a rounding, and would give them a spread.
+        return float(values[0]), float(values[0])
     mean = float(np.mean(values))
     half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * float(np.std(values, ddof=1)) / math.sqrt(n)
     return mean - half, mean + half
