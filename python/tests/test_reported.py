@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import synthetic_results
 
+import millpond
 from millpond.measure.reported import Course, Reported
 from millpond.results.directory import MANIFEST, Results
 from millpond.results.store import write_table
@@ -80,3 +81,26 @@ def _with(results: Results, table: str, columns: dict[str, list[Any]]) -> Result
     manifest["files"][f"{table}.parquet"] = {"rows": len(columns["run"]), "bytes": size}
     (results.directory / MANIFEST).write_text(json.dumps(manifest))
     return Results.open(results.directory)
+
+
+def test_who_is_back_after_a_power_cut_does_not_wait_for_the_report_of_the_day(tmp_path: Path) -> None:
+    meters = millpond.run(
+        {
+            "path": "nbiot-anrw18",
+            "clients": [
+                {
+                    "count": 20,
+                    "controller": "rfc7252",
+                    "workload": [{"kind": "after-event", "arrival": "30 s"}, {"kind": "periodic", "period": "1 h"}],
+                }
+            ],
+            "run": {"for": "1 h"},
+        },
+        out=tmp_path / "meters",
+        report=False,
+    )
+    results = meters.results
+    course = Reported(results).course(results.cells[0])
+    assert (course.of, course.end) == (20, 1.0)
+    assert 0 < float(course.times[-1]) < 35
+    assert Reported(results).outcome(results.cells[0]).born == 40

@@ -131,6 +131,15 @@ def test_rows_that_another_scenario_would_give_are_found(copied: Path) -> None:
         verify.runs_again(folder, manifest, native())
 
 
+def test_tables_of_another_build_are_refused_in_one_line(copied: Path) -> None:
+    ((folder, manifest),) = verify.folders_of(copied)
+    runs = pq.read_table(folder / "runs.parquet")
+    pq.write_table(runs.drop_columns(["born"]), folder / "runs.parquet")
+    manifest["files"]["runs.parquet"]["bytes"] = (folder / "runs.parquet").stat().st_size
+    with pytest.raises(MillpondError, match=r"runs has no column 'born', another build of this version made it"):
+        verify.runs_again(folder, manifest, native())
+
+
 def test_the_kept_source_of_a_controller_is_what_is_verified(tmp_path: Path, patient: Path) -> None:
     scenario = small_sweep.tree()["scenario"] | {
         "clients": [{"count": 2, "controller": {"own": f"{patient}:Patient", "first_s": 4.0}, "exchanges": 3}]

@@ -101,8 +101,8 @@ class Reported:
 
     def course(self, cell: Cell, group: Group | None = None, event: int = 0) -> Course:
         """Who is done by when after an event, all runs of the cell taken together."""
-        # to the microsecond where each client's own end says it; events of a timeline are counted in bins
-        if self._counted is None or self.events(cell) == (0,):
+        # to the microsecond where each client's own end says it; what belongs to an event is counted in bins
+        if self._counted is None or (self.events(cell) == (0,) and self._is_all(cell, group)):
             return self._from_clients(cell, group)
         return _summed(self._counted, cell, group, event)
 
@@ -143,6 +143,14 @@ class Reported:
         )
 
     # ----------------------------------------------------------------------------------------------- helpers
+
+    def _is_all(self, cell: Cell, group: Group | None) -> bool:
+        """Whether every request belongs to the start: none to everyday traffic beside what the start calls for."""
+        if self._counted is None or not self._flows.has("born"):
+            return True
+        runs, groups, of = (self._counted.of(cell, group, name) for name in ("run", "group", "of"))
+        begun = of[_changes(runs) | _changes(groups)].sum()
+        return bool(begun == self._flows.of(cell, group, "born").sum())
 
     def _from_clients(self, cell: Cell, group: Group | None) -> Course:
         times = self._done(cell, group)

@@ -66,7 +66,15 @@ def runs_again(directory: Path, manifest: Mapping[str, Any], engine: Engine, sam
     for run in chosen:
         cell = next(c for c in results.cells if c.first_run <= run < c.first_run + c.replications)
         for name, table in _tables(results, cell, run, engine, own).items():
-            if results.has(name) and not table.equals(_kept(directory / f"{name}.parquet", run, table.column_names)):
+            if not results.has(name):
+                continue
+            unknown = set(table.column_names) - set(results.table(name).column_names)
+            if unknown:
+                raise MillpondError(
+                    f"{directory}: {name} has no column {sorted(unknown)[0]!r}, another build of this version made it: "
+                    "verify with that build, or run it again"
+                )
+            if not table.equals(_kept(directory / f"{name}.parquet", run, table.column_names)):
                 raise MillpondError(f"{directory}: run {run} ({cell.id}) gave other rows of {name} than were kept")
     for name, files in own.code.items():
         if manifest["controllers"].get(name) != files:
