@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -15,6 +14,7 @@ from millpond.measure.population import VARIANT, Population, path_in_words
 from millpond.results.directory import Cell, Value
 from millpond.show import factors
 from millpond.show.factors import SERIES, Factor
+from millpond.show.tables import titled
 
 #: At most so many algorithms side by side, and so many rows before values along the last factor are left out.
 _ABREAST, _MANY = 6, 60
@@ -54,7 +54,7 @@ def mixes(measures: Measures) -> list[Table]:
         return []
     frame = _Frame.of(measures, mixed)
     names = [*frame.names, *([frame.last] if frame.last else []), *([frame.parts] if frame.parts else [])]
-    table = _table("Half and half: median completion time in s / unnecessary retransmissions per client")
+    table = titled("Half and half: median completion time in s / unnecessary retransmissions per client")
     for name in names:
         table.add_column(frame.spoken[name].label, justify="right", no_wrap=True)
     for name in ("half", "beside"):
@@ -113,7 +113,7 @@ def _completion(measures: Measures, frame: _Frame, alone: Sequence[Population], 
     made = []
     for part in dict.fromkeys(population.column(frame.parts) for population in alone):
         told = f", {frame.spoken[frame.parts].say(part)}" if frame.parts and part is not None else ""
-        table = _table(f"Median flow completion time in s / unnecessary retransmissions per client{told}")
+        table = titled(f"Median flow completion time in s / unnecessary retransmissions per client{told}")
         for name in frame.names:
             table.add_column(frame.spoken[name].label.replace(" ", "\n"), justify="right", no_wrap=True)
         if frame.last or len(paths) > 1:
@@ -163,18 +163,6 @@ def _ranked(frame: _Frame, places: list[Population], paths: Sequence[str]) -> li
             *(orders[name][p.column(name) or ""] for name in names),
             paths.index(str(p.column(VARIANT) or "")),
         ),
-    )
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=escape(title),
-        title_justify="left",
-        title_style="bold",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from rich import box
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -16,6 +15,7 @@ from millpond.measure.population import Population
 from millpond.measure.reported import SHARES, Reported
 from millpond.results.directory import Cell, Group
 from millpond.show import labels
+from millpond.show.tables import titled
 
 
 def of_scenario(measures: Measures, title: str) -> list[RenderableType]:
@@ -35,7 +35,7 @@ def of_scenario(measures: Measures, title: str) -> list[RenderableType]:
 
 
 def _done(cell: Cell, reported: Reported, title: str) -> Table:
-    table = _table(title)
+    table = titled(title)
     table.add_column("group")
     for name in ("clients", "com-\nplete", "lost a\nrequest", "un-\nfinished"):
         table.add_column(name, justify="right")
@@ -51,7 +51,7 @@ def _done(cell: Cell, reported: Reported, title: str) -> Table:
 
 
 def _requests(cell: Cell, reported: Reported) -> Table:
-    table = _table("Requests")
+    table = titled("Requests")
     table.add_column("group")
     for name in ("born", "answered", "failed", "never\nfinished", "delivered"):
         table.add_column(name, justify="right")
@@ -66,7 +66,7 @@ def _requests(cell: Cell, reported: Reported) -> Table:
 
 def _times(measures: Measures, cell: Cell, populations: list[Population]) -> Table:
     several = cell.replications > 1
-    table = _table("Flow completion time in s, of the clients that came to their end")
+    table = titled("Flow completion time in s, of the clients that came to their end")
     table.add_column("group")
     for name in ("of", "min", "median", *(["95 % of it"] if several else []), "p90", "max", "retx", "in vain"):
         table.add_column(name, justify="right", no_wrap=name != "95 % of it")
@@ -123,15 +123,3 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:.0f}" if value == 0 or abs(value) >= 1000 else f"{value:.4g}"
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=escape(title),
-        title_justify="left",
-        title_style="bold",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )

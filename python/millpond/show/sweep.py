@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from rich import box
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -18,6 +17,7 @@ from millpond.measure.population import Population
 from millpond.measure.statistics import t_interval
 from millpond.show import factors, labels
 from millpond.show.factors import SERIES
+from millpond.show.tables import titled
 
 #: The metrics of the overview, and those that controllers are compared by.
 SHOWN = ("complete_clients", "clients_done_99", "fct", "unnecessary_retx_per_client", "wasted_share")
@@ -38,7 +38,7 @@ def _overview(measures: Measures) -> Table:
     spoken = factors.of(measures.results)
     names = [name for name in measures.varying if name != SERIES]
     shown = [name for name in SHOWN if any(not math.isnan(measures.usual(name, p)) for p in measures.populations())]
-    table = _table(str(measures.results.manifest["title"]))
+    table = titled(str(measures.results.manifest["title"]))
     for name in names:
         table.add_column(escape(spoken[name].axis), justify="right", overflow="fold")
     table.add_column("controller", overflow="fold")
@@ -71,7 +71,7 @@ def _paired(measures: Measures) -> list[Table]:
     spoken = factors.of(measures.results)
     names = [name for name in measures.varying if name != SERIES]
     against = dict.fromkeys(_called(measures, first) for first, _ in pairs)
-    table = _table(f"Against {', '.join(against)}, run by run")
+    table = titled(f"Against {', '.join(against)}, run by run")
     for name in names:
         table.add_column(escape(spoken[name].axis), justify="right", overflow="fold")
     table.add_column("controller", overflow="fold")
@@ -131,15 +131,3 @@ def _called(measures: Measures, population: Population) -> str:
 def _runs(measures: Measures) -> str:
     manifest = measures.results.manifest
     return f"{len(measures.cells)} settings, {manifest['runs']} runs."
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=escape(title),
-        title_justify="left",
-        title_style="bold",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )

@@ -9,9 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO
 
-from rich import box
 from rich.console import Console, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -23,6 +21,7 @@ from millpond.show.factors import SERIES, Factor
 from millpond.show.places import completion, mixes
 from millpond.show.scenario import of_scenario
 from millpond.show.sweep import of_sweep
+from millpond.show.tables import titled
 
 #: Columns where there is no terminal to ask.
 WIDTH = 100
@@ -72,7 +71,7 @@ def figures(measures: Measures, comparison: Comparison, but: Iterable[Figure] = 
     known = factors.of(measures.results)
     varying = {name: known[name] for name in measures.varying if name in known}
     shown = {(figure.id, figure.scenario.get("path")) for figure in but}
-    table = _table(f"Figures of {comparison.study}, published ({comparison.published}) and ours")
+    table = titled(f"Figures of {comparison.study}, published ({comparison.published}) and ours")
     table.add_column("where")
     table.add_column("what")
     table.add_column("published", justify="right", min_width=9)
@@ -112,7 +111,7 @@ def unmeasured(comparison: Comparison) -> list[Text]:
 
 def claims(comparison: Comparison) -> Table:
     """Every claim and its verdict; for those that do not hold, what was measured and why."""
-    table = _table(f"Claims of {comparison.study}")
+    table = titled(f"Claims of {comparison.study}")
     table.add_column("claim", no_wrap=True)
     table.add_column("verdict", width=9)
     table.add_column("sentence, and what was measured")
@@ -133,7 +132,7 @@ def differing_settings(comparison: Comparison) -> list[RenderableType]:
         [Text(f"{same} of {len(comparison.settings)} published settings are ours too.")] if comparison.settings else []
     )
     if differing:
-        table = _table("Settings that differ")
+        table = titled("Settings that differ")
         for name in ("setting", "published", "ours", "why"):
             table.add_column(name)
         for setting in differing:
@@ -186,18 +185,6 @@ def _side(told: object) -> str:
     """A side of a comparison, with room for a line to end."""
     words = re.sub(r"([a-z_]+)=", lambda found: found[1].replace("_", " ") + " ", str(told))
     return words.replace(";", ", ")
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=escape(title),
-        title_justify="left",
-        title_style="bold",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )
 
 
 def _number(value: float, like: float | None = None) -> str:
