@@ -98,6 +98,23 @@ def test_when_how_much_was_done_is_read_off_the_curve() -> None:
         assert (measures.sample(name, HERE).n, measures.sample(name, HERE).missing) == (0, 1)
 
 
+def test_an_event_is_over_when_requests_take_as_long_as_before_it() -> None:
+    def births(run: int, delays: dict[int, float]) -> list[dict[str, object]]:
+        told = {"run": run, "group": 0, "born": 2, "delivered": 2}
+        return [told | {"since_us": s * 1_000_000, "delay_us": 2 * delay * 1e6} for s, delay in delays.items()]
+
+    usual = {-2: 1.0, -1: 1.0}
+    # the mean of seconds 8 to 27 is 1.1 at last: two of 2 s and eighteen of 1 s
+    felt = births(0, usual | {s: 2.0 if s < 10 else 1.0 for s in range(60)})
+    never = births(1, usual | dict.fromkeys(range(30), 2.0))
+    unknown = births(2, dict.fromkeys(range(30), 1.0))
+    flows = [{"run": run, "flow": 0} for run in range(3)]
+    measures = alone(flows=flows, births=[*felt, *never, *unknown], replications=3)
+    times, settled = (measures.sample(name, HERE) for name in ("settling_time", "settled"))
+    assert (times.values.tolist(), times.missing) == ([8.0], 2)
+    assert (settled.values.tolist(), settled.missing) == ([1.0, 0.0], 1)
+
+
 def test_the_bottleneck_is_the_busiest_link() -> None:
     up = {"run": 0, "link": "uplink", "busy_us": 9_000_000, "useful_bytes": 2_000, "queue_mean_bytes": 500.0,
           "dropped_queue_packets": 20, "dropped_queue_bytes": 5_000}  # fmt: skip

@@ -15,7 +15,8 @@ use crate::workers::Job;
 /// Tables of one run by name, in the order of the results directory.
 pub(crate) type Tables = Vec<(&'static str, RecordBatch)>;
 
-/// Turns the rows of one run into tables. Traces appear only if `options` asks for them.
+/// Turns the rows of one run into tables. Traces appear only if `options` asks for them,
+/// births by the second only where the scenario has a timeline.
 pub(crate) fn of(job: &Job, options: &Options, outcome: &Outcome, wall: Duration) -> Result<Tables, ArrowError> {
     let run = job.run;
     let mut tables = vec![
@@ -27,6 +28,9 @@ pub(crate) fn of(job: &Job, options: &Options, outcome: &Outcome, wall: Duration
         ("reported", reported(run, outcome)?),
         ("delays", delays(run, outcome)?),
     ];
+    if !job.scenario.timeline.is_empty() {
+        tables.push(("births", births(run, outcome)?));
+    }
     for kind in TraceKind::ALL.iter().filter(|kind| options.traces.contains(kind)) {
         tables.push(match kind {
             TraceKind::Queue => ("queue_trace", queue_trace(run, outcome)?),
@@ -94,6 +98,12 @@ fn reported(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
 fn delays(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
     table! { &outcome.delays, row =>
         run = run, group, kind, upper_us: time, count,
+    }
+}
+
+fn births(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    table! { &outcome.births, row =>
+        run = run, group, since_us, born, delivered, delay_us: time,
     }
 }
 

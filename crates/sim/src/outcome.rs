@@ -21,6 +21,8 @@ pub struct Outcome {
     pub reported: Vec<ReportedRow>,
     /// How long requests and exchanges took.
     pub delays: Vec<DelayRow>,
+    /// What became of the requests of each second before and after the first event; of a run with a timeline only.
+    pub births: Vec<BirthRow>,
     /// Queue over time, if asked for.
     pub queue_trace: Vec<QueueSample>,
     /// Carried and useful bytes over time, if asked for.
@@ -225,6 +227,21 @@ pub struct DelayRow {
     pub upper_us: u64,
     /// How many.
     pub count: u64,
+}
+
+/// The requests of one group that were born within one second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BirthRow {
+    /// The group.
+    pub group: u32,
+    /// When the second began, from the first event of the timeline; negative before it.
+    pub since_us: i64,
+    /// Requests born in it.
+    pub born: u64,
+    /// Those of them that reached the far application.
+    pub delivered: u64,
+    /// From birth to arrival, all of those together, in microseconds.
+    pub delay_us: u64,
 }
 
 /// Answered exchanges of one group that gave the same kind of evidence about the round-trip time.

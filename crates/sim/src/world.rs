@@ -144,11 +144,15 @@ impl<'s> World<'s> {
         let described = groups.iter().map(|&group| (group, scenario.clients[group as usize].exchanges_for(body)));
         let warm_up = Instant::from_micros(scenario.run.warm_up.0);
         let keeps = options.traces.contains(&TraceKind::Exchanges);
+        let mut ledger = Ledger::new(described, scenario.clients.len(), keeps, warm_up);
+        if let Some(event) = scenario.timeline.first() {
+            ledger = ledger.with_births(scenario.clients.len(), Instant::from_micros(event.at().0));
+        }
         Ok(Self {
             scenario,
             seed,
             agenda,
-            ledger: Ledger::new(described, scenario.clients.len(), keeps, warm_up),
+            ledger,
             conducts,
             evidence: Evidence::new(scenario.clients.len()),
             clients,
@@ -303,6 +307,7 @@ impl<'s> World<'s> {
         outcome.histogram.retain(|row| self.scenario.clients[row.group as usize].has_exchanges());
         outcome.reported = self.ledger.reported(self.scenario.clients.iter().map(|group| group.count));
         outcome.delays = self.ledger.delays();
+        outcome.births = self.ledger.births();
         outcome.evidence = self.evidence.rows();
         outcome.exchanges = self.ledger.rows();
         let (links, events) = self.network.rows(end)?;

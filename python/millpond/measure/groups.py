@@ -1,10 +1,14 @@
-"""Metrics of groups of clients: how long requests took, from `delays`, and when how much was done, from `reported`."""
+"""Metrics of groups of clients, from the tables `delays`, `reported` and `births`.
+
+How long requests took, when how much was done, and how long an event is felt.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
@@ -15,6 +19,11 @@ if TYPE_CHECKING:
 
 #: The shares of which it is told when they were done.
 DONE = (0.5, 0.9, 0.99, 1.0)
+
+#: An event is over once requests of so many seconds take at most so many times as long as those before it
+#: (CoCoA+, Betzler et al. 2015, section 6).
+SETTLING_WINDOW = 20
+SETTLED = 1.1
 
 _OF = {"clients": "clients_of", "answered": "of"}
 _DELAYS = {
@@ -64,6 +73,50 @@ def _done(share: float, what: str) -> Compute:
     return compute
 
 
+def _settling(measures: Measures, population: Population) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """How long an event is felt in each run, in s: NaN without requests before it, infinite if felt to the end.
+
+    The smallest s, in whole seconds, from which on those of `SETTLING_WINDOW` seconds are delivered in at most
+    `SETTLED` times the mean delay of those born before the event.
+    """
+    since, delivered, delay, runs = (
+        measures.rows("births", population, name) for name in ("since_us", "delivered", "delay_us", "run")
+    )
+    cell = measures.cell(population)
+    wanted = np.arange(cell.first_run, cell.first_run + cell.replications)
+    found = np.full(len(wanted), np.nan)
+    for place, run in enumerate(wanted):
+        mine = runs == run
+        seconds = since[mine].astype(np.int64) // 1_000_000
+        counts, sums = delivered[mine].astype(np.float64), delay[mine].astype(np.float64)
+        before = counts[seconds < 0].sum()
+        if not before:
+            continue
+        usual = sums[seconds < 0].sum() / before
+        after = seconds >= 0
+        last = int(seconds[after].max(initial=-1)) + 1
+        # sums over all windows at once, from running totals
+        totals = [
+            np.concatenate(([0.0], np.cumsum(np.bincount(seconds[after], weights=values[after], minlength=last))))
+            for values in (counts, sums)
+        ]
+        ends = np.minimum(np.arange(last) + SETTLING_WINDOW, last)
+        number, whole = (total[ends] - total[:last] for total in totals)
+        calm = np.flatnonzero((number > 0) & (whole <= SETTLED * usual * number))
+        found[place] = float(calm[0]) if calm.size else np.inf
+    return found, wanted
+
+
+def _settling_time(measures: Measures, population: Population) -> Sample:
+    found, runs = _settling(measures, population)
+    return Sample.of(np.where(np.isfinite(found), found, np.nan), runs)
+
+
+def _settled(measures: Measures, population: Population) -> Sample:
+    found, runs = _settling(measures, population)
+    return Sample.of(np.where(np.isnan(found), np.nan, np.isfinite(found).astype(np.float64)), runs)
+
+
 METRICS = (
     *(
         Metric(name, "s", "group", "median", summary, _delay(kind), "less", label)
@@ -77,4 +130,9 @@ METRICS = (
         for name, what in (("clients", "clients"), ("requests", "answered"))
         for share in DONE
     ),
+    Metric("settling_time", "s", "group", "mean",
+           f"the first event of the timeline until requests of {SETTLING_WINDOW} s reach the far application in at "
+           f"most {SETTLED} times the mean one-way delay before it; of runs in which they do", _settling_time, "less"),
+    Metric("settled", "1", "group", "mean", "runs in which they do before the run ends", _settled, "more",
+           "runs that settle"),
 )  # fmt: skip

@@ -10,6 +10,9 @@ Layout of a finished directory::
     histogram.parquet   exchanges by number of retransmissions, per run and client group
     evidence.parquet    exchanges by what their reply said about the round-trip time, per run and client group
     links.parquet       one row per link of a run
+    reported.parquet    what was done by when after an event, per run and client group
+    delays.parquet      how long requests and exchanges took, as distributions, per run and client group
+    births.parquet      requests by the second of their birth, per run and client group, where there is a timeline
     queue_trace.parquet, share_trace.parquet, rto_trace.parquet, ...    traced runs only
     study/              the plan, its scenarios, published figures and claims as they were used
     controllers/        the source of controllers of one's own

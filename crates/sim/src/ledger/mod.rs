@@ -9,6 +9,7 @@
 //! takes the same memory however many exchanges it makes.
 
 mod account;
+mod births;
 mod histogram;
 mod reported;
 mod slab;
@@ -19,9 +20,10 @@ use std::collections::BTreeMap;
 use millpond_coap::ExchangeId;
 use millpond_control::{Instant, Span};
 
-use crate::outcome::{DelayRow, ExchangeRow, FlowRow, HistogramRow, ReportedRow};
+use crate::outcome::{BirthRow, DelayRow, ExchangeRow, FlowRow, HistogramRow, ReportedRow};
 
 use account::Account;
+use births::Births;
 use slab::{NOWHERE, Slab};
 use total::{Kind, Totals};
 
@@ -101,6 +103,8 @@ pub(crate) struct Ledger {
     refused: BTreeMap<u32, u32>,
     /// Every exchange, if asked for.
     kept: Option<Vec<ExchangeRow>>,
+    /// Requests by their second of birth, if anything happens meanwhile.
+    births: Option<Births>,
     /// What is born before this is not counted.
     warm_up: Instant,
 }
@@ -132,9 +136,17 @@ impl Ledger {
             kept_waits,
             refused: BTreeMap::new(),
             kept: keeps.then(Vec::new),
+            births: None,
             warm_up,
             accounts,
         }
+    }
+
+    /// Requests are counted by their second of birth as well, from this event on and back.
+    #[must_use]
+    pub(crate) fn with_births(mut self, groups: usize, event: Instant) -> Self {
+        self.births = Some(Births::new(groups, event));
+        self
     }
 
     /// An application hands over a request for an event, or for none.
@@ -142,6 +154,9 @@ impl Ledger {
         let counts = now >= self.warm_up;
         if counts && let Some(account) = self.accounts.get_mut(flow as usize) {
             account.born += 1;
+            if let Some(births) = &mut self.births {
+                births.born(account.group, now);
+            }
             if event != NO_EVENT {
                 self.totals.reported(account.group, event).born();
             }
@@ -271,6 +286,9 @@ impl Ledger {
         {
             account.delivered += 1;
             self.totals.took(account.group, Kind::OneWay, now, request.born);
+            if let Some(births) = &mut self.births {
+                births.delivered(account.group, request.born, now);
+            }
         }
     }
 
@@ -443,6 +461,11 @@ impl Ledger {
     /// How long requests and exchanges took, for each group.
     pub(crate) fn delays(&self) -> Vec<DelayRow> {
         self.totals.delays()
+    }
+
+    /// What became of the requests of each second, if they were counted so.
+    pub(crate) fn births(&self) -> Vec<BirthRow> {
+        self.births.as_ref().map_or_else(Vec::new, Births::rows)
     }
 
     /// What was done by when; `clients` says how many there are in each group.

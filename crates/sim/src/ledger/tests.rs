@@ -173,3 +173,18 @@ fn first_waits_of_many_exchanges_are_not_kept() {
         assert!(ledger.rows().is_empty());
     }
 }
+
+#[test]
+fn requests_are_told_by_the_second_of_their_birth_counted_from_the_event() {
+    let mut ledger = ledger(&[4]).with_births(1, at(2_500_000));
+    for (exchange, born, arrives) in [(0, 400_000, 900_000), (1, 2_499_999, 2_600_000), (2, 2_500_000, 9_500_000)] {
+        let request = ledger.born(0, 0, NO_EVENT, at(born));
+        ledger.begin(0, exchange, request, None, false);
+        ledger.sent(&tag(exchange, 0, born), WAIT);
+        ledger.delivered(&tag(exchange, 0, born), at(arrives));
+    }
+    ledger.born(0, 0, NO_EVENT, at(3_499_999));
+    let row = |since_us, born, delivered, delay_us| BirthRow { group: 0, since_us, born, delivered, delay_us };
+    let told = [row(-3_000_000, 1, 1, 500_000), row(-1_000_000, 1, 1, 100_001), row(0, 2, 1, 7_000_000)];
+    assert_eq!(ledger.births(), told);
+}

@@ -1,0 +1,75 @@
+//! What became of the requests of each second before and after an event: how many were born in it, how many arrived, and
+//! how long that took.
+//!
+//! Kept only where something happens while the run goes on, because only then is the time of birth a question.
+
+use millpond_control::Instant;
+
+use super::span;
+use crate::outcome::BirthRow;
+
+/// How long requests are taken together, in microseconds: a second, as settling times are read (CoCoA+, Betzler 2015).
+const WINDOW: u64 = 1_000_000;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    born: u64,
+    delivered: u64,
+    delay: u64,
+}
+
+/// The windows of every group, each up to its last birth. They are counted from the event, so that what it makes to be
+/// born is the first of a window; the run may begin within one.
+#[derive(Debug)]
+pub(super) struct Births {
+    windows: Vec<Vec<Window>>,
+    /// Windows before the event.
+    before: u64,
+    /// From the start of the first one to the start of the run.
+    lead: u64,
+}
+
+impl Births {
+    pub(super) fn new(groups: usize, event: Instant) -> Self {
+        let before = event.as_micros().div_ceil(WINDOW);
+        Self { windows: vec![Vec::new(); groups], before, lead: before * WINDOW - event.as_micros() }
+    }
+
+    pub(super) fn born(&mut self, group: u32, at: Instant) {
+        if let Some(window) = self.window(group, at) {
+            window.born += 1;
+        }
+    }
+
+    pub(super) fn delivered(&mut self, group: u32, born: Instant, now: Instant) {
+        if let Some(window) = self.window(group, born) {
+            window.delivered += 1;
+            window.delay = window.delay.saturating_add(span(now, born));
+        }
+    }
+
+    /// The windows in which a request was born, group by group.
+    pub(super) fn rows(&self) -> Vec<BirthRow> {
+        let mut rows = Vec::new();
+        for (group, windows) in self.windows.iter().enumerate() {
+            let filled = windows.iter().enumerate().filter(|(_, window)| window.born > 0);
+            rows.extend(filled.map(|(number, window)| BirthRow {
+                group: group as u32,
+                since_us: (number as i64 - self.before as i64) * WINDOW as i64,
+                born: window.born,
+                delivered: window.delivered,
+                delay_us: window.delay,
+            }));
+        }
+        rows
+    }
+
+    fn window(&mut self, group: u32, at: Instant) -> Option<&mut Window> {
+        let windows = self.windows.get_mut(group as usize)?;
+        let number = usize::try_from(at.as_micros().saturating_add(self.lead) / WINDOW).ok()?;
+        if windows.len() <= number {
+            windows.resize(number + 1, Window::default());
+        }
+        windows.get_mut(number)
+    }
+}
