@@ -4,10 +4,20 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use millpond_control::{PeerController, Preset, Setting, SettingValue, Span};
 
-use crate::{Error, clock::span, least_wait::not_below};
+use crate::{
+    Error,
+    clock::span,
+    least_wait::{LEAST_WAIT, not_below},
+};
 
-/// The controller that every peer gets unless another is chosen. docs/live.md says why this one.
+/// The preset of the controller that every peer gets unless another is chosen, [`ControllerChoice::default`]. docs/live.md
+/// says why this one.
 pub const DEFAULT_CONTROLLER: Preset = Preset::FASOR_TOKEN;
+
+/// What the default has otherwise than its preset: replies that name a copy before the last are not believed. A server
+/// that repeats its stored reply, as RFC 7252 §4.5 asks, makes about half of them false under random loss, each by a
+/// timer or more, so that timers which believe them run away (docs/echo.md).
+pub const DEFAULT_SETTINGS: [(Setting, SettingValue<'static>); 1] = [(Setting::Echo, SettingValue::Word("exact-only"))];
 
 /// A congestion controller: a preset, or an object of one's own.
 ///
@@ -33,6 +43,30 @@ impl ControllerChoice {
         self.name
     }
 
+    /// The same with this parameter of its preset changed, as those that the default has.
+    ///
+    /// ```
+    /// use millpond_live::{ControllerChoice, Preset, control::{Setting, SettingValue}};
+    ///
+    /// let as_drafted = ControllerChoice::default().with(Setting::Echo, SettingValue::Word("trusted"))?;
+    /// assert!(ControllerChoice::from(Preset::RFC7252).with(Setting::Echo, SettingValue::Word("trusted")).is_err());
+    /// # Ok::<(), millpond_live::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A parameter that the preset has not, or a value out of its range; an object of one's own, which is set where it is
+    /// made.
+    pub fn with(mut self, setting: Setting, value: SettingValue<'_>) -> Result<Self, Error> {
+        let name = self.name;
+        let refused = |reason| Error::Setting { name: setting.name(), reason };
+        let PeerController::Built(controller) = &mut self.controller else {
+            return Err(refused("the controller is an object of its own; set it where it is made".into()));
+        };
+        controller.put(setting, value).map_err(|error| refused(format!("{error} in {name}")))?;
+        controller.check().map_err(|error| refused(format!("{error} in {name}")))?;
+        Ok(self)
+    }
+
     /// The same with this first wait before anything is known of the path (ACK_TIMEOUT, RFC 7252 §4.8). A controller that
     /// learns nothing, as `rfc7252`, begins every request with it. ACK_RANDOM_FACTOR is the preset's.
     ///
@@ -56,7 +90,14 @@ impl ControllerChoice {
         Ok(self)
     }
 
-    /// One for a peer about which nothing is known. Presets wait no shorter than this; objects do as they please.
+    /// One as a peer gets it about which nothing is known, with the [least wait](crate::ClientBuilder::least_wait) that
+    /// clients and servers have unless told otherwise. For simulations and tests of what runs here.
+    #[must_use]
+    pub fn controller(&self) -> PeerController {
+        self.build(LEAST_WAIT)
+    }
+
+    /// The same with another least wait. Objects of one's own do as they please.
     pub(crate) fn build(&self, least: Span) -> PeerController {
         match &self.controller {
             PeerController::Built(controller) => not_below(*controller, least),
@@ -72,8 +113,14 @@ impl fmt::Debug for ControllerChoice {
 }
 
 impl Default for ControllerChoice {
+    /// [`DEFAULT_CONTROLLER`] with [`DEFAULT_SETTINGS`].
     fn default() -> Self {
-        DEFAULT_CONTROLLER.into()
+        let mut controller = DEFAULT_CONTROLLER.build();
+        for (setting, value) in DEFAULT_SETTINGS {
+            let set = controller.put(setting, value);
+            debug_assert!(set.is_ok(), "the default has {}", setting.name());
+        }
+        Self { name: "fasor-token (exact-only)", controller: controller.into() }
     }
 }
 
@@ -142,6 +189,22 @@ mod tests {
         for (one, other, apart) in [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "", 3), ("same", "same", 0)] {
             assert_eq!(distance(one, other), apart);
         }
+    }
+
+    #[test]
+    fn the_default_believes_no_reply_that_names_an_earlier_copy() {
+        let ControllerChoice { name, controller: PeerController::Built(controller) } = ControllerChoice::default()
+        else {
+            panic!("the default is a preset with settings");
+        };
+        for (setting, value) in DEFAULT_SETTINGS {
+            assert_eq!(controller.get(setting), Some(value), "{}", setting.name());
+        }
+        assert!(name.starts_with(DEFAULT_CONTROLLER.name()));
+        let named = ControllerChoice::from(DEFAULT_CONTROLLER).with(Setting::Echo, SettingValue::Word("exact-only"));
+        assert_eq!(format!("{:?}", named.unwrap().controller), format!("{:?}", PeerController::from(controller)));
+        let unknown = ControllerChoice::from(DEFAULT_CONTROLLER).with(Setting::Echo, SettingValue::Word("some"));
+        assert!(unknown.unwrap_err().to_string().contains("echo"));
     }
 
     #[test]
