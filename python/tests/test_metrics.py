@@ -66,7 +66,7 @@ def test_requests_end_in_one_of_three_ways() -> None:
 
 def test_what_an_earlier_version_did_not_keep_is_missing() -> None:
     measures = alone(flows=[{"run": 0, "flow": 0}, {"run": 0, "flow": 1}])
-    for name in ("delivery_ratio", "failed", "done", "complete_clients", "one_way_delay", "clients_done_99"):
+    for name in ("delivery_ratio", "failed", "done", "complete_clients", "one_way_delay", "requests_done_99"):
         sample = measures.sample(name, HERE)
         assert (sample.n, math.isnan(sample.take(METRICS[name].usual))) == (0, True), name
         assert sample.missing > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import numpy as np
+import hand_made
 import pytest
 import small_sweep
 from picture_checks import check_texts
@@ -75,17 +75,21 @@ def test_the_terminal_shows_every_setting_and_pairs_of_runs(
     assert text.count("24/24") == 4
 
 
-def test_pairs_of_runs_are_compared_seed_by_seed(done: Run) -> None:
-    measures = Measures(done.results)
-    first, other = (
-        next(p for p in measures.populations() if p.algorithm == name and p.column("clients[0].count") == 12)
-        for name in ("rfc7252", "cocoa-03")
+def test_pairs_of_runs_are_compared_seed_by_seed() -> None:
+    times = {0: 10, 1: 20, 2: 11, 3: 23, 4: 30, 5: 31}
+    made = hand_made.results(
+        [({}, ["first"]), ({}, ["second"]), ({}, ["third"])],
+        flows=[{"run": run, "flow": 0, "fct_us": seconds * 1_000_000} for run, seconds in times.items()],
+        replications=2,
     )
-    mine, theirs = (measures.sample("fct", p).per_run("median") for p in (other, first))
-    differences = np.asarray(mine) - np.asarray(theirs)
-    told = difference_in_words(measures, "fct", first, other)
-    assert told == "=" if not differences.any() else told.lstrip("= ").startswith(f"{differences.mean():+.4g}")
+    measures = Measures(made)
+    first, second, third = measures.populations()
     assert difference_in_words(measures, "fct", first, first) == "="
+    # 1 s and 3 s more, so 2 s, and half of its interval is t(0.975, 1) times 1 s
+    assert difference_in_words(measures, "fct", first, second) == "= +2 (-10.7 to +14.7)"
+    # 20 s and 11 s more
+    assert difference_in_words(measures, "fct", first, third) == "= +15.5 (-41.7 to +72.7)"
+    assert difference_in_words(measures, "delivery_ratio", first, second) == "-"
 
 
 def test_factors_are_spoken_of_as_the_plan_says(done: Run) -> None:

@@ -91,6 +91,23 @@ def compare(results: Results, one: str, other: str, metrics: Sequence[str] = ())
     return SideBySide(factor, first, second, tuple(lines))
 
 
+def line(measures: Measures, metric: str, one: Population, other: Population, place: str = "") -> Line | None:
+    """The metric of one beside that of the other, run by run; None if either has no value."""
+    known = METRICS[metric]
+    samples = [measures.sample(metric, population) for population in (one, other)]
+    taken = [sample.take(known.usual) for sample in samples]
+    if not all(map(math.isfinite, taken)):
+        return None
+    by_run = [
+        by_replication(sample, known.usual, measures.cell(population).first_run)
+        for sample, population in zip(samples, (one, other), strict=True)
+    ]
+    difference = taken[0] - taken[1]
+    span = interval("difference", difference, by_run[0], by_run[1])
+    low, high, runs = (None, None, len(by_run[0])) if span is None else (span.low, span.high, span.n)
+    return Line(place, metric, known.usual, known.unit, taken[0], taken[1], difference, low, high, runs)
+
+
 # ----------------------------------------------------------------------------------------------- helpers
 
 
@@ -123,16 +140,7 @@ def _lines(
     others = tuple(name for name in measures.varying if name != factor)
     algorithm = "" if factor == ALGORITHM or len(measures.values(ALGORITHM)) == 1 else one.algorithm
     place = ", ".join(filter(None, [measures.wording.place(one, others), algorithm]))
-    first = [measures.cell(population).first_run for population in (one, other)]
     for metric in metrics:
-        known = METRICS[metric]
-        statistic = known.usual
-        samples = [measures.sample(metric, population) for population in (one, other)]
-        taken = [sample.take(statistic) for sample in samples]
-        if not all(map(math.isfinite, taken)):
-            continue
-        by_run = [by_replication(s, statistic, run) for s, run in zip(samples, first, strict=True)]
-        difference = taken[0] - taken[1]
-        span = interval("difference", difference, by_run[0], by_run[1])
-        low, high, runs = (None, None, len(by_run[0])) if span is None else (span.low, span.high, span.n)
-        yield Line(place, metric, statistic, known.unit, taken[0], taken[1], difference, low, high, runs)
+        found = line(measures, metric, one, other, place)
+        if found is not None:
+            yield found

@@ -12,20 +12,17 @@ from numpy.typing import NDArray
 
 from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
+from millpond.measure.reported import SHARES, What
 from millpond.measure.sample import Sample
 
 if TYPE_CHECKING:
     from millpond.measure.measures import Measures
-
-#: The shares of which it is told when they were done.
-DONE = (0.5, 0.9, 0.99, 1.0)
 
 #: An event is over once requests of so many seconds take at most so many times as long as those before it
 #: (CoCoA+, Betzler et al. 2015, section 6).
 SETTLING_WINDOW = 20
 SETTLED = 1.1
 
-_OF = {"clients": "clients_of", "answered": "of"}
 _DELAYS = {
     "one_way": ("one_way_delay", "birth of a request to its arrival at the far application", "one-way delay"),
     "answer": ("answer_delay", "birth of a request to its answer", "time to an answer"),
@@ -46,29 +43,14 @@ def _delay(kind: str) -> Compute:
     return compute
 
 
-def first_event(measures: Measures, population: Population) -> int:
-    """The event that `reported` is read for: the start of the run, or the first one for which anything is told."""
-    events = measures.rows("reported", population, "event")
-    return int(events.min()) if len(events) else 0
-
-
-def _done(share: float, what: str) -> Compute:
+def _done(share: float, what: What) -> Compute:
     """Time since the event until this share of the clients, or of the requests answered, was reached: one a run."""
 
     def compute(measures: Measures, population: Population) -> Sample:
-        cell = measures.cell(population)
-        here = measures.rows("reported", population, "event") == first_event(measures, population)
-        at, done, of, runs = (
-            measures.rows("reported", population, name)[here] for name in ("t_us", what, _OF[what], "run")
-        )
-        wanted = np.arange(cell.first_run, cell.first_run + cell.replications)
-        found = np.full(len(wanted), np.nan)
-        for place, run in enumerate(wanted):
-            mine = runs == run
-            enough = np.flatnonzero(done[mine] >= np.ceil(share * of[mine] - 1e-9))
-            if enough.size:
-                found[place] = float(at[mine][enough[0]]) * 1e-6
-        return Sample.of(found, wanted)
+        cell, group = measures.cell(population), measures.group(population)
+        event = measures.reported.events(cell, group)[0]
+        found = measures.reported.each_run(cell, group, share, event, what)
+        return Sample.of(found, np.arange(cell.first_run, cell.first_run + cell.replications))
 
     return compute
 
@@ -128,7 +110,7 @@ METRICS = (
                f"{'complete' if name == 'clients' else 'answered'}", _done(share, what), "less",
                f"{100 * share:.0f} % of the {name} done after")
         for name, what in (("clients", "clients"), ("requests", "answered"))
-        for share in DONE
+        for share in SHARES
     ),
     Metric("settling_time", "s", "group", "mean",
            f"the first event of the timeline until requests of {SETTLING_WINDOW} s reach the far application in at "

@@ -7,6 +7,7 @@ rows in Python.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 from millpond.measure.evidence import KINDS, Evidence
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import USUAL, Population, Wording
+from millpond.measure.reported import Reported
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
 from millpond.measure.tables import CutTable
-from millpond.results.directory import Cell, Results, Value
+from millpond.results.directory import Cell, Group, Results, Value
 
 
 class Measures:
@@ -72,6 +74,16 @@ class Measures:
     def cell(self, population: Population) -> Cell:
         """The cell the population lives in. Raises KeyError if the results do not hold it."""
         return self._place(population)[0]
+
+    def group(self, population: Population) -> Group | None:
+        """Its group of the cell; None where that is all of its clients. Raises KeyError as `cell` does."""
+        cell, group = self._place(population)
+        return None if group is None else cell.groups[group]
+
+    @cached_property
+    def reported(self) -> Reported:
+        """Who is done by when."""
+        return Reported(self.results)
 
     def sample(self, metric: str, population: Population) -> Sample:
         """The values of the metric. Raises KeyError for an unknown metric or a population that was not run."""

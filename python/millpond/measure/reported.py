@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,10 @@ from millpond.results.directory import Cell, Group, Results
 #: The shares of clients whose times every table gives.
 SHARES = (0.5, 0.9, 0.99, 1.0)
 TABLE = "reported"
+
+#: What is counted: clients of which every request was answered, or requests that were.
+What = Literal["clients", "answered"]
+_OF: dict[What, str] = {"clients": "clients_of", "answered": "of"}
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,7 @@ class Course:
 
     def by(self, share: float) -> float | None:
         """When so large a share of all clients is done, in s; None if it never is."""
-        # a count is whole, the product may be a hair above it
-        needed = np.ceil(share * self.of - 1e-9)
-        place = int(np.searchsorted(self.done, needed))
+        place = int(np.searchsorted(self.done, _needed(share, self.of)))
         return float(self.times[place]) if self.of and place < self.times.size else None
 
     @property
@@ -92,28 +95,40 @@ class Reported:
     def _counted(self) -> _Table | None:
         return _Table(self.results.table(TABLE)) if self.results.has(TABLE) else None
 
-    def events(self, cell: Cell) -> tuple[int, ...]:
+    def events(self, cell: Cell, group: Group | None = None) -> tuple[int, ...]:
         """The events that clients report after: 0 is the start of the run, others are those of its timeline."""
         if self._counted is None:
             return (0,)
-        found = self._counted.of(cell, None, "event")
+        found = self._counted.of(cell, group, "event")
         return tuple(sorted(set(found.astype(np.int64).tolist()))) or (0,)
 
     def course(self, cell: Cell, group: Group | None = None, event: int = 0) -> Course:
         """Who is done by when after an event, all runs of the cell taken together."""
         # to the microsecond where each client's own end says it; what belongs to an event is counted in bins
-        if self._counted is None or (self.events(cell) == (0,) and self._is_all(cell, group)):
+        if self._counted is None or self._is_exact(cell, group, event):
             return self._from_clients(cell, group)
         return _summed(self._counted, cell, group, event)
 
-    def each_run(self, cell: Cell, group: Group | None, share: float) -> Floats:
-        """When the share is done since the start, run by run; infinite for a run in which it never is."""
-        times, runs = self._done(cell, group), self._flows.of(cell, group, "run")
-        found = []
-        for run in np.unique(runs):
-            ends = np.sort(times[runs == run])
-            found.append(ends[max(0, int(np.ceil(share * ends.size - 1e-9)) - 1)])
-        return np.array(found, dtype=np.float64)
+    def each_run(self, cell: Cell, group: Group | None, share: float, event: int = 0, what: What = "clients") -> Floats:
+        """When so large a share of the clients was complete, or of the requests answered, run by run.
+
+        In s since the event; infinite for a run in which it never was, NaN for one of which nothing is told.
+        """
+        runs = np.arange(cell.first_run, cell.first_run + cell.replications)
+        found = np.full(runs.size, np.nan)
+        if what == "clients" and self._is_exact(cell, group, event):
+            times, of_run = self._done(cell, group), self._flows.of(cell, group, "run")
+            for place, run in enumerate(runs):
+                ends = np.sort(times[of_run == run])
+                if ends.size:
+                    found[place] = ends[max(0, _needed(share, ends.size) - 1)]
+        elif self._counted is not None:
+            for place, run in enumerate(runs):
+                course = _summed(self._counted, cell, group, event, what, int(run))
+                if course.of:
+                    by = course.by(share)
+                    found[place] = np.inf if by is None else by
+        return found
 
     def outcome(self, cell: Cell, group: Group | None = None) -> Outcome:
         """What became of the clients and of their requests."""
@@ -144,10 +159,12 @@ class Reported:
 
     # ----------------------------------------------------------------------------------------------- helpers
 
-    def _is_all(self, cell: Cell, group: Group | None) -> bool:
-        """Whether every request belongs to the start: none to everyday traffic beside what the start calls for."""
-        if self._counted is None or not self._flows.has("born"):
+    def _is_exact(self, cell: Cell, group: Group | None, event: int) -> bool:
+        """Whether each client's own end says it: every request belongs to the start, none to everyday traffic."""
+        if self._counted is None:
             return True
+        if event != 0 or self.events(cell) != (0,) or not self._flows.has("born"):
+            return False
         runs, groups, of = (self._counted.of(cell, group, name) for name in ("run", "group", "of"))
         begun = of[_changes(runs) | _changes(groups)].sum()
         return bool(begun == self._flows.of(cell, group, "born").sum())
@@ -193,11 +210,15 @@ class _Table:
         return self._columns[name]
 
 
-def _summed(table: _Table, cell: Cell, group: Group | None, event: int) -> Course:
-    """The counts of every run and group added up."""
+def _summed(
+    table: _Table, cell: Cell, group: Group | None, event: int, what: What = "clients", run: int | None = None
+) -> Course:
+    """The counts of every run, or of one, and of every group added up."""
     here = table.of(cell, group, "event") == event
+    if run is not None:
+        here &= table.of(cell, group, "run") == run
     runs, groups, times, clients, of = (
-        table.of(cell, group, name)[here] for name in ("run", "group", "t_us", "clients", "clients_of")
+        table.of(cell, group, name)[here] for name in ("run", "group", "t_us", what, _OF[what])
     )
     order = np.lexsort((times, groups, runs))
     runs, groups, times, clients, of = (values[order] for values in (runs, groups, times, clients, of))
@@ -208,6 +229,11 @@ def _summed(table: _Table, cell: Cell, group: Group | None, event: int) -> Cours
     whole = int(of[first].sum())
     rises = steps[ordered] > 0
     return Course(times[ordered][rises] * 1e-6, done[rises], whole)
+
+
+def _needed(share: float, of: int) -> int:
+    """How many that share is; a count is whole, the product may be a hair above it."""
+    return int(np.ceil(share * of - 1e-9))
 
 
 def _changes(values: Floats) -> NDArray[np.bool_]:

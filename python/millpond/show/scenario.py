@@ -21,7 +21,7 @@ from millpond.show.tables import titled
 def of_scenario(measures: Measures, title: str) -> list[RenderableType]:
     """The tables of a single scenario: a row for each group of clients."""
     cell = measures.cells[0]
-    reported = Reported(measures.results)
+    reported = measures.reported
     populations = list(measures.populations())
     return [
         _done(cell, reported, title),

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
-import numpy as np
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from millpond.judge.side_by_side import line
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
 from millpond.measure.population import Population
-from millpond.measure.statistics import t_interval
 from millpond.show import factors, labels
 from millpond.show.factors import SERIES
 from millpond.show.tables import titled
@@ -81,32 +79,21 @@ def _paired(measures: Measures) -> list[Table]:
         where = (spoken[name].tick(measures.cell(other).columns.get(name, "")) for name in names)
         told = (difference_in_words(measures, name, first, other) for name in COMPARED)
         table.add_row(*map(escape, where), escape(_called(measures, other)), *told)
-    table.caption = "Mean difference and its 95 % interval over pairs of runs of one seed; = is within the noise."
+    table.caption = "Difference and its 95 % interval over pairs of runs of one seed; = is within the noise."
     return [table]
 
 
 def difference_in_words(measures: Measures, metric: str, first: Population, other: Population) -> str:
     """By how much a metric is larger, with the paired interval: `-3.2 (-4.1 to -2.3)`; `=` if zero is inside."""
-    mine, theirs = (_by_replication(measures, metric, population) for population in (other, first))
-    shared = sorted(mine.keys() & theirs.keys())
-    values = [mine[replication] - theirs[replication] for replication in shared]
-    if not values or not all(map(math.isfinite, values)):
-        return "-"
-    mean = sum(values) / len(values)
-    if all(value == values[0] for value in values):
-        return f"{mean:+.4g}" if mean else "="
-    found = t_interval(np.array(values, dtype=np.float64))
+    found = line(measures, metric, other, first)
     if found is None:
-        return f"{mean:+.4g}"
-    low, high = found
-    return f"{'= ' if low <= 0 <= high else ''}{mean:+.4g} ({low:+.3g} to {high:+.3g})"
-
-
-def _by_replication(measures: Measures, metric: str, population: Population) -> Mapping[int, float]:
-    sample, first = measures.sample(metric, population), measures.cell(population).first_run
-    runs = sorted(set(sample.runs.tolist()))
-    found = sample.per_run(METRICS[metric].usual).tolist()
-    return {run - first: value for run, value in zip(runs, found, strict=True)}
+        return "-"
+    if found.low is None or found.high is None:
+        return f"{found.difference:+.4g}"
+    if found.low == found.high:
+        return f"{found.difference:+.4g}" if found.difference else "="
+    noise = "= " if found.low <= 0 <= found.high else ""
+    return f"{noise}{found.difference:+.4g} ({found.low:+.3g} to {found.high:+.3g})"
 
 
 def _value(measures: Measures, metric: str, population: Population) -> str:
