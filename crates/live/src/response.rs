@@ -60,6 +60,19 @@ impl Response {
         Self::new(Code::BAD_REQUEST).with_payload(Bytes::copy_from_slice(diagnostic.as_bytes()))
     }
 
+    /// A server's handler wants the client to prove its address before it does what it was asked for: the server makes
+    /// 4.01 with Echo of it (RFC 9175), and the client asks again. See
+    /// [`Request::is_address_proved`](crate::Request::is_address_proved).
+    #[must_use]
+    pub fn prove_address() -> Self {
+        // No client's value is empty: an Echo has at least a byte.
+        Self::new(Code::UNAUTHORIZED).with_option(number::ECHO, Bytes::new())
+    }
+
+    pub(crate) fn asks_for_proof(&self) -> bool {
+        self.code == Code::UNAUTHORIZED && self.options.get(number::ECHO).is_some_and(Bytes::is_empty)
+    }
+
     /// The same with this payload.
     #[must_use]
     pub fn with_payload(mut self, payload: impl Into<Bytes>) -> Self {

@@ -14,13 +14,13 @@ use millpond_control::ChanceSeed;
 use tokio::sync::mpsc;
 
 use super::{
-    AddressRule, Request, Resource, Server,
+    AddressRule, Request, Resource, Running, Server,
+    admission::{Admission, AdmissionLimits},
     desk::{Desk, DeskLimits},
-    gather,
     memberships::{Membership, join_all},
     metrics,
     reachability::Reachability,
-    resource,
+    resource::Handling,
     router::Router,
     worker::{Order, Worker},
 };
@@ -38,6 +38,10 @@ use crate::{
     watch::Watch,
 };
 
+/// Bytes of answers that handlers have made and that have not been taken over; more if bodies may be longer than a
+/// quarter of it.
+const MOST_HELD: usize = 64 << 20;
+
 /// Sets up a [`Server`].
 pub struct ServerBuilder {
     udp: Vec<SocketAddr>,
@@ -48,7 +52,7 @@ pub struct ServerBuilder {
     controller: ControllerChoice,
     controllers: BTreeMap<SocketAddr, ControllerChoice>,
     routes: Vec<(String, Resource)>,
-    fallback: Option<resource::Handler>,
+    fallback: Option<Handling>,
     transmission: Transmission,
     ack_delay: Duration,
     block_size: u16,
@@ -170,7 +174,7 @@ impl ServerBuilder {
         F: Fn(Request) -> R + Send + Sync + 'static,
         R: Future<Output = Response> + Send + 'static,
     {
-        self.fallback = Some(resource::handler(handler));
+        self.fallback = Some(Handling::new(handler));
         self
     }
 
@@ -203,7 +207,12 @@ impl ServerBuilder {
         self
     }
 
-    /// How many handlers may be under way in each worker; 4096. Requests beyond are answered with 5.03 and Max-Age.
+    /// How many handlers that wait may be under way; 4096, over all workers and connections. Requests beyond are answered
+    /// with 5.03 and Max-Age; those whose handler has always had its answer at hand are answered all the same.
+    ///
+    /// Senders that have not proved their address share a quarter of the places, and each network of theirs (24 bits of an
+    /// IPv4 address, 48 of an IPv6 one) a quarter of that. Beyond it they are told to prove it (4.01 with Echo). No network
+    /// has more than three quarters of all.
     #[must_use]
     pub const fn most_running(mut self, handlers: usize) -> Self {
         self.most_running = handlers;
@@ -311,21 +320,26 @@ impl ServerBuilder {
             router.add(&path, resource)?;
         }
         let router = Arc::new(router);
+        let admission = Admission::new(AdmissionLimits {
+            running: self.most_running,
+            running_per_peer: self.most_running_per_peer,
+            held: MOST_HELD.max(self.longest_body.saturating_mul(4)),
+        });
         let mut server = Server {
             addresses: Vec::new(),
             groups: Vec::new(),
             metrics: None,
-            orders: Vec::new(),
+            running: Running { orders: Vec::new(), admission },
             tasks: Vec::new(),
             helpers: Vec::new(),
         };
         self.start_udp(&router, &mut server)?;
         self.start_tcp(&router, &mut server).await?;
         if let Some(address) = self.metrics {
-            let orders = server.orders.clone();
+            let running = server.running.clone();
             let (at, task) = metrics::serve(address, move || {
-                let orders = orders.clone();
-                async move { gather(&orders).await }
+                let running = running.clone();
+                async move { running.stats().await }
             })
             .await?;
             server.metrics = Some(at);
@@ -359,13 +373,19 @@ impl ServerBuilder {
         for (port, keys) in ports {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
             let (telling, told) = mpsc::unbounded_channel();
-            let desk = Desk::new(Arc::clone(router), self.limits()?, Reachability::new(self.rule)?, telling);
+            let desk = Desk::new(
+                Arc::clone(router),
+                self.limits()?,
+                Reachability::new(self.rule)?,
+                Arc::clone(&server.running.admission),
+                telling,
+            );
             let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
             let lane = Lane::new(port, pattern.sibling(node), sessions);
             let watch = Watch::new(self.hook.clone());
             let worker = Worker::new(lane, desk, told, ordered, Arc::clone(&controllers), watch);
             node += 1;
-            server.orders.push(orders);
+            server.running.orders.push(orders);
             server.tasks.push(tokio::spawn(worker.run()));
         }
         Ok(())
@@ -374,7 +394,8 @@ impl ServerBuilder {
     async fn start_tcp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
         let (limits, longest_body) = (self.limits()?, self.longest_body);
         let hook = self.hook.clone();
-        let shared = Arc::new(tcp::Shared { router: Arc::clone(router), limits, longest_body, hook });
+        let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
+        let shared = Arc::new(tcp::Shared { router, admission, limits, longest_body, hook });
         let acceptor = if self.tls.is_empty() { None } else { Some(tcp::acceptor(&self.security)?) };
         let plain = self.tcp.iter().map(|address| (*address, Transport::Tcp, None));
         let secure = self.tls.iter().map(|address| (*address, Transport::Tls, acceptor.clone()));
@@ -382,7 +403,7 @@ impl ServerBuilder {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
             let (local, task) = tcp::listen(address, Arc::clone(&shared), acceptor, ordered).await?;
             server.addresses.push((transport, local));
-            server.orders.push(orders);
+            server.running.orders.push(orders);
             server.tasks.push(task);
         }
         Ok(())
@@ -390,8 +411,6 @@ impl ServerBuilder {
 
     fn limits(&self) -> Result<DeskLimits, Error> {
         Ok(DeskLimits {
-            running: self.most_running,
-            running_per_peer: self.most_running_per_peer,
             handling: self.handling_time,
             changes_by_group: self.changes_by_group,
             block: block_size(self.block_size)?.bytes() as usize,

@@ -1,36 +1,30 @@
 //! Between hosts and handlers: what becomes of each request, whatever carried it.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    hash::{BuildHasherDefault, Hash},
-    net::SocketAddr,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    task::{Context, Poll, Waker},
-    time::Duration,
-};
+use std::{collections::VecDeque, hash::Hash, sync::Arc, time::Duration};
 
 use millpond_coap::message::{Code, Kind, number};
 use millpond_control::Instant;
-use rustc_hash::FxHasher;
-use tokio::sync::mpsc;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 
 use super::{
-    Request, links,
+    Request,
+    admission::{Admission, Busy, Held, Place, Standing},
+    links,
     observers::Observers,
     reachability::Reachability,
     request::Unrouted,
-    resource::Answering,
     router::{Found, Router},
+    running::{start, within},
 };
 use crate::Response;
 
 /// What a desk may have under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeskLimits {
-    pub(crate) running: usize,
-    pub(crate) running_per_peer: usize,
-    /// How long each may take.
+    /// How long a handler may take.
     pub(crate) handling: Duration,
     pub(crate) block: usize,
     /// Requests that came to a group may change something.
@@ -39,6 +33,8 @@ pub(crate) struct DeskLimits {
 
 /// Seconds after which to ask again, told with 5.03 and 4.29.
 const ASK_AGAIN: u32 = 5;
+/// States for groups of observers that are made at a time by handlers that wait.
+const MOST_STATES: usize = 64;
 
 /// A request as a host hands it over.
 #[derive(Debug)]
@@ -78,10 +74,10 @@ pub(crate) enum Action<R, O> {
 /// What handlers and others tell the task that owns the desk.
 #[derive(Debug)]
 pub(crate) enum Told<R> {
-    /// A handler has answered a request.
-    Answered(Box<Asked<R>>, Response),
-    /// A handler has told the state for a group of observers.
-    State(u64, Response),
+    /// A handler has answered a request. If there is no room for its answer, that is 5.03.
+    Answered(Box<Asked<R>>, Response, Option<Held>),
+    /// A handler has told the state for a group of observers; none if there is no room for it now.
+    State(u64, Option<(Response, Held)>),
     /// The state of a resource has changed.
     Changed(usize),
 }
@@ -95,6 +91,8 @@ pub(crate) struct Asked<R> {
     resource: Option<usize>,
     wants_to_observe: bool,
     by_group: bool,
+    /// Of a handler that waits.
+    place: Option<Place>,
 }
 
 /// Finds handlers, runs them, keeps observers.
@@ -103,8 +101,14 @@ pub(crate) struct Desk<R, O> {
     limits: DeskLimits,
     /// Where handlers that take their time tell their answers.
     told: mpsc::UnboundedSender<Told<R>>,
-    running: HashMap<SocketAddr, usize, BuildHasherDefault<FxHasher>>,
-    running_in_all: usize,
+    admission: Arc<Admission>,
+    /// Handlers that wait. They end with the desk.
+    tasks: JoinSet<()>,
+    running: usize,
+    giving_up: watch::Sender<bool>,
+    /// Groups of observers whose handlers are still to be asked for their state, and how many are being asked.
+    stale: VecDeque<u64>,
+    states: usize,
     pub(crate) observers: Observers<O>,
     pub(crate) reachability: Reachability,
     pub(crate) overloaded: u64,
@@ -114,7 +118,7 @@ pub(crate) struct Desk<R, O> {
 
 impl<R: std::fmt::Debug, O> std::fmt::Debug for Desk<R, O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").field("running", &self.running_in_all).finish_non_exhaustive()
+        f.debug_struct("Desk").field("running", &self.running).finish_non_exhaustive()
     }
 }
 
@@ -123,6 +127,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         router: Arc<Router>,
         limits: DeskLimits,
         reachability: Reachability,
+        admission: Arc<Admission>,
         told: mpsc::UnboundedSender<Told<R>>,
     ) -> Self {
         let wake = told.clone();
@@ -135,8 +140,12 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
             router,
             limits,
             told,
-            running: HashMap::default(),
-            running_in_all: 0,
+            admission,
+            tasks: JoinSet::new(),
+            running: 0,
+            giving_up: watch::channel(false).0,
+            stale: VecDeque::new(),
+            states: 0,
             observers,
             reachability,
             overloaded: 0,
@@ -147,18 +156,27 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
 
     /// Handlers that have not answered yet.
     pub(crate) const fn running(&self) -> usize {
-        self.running_in_all
+        self.running
     }
 
-    /// The next thing that the host is to do.
+    /// Handlers that have not answered yet are waited for no longer: their requests are answered with 5.03.
+    pub(crate) fn give_up(&mut self) {
+        self.giving_up.send_replace(true);
+    }
+
+    /// The next thing that the host is to do. States for observers are made one after the other, so that what waits to be
+    /// done holds no more than one.
     pub(crate) fn action(&mut self) -> Option<Action<R, O>> {
+        while self.actions.is_empty() && self.states < MOST_STATES {
+            let group = self.stale.pop_front()?;
+            self.refresh(group);
+        }
         self.actions.pop_front()
     }
 
     /// A request came in.
     pub(crate) fn arrived(&mut self, now: Instant, arrived: Arrived<R>) {
         let Arrived { id, kind, request, length, wants_to_observe, by_group } = arrived;
-        let peer = request.peer;
         if by_group && !matches!(request.method, Code::GET | Code::FETCH) && !self.limits.changes_by_group {
             return self.actions.push_back(Action::Reject(id));
         }
@@ -171,34 +189,53 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
             Err(refusal) => return self.actions.push_back(Action::Answer(id, refusal.response())),
         };
         let resource = found.as_ref().map(|found| found.resource);
-        let request = request.routed(found.map(|found| found.parameters).unwrap_or_default());
-        let asked = Asked { id, request, length, resource, wants_to_observe, by_group };
+        let standing = self.reachability.standing(now, &request);
+        let mut request = request.routed(found.map(|found| found.parameters).unwrap_or_default());
+        if standing == Standing::Proved || self.reachability.trusts(request.peer()) {
+            request.prove();
+        }
+        let mut asked = Asked { id, request, length, resource, wants_to_observe, by_group, place: None };
         let Some(handler) = handler else {
             let response = links::answer(&self.router, &asked.request);
             return self.answered(now, asked, response);
         };
-        if let Some(busy) = self.is_busy(peer) {
-            self.overloaded += 1;
-            return self.actions.push_back(Action::Answer(asked.id, busy));
-        }
         let router = Arc::clone(&self.router);
-        let answering = match handler {
+        let handling = match handler {
             Which::Of(resource) => {
-                let method = asked.request.method();
-                router.resources.get(resource).and_then(|(_, resource)| resource.handler(method))
+                let found = router.resources.get(resource).map(|(_, resource)| resource);
+                if found.is_some_and(|resource| resource.is_after_proof) && !asked.request.is_address_proved() {
+                    return self.ask_for_proof(now, asked);
+                }
+                found.and_then(|resource| resource.handling(asked.request.method()))
             }
             Which::Fallback => router.fallback.as_ref(),
         };
-        let Some(handler) = answering else { return };
-        match start(|| handler(asked.request.clone())) {
+        let Some(handling) = handling else { return };
+        if self.is_closing {
+            return self.refuse(now, asked, Busy::Server);
+        }
+        // What answers at once needs no place, and is answered however much is under way.
+        if handling.waits() {
+            match self.admission.enter(asked.request.peer(), standing) {
+                Ok(place) => asked.place = Some(place),
+                Err(busy) => return self.refuse(now, asked, busy),
+            }
+        }
+        match start(|| handling.ask(asked.request.clone())) {
             Ok(response) => self.answered(now, asked, response),
             Err(answering) => {
-                *self.running.entry(peer).or_default() += 1;
-                self.running_in_all += 1;
-                let (told, limit) = (self.told.clone(), self.limits.handling);
-                tokio::spawn(async move {
-                    let response = within(limit, answering).await;
-                    let _ = told.send(Told::Answered(Box::new(asked), response));
+                handling.has_waited();
+                asked.place.get_or_insert_with(|| self.admission.enter_anyway(asked.request.peer(), standing));
+                self.running += 1;
+                let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
+                let admission = Arc::clone(&self.admission);
+                self.tasks.spawn(async move {
+                    let response = within(limit, answering, giving_up).await;
+                    let (response, held) = match admission.hold(response.payload().len()) {
+                        Some(held) => (response, Some(held)),
+                        None => (Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN), None),
+                    };
+                    let _ = told.send(Told::Answered(Box::new(asked), response, held));
                 });
             }
         }
@@ -207,27 +244,42 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     /// A handler or somebody else told something.
     pub(crate) fn told(&mut self, now: Instant, told: Told<R>) {
         match told {
-            Told::Answered(asked, response) => {
-                let peer = asked.request.peer();
-                self.running_in_all = self.running_in_all.saturating_sub(1);
-                if let Some(running) = self.running.get_mut(&peer) {
-                    *running = running.saturating_sub(1);
-                    if *running == 0 {
-                        self.running.remove(&peer);
-                    }
+            Told::Answered(asked, response, held) => {
+                while self.tasks.try_join_next().is_some() {}
+                self.running = self.running.saturating_sub(1);
+                if held.is_none() {
+                    self.overloaded += 1;
                 }
                 self.answered(now, *asked, response);
             }
-            Told::State(group, response) => self.state(group, response),
+            Told::State(group, state) => {
+                while self.tasks.try_join_next().is_some() {}
+                self.states = self.states.saturating_sub(1);
+                match state {
+                    Some((response, _held)) => self.state(group, response),
+                    // What others hold is taken over meanwhile.
+                    None => {
+                        self.observers.finish(group);
+                        self.queue(group);
+                    }
+                }
+            }
             Told::Changed(resource) => {
                 let Some(changed) = self.observers.changed(resource) else { return };
                 if let Some(last) = changed.end {
                     return self.end_observers(Some(resource), &last);
                 }
                 for group in self.observers.concerned(resource, &changed) {
-                    self.refresh(group);
+                    self.queue(group);
                 }
             }
+        }
+    }
+
+    /// The handler of a group of observers is to be asked, once.
+    fn queue(&mut self, group: u64) {
+        if self.observers.queue(group) {
+            self.stale.push_back(group);
         }
     }
 
@@ -235,17 +287,21 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     fn refresh(&mut self, group: u64) {
         let Some((resource, request)) = self.observers.begin(group) else { return };
         let router = Arc::clone(&self.router);
-        let Some(handler) = router.resources.get(resource).and_then(|(_, known)| known.handler(request.method()))
+        let Some(handling) = router.resources.get(resource).and_then(|(_, known)| known.handling(request.method()))
         else {
             return;
         };
-        match start(|| handler(request)) {
+        match start(|| handling.ask(request)) {
             Ok(response) => self.state(group, response),
             Err(answering) => {
-                let (told, limit) = (self.told.clone(), self.limits.handling);
-                tokio::spawn(async move {
-                    let response = within(limit, answering).await;
-                    let _ = told.send(Told::State(group, response));
+                handling.has_waited();
+                self.states += 1;
+                let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
+                let admission = Arc::clone(&self.admission);
+                self.tasks.spawn(async move {
+                    let response = within(limit, answering, giving_up).await;
+                    let state = admission.hold(response.payload().len()).map(|held| (response, held));
+                    let _ = told.send(Told::State(group, state));
                 });
             }
         }
@@ -261,7 +317,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         if is_last {
             self.observers.remove_group(group);
         } else if self.observers.finish(group) {
-            self.refresh(group);
+            self.queue(group);
         }
     }
 
@@ -279,21 +335,20 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
 
     /// A response is there: it goes out unless it is too large for an address that is not proved.
     fn answered(&mut self, now: Instant, asked: Asked<R>, response: Response) {
-        let Asked { id, request, length, resource, wants_to_observe, by_group } = asked;
-        let response = validated(&request, response);
-        let block = request.block_asked().unwrap_or(self.limits.block).min(self.limits.block);
-        let size = response.payload().len().min(block) + 16;
-        let echoed = request.options().get(number::ECHO).map(|value| &value[..]);
-        // A secure session stands only with who is where it says.
-        let is_unproved = request.transport() == crate::Transport::Udp;
-        if is_unproved && let Err(value) = self.reachability.check(now, request.peer(), echoed, length, size) {
-            // Nobody is told to prove anything by an answer to a group: the rest is asked for by unicast.
-            if by_group {
-                return self.actions.push_back(Action::AnswerBriefly(id, response));
-            }
-            let prove = Response::new(Code::UNAUTHORIZED).with_option(number::ECHO, value.to_vec());
-            return self.actions.push_back(Action::Answer(id, prove));
+        let response = validated(&asked.request, response);
+        if response.asks_for_proof() {
+            return self.ask_for_proof(now, asked);
         }
+        let block = asked.request.block_asked().unwrap_or(self.limits.block).min(self.limits.block);
+        let size = response.payload().len().min(block) + 16;
+        if !asked.request.is_address_proved() && self.reachability.is_too_large(asked.length, size) {
+            // Nobody is told to prove anything by an answer to a group: the rest is asked for by unicast.
+            if asked.by_group {
+                return self.actions.push_back(Action::AnswerBriefly(asked.id, response));
+            }
+            return self.ask_for_proof(now, asked);
+        }
+        let Asked { id, request, resource, wants_to_observe, .. } = asked;
         let observed = resource.filter(|resource| wants_to_observe && self.observers.has(*resource));
         self.actions.push_back(match observed {
             Some(resource) if response.is_success() && !self.is_closing => {
@@ -303,13 +358,25 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         });
     }
 
-    fn is_busy(&self, peer: SocketAddr) -> Option<Response> {
-        let busy = |code| Some(Response::new(code).with_max_age(ASK_AGAIN));
-        if self.is_closing || self.running_in_all >= self.limits.running {
-            return busy(Code::SERVICE_UNAVAILABLE);
+    /// 4.01 with what the client is to send back (RFC 9175 §2.3). Nobody is told so by an answer to a group.
+    fn ask_for_proof(&mut self, now: Instant, asked: Asked<R>) {
+        if asked.by_group {
+            return self.actions.push_back(Action::Reject(asked.id));
         }
-        let has_many = self.running.get(&peer).is_some_and(|running| *running >= self.limits.running_per_peer);
-        if has_many { busy(Code::TOO_MANY_REQUESTS) } else { None }
+        let value = self.reachability.challenge(now, asked.request.peer());
+        let prove = Response::new(Code::UNAUTHORIZED).with_option(number::ECHO, value.to_vec());
+        self.actions.push_back(Action::Answer(asked.id, prove));
+    }
+
+    /// Too much is under way for a handler to be asked.
+    fn refuse(&mut self, now: Instant, asked: Asked<R>, busy: Busy) {
+        let code = match busy {
+            Busy::Unproved => return self.ask_for_proof(now, asked),
+            Busy::Server => Code::SERVICE_UNAVAILABLE,
+            Busy::Peer => Code::TOO_MANY_REQUESTS,
+        };
+        self.overloaded += 1;
+        self.actions.push_back(Action::Answer(asked.id, Response::new(code).with_max_age(ASK_AGAIN)));
     }
 
     /// Who answers a request: `None` as a handler is the list of links.
@@ -342,7 +409,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         match self.router.find(path()) {
             Some(found) => {
                 let resource = self.router.resources.get(found.resource).map(|(_, resource)| resource);
-                match resource.and_then(|resource| resource.handler(request.method)) {
+                match resource.and_then(|resource| resource.handling(request.method)) {
                     Some(_) => {
                         let which = Which::Of(found.resource);
                         Ok((Some(found), Some(which)))
@@ -402,41 +469,4 @@ fn validated(request: &Request, response: Response) -> Response {
         valid = valid.with_max_age(seconds);
     }
     valid
-}
-
-/// Asks a handler. One that has its answer at hand needs no task of its own.
-fn start(ask: impl FnOnce() -> Answering) -> Result<Response, Answering> {
-    let asked = catch_unwind(AssertUnwindSafe(|| {
-        let mut answering = ask();
-        match answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(response) => Ok(response),
-            Poll::Pending => Err(answering),
-        }
-    }));
-    asked.unwrap_or_else(|_| Ok(broken()))
-}
-
-/// A handler that may panic: then its answer is 5.00, and nobody else is harmed.
-struct Caught(Answering);
-
-impl Future for Caught {
-    type Output = Response;
-
-    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response> {
-        let answering = &mut self.0;
-        catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(cx))).unwrap_or_else(|_| Poll::Ready(broken()))
-    }
-}
-
-/// A handler that never ends does not keep its place for ever: then its answer is 5.03.
-async fn within(limit: Duration, answering: Answering) -> Response {
-    tokio::time::timeout(limit, Caught(answering)).await.unwrap_or_else(|_| {
-        tracing::error!(target: "millpond_live", "a handler took more than {limit:?}; its request is answered with 5.03");
-        Response::new(Code::SERVICE_UNAVAILABLE)
-    })
-}
-
-fn broken() -> Response {
-    tracing::error!(target: "millpond_live", "a handler panicked; its request is answered with 5.00");
-    Response::new(Code::INTERNAL_SERVER_ERROR)
 }

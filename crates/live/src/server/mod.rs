@@ -1,5 +1,6 @@
 //! The server: resources at paths, handlers, observers.
 
+mod admission;
 mod builder;
 mod desk;
 mod links;
@@ -11,9 +12,10 @@ mod reachability;
 mod request;
 mod resource;
 mod router;
+mod running;
 mod worker;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use tokio::{
     sync::{mpsc, oneshot},
@@ -26,6 +28,7 @@ pub use reachability::AddressRule;
 pub use request::Request;
 pub use resource::Resource;
 
+pub(crate) use admission::Admission;
 pub(crate) use desk::{Action, Arrived, Desk, DeskLimits};
 pub(crate) use reachability::Reachability;
 pub(crate) use request::Unrouted;
@@ -51,7 +54,7 @@ pub struct Server {
     addresses: Vec<(Transport, SocketAddr)>,
     groups: Vec<SocketAddr>,
     metrics: Option<SocketAddr>,
-    orders: Vec<mpsc::UnboundedSender<Order>>,
+    running: Running,
     tasks: Vec<JoinHandle<()>>,
     /// Tasks that end with the server and have nothing to say.
     helpers: Vec<JoinHandle<()>>,
@@ -90,13 +93,13 @@ impl Server {
 
     /// What all its workers have counted.
     pub async fn stats(&self) -> Stats {
-        gather(&self.orders).await
+        self.running.stats().await
     }
 
-    /// Answers what was asked, tells observers with 5.03 that it ends, and ends once all that was acknowledged, or after
-    /// 5 s.
+    /// Answers what was asked, tells observers with 5.03 that it ends, and ends once all that was acknowledged. Handlers that
+    /// take longer than 3 s are dropped, and their requests answered with 5.03; after 4 s it ends in any case.
     pub async fn shutdown(mut self) {
-        for order in &self.orders {
+        for order in &self.running.orders {
             // A worker that has ended needs no order.
             let _ = order.send(Order::Shutdown);
         }
@@ -114,16 +117,25 @@ impl Drop for Server {
     }
 }
 
-/// The figures of all workers together.
-async fn gather(orders: &[mpsc::UnboundedSender<Order>]) -> Stats {
-    let mut all = Stats::default();
-    for order in orders {
-        let (reply, answer) = oneshot::channel();
-        if order.send(Order::Stats(reply)).is_ok()
-            && let Ok(stats) = answer.await
-        {
-            all.join(stats);
+/// The tasks of a server, and what they share.
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    orders: Vec<mpsc::UnboundedSender<Order>>,
+    admission: Arc<Admission>,
+}
+
+impl Running {
+    /// The figures of all workers together.
+    async fn stats(&self) -> Stats {
+        let mut all = Stats { memory: self.admission.memory(), ..Stats::default() };
+        for order in &self.orders {
+            let (reply, answer) = oneshot::channel();
+            if order.send(Order::Stats(reply)).is_ok()
+                && let Ok(stats) = answer.await
+            {
+                all.join(stats);
+            }
         }
+        all
     }
-    all
 }

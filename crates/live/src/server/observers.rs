@@ -32,6 +32,8 @@ struct Group<O> {
     key: (usize, u64),
     request: Request,
     members: Vec<O>,
+    /// Its handler is to be asked.
+    is_queued: bool,
     /// Its handler is being asked.
     is_running: bool,
     /// The state changed since.
@@ -74,7 +76,15 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         let number = alike.unwrap_or_else(|| {
             self.made += 1;
             self.alike.insert(key, self.made);
-            let group = Group { resource, key, request, members: Vec::new(), is_running: false, is_stale: false };
+            let group = Group {
+                resource,
+                key,
+                request,
+                members: Vec::new(),
+                is_queued: false,
+                is_running: false,
+                is_stale: false,
+            };
             self.groups.insert(self.made, group);
             self.made
         });
@@ -133,9 +143,15 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         self.groups.iter().filter(|(_, group)| is_meant(group)).map(|(number, _)| *number).collect()
     }
 
-    /// The handler of a group is to be asked, unless it is being asked: then it will be once more.
+    /// The handler of a group is to be asked. False if that was known.
+    pub(crate) fn queue(&mut self, number: u64) -> bool {
+        self.groups.get_mut(&number).is_some_and(|group| !std::mem::replace(&mut group.is_queued, true))
+    }
+
+    /// The handler of a group is to be asked now, unless it is being asked: then it will be once more.
     pub(crate) fn begin(&mut self, number: u64) -> Option<(usize, Request)> {
         let group = self.groups.get_mut(&number)?;
+        group.is_queued = false;
         if std::mem::replace(&mut group.is_running, true) {
             group.is_stale = true;
             return None;

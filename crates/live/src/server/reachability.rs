@@ -10,11 +10,13 @@ use std::{
     net::SocketAddr,
 };
 
+use millpond_coap::message::number;
 use millpond_control::Instant;
 use rustc_hash::FxHasher;
 use siphasher::sip::SipHasher24;
 
-use crate::{Error, secrets};
+use super::{admission::Standing, request::Unrouted};
+use crate::{Error, Transport, secrets};
 
 /// Before which answers a client must prove that it is where it says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -59,37 +61,49 @@ impl Reachability {
         Ok(Self { rule, key: (low, high), proved: HashMap::default(), withheld: 0 })
     }
 
-    /// Whether an answer of so many bytes may go to a peer whose request had so many. If not, what the peer has to send
-    /// back first.
-    pub(crate) fn check(
-        &mut self,
-        now: Instant,
-        peer: SocketAddr,
-        echoed: Option<&[u8]>,
-        request: usize,
-        answer: usize,
-    ) -> Result<(), [u8; TIME + MAC]> {
-        let is_trusted = match self.rule {
-            AddressRule::Never => true,
-            AddressRule::LargeAnswers => peer.ip().is_loopback(),
-            AddressRule::LargeAnswersEverywhere => false,
-        };
-        if is_trusted || answer <= SMALL || answer <= request.saturating_mul(FACTOR) {
-            return Ok(());
+    /// Whether whoever sent this request is known to be where it says: by a secure session or a connection, by what it
+    /// sends back, or by having done so lately. With [`AddressRule::Never`] everybody is.
+    pub(crate) fn standing(&mut self, now: Instant, request: &Unrouted) -> Standing {
+        if self.rule == AddressRule::Never || request.transport != Transport::Udp {
+            return Standing::Proved;
         }
+        let echoed = request.options.get(number::ECHO).map(|value| &value[..]);
+        if self.is_proved(now, request.peer, echoed) { Standing::Proved } else { Standing::Unproved }
+    }
+
+    fn is_proved(&mut self, now: Instant, peer: SocketAddr, echoed: Option<&[u8]>) -> bool {
         let seconds = seconds(now);
         if let Some(heard) = self.proved.get_mut(&peer)
             && seconds.saturating_sub(*heard) <= PROVED_FOR
         {
             *heard = seconds;
-            return Ok(());
+            return true;
         }
-        if echoed.is_some_and(|value| self.is_ours(value, peer, seconds)) {
+        let is_proved = echoed.is_some_and(|value| self.is_ours(value, peer, seconds));
+        if is_proved {
             self.remember(peer, seconds);
-            return Ok(());
         }
+        is_proved
+    }
+
+    /// Whether nobody at this address need prove anything before it gets large answers.
+    pub(crate) fn trusts(&self, peer: SocketAddr) -> bool {
+        match self.rule {
+            AddressRule::Never => true,
+            AddressRule::LargeAnswers => peer.ip().to_canonical().is_loopback(),
+            AddressRule::LargeAnswersEverywhere => false,
+        }
+    }
+
+    /// Whether an answer of so many bytes is too large for an address that is not proved whose request had so many.
+    pub(crate) const fn is_too_large(&self, request: usize, answer: usize) -> bool {
+        answer > SMALL && answer > request.saturating_mul(FACTOR)
+    }
+
+    /// What a peer has to send back.
+    pub(crate) fn challenge(&mut self, now: Instant, peer: SocketAddr) -> [u8; TIME + MAC] {
         self.withheld += 1;
-        Err(self.value(peer, seconds))
+        self.value(peer, seconds(now))
     }
 
     fn is_ours(&self, value: &[u8], peer: SocketAddr, now: u32) -> bool {
@@ -141,20 +155,26 @@ mod tests {
     const AT: fn(u64) -> Instant = |seconds| Instant::from_micros(seconds * 1_000_000);
 
     #[test]
-    fn a_large_answer_waits_until_the_address_is_proved() {
+    fn an_address_is_proved_by_what_was_sent_there_alone() {
         let mut reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
         let (peer, other) = ("192.0.2.1:1000".parse().unwrap(), "192.0.2.1:1001".parse().unwrap());
-        assert!(reachability.check(AT(0), peer, None, 20, 256).is_ok());
-        assert!(reachability.check(AT(0), peer, None, 100, 300).is_ok());
-        let value = reachability.check(AT(0), peer, None, 20, 1_000).unwrap_err();
-        assert!(reachability.check(AT(1), other, Some(&value), 32, 1_000).is_err());
-        assert!(reachability.check(AT(301), peer, Some(&value), 32, 1_000).is_err(), "it is too old");
-        assert!(reachability.check(AT(300), peer, Some(&value), 32, 1_000).is_ok());
-        assert!(reachability.check(AT(800), peer, None, 20, 1_000).is_ok(), "it is remembered");
-        assert!(reachability.check(AT(1_401), peer, None, 20, 1_000).is_err(), "but not for ever");
+        assert!(!reachability.is_proved(AT(0), peer, None));
+        let value = reachability.challenge(AT(0), peer);
+        assert!(!reachability.is_proved(AT(1), other, Some(&value)));
+        assert!(!reachability.is_proved(AT(301), peer, Some(&value)), "it is too old");
+        assert!(reachability.is_proved(AT(300), peer, Some(&value)));
+        assert!(reachability.is_proved(AT(800), peer, None), "it is remembered");
+        assert!(!reachability.is_proved(AT(1_401), peer, None), "but not for ever");
         for forged in [&[][..], &[0; 12], &[0; 40], &value[..11]] {
-            assert!(reachability.check(AT(2), other, Some(forged), 32, 1_000).is_err());
+            assert!(!reachability.is_proved(AT(2), other, Some(forged)));
         }
+    }
+
+    #[test]
+    fn small_answers_and_those_not_much_longer_than_their_requests_go_to_everybody() {
+        let reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+        assert!(!reachability.is_too_large(20, 256) && !reachability.is_too_large(100, 300));
+        assert!(reachability.is_too_large(20, 257));
     }
 
     #[test]
@@ -165,8 +185,7 @@ mod tests {
             (AddressRule::LargeAnswers, true),
             (AddressRule::LargeAnswersEverywhere, false),
         ] {
-            let mut reachability = Reachability::new(rule).unwrap();
-            assert_eq!(reachability.check(AT(0), local, None, 20, 1_000).is_ok(), passes);
+            assert_eq!(Reachability::new(rule).unwrap().trusts(local), passes);
         }
     }
 

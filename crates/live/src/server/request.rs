@@ -11,6 +11,7 @@ use crate::{Options, PeerIdentity, Transport};
 #[derive(Clone, Debug)]
 pub struct Request {
     inner: Arc<Inner>,
+    is_address_proved: bool,
 }
 
 #[derive(Debug)]
@@ -72,7 +73,8 @@ impl Unrouted {
     /// With what its route found in its path.
     pub(crate) fn routed(self, parameters: Vec<(Arc<str>, String)>) -> Request {
         let Self { method, options, payload, peer, transport, identity } = self;
-        Request { inner: Arc::new(Inner { method, options, payload, peer, transport, identity, parameters }) }
+        let inner = Inner { method, options, payload, peer, transport, identity, parameters };
+        Request { inner: Arc::new(inner), is_address_proved: false }
     }
 }
 
@@ -144,6 +146,17 @@ impl Request {
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.inner.peer
+    }
+
+    /// Whether the server knows that the peer is where it says. If not, a handler that would do much for it may answer with
+    /// [`Response::prove_address`](crate::Response::prove_address) instead.
+    #[must_use]
+    pub const fn is_address_proved(&self) -> bool {
+        self.is_address_proved
+    }
+
+    pub(crate) const fn prove(&mut self) {
+        self.is_address_proved = true;
     }
 
     /// What carried it.

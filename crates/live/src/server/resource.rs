@@ -1,6 +1,11 @@
 //! What stands at a path.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use millpond_coap::message::Code;
 
@@ -9,15 +14,39 @@ use crate::Response;
 
 /// A handler's answer on its way.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
-/// A handler, whatever it was written as.
-pub(crate) type Handler = Arc<dyn Fn(Request) -> Answering + Send + Sync>;
 
-pub(crate) fn handler<F, R>(handler: F) -> Handler
-where
-    F: Fn(Request) -> R + Send + Sync + 'static,
-    R: Future<Output = Response> + Send + 'static,
-{
-    Arc::new(move |request| Box::pin(handler(request)))
+/// A handler, whatever it was written as, and how it behaves.
+pub(crate) struct Handling {
+    handler: Box<dyn Fn(Request) -> Answering + Send + Sync>,
+    /// It did not always have its answer at hand.
+    waits: AtomicBool,
+}
+
+impl Handling {
+    pub(crate) fn new<F, R>(handler: F) -> Self
+    where
+        F: Fn(Request) -> R + Send + Sync + 'static,
+        R: Future<Output = Response> + Send + 'static,
+    {
+        Self { handler: Box::new(move |request| Box::pin(handler(request))), waits: AtomicBool::new(false) }
+    }
+
+    /// Asks it.
+    pub(crate) fn ask(&self, request: Request) -> Answering {
+        (self.handler)(request)
+    }
+
+    /// It may have to wait for its answer.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    /// It had to.
+    pub(crate) fn has_waited(&self) {
+        if !self.waits() {
+            self.waits.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What stands at a path: a handler for each method, and what `/.well-known/core` says of it.
@@ -25,10 +54,11 @@ where
 /// A method without handler is answered with 4.05.
 #[derive(Default)]
 pub struct Resource {
-    methods: Vec<(Code, Handler)>,
+    methods: Vec<(Code, Handling)>,
     pub(crate) observable: Option<Observable>,
     pub(crate) attributes: Vec<(&'static str, String)>,
     pub(crate) is_hidden: bool,
+    pub(crate) is_after_proof: bool,
 }
 
 impl fmt::Debug for Resource {
@@ -78,7 +108,7 @@ impl Resource {
         R: Future<Output = Response> + Send + 'static,
     {
         self.methods.retain(|(known, _)| *known != method);
-        self.methods.push((method, self::handler(handler)));
+        self.methods.push((method, Handling::new(handler)));
         self
     }
 
@@ -130,13 +160,21 @@ impl Resource {
         self
     }
 
+    /// Its handlers cost much: they are asked only by who has proved its address. Others are told to do so first (4.01 with
+    /// Echo, RFC 9175), which takes a round trip. [`AddressRule`](crate::AddressRule) says who need not.
+    #[must_use]
+    pub const fn after_proof(mut self) -> Self {
+        self.is_after_proof = true;
+        self
+    }
+
     fn attribute(mut self, name: &'static str, value: &str) -> Self {
         self.attributes.retain(|(known, _)| *known != name);
         self.attributes.push((name, value.into()));
         self
     }
 
-    pub(crate) fn handler(&self, method: Code) -> Option<&Handler> {
-        self.methods.iter().find(|(known, _)| *known == method).map(|(_, handler)| handler)
+    pub(crate) fn handling(&self, method: Code) -> Option<&Handling> {
+        self.methods.iter().find(|(known, _)| *known == method).map(|(_, handling)| handling)
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, hash::BuildHasherDefault, sync::Arc};
 use bytes::Bytes;
 use rustc_hash::FxHasher;
 
-use super::resource::{Handler, Resource};
+use super::resource::{Handling, Resource};
 use crate::Error;
 
 /// All resources of a server.
@@ -16,7 +16,7 @@ pub(crate) struct Router {
     /// Paths with parameters, those with more literal segments first.
     patterns: Vec<(Vec<Piece>, usize)>,
     pub(crate) resources: Vec<(String, Resource)>,
-    pub(crate) fallback: Option<Handler>,
+    pub(crate) fallback: Option<Handling>,
 }
 
 impl std::fmt::Debug for Router {

@@ -44,8 +44,9 @@ pub(crate) struct Worker {
     insecure: u64,
 }
 
-/// How long a worker that ends waits for handlers and for acknowledgements.
-pub(crate) const GRACE: Duration = Duration::from_secs(5);
+/// How long a server that ends waits for handlers, and then for its answers to be acknowledged or taken.
+pub(crate) const HANDLERS_GRACE: Duration = Duration::from_secs(3);
+pub(crate) const GRACE: Duration = Duration::from_secs(4);
 /// Orders and answers taken at once.
 const AT_ONCE: usize = 256;
 
@@ -67,6 +68,7 @@ impl Worker {
         let (mut told, mut orders) = (Vec::new(), Vec::new());
         let mut sleep: Option<Pin<Box<tokio::time::Sleep>>> = None;
         let mut end: Option<tokio::time::Instant> = None;
+        let mut patience: Option<tokio::time::Instant> = None;
         loop {
             let is_done =
                 self.desk.running() == 0 && self.lane.host.endpoint().exchanges() == 0 && !self.lane.is_full();
@@ -74,7 +76,11 @@ impl Worker {
                 self.lane.close_sessions(self.clock.now(), &mut self.watch);
                 return;
             }
-            let next = self.lane.next.map(|at| self.clock.at(at)).into_iter().chain(end).min();
+            if patience.is_some_and(|patience| tokio::time::Instant::now() >= patience) {
+                patience = None;
+                self.desk.give_up();
+            }
+            let next = self.lane.next.map(|at| self.clock.at(at)).into_iter().chain(patience).chain(end).min();
             match (&mut sleep, next) {
                 (Some(sleep), Some(at)) if sleep.deadline() == at => {}
                 (Some(sleep), Some(at)) => sleep.as_mut().reset(at),
@@ -107,7 +113,8 @@ impl Worker {
                 match order {
                     Order::Stats(reply) => drop(reply.send(self.stats())),
                     Order::Shutdown => {
-                        end = Some(tokio::time::Instant::now() + GRACE);
+                        let now = tokio::time::Instant::now();
+                        (patience, end) = (Some(now + HANDLERS_GRACE), Some(now + GRACE));
                         self.desk.is_closing = true;
                         let last = Response::new(millpond_coap::message::Code::SERVICE_UNAVAILABLE);
                         self.desk.end_observers(None, &last);
@@ -132,6 +139,7 @@ impl Worker {
         self.hear(now);
         for told in told.drain(..) {
             self.desk.told(now, told);
+            self.act(now);
         }
         loop {
             self.act(now);
@@ -149,6 +157,8 @@ impl Worker {
                 }
                 self.choose_controller(now, from);
                 self.desk.arrived(now, arrived);
+                // Before the next one: of all bodies that a batch of requests asks for, one is held at a time.
+                self.act(now);
             }
             // With its room, for the next.
             requests.append(&mut self.arrivals.requests);
@@ -237,8 +247,11 @@ impl Worker {
             tracing::warn!(target: "millpond_live", "an answer could not be sent: {error}");
             self.drain(now);
             let broken = Answer::new(millpond_coap::message::Code::INTERNAL_SERVER_ERROR, &[]);
-            // The request may be gone altogether.
-            let _ = self.lane.host.answer(now, id, &broken);
+            if self.lane.host.answer(now, id, &broken).is_err() {
+                self.drain(now);
+                // Whoever asked gets nothing, and its request keeps no place. It may be gone altogether.
+                let _ = self.lane.host.reject(now, id);
+            }
         }
     }
 

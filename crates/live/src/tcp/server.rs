@@ -25,7 +25,7 @@ use crate::{
     Error, Happened, PeerIdentity, Response, Stats, Transport,
     clock::Clock,
     security::Other,
-    server::{Action, AddressRule, Arrived, Desk, DeskLimits, GRACE, Order, Reachability, Router, Unrouted},
+    server::{Action, AddressRule, Admission, Arrived, Desk, DeskLimits, GRACE, Order, Reachability, Router, Unrouted},
     trace::Hook,
     watch::Watch,
 };
@@ -36,6 +36,7 @@ const MOST_CONNECTIONS: usize = 16_384;
 /// What all connections of a server share.
 pub(crate) struct Shared {
     pub(crate) router: Arc<Router>,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) limits: DeskLimits,
     pub(crate) longest_body: usize,
     pub(crate) hook: Option<Hook>,
@@ -183,7 +184,13 @@ async fn serve<S: Stream>(
         whom,
         clock: Clock::start(),
         link: Link::new(stream, Host::new(Settings::default(), config), Other::Client),
-        desk: Desk::new(Arc::clone(&shared.router), shared.limits, reachability, telling),
+        desk: Desk::new(
+            Arc::clone(&shared.router),
+            shared.limits,
+            reachability,
+            Arc::clone(&shared.admission),
+            telling,
+        ),
         counting,
     };
     let clock = serving.clock;

@@ -13,6 +13,7 @@ mod robustness;
 mod safety;
 mod seeing;
 mod settings;
+mod strangers;
 mod streams;
 mod streams_secure;
 mod unlucky;

@@ -42,6 +42,7 @@ async fn who_asks_too_much_at_a_time_is_told_when_to_come_again() {
     let server = Server::builder()
         .bind(ANY)
         .ack_delay(Duration::from_millis(5))
+        .verify_addresses(AddressRule::Never)
         .most_running(3)
         .most_running_per_peer(2)
         .route("/", resource)

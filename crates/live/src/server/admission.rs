@@ -1,0 +1,249 @@
+//! Who may have how many handlers under way, over all transports and workers of a server.
+//!
+//! Only handlers that wait take a place: what is answered at once needs none. Senders that have not proved their address
+//! share a quarter of the places, and each network of theirs a quarter of that, so that forged addresses never take what
+//! the others need; and no network has more than three quarters of all.
+
+use std::{
+    collections::HashMap,
+    hash::BuildHasherDefault,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rustc_hash::FxHasher;
+
+/// How much a server may have under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AdmissionLimits {
+    /// Handlers that wait.
+    pub(crate) running: usize,
+    /// Those of one peer.
+    pub(crate) running_per_peer: usize,
+    /// Bytes of answers that handlers have made and that have not been taken over.
+    pub(crate) held: usize,
+}
+
+/// Whether a peer is known to be where it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Proved,
+    Unproved,
+}
+
+/// Why a handler is not asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// There is no place for anybody.
+    Server,
+    /// The peer, or its network, has as many as it may.
+    Peer,
+    /// There is none for who has not proved its address.
+    Unproved,
+}
+
+/// The addresses that one owner has many of: 24 bits of an IPv4 address, 48 of an IPv6 one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Network(u64);
+
+impl Network {
+    pub(crate) fn of(address: IpAddr) -> Self {
+        /// No IPv6 network of 48 bits has a bit here.
+        const IPV4: u64 = 1 << 63;
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Self(IPV4 | u64::from(u32::from(v4) >> 8)),
+            IpAddr::V6(v6) => Self((u128::from(v6) >> 80) as u64),
+        }
+    }
+}
+
+/// What is under way.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    limits: AdmissionLimits,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    unproved: usize,
+    held: usize,
+    peers: HashMap<SocketAddr, usize, BuildHasherDefault<FxHasher>>,
+    /// All of a network, and those of them that are not proved.
+    networks: HashMap<Network, (usize, usize), BuildHasherDefault<FxHasher>>,
+}
+
+/// A handler that waits. Its place is free when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    admission: Arc<Admission>,
+    peer: SocketAddr,
+    standing: Standing,
+}
+
+/// Bytes of an answer that is on its way to the host.
+#[derive(Debug)]
+pub(crate) struct Held {
+    admission: Arc<Admission>,
+    bytes: usize,
+}
+
+impl Admission {
+    pub(crate) fn new(limits: AdmissionLimits) -> Arc<Self> {
+        Arc::new(Self { limits, taken: Mutex::default() })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a handler that will have to wait.
+    pub(crate) fn enter(self: &Arc<Self>, peer: SocketAddr, standing: Standing) -> Result<Place, Busy> {
+        let most = self.limits.running;
+        let (unproved, of_network) = ((most / 4).max(1), (most / 16).max(1));
+        let taken = self.taken();
+        let (in_network, unproved_in_network) =
+            taken.networks.get(&Network::of(peer.ip())).copied().unwrap_or_default();
+        if taken.peers.get(&peer).is_some_and(|running| *running >= self.limits.running_per_peer) {
+            return Err(Busy::Peer);
+        }
+        if taken.all >= most {
+            return Err(Busy::Server);
+        }
+        match standing {
+            Standing::Unproved if taken.unproved >= unproved || unproved_in_network >= of_network => {
+                return Err(Busy::Unproved);
+            }
+            _ if in_network >= most - most / 4 => return Err(Busy::Peer),
+            _ => {}
+        }
+        drop(taken);
+        Ok(self.enter_anyway(peer, standing))
+    }
+
+    /// A place whether there is one or not: for a handler that was asked because it had always answered at once.
+    pub(crate) fn enter_anyway(self: &Arc<Self>, peer: SocketAddr, standing: Standing) -> Place {
+        let is_unproved = usize::from(standing == Standing::Unproved);
+        let mut taken = self.taken();
+        taken.all += 1;
+        taken.unproved += is_unproved;
+        *taken.peers.entry(peer).or_default() += 1;
+        let (all, unproved) = taken.networks.entry(Network::of(peer.ip())).or_default();
+        (*all, *unproved) = (*all + 1, *unproved + is_unproved);
+        Place { admission: Arc::clone(self), peer, standing }
+    }
+
+    /// Counts an answer until it is taken over; `None` if there is no room for it.
+    pub(crate) fn hold(self: &Arc<Self>, bytes: usize) -> Option<Held> {
+        let mut taken = self.taken();
+        if taken.held.saturating_add(bytes) > self.limits.held {
+            return None;
+        }
+        taken.held += bytes;
+        Some(Held { admission: Arc::clone(self), bytes })
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory(&self) -> usize {
+        let taken = self.taken();
+        taken.held
+            + taken.peers.capacity() * (size_of::<(SocketAddr, usize)>() + 1)
+            + taken.networks.capacity() * (size_of::<(Network, (usize, usize))>() + 1)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let is_unproved = usize::from(self.standing == Standing::Unproved);
+        let mut taken = self.admission.taken();
+        taken.all = taken.all.saturating_sub(1);
+        taken.unproved = taken.unproved.saturating_sub(is_unproved);
+        if let Some(running) = taken.peers.get_mut(&self.peer) {
+            *running = running.saturating_sub(1);
+            if *running == 0 {
+                taken.peers.remove(&self.peer);
+            }
+        }
+        let network = Network::of(self.peer.ip());
+        if let Some((all, unproved)) = taken.networks.get_mut(&network) {
+            (*all, *unproved) = (all.saturating_sub(1), unproved.saturating_sub(is_unproved));
+            if *all == 0 {
+                taken.networks.remove(&network);
+            }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut taken = self.admission.taken();
+        taken.held = taken.held.saturating_sub(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admission(running: usize) -> Arc<Admission> {
+        Admission::new(AdmissionLimits { running, running_per_peer: 4, held: 100 })
+    }
+
+    fn at(text: &str) -> SocketAddr {
+        SocketAddr::new(text.parse().unwrap(), 5_683)
+    }
+
+    #[test]
+    fn unproved_senders_share_a_quarter_of_the_places_and_a_network_of_them_a_quarter_of_that() {
+        let admission = admission(64);
+        let mut places = Vec::new();
+        let mut of_one_network = 0;
+        for host in 0..64 {
+            match admission.enter(at(&format!("192.0.2.{host}")), Standing::Unproved) {
+                Ok(place) => {
+                    of_one_network += 1;
+                    places.push(place);
+                }
+                Err(busy) => assert_eq!(busy, Busy::Unproved),
+            }
+        }
+        assert_eq!(of_one_network, 4);
+        for network in 0..64 {
+            places.extend(admission.enter(at(&format!("2001:db8:{network:x}::1")), Standing::Unproved));
+        }
+        assert_eq!(places.len(), 16);
+        // Who has proved its address finds a place all the same.
+        for host in 0..48 {
+            places.push(admission.enter(at(&format!("198.51.{host}.1")), Standing::Proved).unwrap());
+        }
+        assert_eq!(admission.enter(at("203.0.113.1"), Standing::Proved).unwrap_err(), Busy::Server);
+        drop(places);
+        let taken = admission.taken();
+        assert!((taken.all, taken.unproved) == (0, 0) && taken.peers.is_empty() && taken.networks.is_empty());
+    }
+
+    #[test]
+    fn no_peer_and_no_network_takes_all_places() {
+        let admission = admission(16);
+        let mut places = Vec::new();
+        for port in 0..16 {
+            let peer = SocketAddr::new("192.0.2.1".parse().unwrap(), port);
+            for _ in 0..5 {
+                places.extend(admission.enter(peer, Standing::Proved));
+            }
+        }
+        assert_eq!(places.len(), 12);
+        assert_eq!(admission.enter(at("192.0.2.9"), Standing::Proved).unwrap_err(), Busy::Peer);
+        assert!(admission.enter(at("192.0.3.9"), Standing::Proved).is_ok());
+    }
+
+    #[test]
+    fn answers_on_their_way_are_bounded() {
+        let admission = admission(1);
+        let first = admission.hold(60).unwrap();
+        assert!(admission.hold(41).is_none());
+        drop(first);
+        assert!(admission.hold(100).is_some());
+    }
+}
