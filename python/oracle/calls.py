@@ -17,6 +17,8 @@ Class = Literal["confirmable", "plain"]
 Reason = Literal["initial", "backed-off", "slow", "carried", "blind"]
 Grade = Literal["exact", "echoed", "ambiguous", "none"]
 Named = int | Literal["further"] | None
+Moment = Approx | Literal["when-one-ends"] | None
+"""When a message may leave; `None` if now."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,8 @@ class Algorithm(ABC, Generic[X]):
     def plain(self, length: int, cx: Cx) -> None:
         """A message that nobody acknowledges left."""
 
-    def admit(self, kind: Class, cx: Cx) -> Approx | None:
-        """When a message may leave; `None` if now. NSTART is not asked about here."""
+    def admit(self, kind: Class, cx: Cx) -> Moment:
+        """When a message may leave; `None` if now. NSTART is not asked about here, and asking changes nothing."""
         return None
 
 

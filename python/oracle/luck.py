@@ -6,6 +6,7 @@ The same name always gives the same list, on every machine: only whole numbers a
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
@@ -30,6 +31,8 @@ class World:
     max_retransmit: int = 4
     naming: str = "none"
     plain_bytes: tuple[int, int] = (4, 100)
+    asks: bool = False
+    """Whether it is asked when a confirmable message may leave; it leaves all the same."""
 
 
 @dataclass
@@ -118,6 +121,9 @@ class Lottery:
                 plan.cut = self.script.now + self._time(SECOND // 8, 8 * SECOND)
                 plan.why = "reset" if self.luck.one_in(2) else "cancelled"
 
+        if self.world.asks:
+            with suppress(Avoid):
+                self.script.admit("confirmable", opened=len(self.script.exchanges) + 1)
         self._somewhen(call)
         gap = self._time(MILLISECOND, SECOND) if self.luck.below(4) else self._time(SECOND, 256 * SECOND)
         self.next_start = self.script.now + gap

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from oracle import cocoa, default, fasor, tcp
+from oracle import coap_plus, cocoa, default, fasor, tcp
 from oracle.calls import SECOND, Algorithm
 
 Value = Mapping[str, int | str]
@@ -68,6 +68,10 @@ FASOR: dict[str, fasor.Rules] = {
     "fasor-token": fasor.Rules(naming="token"),
     "fasor-count": fasor.Rules(naming="count"),
 }
+COAP_PLUS: dict[str, coap_plus.Rules] = {
+    "coap-plus-rate": coap_plus.Rules(),
+    "coap-plus-rate-responsive": coap_plus.Rules(loss_signal="first-timeout"),
+}
 BASIC_FRAME = tcp.FrameRules(max_estimate=MINUTE, blind="plain", carry="none")
 
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -77,6 +81,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "linux-rto": ("linux-rto",),
     "peak-hopper": ("peak-hopper",),
     "basic-rto": ("basic-rto",),
+    "coap-plus-rate": tuple(COAP_PLUS),
 }
 """Which presets share an algorithm. Every family has a file of its own."""
 
@@ -97,6 +102,8 @@ def _build(preset: str, left: dict[str, Value]) -> Algorithm[Any]:
         return cocoa.Cocoa(_changed(COCOA[preset], left))
     if preset in FASOR:
         return fasor.Fasor(_changed(FASOR[preset], left))
+    if preset in COAP_PLUS:
+        return coap_plus.CoapPlus(_changed(COAP_PLUS[preset], left))
     match preset:
         case "linux-rto":
             return tcp.Linux(_changed(tcp.FrameRules(), left), _changed(tcp.LinuxRules(), left))

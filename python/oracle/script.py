@@ -44,6 +44,8 @@ class Script:
         self.algorithm: Algorithm[Any] = build(preset, settings)
         self.now = 0
         self.exchanges: dict[int, Open] = {}
+        self.opens: int | None = None
+        """What `admit` last answered: the time, if it named one."""
         self._next = 0
 
     # The clock.
@@ -129,17 +131,19 @@ class Script:
         self._ask(lambda: self.algorithm.plain(length, cx))
         self._write("plain", None, cx, {"len": length})
 
-    def admit(self, kind: Class = "plain", length: int = 40, chance: int = 0) -> bool:
+    def admit(self, kind: Class = "plain", length: int = 40, chance: int = 0, *, opened: int | None = None) -> bool:
         """Asks whether a message may leave now, and returns the answer."""
-        cx = self._cx(chance, len(self.exchanges))
-        at = self._ask(lambda: self.algorithm.admit(kind, cx))
+        cx = self._cx(chance, len(self.exchanges) if opened is None else opened)
+        # Asking changes nothing.
+        at = copy.deepcopy(self.algorithm).admit(kind, cx)
         answer: dict[str, object] = {"class": kind, "len": length}
-        if at is None:
-            answer |= {"admit": "now", "at": None, "within_ns": 0}
+        self.opens = None
+        if at is None or at == "when-one-ends":
+            answer |= {"admit": at or "now", "at": None, "within_ns": 0}
         else:
-            nearest = _nearest(at)
-            slack = abs(at.value - nearest) + at.bound
-            answer |= {"admit": "at", "at": nearest, "within_ns": _up(slack * 1_000)}
+            self.opens = _nearest(at)
+            slack = abs(at.value - self.opens) + at.bound
+            answer |= {"admit": "at", "at": self.opens, "within_ns": _up(slack * 1_000)}
         self._write("admit", None, cx, answer)
         return at is None
 

@@ -7,8 +7,8 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use millpond_control::{
-    AnyController, BasicRto, Chance, ChanceSeed, Cocoa, Controller, Cx, Exchange, Fasor, Instant, LinuxRto, PeakHopper,
-    Preset, Purpose, ReplyKind, Rfc7252, Sample, Span,
+    AnyController, BasicRto, Chance, ChanceSeed, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor, Instant,
+    LinuxRto, PeakHopper, Preset, Purpose, ReplyKind, Rfc7252, Sample, Span,
 };
 use std::{hint::black_box, time::Duration};
 
@@ -84,6 +84,7 @@ fn sizes(_: &mut Criterion) {
         ("linux-rto", size_of::<LinuxRto>()),
         ("peak-hopper", size_of::<PeakHopper>()),
         ("basic-rto", size_of::<BasicRto>()),
+        ("coap-plus-rate", size_of::<CoapPlusRate>()),
     ] {
         println!("    with {family} alone: {size}");
     }

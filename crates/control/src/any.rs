@@ -144,6 +144,8 @@ families! {
     "peak-hopper" => peak_hopper::PeakHopper,
     /// Basic RTO of Eclipse Californium.
     "basic-rto" => basic_rto::BasicRto,
+    /// Rate control of CoAP+.
+    "coap-plus-rate" => coap_plus_rate::CoapPlusRate,
 }
 
 impl AnyController {

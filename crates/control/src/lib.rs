@@ -11,8 +11,9 @@
 //! |---|---|
 //! | [`Instant`], [`Span`], [`Chance`] | time in microseconds and chance in 32-bit words, both handed in by the caller |
 //! | [`Sample`], [`Evidence`] | what an answer says about the path; only the surest kind makes an [`ExactRtt`] |
-//! | [`estimator`], [`backoff`], [`blind`], [`dither`], [`ageing`], [`carry`], [`pacing`] | parts: plain data with a rule each |
+//! | [`estimator`], [`backoff`], [`blind`], [`dither`], [`ageing`], [`carry`], [`pacing`], [`rate`] | parts: plain data with a rule each |
 //! | [`rfc7252`], [`cocoa`], [`fasor`] | algorithms: parts put together behind the calls of [`Controller`] |
+//! | [`coap_plus_rate`] | a rate instead of a timer: messages leave when [`rate`] lets them |
 //! | [`frame`] with [`linux_rto`], [`peak_hopper`], [`basic_rto`] | timers of TCP, and the frame that brings them to CoAP |
 //! | [`Preset`] | published algorithms by name or number, each with its source and the choices made where it is silent |
 //! | [`Setting`] | single parameters of a controller, with legal ranges: [`AnyController::set`], [`AnyController::get`] |
@@ -80,7 +81,7 @@
 //!
 //! # Features
 //!
-//! `rfc7252`, `cocoa`, `fasor`, `linux-rto`, `peak-hopper` and `basic-rto` compile the algorithm of that name in; `all`,
+//! `rfc7252`, `cocoa`, `fasor`, `linux-rto`, `peak-hopper`, `basic-rto` and `coap-plus-rate` compile the algorithm of that name in; `all`,
 //! the default, compiles every one. `alloc` adds controllers behind a pointer ([`PeerController`]). The types, the trait and the parts are
 //! always there.
 
@@ -103,10 +104,13 @@ pub mod estimator;
 pub mod frame;
 pub mod layout;
 pub mod pacing;
+pub mod rate;
 
 // The algorithms. Their one list is in `any`.
 #[cfg(feature = "basic-rto")]
 pub mod basic_rto;
+#[cfg(feature = "coap-plus-rate")]
+pub mod coap_plus_rate;
 #[cfg(feature = "cocoa")]
 pub mod cocoa;
 #[cfg(feature = "fasor")]
@@ -134,6 +138,8 @@ pub use any::AnyController;
 pub use basic_rto::BasicRto;
 pub use chance::{Chance, ChanceSeed, Purpose};
 pub use checked::{Checked, Violation};
+#[cfg(feature = "coap-plus-rate")]
+pub use coap_plus_rate::CoapPlusRate;
 #[cfg(feature = "cocoa")]
 pub use cocoa::Cocoa;
 pub use controller::{Admit, Class, Controller, Cx, End, Exchange, Naming, Reason, Then, View, Wait, Wishes};

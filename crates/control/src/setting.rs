@@ -137,6 +137,34 @@ settings! {
     Previous = 33, "previous": SettingKind::Word(&["zero", "first-sample"]);
     /// the bonus after the first sample.
     FirstBonus = 34, "first-bonus": SettingKind::Ratio { low: 0, high: 10_000 };
+    /// a loss leaves α/(1+α) of the rate.
+    Alpha = 35, "alpha": SettingKind::Ratio { low: 1, high: 10_000 };
+    /// a backoff of the rate that lasts longer begins anew.
+    RestartAfter = 36, "restart-after": SettingKind::Time { low: MILLISECOND, high: TEN_MINUTES, none: false };
+    /// what marks a loss.
+    LossSignal = 37, "loss-signal": SettingKind::Word(&["exhausted", "first-timeout"]);
+    /// how fast the start-up is.
+    StartRate = 38, "start-rate": SettingKind::Word(&["4-per-rtt", "1-per-rtt", "1-per-second"]);
+    /// where the first round-trip time comes from.
+    FirstRtt = 39, "first-rtt": SettingKind::Word(&["probe", "default"]);
+    /// which round-trip time counts.
+    Smoothing = 40, "smoothing": SettingKind::Word(&["1/8", "last"]);
+    /// what becomes of a message of the start-up that is not answered within it.
+    Leftover = 41, "leftover": SettingKind::Word(&["retransmitted", "dropped"]);
+    /// what bounds the messages under way beside NSTART.
+    RateWindow = 42, "window": SettingKind::Word(&["none", "alpha-t-lambda"]);
+    /// over how long the answers of the start-up are counted.
+    StartCount = 43, "start-count": SettingKind::Word(&["2-rtts", "1-rtt"]);
+    /// when the rate grows by one message per round-trip time.
+    Increase = 44, "increase": SettingKind::Word(&["per-rtt", "per-ack"]);
+    /// the lowest rate.
+    Slowest = 45, "slowest": SettingKind::Word(&["1-per-64-s", "1-per-timeout"]);
+    /// whether messages leave for the first time before a loss is answered.
+    InBackoff = 46, "in-backoff": SettingKind::Word(&["held", "paced"]);
+    /// what the first wait of a message is drawn from.
+    RateTimer = 47, "timer": SettingKind::Word(&["fixed", "rfc6298"]);
+    /// which answer ends the backoff of the rate.
+    EndsBackoff = 48, "ends-backoff": SettingKind::Word(&["any-answer", "clean-answer"]);
 }
 
 /// What a setting takes.

@@ -9,7 +9,8 @@
     feature = "fasor",
     feature = "linux-rto",
     feature = "peak-hopper",
-    feature = "basic-rto"
+    feature = "basic-rto",
+    feature = "coap-plus-rate"
 ))]
 #![allow(
     clippy::arithmetic_side_effects,
@@ -87,6 +88,7 @@ families! {
     linux_rto: "linux-rto";
     peak_hopper: "peak-hopper";
     basic_rto: "basic-rto";
+    coap_plus_rate: "coap-plus-rate";
 }
 
 /// One case under way.

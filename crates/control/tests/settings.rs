@@ -4,13 +4,17 @@
 #![allow(clippy::expect_used, reason = "a test may stop at the first surprise")]
 
 use millpond_control::{
-    AnyController, BasicRto, Chance, Cocoa, Controller, Cx, Exchange, Fasor, Instant, LinuxRto, Naming, PeakHopper,
-    Preset, Rfc7252, Setting, SettingError, SettingKind, SettingValue, Span,
+    AnyController, BasicRto, Chance, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor, Instant, LinuxRto, Naming,
+    PeakHopper, Preset, Rfc7252, Setting, SettingError, SettingKind, SettingValue, Span,
     ageing::Ageing,
     backoff::{Basis, Exponential, Factor, Variable},
     basic_rto::Basic,
     blind::Blind,
     carry::Carry,
+    coap_plus_rate::{
+        self, EndsBackoff, FirstRtt, InBackoff, Increase, Leftover, LossSignal, Slowest, Smoothing, StartCount,
+        StartRate, Timer, Window,
+    },
     cocoa::{self, Branch, LearnsFrom},
     dither::Dither,
     estimator::{Gains, Share},
@@ -131,6 +135,57 @@ fn every_setting_of_fasor_changes_its_part() {
         echo: Echo::ExactOnly,
     };
     assert_eq!(ours, AnyController::Fasor(Fasor::new(parts)));
+}
+
+#[test]
+fn every_setting_of_the_rate_of_coap_plus_changes_its_part() {
+    let ours = set(
+        Preset::COAP_PLUS_RATE.build(),
+        &[
+            ("ack-timeout", SettingValue::Time(Span::from_secs(4))),
+            ("random-factor", SettingValue::Ratio(1_250)),
+            ("alpha", SettingValue::Ratio(3_000)),
+            ("restart-after", SettingValue::Time(Span::from_secs(247))),
+            ("loss-signal", SettingValue::Word("first-timeout")),
+            ("start-rate", SettingValue::Word("1-per-second")),
+            ("first-rtt", SettingValue::Word("default")),
+            ("smoothing", SettingValue::Word("last")),
+            ("leftover", SettingValue::Word("dropped")),
+            ("window", SettingValue::Word("alpha-t-lambda")),
+            ("start-count", SettingValue::Word("1-rtt")),
+            ("increase", SettingValue::Word("per-ack")),
+            ("slowest", SettingValue::Word("1-per-timeout")),
+            ("in-backoff", SettingValue::Word("paced")),
+            ("timer", SettingValue::Word("rfc6298")),
+            ("ends-backoff", SettingValue::Word("clean-answer")),
+        ],
+    );
+    let parts = coap_plus_rate::Parts {
+        ack_timeout: Span::from_secs(4),
+        dither: Dither { factor: Factor::from_thousandths(1_250) },
+        alpha: 3_000,
+        restart_after: Span::from_secs(247),
+        loss_signal: LossSignal::FirstTimeout,
+        start_rate: StartRate::OnePerSecond,
+        first_rtt: FirstRtt::Default,
+        smoothing: Smoothing::Last,
+        leftover: Leftover::Dropped,
+        window: Window::AlphaTLambda,
+        start_count: StartCount::OneRtt,
+        increase: Increase::PerAck,
+        slowest: Slowest::PerTimeout,
+        in_backoff: InBackoff::Paced,
+        timer: Timer::Rfc6298,
+        ends_backoff: EndsBackoff::CleanAnswer,
+    };
+    assert_eq!(ours, AnyController::CoapPlusRate(CoapPlusRate::new(parts)));
+}
+
+#[test]
+fn a_rate_that_nothing_is_left_of_is_refused() {
+    let mut rate = Preset::COAP_PLUS_RATE.build();
+    let error = rate.set("alpha", SettingValue::Ratio(0)).expect_err("no rate");
+    assert_eq!(error.to_string(), "out of range: alpha takes a ratio from 0.001 to 10");
 }
 
 #[test]

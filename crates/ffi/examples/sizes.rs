@@ -18,7 +18,7 @@ use std::{
 /// A processor with neither operating system nor division.
 const SMALLEST: &str = "thumbv6m-none-eabi";
 
-const ALGORITHMS: [&str; 6] = ["rfc7252", "cocoa", "fasor", "linux-rto", "peak-hopper", "basic-rto"];
+const ALGORITHMS: [&str; 7] = ["rfc7252", "cocoa", "fasor", "linux-rto", "peak-hopper", "basic-rto", "coap-plus-rate"];
 
 /// What every message layer calls.
 const CALLS: [&str; 9] = [

@@ -24,7 +24,7 @@ enum {
   /* a factor of 3, 2 or 1.5 chosen at every expiry, up to 32 s; weak samples up to two
    * retransmissions */
   MILLPOND_PRESET_COCOA_03 = 18,
-  MILLPOND_PRESET_COCOA_S = 19,        /* cocoa-03 without weak samples */
+  MILLPOND_PRESET_COCOA_S = 19,                   /* cocoa-03 without weak samples */
   /* CoCoA as Eclipse Californium runs it, with weak samples up to 20 retransmissions */
   MILLPOND_PRESET_COCOA_WEAK_ALL = 20,
   /* copies carry the time they left; every answer that names one is a strong sample */
@@ -53,7 +53,11 @@ enum {
   MILLPOND_PRESET_PEAK_HOPPER = 80,
   /* one and a half times the last round-trip time, counted from the first copy up to two
    * retransmissions */
-  MILLPOND_PRESET_BASIC_RTO = 96
+  MILLPOND_PRESET_BASIC_RTO = 96,
+  /* a paced rate: one message per RTT more in each RTT, halved when a message is given up */
+  MILLPOND_PRESET_COAP_PLUS_RATE = 112,
+  /* coap-plus-rate that halves its rate when a message times out for the first time */
+  MILLPOND_PRESET_COAP_PLUS_RATE_RESPONSIVE = 113
 };
 
 /* What can be set, and what it takes. Times are shown in seconds and handed over in
@@ -97,7 +101,21 @@ enum {
   MILLPOND_SETTING_LEAST_VARIATION = 31,      /* a length of time from 0 s to 600 s */
   MILLPOND_SETTING_PEAK_ORDER = 32,           /* one of californium, original */
   MILLPOND_SETTING_PREVIOUS = 33,             /* one of zero, first-sample */
-  MILLPOND_SETTING_FIRST_BONUS = 34           /* a ratio from 0 to 10 */
+  MILLPOND_SETTING_FIRST_BONUS = 34,          /* a ratio from 0 to 10 */
+  MILLPOND_SETTING_ALPHA = 35,                /* a ratio from 0.001 to 10 */
+  MILLPOND_SETTING_RESTART_AFTER = 36,        /* a length of time from 0.001 s to 600 s */
+  MILLPOND_SETTING_LOSS_SIGNAL = 37,          /* one of exhausted, first-timeout */
+  MILLPOND_SETTING_START_RATE = 38,           /* one of 4-per-rtt, 1-per-rtt, 1-per-second */
+  MILLPOND_SETTING_FIRST_RTT = 39,            /* one of probe, default */
+  MILLPOND_SETTING_SMOOTHING = 40,            /* one of 1/8, last */
+  MILLPOND_SETTING_LEFTOVER = 41,             /* one of retransmitted, dropped */
+  MILLPOND_SETTING_RATE_WINDOW = 42,          /* one of none, alpha-t-lambda */
+  MILLPOND_SETTING_START_COUNT = 43,          /* one of 2-rtts, 1-rtt */
+  MILLPOND_SETTING_INCREASE = 44,             /* one of per-rtt, per-ack */
+  MILLPOND_SETTING_SLOWEST = 45,              /* one of 1-per-64-s, 1-per-timeout */
+  MILLPOND_SETTING_IN_BACKOFF = 46,           /* one of held, paced */
+  MILLPOND_SETTING_RATE_TIMER = 47,           /* one of fixed, rfc6298 */
+  MILLPOND_SETTING_ENDS_BACKOFF = 48          /* one of any-answer, clean-answer */
 };
 
 /* The value of a length of time that may be none. */
@@ -202,6 +220,67 @@ enum {
 enum {
   MILLPOND_PREVIOUS_ZERO = 0,
   MILLPOND_PREVIOUS_FIRST_SAMPLE = 1
+};
+
+enum {
+  MILLPOND_LOSS_SIGNAL_EXHAUSTED = 0,
+  MILLPOND_LOSS_SIGNAL_FIRST_TIMEOUT = 1
+};
+
+enum {
+  MILLPOND_START_RATE_4_PER_RTT = 0,
+  MILLPOND_START_RATE_1_PER_RTT = 1,
+  MILLPOND_START_RATE_1_PER_SECOND = 2
+};
+
+enum {
+  MILLPOND_FIRST_RTT_PROBE = 0,
+  MILLPOND_FIRST_RTT_DEFAULT = 1
+};
+
+enum {
+  MILLPOND_SMOOTHING_1_8 = 0,
+  MILLPOND_SMOOTHING_LAST = 1
+};
+
+enum {
+  MILLPOND_LEFTOVER_RETRANSMITTED = 0,
+  MILLPOND_LEFTOVER_DROPPED = 1
+};
+
+enum {
+  MILLPOND_RATE_WINDOW_NONE = 0,
+  MILLPOND_RATE_WINDOW_ALPHA_T_LAMBDA = 1
+};
+
+enum {
+  MILLPOND_START_COUNT_2_RTTS = 0,
+  MILLPOND_START_COUNT_1_RTT = 1
+};
+
+enum {
+  MILLPOND_INCREASE_PER_RTT = 0,
+  MILLPOND_INCREASE_PER_ACK = 1
+};
+
+enum {
+  MILLPOND_SLOWEST_1_PER_64_S = 0,
+  MILLPOND_SLOWEST_1_PER_TIMEOUT = 1
+};
+
+enum {
+  MILLPOND_IN_BACKOFF_HELD = 0,
+  MILLPOND_IN_BACKOFF_PACED = 1
+};
+
+enum {
+  MILLPOND_RATE_TIMER_FIXED = 0,
+  MILLPOND_RATE_TIMER_RFC6298 = 1
+};
+
+enum {
+  MILLPOND_ENDS_BACKOFF_ANY_ANSWER = 0,
+  MILLPOND_ENDS_BACKOFF_CLEAN_ANSWER = 1
 };
 
 #endif

@@ -39,9 +39,12 @@
     feature = "fasor",
     feature = "linux-rto",
     feature = "peak-hopper",
-    feature = "basic-rto"
+    feature = "basic-rto",
+    feature = "coap-plus-rate"
 )))]
-compile_error!("choose at least one algorithm: rfc7252, cocoa, fasor, linux-rto, peak-hopper or basic-rto");
+compile_error!(
+    "choose at least one algorithm: rfc7252, cocoa, fasor, linux-rto, peak-hopper, basic-rto or coap-plus-rate"
+);
 
 // A library must have a panic handler, although nothing here panics. Where panics unwind (tests), it is the standard
 // library's; else there is no standard library in the image, not even on a machine that has one.

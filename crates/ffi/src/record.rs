@@ -141,6 +141,7 @@ macro_rules! families {
             "linux-rto" 4 LinuxRto,
             "peak-hopper" 5 PeakHopper,
             "basic-rto" 6 BasicRto,
+            "coap-plus-rate" 7 CoapPlusRate,
         }
     };
     (@by_number [$number:expr] [$Family:ident] [$any:ident] [$body:expr]

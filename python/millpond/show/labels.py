@@ -29,6 +29,8 @@ CONTROLLERS = {
     "linux-rto": "Linux RTO",
     "peak-hopper": "Peak-Hopper",
     "basic-rto": "Basic RTO",
+    "coap-plus-rate": "CoAP+ rate",
+    "coap-plus-rate-responsive": "CoAP+ rate, responsive",
     "tcp-new-reno": "TCP New Reno",
     "tcp-bbr": "TCP BBR",
     "coap-over-tcp": "CoAP over TCP",

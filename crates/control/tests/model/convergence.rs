@@ -27,6 +27,8 @@ fn limit(preset: Preset, rtt: Span) -> Option<(Span, Span)> {
         // The bonus is gone, and the floor stands 100 ms above the larger sample.
         "peak-hopper" => (rtt.plus(Span::from_millis(100)), Span::ZERO),
         "basic-rto" => (rtt.scaled(3, 2), Span::ZERO),
+        // A fixed timer beside the estimate.
+        _ if name.starts_with("coap-plus-rate") => (Span::from_secs(2), Span::ZERO),
         _ if name.starts_with("cocoa") || name.starts_with("fasor") => (rtt, ROUNDING),
         _ => panic!("{name}: where does its timeout end?"),
     })

@@ -13,6 +13,7 @@
 )]
 
 mod ageing;
+mod coap_plus_rate;
 mod cocoa;
 mod cocoa_variants;
 mod default;

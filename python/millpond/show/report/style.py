@@ -73,6 +73,8 @@ PRESETS: dict[str, Look] = {
     "linux-rto": Look("#8A8A8A", "-", (7, 0, 0), "//"),
     "peak-hopper": Look("#A6761D", "-", (3, 0, 90), "\\\\"),
     "basic-rto": Look("#C9A66B", (0, (6, 2)), (3, 0, 270), "+++++"),
+    "coap-plus-rate": Look("#5B7F00", "-", (4, 0, 45), "/|/|"),
+    "coap-plus-rate-responsive": Look("#A4C400", (0, (6, 2)), (4, 0, 0), "\\\\|\\\\|"),
     "tcp-new-reno": Look("#A33B20", "-", "X", "//////"),
     "tcp-bbr": Look("#00876C", (0, (6, 2)), "h", "\\\\\\\\\\\\"),
     "coap-over-tcp": Look("#6E3B2A", (0, (1.2, 1.6)), (7, 1, 180), "\\\\\\\\|"),
