@@ -121,6 +121,8 @@ fn endpoint(
         limits: Limits {
             datagram,
             exchanges_per_peer: Limits::default().exchanges_per_peer.max(clients.nstart),
+            // What may be open but is paced waits in the endpoint.
+            waiting_per_peer: Limits::default().waiting_per_peer.max(clients.nstart),
             ..Limits::default()
         },
         ..Config::default()

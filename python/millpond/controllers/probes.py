@@ -478,7 +478,7 @@ def _knows(peer: Peer) -> tuple[object, ...]:
 def _moved_by(peer: Peer, lost: int, named: bool) -> str:
     """What an answer after so many retransmissions moves; empty if it moves no estimate.
 
-    A number of the view that changes is an estimate that moves. So is a timeout or a first wait, if two pasts that
+    A number of the view that changes is an estimate that moves; one that is forgotten moves nowhere. So is a timeout or a first wait, if two pasts that
     differ only in how long the answer took give two of them; a wait that is kept from the backoff is none.
     """
     room = peer.series(lost + 1)[-1].us
@@ -492,7 +492,7 @@ def _moved_by(peer: Peer, lost: int, named: bool) -> str:
     twins[0].rest(long.elapsed_us - short.elapsed_us)
     for name, words in _ESTIMATES.items():
         was, now = getattr(before, name), getattr(after, name)
-        if was != now:
+        if now is not None and was != now:
             return f"the {words} goes {'' if was is None else f'from {seconds(was)} '}to {seconds(now)}"
     least, most = (twin.controller.view().rto_us for twin in twins)
     if least is not None and most is not None and least != most:

@@ -25,6 +25,7 @@ SETTINGS: dict[str, Settings] = {
     "one-per-second": {"start-rate": word("1-per-second")},
     "no-probe": {"first-rtt": word("default")},
     "last-sample": {"smoothing": word("last")},
+    "dropped": {"leftover": word("dropped")},
     "window": {"window": word("alpha-t-lambda")},
     "one-rtt": {"start-count": word("1-rtt")},
     "per-ack": {"increase": word("per-ack")},

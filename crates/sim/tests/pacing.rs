@@ -1,0 +1,84 @@
+//! Windows above one and paced senders: what they must do by plain arithmetic.
+
+use millpond_sim::{Options, Outcome, Scenario, TraceKind, run};
+
+/// Bytes of a request: IP and UDP, CoAP with a token of two, its path, a payload and the marker before it.
+const REQUEST: u64 = 28 + 4 + 2 + 6 + 1 + 500;
+/// Bytes of its response, 2.04 without a payload.
+const RESPONSE: u64 = 28 + 4 + 2;
+
+fn try_run(text: &str, seed: u64) -> Result<Outcome, String> {
+    let scenario = Scenario::from_toml(text, "test").map_err(|error| error.to_string())?;
+    let options = Options { traces: TraceKind::ALL.to_vec(), trace_step_us: 100_000, capture: false };
+    run(&scenario, seed, &options, || false).map_err(|error| error.to_string())
+}
+
+/// One sender with an endless backlog on a path of 300 kbit/s and 120 ms each way.
+fn alone(controller: &str, nstart: u32, seconds: &str, queue: &str) -> String {
+    format!(
+        r#"
+[path.uplink]
+rate = "300 kbit/s"
+delay = "120 ms"
+queue = "{queue}"
+[path.downlink]
+rate = "10 Mbit/s"
+delay = "120 ms"
+queue = "100 kB"
+[[clients]]
+count = 1
+controller = {controller}
+workload = "backlog"
+nstart = {nstart}
+token_length = 2
+request_payload = "500 B"
+[server]
+payload = "0 B"
+[run]
+for = "{seconds}"
+"#
+    )
+}
+
+/// The time of a round trip on the empty path, in seconds.
+fn round_trip() -> f64 {
+    REQUEST as f64 * 8.0 / 300e3 + RESPONSE as f64 * 8.0 / 10e6 + 0.24
+}
+
+#[test]
+fn a_paced_flow_earns_one_message_per_round_trip_time_in_each() {
+    let rtt = round_trip();
+    // Probe; four per round trip for two; then (4 answers over two round trips) growing by 1/T in every T.
+    let sent_by = |seconds: f64| {
+        let (mut sent, mut at, mut rate) = (1.0 + 8.0, 3.0 * rtt, 4.0 / (2.0 * rtt));
+        while at < seconds {
+            sent += rate * rtt.min(seconds - at);
+            rate += 1.0 / rtt;
+            at += rtt;
+        }
+        sent
+    };
+    for seconds in [2.0, 3.0, 4.0] {
+        let controller = "\"coap-plus-rate\"";
+        let outcome = try_run(&alone(controller, 256, &format!("{seconds} s"), "1 MB"), 1).unwrap();
+        let (sent, exact) = (f64::from(outcome.flows[0].transmissions), sent_by(seconds));
+        assert!((sent - exact).abs() <= 0.01 * exact + 1.0, "{sent} sent in {seconds} s, not {exact}");
+        assert_eq!(outcome.flows[0].retransmissions, 0);
+    }
+}
+
+#[test]
+fn a_paced_flow_settles_at_the_rate_of_its_path_and_queues_what_its_window_leaves_over() {
+    for preset in ["coap-plus-rate", "coap-plus-rate-responsive"] {
+        let text = alone(&format!("\"{preset}\""), 100, "300 s", "1 MB").replace("[run]", "[run]\nwarm_up = \"100 s\"");
+        let outcome = try_run(&text, 1).unwrap();
+        let (capacity, rtt) = (300e3 / 8.0 / REQUEST as f64, round_trip());
+        let rate = f64::from(outcome.flows[0].completed) / 200.0;
+        assert!((rate - capacity).abs() <= 0.01 * capacity, "{preset}: {rate} messages a second of {capacity}");
+        // Little's law: A hundred under way, of which what the path holds by itself does not wait.
+        let spent = outcome.flows[0].rtt_first_mean_us.unwrap() / 1e6;
+        assert!((spent - 100.0 / capacity).abs() <= 0.02 * spent, "{preset}: {spent} s in the system");
+        assert!(spent > rtt, "the queue holds the rest");
+        assert_eq!(outcome.flows[0].retransmissions, 0, "{preset}");
+    }
+}
