@@ -6,7 +6,8 @@ use super::keys::Keys;
 use crate::security::{Other, words};
 
 /// Alerts (RFC 8446 §6).
-const HANDSHAKE_FAILURE: u8 = 40;
+pub(super) const HANDSHAKE_FAILURE: u8 = 40;
+const ILLEGAL_PARAMETER: u8 = 47;
 const BAD_CERTIFICATE: u8 = 42;
 const CERTIFICATE_EXPIRED: u8 = 45;
 const UNKNOWN_CA: u8 = 48;
@@ -26,6 +27,8 @@ pub(super) enum Fault {
     WrongKey,
     /// The other side showed no certificate, and one is demanded.
     NoCertificate,
+    /// A client's second ClientHello does not follow from its first one.
+    Unlike,
     /// The state machine gave up.
     Engine(dimpl::Error),
 }
@@ -58,6 +61,7 @@ impl Fault {
             Self::Certificate(_) => Some(BAD_CERTIFICATE),
             Self::WrongKey => Some(DECRYPT_ERROR),
             Self::NoCertificate => Some(CERTIFICATE_REQUIRED),
+            Self::Unlike => Some(ILLEGAL_PARAMETER),
             Self::Engine(_) => Some(HANDSHAKE_FAILURE),
         }
     }
@@ -94,6 +98,7 @@ impl Fault {
             Self::WrongKey => {
                 format!("the {who} has not the key of the identity that it named, or named an unknown one")
             }
+            Self::Unlike => format!("the {who}'s second hello does not follow from its first one; try again"),
             Self::NoCertificate => format!("the {who} showed no certificate, and one is demanded"),
             Self::Engine(dimpl::Error::SecurityError(SecurityError::ExtendedMasterSecretNotNegotiated)) => {
                 format!("the {who} has no extended master secret (RFC 7627), which is demanded here")

@@ -2,13 +2,21 @@
 
 use std::sync::{Arc, Mutex};
 
-use dimpl::{Config, Dtls, DtlsCertificate, PskResolver, crypto::rust_crypto};
+use dimpl::{
+    Config, Dtls, DtlsCertificate, PskResolver,
+    crypto::{CryptoProvider, rust_crypto},
+};
 use rustls::{
     client::danger::ServerCertVerifier,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+    pki_types::{CertificateDer, ServerName, UnixTime},
     server::danger::ClientCertVerifier,
 };
+use zeroize::Zeroizing;
 
+use super::{
+    cookie::{Cookies, Hmac},
+    signing::{Key, Parsed},
+};
 use crate::{
     ClientSecurity, Error, ServerSecurity,
     security::{KeyedCertificate, PreSharedKey, PreSharedKeys},
@@ -30,7 +38,21 @@ enum Proof {
     /// Both have this key.
     PreShared,
     /// The server by a certificate, and the client if it is asked for one.
-    Certificates { own: DtlsCertificate, has_own: bool, verifier: Arc<dyn ServerCertVerifier> },
+    Certificates { own: Own, has_own: bool, verifier: Arc<dyn ServerCertVerifier> },
+}
+
+/// A certificate, and the key that was parsed for it.
+#[derive(Clone)]
+struct Own {
+    certificate: Arc<[u8]>,
+    key: Arc<Key>,
+}
+
+impl Own {
+    /// As state machines take it: without the key's own bytes.
+    fn shown(&self) -> DtlsCertificate {
+        DtlsCertificate { certificate: self.certificate.to_vec(), private_key: self.key.handle() }
+    }
 }
 
 impl ClientKeys {
@@ -47,7 +69,7 @@ impl ClientKeys {
         }
         let config = configured(|builder| builder)?;
         let (own, has_own) = match security.own_certificate() {
-            Some(certificate) => (usable(&config, certificate)?, true),
+            Some(certificate) => (usable(certificate)?, true),
             None => (throwaway()?, false),
         };
         let verifier = security.verifier()?;
@@ -59,7 +81,7 @@ impl ClientKeys {
         let config = Arc::clone(&self.config);
         let mut engine = match &self.proof {
             Proof::PreShared => Dtls::new_12_psk(config, now),
-            Proof::Certificates { own, .. } => Dtls::new_auto(config, own.clone(), now),
+            Proof::Certificates { own, .. } => Dtls::new_auto(config, own.shown(), now),
         };
         engine.set_active(true);
         engine
@@ -87,9 +109,10 @@ impl ClientKeys {
 pub(crate) struct ServerKeys {
     config: Arc<Config>,
     /// None if clients have pre-shared keys alone.
-    own: Option<DtlsCertificate>,
+    own: Option<Own>,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
     knows_pre_shared: bool,
+    cookies: Cookies,
     /// The identity that a client named last.
     named: Named,
 }
@@ -101,7 +124,7 @@ impl ServerKeys {
     ///
     /// # Errors
     /// Neither a certificate nor pre-shared keys; a certificate whose key DTLS cannot use; trust anchors that cannot be
-    /// read.
+    /// read; no random bytes from the operating system.
     pub(crate) fn new(security: &ServerSecurity) -> Result<Self, Error> {
         let (certificate, keys) = (security.own_certificate(), security.known_keys());
         if certificate.is_none() && keys.is_none() {
@@ -120,15 +143,16 @@ impl ServerKeys {
                 None => builder,
             }
         })?;
-        let own = certificate.map(|certificate| usable(&config, certificate)).transpose()?;
-        Ok(Self { config, own, verifier, knows_pre_shared: keys.is_some(), named })
+        let own = certificate.map(usable).transpose()?;
+        let cookies = Cookies::new(&config, own.is_some())?;
+        Ok(Self { config, own, verifier, knows_pre_shared: keys.is_some(), cookies, named })
     }
 
     /// A state machine that awaits a handshake.
     pub(super) fn engine(&self, now: std::time::Instant) -> Dtls {
         let config = Arc::clone(&self.config);
         match &self.own {
-            Some(own) => Dtls::new_auto(config, own.clone(), now),
+            Some(own) => Dtls::new_auto(config, own.shown(), now),
             None => Dtls::new_12_psk(config, now),
         }
     }
@@ -191,30 +215,29 @@ impl PskResolver for ManyKeys {
 }
 
 fn configured(with: impl FnOnce(dimpl::ConfigBuilder) -> dimpl::ConfigBuilder) -> Result<Arc<Config>, Error> {
-    let builder = Config::builder().with_crypto_provider(rust_crypto::default_provider()).mtu(LONGEST_DATAGRAM);
+    let provider = CryptoProvider { hmac_provider: &Hmac, key_provider: &Parsed, ..rust_crypto::default_provider() };
+    let builder = Config::builder().with_crypto_provider(provider).mtu(LONGEST_DATAGRAM);
     let config = with(builder).build();
     config.map(Arc::new).map_err(|error| Error::Setting { name: "security", reason: error.to_string() })
 }
 
 /// A certificate whose key DTLS can use.
-fn usable(config: &Config, certificate: &KeyedCertificate) -> Result<DtlsCertificate, Error> {
-    let private_key = certificate.key().secret_der().to_vec();
-    config
-        .crypto_provider()
-        .key_provider
-        .load_private_key(&private_key)
+fn usable(certificate: &KeyedCertificate) -> Result<Own, Error> {
+    let key = Key::parse(certificate.key().secret_der())
         .map_err(|_| certificate.error("its key cannot be used over DTLS; make one for ECDSA with P-256 or P-384"))?;
-    let first = certificate.chain().first().map(|first| first.to_vec()).unwrap_or_default();
-    Ok(DtlsCertificate { certificate: first, private_key })
+    let first = certificate.chain().first().map(|first| Arc::from(&first[..]));
+    Ok(Own { certificate: first.unwrap_or_default(), key: Arc::new(key) })
 }
 
 /// The certificate of a client that has none. Who asks for one gets it and can make nothing of it.
-fn throwaway() -> Result<DtlsCertificate, Error> {
-    let failed = |error: rcgen::Error| Error::Setting { name: "security", reason: error.to_string() };
-    let key = rcgen::KeyPair::generate().map_err(failed)?;
-    let certificate = rcgen::CertificateParams::default().self_signed(&key).map_err(failed)?;
-    let private_key = PrivateKeyDer::Pkcs8(key.serialize_der().into()).secret_der().to_vec();
-    Ok(DtlsCertificate { certificate: certificate.der().to_vec(), private_key })
+fn throwaway() -> Result<Own, Error> {
+    let failed = |reason: String| Error::Setting { name: "security", reason };
+    let pair = rcgen::KeyPair::generate().map_err(|error| failed(error.to_string()))?;
+    let certificate = rcgen::CertificateParams::default().self_signed(&pair);
+    let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+    let der = Zeroizing::new(pair.serialize_der());
+    let key = Key::parse(&der).map_err(|error| failed(error.to_string()))?;
+    Ok(Own { certificate: Arc::from(&certificate.der()[..]), key: Arc::new(key) })
 }
 
 /// A client's, or a server's.
@@ -249,6 +272,14 @@ impl Keys {
         match self {
             Self::Client(_) => None,
             Self::Server(keys) => keys.take_named(),
+        }
+    }
+
+    /// The cookies of a server.
+    pub(super) const fn cookies(&self) -> Option<&Cookies> {
+        match self {
+            Self::Client(_) => None,
+            Self::Server(keys) => Some(&keys.cookies),
         }
     }
 

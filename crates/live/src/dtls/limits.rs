@@ -5,14 +5,11 @@ use super::Keys;
 /// What the peers of one socket may cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Sessions that stand. For one more the one that was silent longest is closed.
+    /// Sessions that stand. For one more, of the network that has the most the one that was silent longest is closed.
     pub(super) standing: usize,
-    /// Handshakes with addresses that are proved. For one more the oldest is given up.
+    /// Handshakes under way, all with addresses that are proved. For one more, one of the network that has the most is
+    /// given up, whichever chance says: nobody can wait until another's is the oldest.
     pub(super) rising: usize,
-    /// Addresses that have not answered a cookie yet. For one more the oldest is forgotten.
-    pub(super) unproved: usize,
-    /// Microseconds that an address has to answer a cookie.
-    pub(super) proving: u64,
     /// Microseconds of silence after which a session is closed.
     pub(super) idle: u64,
 }
@@ -23,6 +20,6 @@ impl Limits {
     pub(super) const fn of(keys: &Keys) -> Self {
         const MINUTE: u64 = 60_000_000;
         let idle = if keys.is_client() { 30 * MINUTE } else { 60 * MINUTE };
-        Self { standing: 16_384, rising: 1_024, unproved: 1_024, proving: MINUTE / 2, idle }
+        Self { standing: 16_384, rising: 1_024, idle }
     }
 }

@@ -5,13 +5,17 @@
 //! in the next (RFC 7252 §9.1). Time is an argument as below; `dimpl` counts in the standard library's instants, and
 //! [`Origin`] converts.
 
+mod cookie;
 mod fault;
+mod hello;
 mod keys;
 mod limits;
 mod news;
 mod record;
 mod session;
 mod sessions;
+mod shares;
+mod signing;
 #[cfg(test)]
 mod trials;
 

@@ -3,32 +3,20 @@
 /// Bytes of a record's header in the clear.
 const HEADER: usize = 13;
 /// Bytes of a handshake message's header.
-const MESSAGE_HEADER: usize = 12;
-/// Where in a ClientHello its random value begins, behind the version.
-const RANDOM: usize = MESSAGE_HEADER + 2;
+pub(super) const MESSAGE_HEADER: usize = 12;
 /// Content types (RFC 6347 §4.3.1).
 const ALERT: u8 = 21;
-const HANDSHAKE: u8 = 22;
+pub(super) const HANDSHAKE: u8 = 22;
 /// Kinds of handshake messages.
-const CLIENT_HELLO: u8 = 1;
-const SERVER_HELLO: u8 = 2;
-const HELLO_VERIFY_REQUEST: u8 = 3;
-/// The random value by which a ServerHello is a HelloRetryRequest (RFC 8446 §4.1.3).
-const RETRY_RANDOM: [u8; 32] = [
-    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11,
-    0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
-];
+pub(super) const CLIENT_HELLO: u8 = 1;
+pub(super) const SERVER_HELLO: u8 = 2;
+pub(super) const HELLO_VERIFY_REQUEST: u8 = 3;
 
 /// What the first record of a datagram is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// The beginning of a ClientHello, the first or one that answers a cookie.
-    ClientHello {
-        /// It answers no cookie.
-        is_first: bool,
-        /// The beginning of its random value: another handshake has another one.
-        random: u64,
-    },
+    ClientHello,
     /// Another message of a handshake in the clear.
     Handshake,
     /// A fatal alert in the clear, which anybody can have sent.
@@ -55,11 +43,7 @@ impl Shape {
                         Self::FatalAlert { description: *description }
                     }
                     Record { kind: HANDSHAKE, body, .. } => match Message::of(body) {
-                        Some(Message { kind: CLIENT_HELLO, number, offset: 0 }) => {
-                            let random = body.get(RANDOM..).and_then(<[u8]>::first_chunk);
-                            let random = random.map_or(0, |random| u64::from_be_bytes(*random));
-                            Self::ClientHello { is_first: number == 0, random }
-                        }
+                        Some(Message { kind: CLIENT_HELLO, offset: 0, .. }) => Self::ClientHello,
                         _ => Self::Handshake,
                     },
                     _ => Self::Plain,
@@ -71,16 +55,16 @@ impl Shape {
 }
 
 /// A record in the clear, or the clear part of one of DTLS 1.2.
-struct Record<'d> {
-    kind: u8,
-    epoch: u16,
-    sequence: u64,
-    body: &'d [u8],
+pub(super) struct Record<'d> {
+    pub(super) kind: u8,
+    pub(super) epoch: u16,
+    pub(super) sequence: u64,
+    pub(super) body: &'d [u8],
     rest: &'d [u8],
 }
 
 impl<'d> Record<'d> {
-    fn first(datagram: &'d [u8]) -> Option<Self> {
+    pub(super) fn first(datagram: &'d [u8]) -> Option<Self> {
         let (header, rest) = datagram.split_first_chunk::<HEADER>()?;
         let [kind, _, _, e0, e1, s0, s1, s2, s3, s4, s5, l0, l1] = *header;
         let (body, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes([l0, l1])))?;
@@ -90,31 +74,52 @@ impl<'d> Record<'d> {
 }
 
 /// The head of a handshake message.
-struct Message {
-    kind: u8,
-    number: u16,
-    offset: u32,
+pub(super) struct Message {
+    pub(super) kind: u8,
+    pub(super) length: usize,
+    pub(super) number: u16,
+    pub(super) offset: usize,
+    pub(super) fragment: usize,
 }
 
 impl Message {
-    fn of(body: &[u8]) -> Option<Self> {
+    pub(super) fn of(body: &[u8]) -> Option<Self> {
         let (header, _) = body.split_first_chunk::<MESSAGE_HEADER>()?;
-        let [kind, _, _, _, n0, n1, o0, o1, o2, ..] = *header;
-        Some(Self { kind, number: u16::from_be_bytes([n0, n1]), offset: u32::from_be_bytes([0, o0, o1, o2]) })
+        let [kind, l0, l1, l2, n0, n1, o0, o1, o2, f0, f1, f2] = *header;
+        let wide = |bytes: [u8; 3]| bytes.iter().fold(0, |number, byte| number << 8 | usize::from(*byte));
+        Some(Self {
+            kind,
+            length: wide([l0, l1, l2]),
+            number: u16::from_be_bytes([n0, n1]),
+            offset: wide([o0, o1, o2]),
+            fragment: wide([f0, f1, f2]),
+        })
     }
 }
 
-/// Whether a server's datagram says no more than that the client is to prove its address: it has a cookie and nothing
-/// else (RFC 6347 §4.2.1, RFC 9147 §5.1).
-pub(super) fn asks_for_cookie(datagram: &[u8]) -> bool {
-    let Some(Record { kind: HANDSHAKE, epoch: 0, body, .. }) = Record::first(datagram) else { return false };
-    match Message::of(body) {
-        Some(Message { kind: HELLO_VERIFY_REQUEST, .. }) => true,
-        Some(Message { kind: SERVER_HELLO, .. }) => {
-            let random = MESSAGE_HEADER + 2;
-            body.get(random..random + RETRY_RANDOM.len()) == Some(&RETRY_RANDOM[..])
+/// A whole handshake message, the first of its side, in one record. `None` if it is too long for that.
+pub(super) fn in_record(sequence: u64, kind: u8, body: &[u8]) -> Option<Vec<u8>> {
+    let length = u16::try_from(body.len() + MESSAGE_HEADER).ok()?.to_be_bytes();
+    let [_, _, s0, s1, s2, s3, s4, s5] = sequence.to_be_bytes();
+    let mut record = vec![HANDSHAKE, 0xfe, 0xfd, 0, 0, s0, s1, s2, s3, s4, s5];
+    record.extend_from_slice(&length);
+    let [.., l0, l1, l2] = body.len().to_be_bytes();
+    record.extend_from_slice(&[kind, l0, l1, l2, 0, 0, 0, 0, 0, l0, l1, l2]);
+    record.extend_from_slice(body);
+    Some(record)
+}
+
+/// Adds to the sequence numbers of the records in the clear at the head of a datagram.
+pub(super) fn renumber(datagram: &mut [u8], more: u64) {
+    let mut at = 0;
+    while let Some(Record { kind: 20..=26, epoch: 0, sequence, body, .. }) = datagram.get(at..).and_then(Record::first)
+    {
+        let length = HEADER + body.len();
+        let [_, _, number @ ..] = sequence.wrapping_add(more).to_be_bytes();
+        if let Some(place) = datagram.get_mut(at + 5..at + 11) {
+            place.copy_from_slice(&number);
         }
-        _ => false,
+        at += length;
     }
 }
 
@@ -176,8 +181,8 @@ mod tests {
         body[9] = 7;
         let hello = |number, offset| record(HANDSHAKE, 0, 0, &message(CLIENT_HELLO, number, offset, &body));
         for (datagram, shape) in [
-            (hello(0, 0), Shape::ClientHello { is_first: true, random: 7 }),
-            (hello(1, 0), Shape::ClientHello { is_first: false, random: 7 }),
+            (hello(0, 0), Shape::ClientHello),
+            (hello(1, 0), Shape::ClientHello),
             (hello(0, 40), Shape::Handshake),
             (record(HANDSHAKE, 0, 1, &message(11, 2, 0, &[1; 9])), Shape::Handshake),
             (record(HANDSHAKE, 0, 1, &[1]), Shape::Handshake),
@@ -198,15 +203,19 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_asked_for_in_either_version() {
-        let mut retry = vec![0xfe, 0xfd];
-        retry.extend_from_slice(&RETRY_RANDOM);
-        assert!(asks_for_cookie(&record(HANDSHAKE, 0, 0, &message(HELLO_VERIFY_REQUEST, 0, 0, &[0xfe, 0xff, 0]))));
-        assert!(asks_for_cookie(&record(HANDSHAKE, 0, 0, &message(SERVER_HELLO, 0, 0, &retry))));
-        retry[5] ^= 1;
-        assert!(!asks_for_cookie(&record(HANDSHAKE, 0, 0, &message(SERVER_HELLO, 0, 0, &retry))));
-        assert!(!asks_for_cookie(&record(HANDSHAKE, 0, 0, &message(SERVER_HELLO, 0, 0, &[]))));
-        assert!(!asks_for_cookie(&[]));
+    fn records_in_the_clear_are_numbered_anew() {
+        let mut flight = record(HANDSHAKE, 0, 1, &[1; 30]);
+        flight.extend_from_slice(&record(20, 0, 2, &[1]));
+        let sealed = record(HANDSHAKE, 1, 0, &[9; 24]);
+        flight.extend_from_slice(&sealed);
+        renumber(&mut flight, 7);
+        let mut expected = record(HANDSHAKE, 0, 8, &[1; 30]);
+        expected.extend_from_slice(&record(20, 0, 9, &[1]));
+        expected.extend_from_slice(&sealed);
+        assert_eq!(flight, expected);
+        let written = in_record(3, CLIENT_HELLO, &[5; 4]).unwrap();
+        assert_eq!(written, record(HANDSHAKE, 0, 3, &message(CLIENT_HELLO, 0, 0, &[5; 4])));
+        assert_eq!(in_record(3, CLIENT_HELLO, &[5; 65_530]), None);
     }
 
     #[test]

@@ -8,17 +8,16 @@ use rustls::pki_types::ServerName;
 
 use super::{
     Origin,
+    cookie::{Digest, Proof, agreed},
     fault::Fault,
     keys::Keys,
-    record::{asks_for_cookie, fatal_alert, has_finished, next_in_clear},
+    record::{fatal_alert, has_finished, next_in_clear, renumber},
 };
 use crate::{security::PeerIdentity, udp::Address};
 
 /// How far a session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Whoever began it has not shown yet that it is at its address.
-    Unproved,
     /// The handshake is under way.
     Rising,
     /// It carries messages.
@@ -27,8 +26,6 @@ pub(super) enum Stage {
     Closed,
 }
 
-/// How many times as many bytes as came from an address may go there before it is proved; what RFC 9000 §8 allows.
-const FACTOR: usize = 3;
 /// Handshakes that a wrong key can have spoilt before a client is told: its last flight may have come out of order once.
 const MOST_SPOILT: u8 = 2;
 
@@ -48,11 +45,12 @@ pub(super) struct Session {
     /// The identity that a client named.
     named: Option<Vec<u8>>,
     pub(super) identity: Option<Arc<PeerIdentity>>,
-    /// What tells a client's first ClientHello from that of another handshake.
-    pub(super) hello: u64,
-    /// Bytes that came and went while the address was not proved.
-    came: usize,
-    went: usize,
+    /// What tells a client's handshake from another one with its address.
+    pub(super) handshake: Option<Digest>,
+    /// Something came from the other side.
+    is_heard: bool,
+    /// By how much the sequence numbers of records in the clear are behind.
+    behind: u64,
     /// The sequence number that an alert in the clear would have.
     clear: u64,
     spoilt: u8,
@@ -87,21 +85,20 @@ impl Session {
         (number, peer): (u32, Address),
         name: Option<ServerName<'static>>,
     ) -> Self {
-        let stage = if keys.is_client() { Stage::Rising } else { Stage::Unproved };
         Self {
             engine: keys.engine(origin.at(now)),
             origin,
             peer,
             number,
-            stage,
+            stage: Stage::Rising,
             name,
             good_for: Vec::new(),
             certificate: None,
             named: None,
             identity: None,
-            hello: 0,
-            came: 0,
-            went: 0,
+            handshake: None,
+            is_heard: false,
+            behind: 0,
             clear: 0,
             spoilt: 0,
             refused: None,
@@ -120,7 +117,35 @@ impl Session {
 
     /// Nothing came from the other side.
     pub(super) const fn is_unheard(&self) -> bool {
-        self.came == 0
+        !self.is_heard
+    }
+
+    /// A client brought a cookie back: its second ClientHello. The state machine is told what went before.
+    pub(super) fn begin(
+        &mut self,
+        keys: &Keys,
+        now: Instant,
+        (proof, datagram): (&Proof, &[u8]),
+        room: &mut Vec<u8>,
+        out: &mut dyn FnMut(Out<'_>),
+    ) -> Result<(), Fault> {
+        (self.handshake, self.behind) = (Some(proof.handshake), proof.behind);
+        agreed(proof.cookie, || {
+            let at = self.origin.at(now);
+            let told = self.engine.handle_timeout(at).and_then(|()| self.engine.handle_packet(&proof.first));
+            told.map_or_else(|error| Fault::of(error, true), Ok)?;
+            loop {
+                match self.engine.poll_output(room) {
+                    Output::BufferTooSmall { needed } => room.resize(needed, 0),
+                    Output::Packet(answer) if answer != proof.answer => return Err(Fault::Unlike),
+                    // The client has it already.
+                    Output::Packet(_) => {}
+                    Output::Timeout(_) => break,
+                    _ => {}
+                }
+            }
+            self.receive(keys, now, datagram, room, out)
+        })
     }
 
     /// A datagram of the other side came in.
@@ -132,7 +157,7 @@ impl Session {
         room: &mut Vec<u8>,
         out: &mut dyn FnMut(Out<'_>),
     ) -> Result<(), Fault> {
-        self.came = self.came.saturating_add(datagram.len());
+        self.is_heard = true;
         let at = self.origin.at(now);
         let done = self.engine.handle_timeout(at).and_then(|()| self.engine.handle_packet(datagram));
         self.named = keys.take_named().or_else(|| self.named.take());
@@ -162,7 +187,7 @@ impl Session {
         room: &mut Vec<u8>,
         out: &mut dyn FnMut(Out<'_>),
     ) -> Result<(), Fault> {
-        let was_heard = self.came > 0;
+        let was_heard = self.is_heard;
         let done = self.engine.handle_timeout(self.origin.at(now));
         self.drain(keys, now, room, out)?;
         done.map_or_else(|error| Fault::of(error, was_heard), Ok)
@@ -193,10 +218,8 @@ impl Session {
 
     /// The alert that tells the other side why there will be no session.
     pub(super) fn refusal(&self, fault: &Fault) -> Option<[u8; 15]> {
-        matches!(self.stage, Stage::Unproved | Stage::Rising)
-            .then(|| fault.alert())
-            .flatten()
-            .map(|alert| fatal_alert(self.clear, alert))
+        let alert = fault.alert().filter(|_| self.stage == Stage::Rising);
+        alert.map(|alert| fatal_alert(self.clear, alert))
     }
 
     /// Whether the server's certificate is good for this name, too.
@@ -219,19 +242,14 @@ impl Session {
         loop {
             match self.engine.poll_output(room) {
                 Output::Packet(datagram) => {
-                    if matches!(self.stage, Stage::Unproved | Stage::Rising) {
-                        self.clear = self.clear.max(next_in_clear(datagram));
+                    if self.stage != Stage::Rising {
+                        out(Out::Datagram(datagram));
+                        continue;
                     }
-                    if self.stage == Stage::Unproved && !asks_for_cookie(datagram) {
-                        self.stage = Stage::Rising;
-                    }
-                    if self.stage == Stage::Unproved {
-                        self.went = self.went.saturating_add(datagram.len());
-                        if self.went > self.came.saturating_mul(FACTOR) {
-                            continue;
-                        }
-                    }
-                    out(Out::Datagram(datagram));
+                    let mut datagram = datagram.to_vec();
+                    renumber(&mut datagram, self.behind);
+                    self.clear = self.clear.max(next_in_clear(&datagram));
+                    out(Out::Datagram(&datagram));
                 }
                 Output::BufferTooSmall { needed } => room.resize(needed, 0),
                 Output::PeerCert(certificate) => {

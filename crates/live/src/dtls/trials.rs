@@ -12,7 +12,7 @@ use crate::{
     udp::{Address, Outbox},
 };
 
-/// Microseconds that a datagram is under way.
+/// Microseconds that a datagram is under way, unless a trial says otherwise.
 const UNDER_WAY: u64 = 50_000;
 const SECOND: u64 = 1_000_000;
 
@@ -324,6 +324,155 @@ fn a_forged_client_hello_does_not_end_what_stands() {
     assert!(trial.talks("x") && trial.server.sessions.handshakes() == 0);
 }
 
+/// Clients of one server, beside whom others send what they like. Datagrams are under way for `under_way` microseconds.
+struct Crowd {
+    server: Side,
+    clients: Vec<Side>,
+    now: u64,
+    under_way: u64,
+    /// (when it arrives, the client that it is to or from, whether it is to the server, datagram)
+    path: std::collections::VecDeque<(u64, usize, bool, Vec<u8>)>,
+}
+
+impl Crowd {
+    fn new(
+        clients: impl IntoIterator<Item = (ClientSecurity, String)>,
+        server: &ServerSecurity,
+        limits: Limits,
+    ) -> Self {
+        let client = |(security, address): (ClientSecurity, String)| {
+            Side::new(Keys::Client(ClientKeys::new(&security).unwrap()), None, &address)
+        };
+        let server = Keys::Server(ServerKeys::new(server).unwrap());
+        Self {
+            server: Side::new(server, Some(limits), "192.0.2.2:5684"),
+            clients: clients.into_iter().map(client).collect(),
+            now: 1,
+            under_way: 400_000,
+            path: std::collections::VecDeque::new(),
+        }
+    }
+
+    fn at(&self) -> Instant {
+        Instant::from_micros(self.now)
+    }
+
+    fn connect(&mut self, client: usize) {
+        let (now, to, side) = (self.at(), self.server.address, &mut self.clients[client]);
+        side.sessions.connect(now, to, ServerName::try_from("here.example").unwrap(), &mut side.outbox);
+    }
+
+    /// Lets `micros` pass in steps of a millisecond. In each step comes what `forged` gives: from whom, and what.
+    fn run(&mut self, micros: u64, mut forged: impl FnMut(u64, &[Side]) -> Vec<(Address, Vec<u8>)>) {
+        let end = self.now + micros;
+        while self.now < end {
+            self.now += 1_000;
+            let now = self.at();
+            for (from, datagram) in forged(self.now, &self.clients) {
+                self.server.receive(now, from, &datagram);
+            }
+            while self.path.front().is_some_and(|(at, ..)| *at <= self.now) {
+                let Some((_, client, is_to_server, datagram)) = self.path.pop_front() else { break };
+                let (from, to) = (self.clients[client].address, self.server.address);
+                match is_to_server {
+                    true => self.server.receive(now, from, &datagram),
+                    false => self.clients[client].receive(now, to, &datagram),
+                }
+            }
+            self.server.sessions.wake(now, &mut self.server.outbox);
+            for (to, datagram) in self.server.outbox.take_all() {
+                if let Some(client) = self.clients.iter().position(|client| client.address == to) {
+                    self.path.push_back((self.now + self.under_way, client, false, datagram));
+                }
+            }
+            for (number, client) in self.clients.iter_mut().enumerate() {
+                client.sessions.wake(now, &mut client.outbox);
+                let sent = client.outbox.take_all().into_iter();
+                self.path.extend(sent.map(|(_, datagram)| (self.now + self.under_way, number, true, datagram)));
+            }
+        }
+    }
+
+    fn standing(&self) -> usize {
+        self.clients.iter().map(|client| client.sessions.standing()).sum()
+    }
+}
+
+/// The same hello with another random value.
+fn with_random(hello: &[u8], random: u64) -> Vec<u8> {
+    let mut forged = hello.to_vec();
+    forged[27..35].copy_from_slice(&random.to_be_bytes());
+    forged
+}
+
+#[test]
+fn forged_hellos_beside_honest_handshakes_stop_none_of_them() {
+    let ours = Authority::new();
+    let by_certificate = ServerSecurity::new().certificate(ours.certificate("here.example", GOOD));
+    let any = ClientSecurity::new().trust(ours.anchors());
+    let key = shared("a", "b");
+    for (client, server) in [(&key, &serving(&[("a", "b")])), (&any, &by_certificate)] {
+        let limits = Limits::of(&Keys::Server(ServerKeys::new(server).unwrap()));
+        let honest = (0..10).map(|n| (client.clone(), format!("198.51.100.{n}:40000")));
+        let mut crowd = Crowd::new(honest, server, limits);
+        let hello = hello(client);
+        (0..10).for_each(|n| crowd.connect(n));
+        // 1,024 a round trip of 0.8 s, from as many addresses.
+        let mut count = 0_u32;
+        crowd.run(12 * SECOND, |now, _| {
+            let due = u32::try_from(now * 1_024 / 800_000).unwrap();
+            let from = |n: u32| SocketAddr::new(std::net::Ipv4Addr::from(0x0a00_0000 + n % 4_096).into(), 7);
+            let forged = (count..due).map(|n| (Address::of(from(n)), with_random(&hello, u64::from(n)))).collect();
+            count = due;
+            forged
+        });
+        assert!(count > 15_000);
+        assert_eq!((crowd.standing(), crowd.server.sessions.standing()), (10, 10));
+        assert_eq!(crowd.server.sessions.handshakes(), 0);
+    }
+}
+
+#[test]
+fn hellos_forged_in_the_name_of_a_client_stop_not_its_handshake() {
+    let ours = Authority::new();
+    let by_certificate = ServerSecurity::new().certificate(ours.certificate("here.example", GOOD));
+    let any = ClientSecurity::new().trust(ours.anchors());
+    let key = shared("a", "b");
+    for (client, server) in [(&key, &serving(&[("a", "b")])), (&any, &by_certificate)] {
+        let limits = Limits::of(&Keys::Server(ServerKeys::new(server).unwrap()));
+        let mut crowd = Crowd::new([(client.clone(), "198.51.100.1:40000".into())], server, limits);
+        let hello = hello(client);
+        crowd.connect(0);
+        // Before the cookie has left, while it is under way, and after it came back.
+        crowd.run(12 * SECOND, |now, clients| match now % 50_000 {
+            1..=1_000 => vec![(clients[0].address, with_random(&hello, now))],
+            _ => Vec::new(),
+        });
+        assert_eq!((crowd.standing(), crowd.server.sessions.standing()), (1, 1));
+    }
+}
+
+#[test]
+fn a_network_that_fills_the_table_of_handshakes_takes_from_itself() {
+    let key = shared("a", "b");
+    let server = serving(&[("a", "b")]);
+    let limits = Limits { rising: 8, ..Limits::of(&Keys::Server(ServerKeys::new(&server).unwrap())) };
+    // They are where they say, and say nothing more once their cookie came back; the last one is honest.
+    let greedy = (0..40).map(|n| (shared("a", "wrong"), format!("203.0.113.{n}:1")));
+    let mut crowd = Crowd::new(greedy.chain([(key, "198.51.100.1:40000".into())]), &server, limits);
+    crowd.connect(40);
+    (0..20).for_each(|n| crowd.connect(n));
+    crowd.run(900_000, |_, _| Vec::new());
+    (20..40).for_each(|n| crowd.connect(n));
+    let mut most = 0;
+    for _ in 0..12_000 {
+        crowd.run(1_000, |_, _| Vec::new());
+        most = most.max(crowd.server.sessions.handshakes());
+    }
+    assert_eq!(most, 8);
+    assert_eq!(crowd.clients[40].sessions.standing(), 1);
+}
+
 #[test]
 fn who_closes_tells_the_other_side() {
     let mut trial = Trial::new(&shared("a", "b"), &serving(&[("a", "b")]));
@@ -378,29 +527,32 @@ fn hello(security: &ClientSecurity) -> Vec<u8> {
 }
 
 #[test]
-fn a_flood_from_forged_addresses_is_bounded_and_gets_less_than_three_times_as_much_back() {
+fn a_flood_from_forged_addresses_leaves_nothing_and_gets_no_more_back_than_it_brought() {
     let ours = Authority::new();
     let by_certificate = ServerSecurity::new().certificate(ours.certificate("here.example", GOOD));
     let by_key = serving(&[("a", "b")]);
     let any = ClientSecurity::new().trust(ours.anchors());
     for (security, hello) in [(&by_key, hello(&shared("a", "b"))), (&by_certificate, hello(&any))] {
         let mut server = Side::new(Keys::Server(ServerKeys::new(security).unwrap()), None, "192.0.2.2:5684");
-        let (mut came, mut went) = (0, 0);
+        let (mut came, mut went, mut sent) = (0, 0, 0);
         for n in 0..3_000_u32 {
             let now = Instant::from_micros(1 + u64::from(n) * 1_000);
             let from = Address::of(SocketAddr::new(std::net::Ipv4Addr::from(0x0a00_0000 + n / 2).into(), 7));
             came += hello.len();
             server.receive(now, from, &hello);
             server.sessions.wake(now, &mut server.outbox);
-            went += server.outbox.take_all().iter().map(|(_, datagram)| datagram.len()).sum::<usize>();
-            assert!(server.sessions.handshakes() <= 1_024);
+            let answers = server.outbox.take_all();
+            sent += answers.len();
+            went += answers.iter().map(|(_, datagram)| datagram.len()).sum::<usize>();
+            // Before a cookie comes back nobody is known.
+            assert_eq!((server.sessions.handshakes(), server.sessions.next()), (0, None));
         }
+        assert_eq!(sent, 3_000, "each is answered once");
         for second in 0..120 {
             server.sessions.wake(Instant::from_micros(second * SECOND), &mut server.outbox);
-            went += server.outbox.take_all().iter().map(|(_, datagram)| datagram.len()).sum::<usize>();
+            assert!(server.outbox.take_all().is_empty(), "nothing is said twice");
         }
-        assert!(went <= 3 * came, "{went} for {came}");
-        assert_eq!((server.sessions.handshakes(), server.sessions.next()), (0, None));
+        assert!(went <= came, "{went} for {came}");
     }
 }
 
@@ -462,4 +614,73 @@ fn no_bytes_break_a_session_or_its_table() {
             }
         }
     }
+}
+
+/// A state machine that speaks one version alone, on the way to a server. Which of its own datagrams are lost.
+fn stands(mut client: dimpl::Dtls, server: &ServerSecurity, lost: &[usize]) -> bool {
+    let mut server = Side::new(Keys::Server(ServerKeys::new(server).unwrap()), None, "192.0.2.2:5684");
+    let (from, start) = (Address::of("192.0.2.1:40000".parse().unwrap()), crate::clock::Clock::start().origin());
+    let (mut room, mut sent) = (vec![0; 4_096], 0);
+    for millis in 1..20_000 {
+        let now = Instant::from_micros(millis * 1_000);
+        client.handle_timeout(start + std::time::Duration::from_millis(millis)).unwrap();
+        loop {
+            match client.poll_output(&mut room) {
+                dimpl::Output::Packet(datagram) => {
+                    if !lost.contains(&sent) {
+                        server.receive(now, from, datagram);
+                    }
+                    sent += 1;
+                }
+                dimpl::Output::Connected => return true,
+                dimpl::Output::Timeout(_) => break,
+                _ => {}
+            }
+        }
+        server.sessions.wake(now, &mut server.outbox);
+        for (_, datagram) in server.outbox.take_all() {
+            client.handle_packet(&datagram).unwrap();
+        }
+    }
+    false
+}
+
+#[test]
+fn clients_of_one_version_alone_bring_their_cookies_back_too() {
+    let ours = Authority::new();
+    let security = serving(&[("a", "b")]).certificate(ours.certificate("here.example", GOOD));
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::default().self_signed(&pair).unwrap().der().to_vec();
+    let own = dimpl::DtlsCertificate { certificate, private_key: pair.serialize_der() };
+    // The first hello, or the second, or both once: then records have other numbers than their messages.
+    for lost in [&[][..], &[0], &[1], &[0, 2]] {
+        for mtu in [1_150, 400] {
+            let config = dimpl::Config::builder().mtu(mtu).build().map(std::sync::Arc::new).unwrap();
+            let now = crate::clock::Clock::start().origin();
+            let mut of_1_2 = dimpl::Dtls::new_12(config.clone(), own.clone(), now);
+            of_1_2.set_active(true);
+            assert!(stands(of_1_2, &security, lost), "1.2, {lost:?}, {mtu}");
+            let mut of_1_3 = dimpl::Dtls::new_13(config, own.clone(), now);
+            of_1_3.set_active(true);
+            assert!(stands(of_1_3, &security, lost), "1.3, {lost:?}, {mtu}");
+        }
+    }
+}
+
+#[test]
+fn sessions_and_handshakes_are_counted_in_memory() {
+    let mut trial = Trial::new(&shared("a", "b"), &serving(&[("a", "b")]));
+    let alone = trial.server.sessions.memory();
+    trial.connect("x");
+    // Hello, cookie, hello: the server's flight is under way.
+    trial.run(3 * UNDER_WAY + 1_000);
+    assert_eq!(trial.server.sessions.handshakes(), 1);
+    let rising = trial.server.sessions.memory();
+    trial.run(SECOND);
+    assert_eq!(trial.server.sessions.standing(), 1);
+    let mut stats = crate::Stats::default();
+    trial.server.sessions.count(&mut stats);
+    assert!(rising >= alone + 8_000 && stats.memory >= alone + 8_000, "{alone} {rising} {}", stats.memory);
+    trial.server.sessions.close_all(trial.at(), &mut trial.server.outbox);
+    assert!(trial.server.sessions.memory() < alone + 8_000);
 }

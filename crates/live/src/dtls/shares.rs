@@ -1,0 +1,88 @@
+//! Who holds how many places: when there are no more, whoever has the most gives one up.
+//!
+//! An address is proved cheaply by whoever has it, and one host, or one network, has many ports and addresses. So places are
+//! counted by network, and a network that wants more than its share takes them from itself.
+
+use std::{
+    collections::HashMap,
+    hash::BuildHasherDefault,
+    net::{IpAddr, SocketAddr},
+};
+
+use rustc_hash::FxHasher;
+
+/// A network: an IPv4 /24, or an IPv6 /48, what one site may have (RFC 6177).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Network(u64);
+
+impl Network {
+    fn of(address: SocketAddr) -> Self {
+        match address.ip().to_canonical() {
+            IpAddr::V4(ip) => Self(u64::from(u32::from(ip) >> 8)),
+            // No IPv4 network has a bit there.
+            IpAddr::V6(ip) => Self((u128::from(ip) >> 80) as u64 | 1 << 63),
+        }
+    }
+}
+
+/// Sessions by the networks of their peers.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    networks: HashMap<Network, Vec<u32>, BuildHasherDefault<FxHasher>>,
+    len: usize,
+}
+
+impl Shares {
+    pub(super) fn add(&mut self, peer: SocketAddr, number: u32) {
+        self.networks.entry(Network::of(peer)).or_default().push(number);
+        self.len += 1;
+    }
+
+    /// False if it was not there.
+    pub(super) fn remove(&mut self, peer: SocketAddr, number: u32) -> bool {
+        let network = Network::of(peer);
+        let Some(numbers) = self.networks.get_mut(&network) else { return false };
+        let Some(place) = numbers.iter().position(|other| *other == number) else { return false };
+        numbers.swap_remove(place);
+        if numbers.is_empty() {
+            self.networks.remove(&network);
+        }
+        self.len -= 1;
+        true
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Those of the network that has the most.
+    pub(super) fn of_the_largest(&self) -> &[u32] {
+        let largest = self.networks.iter().max_by_key(|(network, numbers)| (numbers.len(), **network));
+        largest.map_or(&[], |(_, numbers)| numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_with_the_most_is_found() {
+        let mut shares = Shares::default();
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        for (number, peer) in [
+            (1, "192.0.2.1:1"),
+            (2, "192.0.2.200:2"),
+            (3, "192.0.3.1:1"),
+            (4, "[2001:db8:1:2::1]:1"),
+            (5, "[2001:db8:1:3::1]:1"),
+            (6, "[::ffff:192.0.2.7]:9"),
+        ] {
+            shares.add(address(peer), number);
+        }
+        assert_eq!((shares.len(), shares.of_the_largest()), (6, &[1, 2, 6][..]));
+        assert!(shares.remove(address("192.0.2.9:7"), 2) && !shares.remove(address("192.0.2.9:7"), 2));
+        assert!(shares.remove(address("192.0.2.9:7"), 1));
+        assert_eq!((shares.len(), shares.of_the_largest()), (4, &[4, 5][..]));
+    }
+}
