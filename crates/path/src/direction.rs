@@ -28,6 +28,9 @@ pub struct Direction {
     pub loss_at: LossAt,
     /// Bytes that the link adds to each packet, such as an Ethernet header.
     pub overhead: Size,
+    /// The longest packet that it carries; none: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Size>,
 }
 
 /// Which packets the limit of a queue counts.
@@ -69,6 +72,8 @@ pub enum Order {
 pub(crate) const LONGEST: Duration = Duration(u32::MAX as u64);
 /// More than any link layer adds to a packet.
 const MOST_OVERHEAD: Size = Size(10_000);
+/// RFC 791 §3.2: every link carries so many bytes in one piece.
+const LEAST_MTU: Size = Size(68);
 
 impl Direction {
     /// A direction without jitter, loss and overhead.
@@ -84,6 +89,7 @@ impl Direction {
             loss_of: LossOf::default(),
             loss_at: LossAt::default(),
             overhead: Size(0),
+            mtu: None,
         }
     }
 
@@ -105,6 +111,9 @@ impl Direction {
         if self.overhead > MOST_OVERHEAD {
             return refuse("overhead", format!("{} a packet is too much (at most {MOST_OVERHEAD})", self.overhead));
         }
+        if let Some(mtu) = self.mtu.filter(|mtu| *mtu < LEAST_MTU) {
+            return refuse("mtu", format!("{mtu} is less than IPv4 asks of any link (at least {LEAST_MTU})"));
+        }
         self.loss.check(&format!("{key}.loss"), origin)
     }
 }
@@ -123,6 +132,7 @@ pub(crate) struct DirectionKeys {
     loss_of: Option<LossOf>,
     loss_at: Option<LossAt>,
     overhead: Option<Size>,
+    mtu: Option<Size>,
 }
 
 impl DirectionKeys {
@@ -148,6 +158,7 @@ impl DirectionKeys {
             loss_of: self.loss_of.unwrap_or(other.loss_of),
             loss_at: self.loss_at.unwrap_or(other.loss_at),
             overhead: self.overhead.unwrap_or(other.overhead),
+            mtu: self.mtu.or(other.mtu),
         }
     }
 

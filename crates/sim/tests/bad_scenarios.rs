@@ -142,6 +142,19 @@ fn a_queue_that_a_packet_never_fits_is_refused_with_the_bytes() {
 }
 
 #[test]
+fn a_message_longer_than_the_path_carries_is_refused_unless_it_comes_in_blocks() {
+    let mtu = "rate = \"30 kbit/s\"\nmtu = \"127 B\"";
+    let long = GOOD.replace("rate = \"30 kbit/s\"", mtu).replace("[server]", "[server]\npayload = \"200 B\"");
+    let told = Scenario::from_toml(&long, "test.toml").unwrap_err().to_string();
+    for part in ["path.downlink.mtu", "clients[0] has 234 B", "127 B", "transfer = { kind = \"blocks\""] {
+        assert!(told.contains(part), "{told:?} does not say {part:?}");
+    }
+    let blocks = "count = 4\ntransfer = { kind = \"blocks\", size = \"64 B\" }";
+    assert!(Scenario::from_toml(&long.replace("count = 4", blocks), "test.toml").is_ok());
+    tells("delay = \"415 ms\"", "delay = \"415 ms\"\nmtu = \"20 B\"", &["path.downlink.mtu", "at least 68 B"]);
+}
+
+#[test]
 fn what_sends_nothing_is_refused() {
     tells("count = 4", "count = 0", &["clients[0].count", "at least 1"]);
     tells("count = 4", "count = -4", &["test.toml:16"]);

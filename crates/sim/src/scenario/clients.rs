@@ -305,7 +305,11 @@ impl Clients {
             ),
             (_, 32_769..) => refuse(
                 "nstart",
-                format!("{} requests at once would use up all message IDs (at most 32768)", self.nstart),
+                format!(
+                    "{} requests at once would use up all message IDs, of which there are 65,536 for an EXCHANGE_LIFETIME \
+                     (at most 32768)",
+                    self.nstart
+                ),
             ),
             _ => Ok(()),
         }

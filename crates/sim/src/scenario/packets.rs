@@ -8,7 +8,7 @@ const OPENING: u64 = 8;
 const DATAGRAM: u64 = 4;
 
 impl Scenario {
-    /// Refuses a queue that a packet of its own scenario never fits.
+    /// Refuses a queue, or a link, that a packet of its own scenario never fits.
     pub(super) fn check_queues(&self, origin: &str) -> Result<(), ScenarioError> {
         let links = self.links();
         let kept = if self.path.is_some() { "path" } else { "network.links" };
@@ -16,6 +16,17 @@ impl Scenario {
             let crossed = self.route(index).into_iter().zip(self.longest_packets(group));
             for (place, longest) in crossed.flat_map(|(places, longest)| places.into_iter().map(move |p| (p, longest)))
             {
+                if let Some((name, link)) = links.get(place)
+                    && let Some(mtu) = link.mtu
+                    && mtu.0 < longest
+                {
+                    let problem = format!(
+                        "a packet of clients[{index}] has {longest} B, and this link carries none longer than {mtu}: nothing is \
+                         sent in fragments here; write less payload, or let a body come in pieces, by transfer = {{ kind = \
+                         \"blocks\", size = \"64 B\" }}"
+                    );
+                    return Err(ScenarioError::at_key(origin, &format!("{kept}.{name}.mtu"), problem));
+                }
                 if let Some((name, link)) = links.get(place)
                     && let QueueLimit::Bytes(limit) = link.queue
                     && limit < longest
