@@ -206,6 +206,8 @@ impl Default for NamingOptions {
 pub struct Limits {
     /// Peers whose congestion state and message IDs are kept. Beyond that the one idle for longest is dropped, but
     /// never within EXCHANGE_LIFETIME of its last message ID. Who merely asks and gets piggybacked answers is no peer.
+    /// Who merely asks and gets other answers is one as long as there is a place for it; a peer that is asked, or has
+    /// answered, takes that place if it needs one.
     pub peers: u32,
     /// Requests and separate responses under way to one peer, those included whose response is still awaited after
     /// an acknowledgement.

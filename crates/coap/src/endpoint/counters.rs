@@ -65,6 +65,8 @@ pub struct Failures {
     pub cancelled: u64,
     /// [`Failure::NoResponse`].
     pub no_response: u64,
+    /// [`Failure::BadOption`].
+    pub bad_option: u64,
 }
 
 /// A count for each reason in [`Ignored`].
@@ -74,7 +76,7 @@ pub struct Reasons {
     pub malformed: u64,
     /// [`Ignored::TooLong`].
     pub too_long: u64,
-    /// [`Ignored::Unmatched`] and [`Ignored::NotForGroups`].
+    /// [`Ignored::Unmatched`], [`Ignored::NotForGroups`] and [`Ignored::BadOption`].
     pub unmatched: u64,
     /// [`Ignored::Ping`].
     pub pings: u64,
@@ -95,8 +97,9 @@ impl Failures {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        let Self { gave_up, reset, cancelled, no_response } = *self;
-        gave_up.saturating_add(reset).saturating_add(cancelled).saturating_add(no_response)
+        let Self { gave_up, reset, cancelled, no_response, bad_option } = *self;
+        let ends = [gave_up, reset, cancelled, no_response, bad_option];
+        ends.into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -130,7 +133,7 @@ pub(super) enum Count {
 }
 
 /// Places for all of [`Count`].
-const PLACES: usize = 28;
+const PLACES: usize = 29;
 
 impl Count {
     #[inline]
@@ -147,7 +150,7 @@ impl Count {
             Self::Failed(Failure::NoResponse) => 11,
             Self::Ignored(Ignored::Malformed(_)) => 12,
             Self::Ignored(Ignored::TooLong) => 13,
-            Self::Ignored(Ignored::Unmatched | Ignored::NotForGroups) => 14,
+            Self::Ignored(Ignored::Unmatched | Ignored::NotForGroups | Ignored::BadOption) => 14,
             Self::Ignored(Ignored::Ping) => 15,
             Self::Ignored(Ignored::NoRoom) => 16,
             Self::Retransmission => 17,
@@ -161,6 +164,7 @@ impl Count {
             Self::ForgottenDuplicate => 25,
             Self::Further => 26,
             Self::Rejected => 27,
+            Self::Failed(Failure::BadOption) => 28,
         }
     }
 }
@@ -231,6 +235,7 @@ impl Counts {
                 reset: failed(Failure::Reset),
                 cancelled: failed(Failure::Cancelled),
                 no_response: failed(Failure::NoResponse),
+                bad_option: failed(Failure::BadOption),
             },
             ignored: Reasons {
                 malformed: ignored(Ignored::Malformed(ANY_FAULT)),
@@ -257,7 +262,7 @@ mod tests {
     fn every_count_has_a_place_of_its_own() {
         use Count::*;
         let kinds = [Kind::Confirmable, Kind::NonConfirmable, Kind::Acknowledgement, Kind::Reset];
-        let failures = [Failure::GaveUp, Failure::Reset, Failure::Cancelled, Failure::NoResponse];
+        let failures = [Failure::GaveUp, Failure::Reset, Failure::Cancelled, Failure::NoResponse, Failure::BadOption];
         let reasons = [self::Ignored::Malformed(ANY_FAULT), self::Ignored::TooLong, self::Ignored::Unmatched]
             .into_iter()
             .chain([self::Ignored::Ping, self::Ignored::NoRoom]);

@@ -186,7 +186,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// For how long after a group request its token is not used for anything else, microseconds.
     fn token_kept(&self) -> u64 {
         let latency = u64::from(self.setup.config.transmission.max_latency.as_micros());
-        self.non_lifetime.saturating_add(latency).saturating_add(MAX_SERVER_RESPONSE_DELAY)
+        self.non_lifetime().saturating_add(latency).saturating_add(MAX_SERVER_RESPONSE_DELAY)
     }
 
     /// A token that no request has, to whomever. At least 2 bytes, so that there is one.
@@ -252,9 +252,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let (reply, lifetime) = if message.kind == Kind::Confirmable {
             self.acknowledge_to(from, message.id);
-            (Reply::Acknowledgement, self.exchange_lifetime)
+            (Reply::Acknowledgement, self.exchange_lifetime())
         } else {
-            (Reply::Silence, self.non_lifetime)
+            (Reply::Silence, self.non_lifetime())
         };
         let key = Key::new(from, message.id, &self.setup.identities);
         self.remember_handled(now, &key, reply, lifetime);

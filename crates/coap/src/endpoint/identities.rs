@@ -6,7 +6,7 @@ use core::{
 use rustc_hash::FxHasher;
 use siphasher::sip::{SipHasher13, SipHasher24};
 
-use crate::message::Token;
+use crate::message::{MessageId, Token};
 
 /// Where message IDs, tokens and the order of hash tables come from.
 ///
@@ -30,6 +30,7 @@ enum Use {
     FirstId = 1,
     Token = 2,
     Table = 3,
+    Answer = 4,
 }
 
 /// Two endpoints: the number of ours, and that of the peer in the order of first contact.
@@ -68,6 +69,12 @@ impl Identities {
         }
     }
 
+    /// The message ID of the answer to a request of somebody of whom nothing is kept. As long as no two of its requests
+    /// have the same ID, no two answers to it have.
+    pub(super) fn answer_id(&self, to: &impl Hash, request: MessageId) -> MessageId {
+        MessageId(request.0 ^ self.keyed(to, Use::Answer) as u16)
+    }
+
     /// The token of `length` bytes of message number `count` to a peer. Different counts give different tokens until
     /// all tokens of that length were used.
     pub(super) fn token(&self, whose: Pair, count: u64, length: u8) -> Token {
@@ -83,10 +90,15 @@ impl Identities {
     /// A place in a hash table.
     #[inline]
     pub(super) fn hash(&self, key: &impl Hash) -> u64 {
+        self.keyed(key, Use::Table)
+    }
+
+    #[inline]
+    fn keyed(&self, key: &impl Hash, purpose: Use) -> u64 {
         match self.0 {
             Source::Counted => BuildHasherDefault::<FxHasher>::default().hash_one(key),
             Source::Secret(low, high) => {
-                let mut hasher = SipHasher13::new_with_keys(low, high ^ Use::Table as u64);
+                let mut hasher = SipHasher13::new_with_keys(low, high ^ purpose as u64);
                 key.hash(&mut hasher);
                 hasher.finish()
             }

@@ -55,17 +55,45 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return Err(Refused::Kind(response.kind));
         }
         let (slot, request) = self.asked(to)?;
-        if request.owed == Owed::Acknowledgement {
-            self.piggyback(now, to, &request, response)?;
-        } else if request.owed == Owed::Leisurely {
-            self.answer_leisurely(now, to, &request, response)?;
-        } else {
-            let role = (Role::Response, Some(to));
-            self.submit(now, request.from, role, response, Some(request.token))?;
-        }
-        if let Some(inbox) = self.inbox.as_deref_mut() {
+        let answered = match request.owed {
+            Owed::Acknowledgement => self.piggyback(now, to, &request, response),
+            Owed::Leisurely => self.answer_leisurely(now, to, &request, response),
+            Owed::Response | Owed::Nothing => self.answer_separately(now, to, &request, response),
+        };
+        // What is wrong with the response itself can be mended; a request that lies for want of room keeps others out.
+        if !answered.is_err_and(|why| why.is_of_message())
+            && let Some(inbox) = self.inbox.as_deref_mut()
+        {
             inbox.requests.remove(slot);
         }
+        answered
+    }
+
+    /// The response leaves in a message of its own. If there is no place for its receiver among the peers, a
+    /// non-confirmable one leaves all the same, and nothing is kept of it.
+    fn answer_separately(
+        &mut self,
+        now: Instant,
+        to: RequestId,
+        request: &Request<A>,
+        response: &Outgoing<'_>,
+    ) -> Result<(), Refused> {
+        let role = (Role::Response, Some(to));
+        let refused = match self.submit(now, request.from, role, response, Some(request.token)) {
+            Ok(_) => return Ok(()),
+            Err(refused) => refused,
+        };
+        let is_for_want_of_room = matches!(refused, Refused::TooManyPeers { .. } | Refused::OutOfBytes { .. });
+        let is_known = self.peers.find(request.from, &self.setup.identities).is_some();
+        if !is_for_want_of_room || is_known || response.kind != Kind::NonConfirmable {
+            return Err(refused);
+        }
+        let start = self.queue.bytes.len();
+        let limit = usize::from(self.setup.config.limits.datagram);
+        let id = self.setup.identities.answer_id(&request.from, request.id);
+        write(&mut self.queue.bytes, Kind::NonConfirmable, id, request.token, response, limit)?;
+        self.queue.push_written(request.from, What::Reply { request: to, repeated: false }, start);
+        self.counts.one_more(Count::Sent(Kind::NonConfirmable));
         Ok(())
     }
 
@@ -86,7 +114,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.counts.one_more(Count::Sent(Kind::Acknowledgement));
         if self.setup.config.duplicates == Policy::Stored {
             let stored = self.queue.bytes.len().saturating_sub(start);
-            let until = later(now, self.exchange_lifetime);
+            let until = later(now, self.exchange_lifetime());
             let key = Key::new(request.from, request.id, &self.setup.identities);
             self.handled(now, &key, Reply::Response(to), stored, until);
         }
@@ -98,7 +126,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let (slot, request) = self.asked(to)?;
         if request.owed == Owed::Acknowledgement {
             if self.setup.config.duplicates == Policy::Stored {
-                let until = later(now, self.exchange_lifetime);
+                let until = later(now, self.exchange_lifetime());
                 let key = Key::new(request.from, request.id, &self.setup.identities);
                 self.handled(now, &key, Reply::Reset, 0, until);
             }
@@ -117,7 +145,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         inbox.requests.acknowledged(slot);
         if self.setup.config.duplicates == Policy::Stored {
             let key = Key::new(from, id, &self.setup.identities);
-            self.handled(now, &key, Reply::Acknowledgement, 0, later(now, self.exchange_lifetime));
+            self.handled(now, &key, Reply::Acknowledgement, 0, later(now, self.exchange_lifetime()));
         }
         self.acknowledge_to(from, id);
     }

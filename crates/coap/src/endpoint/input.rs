@@ -168,3 +168,10 @@ pub enum Refused {
         limit: usize,
     },
 }
+
+impl Refused {
+    /// Whether another message could have been taken in place of this one.
+    pub(crate) const fn is_of_message(&self) -> bool {
+        matches!(self, Self::Kind(_) | Self::Code(_) | Self::TooManyCopies { .. } | Self::Message(_))
+    }
+}

@@ -145,9 +145,8 @@ use timers::Timers;
 pub struct Endpoint<A> {
     setup: Arc<Setup>,
     node: u32,
-    /// EXCHANGE_LIFETIME and NON_LIFETIME in microseconds, for the slowest of all controllers used so far.
-    exchange_lifetime: u64,
-    non_lifetime: u64,
+    /// Those of the slowest of all controllers used so far, if that is slower than the prototype.
+    slower: Option<Box<Lifetimes>>,
     /// The latest time of all calls so far.
     now: Instant,
     peers: Peers<A>,
@@ -174,6 +173,8 @@ struct Setup {
     config: Config,
     /// What every new peer's controller starts as.
     prototype: PeerController,
+    /// Those of the prototype.
+    lifetimes: Lifetimes,
     chance: ChanceSeed,
     identities: Identities,
 }
@@ -192,7 +193,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         identities: Identities,
     ) -> Result<Self, ConfigError> {
         config.check()?;
-        Ok(Self::with(Arc::new(Setup { config, prototype: controller.into(), chance, identities }), node))
+        let prototype = controller.into();
+        let lifetimes = Lifetimes::of(&prototype, &config.transmission);
+        Ok(Self::with(Arc::new(Setup { config, prototype, lifetimes, chance, identities }), node))
     }
 
     /// An endpoint that was made like this one but for its number, and that knows nobody. The two share what never
@@ -203,11 +206,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     fn with(setup: Arc<Setup>, node: u32) -> Self {
-        let lifetimes = Lifetimes::of(&setup.prototype, &setup.config.transmission);
         Self {
             node,
-            exchange_lifetime: lifetimes.exchange,
-            non_lifetime: lifetimes.non,
+            slower: None,
             now: Instant::ORIGIN,
             peers: Peers::new(),
             exchanges: Exchanges::new(setup.config.limits.exchanges_per_peer),
@@ -246,8 +247,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// else it is a message of its own, confirmable or not as asked for. A confirmable one is reported as
     /// [`Event::Delivered`] or [`Event::Undelivered`].
     ///
+    /// Who merely asks may have forged its address, so it takes no place that others need: where none is free, a
+    /// non-confirmable response leaves all the same, with a message ID that follows from the request's, and no controller
+    /// is asked.
+    ///
     /// # Errors
-    /// A request answered before, and what cannot be sent or exceeds a limit. The request can still be answered then.
+    /// A request answered before, a response that cannot be written (the request can still be answered then), and what
+    /// exceeds a limit: the request is dropped then.
     #[inline]
     pub fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
         let now = self.input(now);
@@ -312,8 +318,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let (now, controller) = (self.input(now), controller.into());
         let number = self.peer_for(now, peer)?;
         let lifetimes = Lifetimes::of(&controller, &self.setup.config.transmission);
-        self.exchange_lifetime = self.exchange_lifetime.max(lifetimes.exchange);
-        self.non_lifetime = self.non_lifetime.max(lifetimes.non);
+        let longest = self.lifetimes().longest(lifetimes);
+        if longest != *self.lifetimes() {
+            self.slower = Some(Box::new(longest));
+        }
         self.replace_controller(number, now, controller);
         Ok(())
     }
@@ -423,7 +431,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub fn message_ids_left(&self, now: Instant, peer: A) -> u32 {
         let number = self.peers.find(peer, &self.setup.identities);
         let peer = number.and_then(|number| self.peers.get(number));
-        peer.map_or(1 << 16, |peer| peer.ids.left(now.max(self.now), self.exchange_lifetime))
+        peer.map_or(1 << 16, |peer| peer.ids.left(now.max(self.now), self.exchange_lifetime()))
     }
 
     /// The addresses of the peers that are known, in no particular order.
@@ -470,6 +478,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let shared = shared.checked_div(Arc::strong_count(&self.setup)).unwrap_or(0);
         size_of::<Self>()
             .saturating_add(shared)
+            .saturating_add(self.slower.as_deref().map_or(0, size_of_val))
             .saturating_add(self.counts.memory())
             .saturating_add(self.peers.memory())
             .saturating_add(self.exchanges.memory())
@@ -492,6 +501,23 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(crate) fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
         self.now
+    }
+
+    #[inline]
+    fn lifetimes(&self) -> &Lifetimes {
+        self.slower.as_deref().unwrap_or(&self.setup.lifetimes)
+    }
+
+    /// EXCHANGE_LIFETIME, microseconds.
+    #[inline]
+    fn exchange_lifetime(&self) -> u64 {
+        self.lifetimes().exchange
+    }
+
+    /// NON_LIFETIME, microseconds.
+    #[inline]
+    fn non_lifetime(&self) -> u64 {
+        self.lifetimes().non
     }
 
     #[inline]

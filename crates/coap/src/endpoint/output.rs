@@ -190,6 +190,9 @@ pub enum Failure {
     Cancelled,
     /// It was acknowledged, or non-confirmable, and no response came.
     NoResponse,
+    /// The response has a critical option that is not understood, is too short or too long, or was repeated (RFC 7252
+    /// §5.4.1). If it could be, it was rejected with a reset.
+    BadOption,
 }
 
 /// Why a datagram was not processed.
@@ -209,6 +212,9 @@ pub enum Ignored {
     NoRoom,
     /// It was sent to a group and is no non-confirmable request.
     NotForGroups,
+    /// A further response, or the answer of a member of a group, with a critical option that is not understood, is too
+    /// short or too long, or was repeated (RFC 7252 §5.4.1).
+    BadOption,
 }
 
 /// What the endpoint sleeps for.

@@ -10,7 +10,7 @@ use super::{
     identities::Pair,
     message_ids::MessageIds,
     naming::Echoes,
-    slots::{Linked, Links, List, Slots},
+    slots::{Ends, Linked, Links, List, NONE, Slots},
 };
 use crate::message::{Kind, MessageId};
 
@@ -59,7 +59,7 @@ pub(super) struct Peer<A> {
     pub(super) address: A,
     pub(super) controller: Kept,
     pub(super) ids: MessageIds,
-    /// In the list of idle peers, if it is idle.
+    /// In the list of strangers if it is one, else in that of idle peers if it is idle.
     links: Links,
     /// Exchanges under way.
     pub(super) open: List,
@@ -74,7 +74,36 @@ pub(super) struct Peer<A> {
     /// Non-confirmable requests, and responses, that left since the last confirmable one of their sort.
     plain: [u8; 2],
     pub(super) echoes: Echoes,
-    idle: bool,
+    standing: Standing,
+}
+
+/// What a peer is to us, in one byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Busy,
+    Idle,
+    /// It was never asked for anything, and has never answered anything: it may be an address that somebody forged.
+    BusyStranger,
+    IdleStranger,
+}
+
+impl Standing {
+    const fn is_idle(self) -> bool {
+        matches!(self, Self::Idle | Self::IdleStranger)
+    }
+
+    const fn is_stranger(self) -> bool {
+        matches!(self, Self::BusyStranger | Self::IdleStranger)
+    }
+
+    const fn of(is_stranger: bool, is_idle: bool) -> Self {
+        match (is_stranger, is_idle) {
+            (false, false) => Self::Busy,
+            (false, true) => Self::Idle,
+            (true, false) => Self::BusyStranger,
+            (true, true) => Self::IdleStranger,
+        }
+    }
 }
 
 impl<A> Linked for Peer<A> {
@@ -116,17 +145,19 @@ impl<A> Peer<A> {
     }
 }
 
-/// The peers, found by their addresses; idle ones in the order in which they became so.
+/// The peers, found by their addresses; idle ones in the order in which they became so, strangers in the order in which
+/// something was last done for them.
 #[derive(Debug)]
 pub(super) struct Peers<A> {
     slots: Slots<Peer<A>>,
     /// Numbers of slots, once there were more than [`LOOKED_THROUGH`].
     table: Option<Box<HashTable<u32>>>,
-    idle: List,
+    idle: Ends,
+    strangers: Ends,
     /// Peers ever met.
     met: u32,
     /// Bytes held beside the slots, by message IDs and controllers.
-    beside: usize,
+    beside: u32,
 }
 
 /// There is no place for another peer.
@@ -137,7 +168,7 @@ pub(super) struct Full {
 
 impl<A: Copy + Eq + Hash> Peers<A> {
     pub(super) const fn new() -> Self {
-        Self { slots: Slots::new(), table: None, idle: List::EMPTY, met: 0, beside: 0 }
+        Self { slots: Slots::new(), table: None, idle: Ends::EMPTY, strangers: Ends::EMPTY, met: 0, beside: 0 }
     }
 
     #[inline]
@@ -163,7 +194,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     pub(super) fn memory(&self) -> usize {
         let table = self.table.as_deref();
         let table = table.map_or(0, |table| size_of_val(table).saturating_add(table.allocation_size()));
-        self.slots.memory().saturating_add(table).saturating_add(self.beside)
+        self.slots.memory().saturating_add(table).saturating_add(self.beside as usize)
     }
 
     /// The slot of the peer with this address.
@@ -183,34 +214,61 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         self.slots.growth().saturating_add(table).saturating_add(beside(controller))
     }
 
-    /// Forgets the peer that is idle for longest, if its last message ID may be used again.
-    pub(super) fn forget_oldest(&mut self, now: Instant, lifetime: u64, identities: &Identities) -> Result<(), Full> {
-        let oldest = self.idle.first();
-        let Some(peer) = self.slots.get_mut(oldest) else { return Err(Full { until: None }) };
-        let until = peer.ids.forgettable(lifetime);
-        if until > now {
-            return Err(Full { until: Some(until) });
+    /// The peer that is to make room for another: the one that is idle for longest, if its last message ID may be used
+    /// again.
+    pub(super) fn forgettable(&self, now: Instant, lifetime: u64) -> Result<u32, Full> {
+        let mut until = None;
+        for oldest in [self.strangers.first(), self.idle.first()] {
+            let Some(peer) = self.slots.get(oldest).filter(|peer| peer.standing.is_idle()) else { continue };
+            let at = peer.ids.forgettable(lifetime);
+            if at <= now {
+                return Ok(oldest);
+            }
+            until = Some(until.map_or(at, |other: Instant| other.min(at)));
         }
-        // The place is taken again at once, and the controller goes then.
+        Err(Full { until })
+    }
+
+    /// The stranger for whom nothing was done for the longest.
+    pub(super) fn oldest_stranger(&self) -> Option<u32> {
+        Some(self.strangers.first()).filter(|first| *first != NONE)
+    }
+
+    /// A peer is no stranger any more.
+    #[inline]
+    pub(super) fn acquaint(&mut self, number: u32) {
+        let Some(peer) = self.slots.get_mut(number).filter(|peer| peer.standing.is_stranger()) else { return };
+        let is_idle = peer.standing.is_idle();
+        peer.standing = Standing::of(false, is_idle);
+        self.strangers.remove(&mut self.slots, number);
+        if is_idle {
+            self.idle.push(&mut self.slots, number);
+        }
+    }
+
+    /// Forgets a peer that is idle. Its place must be taken again at once: its controller goes then.
+    pub(super) fn forget(&mut self, oldest: u32, identities: &Identities) {
+        let Some(peer) = self.slots.get_mut(oldest) else { return };
+        let is_stranger = peer.standing.is_stranger();
         let freed = peer.ids.memory().saturating_add(kept_beside(&peer.controller));
-        self.beside = self.beside.saturating_sub(freed);
+        self.beside = self.beside.saturating_sub(freed as u32);
         peer.ids = MessageIds::starting_at(0);
         if let Some(table) = &mut self.table
             && let Ok(entry) = table.find_entry(identities.hash(&peer.address), |number| *number == oldest)
         {
             entry.remove();
         }
-        self.idle.remove(&mut self.slots, oldest);
+        let list = if is_stranger { &mut self.strangers } else { &mut self.idle };
+        list.remove(&mut self.slots, oldest);
         self.slots.release(oldest);
-        Ok(())
     }
 
-    /// Adds a peer that is not known yet. It is idle.
+    /// Adds a peer that is not known yet. It is idle, and a stranger.
     pub(super) fn add(&mut self, node: u32, address: A, controller: PeerController, identities: &Identities) -> u32 {
         let number = self.met;
         let first_id = identities.first_id(Pair { node, peer: number });
         self.met = self.met.wrapping_add(1);
-        self.beside = self.beside.saturating_add(beside(&controller));
+        self.beside = self.beside.saturating_add(beside(&controller) as u32);
         let controller = keep(controller);
         let peer = Peer {
             address,
@@ -224,10 +282,10 @@ impl<A: Copy + Eq + Hash> Peers<A> {
             answers: false,
             plain: [0; 2],
             echoes: Echoes::default(),
-            idle: true,
+            standing: Standing::IdleStranger,
         };
         let slot = self.slots.put(peer);
-        self.idle.push(&mut self.slots, slot);
+        self.strangers.push(&mut self.slots, slot);
         self.enter(slot, identities);
         slot
     }
@@ -236,7 +294,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     pub(super) fn replace_controller(&mut self, number: u32, controller: PeerController) {
         let Some(peer) = self.slots.get_mut(number) else { return };
         let freed = kept_beside(&peer.controller);
-        self.beside = self.beside.saturating_add(beside(&controller)).saturating_sub(freed);
+        self.beside = self.beside.saturating_add(beside(&controller) as u32).saturating_sub(freed as u32);
         peer.controller = keep(controller);
     }
 
@@ -259,8 +317,15 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     #[inline]
     pub(super) fn settle(&mut self, number: u32, did_something: bool) {
         let Some(peer) = self.slots.get_mut(number) else { return };
-        let (was, is) = (peer.idle, peer.has_nothing_to_do());
-        peer.idle = is;
+        let (was, is) = (peer.standing.is_idle(), peer.has_nothing_to_do());
+        peer.standing = Standing::of(peer.standing.is_stranger(), is);
+        if peer.standing.is_stranger() {
+            if did_something {
+                self.strangers.remove(&mut self.slots, number);
+                self.strangers.push(&mut self.slots, number);
+            }
+            return;
+        }
         if was && (!is || did_something) {
             self.idle.remove(&mut self.slots, number);
         }
@@ -269,13 +334,13 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         }
     }
 
-    /// Uses the next message ID of a peer, which must be free.
+    /// Uses the next message ID of a peer, which must be free. It is used for the lifetime and so many microseconds longer.
     #[inline]
-    pub(super) fn take_id(&mut self, number: u32, now: Instant, lifetime: u64) -> Option<MessageId> {
+    pub(super) fn take_id(&mut self, number: u32, now: Instant, lifetime: u64, longer: u64) -> Option<MessageId> {
         let peer = self.slots.get_mut(number)?;
         let before = peer.ids.memory();
-        let id = peer.ids.take(now, lifetime);
-        self.beside = self.beside.saturating_add(peer.ids.memory()).saturating_sub(before);
+        let id = peer.ids.take(now, lifetime, longer);
+        self.beside = self.beside.saturating_add(peer.ids.memory() as u32).saturating_sub(before as u32);
         Some(id)
     }
 }

@@ -134,6 +134,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
+    /// A request was answered with what must not be processed (RFC 7252 §5.4.1). What that says about the path is true.
+    pub(super) fn answered_badly(&mut self, slot: u32, now: Instant, kind: ReplyKind, response: &Message<'_>) {
+        if self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Sent) {
+            let named = if kind == ReplyKind::Piggybacked { self.named(slot, response) } else { Named::Nothing };
+            self.learn(slot, now, kind, named);
+        }
+        self.fail(slot, now, Failure::BadOption);
+    }
+
     /// The copy that a piggybacked response names. Also, whether the peer's server knows how.
     fn named(&mut self, slot: u32, response: &Message<'_>) -> Named {
         let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.mark != Mark::Nothing) else {
@@ -154,7 +163,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             match why {
                 Failure::GaveUp => End::GaveUp,
                 Failure::Reset => End::Reset,
-                Failure::Cancelled | Failure::NoResponse => End::Cancelled,
+                Failure::Cancelled | Failure::NoResponse | Failure::BadOption => End::Cancelled,
             },
         );
         let Some((to, retransmissions)) = self.whose(slot) else { return };

@@ -16,7 +16,7 @@ use super::{
     queue::What,
     requests::Owed,
 };
-use crate::message::{Kind, Message, MessageId, Writer, number};
+use crate::message::{Kind, Message, MessageId, Writer, is_for_responses, number};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A datagram came in.
@@ -77,8 +77,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(inbox) = self.inbox.as_deref() else { return };
         let growth = inbox.requests.growth(echo.is_some());
         if inbox.requests.len() >= self.setup.config.limits.requests || (growth > 0 && !self.has_room(growth)) {
+            let lifetime = self.exchange_lifetime();
             let Some(inbox) = self.inbox.as_deref_mut() else { return };
-            match inbox.requests.abandoned(now, self.exchange_lifetime) {
+            match inbox.requests.abandoned(now, lifetime) {
                 Some(slot) => inbox.drop_request(slot, &self.setup.identities),
                 // No acknowledgement: its sender will try again, and wait longer each time.
                 None => return self.ignore(from, Ignored::NoRoom),
@@ -100,7 +101,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             if is_confirmable {
                 inbox.duplicates.pending(&key, slot, &inbox.requests, &self.setup.identities);
             } else {
-                let expires = later(now, self.non_lifetime);
+                let expires = later(now, self.non_lifetime());
                 self.handled(now, &key, Reply::Silence, 0, expires);
             }
         }
@@ -117,6 +118,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return;
         }
         let is_confirmable = message.kind == Kind::Confirmable;
+        let is_refused = message.options().refused(is_for_responses).is_some();
         let Some(slot) = self.peer_at(from).and_then(|number| {
             let peer = self.peers.get(number)?;
             match self.exchanges.with_token(number, &peer.open, message.token, &self.setup.identities) {
@@ -125,7 +127,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 None => self.exchanges.claim_of(&peer.open, message.token),
             }
         }) else {
-            if self.group_answer_came(now, from, message, datagram) {
+            if !is_refused && self.group_answer_came(now, from, message, datagram) {
                 return;
             }
             // A notification is not expected any more (RFC 7641 §3.6).
@@ -134,20 +136,26 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             }
             return self.late(from, datagram);
         };
-        let (reply, lifetime) = if is_confirmable {
-            self.acknowledge_to(from, message.id);
-            (Reply::Acknowledgement, self.exchange_lifetime)
-        } else {
-            (Reply::Silence, self.non_lifetime)
+        let (reply, lifetime) = match (is_confirmable, is_refused) {
+            (true, false) => {
+                self.acknowledge_to(from, message.id);
+                (Reply::Acknowledgement, self.exchange_lifetime())
+            }
+            (true, true) => {
+                self.reset(from, message.id);
+                (Reply::Reset, self.exchange_lifetime())
+            }
+            (false, _) => (Reply::Silence, self.non_lifetime()),
         };
         self.remember_handled(now, &key, reply, lifetime);
         let Some((stage, peer)) = self.exchanges.get(slot).map(|exchange| (exchange.stage, exchange.peer)) else {
             return;
         };
-        if stage == Stage::Subscribed {
-            self.further_came(slot, from, datagram);
-        } else {
-            self.answered(slot, now, ReplyKind::Separate, message, datagram);
+        match stage {
+            Stage::Subscribed if is_refused => self.ignore(from, Ignored::BadOption),
+            Stage::Subscribed => self.further_came(slot, from, datagram),
+            _ if is_refused => self.answered_badly(slot, now, ReplyKind::Separate, message),
+            _ => self.answered(slot, now, ReplyKind::Separate, message, datagram),
         }
         self.heard(peer, now);
     }
@@ -167,7 +175,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_whole = matches!(exchange.stage, Stage::Sent | Stage::Acknowledged);
         match exchange.role {
             role if role.is_request() && is_whole && exchange.copy_with(message.token).is_some() => {
-                self.answered(slot, now, ReplyKind::Piggybacked, message, datagram);
+                if message.options().refused(is_for_responses).is_some() {
+                    self.answered_badly(slot, now, ReplyKind::Piggybacked, message);
+                } else {
+                    self.answered(slot, now, ReplyKind::Piggybacked, message, datagram);
+                }
             }
             // It left as a confirmable one, and the peer answers as it answers those.
             Role::Further | Role::Piece if is_whole && exchange.token() == message.token => {

@@ -6,7 +6,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{Admit, Class, Controller, Instant, Naming, Span, Wishes};
 
 use super::{
-    Endpoint, ExchangeId, Lifetimes, Outgoing, Patience, Refused, RequestId, Setup, SleepReason, Transmission,
+    Endpoint, ExchangeId, Failure, Lifetimes, Outgoing, Patience, Refused, RequestId, Setup, SleepReason, Transmission,
     counters::Count,
     exchanges::{Exchange, Role, Stage},
     identities::Pair,
@@ -53,8 +53,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let slot = self.write(known, role, message, token)?;
         let peer = match known {
             Some(peer) => peer,
-            None => self.new_peer(now, to).inspect_err(|_| self.exchanges.release(slot))?,
+            None => self.new_peer(now, to, role.is_for_a_request()).inspect_err(|_| self.exchanges.release(slot))?,
         };
+        if !role.is_for_a_request() {
+            self.peers.acquaint(peer);
+        }
         let Some(exchange) = self.exchanges.get_mut(slot) else { return Err(self.out_of_bytes()) };
         exchange.peer = peer;
         exchange.answers = answers;
@@ -173,29 +176,51 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The slot of a peer, which becomes known if it was not.
     pub(super) fn peer_for(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
-        match self.peers.find(address, &self.setup.identities) {
-            Some(peer) => Ok(peer),
-            None => self.new_peer(now, address),
-        }
+        let peer = match self.peers.find(address, &self.setup.identities) {
+            Some(peer) => peer,
+            None => self.new_peer(now, address, false)?,
+        };
+        self.peers.acquaint(peer);
+        Ok(peer)
     }
 
-    /// The slot of a peer that was not known.
-    fn new_peer(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
+    /// The slot of a peer that was not known, which is a stranger at first. A stranger takes no place from anybody whose
+    /// message IDs may not be used again yet; who is more than that takes it from strangers.
+    fn new_peer(&mut self, now: Instant, address: A, is_stranger: bool) -> Result<u32, Refused> {
         let limit = self.setup.config.limits.peers;
         let growth = self.peers.growth(&self.setup.prototype);
         let is_out_of_bytes = growth > 0 && !self.has_room(growth);
         if self.peers.len() >= limit || is_out_of_bytes {
-            match self.peers.forget_oldest(now, self.exchange_lifetime, &self.setup.identities) {
-                Ok(()) => self.counts.one_more(Count::ForgottenPeer),
-                Err(_) if is_out_of_bytes => return Err(self.out_of_bytes()),
-                Err(Full { until }) => return Err(Refused::TooManyPeers { limit, until }),
-            }
+            let forgettable = self.peers.forgettable(now, self.exchange_lifetime());
+            let oldest = match (forgettable, self.peers.oldest_stranger().filter(|_| !is_stranger)) {
+                (Ok(oldest), _) => oldest,
+                (Err(_), Some(stranger)) => {
+                    self.drop_exchanges(stranger, now);
+                    stranger
+                }
+                (Err(_), None) if is_out_of_bytes => return Err(self.out_of_bytes()),
+                (Err(Full { until }), None) => return Err(Refused::TooManyPeers { limit, until }),
+            };
+            self.peers.forget(oldest, &self.setup.identities);
+            self.counts.one_more(Count::ForgottenPeer);
         }
         let peer = self.peers.add(self.node, address, self.setup.prototype.clone(), &self.setup.identities);
         if let Some(beyond) = self.beyond.as_deref_mut() {
             beyond.probes.remove(&peer);
         }
         Ok(peer)
+    }
+
+    /// Whatever is under way to a peer ends as cancelled. Those that wait go first, so that none of them leaves.
+    fn drop_exchanges(&mut self, number: u32, now: Instant) {
+        loop {
+            let Some(peer) = self.peers.get(number) else { return };
+            let slot = if peer.waiting.is_empty() { peer.open.first() } else { peer.waiting.first() };
+            if slot == NONE {
+                return;
+            }
+            self.fail(slot, now, Failure::Cancelled);
+        }
     }
 
     /// May this message, which waits or is about to, leave now?
@@ -225,7 +250,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         {
             return Gate::Until(until, SleepReason::Probing);
         }
-        let free = peer.ids.next_free(now, self.exchange_lifetime);
+        let free = peer.ids.next_free(now, self.exchange_lifetime());
         if free > now {
             return Gate::Until(free, SleepReason::MessageId);
         }
@@ -288,9 +313,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if kind != exchange.kind {
             self.confirm(slot);
         }
-        self.live_as_long(slot);
+        let (lifetime, longer) = (self.exchange_lifetime(), self.lives_longer(slot));
         let Self { peers, exchanges, setup, .. } = self;
-        let Some(id) = peers.take_id(number, now, self.exchange_lifetime) else { return };
+        let Some(id) = peers.take_id(number, now, lifetime, longer) else { return };
         let name = exchanges.name(slot);
         let (Some(exchange), Some(peer)) = (exchanges.get_mut(slot), peers.get_mut(number)) else { return };
         exchange.number = count as u32;
@@ -347,21 +372,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.exchanges.enter(slot, &self.setup.identities);
     }
 
-    /// Lifetimes become those of this message, if its patience makes it live longer than any before.
+    /// By how many microseconds the patience of this message makes it live longer than EXCHANGE_LIFETIME. That is its
+    /// message ID's and nobody else's: what others send us lives as ever.
     #[inline]
-    fn live_as_long(&mut self, slot: u32) {
+    fn lives_longer(&self, slot: u32) -> u64 {
         let transmission = &self.setup.config.transmission;
-        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.kind == Kind::Confirmable) else {
-            return;
-        };
+        let confirmable = self.exchanges.get(slot).filter(|exchange| exchange.kind == Kind::Confirmable);
+        let Some(exchange) = confirmable else { return 0 };
         if exchange.wait == Span::ZERO && exchange.most <= transmission.max_retransmit {
-            return;
+            return 0;
         }
-        let Some(peer) = self.peers.get(exchange.peer) else { return };
+        let Some(peer) = self.peers.get(exchange.peer) else { return 0 };
         let patience = Patience { max_retransmit: Some(exchange.most), ack_timeout: exchange.wait };
         let lifetimes = Lifetimes::with_patience(&peer.controller, transmission, patience);
-        self.exchange_lifetime = self.exchange_lifetime.max(lifetimes.exchange);
-        self.non_lifetime = self.non_lifetime.max(lifetimes.non);
+        lifetimes.exchange.saturating_sub(self.exchange_lifetime())
     }
 
     /// Makes a non-confirmable message confirmable. A response counts in the books from now on.
@@ -425,7 +449,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(super) fn response_due(&self, slot: u32, now: Instant) -> Instant {
         let Some(exchange) = self.exchanges.get(slot) else { return now };
         let is_confirmable = exchange.kind == Kind::Confirmable;
-        let lifetime = if is_confirmable { self.exchange_lifetime } else { self.non_lifetime };
+        let lifetime = if is_confirmable { self.exchange_lifetime() } else { self.non_lifetime() };
         let Transmission { nstart, probing_rate, .. } = self.setup.config.transmission;
         let bytes = (exchange.message_length() as u64).saturating_mul(u64::from(nstart));
         let probing = bytes.saturating_mul(1_000_000).checked_div(u64::from(probing_rate.max(1))).unwrap_or(0);

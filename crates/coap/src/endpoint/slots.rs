@@ -154,31 +154,20 @@ pub(crate) trait Linked {
     fn links_mut(&mut self) -> &mut Links;
 }
 
-/// A list through places, oldest first. Whoever holds it knows which places are in it.
+/// A list through places, oldest first, that does not know how long it is. Whoever holds it knows which places are in it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
+pub(crate) struct Ends {
     first: u32,
     last: u32,
-    len: u32,
 }
 
-impl List {
-    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
+impl Ends {
+    pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE };
 
     /// The oldest; [`NONE`] if the list is empty.
     #[inline]
     pub(crate) const fn first(&self) -> u32 {
         self.first
-    }
-
-    #[inline]
-    pub(crate) const fn len(&self) -> u32 {
-        self.len
-    }
-
-    #[inline]
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Appends a place that is in no list.
@@ -192,7 +181,6 @@ impl List {
             None => self.first = number,
         }
         self.last = number;
-        self.len = self.len.saturating_add(1);
     }
 
     /// Takes a place that is in this list out of it.
@@ -208,7 +196,49 @@ impl List {
             Some(value) => value.links_mut().previous = previous,
             None => self.last = previous,
         }
-        self.len = self.len.saturating_sub(1);
+    }
+}
+
+/// The same, knowing how long it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    ends: Ends,
+    len: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: Self = Self { ends: Ends::EMPTY, len: 0 };
+
+    /// The oldest; [`NONE`] if the list is empty.
+    #[inline]
+    pub(crate) const fn first(&self) -> u32 {
+        self.ends.first()
+    }
+
+    #[inline]
+    pub(crate) const fn len(&self) -> u32 {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Appends a place that is in no list.
+    #[inline]
+    pub(crate) fn push<T: Linked>(&mut self, slots: &mut Slots<T>, number: u32) {
+        self.ends.push(slots, number);
+        self.len = self.len.saturating_add(1);
+    }
+
+    /// Takes a place that is in this list out of it.
+    #[inline]
+    pub(crate) fn remove<T: Linked>(&mut self, slots: &mut Slots<T>, number: u32) {
+        if slots.get(number).is_some() {
+            self.ends.remove(slots, number);
+            self.len = self.len.saturating_sub(1);
+        }
     }
 
     /// The place after this one; [`NONE`] after the last.
@@ -220,7 +250,7 @@ impl List {
     /// The places, oldest first.
     #[inline]
     pub(crate) fn iter<'s, T: Linked>(&self, slots: &'s Slots<T>) -> impl Iterator<Item = (u32, &'s T)> {
-        let mut number = self.first;
+        let mut number = self.first();
         core::iter::from_fn(move || {
             let value = slots.get(number)?;
             Some((core::mem::replace(&mut number, value.links().next), value))

@@ -18,7 +18,7 @@ impl Opt<'_> {
     /// A receiver that does not know a critical option must not process the message (RFC 7252 §5.4.1).
     #[inline]
     pub const fn is_critical(&self) -> bool {
-        self.number & 1 == 1
+        super::is_critical(self.number)
     }
 
     /// The value as an unsigned integer (RFC 7252 §3.2); `None` if it does not fit 32 bits.

@@ -128,7 +128,8 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     /// ones.
     ///
     /// # Errors
-    /// A request answered before, and what cannot be sent or exceeds a limit. The request can still be answered then.
+    /// A request answered before, an answer that cannot be written (the request can still be answered then), and what
+    /// exceeds a limit: the request is dropped then.
     pub fn answer(&mut self, now: Instant, to: RequestId, answer: &Answer<'_>) -> Result<(), Refused> {
         self.input(now);
         self.respond_with(now, to, answer, None)

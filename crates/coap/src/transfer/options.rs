@@ -7,23 +7,11 @@ use rustc_hash::FxHasher;
 
 use super::Refused;
 use crate::block::{BadBlock, Block};
-use crate::message::{Code, Message, OptionHeader, Options, Uint, number};
-
-/// What the host sets by itself.
-const OWN: [u16; 8] = [
-    number::OBSERVE,
-    number::Q_BLOCK1,
-    number::BLOCK2,
-    number::BLOCK1,
-    number::SIZE2,
-    number::Q_BLOCK2,
-    number::SIZE1,
-    number::REQUEST_TAG,
-];
+use crate::message::{Code, Message, OptionHeader, Options, Uint, is_cache_key, is_of_transfer, number};
 
 /// Refuses options that are the host's own.
 pub(super) fn check(options: &[(u16, &[u8])]) -> Result<(), Refused> {
-    match options.iter().find(|(number, _)| OWN.contains(number)) {
+    match options.iter().find(|(number, _)| is_of_transfer(*number)) {
         Some((number, _)) => Err(Refused::OwnOption { number: *number }),
         None => Ok(()),
     }
@@ -74,10 +62,10 @@ pub(super) struct Read<'m> {
 impl<'m> Read<'m> {
     pub(super) fn of(message: &Message<'m>) -> Self {
         let mut read = Self::default();
-        for option in message.options() {
+        for option in message.options().legal() {
             match option.number {
                 number::ETAG if read.etag.is_none() => read.etag = Some(option.value),
-                number::OBSERVE if option.value.len() <= 3 => read.observe = option.uint(),
+                number::OBSERVE => read.observe = option.uint(),
                 number::MAX_AGE => read.max_age = option.uint(),
                 number::BLOCK2 => read.block2 = Some(Block::read(option.value, false)),
                 number::BLOCK1 => read.block1 = Some(Block::read(option.value, false)),
@@ -99,8 +87,7 @@ pub(super) fn key(code: Code, options: impl Iterator<Item = (u16, impl AsRef<[u8
     let mut hasher = FxHasher::default();
     hasher.write_u8(code.to_byte());
     for (number, value) in options {
-        let is_key = number & 0b1_1110 != 0b1_1100;
-        if is_key && !matches!(number, number::ETAG | number::OBSERVE | number::BLOCK1 | number::BLOCK2) {
+        if is_cache_key(number) {
             let value = value.as_ref();
             hasher.write_u16(number);
             hasher.write_usize(value.len());

@@ -82,6 +82,12 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let message = self.endpoint.message(&entry)?;
         let read = Read::of(&message);
         let respond = |code, block1, size1| Act::Respond { request: id, code, block1, size1 };
+        // No bursts here (RFC 9177 §3); what else is critical is for the application to know.
+        let is_known = |number| !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
+        if message.options().refused(is_known).is_some() {
+            self.acts.push_back(respond(Code::BAD_OPTION, None, None));
+            return None;
+        }
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
             self.acts.push_back(respond(Code::BAD_REQUEST, None, None));
             return None;
@@ -203,13 +209,15 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let representation = Representation::of(answer, self.block_size(answer.block, pending.block2));
         let sent = representation
             .message(pending.block2, &pending, observe, |outgoing| self.endpoint.respond(now, id, outgoing));
-        match sent {
-            Ok(sent) => sent?,
-            Err(PastEnd { .. }) => {
-                self.endpoint.respond(now, id, &plain(pending.kind, Code::BAD_REQUEST))?;
-            }
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(PastEnd { .. }) => self.endpoint.respond(now, id, &plain(pending.kind, Code::BAD_REQUEST)),
+        };
+        // What is refused for want of room is dropped by the endpoint.
+        if !sent.is_err_and(|why| why.is_of_message()) {
+            self.pending.remove(id);
         }
-        self.pending.remove(id);
+        sent?;
         // Of a body that came in blocks the answer is kept in any case: its last block may come again.
         if representation.is_long() || pending.block1.is_some() {
             self.keep(now, &pending, &representation);

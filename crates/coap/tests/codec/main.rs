@@ -14,6 +14,7 @@ mod bug_classes;
 mod corpus;
 mod datagram;
 mod differential;
+mod option_properties;
 mod properties;
 mod values;
 mod vectors;

@@ -28,9 +28,7 @@ fn serve(server: &mut Endpoint<u32>, now: u64, from: u32, datagram: &[u8]) -> (u
             Output::Event(_) => {}
             Output::Sleep(..) | Output::Idle => match asked.take() {
                 Some(id) => {
-                    if server.respond(now, id, &content(Kind::NonConfirmable)).is_err() {
-                        server.reject(now, id).unwrap();
-                    }
+                    server.respond(now, id, &content(Kind::NonConfirmable)).unwrap();
                 }
                 None => return (outputs, sent),
             },

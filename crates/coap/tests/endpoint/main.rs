@@ -10,6 +10,7 @@
     reason = "a test may fail loudly"
 )]
 
+mod bad_options;
 mod confirming;
 mod controllers;
 mod corpus;
@@ -35,5 +36,6 @@ mod resets;
 mod schedules;
 mod separate;
 mod session;
+mod strangers;
 mod subscriptions;
 mod waiting;

@@ -71,7 +71,7 @@ fn more_copies_than_can_be_counted_are_refused() {
 
 /// A message ID may not come again while copies of the message may still be under way (RFC 7252 §4.8.2).
 #[test]
-fn message_ids_rest_for_as_long_as_the_most_patient_message_lives() {
+fn a_message_id_rests_for_as_long_as_its_message_lives() {
     let patience = Patience { max_retransmit: Some(8), ack_timeout: Span::from_secs(3) };
     let lifetimes = Lifetimes::with_patience(&steady(), &Transmission::RFC7252, patience);
     // 3 s doubled eight times is 768 s, and all nine waits are 1533 s: longer than any round trip beside the last wait.
@@ -84,7 +84,7 @@ fn message_ids_rest_for_as_long_as_the_most_patient_message_lives() {
     pair.run();
     assert_eq!(pair.now, lifetimes.transmit_wait, "as long as was said, and no longer");
 
-    // All IDs used at one time: the first is free again after the longest lifetime.
+    // All IDs used at one time: those beside the patient one are free again after the usual lifetime.
     let mut client = endpoint::<Side>(0, |_| {});
     let start = pair.now();
     let plain = Outgoing::non_confirmable(Code::GET, HELLO);
@@ -99,7 +99,31 @@ fn message_ids_rest_for_as_long_as_the_most_patient_message_lives() {
         ask(&mut client, &plain);
     }
     let left = |micros| client.message_ids_left(Instant::from_micros(start.as_micros() + micros), Side::Server);
-    assert_eq!((left(lifetimes.exchange - 1), left(lifetimes.exchange)), (0, 65_536));
+    let usual = Lifetimes::of(&steady(), &Transmission::RFC7252).exchange;
+    assert_eq!((left(usual - 1), left(usual)), (0, 65_536 - 1_024), "IDs rest in blocks of 1024");
+    assert_eq!((left(lifetimes.exchange - 1), left(lifetimes.exchange)), (65_536 - 1_024, 65_536));
+}
+
+/// A patient message to one peer costs the others nothing, and what they send is not remembered for longer.
+#[test]
+fn a_patient_message_changes_no_lifetime_but_its_own() {
+    let (mut usual, mut patient) = (endpoint::<u32>(0, |_| {}), endpoint::<u32>(0, |_| {}));
+    let most = Patience { ack_timeout: Span::from_secs(60), ..copies(20) };
+    for (client, request) in [(&mut usual, get()), (&mut patient, get().with_patience(most))] {
+        client.request(Instant::ORIGIN, 1, &request).unwrap();
+        while let Output::Transmit(_) | Output::Event(_) = client.poll(Instant::ORIGIN) {}
+        for _ in 0..65_536 {
+            let id = client.request(Instant::ORIGIN, 2, &Outgoing::non_confirmable(Code::GET, HELLO)).unwrap();
+            while let Output::Transmit(_) | Output::Event(_) = client.poll(Instant::ORIGIN) {}
+            client.cancel(Instant::ORIGIN, id);
+            while let Output::Transmit(_) | Output::Event(_) = client.poll(Instant::ORIGIN) {}
+        }
+    }
+    for micros in [0, 200 * SECOND, 240 * SECOND, 300 * SECOND] {
+        let now = Instant::from_micros(micros);
+        assert_eq!(usual.message_ids_left(now, 2), patient.message_ids_left(now, 2), "after {micros} µs");
+    }
+    assert_eq!(patient.message_ids_left(Instant::from_micros(300 * SECOND), 2), 65_536);
 }
 
 /// Copies beyond the endpoint's number have tokens too, and no other request's.

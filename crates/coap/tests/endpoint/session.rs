@@ -142,6 +142,8 @@ struct Actor {
     /// Further responses: all of them, and of how many an end was told.
     further: BTreeSet<ExchangeId>,
     further_ended: u64,
+    /// Messages that left, or would have, as confirmable ones: those that count.
+    confirmable: BTreeSet<ExchangeId>,
     pings: BTreeSet<ExchangeId>,
     /// Subscriptions and claims, with their tokens once these are known.
     kept: Vec<(ExchangeId, Option<Token>)>,
@@ -190,6 +192,7 @@ impl Session {
             confirmed: 0,
             further: BTreeSet::new(),
             further_ended: 0,
+            confirmable: BTreeSet::new(),
             pings: BTreeSet::new(),
             kept: Vec::new(),
             open: BTreeMap::new(),
@@ -324,6 +327,9 @@ impl Session {
                 };
                 if let Ok(id) = sent {
                     assert!(actor.further.insert(id), "a name is given once");
+                    if kind == Kind::Confirmable {
+                        actor.confirmable.insert(id);
+                    }
                 }
             }
             12 | 13 => {
@@ -351,11 +357,12 @@ impl Session {
         let response = Outgoing { kind, ..Outgoing::confirmable(Code::CONTENT, &[]) }.with_payload(&payload);
         let begun = actor.endpoint.counters().begun;
         if let Err(refused) = actor.endpoint.respond(self.now, id, &response) {
-            // For want of room, and it can still be answered; or it lay for too long and had to make room itself.
-            if refused != Refused::UnknownRequest {
-                actor.asked.push(id);
-            }
+            // For want of room, and then it is dropped; or it lay for too long and had to make room itself.
+            assert!(!matches!(refused, Refused::Message(_)), "{refused}");
+            let now = self.now;
             self.drain(who, false);
+            let again = self.actors[who].endpoint.respond(now, id, &response);
+            assert_eq!(again, Err(Refused::UnknownRequest));
             return;
         }
         if actor.endpoint.counters().begun > begun {
@@ -440,6 +447,7 @@ impl Session {
                     assert!(!after_reset || message.kind != Kind::Reset, "a reset was answered with a reset");
                     let is_first = match cause {
                         Cause::Exchange { id, copy, .. } => {
+                            actor.confirmable.insert(id);
                             if actor.pings.contains(&id) || (message.code.is_request() && !actor.further.contains(&id))
                             {
                                 actor.copy_left(id, usize::from(copy), to, message.token, now);
@@ -450,7 +458,13 @@ impl Session {
                         Cause::Reply { .. } => message.kind == Kind::NonConfirmable,
                         _ => false,
                     };
-                    if is_first && let Some(last) = actor.ids.insert((to, message.id.0), now) {
+                    // Of strangers that had to make room for others nothing is known any more.
+                    let all_kept =
+                        actor.endpoint.peers() < limits.peers && actor.endpoint.counters().forgotten_peers == 0;
+                    if is_first
+                        && let Some(last) = actor.ids.insert((to, message.id.0), now)
+                        && all_kept
+                    {
                         assert!(now.as_micros() - last.as_micros() >= actor.lifetime, "{} came too early", message.id);
                     }
                     wire.push(Datagram { from: who as u8, to, bytes });
@@ -491,16 +505,16 @@ impl Session {
                         assert_eq!(sample.named(), Named::Nothing, "an empty acknowledgement says nothing");
                         actor.open[&exchange].judge(&sample, now);
                     }
-                    Event::Delivered { request: Some(request), .. }
-                    | Event::Undelivered { request: Some(request), .. } => {
+                    Event::Delivered { exchange, request: Some(request), .. }
+                    | Event::Undelivered { exchange, request: Some(request), .. } => {
                         let was_plain = !actor.responding.remove(&request);
                         assert!(!was_plain || actor.plain.remove(&request), "the end of a response that was sent");
-                        actor.confirmed += u64::from(was_plain);
+                        actor.confirmed += u64::from(was_plain && actor.confirmable.contains(&exchange));
                     }
                     Event::Delivered { exchange, request: None, .. }
                     | Event::Undelivered { exchange, request: None, .. } => {
                         assert!(actor.further.contains(&exchange), "it was sent");
-                        actor.further_ended += 1;
+                        actor.further_ended += u64::from(actor.confirmable.contains(&exchange));
                     }
                     _ => {}
                 },

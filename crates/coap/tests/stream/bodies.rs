@@ -295,7 +295,7 @@ fn blocks_that_cannot_be_are_answered_as_the_rfc_asks() {
         ("past the end", 65_536, number::BLOCK2, block(100, 0, 6), 0, Code::BAD_REQUEST),
         ("far past the end", 65_536, number::BLOCK2, block(0xf_ffff, 0, 7), 0, Code::BAD_REQUEST),
         ("several blocks where none were allowed", 1_152, number::BLOCK2, block(0, 0, 7), 0, Code::BAD_REQUEST),
-        ("an option of four bytes", 65_536, number::BLOCK2, vec![0, 0, 0, 6], 0, Code::BAD_REQUEST),
+        ("an option of four bytes", 65_536, number::BLOCK2, vec![0, 0, 0, 6], 0, Code::BAD_OPTION),
         ("a body without beginning", 65_536, number::BLOCK1, block(1, 1, 6), 1_024, Code::REQUEST_ENTITY_INCOMPLETE),
         ("a block that is not full", 65_536, number::BLOCK1, block(0, 1, 6), 1_000, Code::BAD_REQUEST),
         ("several blocks that are not full", 65_536, number::BLOCK1, block(0, 1, 7), 2_000, Code::BAD_REQUEST),

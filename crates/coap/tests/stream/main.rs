@@ -8,6 +8,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
+mod bad_options;
 mod bodies;
 mod connection;
 mod corpus;

@@ -28,7 +28,7 @@ fn a_server_that_sends_blocks_as_it_likes_is_left() {
         (b"\xd1\x0a\x09\xff................................", DownloadError::OutOfOrder { got: 0, wanted: 16 }.into()),
         (b"\xd1\x0a\x18\xff...", DownloadError::WrongLength { length: 3 }.into()),
         (b"\xd1\x0a\x10\xff.................", DownloadError::WrongLength { length: 17 }.into()),
-        (b"\xd4\x0a\x00\x00\x00\x18\xff................", AskFailure::BadBlock),
+        (b"\xd4\x0a\x00\x00\x00\x18\xff................", AskFailure::Exchange(millpond_coap::Failure::BadOption)),
         (b"\xd1\x0a\x1f\xff................", AskFailure::BadBlock),
     ] {
         let mut pair = alone();

@@ -10,6 +10,7 @@
     reason = "a test may fail loudly"
 )]
 
+mod bad_options;
 mod both;
 mod corpus;
 mod downloads;

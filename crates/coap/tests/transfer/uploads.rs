@@ -228,7 +228,7 @@ fn blocks_that_cannot_be_are_answered_with_errors() {
         (&[0x0f][..], &[1; 16][..], Code::BAD_REQUEST),
         (&[0x08], &[1; 15], Code::BAD_REQUEST),
         (&[0x18], &[1; 16], Code::REQUEST_ENTITY_INCOMPLETE),
-        (&[0, 0, 0, 8], &[1; 16], Code::BAD_REQUEST),
+        (&[0, 0, 0, 8], &[1; 16], Code::BAD_OPTION),
         // Begun, gone on with, and with a gap.
         (&[0x08], &[1; 16], Code::CONTINUE),
         (&[0x18], &[1; 16], Code::CONTINUE),

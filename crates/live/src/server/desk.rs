@@ -382,7 +382,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     /// Who answers a request: `None` as a handler is the list of links.
     fn find(&self, request: &Unrouted) -> Result<(Option<Found>, Option<Which>), Refusal> {
         /// Critical options that are understood here or by the host below, or left to handlers.
-        const UNDERSTOOD: [u16; 11] = [
+        const UNDERSTOOD: [u16; 9] = [
             number::IF_MATCH,
             number::URI_HOST,
             number::IF_NONE_MATCH,
@@ -390,10 +390,8 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
             number::URI_PATH,
             number::URI_QUERY,
             number::ACCEPT,
-            number::Q_BLOCK1,
             number::BLOCK2,
             number::BLOCK1,
-            number::Q_BLOCK2,
         ];
         for (number, value) in request.options.iter() {
             match number {

@@ -102,11 +102,12 @@ pub(crate) fn token_of(prefix: Token, count: u32) -> Token {
 }
 
 /// Options to keep, sorted; those that the transfer itself sets are left out.
-pub(crate) fn own_options<'o>(options: impl Iterator<Item = (u16, &'o [u8])>, without: &[u16]) -> OwnedOptions {
-    let mut own: OwnedOptions = options
-        .filter(|(number, _)| !without.contains(number))
-        .map(|(number, value)| (number, value.to_vec()))
-        .collect();
+pub(crate) fn own_options<'o>(
+    options: impl Iterator<Item = (u16, &'o [u8])>,
+    without: impl Fn(u16) -> bool,
+) -> OwnedOptions {
+    let mut own: OwnedOptions =
+        options.filter(|(number, _)| !without(*number)).map(|(number, value)| (number, value.to_vec())).collect();
     own.sort_by_key(|(number, _)| *number);
     own
 }

@@ -17,7 +17,7 @@ use crate::{
             draft::{Draft, OwnedOptions, own_options},
         },
     },
-    message::{Code, Kind, Token, WriteError, number},
+    message::{Code, Kind, Token, WriteError, is_of_transfer, number},
 };
 
 /// Bytes of a block-wise message beside payload and options: what stands before its options with a token of 8 bytes,
@@ -83,13 +83,13 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Asking {
-    pub(super) fn new(wanted: &Wanted<'_>, own: &[u16]) -> Self {
+    pub(super) fn new(wanted: &Wanted<'_>) -> Self {
         let ask = &wanted.ask;
         Self {
             id: wanted.id,
             deadline: ask.deadline,
             code: ask.code,
-            options: own_options(ask.options.iter().copied(), own),
+            options: own_options(ask.options.iter().copied(), is_of_transfer),
             body: ask.body.to_vec(),
             tag: crate::message::Uint::new(wanted.id.0 as u32).as_bytes().to_vec(),
             early: ask.early,
@@ -277,7 +277,7 @@ impl Asking {
 
     fn take_part(&mut self, mut download: Download, frame: &Frame, bert: bool) -> Outcome {
         let goes_on = self.observation.is_some();
-        let own = || own_options(frame.options(), &super::OURS);
+        let own = || own_options(frame.options(), is_of_transfer);
         if frame.code.class() != 2 {
             let body = frame.payload.clone();
             return Outcome::Answered { code: frame.code, options: own(), body, goes_on };

@@ -8,21 +8,29 @@ use super::{
 };
 use crate::{
     block::{BadBlock, Block},
-    message::{Code, Uint},
+    message::{Code, Uint, is_for_responses, number},
 };
 
 /// A request or response.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) code: Code,
+    /// The critical option because of which it must not be processed (RFC 7252 §5.4.1).
+    pub(super) refused: Option<u16>,
     options: Vec<(u16, Vec<u8>)>,
     pub(super) payload: Vec<u8>,
 }
 
 impl Frame {
-    pub(super) fn of(frame: &Borrowed<'_>) -> Self {
-        let options = frame.options().map(|option| (option.number, option.value.to_vec())).collect();
-        Self { code: frame.code, options, payload: frame.payload().to_vec() }
+    fn of(frame: &Borrowed<'_>) -> Self {
+        // What else is critical in a request is for the application to know.
+        let is_known = |number| {
+            let is_burst = matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
+            !is_burst && (frame.code.is_request() || is_for_responses(number))
+        };
+        let refused = frame.options().refused(is_known);
+        let options = frame.options().legal().map(|option| (option.number, option.value.to_vec())).collect();
+        Self { code: frame.code, refused, options, payload: frame.payload().to_vec() }
     }
 
     pub(super) fn options(&self) -> impl Iterator<Item = (u16, &[u8])> {

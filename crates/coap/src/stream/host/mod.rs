@@ -63,8 +63,8 @@ use millpond_control::Instant;
 
 use super::{Closing, Connection, Options, ResponseId, Settings};
 use crate::{
-    block::robust::{Q_BLOCK1, Q_BLOCK2, REQUEST_TAG, draft::Draft},
-    message::{Code, Token, number},
+    block::robust::draft::Draft,
+    message::{Code, Token, is_of_transfer},
 };
 
 pub use types::{Answer, Ask, AskFailure, AskId, Config, Event, ObserverId, Output, Refused, RequestId};
@@ -72,10 +72,6 @@ pub use types::{Answer, Ask, AskFailure, AskId, Config, Event, ObserverId, Outpu
 use asking::{Asking, Outcome};
 use came::{Came, Frame};
 use serving::Serving;
-
-/// Options that the host sets by itself.
-const OURS: [u16; 8] =
-    [number::OBSERVE, Q_BLOCK1, number::BLOCK2, number::BLOCK1, number::SIZE2, Q_BLOCK2, number::SIZE1, REQUEST_TAG];
 
 /// One side of a connection with whole bodies. See the [module](self).
 #[derive(Debug)]
@@ -146,7 +142,7 @@ impl Host {
         }
         self.made = self.made.wrapping_add(1);
         let id = AskId(self.made);
-        self.asks.push(Asking::new(&asking::Wanted { id, ask: *ask }, &OURS));
+        self.asks.push(Asking::new(&asking::Wanted { id, ask: *ask }));
         Ok(id)
     }
 
@@ -319,6 +315,9 @@ impl Host {
             self.connection.cancel(abandoned);
         }
         let ask = asking.id;
+        if let Some(number) = frame.refused {
+            return self.end(place, Some(Event::Failed { ask, why: AskFailure::BadOption { number } }));
+        }
         match asking.answered(request, frame, last, (bert, self.connection.settings().bert())) {
             Outcome::Going => {}
             Outcome::Answered { code, options, body, goes_on } => {
@@ -392,7 +391,7 @@ impl Host {
 
 /// Refuses options that are the host's own.
 fn check(options: &[(u16, &[u8])]) -> Result<(), Refused> {
-    match options.iter().find(|(number, _)| OURS.contains(number)) {
+    match options.iter().find(|(number, _)| is_of_transfer(*number)) {
         Some((number, _)) => Err(Refused::OwnOption { number: *number }),
         None => Ok(()),
     }

@@ -6,7 +6,7 @@ use millpond_control::Instant;
 
 use super::{
     super::{Connection, RequestId as Asked, Settings, StreamRefused},
-    Answer, Config, Event, OURS, ObserverId, Refused, RequestId,
+    Answer, Config, Event, ObserverId, Refused, RequestId,
     came::Frame,
     kept::{Kept, Representation},
 };
@@ -19,7 +19,7 @@ use crate::{
         },
         slice_of_blocks,
     },
-    message::{Code, Kind, WriteError, number},
+    message::{Code, Kind, WriteError, is_cache_key, is_of_transfer, number},
 };
 
 /// Bytes of a block-wise answer beside payload and options.
@@ -98,6 +98,9 @@ impl Serving {
         events: &mut VecDeque<Event>,
     ) {
         let plain = |code| Draft::new(Kind::Confirmable, code, &Vec::new());
+        if frame.refused.is_some() {
+            return reply(now, connection, asked, &plain(Code::BAD_OPTION));
+        }
         let (sent, wanted) = (frame.block(number::BLOCK1, self.bert), frame.block(number::BLOCK2, self.bert));
         let (Ok(sent), Ok(block)) = (sent, wanted) else {
             return reply(now, connection, asked, &plain(Code::BAD_REQUEST));
@@ -140,7 +143,7 @@ impl Serving {
         let observe = frame.uint(number::OBSERVE) == Some(0)
             && matches!(frame.code, Code::GET | Code::FETCH)
             && block.is_none_or(|block| block.number == 0);
-        let options = own_options(frame.options(), &OURS);
+        let options = own_options(frame.options(), is_of_transfer);
         self.owed.push(Owed { id, asked, key, wish, observe });
         events.push_back(Event::Request { id, code: frame.code, options, body, wants_to_observe: observe });
     }
@@ -188,7 +191,7 @@ impl Serving {
             return Err(Refused::TooLarge { length: answer.body.len(), limit: self.config.body });
         }
         let observer = self.observers.iter_mut().find(|observer| observer.id == id).ok_or(Refused::UnknownObserver)?;
-        let options = own_options(answer.options.iter().copied(), &[]);
+        let options = own_options(answer.options.iter().copied(), |_| false);
         observer.waiting = Some((answer.code, options, answer.body.to_vec()));
         Ok(())
     }
@@ -267,7 +270,7 @@ impl Serving {
         sequence: Option<u32>,
         connection: &mut Connection,
     ) -> Result<(), Refused> {
-        let options = own_options(answer.options.iter().copied(), &[]);
+        let options = own_options(answer.options.iter().copied(), |_| false);
         let with = |mut draft: Draft| {
             if let Some(sequence) = sequence {
                 draft = draft.with_uint(number::OBSERVE, sequence);
@@ -344,8 +347,7 @@ fn key_of(frame: &Frame, of_body: bool) -> Vec<u8> {
     for (number, value) in frame.options() {
         let is_key = match number {
             REQUEST_TAG | number::CONTENT_FORMAT => of_body,
-            number::ETAG => false,
-            _ => number & 0x1e != 0x1c && !OURS.contains(&number),
+            _ => is_cache_key(number),
         };
         if is_key {
             key.extend_from_slice(&number.to_be_bytes());

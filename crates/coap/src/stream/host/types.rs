@@ -217,6 +217,12 @@ pub enum AskFailure {
     /// One of its messages could not be sent.
     #[error(transparent)]
     Refused(#[from] StreamRefused),
+    /// The response has a critical option that is not understood, or may not stand there (RFC 7252 §5.4.1).
+    #[error("the response has option {number}, which is critical and not understood there")]
+    BadOption {
+        /// Its number.
+        number: u16,
+    },
     /// The server sent something as Block1 or Block2 that is no block.
     #[error("the server sent a block option that is none")]
     BadBlock,

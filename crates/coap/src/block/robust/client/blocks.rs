@@ -78,7 +78,7 @@ impl Blocks {
             }
         }
         if message.code.class() != 2 || message.code == Code::CONTINUE {
-            let own = own_options(options_of(message), &[number::BLOCK1]);
+            let own = own_options(options_of(message), |number| number == number::BLOCK1);
             return done(message.code, own, message.payload().to_vec(), Carried::Whole);
         }
         let block = match block_of(message, number::BLOCK2) {
@@ -89,7 +89,7 @@ impl Blocks {
         let total = uint_of(message, number::SIZE2);
         let part = Part { block, etag: message.option(number::ETAG), total, payload: message.payload() };
         if self.download.received() == 0 {
-            self.options = own_options(options_of(message), &[number::BLOCK1, number::BLOCK2]);
+            self.options = own_options(options_of(message), |number| matches!(number, number::BLOCK1 | number::BLOCK2));
         }
         match self.download.take(&part) {
             Ok(Next::Ask(block)) => {

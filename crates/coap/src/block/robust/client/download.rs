@@ -121,7 +121,7 @@ impl Download {
         if message.code.class() != 2 {
             return done(
                 message.code,
-                own_options(options_of(message), &[]),
+                own_options(options_of(message), |_| false),
                 message.payload().to_vec(),
                 Carried::Whole,
             );
@@ -178,7 +178,7 @@ impl Download {
         if !self.asked {
             self.first.size = block.size;
         }
-        let options = own_options(options_of(message), &[Q_BLOCK2]);
+        let options = own_options(options_of(message), |number| number == Q_BLOCK2);
         let etag = message.option(number::ETAG).map(<[u8]>::to_vec);
         self.part = Some(Part { receiver, etag, code: message.code, options });
         Ok(())

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Endpoint, Event, Failure, Refused,
-    message::{Code, Kind, MessageId, number},
+    message::{Code, Kind, MessageId, is_of_transfer, number},
 };
 
 pub use told::{AskRefused, BurstAsk, BurstFailure, BurstId, Carried, ClientAct, ClientTold};
@@ -91,16 +91,10 @@ enum Close<A> {
     Reset(A, MessageId),
 }
 
-/// Options that the transfer itself sets in requests.
-const OURS: [u16; 7] = [
-    number::BLOCK1,
-    number::BLOCK2,
-    number::SIZE1,
-    number::SIZE2,
-    super::Q_BLOCK1,
-    super::Q_BLOCK2,
-    super::REQUEST_TAG,
-];
+/// Whether the transfer itself sets the option in requests.
+const fn is_ours(number: u16) -> bool {
+    is_of_transfer(number) && number != number::OBSERVE
+}
 
 /// Resets to late complaints that may wait to leave.
 const MOST_RESETS: usize = 64;
@@ -141,7 +135,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         let id = BurstId(self.made);
         let body = Body {
             code: ask.code,
-            options: own_options(ask.options.iter().copied(), &OURS),
+            options: own_options(ask.options.iter().copied(), is_ours),
             bytes: ask.body.to_vec(),
             size: ask.size.min(BlockSize::B1024),
             tag: self.tag(),

@@ -286,7 +286,7 @@ impl<A: Copy + Eq> Transfer<A> {
                 None => {}
             }
         }
-        let own = own_options(options_of(message), &[]);
+        let own = own_options(options_of(message), |_| false);
         done(message.code, own, message.payload().to_vec(), Carried::Whole)
     }
 

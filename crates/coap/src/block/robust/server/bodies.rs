@@ -11,9 +11,9 @@ use super::{
         Accepted, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt,
         draft::{Draft, Recent, options_of, own_options, uint_of},
     },
-    BurstAnswer, BurstServer, Inbound, OURS, Outbound, Owed, Reply, Representation, ServerTold, Stage, Step, Wants,
+    BurstAnswer, BurstServer, Inbound, Outbound, Owed, Reply, Representation, ServerTold, Stage, Step, Wants,
 };
-use crate::message::{Code, Kind, Message, number};
+use crate::message::{Code, Kind, Message, is_of_transfer, number};
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// A payload of a body came.
@@ -52,7 +52,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                         key,
                         tag: tag.to_vec(),
                         code: message.code,
-                        options: own_options(options_of(message), &OURS),
+                        options: own_options(options_of(message), is_of_transfer),
                         wants,
                         token: message.token,
                         is_confirmable: false,
@@ -151,7 +151,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let Owed { from, key, wants, reply, tag, .. } = owed;
         let size = wants.size().min(self.options.size).min(BlockSize::B1024);
         let given = answer.options.iter().find(|(number, _)| *number == number::ETAG).map(|(_, value)| *value);
-        let options = own_options(answer.options.iter().copied(), &OURS);
+        let options = own_options(answer.options.iter().copied(), is_of_transfer);
         let is_short = answer.code.class() != 2 || answer.body.len() <= size.bytes() as usize;
         let kept = self.kept(from, &key, tag.as_deref());
         if is_short {
@@ -178,7 +178,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 }
                 self.give_up_kept(from, answer.body.len());
                 let etag = given.map_or_else(|| self.etag(), <[u8]>::to_vec);
-                let options = own_options(options.iter().map(|(number, value)| (*number, &**value)), &[number::ETAG]);
+                let options = own_options(options.iter().map(|(number, value)| (*number, &**value)), |number| {
+                    number == number::ETAG
+                });
                 let representation =
                     Representation { code: answer.code, options, etag, body: answer.body.to_vec(), size };
                 let (parameters, pause) = (self.options.parameters, self.pause());

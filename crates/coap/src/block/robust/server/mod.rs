@@ -13,12 +13,12 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{ChanceSeed, Instant, Purpose, Span};
 
 use super::{
-    BurstOptions, Q_BLOCK1, Q_BLOCK2,
+    BurstOptions, Q_BLOCK2,
     draft::{self, Draft, tag_of},
 };
 use crate::{
     Endpoint, Event, Refused, RequestId,
-    message::{Kind, Message, Token, number},
+    message::{Kind, Message, Token},
 };
 
 pub use told::{AnswerRefused, BurstAnswer, BurstRequestId, ServerAct, ServerTold};
@@ -131,18 +131,6 @@ enum Step<A> {
     Pass(RequestId),
     Send(A, Token, Draft),
 }
-
-/// Options that the transfer itself reads and sets.
-const OURS: [u16; 8] = [
-    number::BLOCK1,
-    number::BLOCK2,
-    number::SIZE1,
-    number::SIZE2,
-    Q_BLOCK1,
-    Q_BLOCK2,
-    super::REQUEST_TAG,
-    number::OBSERVE,
-];
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// A server that was asked nothing yet. `chance` and `node` address the words of chance for pauses and first ETags.

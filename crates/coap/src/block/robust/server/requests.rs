@@ -10,13 +10,13 @@ use super::{
         Q_BLOCK1, REQUEST_TAG,
         draft::{self, Draft, own_options},
     },
-    BurstRequestId, BurstServer, OURS, Owed, Reply, ServerTold, Step,
+    BurstRequestId, BurstServer, Owed, Reply, ServerTold, Step,
     asked::Wants,
     outbound::Served,
 };
 use crate::{
     RequestId,
-    message::{Code, Kind, Message, number},
+    message::{Code, Kind, Message, is_of_transfer, number},
 };
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
@@ -82,7 +82,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 Served::PastEnd => Err(Code::BAD_REQUEST),
             };
         }
-        let options = own_options(draft::options_of(message), &OURS);
+        let options = own_options(draft::options_of(message), is_of_transfer);
         let id = self.owe(now, from, key, wants, reply, None)?;
         let (code, body) = (message.code, message.payload().to_vec());
         self.told.push_back(ServerTold::Request { id, from, code, options, body });
@@ -125,8 +125,7 @@ fn key_of(message: &Message<'_>) -> Vec<u8> {
     let mut key = Vec::new();
     key.push(message.code.to_byte());
     for option in message.options() {
-        let is_no_key = option.number & 0x1e == 0x1c || matches!(option.number, number::CONTENT_FORMAT | number::ETAG);
-        if !is_no_key && !OURS.contains(&option.number) {
+        if option.is_cache_key() && !matches!(option.number, number::CONTENT_FORMAT | number::REQUEST_TAG) {
             key.extend_from_slice(&option.number.to_be_bytes());
             key.extend_from_slice(&(option.value.len() as u16).to_be_bytes());
             key.extend_from_slice(option.value);

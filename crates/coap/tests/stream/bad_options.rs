@@ -1,0 +1,68 @@
+//! Critical options that may not stand where they stand (RFC 7252 §5.4.1), over a stream.
+
+use millpond_coap::message::{Code, number};
+use millpond_coap::stream::Options;
+use millpond_coap::stream::host::{Answer, Ask, AskFailure, Config, Event, Host, Output};
+use millpond_control::Instant;
+
+fn drain(host: &mut Host) -> (Vec<u8>, Vec<Event>) {
+    let (mut sent, mut events) = (Vec::new(), Vec::new());
+    loop {
+        match host.poll(Instant::ORIGIN) {
+            Output::Transmit(bytes) => sent.extend_from_slice(bytes),
+            Output::Event(event) => events.push(event),
+            Output::Close(_) | Output::Sleep(_) | Output::Idle => return (sent, events),
+        }
+    }
+}
+
+/// The code of the answer to a request of these bytes, and whether the application was asked.
+fn answered(request: &[u8]) -> (u8, bool) {
+    let mut server = Host::new(Options::default(), Config::default());
+    server.receive(Instant::ORIGIN, b"\x00\xe1");
+    drain(&mut server);
+    server.receive(Instant::ORIGIN, request);
+    let (sent, events) = drain(&mut server);
+    let Some(Event::Request { id, .. }) = events.first() else { return (sent[1], false) };
+    server.answer(Instant::ORIGIN, *id, &Answer::new(Code::CONTENT, &[])).unwrap();
+    (drain(&mut server).0[1], true)
+}
+
+#[test]
+fn a_request_with_one_is_answered_with_bad_option() {
+    for request in [
+        // Accept of three bytes, twice Accept, an empty Uri-Host, Block1 of four bytes, Q-Block1.
+        &b"\x50\x01\xd3\x04\0\0\0"[..],
+        b"\x50\x01\xd1\x04\0\x01\0",
+        b"\x10\x01\x30",
+        b"\x60\x03\xd4\x0e\0\0\0\x08",
+        b"\x30\x03\xd1\x06\x08",
+    ] {
+        assert_eq!(answered(request), (0x82, false), "{request:x?}");
+    }
+    assert_eq!(answered(b"\x30\x01\xd1\x04\x00"), (0x45, true), "Accept of one byte");
+}
+
+#[test]
+fn a_response_with_one_fails_its_ask() {
+    let mut client = Host::new(Options::default(), Config::default());
+    client.receive(Instant::ORIGIN, b"\x00\xe1");
+    drain(&mut client);
+    let ask = client.ask(Instant::ORIGIN, &Ask::new(Code::GET, &[])).unwrap();
+    let sent = drain(&mut client).0;
+    let token = &sent[2..2 + usize::from(sent[0] & 0x0f)];
+    let length = (1_u8 << 4) | token.len() as u8;
+    client.receive(Instant::ORIGIN, &[&[length, 0x45], token, b"\x90"].concat());
+    let (_, events) = drain(&mut client);
+    // OSCORE may stand in a response; Uri-Path may not.
+    assert!(matches!(events[..], [Event::Answer { .. }]), "{events:?}");
+    let _ = ask;
+    let ask = client.ask(Instant::ORIGIN, &Ask::new(Code::GET, &[])).unwrap();
+    let sent = drain(&mut client).0;
+    let token = &sent[2..2 + usize::from(sent[0] & 0x0f)];
+    let length = (1_u8 << 4) | token.len() as u8;
+    client.receive(Instant::ORIGIN, &[&[length, 0x45], token, b"\xb0"].concat());
+    let why = AskFailure::BadOption { number: number::URI_PATH };
+    assert_eq!(drain(&mut client).1, [Event::Failed { ask, why }]);
+    assert_eq!(client.asks(), 0);
+}
