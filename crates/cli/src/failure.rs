@@ -12,8 +12,12 @@ pub enum Failure {
     Usage(String),
     /// It was tried and did not come about: no answer, no such file, port in use. Exit code 1.
     Failed(String),
+    /// An emulated path handed packets on too late for its figures to be believed. Exit code 3.
+    Late(String),
     /// The peer answered with an error. Exit code 4 or 5, the class of the answer.
     Answered(Code, String),
+    /// A program that was run ended with this exit code, and has said why itself.
+    Command(u8),
     /// Stopped by Ctrl-C before the end. Exit code 130.
     Stopped,
     /// Whoever read the output has gone. Nothing is said. Exit code 1.
@@ -26,11 +30,13 @@ impl Failure {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
+            Self::Late(_) => 3,
             Self::Failed(_) | Self::ReaderGone => 1,
             Self::Answered(code, _) => match code.class() {
                 5 => 5,
                 _ => 4,
             },
+            Self::Command(code) => *code,
             Self::Stopped => 130,
         }
     }
@@ -39,10 +45,10 @@ impl Failure {
     #[must_use]
     pub fn line(&self) -> Option<String> {
         match self {
-            Self::Usage(line) | Self::Failed(line) => Some(one_line(line)),
+            Self::Usage(line) | Self::Failed(line) | Self::Late(line) => Some(one_line(line)),
             Self::Answered(_, line) => Some(one_line(line)),
             Self::Stopped => Some("stopped".to_owned()),
-            Self::ReaderGone => None,
+            Self::Command(_) | Self::ReaderGone => None,
         }
     }
 
@@ -98,9 +104,11 @@ mod tests {
         for (failure, code) in [
             (Failure::Usage(String::new()), 2),
             (Failure::Failed(String::new()), 1),
+            (Failure::Late(String::new()), 3),
             (Failure::Answered(Code::NOT_FOUND, String::new()), 4),
             (Failure::Answered(Code::SERVICE_UNAVAILABLE, String::new()), 5),
             (Failure::Stopped, 130),
+            (Failure::Command(42), 42),
             (Failure::ReaderGone, 1),
         ] {
             assert_eq!(failure.exit_code(), code, "{failure:?}");

@@ -1,4 +1,5 @@
-//! The verbs of the program `millpond` that need no laboratory: requests, a server and a load generator.
+//! The verbs of the program `millpond` that need no laboratory: requests, a server, a load generator, and paths
+//! put between real programs.
 //!
 //! [`main_from`] is the whole program, for any other that wants to have these verbs; [`verbs`] names them.
 
@@ -8,6 +9,7 @@ pub mod answer;
 pub mod arguments;
 pub mod content_format;
 pub mod discover;
+pub mod emulate;
 pub mod failure;
 pub mod interrupt;
 pub mod load;

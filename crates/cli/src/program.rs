@@ -14,7 +14,7 @@ use crate::{nearest, shell};
 const LABORATORY_VERBS: [&str; 4] = ["run", "reproduce", "report", "controllers"];
 
 /// Runs the program with these arguments, the first of which is its name, and gives its exit code: 0 done, 1 failed,
-/// 2 usage, 4 and 5 the class of an answer that is an error, 130 stopped by Ctrl-C.
+/// 2 usage, 3 too late, 4 and 5 the class of an answer that is an error, 130 stopped by Ctrl-C.
 ///
 /// What goes wrong is one line on standard error. Output is plain where it is no terminal or `NO_COLOR` is set.
 pub fn main_from<I, T>(arguments: I) -> u8
@@ -49,7 +49,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
 
 #[tokio::main]
 async fn live(verb: Verb) -> Result<(), Failure> {
-    use crate::{discover, load, observe, ping, request, serve};
+    use crate::{discover, emulate, load, observe, ping, request, serve};
     let interrupt = &mut Interrupt::listen().map_err(no_signals)?;
     use millpond_live::Code;
     match verb {
@@ -65,6 +65,8 @@ async fn live(verb: Verb) -> Result<(), Failure> {
         Verb::Discover(flags) => discover::discover(flags, interrupt).await,
         Verb::Serve(flags) => serve::serve(flags, interrupt).await,
         Verb::Load(flags) => load::load(flags, interrupt).await,
+        Verb::Emulate(flags) => emulate::emulate(flags, interrupt).await,
+        Verb::Relay(flags) => emulate::relay(flags, interrupt).await,
         // They need no network and were done before.
         Verb::Completions { .. } | Verb::Manual { .. } => Ok(()),
     }

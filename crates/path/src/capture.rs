@@ -128,7 +128,11 @@ impl<W: Write> Capture<W> {
         self.sink
     }
 
-    fn packet(&mut self, at: Instant, seen: Seen, bytes: &[u8], comment: &str) -> io::Result<()> {
+    /// An IP packet as it is.
+    ///
+    /// # Errors
+    /// What the sink says.
+    pub fn packet(&mut self, at: Instant, seen: Seen, bytes: &[u8], comment: &str) -> io::Result<()> {
         self.write(ENHANCED_PACKET, |block| {
             let length = (bytes.len() as u32).to_le_bytes();
             // Timestamps are in microseconds unless an interface says otherwise, the upper half first.

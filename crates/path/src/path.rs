@@ -34,6 +34,10 @@ impl Path {
             path.check("path", origin)?;
             return Ok(path);
         }
+        if let Some(other) = ["network", "mesh", "radio"].into_iter().find(|key| table.contains_key(*key)) {
+            let problem = "this is a network, and here one path is needed: [path.uplink] and [path.downlink]";
+            return Err(InputError::at_key(origin, other, problem));
+        }
         let alone: Alone = toml::from_str(text).map_err(refused)?;
         let path = alone.path().map_err(|problem| InputError::new(origin, problem))?;
         path.check("", origin)?;

@@ -2,6 +2,7 @@
 
 mod credentials;
 mod discover;
+mod emulate;
 mod load;
 mod repeating;
 mod request;
@@ -12,6 +13,7 @@ use clap::{Parser, Subcommand};
 
 pub use credentials::{ClientCredentials, Hidden, ServerCredentials};
 pub use discover::Discover;
+pub use emulate::{Emulate, OverPath, Relay};
 pub use load::{Load, Method};
 pub use repeating::Repeating;
 pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload};
@@ -39,7 +41,7 @@ const STYLES: Styles = Styles::styled()
     arg_required_else_help = true,
     infer_long_args = false,
     after_help = "Exit codes: 0 done (2.xx), 1 failed, 2 usage, 4 and 5 the answer was 4.xx or 5.xx,\n\
-                  130 stopped by Ctrl-C before the end.\n\n\
+                  130 stopped by Ctrl-C before the end; 3 an emulated path was too late to be believed.\n\n\
                   Not here: the laboratory's verbs (run, reproduce, report, controllers) come with the\n\
                   Python package: `make build` in the source makes .venv/bin/millpond, which has every verb."
 )]
@@ -131,6 +133,34 @@ pub enum Verb {
         millpond load --rate 500/s --ramp 5s --method post --payload-size 100 coap://127.0.0.1/echo\n  \
         millpond load --compare rfc7252,cocoa-03,fasor --count 1000 coap://192.0.2.7/sensor")]
     Load(Load),
+    /// Run programs behind a slow or lossy path, the very links of the simulator (Linux).
+    #[command(after_help = "Examples:\n  \
+        millpond emulate nbiot-anrw18 --server 'millpond serve' -- millpond get coap://server/hello\n  \
+        millpond emulate nbiot-anrw18 --server 'coap-server' -- coap-client coap://server/time\n  \
+        millpond emulate my-path.toml --devices 20 --capture run.pcapng -- ./my-device\n  \
+        millpond emulate nbiot-anrw18 --mtu 296 --shell\n\n\
+        Inside, `server` is 10.77.0.2, `server.ip6` fd77::2, `device1` 10.77.1.1, `device1.ip6`\n\
+        fd77::1:1 and so on; UDP, TCP and ICMP pass. Everything that was made and all that runs\n\
+        inside ends with the command.\n\n\
+        Exit code: the command's; 3 if that was 0 and the links were too late too often for the\n\
+        run to be believed.")]
+    Emulate(Emulate),
+    /// Hand on UDP over a slow or lossy path, the very links of the simulator.
+    #[command(after_help = "Examples:\n  \
+        millpond relay nbiot-anrw18 --listen 127.0.0.1:5684 --to 127.0.0.1:5683\n  \
+        millpond relay my-path.toml --seed 3 --for 60s --json --listen [::1]:5684 --to server.example:5683\n\n\
+        A file with a path:\n  \
+        [uplink]               # to the server\n  \
+        rate = \"60 kbit/s\"\n  \
+        delay = \"215 ms\"\n  \
+        queue = \"14100 B\"\n  \
+        [downlink]\n  \
+        rate = \"30 kbit/s\"\n  \
+        delay = \"415 ms\"\n  \
+        queue = \"14100 B\"\n  \
+        loss = { kind = \"bernoulli\", rate = \"1 %\" }\n\n\
+        Exit code 3: it was too late too often for its figures to be believed.")]
+    Relay(Relay),
     /// Print what makes a shell complete verbs and flags.
     #[command(after_help = "Examples:\n  \
         millpond completions bash > ~/.local/share/bash-completion/completions/millpond\n  \

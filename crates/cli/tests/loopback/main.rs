@@ -10,4 +10,5 @@ mod methods;
 mod observations;
 mod operations;
 mod program;
+mod relays;
 mod secure;

@@ -1,0 +1,92 @@
+//! Flags of the emulator: what its verbs have in common, and the relay's.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::values;
+
+/// A path in real time: which, with what luck, and how it is told.
+#[derive(Clone, Debug, Args)]
+pub struct OverPath {
+    /// A profile's name, such as nbiot-anrw18, or a TOML file with [uplink] and [downlink] or a section [path].
+    #[arg(value_name = "PATH")]
+    pub path: String,
+    /// Where the luck of jitter and losses comes from: with the same seed and the same packets it is the simulator's.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// The run is not valid if 1 % of the packets are later than this, or one five times as late [by the path's rate:
+    /// 1ms up to 60 kbit/s, 0.1ms from 600 kbit/s on].
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub lateness: Option<Duration>,
+    /// Print what it came to as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Show nothing while it runs and nothing after it but what went wrong.
+    #[arg(long, short, conflicts_with = "json")]
+    pub quiet: bool,
+}
+
+/// A relay of UDP.
+#[derive(Clone, Debug, Args)]
+pub struct Relay {
+    /// The path and how it is told.
+    #[command(flatten)]
+    pub over: OverPath,
+    /// Where clients reach the relay; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: SocketAddr,
+    /// Where the server is.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub to: String,
+    /// As many clients have a way to the server at a time; whoever is silent for 5 minutes loses it.
+    #[arg(long, default_value_t = millpond_emulate::MOST_CLIENTS, value_name = "N", value_parser = clients)]
+    pub clients: usize,
+    /// End after this long [when it is stopped].
+    #[arg(long = "for", value_name = "TIME", value_parser = values::duration)]
+    pub duration: Option<Duration>,
+}
+
+fn clients(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=20_000) => Ok(count),
+        _ => Err("between 1 and 20000".to_owned()),
+    }
+}
+
+/// Programs behind a path.
+#[derive(Clone, Debug, Args)]
+#[command(group = clap::ArgGroup::new("inside").required(true).args(["command", "shell"]))]
+pub struct Emulate {
+    /// The path and how it is told.
+    #[command(flatten)]
+    pub over: OverPath,
+    /// What runs at the server's end, as a line for the shell. The command waits until it has a socket.
+    #[arg(long, value_name = "COMMAND")]
+    pub server: Option<String>,
+    /// A shell behind the link.
+    #[arg(long, conflicts_with = "devices")]
+    pub shell: bool,
+    /// So many devices share the path; each runs the command, with its number in MILLPOND_DEVICE.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500))]
+    pub devices: u16,
+    /// The longest packet; below 1280 B there is no IPv6 [the path's mtu, or 1500].
+    #[arg(long, value_name = "BYTES", value_parser = mtu)]
+    pub mtu: Option<u32>,
+    /// Write every packet to this file, at both ends, for Wireshark (pcapng).
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
+    /// What runs behind the link.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+fn mtu(text: &str) -> Result<u32, String> {
+    match values::size(text).ok().and_then(|bytes| u32::try_from(bytes).ok()) {
+        Some(bytes @ 68..=65_535) => Ok(bytes),
+        _ => Err("between 68 B, the least of IPv4, and 65535 B".to_owned()),
+    }
+}

@@ -1,0 +1,43 @@
+//! Which path is meant.
+
+use std::io;
+
+use millpond_path::{Direction, Path};
+
+use crate::failure::Failure;
+
+/// The longest packet where the path has no limit of its own: Ethernet's.
+const USUAL_MTU: u32 = 1_500;
+
+/// The path of a profile's name, or of a file.
+///
+/// # Errors
+/// One line with the place and the mend.
+pub(super) fn read(name: &str) -> Result<Path, Failure> {
+    let is_file = name.ends_with(".toml") || name.contains(std::path::is_separator);
+    if !is_file && let Ok(path) = Path::of_profile(name) {
+        return Ok(path);
+    }
+    match std::fs::read_to_string(name) {
+        Ok(text) => Path::from_toml(&text, name).map_err(|error| Failure::Usage(error.to_string())),
+        Err(error) if !is_file && error.kind() == io::ErrorKind::NotFound => {
+            let unknown = Path::of_profile(name).err().unwrap_or_default();
+            Err(Failure::Usage(format!("{unknown}; nor is there a file of this name")))
+        }
+        Err(error) => Err(Failure::of_file(name, &error)),
+    }
+}
+
+/// The longest packet that both directions carry in one piece.
+pub(super) fn mtu(path: &Path) -> u32 {
+    let shortest = [&path.uplink, &path.downlink].into_iter().filter_map(|direction| direction.mtu).min();
+    shortest.map_or(USUAL_MTU, |mtu| u32::try_from(mtu.0).unwrap_or(u32::MAX))
+}
+
+/// A direction in a few words.
+pub(super) fn words(direction: &Direction) -> String {
+    let Direction { rate, delay, queue, .. } = direction;
+    let loss = if direction.loss == millpond_path::Loss::None { "" } else { ", losses" };
+    let jitter = if direction.jitter.is_none() { "" } else { ", jitter" };
+    format!("{rate}, {delay}, queue {queue}{jitter}{loss}")
+}

@@ -1,0 +1,77 @@
+//! The verb that relays UDP.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use millpond_emulate::{LatenessBound, RelayOptions};
+use tokio::sync::oneshot;
+
+use super::{paths, told};
+use crate::arguments::Relay;
+use crate::failure::Failure;
+use crate::interrupt::{Interrupt, Termination, no_signals};
+
+/// Relays until Ctrl-C, a request to terminate, or its time is over.
+///
+/// # Errors
+/// A path or an address that cannot be used; a run that was too late to be believed.
+pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failure> {
+    let mut termination = Termination::listen().map_err(no_signals)?;
+    let over = &flags.over;
+    let path = paths::read(&over.path)?;
+    let options = RelayOptions {
+        listen: flags.listen,
+        to: resolved(&flags.to).await?,
+        seed: over.seed,
+        most_clients: flags.clients,
+        bound: over.lateness.map(LatenessBound::from_usual),
+    };
+    let failed = |error: millpond_emulate::Error| Failure::Failed(error.to_string());
+    let relay = millpond_emulate::Relay::bind(&path, options).map_err(failed)?;
+    let (stop, watch, at) = (relay.stop(), relay.watch(), relay.local_addr().map_err(failed)?);
+    if !over.quiet {
+        let mut err = anstream::stderr().lock();
+        // Where it listens is told even if nobody reads it.
+        let _ = writeln!(err, "relaying {at} to {} over {}, seed {}", options.to, over.path, over.seed);
+        let _ = writeln!(err, "uplink {}; downlink {}", paths::words(&path.uplink), paths::words(&path.downlink));
+    }
+    let (done, mut ended) = oneshot::channel();
+    // A thread of its own, which may get real-time priority and gives it back by ending.
+    std::thread::spawn(move || {
+        // Whoever waited may be gone.
+        let _ = done.send(relay.run());
+    });
+    let live = told::Live::show(watch, over.quiet || over.json);
+    let time_is_over = async {
+        match flags.duration {
+            Some(duration) => tokio::time::sleep(duration).await,
+            None => std::future::pending().await,
+        }
+    };
+    let early = tokio::select! {
+        () = interrupt.heard() => None,
+        () = termination.heard() => None,
+        () = time_is_over => None,
+        report = &mut ended => Some(report),
+    };
+    stop.stop();
+    let report = match early {
+        Some(report) => report,
+        None => ended.await,
+    };
+    drop(live);
+    let report = report.map_err(|_| Failure::Failed("the relay broke off".to_owned()))?.map_err(failed)?;
+    told::report(over, &report)
+}
+
+async fn resolved(to: &str) -> Result<SocketAddr, Failure> {
+    let refused = |why: &str| Failure::Usage(format!("--to {to}: {why}"));
+    if !to.contains(':') {
+        return Err(refused("the port is missing; write HOST:PORT"));
+    }
+    let mut found = tokio::net::lookup_host(to).await.map_err(|error| {
+        let known = error.to_string();
+        refused(known.split(" (os error").next().unwrap_or(&known))
+    })?;
+    found.next().ok_or_else(|| refused("it has no address"))
+}

@@ -1,0 +1,111 @@
+//! The relay between our own client and server.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr};
+
+use super::program::{Said, Server, command, fresh_directory, millpond, signal};
+
+/// A relay in front of a server.
+struct Relay {
+    child: Child,
+    err: BufReader<ChildStderr>,
+    at: String,
+}
+
+impl Relay {
+    fn start(server: &Server, arguments: &[&str]) -> Self {
+        let to = server.at("").replace("coap://", "");
+        let mut all = vec!["relay", "--listen", "127.0.0.1:0", "--to", &to];
+        all.extend(arguments);
+        let mut child = command(&all).spawn().expect("the program is built");
+        let mut err = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        err.read_line(&mut line).expect("it says where it listens");
+        let at = line.strip_prefix("relaying ").and_then(|rest| rest.split(' ').next());
+        let at = at.unwrap_or_else(|| panic!("it said {line}")).to_owned();
+        Self { child, err, at }
+    }
+
+    /// Asks it to end.
+    fn end(mut self, with: &str) -> Said {
+        signal(&self.child, with);
+        let mut err = String::new();
+        self.err.read_to_string(&mut err).expect("UTF-8");
+        let Said { out, code, .. } = self.child.wait_with_output().expect("it ends").into();
+        Said { out, err, code }
+    }
+}
+
+const PATH: &str = "[uplink]\nrate = \"1 Mbit/s\"\ndelay = \"30 ms\"\nqueue = \"9 kB\"\n\
+                    [downlink]\nrate = \"1 Mbit/s\"\ndelay = \"50 ms\"\nqueue = \"9 kB\"\n";
+
+#[test]
+fn a_request_takes_the_time_of_the_path_and_is_told_in_the_columns_of_the_simulator() {
+    let server = Server::start(&[]);
+    let file = fresh_directory("relays").join("path.toml");
+    std::fs::write(&file, PATH).expect("written");
+    // However late this machine is, what was carried is told.
+    let relay = Relay::start(&server, &[file.to_str().expect("plain"), "--json", "--lateness", "1h"]);
+    let uri = format!("coap://{}/hello", relay.at);
+    let answer = millpond(&["get", "--json", &uri]).json();
+    let round_trip = answer["round_trip_ms"].as_f64().expect("a number");
+    assert!(round_trip >= 80.0, "{round_trip}");
+    let said = relay.end("INT");
+    let report = said.json();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    for (link, name) in ["uplink", "downlink"].into_iter().enumerate() {
+        let row = &report["links"][link];
+        assert_eq!(row["link"], name);
+        assert!(row["delivered_packets"].as_u64() >= Some(1), "{row}");
+        assert_eq!(row["dropped_queue_packets"], 0);
+    }
+    assert!(report["flows"][0]["fct_us"].as_u64() >= Some(80_000), "{report}");
+    assert!(report["lateness"]["packets"].as_u64() >= Some(2), "{report}");
+}
+
+#[test]
+fn a_run_that_was_later_than_its_bound_says_so_with_an_exit_code_of_its_own() {
+    let server = Server::start(&[]);
+    // No machine hands packets on within a nanosecond, which is told as 0 µs.
+    let relay = Relay::start(&server, &["nbiot-anrw18", "--lateness", "1ns"]);
+    millpond(&["get", &format!("coap://{}/hello", relay.at)]).well();
+    let said = relay.end("TERM");
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    let line = said.err.lines().last().unwrap_or_default();
+    assert!(line.starts_with("millpond: not valid: ") && line.contains("--lateness"), "{line}");
+}
+
+#[test]
+fn a_relay_ends_when_its_time_is_over() {
+    let server = Server::start(&[]);
+    let to = server.at("").replace("coap://", "");
+    let said = millpond(&["relay", "nbiot-anrw18", "--listen", "127.0.0.1:0", "--to", &to, "--for", "50ms", "--quiet"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn what_cannot_be_relayed_is_one_line() {
+    let server = Server::start(&[]);
+    let taken = server.at("").replace("coap://", "");
+    let directory = fresh_directory("relays-refused");
+    let file = |name: &str, text: &str| {
+        let file = directory.join(name);
+        std::fs::write(&file, text).expect("written");
+        file.to_str().expect("plain").to_owned()
+    };
+    let misspelt = file("misspelt.toml", &PATH.replace("queue", "quue"));
+    let mesh = file("mesh.toml", "[mesh]\nnodes = 30\n[[clients]]\ncount = 1\n");
+    for (path, listen, to, part, code) in [
+        ("nbiot-anrv18", "127.0.0.1:0", taken.as_str(), "did you mean `nbiot-anrw18`?", 2),
+        (&misspelt, "127.0.0.1:0", &taken, "did you mean `queue`?", 2),
+        (&mesh, "127.0.0.1:0", &taken, "one path is needed", 2),
+        ("no/such.toml", "127.0.0.1:0", &taken, "no/such.toml: No such file or directory", 1),
+        ("nbiot-anrw18", &taken, "127.0.0.1:9", "cannot be listened at: Address already in use", 1),
+        ("nbiot-anrw18", "127.0.0.1:9", "127.0.0.1:9", "hand on to itself", 1),
+        ("nbiot-anrw18", "127.0.0.1:0", "127.0.0.1", "the port is missing", 2),
+    ] {
+        let said = millpond(&["relay", path, "--listen", listen, "--to", to]);
+        assert!(said.err.contains(part), "{path}: {}", said.err);
+        assert_eq!((said.code, said.err.lines().count()), (Some(code), 1), "{}", said.err);
+    }
+}

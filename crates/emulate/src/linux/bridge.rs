@@ -1,0 +1,251 @@
+//! The loop between the interfaces: reads packets, offers them to the links, writes them where they belong when they are due.
+
+use std::{
+    io::{self, ErrorKind, Read, Write},
+    os::fd::AsRawFd,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use millpond_control::Instant;
+use millpond_link::DropReason;
+use millpond_path::{Path, capture::Seen};
+use mio::{Events, Interest, Poll, Token, unix::SourceFd};
+
+use super::{
+    addresses::End,
+    namespace::Namespace,
+    packet::{Party, addresses, transport},
+    recorder::Recorder,
+};
+use crate::{
+    Error, LatenessBound, Report, Stop, Toward, Watch,
+    clock::{Alarm, Clock},
+    passage::Passage,
+    priority,
+};
+
+/// Packets read from one interface before what is due goes on.
+const BATCH: usize = 64;
+/// The longest packet.
+const LONGEST: usize = 65_536;
+/// Buffers that are kept to be used again.
+const MOST_SPARE: usize = 4_096;
+
+const STOP: Token = Token(0);
+const ALARM: Token = Token(1);
+/// Interfaces have the tokens from here on.
+const FIRST: usize = 2;
+
+/// A packet inside a link.
+struct IpPacket {
+    to: End,
+    bytes: Vec<u8>,
+}
+
+pub(super) struct Bridge {
+    poll: Poll,
+    stop: Stop,
+    alarm: Alarm,
+    passage: Passage<Party, IpPacket>,
+    namespaces: Arc<Mutex<Vec<Namespace>>>,
+    tuns: Vec<std::fs::File>,
+    recorder: Option<Recorder>,
+    /// Interfaces that may hold packets still.
+    ready: Vec<usize>,
+    spare: Vec<Vec<u8>>,
+    scratch: Vec<u8>,
+}
+
+impl Bridge {
+    pub(super) fn new(
+        path: &Path,
+        seed: u64,
+        bound: Option<LatenessBound>,
+        namespaces: Arc<Mutex<Vec<Namespace>>>,
+        recorder: Option<Recorder>,
+    ) -> Result<Self, Error> {
+        let failed = Error::system;
+        let poll = Poll::new().map_err(failed("events cannot be waited for"))?;
+        let clock = Clock::start();
+        let stop = Stop::new(poll.registry(), STOP).map_err(failed("the run could not be stopped"))?;
+        let alarm = Alarm::new(clock, poll.registry(), ALARM).map_err(failed("there is no timer"))?;
+        let mut tuns = Vec::new();
+        for (place, namespace) in namespaces.lock().unwrap_or_else(PoisonError::into_inner).iter().enumerate() {
+            let tun = namespace.tun.try_clone().map_err(failed("a TUN device"))?;
+            let token = Token(FIRST + place);
+            let waited = poll.registry().register(&mut SourceFd(&tun.as_raw_fd()), token, Interest::READABLE);
+            waited.map_err(failed("a TUN device cannot be waited for"))?;
+            tuns.push(tun);
+        }
+        Ok(Self {
+            poll,
+            stop,
+            alarm,
+            passage: Passage::new(clock, path, seed, bound)?,
+            namespaces,
+            // What came before somebody waited for it is read, too.
+            ready: (0..tuns.len()).collect(),
+            tuns,
+            recorder,
+            spare: Vec::new(),
+            scratch: vec![0; LONGEST],
+        })
+    }
+
+    pub(super) fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    pub(super) fn watch(&self) -> Watch {
+        self.passage.watch.clone()
+    }
+
+    pub(super) fn run(mut self) -> Result<Report, Error> {
+        self.passage.hindrances = priority::raise();
+        let mut events = Events::with_capacity(256);
+        while !self.stop.is_asked() {
+            self.alarm.set(self.passage.shaper.next()).map_err(Error::system("the timer cannot be set"))?;
+            let wait = if self.ready.is_empty() { None } else { Some(Duration::ZERO) };
+            match self.poll.poll(&mut events, wait) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => {
+                    return Err(Error::System("events cannot be waited for", error));
+                }
+                _ => {}
+            }
+            for place in events.iter().filter_map(|event| event.token().0.checked_sub(FIRST)) {
+                if !self.ready.contains(&place) {
+                    self.ready.push(place);
+                }
+            }
+            self.hand_on();
+            for place in std::mem::take(&mut self.ready) {
+                if self.read(place) {
+                    self.ready.push(place);
+                }
+                self.hand_on();
+            }
+            self.passage.tell();
+        }
+        if let Some(recorder) = self.recorder.take() {
+            recorder.end().map_err(Error::system("the capture"))?;
+        }
+        let dropped = {
+            let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+            namespaces.iter_mut().map(Namespace::dropped).sum()
+        };
+        self.passage.leave_out_many("an interface's own queue was full", dropped);
+        self.passage.report()
+    }
+
+    /// Everything that is due.
+    fn hand_on(&mut self) {
+        while let Some(out) = self.passage.due() {
+            let flow = out.payload.flow;
+            let IpPacket { to, bytes } = out.payload.payload;
+            if out.lost {
+                self.keep(bytes);
+                continue;
+            }
+            let now = self.passage.clock.now();
+            self.record(now, if out.toward == Toward::Server { Seen::Server } else { Seen::Clients }, &bytes, "");
+            if let (Toward::Server, End::Device(number)) = (out.toward, to) {
+                // From one device to another: at the cell's other side it turns round.
+                self.offer(now, Toward::Clients, number, flow, to, bytes);
+                continue;
+            }
+            let written = self.tuns.get(to.place()).map_or(Ok(0), |mut tun| tun.write(&bytes));
+            if written.is_err() {
+                self.passage.leave_out("an interface did not take them");
+            }
+            self.keep(bytes);
+        }
+    }
+
+    /// Reads what waits at an interface. True if there may be more.
+    fn read(&mut self, place: usize) -> bool {
+        for _ in 0..BATCH {
+            let Some(mut tun) = self.tuns.get(place) else { return false };
+            match tun.read(&mut self.scratch) {
+                Ok(length) => self.take(place, length),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// What was read from an interface goes to a link, or nowhere.
+    fn take(&mut self, place: usize, length: usize) {
+        let now = self.passage.clock.now();
+        let packet = self.scratch.get(..length).unwrap_or_default();
+        let devices = (self.tuns.len() - 1) as u16;
+        let Some(parties) = addresses(packet) else {
+            return self.passage.leave_out("no IP packets");
+        };
+        let Some(to) = End::of(parties.to.address, devices).filter(|to| to.place() != place) else {
+            return self.passage.leave_out("addressed to nobody on the path");
+        };
+        let len = length as u32;
+        let (toward, device, flow) = match (place, to) {
+            (0, End::Device(number)) => (Toward::Clients, number, self.passage.flows.find(parties.to)),
+            _ => {
+                let flow = self.passage.flows.sent(parties.from, &transport(parties.protocol), now, len);
+                (Toward::Server, place as u16, flow)
+            }
+        };
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.extend_from_slice(packet);
+        self.offer(now, toward, device, flow, to, bytes);
+    }
+
+    fn offer(&mut self, now: Instant, toward: Toward, device: u16, flow: Option<u32>, to: End, bytes: Vec<u8>) {
+        let seen = if toward == Toward::Server { Seen::Clients } else { Seen::Server };
+        // The links keep the bytes: a copy is made only for a capture.
+        let copy = self.recorder.as_ref().map(|_| bytes.clone());
+        let len = bytes.len() as u32;
+        let radio = u32::from(device.saturating_sub(1));
+        let offered = self.passage.offer(now, toward, (radio, flow), len, IpPacket { to, bytes });
+        let comment = match &offered {
+            Ok(()) => "",
+            Err((DropReason::Radio, _)) => "lost: radio",
+            Err(_) => "lost: queue full",
+        };
+        if let Some(copy) = copy {
+            self.record(now, seen, &copy, comment);
+        }
+        if let Err((_, packet)) = offered {
+            self.keep(packet.bytes);
+        }
+    }
+
+    fn record(&mut self, at: Instant, seen: Seen, bytes: &[u8], comment: &'static str) {
+        if let Some(recorder) = &self.recorder
+            && !recorder.packet(at, seen, bytes, comment)
+        {
+            self.passage.leave_out("not written to the capture: the disk was too slow");
+        }
+    }
+
+    fn keep(&mut self, mut bytes: Vec<u8>) {
+        if self.spare.len() < MOST_SPARE {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+}
+
+/// Whether a process has a socket open that somebody could send to, as its own network namespace tells.
+pub(super) fn has_socket(process: u32) -> io::Result<bool> {
+    for table in ["udp", "udp6", "tcp", "tcp6"] {
+        let text = match std::fs::read_to_string(format!("/proc/{process}/net/{table}")) {
+            Err(error) if error.kind() == ErrorKind::NotFound && table.ends_with('6') => continue,
+            text => text?,
+        };
+        if text.lines().nth(1).is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

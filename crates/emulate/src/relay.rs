@@ -1,0 +1,337 @@
+//! A relay of UDP datagrams over a path: no privileges, any operating system.
+
+use std::{
+    collections::HashMap,
+    io::{self, ErrorKind},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+use millpond_control::Instant;
+use millpond_path::Path;
+use mio::{Events, Interest, Poll, Token, net::UdpSocket};
+
+use crate::{
+    Error, LatenessBound, Report, Stop, Toward, Watch,
+    clock::{Alarm, Clock},
+    passage::Passage,
+    priority,
+};
+
+/// As many clients have a way to the server at a time, unless the options say otherwise: each takes a socket.
+pub const MOST_CLIENTS: usize = 500;
+/// Whoever neither sent nor got anything for so long loses it: longer than EXCHANGE_LIFETIME of CoAP (RFC 7252, section
+/// 4.8.2), 247 s.
+const IDLE: u64 = 300_000_000;
+/// How often that is looked at, µs.
+const LOOKED_AT_EVERY: u64 = 10_000_000;
+/// Datagrams read from one socket before others have their turn.
+const BATCH: usize = 64;
+/// The longest datagram.
+const LONGEST: usize = 65_535;
+/// Bytes of datagrams that a socket is asked to keep while the relay is busy; the operating system may grant less.
+const KEPT: usize = 4 << 20;
+/// Buffers that are kept to be used again.
+const MOST_SPARE: usize = 1_024;
+
+const STOP: Token = Token(0);
+const ALARM: Token = Token(1);
+const FRONT: Token = Token(2);
+/// Sockets towards the server have the tokens from here on.
+const FIRST: usize = 3;
+
+/// What a relay is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct RelayOptions {
+    /// Where clients reach it.
+    pub listen: SocketAddr,
+    /// Where it hands on to.
+    pub to: SocketAddr,
+    /// Where luck comes from.
+    pub seed: u64,
+    /// As many clients have a way to the server at a time.
+    pub most_clients: usize,
+    /// How late it may be; none: what the path demands.
+    pub bound: Option<LatenessBound>,
+}
+
+/// One client's way to the server.
+struct Back {
+    socket: UdpSocket,
+    client: SocketAddr,
+    /// Tells it from those that had its place before.
+    name: u64,
+    used: Instant,
+}
+
+/// A datagram inside a link.
+struct Datagram {
+    client: SocketAddr,
+    place: usize,
+    name: u64,
+    bytes: Vec<u8>,
+}
+
+/// A relay that listens already.
+pub struct Relay {
+    poll: Poll,
+    stop: Stop,
+    alarm: Alarm,
+    front: UdpSocket,
+    to: SocketAddr,
+    most_clients: usize,
+    header: u32,
+    /// The longest packet each way.
+    mtus: [Option<u64>; 2],
+    passage: Passage<SocketAddr, Datagram>,
+    places: HashMap<SocketAddr, usize>,
+    backs: Vec<Option<Back>>,
+    named: u64,
+    looked_at: Instant,
+    /// Sockets that may hold datagrams still.
+    ready: Vec<Token>,
+    spare: Vec<Vec<u8>>,
+    scratch: Vec<u8>,
+}
+
+impl std::fmt::Debug for Relay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Relay").field("front", &self.front).field("to", &self.to).finish_non_exhaustive()
+    }
+}
+
+impl Relay {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// An address that is in use or not this machine's; a path that describes no links.
+    pub fn bind(path: &Path, options: RelayOptions) -> Result<Self, Error> {
+        let RelayOptions { listen, to, seed, most_clients, bound } = options;
+        if listen == to {
+            return Err(Error::Itself(listen));
+        }
+        let system = Error::system;
+        let poll = Poll::new().map_err(system("events cannot be waited for"))?;
+        let mut front = UdpSocket::bind(listen).map_err(|error| Error::Listen(listen, error))?;
+        // As much as there is.
+        let _ = socket2::SockRef::from(&front).set_recv_buffer_size(KEPT);
+        let clock = Clock::start();
+        let registry = poll.registry();
+        registry.register(&mut front, FRONT, Interest::READABLE).map_err(system("the socket cannot be waited for"))?;
+        let stop = Stop::new(registry, STOP).map_err(system("the relay could not be stopped"))?;
+        let alarm = Alarm::new(clock, registry, ALARM).map_err(system("there is no timer"))?;
+        Ok(Self {
+            stop,
+            alarm,
+            front,
+            to,
+            most_clients,
+            header: u32::try_from(path.header.0).unwrap_or(u32::MAX),
+            mtus: [&path.uplink, &path.downlink].map(|direction| direction.mtu.map(|mtu| mtu.0)),
+            passage: Passage::new(clock, path, seed, bound)?,
+            places: HashMap::new(),
+            backs: Vec::new(),
+            named: 0,
+            looked_at: Instant::ORIGIN,
+            ready: Vec::new(),
+            spare: Vec::new(),
+            scratch: vec![0; LONGEST],
+            poll,
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The operating system does not tell.
+    pub fn local_addr(&self) -> Result<SocketAddr, Error> {
+        self.front.local_addr().map_err(Error::system("the address of the socket is not told"))
+    }
+
+    /// What ends it.
+    #[must_use]
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// What tells how it stands.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        self.passage.watch.clone()
+    }
+
+    /// Relays until it is stopped. Asks for real-time priority for the thread that it runs in.
+    ///
+    /// # Errors
+    /// Events that cannot be waited for; a fault of the links.
+    pub fn run(mut self) -> Result<Report, Error> {
+        self.passage.hindrances = priority::raise();
+        let mut events = Events::with_capacity(256);
+        while !self.stop.is_asked() {
+            let wait = self.alarm.set(self.passage.shaper.next()).map_err(Error::system("the timer cannot be set"))?;
+            let wait = if self.ready.is_empty() { wait } else { Some(std::time::Duration::ZERO) };
+            match self.poll.poll(&mut events, wait) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => {
+                    return Err(Error::System("events cannot be waited for", error));
+                }
+                _ => {}
+            }
+            let tokens = events.iter().map(|event| event.token()).filter(|token| token.0 >= FRONT.0);
+            for token in tokens {
+                if !self.ready.contains(&token) {
+                    self.ready.push(token);
+                }
+            }
+            self.hand_on();
+            for token in std::mem::take(&mut self.ready) {
+                let more = if token == FRONT { self.read_front() } else { self.read_back(token.0 - FIRST) };
+                if more {
+                    self.ready.push(token);
+                }
+                self.hand_on();
+            }
+            self.forget_idle();
+            self.passage.tell();
+        }
+        self.passage.report()
+    }
+
+    /// Everything that is due.
+    fn hand_on(&mut self) {
+        while let Some(out) = self.passage.due() {
+            let Datagram { client, place, name, bytes } = out.payload.payload;
+            if !out.lost {
+                let sent = match out.toward {
+                    Toward::Clients => self.front.send_to(&bytes, client),
+                    Toward::Server => match self.backs.get(place).and_then(Option::as_ref) {
+                        Some(back) if back.name == name => back.socket.send(&bytes),
+                        _ => Err(ErrorKind::NotConnected.into()),
+                    },
+                };
+                if let Err(error) = sent {
+                    self.passage.leave_out(not_sent(&error));
+                }
+            }
+            self.keep(bytes);
+        }
+    }
+
+    /// Reads what clients sent. True if there may be more.
+    fn read_front(&mut self) -> bool {
+        for _ in 0..BATCH {
+            match self.front.recv_from(&mut self.scratch) {
+                Ok((length, client)) => {
+                    let now = self.passage.clock.now();
+                    match self.place_of(client, now) {
+                        Ok((place, name)) => self.take(now, Toward::Server, (client, place, name), length),
+                        Err(why) => self.passage.leave_out(why),
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                // What came back for an earlier datagram of ours.
+                Err(error) => self.passage.leave_out(not_sent(&error)),
+            }
+        }
+        true
+    }
+
+    /// Reads what the server answered to one client. True if there may be more.
+    fn read_back(&mut self, place: usize) -> bool {
+        for _ in 0..BATCH {
+            let now = self.passage.clock.now();
+            let Some(back) = self.backs.get_mut(place).and_then(Option::as_mut) else { return false };
+            match back.socket.recv(&mut self.scratch) {
+                Ok(length) => {
+                    back.used = now;
+                    let way = (back.client, place, back.name);
+                    self.take(self.passage.clock.now(), Toward::Clients, way, length);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) => self.passage.leave_out(not_sent(&error)),
+            }
+        }
+        true
+    }
+
+    /// Offers what was read to a link.
+    fn take(&mut self, now: Instant, toward: Toward, way: (SocketAddr, usize, u64), length: usize) {
+        let (client, place, name) = way;
+        let len = self.header.saturating_add(length as u32);
+        let mtu = self.mtus[usize::from(toward == Toward::Clients)];
+        if mtu.is_some_and(|mtu| u64::from(len) > mtu) {
+            return self.passage.leave_out("longer than the path carries in one piece (mtu)");
+        }
+        let flow = match toward {
+            Toward::Server => self.passage.flows.sent(client, "udp", now, len),
+            Toward::Clients => self.passage.flows.find(client),
+        };
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.extend_from_slice(self.scratch.get(..length).unwrap_or_default());
+        let datagram = Datagram { client, place, name, bytes };
+        if let Err((_, datagram)) = self.passage.offer(now, toward, (place as u32, flow), len, datagram) {
+            self.keep(datagram.bytes);
+        }
+    }
+
+    fn keep(&mut self, mut bytes: Vec<u8>) {
+        if self.spare.len() < MOST_SPARE {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+
+    /// The way of a client to the server; made if it is new.
+    fn place_of(&mut self, client: SocketAddr, now: Instant) -> Result<(usize, u64), &'static str> {
+        if let Some(&place) = self.places.get(&client)
+            && let Some(back) = self.backs.get_mut(place).and_then(Option::as_mut)
+        {
+            back.used = now;
+            return Ok((place, back.name));
+        }
+        let free = self.backs.iter().position(Option::is_none);
+        let place = match free {
+            Some(place) => place,
+            None if self.backs.len() < self.most_clients => {
+                self.backs.push(None);
+                self.backs.len() - 1
+            }
+            None => return Err("too many clients at a time"),
+        };
+        let socket = self.connected(place).map_err(|_| "no socket left for a further client")?;
+        self.named += 1;
+        self.backs[place] = Some(Back { socket, client, name: self.named, used: now });
+        self.places.insert(client, place);
+        Ok((place, self.named))
+    }
+
+    fn connected(&self, place: usize) -> io::Result<UdpSocket> {
+        let any: IpAddr = if self.to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let mut socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+        let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(KEPT);
+        socket.connect(self.to)?;
+        self.poll.registry().register(&mut socket, Token(FIRST + place), Interest::READABLE)?;
+        Ok(socket)
+    }
+
+    /// Closes the ways of clients that have been silent for long.
+    fn forget_idle(&mut self) {
+        let now = self.passage.clock.now();
+        if now.as_micros() < self.looked_at.as_micros() {
+            return;
+        }
+        self.looked_at = Instant::from_micros(now.as_micros() + LOOKED_AT_EVERY);
+        for back in &mut self.backs {
+            if let Some(idle) = back.take_if(|back| now.as_micros() - back.used.as_micros() > IDLE) {
+                self.places.remove(&idle.client);
+            }
+        }
+    }
+}
+
+fn not_sent(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => "nobody listens where they were sent",
+        ErrorKind::WouldBlock => "the socket's own buffer was full",
+        ErrorKind::NotConnected => "their client was silent for long and forgotten",
+        _ => "the operating system did not take them",
+    }
+}

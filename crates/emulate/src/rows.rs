@@ -1,0 +1,119 @@
+//! What a run came to: rows with the names of the simulator's tables. Times are whole microseconds since the run began.
+
+use millpond_link::{Counters, Statistics};
+use serde::Serialize;
+
+use crate::LatenessRow;
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// How long it lasted.
+    pub elapsed_us: u64,
+    /// Where its luck came from.
+    pub seed: u64,
+    /// How late packets were handed on.
+    pub lateness: LatenessRow,
+    /// What kept it from being timed as well as this machine can, if anything did.
+    pub hindrances: Vec<String>,
+    /// The uplink, then the downlink.
+    pub links: Vec<LinkRow>,
+    /// Clients in the order in which they appeared, up to a limit.
+    pub flows: Vec<FlowRow>,
+    /// Packets and datagrams that no link was offered, by reason; only reasons that occurred.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// One link. The columns are those of the simulator's table `links`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkRow {
+    /// `uplink` or `downlink`.
+    pub link: &'static str,
+    /// Packets that came to the queue.
+    pub offered_packets: u64,
+    /// Their bytes.
+    pub offered_bytes: u64,
+    /// Packets that found the queue full.
+    pub dropped_queue_packets: u64,
+    /// Their bytes.
+    pub dropped_queue_bytes: u64,
+    /// Packets lost by the radio.
+    pub dropped_radio_packets: u64,
+    /// Their bytes.
+    pub dropped_radio_bytes: u64,
+    /// Packets that arrived.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Time the link was busy.
+    pub busy_us: u64,
+    /// Time-weighted mean of the queue.
+    pub queue_mean_bytes: f64,
+    /// The queue was at most this long for 95 % of the time.
+    pub queue_p95_bytes: u64,
+    /// The longest queue.
+    pub queue_max_bytes: u64,
+    /// Time-weighted mean of the queue in packets.
+    pub queue_mean_packets: f64,
+    /// The longest queue in packets.
+    pub queue_max_packets: u64,
+}
+
+impl LinkRow {
+    pub(crate) fn of(link: &'static str, counters: &Counters, statistics: &Statistics) -> Self {
+        let dropped = counters.dropped_by_queue();
+        Self {
+            link,
+            offered_packets: counters.offered.packets,
+            offered_bytes: counters.offered.bytes,
+            dropped_queue_packets: dropped.packets,
+            dropped_queue_bytes: dropped.bytes,
+            dropped_radio_packets: counters.lost.packets,
+            dropped_radio_bytes: counters.lost.bytes,
+            delivered_packets: counters.delivered.packets,
+            delivered_bytes: counters.delivered.bytes,
+            busy_us: statistics.busy_micros,
+            queue_mean_bytes: statistics.bytes.mean,
+            queue_p95_bytes: statistics.bytes.p95,
+            queue_max_bytes: statistics.bytes.max,
+            queue_mean_packets: statistics.packets.mean,
+            queue_max_packets: statistics.packets.max,
+        }
+    }
+}
+
+/// One client: an address and port behind the link, and what it spoke with the other side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowRow {
+    /// Its number.
+    pub flow: u32,
+    /// `udp`, `tcp`, `icmp`, or the protocol's number.
+    pub transport: String,
+    /// Its address, with the port if there are ports.
+    pub client: String,
+    /// When its first packet came to the uplink.
+    pub first_send_us: u64,
+    /// From then until the last packet was handed to it; `None` if none was.
+    pub fct_us: Option<u64>,
+    /// Packets it sent.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Packets handed to it.
+    pub received_packets: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Packets to it or from it that found a queue full.
+    pub dropped_queue: u64,
+    /// Packets to it or from it that the radio lost.
+    pub dropped_radio: u64,
+}
+
+/// What no link was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Why.
+    pub why: &'static str,
+    /// How often.
+    pub packets: u64,
+}

@@ -1,0 +1,151 @@
+//! Both directions of a path as one state machine in somebody else's time.
+
+use millpond_control::{ChanceSeed, Instant};
+use millpond_link::{Counters, Delivered, DropReason, Link, Occupancy};
+use millpond_path::Path;
+
+use crate::{Error, LinkRow};
+
+/// Where a packet is going.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Toward {
+    /// Over the uplink.
+    Server,
+    /// Over the downlink.
+    Clients,
+}
+
+impl Toward {
+    /// The name of its link, as the simulator calls it.
+    #[must_use]
+    pub const fn link(self) -> &'static str {
+        match self {
+            Self::Server => "uplink",
+            Self::Clients => "downlink",
+        }
+    }
+}
+
+/// What came of a packet that a link had taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing<P> {
+    /// Which way it went.
+    pub toward: Toward,
+    /// As offered.
+    pub payload: P,
+    /// Its length, as offered.
+    pub len: u32,
+    /// When it is due: the lateness of a driver counts from here.
+    pub at: Instant,
+    /// The medium lost it: it is handed out only so that the payload can be used again.
+    pub lost: bool,
+}
+
+/// The two links of a path. The uplink's luck has number 0 and the downlink's number 1, as in the simulator, so that packet
+/// *n* of either meets the same luck here and there.
+///
+/// A link reckons when packets leave from when they were offered and from when those before them left, never from when its
+/// owner looked: an owner that is late with one packet is not later with the next.
+#[derive(Clone, Debug)]
+pub struct Shaper<P> {
+    up: Link<P>,
+    down: Link<P>,
+}
+
+impl<P> Shaper<P> {
+    /// Empty links.
+    ///
+    /// # Errors
+    /// A path that was made by hand and describes no link.
+    pub fn new(path: &Path, seed: u64) -> Result<Self, Error> {
+        let seed = ChanceSeed::new(seed);
+        let link = |direction: &millpond_path::Direction, number, toward: Toward| {
+            Link::new(&direction.config(), seed, number)
+                .map_err(|error| Error::Path(format!("{}: {error}", toward.link())))
+        };
+        Ok(Self { up: link(&path.uplink, 0, Toward::Server)?, down: link(&path.downlink, 1, Toward::Clients)? })
+    }
+
+    /// Hands a packet of `len` bytes to the link towards `toward`. `client` is whose radio it is.
+    ///
+    /// # Errors
+    /// Gives the payload back if the packet is dropped, and says why.
+    pub fn offer(
+        &mut self,
+        now: Instant,
+        toward: Toward,
+        client: u32,
+        len: u32,
+        payload: P,
+    ) -> Result<(), (DropReason, P)> {
+        self.link(toward).offer_of(now, client, len, payload)
+    }
+
+    /// When to call [`Shaper::deliver`] next; `None` if nothing is inside.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        match (self.up.next(), self.down.next()) {
+            (Some(up), Some(down)) => Some(up.min(down)),
+            (up, down) => up.or(down),
+        }
+    }
+
+    /// The next packet due at or before `now`, the earlier first. Call until none comes.
+    pub fn deliver(&mut self, now: Instant) -> Option<Outgoing<P>> {
+        loop {
+            let toward = match (self.up.next(), self.down.next()) {
+                (Some(up), Some(down)) if down < up => Toward::Clients,
+                (Some(_), _) => Toward::Server,
+                (None, _) => Toward::Clients,
+            };
+            // A link may be looked at in vain, once for each packet inside; its next is then later.
+            let link = self.link(toward);
+            if link.next().is_none_or(|next| next > now) {
+                return None;
+            }
+            let (parcel, lost) = match link.deliver(now) {
+                Some(Delivered::Arrived(parcel)) => (parcel, false),
+                Some(Delivered::Lost(parcel)) => (parcel, true),
+                None => continue,
+            };
+            return Some(Outgoing { toward, payload: parcel.payload, len: parcel.len, at: parcel.at, lost });
+        }
+    }
+
+    /// What is in the queue of the link towards `toward`, the packet in service included.
+    pub fn queued(&mut self, now: Instant, toward: Toward) -> Occupancy {
+        self.link(toward).queued(now)
+    }
+
+    /// Counts of packets and bytes of the link towards `toward`, by what became of them.
+    #[must_use]
+    pub const fn counters(&self, toward: Toward) -> &Counters {
+        match toward {
+            Toward::Server => self.up.counters(),
+            Toward::Clients => self.down.counters(),
+        }
+    }
+
+    /// Both links as rows, the uplink first.
+    ///
+    /// # Errors
+    /// A law of conservation that does not hold: a fault of the links themselves.
+    pub fn rows(&mut self, now: Instant) -> Result<Vec<LinkRow>, Error> {
+        [Toward::Server, Toward::Clients]
+            .into_iter()
+            .map(|toward| {
+                let link = self.link(toward);
+                link.check_conservation().map_err(|error| Error::Conservation(toward.link(), error.to_string()))?;
+                let statistics = link.statistics(now);
+                Ok(LinkRow::of(toward.link(), link.counters(), &statistics))
+            })
+            .collect()
+    }
+
+    const fn link(&mut self, toward: Toward) -> &mut Link<P> {
+        match toward {
+            Toward::Server => &mut self.up,
+            Toward::Clients => &mut self.down,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The relay over the loopback interface: real sockets and real time, on any operating system.
+
+#![forbid(unsafe_code)]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use millpond_emulate::{Error, Relay, RelayOptions, Report, Stop};
+use millpond_path::Path;
+
+const LOCAL: &str = "127.0.0.1:0";
+
+fn path(up: &str, down: &str) -> Path {
+    Path::from_toml(&format!("[uplink]\n{up}\n[downlink]\n{down}\n"), "test").expect("a path")
+}
+
+const QUICK: &str = "rate = \"10 Mbit/s\"\ndelay = \"1 ms\"\nqueue = \"64 kB\"";
+
+struct Running {
+    at: SocketAddr,
+    stop: Stop,
+    run: JoinHandle<Result<Report, Error>>,
+}
+
+impl Running {
+    fn start(path: &Path, to: SocketAddr) -> Self {
+        let options =
+            RelayOptions { listen: LOCAL.parse().expect("an address"), to, seed: 1, most_clients: 8, bound: None };
+        let relay = Relay::bind(path, options).expect("a free port");
+        let (at, stop) = (relay.local_addr().expect("bound"), relay.stop());
+        Self { at, stop, run: thread::spawn(move || relay.run()) }
+    }
+
+    fn end(self) -> Report {
+        self.stop.stop();
+        self.run.join().expect("no panic").expect("no fault")
+    }
+}
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind(LOCAL).expect("a free port");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+    socket
+}
+
+/// Sends back what comes, so many times.
+fn echo(times: usize) -> (SocketAddr, JoinHandle<Vec<SocketAddr>>) {
+    let server = socket();
+    let at = server.local_addr().expect("bound");
+    let run = thread::spawn(move || {
+        let mut bytes = [0; 2_000];
+        let mut answered = Vec::new();
+        for _ in 0..times {
+            let (length, from) = server.recv_from(&mut bytes).expect("a datagram");
+            server.send_to(&bytes[..length], from).expect("sent");
+            answered.push(from);
+        }
+        answered
+    });
+    (at, run)
+}
+
+#[test]
+fn datagrams_pass_both_ways_and_every_client_has_its_own_port_at_the_server() {
+    let (server, served) = echo(20);
+    let relay = Running::start(&path(QUICK, QUICK), server);
+    let clients: Vec<_> = (0..4).map(|_| socket()).collect();
+    let mut bytes = [0; 2_000];
+    for round in 0..5_u8 {
+        for (number, client) in (0_u8..).zip(&clients) {
+            client.send_to(&[round, number], relay.at).expect("sent");
+            let (length, from) = client.recv_from(&mut bytes).expect("an answer");
+            assert_eq!((&bytes[..length], from), (&[round, number][..], relay.at));
+        }
+    }
+    let mut seen = served.join().expect("no panic");
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), clients.len());
+    let report = relay.end();
+    assert_eq!(report.flows.len(), clients.len());
+    for (flow, client) in report.flows.iter().zip(&clients) {
+        assert_eq!(flow.client, client.local_addr().expect("bound").to_string());
+        assert_eq!((flow.sent_packets, flow.received_packets), (5, 5));
+        // Five round trips of 2 ms each, at the least.
+        assert!(flow.fct_us.is_some_and(|fct| fct >= 10_000), "{flow:?}");
+        // 28 bytes of header and two of payload.
+        assert_eq!(flow.sent_bytes, 5 * 30);
+    }
+    assert_eq!(report.lateness.packets, 40);
+    for link in &report.links {
+        assert_eq!((link.offered_packets, link.delivered_packets, link.delivered_bytes), (20, 20, 600), "{link:?}");
+    }
+    assert_eq!(report.left_out, []);
+}
+
+#[test]
+fn a_burst_takes_the_time_of_its_bytes_and_what_does_not_fit_is_dropped() {
+    // 1000 B take 100 ms each; four fit the queue.
+    let slow = "rate = \"80 kbit/s\"\ndelay = \"50 ms\"\nqueue = \"4000 B\"";
+    let (server, served) = echo(4);
+    let relay = Running::start(&path(slow, QUICK), server);
+    let client = socket();
+    for number in 0..7_u8 {
+        client.send_to(&[number; 972], relay.at).expect("sent");
+    }
+    let mut bytes = [0; 2_000];
+    for number in 0..4_u8 {
+        let (length, _) = client.recv_from(&mut bytes).expect("an answer");
+        assert_eq!((length, bytes[0]), (972, number));
+    }
+    served.join().expect("no panic");
+    let report = relay.end();
+    let (up, flow) = (&report.links[0], &report.flows[0]);
+    assert_eq!((up.offered_packets, up.dropped_queue_packets, up.queue_max_bytes), (7, 3, 4_000));
+    assert_eq!((flow.dropped_queue, flow.received_packets), (3, 4));
+    // Rate and delays alone take 400 ms + 50 ms + 0.8 ms + 1 ms; what the machine adds is told as lateness, and by that of
+    // two packets at the most: lateness does not add up.
+    let fct = flow.fct_us.expect("answered");
+    assert!(fct >= 451_800, "{fct}");
+    assert!((400_000..=400_001).contains(&up.busy_us), "{up:?}");
+}
+
+#[test]
+fn what_the_path_does_not_carry_in_one_piece_is_left_out() {
+    let narrow = format!("{QUICK}\nmtu = \"100 B\"");
+    let (server, served) = echo(1);
+    let relay = Running::start(&path(&narrow, QUICK), server);
+    let client = socket();
+    // 28 bytes of header are in front.
+    client.send_to(&[1; 73], relay.at).expect("sent");
+    client.send_to(&[2; 72], relay.at).expect("sent");
+    let mut bytes = [0; 2_000];
+    let (length, _) = client.recv_from(&mut bytes).expect("an answer");
+    assert_eq!((length, bytes[0]), (72, 2));
+    served.join().expect("no panic");
+    let report = relay.end();
+    assert!(report.left_out.iter().any(|left| left.why.contains("in one piece") && left.packets == 1));
+}
+
+#[test]
+fn nobody_at_the_server_is_told_and_no_end() {
+    let nobody = socket().local_addr().expect("bound");
+    let relay = Running::start(&path(QUICK, QUICK), nobody);
+    let client = socket();
+    // Each is answered by the kernel with a port that cannot be reached; the relay goes on.
+    for _ in 0..50 {
+        client.send_to(b"anybody?", relay.at).expect("sent");
+        thread::sleep(Duration::from_millis(2));
+    }
+    let report = relay.end();
+    assert!(report.left_out.iter().any(|left| left.why.contains("nobody listens")), "{:?}", report.left_out);
+    assert_eq!(report.links[0].offered_packets, 50);
+}
+
+#[test]
+fn addresses_that_cannot_be_used_are_refused_in_one_line() {
+    let taken = socket();
+    let listen = taken.local_addr().expect("bound");
+    let to: SocketAddr = "127.0.0.1:5683".parse().expect("an address");
+    let refused = |listen, to| {
+        let options = RelayOptions { listen, to, seed: 1, most_clients: 8, bound: None };
+        Relay::bind(&path(QUICK, QUICK), options).expect_err("refused").to_string()
+    };
+    let told = refused(listen, to);
+    assert!(told.contains("cannot be listened at") && !told.contains("os error"), "{told}");
+    assert!(refused(to, to).contains("hand on to itself"));
+    // A documentation address (RFC 5737) is never this machine's.
+    assert!(refused("192.0.2.1:5683".parse().expect("an address"), to).contains("192.0.2.1:5683"));
+}
+
+#[test]
+fn more_clients_than_there_is_room_for_are_refused_and_those_before_are_served() {
+    let server = socket();
+    let relay = Running::start(&path(QUICK, QUICK), server.local_addr().expect("bound"));
+    let first = socket();
+    let mut bytes = [0; 100];
+    first.send_to(b"first", relay.at).expect("sent");
+    let (_, way) = server.recv_from(&mut bytes).expect("the first");
+    let strangers: Vec<_> = (0..30).map(|_| socket()).collect();
+    for (number, stranger) in strangers.iter().enumerate() {
+        stranger.send_to(b"stranger", relay.at).expect("sent");
+        if number < 7 {
+            server.recv_from(&mut bytes).expect("a stranger");
+        }
+    }
+    server.send_to(b"for the first", way).expect("sent");
+    let (length, _) = first.recv_from(&mut bytes).expect("still served");
+    assert_eq!(&bytes[..length], b"for the first");
+    let report = relay.end();
+    assert_eq!(report.links[0].offered_packets, 8);
+    assert!(report.left_out.iter().any(|left| left.why.contains("too many clients") && left.packets > 0));
+}
