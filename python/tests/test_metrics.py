@@ -60,8 +60,19 @@ def test_requests_end_in_one_of_three_ways() -> None:
     assert found["answered_share"] + found["failed_share"] + found["never_finished_share"] == pytest.approx(1)
     assert (found["complete_clients"], found["lost_clients"], found["unfinished_clients"]) == (0.5, 0.5, 0.25)
     assert measures.usual("failed", HERE) == 1
+    assert (measures.usual("answered", HERE), measures.usual("delivered", HERE)) == (19 / 4, 21 / 4)
     done = measures.sample("done", HERE)
     assert (done.take("max"), done.covered) == (5, 0.75)
+
+
+def test_a_message_is_counted_once_however_many_copies_it_takes() -> None:
+    measures = alone(flows=[
+        {"run": 0, "flow": 0, "transmissions": 12, "retransmissions": 5},
+        {"run": 0, "flow": 1, "transmissions": 3, "retransmissions": 0},
+        {"run": 0, "flow": 2, "transmissions": 3, "retransmissions": 2},
+        {"run": 0, "flow": 3, "transmissions": 5, "retransmissions": 0},
+    ])  # fmt: skip
+    assert measures.usual("first_copies", HERE) == 4
 
 
 def test_what_an_earlier_version_did_not_keep_is_missing() -> None:

@@ -25,10 +25,12 @@ UNJUDGED = {
     "upc19": {"upc19-c35", "upc19-c36"},
     "fasor18": set(),
     # reports of other papers: judged by the studies that rerun these, or about test beds that are not
+    # about moments of single runs whose load is not printed
+    "burst23": {"burst23-c02", "burst23-c06", "burst23-c07"},
     "tcp20": {f"tcp20-c{number:02d}" for number in range(1, 27)},
 }
 #: Published figures that no run measures: stories of single flows and the like. The plan gives each a reason.
-UNMEASURED = {"tcp20": 49}
+UNMEASURED = {"tcp20": 49, "burst23": 70}
 #: What only the engine itself measures: the stand-in makes no later batches and keeps no timers.
 NOT_IN_THE_STAND_IN = {"anrw18-c41", "tcp20-c25"}
 

@@ -478,8 +478,9 @@ def _knows(peer: Peer) -> tuple[object, ...]:
 def _moved_by(peer: Peer, lost: int, named: bool) -> str:
     """What an answer after so many retransmissions moves; empty if it moves no estimate.
 
-    A number of the view that changes is an estimate that moves; one that is forgotten moves nowhere. So is a timeout or a first wait, if two pasts that
-    differ only in how long the answer took give two of them; a wait that is kept from the backoff is none.
+    A number of the view that changes is an estimate that moves; one that is forgotten moves nowhere. So is a timeout or
+    a first wait, if two pasts that differ only in how long the answer took give two of them; a wait that is kept from
+    the backoff is none.
     """
     room = peer.series(lost + 1)[-1].us
     twins = [peer.fork(), peer.fork()]

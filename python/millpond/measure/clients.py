@@ -69,6 +69,10 @@ def _necessary(measures: Measures, population: Population) -> Floats:
     return column("retransmissions")(measures, population) - column("unnecessary")(measures, population)
 
 
+def _first_copies(measures: Measures, population: Population) -> Floats:
+    return column("transmissions")(measures, population) - column("retransmissions")(measures, population)
+
+
 def _goodput(measures: Measures, population: Population) -> Floats:
     return 8 * ratio(column("body_bytes"), _FCT)(measures, population)
 
@@ -114,6 +118,12 @@ METRICS = (
             ratio(column("requests_failed"), column("born")), "less", "requests failed"),
     _metric("never_finished_share", "1", "mean", "of a client's requests those open when the run ended",
             ratio(column("never_finished"), column("born")), "less", "requests never finished"),
+    _metric("first_copies", "messages", "mean", "messages that a client sent, each counted once",
+            _first_copies, "", "messages sent per client"),
+    _metric("delivered", "requests", "mean", "requests of a client that reached the far application",
+            column("delivered"), "more", "requests delivered per client"),
+    _metric("answered", "requests", "mean", "requests of a client that were answered", column("answered"), "more",
+            "requests answered per client"),
     _metric("failed", "requests", "mean", "requests of a client that failed", column("requests_failed"), "less",
             "failed requests per client"),
     _metric("never_finished", "requests", "mean", "requests of a client that were open when the run ended",
