@@ -183,6 +183,7 @@ def test_run_prints_a_row_for_each_group(program: Millpond) -> None:
     assert manifest["seeds"] == [1, 2, 3]
     assert manifest["cells"][0]["groups"][1] == {
         "index": 1, "count": 1, "algorithm": "cocoa-03", "name": "", "label": "cocoa-03", "transport": "udp",
+        "traffic": "requests",
     }  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_factors_are_columns_of_their_own_kinds() -> None:
     assert table.column("first_run").to_pylist() == [0, 2, 4]
     assert groups_table(cells, {"a": "Algorithm A"}).to_pylist()[2] == {
         "cell": 2, "group": 0, "name": "meters", "label": "Algorithm A", "algorithm": "a", "clients": 3,
-        "transport": "udp",
+        "transport": "udp", "traffic": "requests",
     }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan import single
+from millpond.plan.groups import groups_of
 from millpond.plan.study import Program
 
 PATH = """\
@@ -38,6 +39,25 @@ def test_groups_are_called_after_what_controls_them(tmp_path: Path) -> None:
     cell = program(tmp_path, PLAIN, STREAM, BBR, BLOCKS, BURSTS, STREAM).cells[0].cell
     names = [group.algorithm for group in cell.groups]
     assert names == ["rfc7252", "tcp-new-reno #1", "tcp-bbr", "cocoa-03", "q-block2", "tcp-new-reno #2"]
+
+
+def test_what_the_server_sends_is_called_after_whom_it_is_for() -> None:
+    every_hour = {"workload": {"kind": "periodic", "period": "1 h"}}
+    clients = [
+        {"count": 2, "controller": "rfc7252", "commands": every_hour},
+        {"count": 3, "controller": "cocoa-03", "name": "valves", "notifications": every_hour, "commands": every_hour},
+    ]
+    told = [
+        (group.index, group.count, group.algorithm, group.name, group.traffic)
+        for group in groups_of({"clients": clients})
+    ]
+    assert told == [
+        (0, 2, "rfc7252", "", "requests"),
+        (1, 3, "valves", "valves", "requests"),
+        (2, 2, "rfc7252, commands", "", "commands"),
+        (3, 3, "valves, commands", "valves, commands", "commands"),
+        (4, 3, "valves, notifications", "valves, notifications", "notifications"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ fn runs(job: &Job, outcome: &Outcome, wall: Duration) -> Result<RecordBatch, Arr
 }
 
 fn flows(run: u32, outcome: &Outcome, scenario: &Scenario) -> Result<RecordBatch, ArrowError> {
-    let controllers: Vec<_> = scenario.clients.iter().map(millpond_sim::scenario::Clients::algorithm).collect();
+    let controllers: Vec<_> = scenario.flow_groups().iter().map(|group| group.clients.algorithm()).collect();
     table! { &outcome.flows, row =>
         run = run, flow, group,
         controller = controllers.get(row.group as usize).map_or("", String::as_str),
@@ -86,6 +86,7 @@ fn flows(run: u32, outcome: &Outcome, scenario: &Scenario) -> Result<RecordBatch
         longest_rto_us = tcp(row).map(|tcp| time(tcp.longest_rto_us)),
         request_retransmits = tcp(row).map(|tcp| tcp.request_retransmits),
         born, answered, requests_failed, never_finished, delivered, dropped_source, done_us: time,
+        client = outcome.client(row.flow),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     ledger::{Ledger, NO_EVENT},
     outcome::FlowRow,
     scenario::{Clients, Event, Memory, Queued},
-    workload::{Conduct, Due, Luck, Of, Source, start},
+    workload::{Conduct, Due, Luck, Of, REGISTRATION, Source, start},
 };
 
 /// The application of one client. A request that takes several exchanges counts once.
@@ -30,6 +30,7 @@ pub(crate) struct Application {
     open: u16,
     /// Events that began.
     events: u8,
+    registration: Registration,
     is_away: bool,
     is_started: bool,
     /// The last request that ended was answered.
@@ -48,6 +49,17 @@ pub(crate) enum Next {
     Wait,
     /// It has just done all that it had to do.
     Done,
+}
+
+/// Where a client stands that observes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Registration {
+    /// It does not.
+    Needless,
+    /// It is to register.
+    Wanted,
+    /// It is registered, or on its way there.
+    Made,
 }
 
 /// What an event does to a client.
@@ -78,6 +90,7 @@ impl Application {
             batches: 0,
             open: 0,
             events: 0,
+            registration: if conduct.registers() { Registration::Wanted } else { Registration::Needless },
             is_away: false,
             is_started: false,
             is_answered: false,
@@ -104,7 +117,7 @@ impl Application {
 
     /// When a client that has not started yet does.
     fn start(conduct: &Conduct<'_>, luck: Luck) -> Instant {
-        let chance = luck.seed.at(Purpose::Start, [luck.flow, 0, 0, 0]);
+        let chance = luck.seed.at(Purpose::Start, [luck.client, 0, 0, 0]);
         Instant::from_micros(start(chance, conduct.clients.start_spread.0))
     }
 
@@ -123,18 +136,22 @@ impl Application {
             if may_ask {
                 return self.ask(due, conduct, luck);
             }
-            let plan = &conduct.plans[usize::from(due.source)];
+            let is_closed = conduct.plans.get(usize::from(due.source)).is_none_or(|plan| plan.workload.is_closed());
             let waiting = self.waiting.get_or_insert_default();
             let is_full = conduct
                 .clients
                 .application_queue
                 .is_some_and(|most| usize::from(self.open) + waiting.len() >= most as usize);
             // A loop never hands over more than it may.
-            if is_full && !plan.workload.is_closed() {
-                ledger.refused(due.request, now);
-                self.over(due.source, now, false, conduct, luck, ledger);
+            let refused = if is_full && !is_closed {
+                Some(due)
             } else {
                 waiting.push_back(due);
+                if conduct.supersedes() && waiting.len() > 1 { waiting.pop_front() } else { None }
+            };
+            if let Some(due) = refused {
+                ledger.refused(due.request, now);
+                self.over(due.source, now, false, conduct, luck, ledger);
             }
         }
         if !self.is_done && self.has_nothing_left(conduct) {
@@ -161,6 +178,14 @@ impl Application {
             }
             self.look(conduct, luck);
         }
+        if self.registration == Registration::Wanted {
+            self.registration = Registration::Made;
+            self.look(conduct, luck);
+            // One that is made anew is for no event.
+            let event = if self.first_send == Instant::NEVER { conduct.first_event } else { NO_EVENT };
+            let request = ledger.born(luck.flow, REGISTRATION, event, now);
+            return Some(Due { request, number: 0, nth: 0, source: REGISTRATION });
+        }
         let (index, source) = self.sources.iter_mut().enumerate().min_by_key(|(_, source)| source.next())?;
         let at = source.next();
         if at > now {
@@ -177,6 +202,8 @@ impl Application {
     fn look(&mut self, conduct: &Conduct<'_>, luck: Luck) {
         self.wakes = if self.is_away {
             Instant::NEVER
+        } else if self.is_started && self.registration == Registration::Wanted {
+            Instant::ORIGIN
         } else if self.is_started {
             self.sources.iter().map(Source::next).min().unwrap_or(Instant::NEVER)
         } else {
@@ -190,6 +217,9 @@ impl Application {
     /// A request is made.
     fn ask(&mut self, due: Due, conduct: &Conduct<'_>, luck: Luck) -> Next {
         self.open += 1;
+        if due.source == REGISTRATION {
+            return Next::Ask(due);
+        }
         if self.batch_left > 0 || self.batches > 0 && !conduct.in_batches() {
             self.batch_left = self.batch_left.saturating_sub(1);
             return Next::Ask(due);
@@ -199,7 +229,7 @@ impl Application {
             // What is left, this request included.
             let requests = conduct.plans[0].requests.unwrap_or(u32::MAX);
             let left = requests.saturating_sub(due.nth);
-            let chance = luck.seed.at(Purpose::Workload, [luck.flow, self.batches, 0, 0]);
+            let chance = luck.seed.at(Purpose::Workload, [luck.client, self.batches, 0, 0]);
             self.batch_left = conduct.clients.batch.draw(chance, left).saturating_sub(1);
         }
         if self.batches == 1 { Next::Ask(due) } else { Next::ForgetAndAsk(due) }
@@ -244,6 +274,10 @@ impl Application {
         ledger: &mut Ledger,
     ) {
         (self.last_end, self.is_answered) = (now, answered);
+        if source == REGISTRATION && !answered {
+            self.registration = Registration::Wanted;
+            self.look(conduct, luck);
+        }
         let Some(ended) = self.sources.get_mut(usize::from(source)) else { return };
         ended.ended(now, answered, &conduct.plans[usize::from(source)], luck);
         let event = ended.event();
@@ -307,6 +341,33 @@ impl Application {
             if conduct.waits(plan) {
                 source.begin(now, event, plan, luck);
             } else if others && self.is_started {
+                source.go_on(now, plan, luck);
+            }
+        }
+        self.look(conduct, luck);
+    }
+
+    /// What its client knew is lost, and with it what it observed.
+    pub(crate) fn forgot(&mut self, conduct: &Conduct<'_>, luck: Luck) {
+        if self.registration == Registration::Made {
+            self.registration = Registration::Wanted;
+            self.look(conduct, luck);
+        }
+    }
+
+    /// Nobody is there to be told anything: nothing is born until somebody [`attends`](Self::attends).
+    pub(crate) fn unattended(&mut self, conduct: &Conduct<'_>, luck: Luck) {
+        self.is_away = true;
+        for source in &mut self.sources {
+            source.pause();
+        }
+        self.look(conduct, luck);
+    }
+
+    /// Somebody is there from now on.
+    pub(crate) fn attends(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck) {
+        if std::mem::take(&mut self.is_away) && self.is_started {
+            for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
                 source.go_on(now, plan, luck);
             }
         }

@@ -10,7 +10,7 @@ use millpond_control::{Instant, Span};
 use crate::{
     RunError,
     burst_ends::block_of,
-    ledger::{NO_EXCHANGE, Tag},
+    ledger::Tag,
     network::SERVER,
     world::{Client, World},
 };
@@ -64,7 +64,7 @@ impl World<'_> {
             let until = match device.endpoint.poll(now) {
                 Output::Transmit(Transmit { bytes, cause, .. }) => {
                     let request_bytes = self.network.length(bytes);
-                    let mut tag = Tag { flow, exchange: NO_EXCHANGE, copy: 0, request_bytes, sent: now };
+                    let mut tag = Tag::of(flow, request_bytes, now);
                     device.messages += 1;
                     let (copy, wait) = match cause {
                         Cause::Exchange { copy, wait, .. } => (copy, Some(wait)),
@@ -110,7 +110,7 @@ impl World<'_> {
             let due = device.due.take();
             match (answer, device.sent) {
                 (Some(_), Some(sent)) => {
-                    let tag = Tag { flow, exchange: number, copy: 0, request_bytes: 0, sent };
+                    let tag = Tag { exchange: number, ..Tag::of(flow, 0, sent) };
                     self.ledger.accepted(&tag, now);
                 }
                 _ => {

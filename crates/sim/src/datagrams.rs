@@ -1,16 +1,22 @@
 //! The part of a run that travels over UDP.
 
-use millpond_coap::{Cause, Event, ExchangeId, Outgoing, Output, Transmit, block::Block, message::number};
+use millpond_coap::{
+    Cause, Event, ExchangeId, Outgoing, Output, RequestId, Transmit,
+    block::Block,
+    message::{Code, Kind, number},
+};
 use millpond_control::{Instant, Sample, Span};
 
 use crate::{
     RunError,
     burst_ends::Next,
+    calls::CallEnd,
     device::{Body, Device},
-    ledger::{NO_EXCHANGE, Tag},
+    ledger::{Ledger, NO_EXCHANGE, Tag},
     network::SERVER,
     server::{Asked, Server},
-    workload::Due,
+    trace::Recorder,
+    workload::{Due, REGISTRATION},
     world::{Client, World},
 };
 
@@ -23,6 +29,33 @@ struct Answered {
     bytes: usize,
     /// What it leaves of the request.
     body: Body,
+}
+
+/// What came of a packet that the server sent by itself.
+#[derive(Default)]
+struct Served {
+    /// Packets that answer it.
+    packets: u32,
+    what: Option<What>,
+}
+
+/// What a packet that the server sent by itself told a client.
+enum What {
+    Request { id: RequestId, kind: Kind, code: Code },
+    Notification { bytes: usize },
+}
+
+impl Served {
+    /// What the endpoint tells of it.
+    fn take(&mut self, event: &Event<'_, u32>) {
+        match *event {
+            Event::Request { id, message, .. } => {
+                self.what = Some(What::Request { id, kind: message.kind, code: message.code });
+            }
+            Event::Further { message, .. } => self.what = Some(What::Notification { bytes: message.payload().len() }),
+            _ => {}
+        }
+    }
 }
 
 impl World<'_> {
@@ -38,14 +71,20 @@ impl World<'_> {
 
     /// A datagram reaches its client.
     #[inline]
-    pub(crate) fn datagram_to_client(&mut self, now: Instant, tag: Tag, bytes: Vec<u8>) -> Result<(), RunError> {
-        let client = &mut self.clients[tag.flow as usize];
+    pub(crate) fn datagram_to_client(
+        &mut self,
+        now: Instant,
+        flow: u32,
+        tag: Tag,
+        bytes: Vec<u8>,
+    ) -> Result<(), RunError> {
+        let client = &mut self.clients[flow as usize];
         if client.application().is_away() {
-            self.ledger.gone(&tag);
+            self.gone(&tag, now);
             self.network.take_back(bytes);
             return Ok(());
         }
-        if tag.exchange != NO_EXCHANGE {
+        if tag.exchange != NO_EXCHANGE && tag.flow == flow {
             self.ledger.reached(&tag);
         }
         let Client::Device(device) = client else {
@@ -53,7 +92,7 @@ impl World<'_> {
         };
         device.endpoint.receive(now, SERVER, &bytes);
         let length = self.network.take_back(bytes);
-        self.drain_client(tag.flow, now, Some((tag, length)))
+        self.drain_client(flow, now, Some((tag, length)))
     }
 
     /// Drains a client's endpoint; `arrived` is what was just handed to it, with its length.
@@ -61,46 +100,29 @@ impl World<'_> {
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let mut answered: Option<Answered> = None;
         let mut abandoned = Vec::new();
-        let mut late = 0;
+        let mut served = Served::default();
         let wakes = device.application.wakes();
         // The endpoint lends its buffers until the next call, so what else is needed of the device is apart from it.
-        let (endpoint, fetch) = device.parts();
+        let (endpoint, fetch, late) = device.parts();
         loop {
             match endpoint.poll(now) {
                 Output::Transmit(Transmit { bytes, cause, .. }) => {
-                    let mut tag = Tag {
-                        flow,
-                        exchange: NO_EXCHANGE,
-                        copy: 0,
-                        request_bytes: self.network.length(bytes),
-                        sent: now,
-                    };
-                    match cause {
-                        Cause::Exchange { id, copy, wait } => {
-                            if let Some((number, _)) = self.ledger.open(flow, id) {
-                                (tag.exchange, tag.copy) = (number, copy);
-                                self.ledger.sent(&tag, wait.span);
-                                self.rec.armed(&tag, wait);
-                            }
-                        }
-                        Cause::Plain => {
-                            if let Some(number) = self.ledger.unsent(flow) {
-                                tag.exchange = number;
-                                self.ledger.sent(&tag, Span::ZERO);
-                            }
-                        }
-                        _ => {}
-                    }
+                    let tag = Tag::of(flow, self.network.length(bytes), now);
+                    let own = label(&mut self.ledger, &mut self.rec, tag, &cause);
+                    // What answers the server has the tag of what it answers.
+                    let of_server = || arrived.filter(|(tag, _)| tag.flow != flow).map(|(tag, _)| tag);
+                    let tag = own.or_else(of_server).unwrap_or(tag);
                     self.transmissions += 1;
                     self.network.send(now, flow, SERVER, bytes, tag, &mut self.rec);
+                    served.packets += u32::from(own.is_none());
                 }
                 Output::Event(Event::Response { exchange, sample, message, .. }) => {
                     let body = Device::take(fetch, &message);
                     answered = Some(Answered { exchange, sample, bytes: message.payload().len(), body });
                 }
                 Output::Event(Event::Failed { exchange, .. }) => abandoned.push(exchange),
-                Output::Event(Event::Late { .. }) => late += 1,
-                Output::Event(_) => {}
+                Output::Event(Event::Late { .. }) => *late += 1,
+                Output::Event(event) => served.take(&event),
                 Output::Sleep(at, _) => {
                     self.agenda.set(flow, at.min(wakes));
                     break;
@@ -115,7 +137,13 @@ impl World<'_> {
                 }
             }
         }
-        device.late += late;
+        if let Some((tag, _)) = arrived.filter(|(tag, _)| tag.flow != flow) {
+            if answered.is_some() {
+                // A notification that comes before the response to its registration, or in its stead (RFC 7641 §3.2).
+                served.what = Some(What::Notification { bytes: 0 });
+            }
+            self.serve(flow, now, tag, &served)?;
+        }
         if answered.is_none() && abandoned.is_empty() {
             return Ok(());
         }
@@ -123,7 +151,7 @@ impl World<'_> {
             self.abandon(flow, now, exchange);
         }
         if let (Some(answered), Some((tag, length))) = (answered, arrived)
-            && let Some(request) = self.accept(now, tag, length, &answered)
+            && let Some(request) = self.accept(flow, now, tag, length, &answered)
         {
             let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
             device.application.got(answered.bytes);
@@ -138,19 +166,63 @@ impl World<'_> {
         self.go_on(flow, now)
     }
 
+    /// What the server sent by itself, a copy with this tag, was handed to a client's endpoint, which made this of it.
+    fn serve(&mut self, flow: u32, now: Instant, tag: Tag, served: &Served) -> Result<(), RunError> {
+        let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let mut packets = served.packets;
+        match served.what {
+            Some(What::Notification { bytes }) => {
+                device.application.got(bytes);
+                if tag.is_one_way {
+                    self.told(&tag, flow, now);
+                    return Ok(());
+                }
+                self.ledger.delivered(&tag, now);
+            }
+            Some(What::Request { id, kind, code }) => {
+                let code = if code == Code::GET { Code::CONTENT } else { Code::CHANGED };
+                let payload = &self.conducts[device.group as usize].serves;
+                let response = Outgoing { kind, ..Outgoing::confirmable(code, &[]) }.with_payload(payload);
+                let told = device.endpoint.respond(now, id, &response);
+                told.map_err(|why| RunError::Refused(flow, why.to_string()))?;
+                self.ledger.delivered(&tag, now);
+                while let Output::Transmit(Transmit { bytes, .. }) = device.endpoint.poll(now) {
+                    packets += 1;
+                    self.transmissions += 1;
+                    self.network.send(now, flow, SERVER, bytes, tag, &mut self.rec);
+                }
+            }
+            None => {}
+        }
+        match packets {
+            0 => self.gone(&tag, now),
+            1 => {}
+            _ => self.ledger.branched(&tag, packets - 1),
+        }
+        // What was answered may let the endpoint sleep longer.
+        if matches!(served.what, Some(What::Request { .. })) { self.drain_client(flow, now, None) } else { Ok(()) }
+    }
+
     /// A client accepts a response: gives the request that it answers, or part of it.
-    fn accept(&mut self, now: Instant, tag: Tag, length: u32, answered: &Answered) -> Option<u32> {
-        let Client::Device(device) = &mut self.clients[tag.flow as usize] else { return None };
-        let (number, request) = self.ledger.open(tag.flow, answered.exchange)?;
+    fn accept(&mut self, flow: u32, now: Instant, tag: Tag, length: u32, answered: &Answered) -> Option<u32> {
+        let Client::Device(device) = &mut self.clients[flow as usize] else { return None };
+        let (number, request) = self.ledger.open(flow, answered.exchange)?;
         // A response of which nobody knows what caused it answers all the same.
-        let tag = if tag.exchange == number { tag } else { Tag { exchange: number, ..tag } };
+        let is_caused = tag.flow == flow;
+        let tag = match tag.exchange == number {
+            _ if !is_caused => Tag { exchange: number, ..Tag::of(flow, 0, self.ledger.first_send(flow, number)) },
+            true => tag,
+            false => Tag { exchange: number, ..tag },
+        };
         self.ledger.accepted(&tag, now);
         let judged = answered.sample.and_then(|sample| self.evidence.take(device.group, &sample, &tag, now));
         if let Some(judged) = judged.filter(|_| self.rec.exchanges) {
             self.rec.judged(&tag, judged, device.endpoint.view(SERVER).and_then(|view| view.rto));
         }
-        self.network.useful_request(&tag, &mut self.rec);
-        self.network.useful(SERVER, tag.flow, length, &mut self.rec);
+        if is_caused {
+            self.network.useful_request(flow, SERVER, &tag, &mut self.rec);
+            self.network.useful(SERVER, flow, length, &mut self.rec);
+        }
         Some(request)
     }
 
@@ -189,6 +261,7 @@ impl World<'_> {
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let Some((ask, bytes)) = self.conducts[device.group as usize].ask(&due, luck) else { return Ok(()) };
         let id = match device.asks_for() {
+            None if due.source == REGISTRATION => device.endpoint.subscribe(now, SERVER, &ask.request(bytes)),
             None => device.endpoint.request(now, SERVER, &ask.request(bytes)),
             Some(block) => {
                 let value = block.value();
@@ -206,43 +279,65 @@ impl World<'_> {
 
     /// A datagram reaches the server.
     #[inline]
-    pub(crate) fn datagram_to_server(&mut self, now: Instant, tag: Tag, bytes: Vec<u8>) -> Result<(), RunError> {
-        self.server.endpoint.receive(now, tag.flow, &bytes);
+    pub(crate) fn datagram_to_server(
+        &mut self,
+        now: Instant,
+        client: u32,
+        tag: Tag,
+        bytes: Vec<u8>,
+    ) -> Result<(), RunError> {
+        let is_own = tag.flow != client;
+        if is_own && tag.exchange != NO_EXCHANGE {
+            self.ledger.reached(&tag);
+        }
+        self.server.endpoint.receive(now, client, &bytes);
         let length = self.network.take_back(bytes);
-        if tag.copy == 0 && self.clients[tag.flow as usize].is_burst() {
-            self.network.useful(tag.flow, SERVER, length, &mut self.rec);
+        if !is_own && self.clients[client as usize].is_burst() {
+            if tag.copy == 0 {
+                self.network.useful(client, SERVER, length, &mut self.rec);
+            }
+            if tag.exchange != NO_EXCHANGE {
+                self.ledger.delivered(&tag, now);
+            }
         }
-        if self.clients[tag.flow as usize].is_burst() && tag.exchange != NO_EXCHANGE {
-            self.ledger.delivered(&tag, now);
-        }
-        self.drain_server(now, tag)
+        self.drain_server(now, tag, length)
     }
 
     pub(crate) fn wake_server(&mut self, now: Instant) -> Result<(), RunError> {
         while let Some(tag) = self.server.finish(now)? {
-            self.drain_server(now, tag)?;
+            self.drain_server(now, tag, 0)?;
         }
         // What the endpoint sends of its own accord answers nobody in particular.
-        let nobody = Tag { flow: 0, exchange: NO_EXCHANGE, copy: 0, request_bytes: 0, sent: now };
-        self.drain_server(now, nobody)
+        self.drain_server(now, Tag::of(0, 0, now), 0)
     }
 
-    /// Drains the server's endpoint; what it sends answers the request copy with this tag.
-    fn drain_server(&mut self, now: Instant, tag: Tag) -> Result<(), RunError> {
+    /// Drains the server's endpoint; what it sends answers the request copy with this tag, or it was just handed an answer
+    /// with it, of so many bytes.
+    pub(crate) fn drain_server(&mut self, now: Instant, tag: Tag, length: u32) -> Result<(), RunError> {
         // How many packets carry the tag on, if the application does not keep it to itself for a while.
         let mut answers = 0_u32;
+        let is_own = tag.flow as usize >= self.clients.len();
         loop {
             let mut asked = None;
-            let (endpoint, bursts) = self.server.parts();
+            let mut ended = Vec::new();
+            let (endpoint, bursts, callers) = self.server.parts();
             let sleep = loop {
                 match endpoint.poll(now) {
                     Output::Transmit(Transmit { to, bytes, cause, .. }) => {
-                        let mut tag = Tag { flow: to, ..tag };
-                        if self.rec.packets && matches!(cause, Cause::Further { .. }) {
+                        let own = match cause {
+                            Cause::Exchange { .. } | Cause::Plain | Cause::Further { .. } if !callers.is_empty() => {
+                                let sent = (to, self.network.length(bytes));
+                                callers.sent(&mut self.ledger, &mut self.rec, sent, &cause, now)
+                            }
+                            _ => None,
+                        };
+                        answers += u32::from(own.is_none());
+                        let answer = if is_own { Tag::of(to, 0, now) } else { Tag { flow: to, ..tag } };
+                        let mut tag = own.unwrap_or(answer);
+                        if self.rec.packets && own.is_none() && matches!(cause, Cause::Further { .. }) {
                             tag.copy = u8::from(Self::is_repeated(&mut self.clients, to, bytes));
                         }
                         self.transmissions += 1;
-                        answers += 1;
                         self.network.send(now, SERVER, to, bytes, tag, &mut self.rec);
                     }
                     Output::Event(event)
@@ -257,21 +352,29 @@ impl World<'_> {
                             ));
                         }
                         let block = message.option(number::BLOCK2).and_then(|value| Block::read(value, false).ok());
-                        asked = Some(Asked { id, kind: message.kind, code: message.code, tag, group, block });
+                        let observes = message.option(number::OBSERVE).map(|_| message.token);
+                        asked = Some(Asked { id, kind: message.kind, code: message.code, tag, group, block, observes });
                     }
-                    Output::Event(_) => {}
+                    Output::Event(event) => ended.extend(CallEnd::of(&event)),
                     Output::Sleep(at, _) => break at,
                     Output::Idle => break Instant::NEVER,
                 }
             };
-            if let Some(asked) = asked {
+            if !ended.is_empty() {
+                for end in ended {
+                    self.call_ended(end, tag, length, now)?;
+                }
+            } else if let Some(asked) = asked {
                 self.ledger.delivered(&asked.tag, now);
+                if let Some(token) = asked.observes {
+                    self.registered(asked.tag.flow, token, now);
+                }
                 // What is worked on is answered later.
                 answers += u32::from(!self.server.take(now, asked)?);
             } else if let Next::Sleep(until) = self.server.act(now)? {
                 self.server.wakes = sleep.min(self.server.next_done()).min(until);
                 match answers {
-                    _ if tag.exchange == NO_EXCHANGE => {}
+                    _ if tag.exchange == NO_EXCHANGE || is_own => {}
                     0 => self.ledger.gone(&tag),
                     1 => {}
                     _ => self.ledger.branched(&tag, answers - 1),
@@ -279,5 +382,25 @@ impl World<'_> {
                 return Ok(());
             }
         }
+    }
+}
+
+/// The tag of a datagram of a client, if a request of its own leaves with it; `tag` is that of any other.
+#[inline]
+fn label(ledger: &mut Ledger, rec: &mut Recorder, tag: Tag, cause: &Cause) -> Option<Tag> {
+    match *cause {
+        Cause::Exchange { id, copy, wait } => {
+            let (exchange, _) = ledger.open(tag.flow, id)?;
+            let tag = Tag { exchange, copy, ..tag };
+            ledger.sent(&tag, wait.span);
+            rec.armed(&tag, wait);
+            Some(tag)
+        }
+        Cause::Plain => {
+            let tag = Tag { exchange: ledger.unsent(tag.flow)?, ..tag };
+            ledger.sent(&tag, Span::ZERO);
+            Some(tag)
+        }
+        _ => None,
     }
 }

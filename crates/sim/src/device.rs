@@ -101,10 +101,10 @@ impl Device {
         }
     }
 
-    /// The endpoint and the body under way, apart from each other.
+    /// The endpoint, the body under way and the count of late replies, apart from each other.
     #[inline]
-    pub(crate) fn parts(&mut self) -> (&mut Endpoint<u32>, &mut Option<Box<Fetch>>) {
-        (&mut self.endpoint, &mut self.fetch)
+    pub(crate) fn parts(&mut self) -> (&mut Endpoint<u32>, &mut Option<Box<Fetch>>, &mut u32) {
+        (&mut self.endpoint, &mut self.fetch, &mut self.late)
     }
 
     /// The request under way will not be answered.

@@ -35,6 +35,7 @@ mod agenda;
 mod application;
 mod burst_ends;
 mod bursts;
+mod calls;
 pub mod capture;
 mod datagrams;
 mod device;
@@ -115,7 +116,8 @@ pub fn run_with(
     own: &dyn Controllers,
     mut is_cancelled: impl FnMut() -> bool,
 ) -> Result<Outcome, RunError> {
-    let mut world = world::World::new(scenario, seed, options, own)?;
+    let groups = scenario.flow_groups();
+    let mut world = world::World::new(scenario, &groups, seed, options, own)?;
     let end = world.run(|| is_cancelled() || own.failure().is_some());
     if let Some(why) = own.failure() {
         return Err(RunError::Controller(why));

@@ -9,8 +9,10 @@ use crate::network::LinkName;
 pub struct Outcome {
     /// The run as a whole.
     pub summary: Summary,
-    /// One row a client.
+    /// One row a client, then one for each purpose for which the server sends to one by itself.
     pub flows: Vec<FlowRow>,
+    /// The clients of these latter.
+    pub called: Vec<u32>,
     /// Exchanges by number of retransmissions.
     pub histogram: Vec<HistogramRow>,
     /// What replies said about the round-trip time, and how true it was.
@@ -37,6 +39,16 @@ pub struct Outcome {
     pub tcp_trace: Vec<TcpSample>,
     /// Every packet as a pcapng file, if asked for.
     pub capture: Option<Vec<u8>>,
+}
+
+impl Outcome {
+    /// The number of the client of a flow: its own, or the one that the server sends to.
+    #[must_use]
+    pub fn client(&self, flow: u32) -> u32 {
+        let clients = self.flows.len() - self.called.len();
+        let called = (flow as usize).checked_sub(clients).and_then(|place| self.called.get(place));
+        called.copied().unwrap_or(flow)
+    }
 }
 
 /// The run as a whole.
@@ -94,12 +106,12 @@ impl Summary {
     }
 }
 
-/// One client.
+/// One flow: what a client asks, or what the server sends to one client by itself for one purpose.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowRow {
-    /// Number of the client.
+    /// Its number. Those of clients are the clients'; those of the server follow, in the order of the clients.
     pub flow: u32,
-    /// Number of its group in the scenario.
+    /// Number of its group in [`Scenario::flow_groups`](crate::Scenario::flow_groups); of a client that in the scenario.
     pub group: u32,
     /// `udp` or `tcp`.
     pub transport: &'static str,

@@ -9,7 +9,7 @@ use millpond_control::{ChanceSeed, PeerController, Preset, Purpose};
 use crate::{
     RunError,
     naming::Renamed,
-    scenario::{Clients, Controllers, Method, Scenario, Sizes, Step},
+    scenario::{Clients, Controllers, FlowGroup, Method, Notifications, Scenario, Sizes, Step},
 };
 
 /// What clients ask for.
@@ -39,12 +39,17 @@ impl<'s> Ask<'s> {
         Self::with(clients, code, step.path.as_deref().unwrap_or(&clients.uri_path), step.payload)
     }
 
+    /// The request of a client that wants to observe (RFC 7641 §3.1): an Observe option of 0, which has no bytes.
+    pub(crate) fn registration(notifications: &'s Notifications) -> Self {
+        let options = [(number::OBSERVE, &[][..])].into_iter().chain(uri_path(&notifications.uri_path)).collect();
+        Self { kind: Kind::Confirmable, code: Code::GET, options, payload: Vec::new() }
+    }
+
     fn with(clients: &Clients, code: Code, path: &'s str, sizes: Sizes) -> Self {
-        let segments = path.split('/').filter(|segment| !segment.is_empty());
         Self {
             kind: if clients.confirmable { Kind::Confirmable } else { Kind::NonConfirmable },
             code,
-            options: segments.map(|segment| (number::URI_PATH, segment.as_bytes())).collect(),
+            options: uri_path(path).collect(),
             payload: vec![b'.'; sizes.most().0 as usize],
         }
     }
@@ -62,23 +67,32 @@ impl<'s> Ask<'s> {
 
     /// Whether this is the path asked for.
     pub(crate) fn is_for<'p>(&self, path: impl Iterator<Item = &'p [u8]>) -> bool {
-        path.eq(self.options.iter().map(|&(_, segment)| segment))
+        let own = self.options.iter().filter(|(option, _)| *option == number::URI_PATH);
+        path.eq(own.map(|&(_, segment)| segment))
     }
 }
 
+/// A path as options.
+fn uri_path(path: &str) -> impl Iterator<Item = (u16, &[u8])> {
+    let segments = path.split('/').filter(|segment| !segment.is_empty());
+    segments.map(|segment| (number::URI_PATH, segment.as_bytes()))
+}
+
 /// The controller of each group, for a peer about which nothing is known.
-pub(crate) fn controllers(groups: &[Clients], own: &dyn Controllers) -> Result<Vec<PeerController>, RunError> {
-    let build = |(index, group): (usize, &Clients)| {
+pub(crate) fn controllers(groups: &[FlowGroup<'_>], own: &dyn Controllers) -> Result<Vec<PeerController>, RunError> {
+    let build = |flows: &FlowGroup<'_>| {
+        let group = &flows.clients;
         // Over TCP nobody asks it.
         let Some(choice) = &group.controller else { return Ok(Preset::RFC7252.build().into()) };
         let built = choice.build(own);
-        let built = built.map_err(|error| RunError::Controller(format!("clients[{index}].controller: {error}")))?;
+        let key = if flows.is_of_server() { "server".to_owned() } else { flows.key() };
+        let built = built.map_err(|error| RunError::Controller(format!("{key}.controller: {error}")))?;
         Ok(match group.naming {
             None => built,
             Some(naming) => PeerController::own(Renamed::new(built, naming)),
         })
     };
-    groups.iter().enumerate().map(build).collect()
+    groups.iter().map(build).collect()
 }
 
 /// An endpoint such as each client of a group has.
@@ -137,10 +151,13 @@ pub(crate) fn transmission(clients: &Clients) -> Transmission {
 
 /// Bytes of the longest datagram of the scenario, at least what RFC 7252 §4.6 expects of everybody.
 pub(crate) fn datagram(scenario: &Scenario) -> u16 {
-    let udp = || scenario.clients.iter().filter(|group| group.transport.is_udp());
-    let requests = udp().map(|group| group.longest_request());
-    let body = scenario.server.payload.0;
-    let responses = udp().map(|group| group.transfer.block_size().map_or(body, |size| u64::from(size.bytes())));
+    let groups = scenario.flow_groups();
+    let udp = || groups.iter().filter(|group| group.clients.transport.is_udp());
+    let requests = udp().map(|group| group.clients.longest_request());
+    let responses = udp().map(|group| {
+        let block = group.clients.transfer.block_size();
+        block.map_or(scenario.response_payload(group), |size| u64::from(size.bytes()))
+    });
     let longest = requests.chain(responses).max().unwrap_or(0);
     u16::try_from(longest + 64).unwrap_or(u16::MAX).max(Limits::default().datagram)
 }

@@ -81,7 +81,7 @@ impl Recording {
                 (Kept::Segment(segment.clone()), Some(*connection))
             }
         };
-        let at_client = client(packet.tag.flow);
+        let at_client = client(packet.client);
         // Each connection of a client comes from a port of its own.
         let at_client = port.map_or(at_client, |number| SocketAddrV4::new(*at_client.ip(), ephemeral(number)));
         let way = if packet.to_client {

@@ -61,6 +61,12 @@ impl World<'_> {
     /// A client is up again. One that fetches in bursts begins with another endpoint in any case, because nothing else ends
     /// the transfers that it had; what its controller has learnt goes on there if it is kept.
     fn comes_up(&mut self, flow: u32, now: Instant, event: u8, forgets: bool) -> Result<(), RunError> {
+        if forgets {
+            let luck = self.luck(flow);
+            let client = &mut self.clients[flow as usize];
+            let conduct = &self.conducts[client.group() as usize];
+            client.application().forgot(conduct, luck);
+        }
         match &self.clients[flow as usize] {
             Client::Stream(_) => return Ok(()),
             Client::Device(_) if !forgets => return Ok(()),

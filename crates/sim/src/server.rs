@@ -6,7 +6,7 @@ use millpond_coap::{
     Config, Duplicates, Endpoint, Event, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing,
     RequestId, Transmission,
     block::{Block, BlockSize, Piece, slice},
-    message::{Code, Kind, number},
+    message::{Code, Kind, Token, number},
     stream,
 };
 use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
@@ -15,6 +15,7 @@ use crate::{
     RunError,
     agenda::Agenda,
     burst_ends::{BurstSide, Next},
+    calls::Callers,
     ledger::Tag,
     population::{datagram, transmission},
     scenario::{self, Clients, Echo, Scenario},
@@ -33,13 +34,15 @@ pub(crate) struct Asked {
     pub(crate) group: u32,
     /// The block that it asks for.
     pub(crate) block: Option<Block>,
+    /// Its token, if it registers for notifications.
+    pub(crate) observes: Option<Token>,
 }
 
 /// The server and what it is working on.
 pub(crate) struct Server {
     pub(crate) endpoint: Endpoint<u32>,
     pub(crate) host_time: Span,
-    content_format: Vec<u8>,
+    pub(crate) content_format: Vec<u8>,
     payload: Vec<u8>,
     /// The size in which each group gets the body, if not whole.
     sizes: Vec<Option<BlockSize>>,
@@ -52,6 +55,8 @@ pub(crate) struct Server {
     /// The ends of connections, one for each client over TCP, and their wake-ups.
     pub(crate) streams: Vec<StreamServer>,
     pub(crate) stream_agenda: Agenda,
+    /// What it does by itself.
+    pub(crate) callers: Callers,
 }
 
 impl Server {
@@ -61,21 +66,28 @@ impl Server {
         clients: u32,
         controllers: &[PeerController],
         streams: Vec<StreamServer>,
+        callers: Callers,
     ) -> Result<Self, RunError> {
         let described = &scenario.server;
         let (transmission, controller) = slowest(&scenario.clients, controllers);
         let config = Config {
-            transmission,
+            transmission: Transmission { nstart: described.nstart, ..transmission },
             duplicates: match described.duplicates {
                 scenario::Duplicates::Stored => Duplicates::Stored,
                 scenario::Duplicates::Afresh => Duplicates::Afresh,
             },
-            token_length: 0,
+            token_length: described.token_length,
             naming: echoes(&described.echoes),
             // Above the longest time that a scenario lets a server think: every response is piggybacked.
             ack_delay: Span::from_secs(2),
             // The laboratory's server forgets nobody: eviction would be a result of the bound, not of the scenario.
-            limits: Limits { datagram: datagram(scenario), ..Limits::default().for_peers(clients) },
+            limits: Limits {
+                datagram: datagram(scenario),
+                exchanges_per_peer: Limits::default().exchanges_per_peer.max(described.nstart),
+                // What its controller holds back waits in the endpoint.
+                waiting_per_peer: if callers.is_empty() { Limits::default().waiting_per_peer } else { u16::MAX },
+                ..Limits::default().for_peers(clients)
+            },
             ..Config::default()
         };
         let endpoint = Endpoint::new(config, controller, seed, clients, Identities::counted())
@@ -93,7 +105,14 @@ impl Server {
             wakes: Instant::NEVER,
             stream_agenda: Agenda::new(streams.len()),
             streams,
+            callers,
         })
+    }
+
+    /// It has this controller for what it sends to a client by itself.
+    pub(crate) fn controlled_by(&mut self, client: u32, controller: &PeerController) -> Result<(), RunError> {
+        let set = self.endpoint.set_controller(Instant::ORIGIN, client, controller.clone());
+        set.map_err(|why| RunError::Endpoint("the server", why.to_string()))
     }
 
     /// Something that the endpoint told about a client of this group; true if it belongs to a transfer in bursts.
@@ -109,10 +128,10 @@ impl Server {
         bursts.take(now, group(from), event)
     }
 
-    /// The endpoint and the transfers in bursts, apart from each other.
+    /// The endpoint, the transfers in bursts and what it sends by itself, apart from each other.
     #[inline]
-    pub(crate) fn parts(&mut self) -> (&mut Endpoint<u32>, &mut Option<BurstSide>) {
-        (&mut self.endpoint, &mut self.bursts)
+    pub(crate) fn parts(&mut self) -> (&mut Endpoint<u32>, &mut Option<BurstSide>, &Callers) {
+        (&mut self.endpoint, &mut self.bursts, &self.callers)
     }
 
     /// What transfers in bursts want next, once the endpoint is drained.
@@ -168,11 +187,12 @@ impl Server {
         };
         let block = piece.block.map(Block::value);
         let options = [
+            (number::OBSERVE, &[][..]),
             (number::CONTENT_FORMAT, &self.content_format[..]),
             (number::BLOCK2, block.as_ref().map_or(&[], |block| block.as_bytes())),
         ];
         let code = if asked.code == Code::GET { Code::CONTENT } else { Code::CHANGED };
-        let options: &[(u16, &[u8])] = if block.is_some() { &options } else { &options[..1] };
+        let options = &options[usize::from(asked.observes.is_none())..2 + usize::from(block.is_some())];
         // A non-confirmable request is answered by a non-confirmable response (RFC 7252 §5.2.3).
         let response =
             Outgoing { kind: asked.kind, ..Outgoing::confirmable(code, options) }.with_payload(piece.payload);

@@ -119,7 +119,7 @@ impl World<'_> {
             };
             let Some(heard) = heard else { break };
             let Some(Asked { number, request, sent, .. }) = client.open.take() else { continue };
-            let tag = Tag { flow, exchange: number, copy: 0, request_bytes: 0, sent: sent.unwrap_or(now) };
+            let tag = Tag { exchange: number, ..Tag::of(flow, 0, sent.unwrap_or(now)) };
             match heard {
                 Heard::Answer(bytes) => {
                     client.application.got(bytes);
@@ -149,7 +149,7 @@ impl World<'_> {
         let until = loop {
             match end.tcp.poll(now) {
                 Polled::Send(segment) => {
-                    let mut tag = Tag { flow, exchange: NO_EXCHANGE, copy: 0, request_bytes: 0, sent: now };
+                    let mut tag = Tag::of(flow, 0, now);
                     if let Some(asked) = &mut client.open {
                         tag.exchange = asked.number;
                         let end = segment.seq + segment.payload.len() as u64;
@@ -222,7 +222,7 @@ impl World<'_> {
                 if !is_known {
                     return Err(RunError::Refused(server.flow, "it asks for a resource that nobody has".to_owned()));
                 }
-                let tag = Tag { flow: server.flow, exchange: server.taken, copy: 0, request_bytes: 0, sent: now };
+                let tag = Tag { exchange: server.taken, ..Tag::of(server.flow, 0, now) };
                 self.ledger.delivered(&tag, now);
                 server.taken += 1;
                 server.working.push_back((now.after(host_time), id, is_get));
@@ -248,7 +248,7 @@ impl World<'_> {
         let until = loop {
             match end.tcp.poll(now) {
                 Polled::Send(segment) => {
-                    let tag = Tag { flow, exchange, copy: 0, request_bytes: 0, sent: now };
+                    let tag = Tag { exchange, ..Tag::of(flow, 0, now) };
                     let length = tcp.length(header, &segment);
                     self.transmissions += 1;
                     let carried = Carried { segment, connection };

@@ -13,13 +13,14 @@ use crate::{
     agenda::Agenda,
     application::{Application, Next},
     burst_ends::{self, BurstDevice},
+    calls::Callers,
     device::Device,
     evidence::Evidence,
     ledger::Ledger,
     network::{Load, Network, Packet, SERVER},
     outcome::{Outcome, Summary},
     population::{client_endpoint, controllers, datagram, interleave},
-    scenario::{Controllers, Scenario},
+    scenario::{Controllers, FlowGroup, Scenario, Traffic},
     server::Server,
     stream_end::{StreamClient, StreamServer},
     trace::{Options, Recorder, TraceKind},
@@ -87,7 +88,9 @@ pub(crate) struct World<'s> {
     pub(crate) seed: ChanceSeed,
     /// The wake-ups of the clients.
     pub(crate) agenda: Agenda,
-    /// How the clients of each group behave.
+    /// All who ask alike.
+    groups: &'s [FlowGroup<'s>],
+    /// How those of each group behave.
     pub(crate) conducts: Vec<Conduct<'s>>,
     /// The controller that each group begins with.
     pub(crate) controllers: Vec<PeerController>,
@@ -106,6 +109,7 @@ pub(crate) struct World<'s> {
 impl<'s> World<'s> {
     pub(crate) fn new(
         scenario: &'s Scenario,
+        flows: &'s [FlowGroup<'s>],
         seed: u64,
         options: &Options,
         own: &dyn Controllers,
@@ -116,19 +120,21 @@ impl<'s> World<'s> {
         let connected = groups.iter().filter(|&&group| !scenario.clients[group as usize].transport.is_udp()).count();
         let mut clients = Vec::with_capacity(groups.len());
         let mut streams = Vec::with_capacity(connected);
-        let mut agenda = Agenda::new(groups.len());
-        let controllers = controllers(&scenario.clients, own)?;
+        let everybody: usize = flows.iter().map(|group| group.clients.count as usize).sum();
+        let mut agenda = Agenda::new(everybody);
+        let mut callers = Callers::new(groups.len());
+        let controllers = controllers(flows, own)?;
         let alike = |(clients, controller): (_, &PeerController)| {
             client_endpoint(clients, controller.clone(), datagram(scenario), seed)
         };
         let alike: Vec<_> = scenario.clients.iter().zip(&controllers).map(alike).collect::<Result<_, _>>()?;
-        let conducts: Vec<_> = scenario.clients.iter().map(|clients| Conduct::of(scenario, clients)).collect();
+        let conducts: Vec<_> = flows.iter().map(|group| Conduct::of(scenario, group)).collect();
         for (flow, &group) in groups.iter().enumerate() {
             let described = &scenario.clients[group as usize];
             let flow = flow as u32;
             // Clients of a group share what never changes.
             let endpoint = || alike[group as usize].sibling(flow);
-            let application = Application::new(&conducts[group as usize], Luck { seed, flow });
+            let application = Application::new(&conducts[group as usize], Luck { seed, flow, client: flow });
             agenda.set(flow, application.wakes());
             clients.push(if let Some(options) = burst_ends::options(scenario, described) {
                 Client::Burst(Box::new(BurstDevice::new(endpoint(), application, options, seed, flow, group)))
@@ -138,31 +144,51 @@ impl<'s> World<'s> {
                 streams.push(StreamServer::new(flow));
                 Client::Stream(Box::new(StreamClient::new(application, group, streams.len() - 1)))
             });
+            let to_it = conducts.iter().enumerate().filter(|(_, conduct)| conduct.group == group as usize);
+            for (group, conduct) in to_it.filter(|(_, conduct)| conduct.traffic != Traffic::Requests) {
+                let luck = luck(seed, flow, flow, conduct.traffic);
+                let mut application = Application::new(conduct, luck);
+                if conduct.traffic == Traffic::Notifications {
+                    application.unattended(conduct, luck);
+                }
+                let wakes = application.wakes();
+                agenda.set(callers.add(flow, group as u32, application), wakes);
+            }
         }
         let network = Network::new(scenario, seed, &groups, options.capture)?;
         let body = scenario.server.payload;
-        let described = groups.iter().map(|&group| (group, scenario.clients[group as usize].exchanges_for(body)));
+        let exchanges = |group: u32| {
+            let conduct = &conducts[group as usize];
+            (group, conduct.clients.exchanges_for(body).map(|known| known + u64::from(conduct.registers())))
+        };
+        let described = groups.iter().copied().chain(callers.groups()).map(exchanges);
         let warm_up = Instant::from_micros(scenario.run.warm_up.0);
         let keeps = options.traces.contains(&TraceKind::Exchanges);
-        let mut ledger = Ledger::new(described, scenario.clients.len(), keeps, warm_up);
+        let mut ledger = Ledger::new(described, flows.len(), keeps, warm_up);
         if let Some(event) = scenario.timeline.first() {
-            ledger = ledger.with_births(scenario.clients.len(), Instant::from_micros(event.at().0));
+            ledger = ledger.with_births(flows.len(), Instant::from_micros(event.at().0));
+        }
+        let called: Vec<_> = callers.clients().collect();
+        let mut server = Server::new(scenario, seed, count, &controllers, streams, callers)?;
+        for (client, group) in called {
+            server.controlled_by(client, &controllers[group as usize])?;
         }
         Ok(Self {
             scenario,
+            groups: flows,
             seed,
             agenda,
             ledger,
             conducts,
-            evidence: Evidence::new(scenario.clients.len()),
+            evidence: Evidence::new(flows.len()),
             clients,
-            server: Server::new(scenario, seed, count, &controllers, streams)?,
+            server,
             controllers,
             restarted: Vec::new(),
             rec: Recorder::new(options, network.links()),
             network,
             transmissions: 0,
-            unfinished: count,
+            unfinished: everybody as u32,
         })
     }
 
@@ -189,7 +215,7 @@ impl<'s> World<'s> {
                 Turn::Stream(place) => self.drain_stream_server(place as usize, now)?,
             }
             while let Some(tag) = self.network.lost() {
-                self.ledger.gone(&tag);
+                self.gone(&tag, now);
             }
             steps = steps.wrapping_add(1);
             if steps.is_multiple_of(4_096) && is_cancelled() {
@@ -220,19 +246,23 @@ impl<'s> World<'s> {
     /// The chance of a client.
     #[inline]
     pub(crate) fn luck(&self, flow: u32) -> Luck {
-        Luck { seed: self.seed, flow }
+        match self.server.callers.get(flow) {
+            None => Luck { seed: self.seed, flow, client: flow },
+            Some(caller) => luck(self.seed, flow, caller.client, self.conducts[caller.group as usize].traffic),
+        }
     }
 
-    /// The next request that a client makes now, if there is one and it may.
+    /// The next request of a flow that is made now, if there is one and it may.
     #[inline]
     pub(crate) fn next_request(&mut self, flow: u32, now: Instant) -> Option<Due> {
         let luck = self.luck(flow);
-        let client = &mut self.clients[flow as usize];
-        let conduct = &self.conducts[client.group() as usize];
-        match client.application().next(now, conduct, luck, &mut self.ledger) {
+        let (application, group) = asker(&mut self.clients, &mut self.server.callers, flow)?;
+        match application.next(now, &self.conducts[group as usize], luck, &mut self.ledger) {
             Next::Ask(due) => return Some(due),
             Next::ForgetAndAsk(due) => {
-                client.forget(now);
+                if let Some(client) = self.clients.get_mut(flow as usize) {
+                    client.forget(now);
+                }
                 return Some(due);
             }
             Next::Done => self.unfinished -= 1,
@@ -241,16 +271,20 @@ impl<'s> World<'s> {
         None
     }
 
-    /// A request that a client made has ended.
+    /// A request that was made has ended.
     #[inline]
     pub(crate) fn end(&mut self, flow: u32, request: u32, answered: bool, now: Instant) {
         let luck = self.luck(flow);
-        let client = &mut self.clients[flow as usize];
-        let conduct = &self.conducts[client.group() as usize];
-        client.application().end(request, answered, now, conduct, luck, &mut self.ledger);
+        if let Some((application, group)) = asker(&mut self.clients, &mut self.server.callers, flow) {
+            let conduct = &self.conducts[group as usize];
+            application.end(request, answered, now, conduct, luck, &mut self.ledger);
+        }
     }
 
     fn wake_client(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        if flow as usize >= self.clients.len() {
+            return self.wake_caller(flow, now);
+        }
         if !self.scenario.timeline.is_empty() {
             self.restarts(flow, now)?;
         }
@@ -263,10 +297,10 @@ impl<'s> World<'s> {
 
     /// Hands over everything that has arrived.
     fn deliver(&mut self, now: Instant) -> Result<(), RunError> {
-        while let Some(Packet { load, tag, to_client, .. }) = self.network.deliver(now, &mut self.rec) {
+        while let Some(Packet { load, tag, client, to_client, .. }) = self.network.deliver(now, &mut self.rec) {
             match (load, to_client) {
-                (Load::Datagram(bytes), true) => self.datagram_to_client(now, tag, bytes)?,
-                (Load::Datagram(bytes), false) => self.datagram_to_server(now, tag, bytes)?,
+                (Load::Datagram(bytes), true) => self.datagram_to_client(now, client, tag, bytes)?,
+                (Load::Datagram(bytes), false) => self.datagram_to_server(now, client, tag, bytes)?,
                 (Load::Segment(carried), true) => self.segment_to_client(now, tag, *carried)?,
                 (Load::Segment(carried), false) => self.segment_to_server(now, tag, *carried)?,
             }
@@ -303,9 +337,15 @@ impl<'s> World<'s> {
         };
         // The rows take the places of the clients, one after the other, where the standard library collects in place.
         outcome.flows = self.clients.into_iter().enumerate().map(row).collect();
+        let called = self.server.callers.rows(&self.conducts).map(|mut row| {
+            self.ledger.sum(&mut row);
+            row
+        });
+        outcome.flows.extend(called);
+        outcome.called = self.server.callers.clients().map(|(client, _)| client).collect();
         outcome.histogram = self.ledger.histogram();
-        outcome.histogram.retain(|row| self.scenario.clients[row.group as usize].has_exchanges());
-        outcome.reported = self.ledger.reported(self.scenario.clients.iter().map(|group| group.count));
+        outcome.histogram.retain(|row| self.groups[row.group as usize].clients.has_exchanges());
+        outcome.reported = self.ledger.reported(self.groups.iter().map(|group| group.clients.count));
         outcome.delays = self.ledger.delays();
         outcome.births = self.ledger.births();
         outcome.evidence = self.evidence.rows();
@@ -317,6 +357,28 @@ impl<'s> World<'s> {
         self.rec.give(&mut outcome);
         Ok(outcome)
     }
+}
+
+/// The application of a flow, and its group.
+#[inline]
+fn asker<'w>(clients: &'w mut [Client], callers: &'w mut Callers, flow: u32) -> Option<(&'w mut Application, u32)> {
+    match clients.get_mut(flow as usize) {
+        Some(client) => {
+            let group = client.group();
+            Some((client.application(), group))
+        }
+        None => callers.get_mut(flow).map(|caller| (&mut caller.application, caller.group)),
+    }
+}
+
+/// The chance of a flow. What the server sends to a client has another than what the client asks.
+fn luck(seed: ChanceSeed, flow: u32, client: u32, traffic: Traffic) -> Luck {
+    let seed = match traffic {
+        Traffic::Requests => seed,
+        Traffic::Commands => seed.part(u64::from(u32::MAX) + 1),
+        Traffic::Notifications => seed.part(u64::from(u32::MAX) + 2),
+    };
+    Luck { seed, flow, client }
 }
 
 #[cfg(test)]
@@ -356,7 +418,8 @@ mod tests {
         )
         .unwrap();
         let options = Options { traces: vec![TraceKind::Exchanges], ..Options::default() };
-        let mut world = World::new(&scenario, 1, &options, &scenario::BuiltIn).unwrap();
+        let groups = scenario.flow_groups();
+        let mut world = World::new(&scenario, &groups, 1, &options, &scenario::BuiltIn).unwrap();
         world.run(|| false).unwrap();
         world.ledger.close();
         let rows = world.ledger.rows();

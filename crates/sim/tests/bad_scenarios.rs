@@ -48,6 +48,52 @@ fn the_good_scenario_is_good() {
     assert_eq!(scenario.to_json(), again.to_json());
 }
 
+/// The complaint about what the server is to send to a group.
+#[track_caller]
+fn from_server(group: &str, server: &str, parts: &[&str]) {
+    let good = GOOD.replace("[server]", &format!("[server]\n{server}"));
+    let text = good.replace("count = 4", &format!("count = 4\n{group}"));
+    let told = Scenario::from_toml(&text, "test.toml").unwrap_err().to_string();
+    assert!(!told.contains('\n') && told.starts_with("test.toml"), "{told}");
+    for part in parts {
+        assert!(told.contains(part), "{told:?} does not say {part:?}");
+    }
+}
+
+#[test]
+fn what_the_server_cannot_send_is_refused() {
+    let own = "controller = \"rfc7252\"";
+    let commands = "commands = { workload = { kind = \"after-event\", arrival = \"at-once\" } }";
+    let notifications = "notifications = { workload = { kind = \"periodic\", period = \"1 min\", requests = 3 } }";
+    from_server("", own, &["server.controller", "the server sends nothing by itself", "leave this key out"]);
+    from_server(commands, "", &["server.controller", "missing key", "clients[0].commands", "rfc7252"]);
+    from_server(notifications, own, &["clients[0].token_length", "write token_length = 2"]);
+    from_server("workload = \"none\"", "", &["clients[0].workload", "nobody does anything"]);
+    from_server("commands = {}", own, &["workload"]);
+    from_server("commands = { wrkload = \"continuous\" }", own, &["did you mean `workload`?"]);
+    from_server("commands = { workload = \"none\" }", own, &["clients[0].commands.workload", "nobody does anything"]);
+    from_server("commands = { workload = \"random\" }", own, &["clients[0].commands.workload", "a client's to do"]);
+    let endless = "commands = { workload = { kind = \"periodic\", period = \"1 min\" } }";
+    from_server(endless, own, &["clients[0].commands.workload", "without end"]);
+    let transfer = format!("transfer = {{ kind = \"blocks\", size = \"64 B\" }}\n{commands}");
+    from_server(&transfer, own, &["clients[0].commands", "are told nothing"]);
+    let nstart = format!("{own}\nnstart = 3");
+    from_server(commands, &nstart, &["server.nstart", "write token_length = 2"]);
+    from_server(commands, &format!("{own}\nnstart = 0"), &["server.nstart", "write at least 1"]);
+    from_server(commands, &format!("{own}\ntoken_length = 9"), &["server.token_length", "(0 to 8)"]);
+    from_server(commands, &format!("{own}\nmax_retransmit = 61"), &["server.max_retransmit", "at most 60"]);
+    let long = "commands = { workload = { kind = \"after-event\" }, response_payload = \"1 MB\" }";
+    from_server(long, own, &["clients[0].commands.response_payload", "does not fit a datagram"]);
+    let token = "token_length = 2";
+    let with = |rest: &str| format!("{token}\nnotifications = {{ {rest} }}");
+    let script = with("workload = { kind = \"backlog\", requests = 2, script = [ {} ] }");
+    from_server(&script, own, &["clients[0].notifications.workload", "leave `script` out"]);
+    let plain = with("workload = { kind = \"backlog\", requests = 2 }, confirmable = false");
+    from_server(&plain, own, &["clients[0].notifications.workload", "write confirmable = true"]);
+    let long = with("workload = { kind = \"backlog\", requests = 2 }, payload = \"1 MB\"");
+    from_server(&long, own, &["clients[0].notifications.payload", "does not fit a datagram"]);
+}
+
 #[test]
 fn misspelt_keys_are_refused_with_the_nearest() {
     tells("queue = \"2500 B\"", "quue = \"2500 B\"", &[":8:", "unknown key `quue`", "did you mean `queue`?"]);
@@ -268,7 +314,7 @@ fn workloads_that_cannot_be_are_refused() {
     for (workload, parts) in [
         ("\"continous\"", ["unknown workload `continous`", "did you mean `continuous`?"]),
         ("\"periodic\"", ["`periodic` needs a period", "period = \"1 h\""]),
-        ("[]", ["clients[0].workload", "an empty list does nothing"]),
+        ("[]", ["clients[0].workload", "nobody does anything"]),
         ("{ period = \"1 h\" }", ["missing key `kind`", "periodic"]),
         ("{ kind = \"perodic\", period = \"1 h\" }", ["unknown kind `perodic`", "did you mean `periodic`?"]),
         ("{ kind = \"periodic\", perod = \"1 h\" }", ["unknown key `perod`", "did you mean `period`?"]),

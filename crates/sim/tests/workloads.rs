@@ -1,5 +1,8 @@
 //! What clients do over time: closed forms on an empty link, counts, events, and nothing lost from the books.
 
+mod books;
+
+use books::{balances, delays, sum};
 use millpond_sim::{FlowRow, Options, Outcome, Scenario, run};
 
 /// A link of 100 Mbit/s and 10 ms each way, on which nothing waits.
@@ -32,31 +35,6 @@ fn scenario(path: &str, group: &str) -> Scenario {
 
 fn go(path: &str, group: &str) -> Outcome {
     run(&scenario(path, group), 1, &Options::default(), || false).unwrap()
-}
-
-fn sum(outcome: &Outcome, what: fn(&FlowRow) -> u32) -> u32 {
-    outcome.flows.iter().map(what).sum()
-}
-
-/// Every request ended in exactly one way, in each row and in the summary.
-fn balances(outcome: &Outcome) {
-    for row in &outcome.flows {
-        assert_eq!(row.born, row.answered + row.requests_failed + row.never_finished, "client {}", row.flow);
-        assert!(row.delivered <= row.born - row.dropped_source && row.answered <= row.delivered, "client {}", row.flow);
-    }
-    let summary = &outcome.summary;
-    assert_eq!(summary.born, summary.answered + summary.failed + summary.never_finished);
-    assert_eq!(summary.born, u64::from(sum(outcome, |row| row.born)));
-    for row in &outcome.reported {
-        assert!(row.answered <= row.of && row.clients <= row.clients_of);
-    }
-}
-
-/// How many delays of a kind there are, and their mean by the upper edges of the bins.
-fn delays(outcome: &Outcome, kind: &str) -> (u64, f64) {
-    let rows = || outcome.delays.iter().filter(|row| row.kind == kind);
-    let count: u64 = rows().map(|row| row.count).sum();
-    (count, rows().map(|row| row.upper_us as f64 * row.count as f64).sum::<f64>() / count as f64)
 }
 
 #[test]

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from millpond.controllers.own import short
 from millpond.results.directory import Group
 
+#: The keys of a group for what the server sends to it by itself, in the order of the engine's numbers.
+FROM_SERVER = ("commands", "notifications")
+
 
 def groups_of(tree: Mapping[str, Any], algorithms: Sequence[str] = ()) -> tuple[Group, ...]:
-    """One group a `[[clients]]` table of a scenario in full.
+    """One group a `[[clients]]` table of a scenario in full, then one for what the server sends to each of these by itself.
 
     Its algorithm is the plan's, or else what controls its clients; those of one name are told apart by the settings
-    that differ, or by a number. A name that the scenario gives to a group goes before all that.
+    that differ, or by a number. A name that the scenario gives to a group goes before all that. What the server sends
+    is called after the clients that it is for: `meters, commands`.
     """
     tables: list[Mapping[str, Any]] = tree["clients"]
     labels = _told_apart(tables, [str(table.get("name", "")) for table in tables])
@@ -30,6 +35,14 @@ def groups_of(tree: Mapping[str, Any], algorithms: Sequence[str] = ()) -> tuple[
                 _transport(table),
             )
         )
+    for group, table in zip(tuple(groups), tables, strict=True):
+        for traffic in FROM_SERVER:
+            if table.get(traffic) is not None:
+                algorithm, name, label = (
+                    f"{word}, {traffic}" if word else "" for word in (group.algorithm, group.name, group.label)
+                )
+                told = replace(group, index=len(groups), algorithm=algorithm, name=name, label=label, traffic=traffic)
+                groups.append(told)
     return tuple(groups)
 
 

@@ -28,7 +28,7 @@ def cells_table(cells: Sequence[Cell]) -> pa.Table:
 
 
 def groups_table(cells: Sequence[Cell], labels: Mapping[str, str]) -> pa.Table:
-    """`cell`, `group`, `name`, `label`, `algorithm`, `clients` (how many), `transport`.
+    """`cell`, `group`, `name`, `label`, `algorithm`, `clients` (how many), `transport`, `traffic` (who asks).
 
     Args:
         cells: The cells.
@@ -43,6 +43,7 @@ def groups_table(cells: Sequence[Cell], labels: Mapping[str, str]) -> pa.Table:
         "algorithm": ([group.algorithm for _, group in rows], pa.string()),
         "clients": ([group.count for _, group in rows], pa.uint32()),
         "transport": ([group.transport for _, group in rows], pa.string()),
+        "traffic": ([group.traffic for _, group in rows], pa.string()),
     }
     return pa.table({name: pa.array(values, kind) for name, (values, kind) in columns.items()})
 

@@ -79,7 +79,10 @@ class Factor:
 
 @dataclass(frozen=True)
 class Group:
-    """The clients of one `[[clients]]` table: `flows.group` is `index`."""
+    """Flows that are alike: those of the clients of a `[[clients]]` table, or what the server sends to these by itself.
+
+    `flows.group` is `index`.
+    """
 
     index: int
     count: int
@@ -90,6 +93,8 @@ class Group:
     label: str = ""
     #: How its requests travel: `udp`, `tcp`.
     transport: str = "udp"
+    #: Who asks: the clients (`requests`), or the server (`commands`, `notifications`).
+    traffic: str = "requests"
 
 
 @dataclass(frozen=True)

@@ -30,16 +30,26 @@ use total::{Kind, Totals};
 /// Which request copy a packet is, or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag {
-    /// Number of the client.
+    /// Number of the flow: a client's own, or of what the server sends to one by itself.
     pub(crate) flow: u32,
-    /// Number of the exchange within the client.
+    /// Number of the exchange within the flow.
     pub(crate) exchange: u32,
     /// Number of the copy, 0 being the first.
     pub(crate) copy: u8,
+    /// Nobody answers it: it ends where it arrives, or is lost.
+    pub(crate) is_one_way: bool,
     /// Bytes of the request copy, headers included.
     pub(crate) request_bytes: u32,
-    /// When the copy left the client.
+    /// When the copy left.
     pub(crate) sent: Instant,
+}
+
+impl Tag {
+    /// The tag of a packet of this flow that belongs to no exchange.
+    #[inline]
+    pub(crate) const fn of(flow: u32, request_bytes: u32, sent: Instant) -> Self {
+        Self { flow, exchange: NO_EXCHANGE, copy: 0, is_one_way: false, request_bytes, sent }
+    }
 }
 
 /// Marks a packet that belongs to no exchange.
@@ -229,6 +239,12 @@ impl Ledger {
         Some((record.number, record.request))
     }
 
+    /// When the first copy of an exchange left.
+    pub(crate) fn first_send(&self, flow: u32, number: u32) -> Instant {
+        let record = self.find(flow, |record| record.number == number).and_then(|place| self.records.get(place));
+        record.map_or(Instant::NEVER, |record| record.first_send)
+    }
+
     /// The oldest exchange of a client of which no copy has left.
     pub(crate) fn unsent(&self, flow: u32) -> Option<u32> {
         let mut place = self.accounts.get(flow as usize)?.newest;
@@ -341,6 +357,17 @@ impl Ledger {
             }
         }
         self.settle(tag.flow, place);
+        Some(request)
+    }
+
+    /// The one copy of an exchange that nobody answers has arrived; gives the request that it was made for.
+    pub(crate) fn told(&mut self, tag: &Tag, now: Instant) -> Option<u32> {
+        self.delivered(tag, now);
+        let record = self.place(tag).and_then(|place| self.records.get_mut(place))?;
+        record.winning = tag.copy;
+        record.is_open = false;
+        let request = record.request;
+        self.reached(tag);
         Some(request)
     }
 

@@ -3,7 +3,7 @@ use super::*;
 const WAIT: Span = Span::from_secs(2);
 
 fn tag(exchange: u32, copy: u8, sent: u64) -> Tag {
-    Tag { flow: 0, exchange, copy, request_bytes: 38, sent: at(sent) }
+    Tag { exchange, copy, ..Tag::of(0, 38, at(sent)) }
 }
 
 fn at(micros: u64) -> Instant {

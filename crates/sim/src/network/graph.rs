@@ -99,7 +99,8 @@ impl Graph {
         rec: &mut Recorder,
     ) {
         let route = self.routes.between(from, to);
-        let packet = Packet { load, tag, to_client: to != SERVER, hop: 0, route };
+        let (client, to_client) = if to == SERVER { (from, false) } else { (to, true) };
+        let packet = Packet { load, tag, client, to_client, hop: 0, route };
         self.sent += 1;
         let Some(place) = self.routes.hop(route, 0) else { return };
         if let Some(recording) = &mut self.recording {
@@ -114,7 +115,7 @@ impl Graph {
         rec.packet(now, "enq", place, &packet, length);
         // Behind another packet it is not the next to arrive.
         let is_first = !self.hops[place].link.is_waiting();
-        if let Err((reason, packet)) = self.hops[place].link.offer_of(now, packet.tag.flow, length, packet) {
+        if let Err((reason, packet)) = self.hops[place].link.offer_of(now, packet.client, length, packet) {
             let radio = reason == DropReason::Radio;
             rec.dropped(if radio { "drop_radio" } else { "drop_queue" });
             if let Some(recording) = &mut self.recording {
@@ -167,7 +168,7 @@ impl Graph {
                     if let Some(recording) = &mut self.recording {
                         recording.arrived(parcel.at, &packet);
                     }
-                    if !packet.to_client && packet.tag.exchange != NO_EXCHANGE {
+                    if packet.tag.exchange != NO_EXCHANGE && packet.asks() {
                         rec.asked(&packet.tag);
                     }
                     self.arrived += 1;
@@ -214,7 +215,7 @@ impl Graph {
 
     fn dropped(&mut self, packet: Packet, radio: bool) {
         if packet.to_client
-            && let Some(drops) = self.drops.get_mut(packet.tag.flow as usize)
+            && let Some(drops) = self.drops.get_mut(packet.client as usize)
         {
             *(if radio { &mut drops.radio } else { &mut drops.queue }) += 1;
         }

@@ -110,11 +110,11 @@ impl Network {
         rec.useful(bytes);
     }
 
-    /// So did, with its answer, the copy of a client's request that has this tag.
+    /// So did, with its answer, the copy of a request that has this tag and went from one node to another.
     #[inline]
-    pub(crate) fn useful_request(&mut self, tag: &Tag, rec: &mut Recorder) {
+    pub(crate) fn useful_request(&mut self, from: Address, to: Address, tag: &Tag, rec: &mut Recorder) {
         let Self::Graph(graph) = self;
-        graph.useful(tag.flow, SERVER, tag.request_bytes);
+        graph.useful(from, to, tag.request_bytes);
         rec.useful_request(tag);
     }
 

@@ -12,12 +12,23 @@ pub(crate) const SERVER: Address = u32::MAX;
 pub(crate) struct Packet {
     pub(crate) load: Load,
     pub(crate) tag: Tag,
+    /// The number of the client at one end of its way; at the other is the server.
+    pub(crate) client: u32,
     /// Whether a client is to get it; the server otherwise.
     pub(crate) to_client: bool,
     /// How many links of its route it has crossed.
     pub(super) hop: u8,
     /// The number of its route.
     pub(super) route: u16,
+}
+
+impl Packet {
+    /// Whether it is on the way there, from the one who asks, and not back.
+    #[inline]
+    pub(crate) fn asks(&self) -> bool {
+        // Flows of the server have numbers of their own.
+        (self.tag.flow == self.client) != self.to_client
+    }
 }
 
 /// What a packet is.

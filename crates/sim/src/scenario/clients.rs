@@ -4,8 +4,8 @@ use millpond_control::Chance;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ControllerChoice, Duration, MOST_PAYLOAD, Method, Route, ScenarioError, Size, Sizes, Transfer, Transport, Workload,
-    Workloads,
+    Commands, ControllerChoice, Duration, MOST_PAYLOAD, Method, Notifications, Route, ScenarioError, Size, Sizes,
+    Transfer, Transport, Workload, Workloads,
 };
 
 /// Clients that are alike.
@@ -66,6 +66,12 @@ pub struct Clients {
     /// How a body reaches them.
     #[serde(default, skip_serializing_if = "Transfer::is_whole")]
     pub transfer: Transfer,
+    /// What the server asks each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Commands>,
+    /// What they observe at the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notifications: Option<Notifications>,
 }
 
 /// Sizes of batches: uniform, both ends included.
@@ -138,21 +144,21 @@ impl From<Naming> for millpond_control::Naming {
     }
 }
 
-fn one() -> u16 {
+pub(super) fn one() -> u16 {
     1
 }
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
-fn is_one(nstart: &u16) -> bool {
+pub(super) fn is_one(nstart: &u16) -> bool {
     *nstart == 1
 }
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
 fn is_yes(confirmable: &bool) -> bool {
     *confirmable
 }
-fn four() -> u8 {
+pub(super) fn four() -> u8 {
     4
 }
 fn fifty() -> u32 {
@@ -166,10 +172,15 @@ impl Clients {
     /// One client with this controller, and every default.
     #[must_use]
     pub fn of(controller: ControllerChoice) -> Self {
+        Self { controller: Some(controller), ..Self::plain() }
+    }
+
+    /// One client with every default.
+    pub(super) fn plain() -> Self {
         Self {
             name: None,
             count: 1,
-            controller: Some(controller),
+            controller: None,
             workload: Workloads::default(),
             exchanges: fifty(),
             batch: Batch::default(),
@@ -185,6 +196,8 @@ impl Clients {
             route: None,
             transport: Transport::Udp,
             transfer: Transfer::Whole,
+            commands: None,
+            notifications: None,
         }
     }
 
@@ -247,8 +260,8 @@ impl Clients {
         if self.max_retransmit > 60 {
             return refuse("max_retransmit", format!("{} is too many (at most 60)", self.max_retransmit));
         }
-        if self.token_length > 8 {
-            return refuse("token_length", format!("{} bytes are too many for a token (0 to 8)", self.token_length));
+        if let Some(problem) = token_problem(self.token_length) {
+            return refuse("token_length", problem);
         }
         self.workload.check(self, &format!("{key}.workload"), origin)?;
         if let Some(problem) = self.request_payload.problem() {
@@ -272,9 +285,6 @@ impl Clients {
     fn check_open(&self, key: &str, origin: &str) -> Result<(), ScenarioError> {
         let refuse =
             |name: &str, problem: String| Err(ScenarioError::at_key(origin, &format!("{key}.{name}"), problem));
-        if self.nstart == 0 {
-            return refuse("nstart", "0 exchanges at once are none: write at least 1".to_owned());
-        }
         if self.application_queue.is_some_and(|most| most < u32::from(self.nstart)) {
             let problem = format!("those under way count: write at least nstart, which is {}", self.nstart);
             return refuse("application_queue", problem);
@@ -288,31 +298,12 @@ impl Clients {
                 "a transfer of blocks says itself which messages are: leave this key out".to_owned(),
             );
         }
-        if self.nstart == 1 {
-            return Ok(());
-        }
-        if !self.has_exchanges() || !self.transfer.is_whole() {
+        if self.nstart > 1 && (!self.has_exchanges() || !self.transfer.is_whole()) {
             let problem =
                 "over TCP, in blocks and in bursts a client asks for one thing after another: leave this key out";
             return refuse("nstart", problem.to_owned());
         }
-        // Tokens of one byte are distinct among requests under way; longer ones last longer than message IDs do.
-        match (self.token_length, self.nstart) {
-            (0, nstart) => refuse("nstart", format!("{nstart} requests at once need tokens: write token_length = 2")),
-            (1, 257..) => refuse(
-                "nstart",
-                format!("{} requests at once need more than 256 tokens: write token_length = 2", self.nstart),
-            ),
-            (_, 32_769..) => refuse(
-                "nstart",
-                format!(
-                    "{} requests at once would use up all message IDs, of which there are 65,536 for an EXCHANGE_LIFETIME \
-                     (at most 32768)",
-                    self.nstart
-                ),
-            ),
-            _ => Ok(()),
-        }
+        nstart_problem(self.nstart, self.token_length).map_or(Ok(()), |problem| refuse("nstart", problem))
     }
 
     /// Whether transport, controller and transfer go together.
@@ -358,6 +349,27 @@ impl Clients {
         }
         Ok(())
     }
+}
+
+/// What is wrong with tokens of so many bytes.
+pub(super) fn token_problem(token_length: u8) -> Option<String> {
+    (token_length > 8).then(|| format!("{token_length} bytes are too many for a token (0 to 8)"))
+}
+
+/// What is wrong with so many exchanges at once that tokens of this length are to keep apart.
+pub(super) fn nstart_problem(nstart: u16, token_length: u8) -> Option<String> {
+    // Tokens of one byte are distinct among requests under way; longer ones last longer than message IDs do.
+    Some(match (token_length, nstart) {
+        (_, 0) => "0 exchanges at once are none: write at least 1".to_owned(),
+        (_, 1) => return None,
+        (0, _) => format!("{nstart} requests at once need tokens: write token_length = 2"),
+        (1, 257..) => format!("{nstart} requests at once need more than 256 tokens: write token_length = 2"),
+        (_, 32_769..) => format!(
+            "{nstart} requests at once would use up all message IDs, of which there are 65,536 for an EXCHANGE_LIFETIME \
+             (at most 32768)"
+        ),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod clients;
 mod controllers;
+mod from_server;
 mod network;
 mod packets;
 mod spread;
@@ -20,6 +21,7 @@ use crate::ledger::MOST_WAITS;
 
 pub use clients::{Batch, Clients, Naming, NearEnd};
 pub use controllers::{BuiltChoice, BuiltIn, ControllerChoice, Controllers, OwnChoice, Settings, Value};
+pub use from_server::{Commands, FlowGroup, Notifications, Traffic};
 pub(crate) use millpond_path::word_or_table;
 pub use millpond_path::{
     BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Loss, LossAt, LossOf, Order, Path, QueueCounts,
@@ -73,6 +75,27 @@ pub struct Server {
     pub host_time: Duration,
     /// The options that name a copy which it knows and echoes; the others it ignores. It echoes every token.
     pub echoes: Vec<Echo>,
+    /// The congestion controller of what it sends by itself, one state for each client. There if it sends anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerChoice>,
+    /// Copies after the first before it gives up what it sent by itself (RFC 7252 §4.8, MAX_RETRANSMIT).
+    #[serde(skip_serializing_if = "is_four")]
+    pub max_retransmit: u8,
+    /// Exchanges of its own that it may have open at once with one client (RFC 7252 §4.7, NSTART).
+    #[serde(skip_serializing_if = "clients::is_one")]
+    pub nstart: u16,
+    /// Bytes of the tokens of its own requests.
+    #[serde(skip_serializing_if = "is_none")]
+    pub token_length: u8,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_four(copies: &u8) -> bool {
+    *copies == clients::four()
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_none(length: &u8) -> bool {
+    *length == 0
 }
 
 impl Default for Server {
@@ -83,6 +106,10 @@ impl Default for Server {
             duplicates: Duplicates::default(),
             host_time: Duration(0),
             echoes: Echo::ALL.to_vec(),
+            controller: None,
+            max_retransmit: clients::four(),
+            nstart: clients::one(),
+            token_length: 0,
         }
     }
 }
@@ -196,9 +223,11 @@ impl Scenario {
     /// Exchanges of all clients whose workload has an end in numbers; of a body fetched in blocks each block counts.
     #[must_use]
     pub fn exchange_count(&self) -> u64 {
-        let body = self.server.payload;
-        let of_group = |group: &Clients| u64::from(group.count).saturating_mul(group.exchanges_for(body).unwrap_or(0));
-        self.clients.iter().map(of_group).fold(0, u64::saturating_add)
+        let of_group = |group: &FlowGroup<'_>| {
+            let clients = &group.clients;
+            u64::from(clients.count).saturating_mul(clients.exchanges_for(self.server.payload).unwrap_or(0))
+        };
+        self.flow_groups().iter().map(of_group).fold(0, u64::saturating_add)
     }
 
     /// Roughly the most memory that a run takes, in bytes: what clients, exchanges and full queues need.
@@ -210,6 +239,8 @@ impl Scenario {
         const EXCHANGE: u64 = 4;
         /// A packet in a queue, beside its bytes.
         const PACKET: u64 = 120;
+        /// What the server sends to one client by itself, beside its exchanges, and the client's knowledge of it.
+        const FLOW: u64 = 800;
         /// Both ends of a connection.
         const CONNECTION: u64 = 3_000;
         let body = self.server.payload.0;
@@ -250,9 +281,11 @@ impl Scenario {
         let longest = |place| one_way(place).unwrap_or(asked.max(answer));
         let links = self.links().into_iter().enumerate();
         let queues = links.map(|(place, (_, link))| queue(link, longest(place))).fold(0, u64::saturating_add);
+        let flows: u64 = self.flow_groups().iter().map(|group| u64::from(group.clients.count)).sum();
         (self.client_count() * CLIENT)
             .saturating_add(bodies)
-            .saturating_add(self.exchange_count().min(self.client_count() * MOST_WAITS).saturating_mul(EXCHANGE))
+            .saturating_add((flows - self.client_count()).saturating_mul(FLOW))
+            .saturating_add(self.exchange_count().min(flows.saturating_mul(MOST_WAITS)).saturating_mul(EXCHANGE))
             .saturating_add(queues)
     }
 
@@ -279,6 +312,7 @@ impl Scenario {
             let time = self.server.host_time;
             return refuse("server.host_time", format!("{time} is too long (at most {MOST_HOST_TIME})"));
         }
+        self.check_from_server(origin)?;
         self.check_queues(origin)?;
         if self.run.until.0 == 0 {
             return refuse("run.until", "0 s leaves no time for anything: write at least `1 s`".to_owned());
@@ -303,10 +337,12 @@ impl Scenario {
             {
                 return refuse(&format!("clients[{index}].name"), format!("another group is called `{name}` already"));
             }
-            if self.run.lasts.is_none() && group.workload.all().iter().any(Workload::is_endless) {
+        }
+        for group in self.flow_groups() {
+            if self.run.lasts.is_none() && group.clients.workload.all().iter().any(Workload::is_endless) {
                 let problem =
                     "a workload without end in a run without end: write `for` in [run], or `requests` or `for` here";
-                return refuse(&format!("clients[{index}].workload"), problem.to_owned());
+                return refuse(&format!("{}.workload", group.key()), problem.to_owned());
             }
         }
         if self.timeline.len() > 250 {

@@ -1,6 +1,6 @@
 //! How long packets are, and whether the queues hold them.
 
-use super::{Clients, QueueLimit, SEGMENT_OVER_DATAGRAM, Scenario, ScenarioError, Transfer, Transport};
+use super::{FlowGroup, QueueLimit, SEGMENT_OVER_DATAGRAM, Scenario, ScenarioError, Traffic, Transfer, Transport};
 
 /// What an opening segment has in options.
 const OPENING: u64 = 8;
@@ -12,8 +12,8 @@ impl Scenario {
     pub(super) fn check_queues(&self, origin: &str) -> Result<(), ScenarioError> {
         let links = self.links();
         let kept = if self.path.is_some() { "path" } else { "network.links" };
-        for (index, group) in self.clients.iter().enumerate() {
-            let crossed = self.route(index).into_iter().zip(self.longest_packets(group));
+        for flows in self.flow_groups() {
+            let crossed = self.route(flows.group).into_iter().zip(self.longest_packets(&flows));
             for (place, longest) in crossed.flat_map(|(places, longest)| places.into_iter().map(move |p| (p, longest)))
             {
                 if let Some((name, link)) = links.get(place)
@@ -21,9 +21,10 @@ impl Scenario {
                     && mtu.0 < longest
                 {
                     let problem = format!(
-                        "a packet of clients[{index}] has {longest} B, and this link carries none longer than {mtu}: nothing is \
+                        "a packet of {} has {longest} B, and this link carries none longer than {mtu}: nothing is \
                          sent in fragments here; write less payload, or let a body come in pieces, by transfer = {{ kind = \
-                         \"blocks\", size = \"64 B\" }}"
+                         \"blocks\", size = \"64 B\" }}",
+                        flows.key()
                     );
                     return Err(ScenarioError::at_key(origin, &format!("{kept}.{name}.mtu"), problem));
                 }
@@ -32,8 +33,9 @@ impl Scenario {
                     && limit < longest
                 {
                     let problem = format!(
-                        "{limit} B are shorter than a packet of clients[{index}], which has {longest} B and would always be \
-                         dropped: write at least \"{longest} B\""
+                        "{limit} B are shorter than a packet of {}, which has {longest} B and would always be dropped: \
+                         write at least \"{longest} B\"",
+                        flows.key()
                     );
                     return Err(ScenarioError::at_key(origin, &format!("{kept}.{name}.queue"), problem));
                 }
@@ -42,14 +44,27 @@ impl Scenario {
         Ok(())
     }
 
-    /// Bytes of IP of the longest packets that a group surely causes, to the server and back. What names a copy and what a
-    /// burst adds to its blocks is left out.
-    fn longest_packets(&self, group: &Clients) -> [u64; 2] {
+    /// Bytes of IP of the longest packets that a group surely causes, to the server and back. What names a copy, what a
+    /// burst adds to its blocks, and what a notification has for its order is left out.
+    fn longest_packets(&self, flows: &FlowGroup<'_>) -> [u64; 2] {
+        let group = &flows.clients;
         let (header, token) = (self.header().0, u64::from(group.token_length));
         let body = self.server.payload.0;
         // Content-Format, a marker if there is a payload, and the payload.
         let format = 1 + u64::from(2 - self.server.content_format.leading_zeros() / 8);
-        let answer = |payload: u64| format + if payload > 0 { 1 + payload } else { 0 };
+        let marked = |payload: u64| if payload > 0 { 1 + payload } else { 0 };
+        let answer = |payload: u64| format + marked(payload);
+        match flows.traffic {
+            Traffic::Requests => {}
+            Traffic::Commands => {
+                let back = header + DATAGRAM + token + marked(self.response_payload(flows));
+                return [back, header + group.request_bytes()];
+            }
+            // An option of its own, and an empty acknowledgement.
+            Traffic::Notifications => {
+                return [header + DATAGRAM, header + DATAGRAM + token + 1 + answer(group.longest_payload())];
+            }
+        }
         match (&group.transport, &group.transfer) {
             (Transport::Tcp(tcp), _) => {
                 let segment = |content: u64| {

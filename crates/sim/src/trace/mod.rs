@@ -168,7 +168,7 @@ impl Recorder {
         }
     }
 
-    /// The packet carried last is the copy of a request and has reached the server.
+    /// The packet carried last is the copy of a request and has arrived.
     #[inline]
     pub(crate) fn asked(&mut self, tag: &Tag) {
         if let Some(shares) = &mut self.shares {

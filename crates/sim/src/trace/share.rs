@@ -26,7 +26,7 @@ pub(super) struct Shares {
     windows: Vec<Vec<Window>>,
     /// Trails of packets that go on, by the link that they were offered to and its number for them.
     under_way: BTreeMap<(usize, u64), Trail>,
-    /// Trails of the copies of requests that reached the server, by client, exchange and copy.
+    /// Trails of the copies of requests that arrived, by flow, exchange and copy.
     requests: BTreeMap<(u32, u32, u8), Trail>,
     /// That of the packet that was carried last.
     last: Trail,
@@ -56,7 +56,7 @@ impl Shares {
         self.under_way.insert((link, number), std::mem::take(&mut self.last));
     }
 
-    /// The packet carried last is the copy of a request and has reached the server.
+    /// The packet carried last is the copy of a request and has arrived.
     pub(super) fn asked(&mut self, tag: &Tag) {
         self.requests.insert((tag.flow, tag.exchange, tag.copy), self.last.clone());
     }

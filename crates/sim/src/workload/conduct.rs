@@ -6,8 +6,11 @@ use super::{Luck, Of, Plan, size};
 use crate::{
     ledger::NO_EVENT,
     population::Ask,
-    scenario::{Births, Clients, Event, Scenario, Sizes, Workload},
+    scenario::{Births, Clients, Event, FlowGroup, Scenario, Sizes, Traffic, Workload},
 };
+
+/// In place of a workload, of a request that registers for notifications.
+pub(crate) const REGISTRATION: u8 = u8::MAX;
 
 /// A request that has been born.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +24,21 @@ pub(crate) struct Due {
     pub(crate) source: u8,
 }
 
-/// What all clients of a group share.
+/// What all who ask alike share.
 pub(crate) struct Conduct<'s> {
     pub(crate) clients: &'s Clients,
+    /// The group of the clients, and who asks.
+    pub(crate) group: usize,
+    pub(crate) traffic: Traffic,
     pub(crate) plans: Vec<Plan<'s>>,
     /// Requests that may be open at once.
     pub(crate) limit: u32,
     /// What each workload asks for, one after another.
     asks: Vec<Vec<(Ask<'s>, Sizes)>>,
+    /// How it registers for notifications, if it does.
+    registration: Option<Ask<'s>>,
+    /// The payload of its responses, if it serves.
+    pub(crate) serves: Vec<u8>,
     /// The events that concern the group, with their numbers.
     pub(crate) events: Vec<(u8, &'s Event)>,
     /// When each event of the timeline is; the first is the start of the run.
@@ -38,8 +48,14 @@ pub(crate) struct Conduct<'s> {
 }
 
 impl<'s> Conduct<'s> {
-    pub(crate) fn of(scenario: &'s Scenario, clients: &'s Clients) -> Self {
-        let limit = if clients.has_exchanges() { u32::from(clients.nstart) } else { 1 };
+    pub(crate) fn of(scenario: &'s Scenario, flows: &'s FlowGroup<'s>) -> Self {
+        let clients = &*flows.clients;
+        let limit = match flows.traffic {
+            // Nothing answers them that could be waited for.
+            Traffic::Notifications if !clients.confirmable => u32::from(u16::MAX),
+            _ if clients.has_exchanges() => u32::from(clients.nstart),
+            _ => 1,
+        };
         let plan = |(index, workload): (usize, &'s Workload)| Plan {
             workload,
             index: index as u32,
@@ -55,13 +71,19 @@ impl<'s> Conduct<'s> {
         };
         let workloads = clients.workload.all();
         let timeline = &scenario.timeline;
-        let concerned = timeline.iter().enumerate().filter(|(_, event)| event.concerns(clients));
+        // Of their clients' restarts a server knows nothing.
+        let reaches = |event: &Event| flows.traffic == Traffic::Requests || matches!(event, Event::Alarm { .. });
+        let concerned = timeline.iter().enumerate().filter(|(_, event)| event.concerns(clients) && reaches(event));
         let events: Vec<_> = concerned.map(|(index, event)| (index as u8 + 1, event)).collect();
         let waits = |workload: &Workload| matches!(workload.births, Births::AfterEvent { .. });
         // Where some are called by the start itself, what the others do is no answer to it.
         let is_called = events.is_empty() && workloads.iter().any(waits) && !workloads.iter().all(waits);
         Self {
             clients,
+            group: flows.group,
+            traffic: flows.traffic,
+            registration: clients.notifications.as_ref().map(Ask::registration),
+            serves: vec![b'.'; clients.commands.as_ref().map_or(0, |commands| commands.response_payload.0) as usize],
             plans: workloads.iter().enumerate().map(plan).collect(),
             limit,
             asks: workloads.iter().map(asks).collect(),
@@ -96,6 +118,9 @@ impl<'s> Conduct<'s> {
     /// What a request asks for, and the size of its payload.
     #[inline]
     pub(crate) fn ask(&self, due: &Due, luck: Luck) -> Option<(&Ask<'s>, usize)> {
+        if due.source == REGISTRATION {
+            return Some((self.registration.as_ref()?, 0));
+        }
         let asks = self.asks.get(usize::from(due.source))?;
         let (ask, sizes) = asks.get(due.nth as usize % asks.len().max(1))?;
         let bytes = match *sizes {
@@ -115,7 +140,17 @@ impl<'s> Conduct<'s> {
                 }
             }
         }
-        false
+        self.registration.as_ref().is_some_and(|ask| ask.is_for(path))
+    }
+
+    /// Whether it is to register for notifications.
+    pub(crate) fn registers(&self) -> bool {
+        self.registration.is_some()
+    }
+
+    /// Whether of what waits only the newest is worth sending (RFC 7641 §4.5.2).
+    pub(crate) fn supersedes(&self) -> bool {
+        self.traffic == Traffic::Notifications
     }
 
     /// The options of the resource that every client of the group fetches.

@@ -19,11 +19,14 @@ pub(crate) enum Of {
     Return = 8,
 }
 
-/// The chance of one client.
+/// The chance of one flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Luck {
     pub(crate) seed: ChanceSeed,
+    /// The number of the flow, by which books are kept.
     pub(crate) flow: u32,
+    /// The number of its client, by which chance is addressed.
+    pub(crate) client: u32,
 }
 
 impl Luck {
@@ -35,7 +38,7 @@ impl Luck {
 
     #[inline]
     fn nth(self, source: u32, number: u32, of: Of, nth: u32) -> u64 {
-        self.seed.wide(Purpose::Workload, [self.flow, source, number, nth << 8 | of as u32])
+        self.seed.wide(Purpose::Workload, [self.client, source, number, nth << 8 | of as u32])
     }
 
     /// Time from an event to an arrival that it causes, in microseconds.
@@ -122,7 +125,7 @@ mod tests {
     use crate::scenario::{Duration, Size};
 
     fn luck(flow: u32) -> Luck {
-        Luck { seed: ChanceSeed::new(5), flow }
+        Luck { seed: ChanceSeed::new(5), flow, client: flow }
     }
 
     fn mean(values: impl Iterator<Item = u64>) -> f64 {

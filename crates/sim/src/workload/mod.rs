@@ -9,6 +9,6 @@ mod conduct;
 mod draws;
 mod source;
 
-pub(crate) use conduct::{Conduct, Due};
+pub(crate) use conduct::{Conduct, Due, REGISTRATION};
 pub(crate) use draws::{Luck, Of, size, start};
 pub(crate) use source::{Plan, Source};

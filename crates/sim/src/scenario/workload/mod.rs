@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Arrival, Clients, Duration, ScenarioError, Size, Sizes, Times};
 
-/// Everything that one client does: at least one workload, side by side.
+/// Everything that one client does, side by side; nothing, if it only serves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workloads(Vec<Workload>);
 
@@ -246,8 +246,8 @@ impl Workloads {
 
     pub(super) fn check(&self, clients: &Clients, key: &str, origin: &str) -> Result<(), ScenarioError> {
         let place = |index: usize| if self.0.len() == 1 { key.to_owned() } else { format!("{key}[{index}]") };
-        if self.0.is_empty() {
-            let problem = "an empty list does nothing: leave this key out for \"continuous\", or name a workload";
+        if self.0.is_empty() && clients.commands.is_none() && clients.notifications.is_none() {
+            let problem = "nobody does anything: leave this key out for \"continuous\", or name a workload";
             return Err(ScenarioError::at_key(origin, key, problem));
         }
         if self.0.len() > 64 {

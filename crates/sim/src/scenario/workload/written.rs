@@ -9,6 +9,8 @@ use crate::scenario::{Arrival, Duration, Sizes, Times, unknown, word_or_table};
 
 /// The kinds that need nothing more, and the preset.
 const WORDS: [&str; 5] = ["continuous", "fresh-batches", "random", "backlog", "tr45820-reporting"];
+/// No workload at all.
+const NONE: &str = "none";
 const KINDS: [&str; 6] = ["continuous", "fresh-batches", "backlog", "periodic", "poisson", "after-event"];
 
 /// A workload as a table: every key that any kind has.
@@ -164,6 +166,9 @@ impl<'de> Deserialize<'de> for Workloads {
                 f.write_str("a workload's name, a table with the key `kind`, or a list of them")
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Workloads, E> {
+                if text == NONE {
+                    return Ok(Workloads(Vec::new()));
+                }
                 word(text).map(Workloads::one).map_err(E::custom)
             }
             fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<Workloads, M::Error> {
@@ -197,6 +202,7 @@ impl Serialize for Workload {
 impl Serialize for Workloads {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0[..] {
+            [] => serializer.serialize_str(NONE),
             [one] => one.serialize(serializer),
             all => all.serialize(serializer),
         }
