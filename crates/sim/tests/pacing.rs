@@ -82,3 +82,14 @@ fn a_paced_flow_settles_at_the_rate_of_its_path_and_queues_what_its_window_leave
         assert_eq!(outcome.flows[0].retransmissions, 0, "{preset}");
     }
 }
+
+/// However wide the window, a message ID is not used again within EXCHANGE_LIFETIME, 247 s with the timer of RFC 7252.
+#[test]
+fn a_window_cannot_outrun_its_message_ids() {
+    let fast = |seconds: u32| {
+        let text = alone("\"rfc7252\"", 64, &format!("{seconds} s"), "1 MB").replace("300 kbit/s", "100 Mbit/s");
+        try_run(&text.replace("120 ms", "1 ms"), 1).unwrap().flows[0].completed
+    };
+    assert_eq!(fast(240), 65_536, "all of them, once, within the first seconds");
+    assert_eq!(fast(265), 2 * 65_536, "and once more when the first may be used again");
+}
