@@ -61,6 +61,17 @@ fn from_server(group: &str, server: &str, parts: &[&str]) {
 }
 
 #[test]
+fn a_rate_of_requests_is_so_many_in_a_time() {
+    let with = |keys: &str| format!("count = 4\nworkload = {{ kind = \"poisson\", {keys} }}");
+    for rate in ["5", "5 /fortnight", "0 /s", "-1 /s", "NaN /s", "1e9 /s", "many /s", "/s"] {
+        tells("count = 4", &with(&format!("rate = \"{rate}\"")), &[rate, "is no rate", "`6 /h`"]);
+    }
+    tells("count = 4", &with("rate = \"5 /s\", interval = \"1 s\""), &["write one of the two"]);
+    let periodic = "count = 4\nworkload = { kind = \"periodic\", rate = \"5 /s\" }";
+    tells("count = 4", periodic, &["`periodic` has no `rate`"]);
+}
+
+#[test]
 fn what_the_server_cannot_send_is_refused() {
     let own = "controller = \"rfc7252\"";
     let commands = "commands = { workload = { kind = \"after-event\", arrival = \"at-once\" } }";

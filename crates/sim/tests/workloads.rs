@@ -76,6 +76,21 @@ fn poisson_arrivals_are_as_many_as_their_rate_says() {
     assert!((variance / 100.0 - 1.0).abs() < 4.0 * (2.0_f64 / 100.0).sqrt(), "{variance}");
 }
 
+#[test]
+fn a_rate_is_an_interval_written_otherwise() {
+    let with = |key: &str| {
+        let group = format!(
+            "count = 3\ncontroller = \"rfc7252\"\nworkload = {{ kind = \"poisson\", {key} }}\n[run]\nfor = \"1 h\""
+        );
+        scenario(EMPTY, &group).to_json()
+    };
+    for (interval, rate) in [("10 s", "0.1 /s"), ("30 s", "2 /min"), ("1 d", "1/d")] {
+        assert_eq!(with(&format!("interval = \"{interval}\"")), with(&format!("rate = \"{rate}\"")), "{rate}");
+    }
+    // 11.2 a day, to the microsecond.
+    assert_eq!(with("rate = \"11.2 /d\""), with("interval = \"7714285714 us\""));
+}
+
 /// M/D/1: with service time s and load ρ an arrival waits ρ s / (2 (1 - ρ)) on average.
 #[test]
 fn poisson_arrivals_wait_at_a_busy_link_as_queueing_theory_says() {

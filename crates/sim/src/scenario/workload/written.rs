@@ -33,6 +33,9 @@ struct Written {
     burst: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<Duration>,
+    /// Another way to write `interval`.
+    #[serde(skip_serializing)]
+    rate: Option<Frequency>,
     #[serde(skip_serializing_if = "Option::is_none")]
     arrival: Option<Arrival>,
     #[serde(alias = "exchanges", skip_serializing_if = "Option::is_none")]
@@ -56,6 +59,7 @@ impl Written {
             ("aligned", self.aligned.is_some()),
             ("burst", self.burst.is_some()),
             ("interval", self.interval.is_some()),
+            ("rate", self.rate.is_some()),
             ("arrival", self.arrival.is_some()),
         ];
         keys.into_iter().filter_map(|(key, given)| given.then_some(key))
@@ -66,7 +70,7 @@ impl Written {
             "continuous" => &["think"],
             "fresh-batches" | "random" | "backlog" => &[],
             "periodic" => &["period", "phase", "jitter", "aligned", "burst"],
-            "poisson" => &["interval"],
+            "poisson" => &["interval", "rate"],
             "after-event" => &["arrival", "think"],
             "" => return Err(format!("missing key `kind` (one of {})", KINDS.join(", "))),
             other => return Err(unknown("kind", other, &KINDS)),
@@ -93,7 +97,14 @@ impl Written {
                 aligned: self.aligned.unwrap_or_default(),
                 burst: self.burst.unwrap_or(1),
             },
-            "poisson" => Births::Poisson { interval: self.interval.ok_or_else(|| needs("interval", "1 h"))? },
+            "poisson" => Births::Poisson {
+                interval: match (self.interval, self.rate) {
+                    (Some(_), Some(_)) => {
+                        return Err("`interval` and `rate` say the same: write one of the two".to_owned());
+                    }
+                    (interval, rate) => interval.or(rate.map(|rate| rate.0)).ok_or_else(|| needs("interval", "1 h"))?,
+                },
+            },
             "after-event" => Births::AfterEvent { arrival: self.arrival.unwrap_or_default(), think },
             _ => Births::FreshBatches,
         };
@@ -122,6 +133,30 @@ impl Written {
             Births::AfterEvent { arrival, think } => {
                 Self { kind: kind("after-event"), arrival: Some(arrival), think: Some(think), ..common }
             }
+        }
+    }
+}
+
+/// How often, as the time between: `2 /min` is 30 s.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+struct Frequency(Duration);
+
+impl TryFrom<String> for Frequency {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let complaint =
+            || format!("`{text}` is no rate: write how often in a time, such as `0.5 /s`, `6 /h` or `2 /d`");
+        let (number, unit) = text.split_once('/').ok_or_else(complaint)?;
+        let number: f64 = number.trim().parse().map_err(|_| complaint())?;
+        let unit: Duration = format!("1 {}", unit.trim()).parse().map_err(|_| complaint())?;
+        let between = unit.0 as f64 / number;
+        // Beyond a million years it is no rate any more; not a number is neither.
+        if number > 0.0 && (1.0..3e19).contains(&between) {
+            Ok(Self(Duration(between.round() as u64)))
+        } else {
+            Err(complaint())
         }
     }
 }
