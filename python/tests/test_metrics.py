@@ -181,3 +181,15 @@ def test_what_a_mix_takes_is_measured_against_all_alike() -> None:
     # there is no cell in which all are like the neighbours
     assert measures.sample("share_taken_from_neighbours", greedy.but(rate=2)).missing == 1
     assert measures.sample("share_taken_from_neighbours", Population.of("meek", rate=1)).missing == 1
+
+
+def test_what_a_mix_takes_is_measured_where_nobody_is_ever_done() -> None:
+    # with endless backlogs no client completes: what counts is what was answered until the end of the run
+    cells = [({}, ["greedy", "meek"]), ({}, ["meek"])]
+    flows = [
+        {"run": run, "flow": flow, "group": flow, "completed": answered, "answered": answered, "fct_us": None}
+        for run, answers in ((0, (15, 4)), (1, (10,)))
+        for flow, answered in enumerate(answers)
+    ]
+    measures = Measures(results(cells, flows=flows))
+    assert measures.usual("share_taken_from_neighbours", Population.of("greedy", "meek")) == pytest.approx(0.6)

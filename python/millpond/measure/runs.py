@@ -74,8 +74,10 @@ def _share_taken(measures: Measures, population: Population) -> Sample:
     runs = measures.cell(population).replications
     if not population.partner or not (measures.has(neighbours) and measures.has(alike)):
         return Sample.none(runs)
-    beside = list(measures.sample("throughput", neighbours).by_run("mean").items())
-    among = list(measures.sample("throughput", alike).by_run("mean").values())
+    # where workloads have no end nobody has a completion time, and all have had equally long
+    got = "throughput" if measures.sample("throughput", alike).n else "answered"
+    beside = list(measures.sample(got, neighbours).by_run("mean").items())
+    among = list(measures.sample(got, alike).by_run("mean").values())
     # the runs of both cells have the same seeds, in the same order
     pairs = [(run, 1 - mine / theirs) for (run, mine), theirs in zip(beside, among, strict=False) if theirs > 0]
     found = Sample.of(np.array([share for _, share in pairs]), np.array([run for run, _ in pairs], dtype=np.int64))
