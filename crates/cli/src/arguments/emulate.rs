@@ -12,7 +12,7 @@ use crate::values;
 /// A path in real time: which, with what luck, and how it is told.
 #[derive(Clone, Debug, Args)]
 pub struct OverPath {
-    /// A profile's name, such as nbiot-anrw18, or a TOML file with [uplink] and [downlink] or a section [path].
+    /// A profile's name, such as nbiot-anrw18, or a TOML file with the sections uplink and downlink, or path.
     #[arg(value_name = "PATH")]
     pub path: String,
     /// Where the luck of jitter and losses comes from: with the same seed and the same packets it is the simulator's.
