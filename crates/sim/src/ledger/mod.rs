@@ -11,8 +11,10 @@
 mod account;
 mod births;
 mod histogram;
+mod record;
 mod reported;
 mod slab;
+mod tag;
 mod total;
 
 use std::collections::BTreeMap;
@@ -22,35 +24,13 @@ use millpond_control::{Instant, Span};
 
 use crate::outcome::{BirthRow, DelayRow, ExchangeRow, FlowRow, HistogramRow, ReportedRow};
 
+pub(crate) use tag::Tag;
+
 use account::Account;
 use births::Births;
+use record::Record;
 use slab::{NOWHERE, Slab};
 use total::{Kind, Totals};
-
-/// Which request copy a packet is, or answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tag {
-    /// Number of the flow: a client's own, or of what the server sends to one by itself.
-    pub(crate) flow: u32,
-    /// Number of the exchange within the flow.
-    pub(crate) exchange: u32,
-    /// Number of the copy, 0 being the first.
-    pub(crate) copy: u8,
-    /// Nobody answers it: it ends where it arrives, or is lost.
-    pub(crate) is_one_way: bool,
-    /// Bytes of the request copy, headers included.
-    pub(crate) request_bytes: u32,
-    /// When the copy left.
-    pub(crate) sent: Instant,
-}
-
-impl Tag {
-    /// The tag of a packet of this flow that belongs to no exchange.
-    #[inline]
-    pub(crate) const fn of(flow: u32, request_bytes: u32, sent: Instant) -> Self {
-        Self { flow, exchange: NO_EXCHANGE, copy: 0, is_one_way: false, request_bytes, sent }
-    }
-}
 
 /// Marks a packet that belongs to no exchange.
 pub(crate) const NO_EXCHANGE: u32 = u32::MAX;
@@ -59,29 +39,6 @@ pub(crate) const NO_EXCHANGE: u32 = u32::MAX;
 pub(crate) const NO_EVENT: u8 = u8::MAX;
 
 const NONE: u8 = u8::MAX;
-
-/// One exchange that has not ended, or of which packets are under way.
-#[derive(Clone, Copy, Debug)]
-struct Record {
-    /// The next older one of the same client.
-    older: u32,
-    /// Its number within the client.
-    number: u32,
-    /// The request that it is made for.
-    request: u32,
-    /// Copies under way to the server, at it, or answered and under way back.
-    alive: u32,
-    id: Option<ExchangeId>,
-    first_send: Instant,
-    accepted: Instant,
-    first_wait: Span,
-    copies: u8,
-    winning: u8,
-    /// The smallest copy number whose response ever reached the client, also after the exchange had ended.
-    first_useful: u8,
-    first_batch: bool,
-    is_open: bool,
-}
 
 /// One request that has not ended, or of which exchanges are on record.
 #[derive(Clone, Copy, Debug)]
@@ -505,23 +462,6 @@ impl Ledger {
         let mut rows = self.kept.take().unwrap_or_default();
         rows.sort_unstable_by_key(|row| (row.flow, row.exchange));
         rows
-    }
-}
-
-impl Record {
-    fn row(&self, flow: u32) -> ExchangeRow {
-        let known = |copy: u8| (copy != NONE).then_some(u32::from(copy));
-        ExchangeRow {
-            flow,
-            exchange: self.number,
-            first_send_us: self.first_send.as_micros(),
-            first_wait_us: self.first_wait.as_micros(),
-            accepted_us: (self.accepted != Instant::NEVER).then_some(self.accepted.as_micros()),
-            copies: u32::from(self.copies),
-            winning_copy: known(self.winning),
-            first_useful_copy: known(self.first_useful),
-            ..ExchangeRow::default()
-        }
     }
 }
 
