@@ -97,20 +97,8 @@ def _measured(
             note = "; ".join(
                 word for word in (note, f"{sample.missing} flows did not finish and are not in it") if word
             )
-    return Figure(
-        id=row.id,
-        scenario=_scenario(row, path if several or path != "fixed" else ""),
-        metric=row["metric"],
-        statistic=row["statistic"],
-        bin=row["bin"],
-        qualifier=row["qualifier"],
-        unit=row["unit"],
-        published=value,
-        ours=ours,
-        n=n,
-        interval=interval,
-        note=note,
-    )
+    place = path if several or path != "fixed" else ""
+    return replace(_figure(row, value, note, ours, n, place), interval=interval)
 
 
 def _populations(row: Row, measures: Measures, reading: Reading) -> dict[str, list[Population]]:
@@ -235,19 +223,8 @@ def _of_comparison(row: Row, value: float, text: CheckText, measures: Measures) 
             continue
         if found != before:
             pick = {"range_low": min, "min": min, "range_high": max, "max": max}.get(row["statistic"], np.mean)
-            yield Figure(
-                id=row.id,
-                scenario=_scenario(row, str(path) if several else ""),
-                metric=row["metric"],
-                statistic=row["statistic"],
-                bin=row["bin"],
-                qualifier=row["qualifier"],
-                unit=row["unit"],
-                published=value,
-                ours=float(pick(found)),
-                n=len(found),
-                note="" if len(found) == 1 else f"{min(found):.4g} to {max(found):.4g} over {len(found)} points",
-            )
+            note = "" if len(found) == 1 else f"{min(found):.4g} to {max(found):.4g} over {len(found)} points"
+            yield _figure(row, value, note, float(pick(found)), len(found), str(path) if several else "")
         before = found
 
 
@@ -286,19 +263,8 @@ def _of_claim(row: Row, measures: Measures, reading: Reading) -> Iterable[Figure
             continue
         ours = max(here) if row["qualifier"] == "up_to" else sum(here) / len(here)
         note = "" if len(here) == 1 else f"{min(here):.0f} to {max(here):.0f} over {len(here)} points"
-        yield Figure(
-            id=row.id,
-            scenario=_scenario(row, path if len(paths) > 1 else ""),
-            metric=row["metric"],
-            statistic=row["statistic"] or "median",
-            bin=row["bin"],
-            qualifier=row["qualifier"],
-            unit="percent",
-            published=value,
-            ours=ours,
-            n=len(here),
-            note=note,
-        )
+        figure = _figure(row, value, note, ours, len(here), path if len(paths) > 1 else "")
+        yield replace(figure, statistic=row["statistic"] or "median", unit="percent")
 
 
 def _of_value_claim(row: Row, value: float, measures: Measures, reading: Reading) -> Iterable[Figure]:
@@ -328,15 +294,22 @@ def _scenario(row: Row, path: str) -> Mapping[str, Value]:
 
 
 def _unmatched(row: Row, value: float, why: str) -> Figure:
+    found = _figure(row, value, why)
+    return replace(found, scenario={**found.scenario, "unmatched": why})
+
+
+def _figure(row: Row, value: float, note: str, ours: float | None = None, n: int = 0, path: str = "") -> Figure:
+    """The published number of a row, and ours of so many values beside it."""
     return Figure(
         id=row.id,
-        scenario={**_scenario(row, ""), "unmatched": why},
+        scenario=_scenario(row, path),
         metric=row["metric"],
         statistic=row["statistic"],
         bin=row["bin"],
         qualifier=row["qualifier"],
         unit=row["unit"],
         published=value,
-        ours=None,
-        note=why,
+        ours=ours,
+        n=n,
+        note=note,
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SETTLING_WINDOW = 20
 SETTLED = 1.1
 
+_COUNTED: dict[str, What] = {"clients": "clients", "requests": "answered"}
 _DELAYS = {
     "one_way": ("one_way_delay", "birth of a request to its arrival at the far application", "one-way delay"),
     "answer": ("answer_delay", "birth of a request to its answer", "time to an answer"),
@@ -109,7 +110,7 @@ METRICS = (
                f"start of the run, or the event, until {100 * share:.0f} % of the {name} were "
                f"{'complete' if name == 'clients' else 'answered'}", _done(share, what), "less",
                f"{100 * share:.0f} % of the {name} done after")
-        for name, what in (("clients", "clients"), ("requests", "answered"))
+        for name, what in _COUNTED.items()
         for share in SHARES
     ),
     Metric("settling_time", "s", "group", "mean",
