@@ -204,6 +204,7 @@ def test_tables_have_a_column_for_each(
     shown = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "four-host 400 176 2 500" in shown
     assert "~ as meant" in shown
+    assert "default is Default CoAP, cocoa is CoCoA" in shown
     assert "as typed: 1 claims hold, 1 fail; as meant: 1 claims hold" in shown
 
 

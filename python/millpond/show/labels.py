@@ -74,6 +74,11 @@ def controller(name: str, told: str = "") -> str:
     return f"{CONTROLLERS[base]} ({name})" if base in CONTROLLERS else name
 
 
+def algorithm(manifest: Mapping[str, Any], name: str) -> str:
+    """What an algorithm of these results is called."""
+    return controller(name, str(manifest.get("labels", {}).get(name, "")))
+
+
 def metric(name: str) -> str:
     """What is measured, in the words of the registry."""
     found = METRICS.get(ALIASES.get(name, name))

@@ -12,7 +12,7 @@ from rich.table import Table
 from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, Population, path_in_words
 from millpond.results.directory import Cell, Value
-from millpond.show import factors
+from millpond.show import factors, labels
 from millpond.show.factors import SERIES, Factor
 from millpond.show.tables import titled
 
@@ -38,13 +38,16 @@ def completion(measures: Measures, keep: Callable[[Population], bool] = lambda _
     algorithms = list(dict.fromkeys(population.algorithm for population in alone))
     count = -(-len(algorithms) // _ABREAST)
     size = -(-len(algorithms) // max(1, count))
-    return [
+    made = [
         table
         for start in range(0, len(algorithms), size)
         for table in _completion(
             measures, frame, [p for p in alone if p.algorithm in algorithms[start : start + size]], note
         )
     ]
+    # columns have room for the plan's names only; the report writes them out
+    made[0].caption = "; ".join(filter(None, (str(made[0].caption or ""), _called(measures, algorithms)))) or None
+    return made
 
 
 def mixes(measures: Measures) -> list[Table]:
@@ -82,6 +85,12 @@ def pair(measures: Measures, population: Population) -> str:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _called(measures: Measures, algorithms: Sequence[str]) -> str:
+    """What the plan's names of algorithms stand for, where they do not say it themselves."""
+    names = {name: labels.algorithm(measures.results.manifest, name) for name in algorithms}
+    return ", ".join(f"{name} is {label}" for name, label in names.items() if label != name)
 
 
 class _Frame:

@@ -110,8 +110,7 @@ def _value(measures: Measures, metric: str, population: Population) -> str:
 
 
 def _called(measures: Measures, population: Population) -> str:
-    told = measures.results.manifest.get("labels", {})
-    name = labels.controller(population.algorithm, str(told.get(population.algorithm, "")))
+    name = labels.algorithm(measures.results.manifest, population.algorithm)
     return f"{name} beside {population.partner}" if population.partner else name
 
 

@@ -196,8 +196,7 @@ class Data:
 
     def label(self, algorithm: str) -> str:
         """What an algorithm is called, the same in tables and pictures."""
-        told = str(self.results.manifest.get("labels", {}).get(algorithm, algorithm))
-        return labels.controller(algorithm, told)
+        return labels.algorithm(self.results.manifest, algorithm)
 
     @cached_property
     def looks(self) -> dict[str, style.Look]:
