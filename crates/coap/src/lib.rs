@@ -28,6 +28,6 @@ pub mod transfer;
 
 pub use endpoint::{
     Cause, Config, ConfigError, Counters, DEFAULT_LEISURE, Duplicates, Endpoint, Event, ExchangeId, Failure,
-    Identities, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Output, Patience, Refused,
+    Identities, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Output, Patience, Refused, Repeats,
     RequestId, SleepReason, Transmission, Transmit, leisure,
 };

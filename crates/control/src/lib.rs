@@ -18,6 +18,7 @@
 //! | [`Preset`] | published algorithms by name or number, each with its source and the choices made where it is silent |
 //! | [`Setting`] | single parameters of a controller, with legal ranges: [`AnyController::set`], [`AnyController::get`] |
 //! | [`AnyController`] | one type for all of them, without a type parameter and without a pointer |
+//! | [`CalmServer`] | the other side: which copies of a request a server answers once more |
 //! | [`layout`] | which bytes of a state are padding, for the C library |
 //! | [`Checked`] | watches that caller and controller keep the contract; for debug builds and tests |
 //!
@@ -123,6 +124,7 @@ pub mod peak_hopper;
 pub mod rfc7252;
 
 mod any;
+mod calm_server;
 mod chance;
 mod checked;
 mod controller;
@@ -136,6 +138,7 @@ mod time;
 pub use any::AnyController;
 #[cfg(feature = "basic-rto")]
 pub use basic_rto::BasicRto;
+pub use calm_server::{Again, CalmPath, CalmPeer, CalmServer};
 pub use chance::{Chance, ChanceSeed, Purpose};
 pub use checked::{Checked, Violation};
 #[cfg(feature = "coap-plus-rate")]

@@ -32,8 +32,8 @@ pub use bytes::Bytes;
 pub use client::{Client, ClientBuilder, GroupAnswers, GroupRequest, IntoPeer, IntoUri, Observation, RequestBuilder};
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
 pub use error::Error;
-pub use millpond_coap::leisure;
 pub use millpond_coap::message::{Code, Kind, MessageId, Token, number};
+pub use millpond_coap::{Duplicates, leisure};
 /// The controllers themselves: presets, their parameters, and the calls that one of one's own answers.
 pub use millpond_control as control;
 pub use millpond_control::{PeerController, Preset};

@@ -18,6 +18,8 @@ pub struct Stats {
     pub retransmissions: u64,
     /// Messages that came in once more and were recognised.
     pub duplicates: u64,
+    /// Copies of requests that were not answered, because their answers were on their way ([`Duplicates::Calm`](crate::Duplicates::Calm)).
+    pub withheld: u64,
     /// Requests handed to handlers.
     pub requests: u64,
     /// Requests of ours that were answered.
@@ -89,6 +91,7 @@ impl Stats {
         self.received += counters.received.total();
         self.retransmissions += counters.retransmissions;
         self.duplicates += counters.duplicates;
+        self.withheld += counters.repeats.withheld;
         self.requests += counters.requests;
         self.answered += counters.answered;
         self.failed += counters.failed.total();
@@ -104,6 +107,7 @@ impl Stats {
         self.received += other.received;
         self.retransmissions += other.retransmissions;
         self.duplicates += other.duplicates;
+        self.withheld += other.withheld;
         self.requests += other.requests;
         self.answered += other.answered;
         self.failed += other.failed;

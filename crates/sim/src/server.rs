@@ -75,6 +75,7 @@ impl Server {
             duplicates: match described.duplicates {
                 scenario::Duplicates::Stored => Duplicates::Stored,
                 scenario::Duplicates::Afresh => Duplicates::Afresh,
+                scenario::Duplicates::Calm => Duplicates::Calm,
             },
             token_length: described.token_length,
             naming: echoes(&described.echoes),

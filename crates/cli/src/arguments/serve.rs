@@ -47,6 +47,9 @@ pub struct Serve {
     /// Congestion control of separate responses and notifications, any preset.
     #[arg(long, short, value_name = "NAME", value_parser = super::request::controller)]
     pub controller: Option<ControllerChoice>,
+    /// Do not answer copies of requests while the answers are still in the queue of a slow link.
+    #[arg(long)]
+    pub calm: bool,
     /// Metrics for Prometheus at http://ADDRESS/metrics.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics: Option<SocketAddr>,

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use millpond_live::{Interface, Server, ServerBuilder, Transport};
+use millpond_live::{Duplicates, Interface, Server, ServerBuilder, Transport};
 
 pub use directory::{Directory, Stored};
 
@@ -50,6 +50,9 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     }
     if let Some(controller) = &flags.controller {
         builder = builder.controller(controller.clone());
+    }
+    if flags.calm {
+        builder = builder.duplicates(Duplicates::Calm);
     }
     builder = in_groups(builder, &flags);
     if let Some(address) = flags.metrics {

@@ -75,7 +75,7 @@ impl Config {
             return Err(ConfigError::Datagram { asked: datagram });
         }
         self.naming.check()?;
-        if self.duplicates == Duplicates::Stored && duplicate_bytes < Limits::LEAST_DUPLICATE_BYTES {
+        if self.duplicates.stores() && duplicate_bytes < Limits::LEAST_DUPLICATE_BYTES {
             return Err(ConfigError::DuplicateBytes { asked: duplicate_bytes });
         }
         if self.limits.bytes < Limits::LEAST_BYTES {
@@ -136,6 +136,18 @@ pub enum Duplicates {
     /// Every copy is handed up as a request of its own and answered by itself, which RFC 7252 §4.5 allows for
     /// idempotent requests. Nothing is remembered, so nothing tells a copy from a first request.
     Afresh,
+    /// As `Stored`, but a copy of a confirmable request is not answered while the answer before is still on its way
+    /// through a queue ([`CalmServer`](millpond_control::CalmServer)). That ends the collapse of clients whose timers
+    /// are too short for the queue. [`Endpoint::with_paths`](super::Endpoint::with_paths) says which peers share a path.
+    Calm,
+}
+
+impl Duplicates {
+    /// Whether replies are stored.
+    #[must_use]
+    pub const fn stores(self) -> bool {
+        matches!(self, Self::Stored | Self::Calm)
+    }
 }
 
 /// The options by which the copies of a request are told apart, if the peer's controller wishes it

@@ -1,6 +1,6 @@
 use alloc::boxed::Box;
 
-use super::{Failure, Ignored};
+use super::{Failure, Ignored, Repeats};
 use crate::message::{Fault, Kind, ParseError};
 
 /// What an endpoint has counted since it was made.
@@ -39,6 +39,8 @@ pub struct Counters {
     pub forgotten_peers: u64,
     /// Handled messages forgotten before their time to make room.
     pub forgotten_duplicates: u64,
+    /// What became of copies of requests under [`Duplicates::Calm`](super::Duplicates::Calm).
+    pub repeats: Repeats,
 }
 
 /// A count for each kind of message.
@@ -246,6 +248,7 @@ impl Counts {
             },
             forgotten_peers: self.get(Count::ForgottenPeer),
             forgotten_duplicates: self.get(Count::ForgottenDuplicate),
+            repeats: Repeats::default(),
         }
     }
 }

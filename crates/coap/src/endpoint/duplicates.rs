@@ -28,8 +28,8 @@ pub(super) enum Reply {
 pub(super) enum Known {
     /// The application has it and owes an acknowledgement; nothing has gone back.
     Pending,
-    /// It was handled.
-    Handled(Handled),
+    /// It was handled, and is to be remembered until then.
+    Handled(Handled, Instant),
 }
 
 /// What is remembered of a handled message.
@@ -114,7 +114,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
             return Some(Known::Pending);
         }
         let record = self.record(key)?;
-        (record.expires > now).then_some(Known::Handled(record.handled))
+        (record.expires > now).then_some(Known::Handled(record.handled, record.expires))
     }
 
     /// The application has this request and owes its acknowledgement.
@@ -325,7 +325,7 @@ mod tests {
             assert_eq!(duplicates.find(&it, now, &requests), None);
             duplicates.handled(&it, reply, b"", (now, until), &requests, &identities);
             let known = duplicates.find(&it, now, &requests);
-            assert!(matches!(known, Some(Known::Handled(handled)) if handled.reply == reply));
+            assert!(matches!(known, Some(Known::Handled(handled, _)) if handled.reply == reply));
         }
     }
 }

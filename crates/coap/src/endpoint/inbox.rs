@@ -1,11 +1,13 @@
 //! What an endpoint keeps of messages that came in, and how requests are answered.
 
+use alloc::boxed::Box;
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
 use super::{
-    Duplicates as Policy, Endpoint, Identities, Outgoing, Refused, RequestId,
+    Duplicates as Policy, Endpoint, Identities, Outgoing, Refused, RequestId, Setup,
+    calm::Calm,
     counters::Count,
     duplicates::{Duplicates, Key, Reply},
     exchanges::Role,
@@ -22,21 +24,31 @@ use crate::message::Kind;
 pub(super) struct Inbox<A> {
     pub(super) requests: Requests<A>,
     pub(super) duplicates: Duplicates<A>,
+    /// Which copies are not answered, if that is a question.
+    pub(super) calm: Option<Calm<A>>,
 }
 
 impl<A: Copy + Eq + Hash> Inbox<A> {
-    pub(super) fn new(budget: usize) -> Self {
-        Self { requests: Requests::new(), duplicates: Duplicates::new(budget) }
+    pub(super) fn new(Setup { config, path_of, .. }: &Setup<A>) -> Self {
+        Self {
+            requests: Requests::new(),
+            duplicates: Duplicates::new(config.limits.duplicate_bytes),
+            calm: (config.duplicates == Policy::Calm).then(|| Calm::new(*path_of)),
+        }
     }
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
-        size_of::<Self>().saturating_add(self.requests.memory()).saturating_add(self.duplicates.memory())
+        let calm = self.calm.as_ref().map_or(0, |calm| calm.memory().saturating_sub(size_of::<Calm<A>>()));
+        size_of::<Self>()
+            .saturating_add(self.requests.memory())
+            .saturating_add(self.duplicates.memory())
+            .saturating_add(calm)
     }
 
     /// Drops a request that nobody has answered.
     pub(super) fn drop_request(&mut self, slot: u32, identities: &Identities) {
-        let Self { requests, duplicates } = self;
+        let Self { requests, duplicates, .. } = self;
         let Some(request) = requests.get(slot) else { return };
         if request.owed == Owed::Acknowledgement {
             duplicates.forget(&Key::new(request.from, request.id, identities), requests);
@@ -46,6 +58,11 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// The inbox, which is made when something comes that must be remembered.
+    pub(super) fn inbox_or_new(&mut self) -> &mut Inbox<A> {
+        self.inbox.get_or_insert_with(|| Box::new(Inbox::new(&self.setup)))
+    }
+
     /// The response leaves: in the acknowledgement if that has not left yet, else in a message of its own.
     pub(super) fn answer(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
         if !response.code.is_response() {
@@ -112,11 +129,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         self.queue.push_written(request.from, What::Reply { request: to, repeated: false }, start);
         self.counts.one_more(Count::Sent(Kind::Acknowledgement));
-        if self.setup.config.duplicates == Policy::Stored {
+        if self.setup.config.duplicates.stores() {
             let stored = self.queue.bytes.len().saturating_sub(start);
             let until = later(now, self.exchange_lifetime());
             let key = Key::new(request.from, request.id, &self.setup.identities);
             self.handled(now, &key, Reply::Response(to), stored, until);
+        }
+        if let Some(calm) = self.inbox.as_deref_mut().and_then(|inbox| inbox.calm.as_mut()) {
+            calm.answered((request.from, request.id), now, &self.setup.identities);
         }
         Ok(())
     }
@@ -125,7 +145,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(super) fn decline(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
         let (slot, request) = self.asked(to)?;
         if request.owed == Owed::Acknowledgement {
-            if self.setup.config.duplicates == Policy::Stored {
+            if self.setup.config.duplicates.stores() {
                 let until = later(now, self.exchange_lifetime());
                 let key = Key::new(request.from, request.id, &self.setup.identities);
                 self.handled(now, &key, Reply::Reset, 0, until);
@@ -143,7 +163,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let Some(&Request { from, id, .. }) = inbox.requests.get(slot) else { return };
         inbox.requests.acknowledged(slot);
-        if self.setup.config.duplicates == Policy::Stored {
+        if self.setup.config.duplicates.stores() {
             let key = Key::new(from, id, &self.setup.identities);
             self.handled(now, &key, Reply::Acknowledgement, 0, later(now, self.exchange_lifetime()));
         }

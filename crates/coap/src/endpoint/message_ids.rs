@@ -126,6 +126,11 @@ pub(super) const fn later(point: Instant, micros: u64) -> Instant {
     Instant::from_micros(point.as_micros().saturating_add(micros))
 }
 
+/// A point in time so many microseconds before another one.
+pub(super) const fn earlier(point: Instant, micros: u64) -> Instant {
+    Instant::from_micros(point.as_micros().saturating_sub(micros))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -85,6 +85,7 @@
 //! * **Hostile input** costs bounded memory ([`Limits`]) and no walk over peers. Who only asks and is answered in
 //!   acknowledgements leaves nothing but a record within the budget for duplicates.
 
+mod calm;
 mod config;
 mod counters;
 mod duplicates;
@@ -103,6 +104,7 @@ mod peers;
 mod progress;
 pub(crate) mod queue;
 mod receive;
+mod recent;
 mod requests;
 mod send;
 pub(crate) mod slots;
@@ -121,6 +123,7 @@ use millpond_control::{ChanceSeed, Controller, Instant, PeerController, View};
 
 use crate::message::{Message, MessageId};
 
+pub use calm::Repeats;
 pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOptions, Transmission};
 pub use counters::{Counters, Failures, Kinds, Reasons};
 pub use groups::{DEFAULT_LEISURE, leisure};
@@ -143,7 +146,7 @@ use timers::Timers;
 /// `A` is an address: a socket address live, a number in a simulation.
 #[derive(Debug)]
 pub struct Endpoint<A> {
-    setup: Arc<Setup>,
+    setup: Arc<Setup<A>>,
     node: u32,
     /// Those of the slowest of all controllers used so far, if that is slower than the prototype.
     slower: Option<Box<Lifetimes>>,
@@ -168,8 +171,8 @@ pub(crate) enum Step {
 }
 
 /// What never changes, shared by endpoints that are alike.
-#[derive(Debug)]
-struct Setup {
+#[derive(Clone, Debug)]
+struct Setup<A> {
     config: Config,
     /// What every new peer's controller starts as.
     prototype: PeerController,
@@ -177,6 +180,8 @@ struct Setup {
     lifetimes: Lifetimes,
     chance: ChanceSeed,
     identities: Identities,
+    /// The path that a peer is on, for [`Duplicates::Calm`].
+    path_of: fn(&A) -> u64,
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -195,7 +200,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         config.check()?;
         let prototype = controller.into();
         let lifetimes = Lifetimes::of(&prototype, &config.transmission);
-        Ok(Self::with(Arc::new(Setup { config, prototype, lifetimes, chance, identities }), node))
+        let setup = Setup { config, prototype, lifetimes, chance, identities, path_of: |_| 0 };
+        Ok(Self::with(Arc::new(setup), node))
+    }
+
+    /// Says which peers share a path, for [`Duplicates::Calm`]: those of which this gives the same. Unless it is said,
+    /// all do. To be said before anything comes in.
+    #[must_use]
+    pub fn with_paths(mut self, path_of: fn(&A) -> u64) -> Self {
+        self.setup = Arc::new(Setup { path_of, ..(*self.setup).clone() });
+        self
     }
 
     /// An endpoint that was made like this one but for its number, and that knows nobody. The two share what never
@@ -205,7 +219,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Self::with(Arc::clone(&self.setup), node)
     }
 
-    fn with(setup: Arc<Setup>, node: u32) -> Self {
+    fn with(setup: Arc<Setup<A>>, node: u32) -> Self {
         Self {
             node,
             slower: None,
@@ -442,7 +456,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// What was counted so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.counts.all()
+        let calm = self.inbox.as_deref().and_then(|inbox| inbox.calm.as_ref());
+        Counters { repeats: calm.map_or_else(Repeats::default, |calm| calm.repeats), ..self.counts.all() }
     }
 
     /// Requests, pings, and confirmable separate and further responses that are not over, those that wait included.
@@ -474,7 +489,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Bytes held, this value itself included, and of what is shared between [siblings](Self::sibling) its share.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let shared = size_of::<Setup>().saturating_add(peers::beside(&self.setup.prototype));
+        let shared = size_of::<Setup<A>>().saturating_add(peers::beside(&self.setup.prototype));
         let shared = shared.checked_div(Arc::strong_count(&self.setup)).unwrap_or(0);
         size_of::<Self>()
             .saturating_add(shared)

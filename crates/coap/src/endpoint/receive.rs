@@ -1,17 +1,16 @@
 //! What comes in.
 
-use alloc::boxed::Box;
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{Instant, ReplyKind};
 
 use super::{
-    Duplicates, Endpoint, Failure, Ignored,
+    Endpoint, Failure, Ignored,
     counters::Count,
     duplicates::{Key, Known, Reply},
     exchanges::{Role, Stage},
     inbox::Inbox,
-    message_ids::later,
+    message_ids::{earlier, later},
     naming::Echo,
     queue::What,
     requests::Owed,
@@ -61,11 +60,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         datagram: &[u8],
         by_group: Option<Instant>,
     ) {
-        if self.inbox.is_none() {
-            self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
-        }
-        let is_stored = self.setup.config.duplicates == Duplicates::Stored;
-        let key = is_stored.then(|| Key::new(from, message.id, &self.setup.identities));
+        self.inbox_or_new();
+        let key = self.setup.config.duplicates.stores().then(|| Key::new(from, message.id, &self.setup.identities));
         if key.is_some_and(|key| self.is_known(now, &key)) {
             return;
         }
@@ -104,6 +100,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 let expires = later(now, self.non_lifetime());
                 self.handled(now, &key, Reply::Silence, 0, expires);
             }
+        }
+        if is_confirmable {
+            self.asked_calmly(now, from, message.id);
         }
         let Some(inbox) = self.inbox.as_deref() else { return };
         self.queue.push(from, What::Request { id: inbox.requests.name(slot) }, datagram);
@@ -224,16 +223,22 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Whether a message came before, in which case it has been seen to.
     fn is_known(&mut self, now: Instant, key: &Key<A>) -> bool {
-        let Some(inbox) = self.inbox.as_deref() else { return false };
+        let lifetime = self.exchange_lifetime();
+        let Some(inbox) = self.inbox.as_deref_mut() else { return false };
         let Some(known) = inbox.duplicates.find(key, now, &inbox.requests) else { return false };
         let Key { from, id, .. } = *key;
         self.counts.one_more(Count::Duplicate);
-        if let Known::Handled(handled) = known {
+        if let Known::Handled(handled, until) = known {
             match handled.reply {
                 Reply::Silence => {}
                 Reply::Acknowledgement => self.acknowledge_to(from, id),
                 Reply::Reset => self.reset(from, id),
                 Reply::Response(request) => {
+                    let first = earlier(until, lifetime);
+                    let identities = &self.setup.identities;
+                    if inbox.calm.as_mut().is_some_and(|calm| !calm.asked_again((from, id), first, now, identities)) {
+                        return true;
+                    }
                     let start = self.queue.bytes.len();
                     inbox.duplicates.copy_response(handled, &mut self.queue.bytes);
                     self.queue.push_written(from, What::Reply { request, repeated: true }, start);
@@ -247,7 +252,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Remembers for so many microseconds that a response of a peer was handled.
     pub(super) fn remember_handled(&mut self, now: Instant, key: &Key<A>, reply: Reply, lifetime: u64) {
         if self.inbox.is_none() && self.setup.config.limits.duplicate_bytes > 0 {
-            self.inbox = Some(Box::new(Inbox::new(self.setup.config.limits.duplicate_bytes)));
+            self.inbox_or_new();
         }
         self.handled(now, key, reply, 0, later(now, lifetime));
     }
@@ -257,7 +262,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let start = self.queue.bytes.len().saturating_sub(stored);
         let response = self.queue.bytes.get(start..).unwrap_or_default();
-        let Inbox { requests, duplicates } = inbox;
+        let Inbox { requests, duplicates, .. } = inbox;
         let forgotten = duplicates.handled(key, reply, response, (now, until), requests, &self.setup.identities);
         for _ in 0..forgotten {
             self.counts.one_more(Count::ForgottenDuplicate);

@@ -12,7 +12,7 @@ const REQUEST: &[u8] = b"\x40\x01\x12\x34\xb5hello";
 
 /// Hands a request over and answers it at once if it is one for the application. What was sent, and whether it was
 /// sent again.
-fn serve(server: &mut Endpoint<u32>, now: u64, from: u32, request: &[u8]) -> Vec<(Vec<u8>, bool)> {
+pub(crate) fn serve(server: &mut Endpoint<u32>, now: u64, from: u32, request: &[u8]) -> Vec<(Vec<u8>, bool)> {
     let now = Instant::from_micros(now);
     server.receive(now, from, request);
     let mut sent = Vec::new();

@@ -11,6 +11,7 @@
 )]
 
 mod bad_options;
+mod calm;
 mod confirming;
 mod controllers;
 mod corpus;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{Config, Endpoint, Limits, Transmission};
+use millpond_coap::{Config, Duplicates, Endpoint, Limits, Transmission};
 use millpond_control::ChanceSeed;
 use tokio::sync::mpsc;
 
@@ -55,6 +55,7 @@ pub struct ServerBuilder {
     fallback: Option<Handling>,
     transmission: Transmission,
     ack_delay: Duration,
+    duplicates: Duplicates,
     block_size: u16,
     longest_body: usize,
     most_running: usize,
@@ -89,6 +90,7 @@ impl Default for ServerBuilder {
             fallback: None,
             transmission: Transmission::RFC7252,
             ack_delay: Duration::from_millis(100),
+            duplicates: Duplicates::Stored,
             block_size: 1_024,
             longest_body: 1 << 20,
             most_running: 4_096,
@@ -182,6 +184,15 @@ impl ServerBuilder {
     #[must_use]
     pub const fn max_retransmit(mut self, count: u8) -> Self {
         self.transmission.max_retransmit = count;
+        self
+    }
+
+    /// What a further copy of a request meets: [`Duplicates::Stored`] unless it is said. [`Duplicates::Calm`] does not
+    /// answer while the answer before is still in the queue of a slow link, which ends the collapse of devices whose
+    /// timers are too short for it. Peers in one network (24 bits of IPv4, 48 of IPv6) count as on one path.
+    #[must_use]
+    pub const fn duplicates(mut self, duplicates: Duplicates) -> Self {
+        self.duplicates = duplicates;
         self
     }
 
@@ -422,13 +433,15 @@ impl ServerBuilder {
         let config = Config {
             transmission: self.transmission,
             ack_delay: span(self.ack_delay),
+            duplicates: self.duplicates,
             leisure: span(self.leisure),
             limits: Limits { waiting_per_peer: 64, ..Limits::DEFAULT },
             ..Config::DEFAULT
         };
         let (chance, identities) = (secrets::chance()?, secrets::identities()?);
         let endpoint = Endpoint::new(config, self.controller.build(LEAST_WAIT), chance, 0, identities)
-            .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?;
+            .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?
+            .with_paths(Address::path);
         let jitter = ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?));
         let defaults = transfer::Limits::DEFAULT;
         let bodies = defaults.bodies.max(self.longest_body.saturating_mul(4));

@@ -90,6 +90,7 @@ impl Collector for Figures {
             ("received", "Well-formed messages that came in", stats.received),
             ("retransmissions", "Copies of confirmable messages after the first", stats.retransmissions),
             ("duplicates", "Messages that came in once more", stats.duplicates),
+            ("withheld", "Copies of requests not answered because their answers were on their way", stats.withheld),
             ("requests", "Requests handed to handlers", stats.requests),
             ("failed", "Exchanges that ended without an answer", stats.failed),
             ("late", "Messages that nothing waited for", stats.late),

@@ -69,6 +69,15 @@ impl Address {
         Self { local, ..self }
     }
 
+    /// The network that the peer is in, taken for the path to it: 24 bits of an IPv4 address, 48 of an IPv6 one.
+    pub(crate) const fn path(&self) -> u64 {
+        let [high, low] = self.ip;
+        match self.form {
+            Form::V4 | Form::V4InSession => low >> 8,
+            Form::V6 | Form::V6InSession => high >> 16 | 1 << 63,
+        }
+    }
+
     /// Which of our addresses.
     pub(crate) const fn local(self) -> u8 {
         self.local

@@ -139,6 +139,8 @@ pub enum Duplicates {
     Stored,
     /// It answers as if the request were the first.
     Afresh,
+    /// It repeats the stored response, unless that is still on its way through a queue (docs/calm-server.md).
+    Calm,
 }
 
 /// Limits of the run.

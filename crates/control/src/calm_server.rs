@@ -1,0 +1,332 @@
+//! Which copies of a request a server answers once more.
+//!
+//! RFC 7252 §4.5 has a server answer every copy of a request with the reply that it stored. Where answers wait in a long
+//! queue on their way to the clients, clients time out although nothing was lost; each copy then puts one more answer
+//! into that queue, and the queue is what made them time out. A server can end that by itself: a copy that comes sooner
+//! after an answer than answers have taken to be followed by the next request proves no loss. It was sent before the
+//! answer could have come.
+//!
+//! So a copy is withheld, that is, not answered, while all of this holds:
+//!
+//! * the last answer left at most 1.1 `S` + 20 ms ago, `S` being the median of the last eight times from the first answer
+//!   to the same request until the next new request, over all peers on the same path;
+//! * there is a sign of a queue: `S` is at least twice the smallest such time ever, or 30 % of the exchanges of the whole
+//!   server saw copies;
+//! * the last answer left less than 120 s ago;
+//! * the allowance for copies is used up: one a second, at most five at once, for the whole server.
+//!
+//! Whatever is not known, such as a peer or path that was forgotten, makes it answer: that is what every server does.
+//! The threshold needs no safety factor for that reason; too small a one is today's behaviour. Times longer than 120 s are
+//! pauses of the application and no round trips, and are left out.
+//!
+//! The caller keeps a [`CalmPeer`] for each peer, a [`CalmPath`] for each path that peers share and one [`CalmServer`], in
+//! tables as small as it likes. Ours, measured in the simulator; docs/calm-server.md has the figures and what was tried.
+
+use crate::{Instant, Span};
+
+/// Times that a path remembers, and the last place of them.
+const KEPT: usize = 8;
+const LAST: u8 = 7;
+
+/// A share of all exchanges, in 2⁻²⁴; the newest exchange counts a 256th.
+const WHOLE: u32 = 1 << 24;
+const WEIGHT: u32 = 8;
+
+/// So many exchanges with copies are a sign of a queue: 30 %.
+const MANY: u32 = WHOLE / 10 * 3;
+
+/// No answer is withheld for longer, and no longer time is a round trip.
+const LONGEST: Span = Span::from_secs(120);
+
+/// What is added to the time that answers take, for what the clocks of two machines make of it.
+const MARGIN: Span = Span::from_millis(20);
+
+/// The allowance of an answer that is due to nothing: a second each, five at most.
+const ALLOWANCE: Span = Span::from_secs(1);
+const MOST_ALLOWED: Span = Span::from_secs(5);
+
+/// Why a copy is answered, or that it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Again {
+    /// Answer: nothing suggests a queue.
+    Calm,
+    /// Answer: after so long the last answer is likely to be lost.
+    Due,
+    /// Answer: out of the allowance for copies.
+    Allowed,
+    /// Stay silent: an answer is on its way.
+    Withhold,
+}
+
+impl Again {
+    /// Whether an answer is to leave.
+    #[must_use]
+    pub const fn answers(self) -> bool {
+        !matches!(self, Self::Withhold)
+    }
+}
+
+/// What a server knows of one peer: of its newest request that was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CalmPeer {
+    /// When the first answer left.
+    first: Instant,
+    /// When the last answer left.
+    last: Instant,
+    /// It was asked for once more.
+    copied: bool,
+}
+
+impl CalmPeer {
+    /// A peer that was never answered.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { first: Instant::NEVER, last: Instant::NEVER, copied: false }
+    }
+}
+
+impl Default for CalmPeer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a server knows of a path: how long answers over it have taken to be followed by a new request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CalmPath {
+    kept: [Span; KEPT],
+    /// The smallest ever.
+    least: Span,
+    /// How many are kept, and which is the next to make room.
+    len: u8,
+    next: u8,
+}
+
+impl CalmPath {
+    /// A path of which nothing is known.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { kept: [Span::ZERO; KEPT], least: Span::MAX, len: 0, next: 0 }
+    }
+
+    fn took(&mut self, time: Span) {
+        self.least = self.least.min(time);
+        if let Some(place) = self.kept.get_mut(usize::from(self.next)) {
+            *place = time;
+        }
+        self.next = self.next.wrapping_add(1) & LAST;
+        self.len = self.len.saturating_add(1).min(KEPT as u8);
+    }
+
+    /// The median of the times kept, the smaller one of two.
+    fn median(&self) -> Option<Span> {
+        let mut kept = self.kept;
+        let kept = kept.get_mut(..usize::from(self.len))?;
+        kept.sort_unstable();
+        kept.get(kept.len().checked_sub(1)? / 2).copied()
+    }
+}
+
+impl Default for CalmPath {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a server knows of all its peers together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CalmServer {
+    /// The share of exchanges that saw copies, the newest weighing most.
+    copied: u32,
+    /// What is left of the allowance.
+    allowed: Span,
+    /// When that was so.
+    since: Instant,
+}
+
+impl CalmServer {
+    /// A server that has answered nobody yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { copied: 0, allowed: MOST_ALLOWED, since: Instant::ORIGIN }
+    }
+
+    /// A new request of a peer came: it has one of the answers to the one before.
+    pub fn asked(&mut self, path: &mut CalmPath, peer: &mut CalmPeer, now: Instant) {
+        if peer.first != Instant::NEVER {
+            let took = now.since(peer.first);
+            if took <= LONGEST {
+                path.took(took);
+            }
+        }
+        *peer = CalmPeer::new();
+        self.copied = self.copied.saturating_sub(self.copied >> WEIGHT);
+    }
+
+    /// The answer to the newest request of a peer leaves for the first time.
+    pub const fn answered(&mut self, peer: &mut CalmPeer, now: Instant) {
+        (peer.first, peer.last) = (now, now);
+    }
+
+    /// A copy of the newest request of a peer came, which was answered before: is it answered once more? If so, the
+    /// answer leaves now.
+    pub fn asked_again(&mut self, path: &CalmPath, peer: &mut CalmPeer, now: Instant) -> Again {
+        if !peer.copied {
+            peer.copied = true;
+            self.copied = self.copied.saturating_add(WHOLE >> WEIGHT);
+        }
+        let verdict = self.judge(path, peer.last, now);
+        if verdict.answers() {
+            peer.last = now;
+        }
+        verdict
+    }
+
+    /// A copy of an older request of a peer came, which was answered at that time for the first time.
+    pub fn asked_late(&mut self, path: &CalmPath, first: Instant, now: Instant) -> Again {
+        self.judge(path, first, now)
+    }
+
+    fn judge(&mut self, path: &CalmPath, last: Instant, now: Instant) -> Again {
+        let left = self.since;
+        self.since = now;
+        self.allowed = self.allowed.plus(now.since(left)).min(MOST_ALLOWED);
+        // The answer is still in the making.
+        if last == Instant::NEVER {
+            return Again::Withhold;
+        }
+        let Some(usual) = path.median() else { return Again::Calm };
+        let (is_slow, is_copied) = (usual >= path.least.doubled(), self.copied >= MANY);
+        if !is_slow && !is_copied {
+            return Again::Calm;
+        }
+        let age = now.since(last);
+        if age >= LONGEST || age > usual.plus(usual.scaled(1, 10)).plus(MARGIN) {
+            return Again::Due;
+        }
+        if self.allowed >= ALLOWANCE {
+            self.allowed = self.allowed.minus(ALLOWANCE);
+            return Again::Allowed;
+        }
+        Again::Withhold
+    }
+}
+
+impl Default for CalmServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000;
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_micros(micros)
+    }
+
+    /// A server, a path and a peer whose requests came these times after the answers, each answered at once; the last
+    /// answer left at the time returned.
+    fn known(times: &[u64]) -> (CalmServer, CalmPath, CalmPeer, u64) {
+        let (mut server, mut path, mut peer) = (CalmServer::new(), CalmPath::new(), CalmPeer::new());
+        let mut now = 0_u64;
+        for time in [0].iter().chain(times) {
+            now = now.saturating_add(*time);
+            server.asked(&mut path, &mut peer, at(now));
+            server.answered(&mut peer, at(now));
+        }
+        (server, path, peer, now)
+    }
+
+    /// No allowance is left.
+    fn spent(server: &mut CalmServer, now: u64) {
+        (server.allowed, server.since) = (Span::ZERO, at(now));
+    }
+
+    #[test]
+    fn without_a_sign_of_a_queue_every_copy_is_answered() {
+        let (mut server, path, mut peer, now) = known(&[SECOND, SECOND, 2 * SECOND - 1]);
+        spent(&mut server, now);
+        assert_eq!(server.asked_again(&path, &mut peer, at(now + 1)), Again::Calm);
+        let nothing = CalmPath::new();
+        assert_eq!(server.asked_again(&nothing, &mut peer, at(now + 2)), Again::Calm, "nothing is known of the path");
+    }
+
+    #[test]
+    fn in_a_queue_a_copy_is_answered_when_the_last_answer_should_have_come() {
+        // The median is 10 s, of which 1.1 and 20 ms more are 11.02 s.
+        let (mut server, path, mut peer, now) = known(&[SECOND, 10 * SECOND, 10 * SECOND, 12 * SECOND]);
+        spent(&mut server, now);
+        let due = now + 11_020_000;
+        for (moment, verdict) in [(due - 10_700_000, Again::Withhold), (due - 10_600_000, Again::Withhold)] {
+            assert_eq!(server.asked_again(&path, &mut peer, at(moment)), verdict);
+        }
+        spent(&mut server, due);
+        assert_eq!(server.asked_again(&path, &mut peer, at(due)), Again::Withhold);
+        assert_eq!(server.asked_again(&path, &mut peer, at(due + 1)), Again::Due);
+        assert_eq!(server.asked_again(&path, &mut peer, at(due + 2)), Again::Withhold, "it was answered just now");
+    }
+
+    #[test]
+    fn copies_of_many_exchanges_are_a_sign_of_a_queue() {
+        let (mut server, mut path, mut peer, mut now) = known(&[SECOND; 8]);
+        let mut exchanges = 0;
+        loop {
+            now += SECOND;
+            server.asked(&mut path, &mut peer, at(now));
+            server.answered(&mut peer, at(now));
+            spent(&mut server, now);
+            exchanges += 1;
+            if server.asked_again(&path, &mut peer, at(now + 1)) == Again::Withhold {
+                break;
+            }
+        }
+        // 1 - (255/256)^n >= 0.3
+        assert_eq!(exchanges, 92);
+    }
+
+    #[test]
+    fn one_copy_a_second_is_answered_for_nothing_and_five_at_once() {
+        let (mut server, path, mut peer, now) = known(&[SECOND, 100 * SECOND, 100 * SECOND]);
+        let mut verdicts = |now| server.asked_again(&path, &mut peer, at(now));
+        for copy in 0..5 {
+            assert_eq!(verdicts(now + copy), Again::Allowed);
+        }
+        assert_eq!(verdicts(now + SECOND / 2), Again::Withhold);
+        assert_eq!(verdicts(now + SECOND + 5), Again::Allowed);
+        assert_eq!(verdicts(now + SECOND + 6), Again::Withhold);
+    }
+
+    #[test]
+    fn pauses_of_an_application_are_no_round_trips() {
+        let (mut server, path, mut peer, now) = known(&[121 * SECOND, 3_600 * SECOND]);
+        spent(&mut server, now);
+        assert_eq!(path, CalmPath::new());
+        assert_eq!(server.asked_again(&path, &mut peer, at(now + 1)), Again::Calm);
+    }
+
+    #[test]
+    fn nothing_is_withheld_for_longer_than_two_minutes() {
+        let (mut server, path, mut peer, now) = known(&[SECOND, 119 * SECOND, 119 * SECOND]);
+        spent(&mut server, now + 119 * SECOND);
+        assert_eq!(server.asked_again(&path, &mut peer, at(now + 119 * SECOND)), Again::Withhold);
+        spent(&mut server, now + 120 * SECOND);
+        assert_eq!(server.asked_again(&path, &mut peer, at(now + 120 * SECOND)), Again::Due);
+    }
+
+    #[test]
+    fn a_copy_of_an_older_request_is_measured_by_its_own_answer() {
+        let (mut server, path, _, now) = known(&[SECOND, 10 * SECOND, 10 * SECOND]);
+        spent(&mut server, now);
+        assert_eq!(server.asked_late(&path, at(now - 10 * SECOND), at(now)), Again::Withhold);
+        assert_eq!(server.asked_late(&path, at(now - 12 * SECOND), at(now)), Again::Due);
+    }
+
+    #[test]
+    fn states_are_small() {
+        assert!(size_of::<CalmPeer>() <= 24 && size_of::<CalmPath>() <= 40 && size_of::<CalmServer>() <= 16);
+    }
+}
