@@ -15,7 +15,7 @@ FROM_SERVER = ("commands", "notifications")
 
 
 def groups_of(tree: Mapping[str, Any], algorithms: Sequence[str] = ()) -> tuple[Group, ...]:
-    """One group a `[[clients]]` table of a scenario in full, then one for what the server sends to each of these by itself.
+    """One group a `[[clients]]` table of a scenario in full, then one for what the server sends to each by itself.
 
     Its algorithm is the plan's, or else what controls its clients; those of one name are told apart by the settings
     that differ, or by a number. A name that the scenario gives to a group goes before all that. What the server sends
