@@ -39,6 +39,10 @@ struct Assembly<K> {
     body: Vec<u8>,
     /// Bytes that the body had when it was whole and was handed over.
     whole: Option<usize>,
+    /// Requests that brought something new.
+    came: u32,
+    /// It is of somebody who is known to be there.
+    is_known: bool,
     touched: Instant,
 }
 
@@ -69,6 +73,20 @@ impl<K: PartialEq> Assemblies<K> {
     /// A request with Block1 came. `total` is its Size1. Block 0 always begins anew; a block that came before is
     /// answered as before.
     pub fn take(&mut self, now: Instant, key: K, block: Block, total: Option<u32>, payload: &[u8]) -> Verdict {
+        self.take_of(now, key, false, block, total, payload)
+    }
+
+    /// The same from somebody who `is_known` to be at its address, or is not. Where there is no room, those that are not
+    /// give way first, and among them those that have sent least: to begin a body costs a forged datagram.
+    pub fn take_of(
+        &mut self,
+        now: Instant,
+        key: K,
+        is_known: bool,
+        block: Block,
+        total: Option<u32>,
+        payload: &[u8],
+    ) -> Verdict {
         self.expire(now);
         if !block.fits(payload.len()) {
             return Verdict::WrongLength;
@@ -86,13 +104,13 @@ impl<K: PartialEq> Assemblies<K> {
             Some(assembly) => assembly,
             None if block.number > 0 => return Verdict::Incomplete,
             None => {
-                if self.bodies.len() >= self.limits.bodies && !self.bodies.is_empty() {
-                    self.bodies.remove(0);
+                if self.bodies.len() >= self.limits.bodies {
+                    self.drop_least();
                 }
-                Assembly { key, body: Vec::new(), whole: None, touched: now }
+                Assembly { key, body: Vec::new(), whole: None, came: 0, is_known, touched: now }
             }
         };
-        assembly.touched = now;
+        (assembly.touched, assembly.is_known) = (now, is_known);
         let verdict = assembly.take(block, answer, payload, end);
         self.bodies.push(assembly);
         verdict
@@ -110,13 +128,27 @@ impl<K: PartialEq> Assemblies<K> {
         self.bodies.first().map(|assembly| assembly.touched.after(self.limits.lifetime))
     }
 
-    /// Drops the body that nothing came for the longest. False if there is none.
-    pub fn drop_oldest(&mut self) -> bool {
-        if self.bodies.is_empty() {
-            return false;
-        }
-        self.bodies.remove(0);
+    /// Drops the body that is worth least: of those of nobody known, of these those of which the fewest blocks came, of
+    /// these the one that nothing came for the longest. False if there is none.
+    pub fn drop_least(&mut self) -> bool {
+        let places = self.bodies.iter().enumerate();
+        let least = places.min_by_key(|(place, assembly)| (assembly.is_known, assembly.came, *place));
+        let Some((place, _)) = least else { return false };
+        self.bodies.remove(place);
         true
+    }
+
+    /// Drops the oldest bodies of an owner until one more makes at most so many, unless it is one that is there already.
+    pub fn make_room_for(&mut self, key: &K, is_owners: impl Fn(&K) -> bool, most: usize) {
+        if self.bodies.iter().any(|assembly| assembly.key == *key) {
+            return;
+        }
+        let owned = self.bodies.iter().filter(|assembly| is_owners(&assembly.key)).count();
+        for _ in most.max(1)..=owned {
+            if let Some(place) = self.bodies.iter().position(|assembly| is_owners(&assembly.key)) {
+                self.bodies.remove(place);
+            }
+        }
     }
 
     /// Bytes of bodies held.
@@ -136,11 +168,13 @@ impl<K> Assembly<K> {
         if block.number == 0 {
             self.body.clear();
             self.whole = None;
+            self.came = 0;
         } else if self.whole.is_some() {
             return Verdict::Incomplete;
         }
         let has = self.body.len();
         if start == has {
+            self.came = self.came.saturating_add(1);
             self.body.extend_from_slice(payload);
         } else if start > has || self.body.get(start..end) != Some(payload) {
             return Verdict::Incomplete;

@@ -121,7 +121,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{ChanceSeed, Controller, Instant, PeerController, View};
 
-use crate::message::{Message, MessageId};
+use crate::message::{Kind, Message, MessageId};
 
 pub use calm::Repeats;
 pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOptions, Transmission};
@@ -139,6 +139,7 @@ use inbox::Inbox;
 use luck::Luck;
 use peers::Peers;
 use queue::{Entry, Place, Queue};
+use requests::Owed;
 use timers::Timers;
 
 /// The message layer of RFC 7252 for one socket. See the [module](self) for how to drive it.
@@ -412,6 +413,31 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Bytes of the longest datagram.
     pub(crate) fn longest_datagram(&self) -> usize {
         usize::from(self.setup.config.limits.datagram)
+    }
+
+    /// Input: a request that goes on with what was begun before. It waits behind any number of others: who calls this has
+    /// a bound of its own for what it begins.
+    pub(crate) fn request_next(&mut self, now: Instant, to: A, request: &Outgoing<'_>) -> Result<ExchangeId, Refused> {
+        let now = self.input(now);
+        if !request.code.is_request() {
+            return Err(Refused::Code(request.code));
+        }
+        self.submit_behind(now, to, (Role::Request, None), request, request.token, u32::MAX)
+    }
+
+    /// As what a response to this request should leave that nothing else is wished for: as the request came.
+    pub(crate) fn kind_of_answer(&self, request: RequestId) -> Kind {
+        let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
+        match found.map(|(_, request)| request.owed) {
+            Some(Owed::Acknowledgement | Owed::Response) => Kind::Confirmable,
+            Some(Owed::Nothing | Owed::Leisurely) | None => Kind::NonConfirmable,
+        }
+    }
+
+    /// Whether a peer was asked for something, or has answered something: no forged address does the latter.
+    pub(crate) fn is_acquainted(&self, peer: A) -> bool {
+        let number = self.peers.find(peer, &self.setup.identities);
+        number.and_then(|number| self.peers.get(number)).is_some_and(|peer| !peer.is_stranger())
     }
 
     /// Input: a request that nobody will answer is dropped without a word.

@@ -116,6 +116,10 @@ impl<A> Linked for Peer<A> {
 }
 
 impl<A> Peer<A> {
+    pub(super) const fn is_stranger(&self) -> bool {
+        self.standing.is_stranger()
+    }
+
     /// Neither side of the controller's contract was broken. Only debug builds look.
     #[inline]
     pub(super) fn keeps_contract(&self) {

@@ -39,6 +39,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         message: &Outgoing<'_>,
         token: Option<Token>,
     ) -> Result<ExchangeId, Refused> {
+        let most = self.setup.config.limits.waiting_per_peer.into();
+        self.submit_behind(now, to, (role, answers), message, token, most)
+    }
+
+    /// The same, behind at most so many that wait.
+    pub(super) fn submit_behind(
+        &mut self,
+        now: Instant,
+        to: A,
+        (role, answers): (Role, Option<RequestId>),
+        message: &Outgoing<'_>,
+        token: Option<Token>,
+        most: u32,
+    ) -> Result<ExchangeId, Refused> {
         if !matches!(message.kind, Kind::Confirmable | Kind::NonConfirmable) {
             return Err(Refused::Kind(message.kind));
         }
@@ -70,7 +84,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let gate = if is_next { self.gate(slot, now) } else { Gate::Closed };
         match gate {
             Gate::Open => self.launch(slot, now),
-            _ if waiting >= u32::from(self.setup.config.limits.waiting_per_peer) => {
+            _ if waiting >= most => {
                 self.exchanges.release(slot);
                 return Err(match gate {
                     Gate::Until(until, SleepReason::MessageId) => Refused::NoMessageId { until },

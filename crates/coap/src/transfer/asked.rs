@@ -44,6 +44,8 @@ pub(super) struct Asked<A> {
     /// The next request is to register.
     pub(super) registers: bool,
     pub(super) watch: Option<Watch>,
+    /// A notification was taken since the renewal left.
+    pub(super) was_notified: bool,
     pub(super) deadline: Option<Instant>,
     /// Of each of its messages.
     patience: Patience,
@@ -129,6 +131,7 @@ impl<A> Asked<A> {
             has_next: true,
             registers: ask.observe,
             watch: None,
+            was_notified: false,
             deadline: ask.deadline,
             patience: ask.patience,
             gathers: None,

@@ -37,7 +37,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             return Err(Refused::OutOfBytes { limit: limits.bytes });
         }
         let mut asked = Box::new(asked);
-        let exchange = self.send(now, &mut asked).map_err(|why| match why {
+        let exchange = self.send(now, &mut asked, true).map_err(|why| match why {
             AskFailure::Refused(refused) => Refused::Endpoint(refused),
             _ => Refused::OutOfBytes { limit: limits.bytes },
         })?;
@@ -48,14 +48,16 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         Ok(self.asks.name(slot))
     }
 
-    /// The next request of an ask leaves.
-    fn send(&mut self, now: Instant, asked: &mut Asked<A>) -> Result<ExchangeId, AskFailure> {
+    /// The next request of an ask leaves. Only the first one may find that too many wait: an ask has one under way.
+    fn send(&mut self, now: Instant, asked: &mut Asked<A>, is_first: bool) -> Result<ExchangeId, AskFailure> {
         let (to, registers) = (asked.to, asked.registers);
         let endpoint = &mut self.endpoint;
         let exchange = if registers {
             asked.request(Aim::Register, |request| endpoint.subscribe(now, to, request))??
-        } else {
+        } else if is_first {
             asked.request(Aim::Next, |request| endpoint.request(now, to, request))??
+        } else {
+            asked.request(Aim::Next, |request| endpoint.request_next(now, to, request))??
         };
         asked.exchange = Some(exchange);
         asked.has_next = false;
@@ -68,7 +70,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         if !asked.has_next {
             return self.asks.put_back(slot, asked);
         }
-        match self.send(now, &mut asked) {
+        match self.send(now, &mut asked, false) {
             Ok(exchange) => {
                 self.owners.set(exchange, Owner::Ask(slot));
                 self.asks.put_back(slot, asked);
@@ -85,6 +87,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             match asked.request(Aim::Renew(watch.token), |request| endpoint.subscribe(now, to, request)) {
                 Ok(Ok(exchange)) => {
                     asked.renewal = Some(exchange);
+                    asked.was_notified = false;
                     self.owners.set(exchange, Owner::Ask(slot));
                 }
                 // For want of room: a little later.
@@ -123,6 +126,20 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let is_renewal = asked.renewal == Some(exchange);
         if is_renewal {
             asked.renewal = None;
+            // A notification may have overtaken it (RFC 7641 §3.4). If none came, an older number means a server that
+            // has begun anew.
+            let newer = asked.watch.filter(|watch| {
+                asked.was_notified && is_success && observe.is_some_and(|sequence| !watch.is_news(sequence, now))
+            });
+            if let Some(watch) = newer {
+                let renew_at = self.renewal(now, max_age.unwrap_or(MAX_AGE));
+                asked.watch = Some(Watch { subscription: exchange, token, renew_at, ..watch });
+                self.owners.take(watch.subscription);
+                self.owners.set(exchange, Owner::Ask(slot));
+                self.counts.stale = self.counts.stale.saturating_add(1);
+                self.asks.put_back(slot, asked);
+                return None;
+            }
             self.stop_fetching(&mut asked);
         } else {
             asked.exchange = None;
@@ -165,6 +182,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             Some(sequence) => {
                 let renew_at = self.renewal(now, max_age.unwrap_or(MAX_AGE));
                 asked.watch = Some(Watch { newest: (sequence, now), renew_at, ..watch });
+                asked.was_notified = true;
             }
             // The last one (RFC 7641 §4.2).
             None => {

@@ -7,8 +7,8 @@ use crate::block::BlockSize;
 pub struct Config {
     /// The largest blocks sent and asked for, at most 1024 bytes.
     pub block: BlockSize,
-    /// A confirmable notification to an observer at least this often, microseconds; RFC 7641 §4.5 asks for one in 24
-    /// hours. The first one is confirmable in any case, so that nobody is sent notifications for whom another one has
+    /// A confirmable notification to an observer at least this often, microseconds, whatever the application wishes for;
+    /// RFC 7641 §4.5 asks for one in 24 hours. An observer that does not acknowledge it is forgotten. The first one is confirmable in any case, so that nobody is sent notifications for whom another one has
     /// registered.
     pub confirm_every: u64,
     /// Between two non-confirmable notifications to a client whose round-trip time is not known (RFC 7641 §4.5.1: 3 s);
@@ -25,10 +25,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Blocks of 1024 bytes, 24 hours, 3 s, 247 s, 5 to 15 s.
+    /// Blocks of 1024 bytes, one hour, 3 s, 247 s, 5 to 15 s.
     pub const DEFAULT: Self = Self {
         block: BlockSize::B1024,
-        confirm_every: 24 * 3_600 * 1_000_000,
+        confirm_every: 3_600 * 1_000_000,
         notify_every: Span::from_secs(3),
         lifetime: Span::from_secs(247),
         renew_after: (Span::from_secs(5), Span::from_secs(15)),
@@ -51,8 +51,11 @@ pub struct Limits {
     pub bytes: usize,
     /// Bytes of one request's body that comes in blocks.
     pub body: usize,
-    /// Bytes of all of them together. The one that nothing came for the longest goes first.
+    /// Bytes of all of them together. Those go first of which the fewest blocks came, and of these those that nothing came
+    /// for the longest; bodies of peers that were asked for something, or have answered something, go last.
     pub bodies: usize,
+    /// Bodies of one peer's requests that come in blocks. Beyond that its own oldest one goes.
+    pub bodies_per_peer: u32,
     /// Bytes of representations kept for later blocks. The one that was not asked for the longest goes first.
     pub kept: usize,
     /// Observers.
@@ -62,13 +65,14 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// 16 384 asks, 64 MiB; bodies of 1 MiB, 16 MiB of them and of what is kept; 16 384 observers, 64 for each peer. A
+    /// 16 384 asks, 64 MiB; bodies of 1 MiB, 16 MiB of them and of what is kept, 16 bodies of one peer; 16 384 observers, 64 for each peer. A
     /// judgement, like those of the endpoint.
     pub const DEFAULT: Self = Self {
         asks: 16_384,
         bytes: 64 << 20,
         body: 1 << 20,
         bodies: 16 << 20,
+        bodies_per_peer: 16,
         kept: 16 << 20,
         observers: 16_384,
         observers_per_peer: 64,

@@ -1,7 +1,12 @@
 //! Representations that a server keeps for requests of their later blocks.
 
+// A processor without atomic swaps has no threads to share with.
+#[cfg(not(target_has_atomic = "ptr"))]
+use alloc::rc::Rc as Arc;
+#[cfg(target_has_atomic = "ptr")]
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::num::NonZeroU32;
+use core::{num::NonZeroU32, ops::Deref};
 
 use hashbrown::HashTable;
 use millpond_control::{Instant, Span};
@@ -28,9 +33,25 @@ pub(super) struct Kept<A> {
     pub(super) code: Code,
     /// As they stand in a message, ETag included.
     pub(super) options: Vec<u8>,
-    pub(super) body: Vec<u8>,
+    pub(super) body: Shared,
     pub(super) size: BlockSize,
     used: Instant,
+}
+
+/// A body that other representations may have too: many clients fetch the same one.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    /// Of what tells it from others before its bytes are looked at.
+    content: u64,
+    bytes: Arc<[u8]>,
+}
+
+impl Deref for Shared {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl<A> Linked for Kept<A> {
@@ -46,22 +67,25 @@ impl<A> Kept<A> {
     pub(super) fn new(
         key: Key<A>,
         asked: u64,
-        (code, options, body): (Code, Vec<u8>, Vec<u8>),
+        (code, options, body): (Code, Vec<u8>, Shared),
         size: BlockSize,
     ) -> Self {
         Self { links: Links::NOWHERE, key, asked, code, options, body, size, used: Instant::ORIGIN }
     }
 
+    /// Bytes that are its alone.
     fn bytes(&self) -> usize {
-        self.options.capacity().saturating_add(self.body.capacity())
+        self.options.capacity()
     }
 }
 
-/// Representations within a budget of bytes. The one that was not asked for the longest makes room for the next.
+/// Representations within a budget of bytes, in which a body that several have counts once. The one that was not asked for the longest makes room for the next.
 #[derive(Debug)]
 pub(super) struct Shelf<A> {
     slots: Slots<Kept<A>>,
     table: HashTable<u32>,
+    /// The bodies of all of them, each once.
+    bodies: HashTable<Shared>,
     /// In the order of their last use.
     order: List,
     /// Bytes of options and bodies.
@@ -72,7 +96,15 @@ pub(super) struct Shelf<A> {
 
 impl<A: Copy + Eq> Shelf<A> {
     pub(super) const fn new(budget: usize, lifetime: Span) -> Self {
-        Self { slots: Slots::new(), table: HashTable::new(), order: List::EMPTY, bytes: 0, budget, lifetime }
+        Self {
+            slots: Slots::new(),
+            table: HashTable::new(),
+            bodies: HashTable::new(),
+            order: List::EMPTY,
+            bytes: 0,
+            budget,
+            lifetime,
+        }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -81,7 +113,14 @@ impl<A: Copy + Eq> Shelf<A> {
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
-        self.slots.memory().saturating_add(self.table.allocation_size()).saturating_add(self.bytes)
+        let tables = self.table.allocation_size().saturating_add(self.bodies.allocation_size());
+        self.slots.memory().saturating_add(tables).saturating_add(self.bytes)
+    }
+
+    /// A body as it is kept already, if it is, else a copy of it.
+    pub(super) fn share(&self, content: u64, body: &[u8]) -> Shared {
+        let kept = self.bodies.find(content, |kept| kept.content == content && **kept == *body);
+        kept.cloned().unwrap_or_else(|| Shared { content, bytes: body.into() })
     }
 
     /// What is kept under a key, with its slot and that slot's generation.
@@ -110,18 +149,31 @@ impl<A: Copy + Eq> Shelf<A> {
             self.remove(slot, &hash);
         }
         let each = kept.bytes().saturating_add(size_of::<Kept<A>>());
-        if each > self.budget {
+        if each.saturating_add(kept.body.len()) > self.budget {
             return;
         }
-        // Places are counted as if each took what it takes at most: they double.
-        while self.spent().saturating_add(each) > self.budget && !self.order.is_empty() {
+        loop {
+            // Whoever makes room may have been the last to have the body.
+            let body = if self.has_body(&kept.body) { 0 } else { kept.body.len() };
+            // Places are counted as if each took what it takes at most: they double.
+            if self.spent().saturating_add(each).saturating_add(body) <= self.budget || self.order.is_empty() {
+                break;
+            }
             self.remove(self.order.first(), &hash);
         }
         self.bytes = self.bytes.saturating_add(kept.bytes());
+        if !self.has_body(&kept.body) {
+            self.bytes = self.bytes.saturating_add(kept.body.len());
+            self.bodies.insert_unique(kept.body.content, kept.body.clone(), |body| body.content);
+        }
         let slot = self.slots.put(Kept { used: now, ..kept });
         self.order.push(&mut self.slots, slot);
         let Self { slots, table, .. } = self;
         table.insert_unique(hash(key), slot, |slot| slots.get(*slot).map_or(0, |kept| hash(kept.key)));
+    }
+
+    fn has_body(&self, body: &Shared) -> bool {
+        self.bodies.find(body.content, |kept| Arc::ptr_eq(&kept.bytes, &body.bytes)).is_some()
     }
 
     fn spent(&self) -> usize {
@@ -145,7 +197,15 @@ impl<A: Copy + Eq> Shelf<A> {
         let Some(kept) = self.slots.get_mut(slot) else { return };
         let key = kept.key;
         self.bytes = self.bytes.saturating_sub(kept.bytes());
-        (kept.options, kept.body) = (Vec::new(), Vec::new());
+        kept.options = Vec::new();
+        let body = core::mem::replace(&mut kept.body, Shared { content: 0, bytes: Arc::from([]) });
+        // Its own and the table's.
+        if Arc::strong_count(&body.bytes) == 2
+            && let Ok(entry) = self.bodies.find_entry(body.content, |kept| Arc::ptr_eq(&kept.bytes, &body.bytes))
+        {
+            entry.remove();
+            self.bytes = self.bytes.saturating_sub(body.len());
+        }
         if let Ok(entry) = self.table.find_entry(hash(key), |other| *other == slot) {
             entry.remove();
         }

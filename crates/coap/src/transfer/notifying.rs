@@ -40,7 +40,8 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             return Ok(None);
         }
         let known = known.and_then(|slot| self.observers.get(slot));
-        let (before, confirmed_at) = known.map_or((0, None), |known| (known.sequence, known.confirmed_at));
+        let (before, confirmed_at, registered_at) =
+            known.map_or((0, None, now), |known| (known.sequence, known.confirmed_at, known.registered_at));
         let sequence = before.wrapping_add(1) & SEQUENCE;
         self.respond_with(now, id, answer, Some(sequence))?;
         self.observer_is_gone(pending.from, pending.token, Gone::Replaced);
@@ -57,6 +58,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             is_held: false,
             waiting: None,
             confirmed_at,
+            registered_at,
             may_leave: Instant::ORIGIN,
             left: [None; 2],
         };

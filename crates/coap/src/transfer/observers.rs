@@ -32,6 +32,8 @@ pub(super) struct Observer<A> {
     pub(super) waiting: Option<Box<Waiting>>,
     /// When it last acknowledged a notification.
     pub(super) confirmed_at: Option<Instant>,
+    /// When it registered, or first did.
+    pub(super) registered_at: Instant,
     /// When the next non-confirmable one may leave.
     pub(super) may_leave: Instant,
     /// The last non-confirmable ones that left.
@@ -68,8 +70,8 @@ impl Waiting {
 impl<A> Observer<A> {
     /// As what a notification leaves that was asked for as this.
     pub(super) fn kind_now(&self, wished: Option<Kind>, is_last: bool, now: Instant, confirm_every: u64) -> Kind {
-        let is_due =
-            self.confirmed_at.is_some_and(|at| now.as_micros() >= at.as_micros().saturating_add(confirm_every));
+        let since = self.confirmed_at.unwrap_or(self.registered_at);
+        let is_due = now.as_micros() >= since.as_micros().saturating_add(confirm_every);
         match wished {
             _ if is_due => Kind::Confirmable,
             Some(kind) => kind,

@@ -1,13 +1,11 @@
 //! Options of messages: those of the application, and those that are the host's own.
 
 use alloc::vec::Vec;
-use core::hash::Hasher;
-
-use rustc_hash::FxHasher;
+use core::hash::{Hash, Hasher};
 
 use super::Refused;
 use crate::block::{BadBlock, Block};
-use crate::message::{Code, Message, OptionHeader, Options, Uint, is_cache_key, is_of_transfer, number};
+use crate::message::{Message, Opt, OptionHeader, Options, Uint, is_of_transfer, number};
 
 /// Refuses options that are the host's own.
 pub(super) fn check(options: &[(u16, &[u8])]) -> Result<(), Refused> {
@@ -79,22 +77,17 @@ impl<'m> Read<'m> {
 }
 
 /// What tells requests for one representation from those for others: the code and all options that are part of a cache
-/// key (RFC 7252 §5.4.6), without those that tell which block is asked for.
-///
-/// Somebody who finds two requests with the same key has gained nothing, because keys of different peers are never
-/// compared.
-pub(super) fn key(code: Code, options: impl Iterator<Item = (u16, impl AsRef<[u8]>)>) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write_u8(code.to_byte());
-    for (number, value) in options {
-        if is_cache_key(number) {
-            let value = value.as_ref();
-            hasher.write_u16(number);
-            hasher.write_usize(value.len());
-            hasher.write(value);
+/// key (RFC 7252 §5.4.6). To be hashed with a secret: behind a proxy, requests of different clients are of one peer, and
+/// who finds two with the same hash could get what is another's.
+pub(super) struct CacheKey<'m>(pub(super) &'m Message<'m>);
+
+impl Hash for CacheKey<'_> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.0.code.to_byte().hash(hasher);
+        for option in self.0.options().filter(Opt::is_cache_key) {
+            (option.number, option.value).hash(hasher);
         }
     }
-    hasher.finish()
 }
 
 /// The value of an option that may be there.

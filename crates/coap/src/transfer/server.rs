@@ -1,14 +1,9 @@
 //! The server's side of a host: requests that come, in one message or many, and their answers.
 
 use alloc::vec::Vec;
-use core::{
-    fmt::Debug,
-    hash::{Hash, Hasher},
-    num::NonZeroU32,
-};
+use core::{fmt::Debug, hash::Hash, num::NonZeroU32};
 
 use millpond_control::Instant;
-use rustc_hash::FxHasher;
 
 use super::{
     Answer, Gone, Host, Refused,
@@ -92,7 +87,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             self.acts.push_back(respond(Code::BAD_REQUEST, None, None));
             return None;
         };
-        let key = options::key(message.code, message.options().map(|option| (option.number, option.value)));
+        let key = self.endpoint.hash(&options::CacheKey(&message));
         let mut pending = Pending {
             generation: id.generation,
             from,
@@ -111,7 +106,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             is_observable && read.observe == Some(0) && block2.is_none_or(|block| block.number == 0);
         let deregisters = is_observable && read.observe == Some(1);
         let Some(block1) = block1 else {
-            pending.asked = asked(&message, message.payload());
+            pending.asked = self.hash_of_body(&message, message.payload());
             let has_body = !message.payload().is_empty();
             if let Some(act) = self.serve(&pending, has_body, id) {
                 self.acts.push_back(act);
@@ -123,12 +118,17 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             self.acts.push_back(Act::Drop(id));
             return None;
         }
-        let verdict = self.bodies.take(now, (from, key), block1, read.size1, message.payload());
-        while self.bodies.memory() > self.config.limits.bodies && self.bodies.drop_oldest() {}
+        let limits = &self.config.limits;
+        let is_known = self.endpoint.is_acquainted(from);
+        if block1.number == 0 {
+            self.bodies.make_room_for(&(from, key), |(other, _)| *other == from, limits.bodies_per_peer as usize);
+        }
+        let verdict = self.bodies.take_of(now, (from, key), is_known, block1, read.size1, message.payload());
+        while self.bodies.memory() > limits.bodies && self.bodies.drop_least() {}
         match verdict {
             Verdict::Whole(body, block1) => {
                 pending.block1 = Some(block1);
-                pending.asked = asked(&message, &body);
+                pending.asked = self.hash_of_body(&message, &body);
                 return self.hand_up(entry, id, pending, Some(body), deregisters);
             }
             Verdict::Repeated(block1) => {
@@ -165,6 +165,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         }
         self.pending.set(id, *pending);
         Some(Act::Serve { request: id, slot, generation })
+    }
+
+    /// What of a request's body is part of what is asked for: that of FETCH (RFC 8132 §2).
+    fn hash_of_body(&self, message: &Message<'_>, body: &[u8]) -> u64 {
+        if message.code == Code::FETCH && !body.is_empty() { self.endpoint.hash(&body) } else { 0 }
     }
 
     /// Whether the application has a request with this key.
@@ -229,8 +234,12 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     pub(super) fn keep(&mut self, now: Instant, pending: &Pending<A>, representation: &Representation<'_>) {
         let key = Key { peer: pending.from, request: pending.key };
         let Ok(options) = options::encode(&representation.options()) else { return };
-        let parts = (representation.answer.code, options, representation.answer.body.to_vec());
-        let kept = Kept::new(key, pending.asked, parts, representation.size);
+        let etag = representation.options().into_iter().find(|(number, _)| *number == number::ETAG);
+        let body = representation.answer.body;
+        let ends = (body.first_chunk::<64>(), body.last_chunk::<64>());
+        let content = self.endpoint.hash(&(etag.map(|(_, value)| value), body.len(), ends));
+        let body = self.shelf.share(content, body);
+        let kept = Kept::new(key, pending.asked, (representation.answer.code, options, body), representation.size);
         let endpoint = &self.endpoint;
         self.shelf.put(now, kept, |key| endpoint.hash(&key));
     }
@@ -267,7 +276,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let (block1, size1) = (block1.map(Block::value), size1.map(Uint::new));
         let own = [(number::BLOCK1, options::value(block1.as_ref())), (number::SIZE1, options::value(size1.as_ref()))];
         let merged = options::merge([], &own);
-        let response = Outgoing { options: &merged, ..plain(Kind::NonConfirmable, code) };
+        let response = Outgoing { options: &merged, ..plain(self.endpoint.kind_of_answer(id), code) };
         if self.endpoint.respond(now, id, &response).is_err() {
             self.endpoint.drop_request(now, id);
         }
@@ -283,16 +292,6 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
 /// A response without anything.
 fn plain(kind: Kind, code: Code) -> Outgoing<'static> {
     Outgoing { kind, ..Outgoing::confirmable(code, &[]) }
-}
-
-/// What of a request's body is part of what is asked for: that of FETCH (RFC 8132 §2).
-fn asked(message: &Message<'_>, body: &[u8]) -> u64 {
-    if message.code != Code::FETCH || body.is_empty() {
-        return 0;
-    }
-    let mut hasher = FxHasher::default();
-    hasher.write(body);
-    hasher.finish()
 }
 
 impl<A: Copy> Pending<A> {

@@ -23,4 +23,5 @@ mod observers;
 mod pair;
 mod properties;
 mod session;
+mod strangers;
 mod uploads;

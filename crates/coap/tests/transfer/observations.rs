@@ -105,6 +105,30 @@ fn a_notification_that_was_overtaken_is_dropped() {
     assert_eq!(pair.hosts[0].counters().stale, 4);
 }
 
+/// RFC 7641 §3.4 holds for the answer to a renewed registration too: the server's stored reply may be older than what was
+/// notified since.
+#[test]
+fn the_answer_to_a_renewal_that_was_overtaken_is_dropped() {
+    let (mut pair, _) = observing(10);
+    let sent = pair.datagrams.len();
+    while pair.datagrams.len() == sent {
+        pair.run_for(SECOND / 100);
+    }
+    assert_eq!(observe_of(&pair.datagrams[sent].2), Some(0), "it registers again");
+    pair.lose.insert(sent + 1);
+    pair.run_for(SECOND / 5);
+    assert_eq!(pair.datagrams.len(), sent + 2, "the answer is lost");
+    pair.notify(b"newer");
+    pair.run_for(20 * SECOND);
+    assert_eq!(pair.answers(), [(b"newer".to_vec(), true)]);
+    assert_eq!(pair.hosts[0].counters().stale, 1);
+    // It goes on with what was registered last.
+    pair.notify(b"newest");
+    pair.run_for(SECOND);
+    assert_eq!(pair.answers(), [(b"newest".to_vec(), true)]);
+    assert_eq!((pair.hosts[0].asks(), pair.hosts[1].observers()), (1, 1));
+}
+
 #[test]
 fn an_error_ends_the_observation() {
     let (mut pair, ask) = observing(10);

@@ -226,3 +226,25 @@ fn sequence_numbers_go_round_after_24_bits() {
     assert_eq!(pair.answers().len(), 300);
     assert_eq!(pair.hosts[0].counters().stale, 0);
 }
+
+/// Whatever the application wishes for, a notification is confirmable every hour: who has vanished is forgotten.
+#[test]
+fn an_observer_that_has_vanished_is_forgotten_within_little_more_than_an_hour() {
+    let mut pair = Pair::serving(10, BlockSize::B256);
+    pair.application.kind = Some(Kind::NonConfirmable);
+    pair.ask(&get().observing());
+    pair.run_for(SECOND);
+    pair.take_told(SERVER);
+    // From now on nothing arrives.
+    pair.lose = (pair.datagrams.len()..10_000).collect();
+    let mut minutes = 0;
+    while pair.hosts[1].observers() > 0 {
+        pair.notify(&[minutes as u8]);
+        pair.run_for(60 * SECOND);
+        minutes += 1;
+        assert!(minutes < 90, "it is notified for ever");
+    }
+    assert!((60..=62).contains(&minutes), "{minutes} minutes");
+    let told = pair.take_told(SERVER);
+    assert!(matches!(told[..], [Told::Gone { why: Gone::Unreachable, .. }]), "{told:?}");
+}

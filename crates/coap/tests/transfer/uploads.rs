@@ -216,6 +216,22 @@ fn non_confirmable_blocks_are_answered_likewise() {
     assert!(pair.datagrams.iter().all(|(_, _, datagram)| datagram[0] & 0x30 == 0x10));
 }
 
+/// A server that acknowledges at once answers in messages of their own: those to confirmable blocks are confirmable too.
+#[test]
+fn an_answer_to_a_confirmable_block_is_repeated_if_it_gets_lost() {
+    let mut pair = Pair::new(|node, endpoint, _| {
+        if node == SERVER {
+            endpoint.ack_delay = millpond_control::Span::ZERO;
+        }
+    });
+    let bytes = body(600);
+    pair.lose.insert(2);
+    let ask = pair.ask(&millpond_coap::transfer::Ask { upload: BlockSize::B256, ..put(&bytes) });
+    pair.run_for(60 * SECOND);
+    let answer = Told::Answer { ask, code: Code::CHANGED, body: vec![], goes_on: false };
+    assert_eq!(pair.take_told(CLIENT), [answer]);
+}
+
 #[test]
 fn blocks_that_cannot_be_are_answered_with_errors() {
     let mut pair = Pair::serving(0, BlockSize::B256);

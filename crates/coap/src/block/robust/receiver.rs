@@ -1,4 +1,4 @@
-use alloc::{vec, vec::Vec};
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use millpond_control::{Instant, Span};
 
@@ -12,9 +12,15 @@ use super::{
 pub struct BurstReceiver {
     parameters: BurstParameters,
     size: BlockSize,
+    /// Bytes of the whole body, and its blocks. Who merely claims a length has sent nothing yet: what is held follows what
+    /// came.
+    total: usize,
+    blocks: u32,
+    /// What is there from the beginning without a gap.
     body: Vec<u8>,
-    /// Which blocks are there.
-    has: Vec<bool>,
+    /// The blocks behind the first gap, and the bytes that they hold.
+    ahead: BTreeMap<u32, Vec<u8>>,
+    ahead_bytes: usize,
     /// The highest block that came.
     highest: u32,
     /// All blocks before this one are there.
@@ -74,8 +80,11 @@ impl BurstReceiver {
         ((total as usize) <= limit && blocks <= Block::MOST as usize).then(|| Self {
             parameters,
             size,
-            body: vec![0; total as usize],
-            has: vec![false; blocks],
+            total: total as usize,
+            blocks: blocks as u32,
+            body: Vec::new(),
+            ahead: BTreeMap::new(),
+            ahead_bytes: 0,
             highest: 0,
             complete: 0,
             told: 0,
@@ -91,24 +100,29 @@ impl BurstReceiver {
         let Receipt { block, total, payload } = *receipt;
         let start = usize::try_from(block.offset()).unwrap_or(usize::MAX);
         let end = start.saturating_add(payload.len());
-        let last = block.number.saturating_add(1) as usize == self.has.len();
+        let last = block.number.saturating_add(1) == self.blocks;
         let fits = block.size == self.size
-            && total as usize == self.body.len()
-            && (payload.len() == self.size.bytes() as usize || (last && end == self.body.len()))
+            && total as usize == self.total
+            && end <= self.total
+            && (payload.len() == self.size.bytes() as usize || (last && end == self.total))
             && block.more != last;
-        let Some(place) = self.body.get_mut(start..end).filter(|_| fits) else { return Accepted::Misfit };
-        place.copy_from_slice(payload);
+        if !fits {
+            return Accepted::Misfit;
+        }
         self.heard = now;
         self.asked = 0;
-        let Some(has) = self.has.get_mut(block.number as usize) else { return Accepted::Misfit };
-        if core::mem::replace(has, true) {
+        if self.has(block.number) {
             return Accepted::Repeated;
         }
+        self.ahead.insert(block.number, payload.to_vec());
+        self.ahead_bytes = self.ahead_bytes.saturating_add(payload.len());
         // The first block of a later set shows that the earlier ones will not come by themselves.
         let set = |number: u32| self.parameters.set_of(number);
         self.at_once |= set(block.number) > set(self.highest) && self.complete < block.number;
         self.highest = self.highest.max(block.number);
-        while self.has.get(self.complete as usize) == Some(&true) {
+        while let Some(next) = self.ahead.remove(&self.complete) {
+            self.ahead_bytes = self.ahead_bytes.saturating_sub(next.len());
+            self.body.extend_from_slice(&next);
             self.complete = self.complete.saturating_add(1);
         }
         if self.is_whole() { Accepted::Whole } else { Accepted::Kept }
@@ -125,7 +139,7 @@ impl BurstReceiver {
     /// Whether every block is there.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.complete as usize == self.has.len()
+        self.complete == self.blocks
     }
 
     /// What to say at `now`. Call until it says to wait or to give up.
@@ -167,7 +181,7 @@ impl BurstReceiver {
     /// Bytes of the whole body.
     #[must_use]
     pub const fn total(&self) -> usize {
-        self.body.len()
+        self.total
     }
 
     /// All blocks before this one are there.
@@ -179,13 +193,16 @@ impl BurstReceiver {
     /// Whether no block came yet.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
-        !self.has.contains(&true)
+        self.complete == 0 && self.ahead.is_empty()
     }
 
     /// Bytes held.
     #[must_use]
-    pub const fn memory(&self) -> usize {
-        self.body.capacity().saturating_add(self.has.capacity())
+    pub fn memory(&self) -> usize {
+        // An entry of the map with its share of a node that is half full.
+        const ENTRY: usize = 2 * size_of::<(u32, Vec<u8>)>();
+        let entries = self.ahead.len().saturating_mul(ENTRY);
+        self.body.capacity().saturating_add(self.ahead_bytes).saturating_add(entries)
     }
 
     /// The body; whole once [`Accepted::Whole`] was told.
@@ -204,8 +221,10 @@ impl BurstReceiver {
 
     /// Blocks before this one that are not there.
     fn missing(&self, end: u32) -> Vec<u32> {
-        let end = (end as usize).min(self.has.len());
-        let numbers = self.has.iter().take(end).enumerate();
-        numbers.filter(|(_, has)| !**has).map(|(number, _)| number as u32).collect()
+        (self.complete..end.min(self.blocks)).filter(|number| !self.ahead.contains_key(number)).collect()
+    }
+
+    fn has(&self, number: u32) -> bool {
+        number < self.complete || self.ahead.contains_key(&number)
     }
 }

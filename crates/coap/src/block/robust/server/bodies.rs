@@ -65,6 +65,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             },
         };
         let set = self.options.parameters.set;
+        if self.memory().saturating_add(message.payload().len()) > self.options.limits.bytes {
+            return Err(Code::SERVICE_UNAVAILABLE);
+        }
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         (body.token, body.touched, body.is_confirmable) = (message.token, now, message.kind == Kind::Confirmable);
         let accepted = body.take(now, &Receipt { block, total, payload: message.payload() });
@@ -116,8 +119,10 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 self.inbound.remove(place);
             }
         }
-        self.give_up_kept(from, total as usize);
-        let has_room = self.memory().saturating_add(total as usize) <= limits.bytes;
+        // What is claimed takes no room; what comes does.
+        let first = total.min(BlockSize::B1024.bytes()) as usize;
+        self.give_up_kept(from, first);
+        let has_room = self.memory().saturating_add(first) <= limits.bytes;
         if has_room && self.bodies() < limits.bodies { Ok(()) } else { Err(Code::SERVICE_UNAVAILABLE) }
     }
 

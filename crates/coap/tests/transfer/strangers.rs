@@ -1,0 +1,122 @@
+//! What strangers begin keeps nobody from going on.
+
+use millpond_coap::block::BlockSize;
+use millpond_coap::message::{Code, Message};
+
+use crate::pair::{CLIENT, Pair, SECOND, SERVER, Told, body};
+
+/// A block of a body of 100 blocks of 16 bytes, with a path of its sender's.
+fn block(id: u16, number: u16) -> Vec<u8> {
+    let [high, low] = id.to_be_bytes();
+    let value = (u32::from(number) << 4 | u32::from(number < 99) << 3).to_be_bytes();
+    [&[0x40, 3, high, low][..], b"\xb4body\xd3\x03", &value[1..], b"\xff", &[number as u8; 16]].concat()
+}
+
+fn code_of_last(pair: &Pair) -> Code {
+    Message::parse(&pair.datagrams.last().unwrap().2).unwrap().code
+}
+
+/// Addresses of one byte are too few for strangers: each comes with paths of its own.
+fn start(round: u16) -> Vec<u8> {
+    let path = round.to_be_bytes();
+    [b"\x40\x03", &path[..], b"\xb2", &path, b"\xd1\x03\x08\xff", &[1; 16]].concat()
+}
+
+#[test]
+fn an_upload_that_is_under_way_is_not_dropped_for_any_number_that_are_begun() {
+    let mut pair = Pair::new(|_, _, config| config.limits.bodies_per_peer = 100_000);
+    for number in 0..100 {
+        pair.inject(SERVER, &block(number, number));
+        assert_eq!(code_of_last(&pair), Code::CONTINUE, "block {number}");
+        if number < 2 {
+            continue;
+        }
+        for round in 0..1_100_u16 {
+            pair.inject_from(round as u8 | 2, SERVER, &start(round));
+        }
+        pair.datagrams.clear();
+        if number == 4 {
+            break;
+        }
+    }
+    for number in 5..100 {
+        pair.inject(SERVER, &block(number, number));
+        assert_eq!(code_of_last(&pair), if number < 99 { Code::CONTINUE } else { Code::CHANGED }, "block {number}");
+    }
+}
+
+#[test]
+fn one_peer_has_room_for_so_many_bodies_and_drops_its_own_oldest() {
+    let mut pair = Pair::new(|_, _, config| config.limits.bodies_per_peer = 4);
+    pair.inject(SERVER, &block(1, 0));
+    for round in 0..2_000_u16 {
+        pair.inject_from(7, SERVER, &start(round));
+    }
+    // Its own, however young, stay; those of the other peer make room for each other.
+    pair.inject(SERVER, &block(2, 1));
+    assert_eq!(code_of_last(&pair), Code::CONTINUE);
+    let next = |round: u16| {
+        let path = round.to_be_bytes();
+        [b"\x40\x03\xff", &path[1..], b"\xb2", &path, b"\xd1\x03\x18\xff", &[1; 16]].concat()
+    };
+    pair.inject_from(7, SERVER, &next(1_999));
+    assert_eq!(code_of_last(&pair), Code::CONTINUE);
+    pair.inject_from(7, SERVER, &next(1_000));
+    assert_eq!(code_of_last(&pair), Code::REQUEST_ENTITY_INCOMPLETE);
+}
+
+/// Many clients fetch one image: it is kept once, however many they are.
+#[test]
+fn one_body_that_many_fetch_is_kept_once() {
+    let mut pair = Pair::new(|_, _, config| {
+        config.block = BlockSize::B16;
+        config.limits.kept = 150_000;
+    });
+    pair.application.body = body(100_000);
+    for from in 2..=201 {
+        pair.inject_from(from, SERVER, b"\x40\x01\x00\x01\xb5large");
+    }
+    assert_eq!(pair.hosts[1].kept(), 200);
+    pair.take_told(SERVER);
+    for from in 2..=201 {
+        pair.inject_from(from, SERVER, b"\x40\x01\x00\x02\xb5large\xc1\x10");
+    }
+    assert_eq!(pair.asked(), 0, "no block asks the application again");
+    // Another one makes room for itself, and what nobody has any more is gone.
+    pair.application.body = body(100_001);
+    for from in 2..=201 {
+        pair.inject_from(from, SERVER, b"\x40\x01\x00\x03\xb5large");
+        let endpoint = pair.hosts[1].endpoint().memory();
+        assert!(pair.hosts[1].memory() - endpoint < 260_000, "{}", pair.hosts[1].memory() - endpoint);
+    }
+    assert!(pair.hosts[1].kept() > 100);
+}
+
+/// NSTART is 1: a request is acknowledged, the application fills the queue, the response has a block, and the next is
+/// asked for behind all others.
+#[test]
+fn a_transfer_goes_on_behind_a_full_queue() {
+    let mut pair = Pair::serving(1_000, BlockSize::B256);
+    pair.application.answers = false;
+    pair.get();
+    pair.run_for(SECOND);
+    let mut others = 0;
+    let now = pair.now();
+    // One is under way, 64 wait.
+    while pair.hosts[0].ask(now, SERVER, &crate::pair::get()).is_ok() {
+        pair.drain(CLIENT);
+        others += 1;
+    }
+    assert_eq!(others, 65);
+    pair.application.answers = true;
+    let whole = body(1_000);
+    let answer = millpond_coap::transfer::Answer::new(Code::CONTENT, &[]).with_body(&whole);
+    let first = pair.application.handed[0];
+    pair.hosts[1].answer(now, first, &answer).unwrap();
+    pair.drain(SERVER);
+    pair.run();
+    let told = pair.take_told(CLIENT);
+    assert_eq!(told.len(), 66);
+    let is_answer = |told: &Told| matches!(told, Told::Answer { body, .. } if *body == whole);
+    assert!(told.iter().all(is_answer), "{told:?}");
+}
