@@ -151,7 +151,12 @@ impl<K: PartialEq> Assemblies<K> {
         }
     }
 
-    /// Bytes of bodies held.
+    /// What the bodies are told apart by.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.bodies.iter().map(|assembly| &assembly.key)
+    }
+
+    /// Bytes of bodies held; what their keys hold elsewhere is not counted.
     #[must_use]
     pub fn memory(&self) -> usize {
         let entries = self.bodies.capacity().saturating_mul(size_of::<Assembly<K>>());

@@ -16,6 +16,9 @@ use super::{
     write_frame,
 };
 
+/// Pings whose answers may wait for requests to be answered. One at a time tells all that there is to tell (RFC 8323 §5.4.1).
+const MOST_HELD_PONGS: usize = 16;
+
 /// What this side is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -245,7 +248,8 @@ impl Connection {
         let observes = response.code.class() == 2
             && response.options.iter().any(|(number, _)| *number == number::OBSERVE)
             && self.releasing.is_none();
-        self.owed.answered(to, observes);
+        let replaced = self.owed.answered(to, observes);
+        self.notices.extend(replaced.map(Notice::Unobserved));
         self.after_answer();
         Ok(())
     }
@@ -361,7 +365,10 @@ impl Connection {
         /// Bytes of a request on the books, roughly.
         const ENTRY: usize = 64;
         let entries = self.asked.len().saturating_add(self.owed.len()).saturating_mul(ENTRY);
+        let pongs = self.held_pongs.capacity().saturating_mul(size_of::<(u64, Token)>());
+        let notices = self.notices.capacity().saturating_mul(size_of::<Notice>());
         let buffers = self.outbox.capacity().saturating_add(self.lent.capacity());
+        let buffers = buffers.saturating_add(pongs).saturating_add(notices);
         self.reader.memory().saturating_add(buffers).saturating_add(entries)
     }
 }
@@ -424,8 +431,7 @@ impl Connection {
             };
         }
         if code.is_request() {
-            let observe = frame.uint_option(number::OBSERVE);
-            return self.take_request(token, observe);
+            return self.take_request(token);
         }
         let notifies = frame.option(number::OBSERVE).is_some() && code.class() == 2;
         self.take_response(code, token, notifies)
@@ -449,6 +455,10 @@ impl Connection {
                 Meaning::Settings
             }
             OwnedSignal::Ping { custody: true } if self.owed.unanswered() > 0 => {
+                if self.held_pongs.len() >= MOST_HELD_PONGS {
+                    self.abort_for(Closing::TooManyPings, None, "too many pings wait for answers");
+                    return Meaning::Nothing;
+                }
                 self.held_pongs.push_back((self.owed.latest(), token));
                 Meaning::Nothing
             }
@@ -476,14 +486,14 @@ impl Connection {
         }
     }
 
-    fn take_request(&mut self, token: Token, observe: Option<u32>) -> Meaning {
+    fn take_request(&mut self, token: Token) -> Meaning {
         if !self.options.serves {
             self.answer_by_code(Code::NOT_IMPLEMENTED, token);
             return Meaning::Nothing;
         }
-        if observe == Some(1)
-            && let Some(id) = self.owed.observing(token)
-        {
+        // Whatever it asks, what is observed with its token is so no longer (RFC 7641 §3.6, §4.1): a request that registers
+        // again takes the place of the one before.
+        if let Some(id) = self.owed.observing(token) {
             self.owed.answered(id, false);
             self.notices.push_back(Notice::Unobserved(id));
         }

@@ -109,6 +109,8 @@ pub enum Closing {
     BadSignal(BadSignal),
     /// Its first message was not its settings (CSM). An Abort tells it so.
     NoSettings,
+    /// The other side sent more pings that wait for its requests to be answered than anybody needs. An Abort tells it so.
+    TooManyPings,
     /// The stream ended. Nothing more can be written.
     StreamEnded,
 }

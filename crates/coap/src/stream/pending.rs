@@ -84,6 +84,8 @@ impl Asked {
 #[derive(Debug, Default)]
 pub(super) struct Owed {
     by_id: BTreeMap<u64, Debt>,
+    /// Those that observe, by their tokens.
+    observing: BTreeMap<Key, u64>,
     made: u64,
     unanswered: usize,
 }
@@ -117,26 +119,37 @@ impl Owed {
         self.by_id.get(&id.0).copied()
     }
 
-    /// It was answered; it stays on the books if it observes from now on.
-    pub(super) fn answered(&mut self, id: RequestId, observes: bool) {
-        let Some(debt) = self.by_id.get_mut(&id.0) else { return };
+    /// It was answered; it stays on the books if it observes from now on. A token is observed once: of two that have the
+    /// same one the request that came first is taken off the books, and named.
+    pub(super) fn answered(&mut self, id: RequestId, observes: bool) -> Option<RequestId> {
+        let debt = self.by_id.get_mut(&id.0)?;
         if !debt.observes {
             self.unanswered = self.unanswered.saturating_sub(1);
         }
-        debt.observes = observes;
+        let did_observe = core::mem::replace(&mut debt.observes, observes);
+        let token = key(debt.token);
         if !observes {
             self.by_id.remove(&id.0);
+            if did_observe {
+                self.observing.remove(&token);
+            }
+            return None;
         }
+        let other = self.observing.insert(token, id.0).filter(|other| *other != id.0)?;
+        let (older, newer) = (other.min(id.0), other.max(id.0));
+        self.observing.insert(token, newer);
+        self.by_id.remove(&older);
+        Some(RequestId(older))
     }
 
     /// The observation with this token.
     pub(super) fn observing(&self, token: Token) -> Option<RequestId> {
-        self.by_id.iter().find(|(_, debt)| debt.observes && debt.token == token).map(|(&id, _)| RequestId(id))
+        self.observing.get(&key(token)).copied().map(RequestId)
     }
 
-    /// The oldest observation, taken off the books.
+    /// An observation, taken off the books.
     pub(super) fn pop_observation(&mut self) -> Option<RequestId> {
-        let (&id, _) = self.by_id.iter().find(|(_, debt)| debt.observes)?;
+        let (_, id) = self.observing.pop_first()?;
         self.by_id.remove(&id);
         Some(RequestId(id))
     }
@@ -153,6 +166,7 @@ impl Owed {
 
     pub(super) fn clear(&mut self) {
         self.by_id.clear();
+        self.observing.clear();
         self.unanswered = 0;
     }
 }

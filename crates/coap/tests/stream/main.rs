@@ -15,6 +15,7 @@ mod corpus;
 mod errors;
 mod frames;
 mod host_properties;
+mod hostile;
 mod hosts;
 mod observing;
 mod properties;

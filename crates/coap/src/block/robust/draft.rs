@@ -55,6 +55,11 @@ impl Draft {
         Block::read(value, false).ok()
     }
 
+    /// Bytes held beside this value.
+    pub(crate) fn memory(&self) -> usize {
+        memory_of(&self.options).saturating_add(self.payload.capacity())
+    }
+
     /// Without the options of this number.
     pub(crate) fn without(mut self, number: u16) -> Self {
         self.options.retain(|(other, _)| *other != number);
@@ -110,6 +115,12 @@ pub(crate) fn own_options<'o>(
         options.filter(|(number, _)| !without(*number)).map(|(number, value)| (number, value.to_vec())).collect();
     own.sort_by_key(|(number, _)| *number);
     own
+}
+
+/// Bytes that options hold.
+pub(crate) fn memory_of(options: &OwnedOptions) -> usize {
+    let entries = options.capacity().saturating_mul(size_of::<(u16, Vec<u8>)>());
+    options.iter().fold(entries, |sum, (_, value)| sum.saturating_add(value.capacity()))
 }
 
 /// All options of a message with their values.

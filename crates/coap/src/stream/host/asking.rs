@@ -14,7 +14,7 @@ use crate::{
         Answer as UploadAnswer, Block, BlockSize, Download, Next, Part, Upload, UploadNext,
         robust::{
             REQUEST_TAG,
-            draft::{Draft, OwnedOptions, own_options},
+            draft::{Draft, OwnedOptions, memory_of, own_options},
         },
     },
     message::{Code, Kind, Token, WriteError, is_of_transfer, number},
@@ -125,7 +125,9 @@ impl Asking {
             Stage::Fetch(download, _) => download.received(),
             _ => 0,
         };
-        self.body.capacity().saturating_add(fetched)
+        let first = self.first.as_ref().map_or(0, |(_, options)| memory_of(options));
+        let options = memory_of(&self.options).saturating_add(self.tag.capacity()).saturating_add(first);
+        self.body.capacity().saturating_add(fetched).saturating_add(options)
     }
 
     /// Sends what is to be sent, if anything is and the connection takes it. True if something left.

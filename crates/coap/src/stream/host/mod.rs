@@ -278,7 +278,13 @@ impl Host {
     pub fn memory(&self) -> usize {
         let entries = self.asks.capacity().saturating_mul(size_of::<Asking>());
         let asks = self.asks.iter().fold(entries, |sum, asking| sum.saturating_add(asking.memory()));
-        asks.saturating_add(self.serving.memory()).saturating_add(self.connection.memory())
+        let farewells = self.deregistrations.capacity().saturating_mul(size_of::<(Token, Draft)>());
+        let farewells =
+            self.deregistrations.iter().fold(farewells, |sum, (_, draft)| sum.saturating_add(draft.memory()));
+        let events = self.events.capacity().saturating_mul(size_of::<Event>());
+        let events = self.events.iter().fold(events, |sum, event| sum.saturating_add(event.memory()));
+        let queues = farewells.saturating_add(events);
+        asks.saturating_add(queues).saturating_add(self.serving.memory()).saturating_add(self.connection.memory())
     }
 }
 

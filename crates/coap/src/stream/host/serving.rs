@@ -15,12 +15,15 @@ use crate::{
         Assemblies, AssemblyLimits, Block, BlockSize, Verdict,
         robust::{
             REQUEST_TAG,
-            draft::{Draft, OwnedOptions, own_options},
+            draft::{Draft, OwnedOptions, memory_of, own_options},
         },
         slice_of_blocks,
     },
     message::{Code, Kind, WriteError, is_cache_key, is_of_transfer, number},
 };
+
+/// Bytes that may be held of requests and observers, however little may be kept of representations.
+const LEAST_BOOKS: usize = 65_536;
 
 /// Bytes of a block-wise answer beside payload and options.
 const OVERHEAD: usize = 48;
@@ -137,6 +140,9 @@ impl Serving {
             let cut = cut(kept, Wish { block: Some(block), ..wish }, connection.settings());
             return reply(now, connection, asked, &cut.map_or_else(|| plain(Code::BAD_REQUEST), |(draft, _)| draft));
         }
+        if self.on_the_books().saturating_add(key.len()) > self.config.kept.max(LEAST_BOOKS) {
+            return reply(now, connection, asked, &plain(Code::SERVICE_UNAVAILABLE));
+        }
         self.made = self.made.wrapping_add(1);
         let id = RequestId(self.made);
         // A later block is never observed by itself (RFC 7959 §2.6).
@@ -250,12 +256,23 @@ impl Serving {
         self.assemblies.next_expiry().into_iter().chain(self.kept.next_expiry()).min()
     }
 
-    pub(super) fn memory(&self) -> usize {
+    /// Bytes held of requests that were not answered and of observers.
+    fn on_the_books(&self) -> usize {
         let owed = self.owed.capacity().saturating_mul(size_of::<Owed>());
+        let observers = self.observers.capacity().saturating_mul(size_of::<Observer>());
+        let keys = self.owed.iter().map(|owed| &owed.key).chain(self.observers.iter().map(|observer| &observer.key));
+        let keys = keys.fold(0_usize, |sum, key| sum.saturating_add(key.capacity()));
+        owed.saturating_add(observers).saturating_add(keys)
+    }
+
+    pub(super) fn memory(&self) -> usize {
         let waiting = self.observers.iter().filter_map(|observer| observer.waiting.as_ref());
-        let waiting = waiting.fold(0_usize, |sum, (_, _, body)| sum.saturating_add(body.capacity()));
-        let held = self.assemblies.memory().saturating_add(self.kept.memory());
-        owed.saturating_add(waiting).saturating_add(held)
+        let waiting = waiting.fold(0_usize, |sum, (_, options, body)| {
+            sum.saturating_add(body.capacity()).saturating_add(memory_of(options))
+        });
+        let collected =
+            self.assemblies.keys().fold(self.assemblies.memory(), |sum, key| sum.saturating_add(key.capacity()));
+        self.on_the_books().saturating_add(waiting).saturating_add(collected).saturating_add(self.kept.memory())
     }
 
     /// Writes an answer whole if it fits and nobody asked for blocks, else its block that was asked for.

@@ -4,7 +4,7 @@ use millpond_control::{Instant, Span};
 
 use super::super::{Closing, Lost, Settings, StreamRefused};
 use crate::{
-    block::{BlockSize, DownloadError, UploadError},
+    block::{BlockSize, DownloadError, UploadError, robust::draft::memory_of},
     message::{Code, Token},
 };
 
@@ -20,7 +20,9 @@ pub struct Config {
     pub body: usize,
     /// Bodies of requests being collected at a time.
     pub bodies: usize,
-    /// Bytes of representations kept for later blocks. The one that was not asked for the longest goes first.
+    /// Bytes of representations kept for later blocks, with all that tells them apart. The one that was not asked for the
+    /// longest goes first. So many bytes again may be held of requests that were not answered and of observers; who asks
+    /// for more is answered with 5.03.
     pub kept: usize,
     /// Observers.
     pub observers: usize,
@@ -193,6 +195,19 @@ pub enum Event {
         /// Seconds during which not to connect again.
         hold_off: Option<u32>,
     },
+}
+
+impl Event {
+    /// Bytes held beside this value.
+    pub(super) fn memory(&self) -> usize {
+        match self {
+            Self::Request { options, body, .. } | Self::Answer { options, body, .. } => {
+                memory_of(options).saturating_add(body.capacity())
+            }
+            Self::Released { alternative: Some(address), .. } => address.capacity(),
+            _ => 0,
+        }
+    }
 }
 
 /// Why an ask ended without an answer.
