@@ -75,6 +75,18 @@ def test_events_of_a_timeline_have_a_course_each(tmp_path: Path) -> None:
     assert reported.course(cell, cell.groups[0], 0).by(1.0) == 2.0
 
 
+def test_a_group_that_an_alarm_calls_is_told_since_the_alarm(tmp_path: Path) -> None:
+    results = synthetic_results.single(tmp_path)
+    rows: dict[str, list[Any]] = {name: [] for name in ("run", "group", "event", "t_us", "clients", "clients_of")}
+    for group, event, seconds in ((0, 0, 2), (1, 1, 7)):
+        row = {"run": 0, "group": group, "event": event, "t_us": seconds * 1_000_000, "clients": 10, "clients_of": 10}
+        for name, value in row.items():
+            rows[name].append(value)
+    reported = Reported(_with(results, "reported", rows))
+    cell = results.cells[0]
+    assert [reported.course(cell, group).by(1.0) for group in cell.groups] == [2.0, 7.0]
+
+
 def _with(results: Results, table: str, columns: dict[str, list[Any]]) -> Results:
     size = write_table(results.directory / f"{table}.parquet", pa.table(columns))
     manifest = json.loads((results.directory / MANIFEST).read_text())

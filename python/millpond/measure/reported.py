@@ -102,8 +102,10 @@ class Reported:
         found = self._counted.of(cell, group, "event")
         return tuple(sorted(set(found.astype(np.int64).tolist()))) or (0,)
 
-    def course(self, cell: Cell, group: Group | None = None, event: int = 0) -> Course:
-        """Who is done by when after an event, all runs of the cell taken together."""
+    def course(self, cell: Cell, group: Group | None = None, event: int | None = None) -> Course:
+        """Who is done by when after an event, all runs of the cell taken together; left out: the first one told of."""
+        if event is None:
+            event = self.events(cell, group)[0]
         # to the microsecond where each client's own end says it; what belongs to an event is counted in bins
         if self._counted is None or self._is_exact(cell, group, event):
             return self._from_clients(cell, group)
