@@ -26,5 +26,5 @@ pub use loss::{Loss, LossAt, LossOf};
 pub use path::Path;
 pub use probability::probability;
 pub use profile::{Profile, profiles};
-pub use quantity::{BitRate, Duration, QueueLimit, Size};
+pub use quantity::{BitRate, Duration, Length, QueueLimit, Size};
 pub use written::word_or_table;

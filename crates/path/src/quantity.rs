@@ -20,6 +20,7 @@ const TIME_UNITS: &[Unit] = &[
 ];
 const SIZE_UNITS: &[Unit] =
     &[("B", 1), ("kB", 1_000), ("MB", 1_000_000), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GB", 1_000_000_000)];
+const LENGTH_UNITS: &[Unit] = &[("mm", 1), ("m", 1_000), ("km", 1_000_000)];
 const PACKET_UNITS: &[Unit] = &[("packets", 1), ("packet", 1)];
 
 /// A link's rate in bits per second, at least one.
@@ -33,6 +34,10 @@ pub struct Duration(pub u64);
 /// An amount of data in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Size(pub u64);
+
+/// A distance in millimetres.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Length(pub u64);
 
 /// How much a queue holds, the packet in service included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +123,13 @@ impl FromStr for Size {
     }
 }
 
+impl FromStr for Length {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Self(parse(text, "a distance", "10 m", &[LENGTH_UNITS])?.0))
+    }
+}
+
 impl FromStr for QueueLimit {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
@@ -147,6 +159,15 @@ impl fmt::Display for Duration {
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} B", self.0)
+    }
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 {
+            return f.write_str("0 m");
+        }
+        write_in(f, self.0, LENGTH_UNITS)
     }
 }
 
@@ -204,7 +225,7 @@ macro_rules! as_text {
         }
     )*};
 }
-as_text!(BitRate: ["bit/s", "kbit/s"], Duration: ["ms", "s"], Size: ["B", "kB"], QueueLimit: ["B", "packets"]);
+as_text!(BitRate: ["bit/s", "kbit/s"], Duration: ["ms", "s"], Size: ["B", "kB"], Length: ["m"], QueueLimit: ["B", "packets"]);
 
 #[cfg(test)]
 mod tests {
@@ -216,6 +237,8 @@ mod tests {
         assert_eq!("0.25Mbit/s".parse(), Ok(BitRate(250_000)));
         assert_eq!("215 ms".parse(), Ok(Duration(215_000)));
         assert_eq!("0.65 ms".parse(), Ok(Duration(650)));
+        assert_eq!("7.9 m".parse(), Ok(Length(7_900)));
+        assert_eq!(Length(20_000).to_string(), "20 m");
         assert_eq!("2500 B".parse(), Ok(QueueLimit::Bytes(2_500)));
         assert_eq!("1_410 kB".parse(), Ok(QueueLimit::Bytes(1_410_000)));
         assert_eq!("8 packets".parse(), Ok(QueueLimit::Packets(8)));
