@@ -16,7 +16,7 @@ use crate::workers::Job;
 pub(crate) type Tables = Vec<(&'static str, RecordBatch)>;
 
 /// Turns the rows of one run into tables. Traces appear only if `options` asks for them,
-/// births by the second only where the scenario has a timeline.
+/// births by the second only where the scenario has a timeline, nodes only where it has a mesh.
 pub(crate) fn of(job: &Job, options: &Options, outcome: &Outcome, wall: Duration) -> Result<Tables, ArrowError> {
     let run = job.run;
     let mut tables = vec![
@@ -28,6 +28,9 @@ pub(crate) fn of(job: &Job, options: &Options, outcome: &Outcome, wall: Duration
         ("reported", reported(run, outcome)?),
         ("delays", delays(run, outcome)?),
     ];
+    if job.scenario.mesh.is_some() {
+        tables.push(("nodes", nodes(run, outcome)?));
+    }
     if !job.scenario.timeline.is_empty() {
         tables.push(("births", births(run, outcome)?));
     }
@@ -125,6 +128,16 @@ fn links(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
         run = run, link = &*row.link, offered_packets, offered_bytes, dropped_queue_packets, dropped_queue_bytes,
         dropped_radio_packets, dropped_radio_bytes, delivered_packets, delivered_bytes, useful_bytes, busy_us: time,
         queue_mean_bytes, queue_p95_bytes, queue_max_bytes, queue_mean_packets, queue_max_packets,
+    }
+}
+
+fn nodes(run: u32, outcome: &Outcome) -> Result<RecordBatch, ArrowError> {
+    table! { &outcome.nodes, row =>
+        run = run, node = &*row.node, x_mm, y_mm, role = &*row.role, parent = row.parent.as_deref(), depth,
+        data_sent, acks_sent, data_received, data_duplicate, data_collided, data_deaf, data_faded,
+        acks_received, acks_collided, acks_deaf, acks_faded, acks_omitted,
+        packets_begun, packets_arrived, packets_passed,
+        lost_buffers, lost_neighbours, lost_no_ack, lost_no_channel, lost_air, lost_reassembly, on_air_us: time,
     }
 }
 

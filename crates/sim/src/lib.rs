@@ -60,8 +60,8 @@ pub mod tcp;
 
 pub use network::LinkName;
 pub use outcome::{
-    BirthRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, HistogramRow, LinkRow, Outcome, PacketEvent, QueueSample,
-    ReportedRow, ShareSample, Summary, TcpCounts, TcpSample, TimerSample,
+    BirthRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, HistogramRow, LinkRow, NodeRow, Outcome, PacketEvent,
+    QueueSample, ReportedRow, ShareSample, Summary, TcpCounts, TcpSample, TimerSample,
 };
 pub use scenario::{Controllers, Scenario, ScenarioError};
 pub use trace::{Options, TraceKind};

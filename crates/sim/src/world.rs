@@ -214,6 +214,9 @@ impl<'s> World<'s> {
                 Turn::Client(flow) => self.wake_client(flow, now)?,
                 Turn::Stream(place) => self.drain_stream_server(place as usize, now)?,
             }
+            while let Some(tag) = self.network.branched() {
+                self.ledger.branched(&tag, 1);
+            }
             while let Some(tag) = self.network.lost() {
                 self.gone(&tag, now);
             }
@@ -352,6 +355,7 @@ impl<'s> World<'s> {
         outcome.exchanges = self.ledger.rows();
         let (links, events) = self.network.rows(end)?;
         outcome.links = links;
+        outcome.nodes = self.network.nodes();
         outcome.summary = Summary::of(&outcome.flows, end, events + self.transmissions);
         outcome.capture = self.network.take_recording().map(|recording| recording.into_file());
         self.rec.give(&mut outcome);

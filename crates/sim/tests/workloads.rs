@@ -457,3 +457,17 @@ fn every_transport_survives_a_restart() {
         }
     }
 }
+
+#[test]
+fn a_period_of_all_together_is_that_of_each_times_their_number() {
+    let text = |period: &str| {
+        format!(
+            "path = \"nbiot-anrw18\"\n[[clients]]\ncount = 8\ncontroller = \"rfc7252\"\n\
+             workload = {{ kind = \"periodic\", period = {period} }}\n[run]\nfor = \"1 min\"\n"
+        )
+    };
+    let read = |period| Scenario::from_toml(&text(period), "test");
+    assert_eq!(read("{ together = \"250 ms\" }").unwrap(), read("\"2 s\"").unwrap());
+    let told = read("{ togther = \"250 ms\" }").unwrap_err().to_string();
+    assert!(told.contains("did you mean `together`?"), "{told}");
+}

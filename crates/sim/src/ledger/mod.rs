@@ -24,12 +24,13 @@ use millpond_control::{Instant, Span};
 
 use crate::outcome::{BirthRow, DelayRow, ExchangeRow, FlowRow, HistogramRow, ReportedRow};
 
+pub(crate) use slab::Slab;
 pub(crate) use tag::Tag;
 
 use account::Account;
 use births::Births;
 use record::Record;
-use slab::{NOWHERE, Slab};
+use slab::NOWHERE;
 use total::{Kind, Totals};
 
 /// Marks a packet that belongs to no exchange.

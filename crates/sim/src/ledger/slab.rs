@@ -42,6 +42,11 @@ impl<T> Slab<T> {
         self.places.get_mut(place as usize)
     }
 
+    /// The records of all places, of those too that are free.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &T> {
+        self.places.iter()
+    }
+
     /// How many live.
     #[cfg(test)]
     pub(crate) fn living(&self) -> usize {

@@ -5,6 +5,7 @@ mod changes;
 mod graph;
 mod name;
 mod packet;
+pub(crate) mod radio;
 mod route;
 
 use millpond_control::{ChanceSeed, Instant};
@@ -15,24 +16,31 @@ pub(crate) use packet::{Address, Carried, Load, Packet, SERVER};
 use crate::{
     RunError,
     ledger::Tag,
-    outcome::{FlowRow, LinkRow},
+    outcome::{FlowRow, LinkRow, NodeRow},
     recording::Recording,
     scenario::Scenario,
     trace::Recorder,
 };
 use graph::Graph;
+use radio::Mesh;
 
 /// A network. Packets come out of [`deliver`](Self::deliver) in the order of time, and of the links' places where they
 /// arrive together.
+#[expect(clippy::large_enum_variant, reason = "a run has one, and most runs have links, which are at hand this way")]
 pub(crate) enum Network {
     /// Named links with routes over them.
     Graph(Graph),
+    /// Radios that hand packets on to each other.
+    Mesh(Box<Mesh>),
 }
 
 impl Network {
     /// The network of a scenario whose clients belong to these groups.
     pub(crate) fn new(scenario: &Scenario, seed: ChanceSeed, groups: &[u32], capture: bool) -> Result<Self, RunError> {
-        Graph::new(scenario, seed, groups, capture).map(Self::Graph)
+        match scenario.mesh_plan(groups) {
+            Some(plan) => Ok(Self::Mesh(Box::new(Mesh::new(plan, seed, capture)))),
+            None => Graph::new(scenario, seed, groups, capture).map(Self::Graph),
+        }
     }
 
     /// Takes a datagram from a node; whether the network will deliver it is its own affair.
@@ -46,9 +54,16 @@ impl Network {
         tag: Tag,
         rec: &mut Recorder,
     ) {
-        let Self::Graph(graph) = self;
-        let load = graph.copy(payload);
-        graph.send(now, from, to, graph.length(payload), load, tag, rec);
+        match self {
+            Self::Graph(graph) => {
+                let load = graph.copy(payload);
+                graph.send(now, from, to, graph.length(payload), load, tag, rec);
+            }
+            Self::Mesh(mesh) => {
+                let load = mesh.copy(payload);
+                mesh.send(now, from, to, mesh.length(payload), load, tag, rec);
+            }
+        }
     }
 
     /// Takes a segment of a connection from a node; `length` is that of the whole packet in bytes.
@@ -63,88 +78,131 @@ impl Network {
         tag: Tag,
         rec: &mut Recorder,
     ) {
-        let Self::Graph(graph) = self;
-        graph.send(now, from, to, length, Load::Segment(Box::new(carried)), tag, rec);
+        // A scenario with a mesh has no groups over TCP.
+        if let Self::Graph(graph) = self {
+            graph.send(now, from, to, length, Load::Segment(Box::new(carried)), tag, rec);
+        }
     }
 
     /// When something may arrive next, or [`Instant::NEVER`].
     #[inline]
     pub(crate) fn next(&self) -> Instant {
-        let Self::Graph(graph) = self;
-        graph.next()
+        match self {
+            Self::Graph(graph) => graph.next(),
+            Self::Mesh(mesh) => mesh.next(),
+        }
     }
 
     /// The next packet that reaches its node at or before `now`.
     #[inline]
     pub(crate) fn deliver(&mut self, now: Instant, rec: &mut Recorder) -> Option<Packet> {
-        let Self::Graph(graph) = self;
-        graph.deliver(now, rec)
+        match self {
+            Self::Graph(graph) => graph.deliver(now, rec),
+            Self::Mesh(mesh) => mesh.deliver(now, rec),
+        }
     }
 
     /// The tag of a datagram that was lost since somebody asked.
     #[inline]
     pub(crate) fn lost(&mut self) -> Option<Tag> {
-        let Self::Graph(graph) = self;
-        graph.lost()
+        match self {
+            Self::Graph(graph) => graph.lost(),
+            Self::Mesh(mesh) => mesh.lost(),
+        }
+    }
+
+    /// The tag of a datagram of which there was one more since somebody asked: a node sent it on a second time.
+    #[inline]
+    pub(crate) fn branched(&mut self) -> Option<Tag> {
+        match self {
+            Self::Graph(_) => None,
+            Self::Mesh(mesh) => mesh.branched(),
+        }
     }
 
     /// Takes the buffer of a delivered datagram back and gives the packet's length in bytes.
     #[inline]
     pub(crate) fn take_back(&mut self, bytes: Vec<u8>) -> u32 {
-        let Self::Graph(graph) = self;
-        graph.take_back(bytes)
+        match self {
+            Self::Graph(graph) => graph.take_back(bytes),
+            Self::Mesh(mesh) => mesh.take_back(bytes),
+        }
     }
 
     /// Bytes of a datagram with the headers in front of it.
     #[inline]
     pub(crate) fn length(&self, payload: &[u8]) -> u32 {
-        let Self::Graph(graph) = self;
-        graph.length(payload)
+        match self {
+            Self::Graph(graph) => graph.length(payload),
+            Self::Mesh(mesh) => mesh.length(payload),
+        }
     }
 
     /// The packet that was delivered last, of so many bytes from one node to another, completed an exchange or a part of it.
     #[inline]
     pub(crate) fn useful(&mut self, from: Address, to: Address, bytes: u32, rec: &mut Recorder) {
-        let Self::Graph(graph) = self;
-        graph.useful(from, to, bytes);
+        match self {
+            Self::Graph(graph) => graph.useful(from, to, bytes),
+            Self::Mesh(mesh) => mesh.useful(from, to, bytes),
+        }
         rec.useful(bytes);
     }
 
     /// So did, with its answer, the copy of a request that has this tag and went from one node to another.
     #[inline]
     pub(crate) fn useful_request(&mut self, from: Address, to: Address, tag: &Tag, rec: &mut Recorder) {
-        let Self::Graph(graph) = self;
-        graph.useful(from, to, tag.request_bytes);
+        match self {
+            Self::Graph(graph) => graph.useful(from, to, tag.request_bytes),
+            Self::Mesh(mesh) => mesh.useful(from, to, tag.request_bytes),
+        }
         rec.useful_request(tag);
     }
 
     /// The names of its links.
     pub(crate) fn links(&self) -> Vec<LinkName> {
-        let Self::Graph(graph) = self;
-        graph.links()
+        match self {
+            Self::Graph(graph) => graph.links(),
+            Self::Mesh(mesh) => mesh.links(),
+        }
     }
 
     /// Tells the recorder what waits at each link at `now`.
     pub(crate) fn sample(&mut self, now: Instant, rec: &mut Recorder) {
-        let Self::Graph(graph) = self;
-        rec.sample(now, |link, at| graph.queued(link, at));
+        match self {
+            Self::Graph(graph) => rec.sample(now, |link, at| graph.queued(link, at)),
+            Self::Mesh(mesh) => rec.sample(now, |node, _| mesh.queued(node)),
+        }
     }
 
     /// Adds what became of the packets for a client to its row.
     pub(crate) fn sum(&self, row: &mut FlowRow) {
-        let Self::Graph(graph) = self;
-        graph.sum(row);
+        match self {
+            Self::Graph(graph) => graph.sum(row),
+            Self::Mesh(mesh) => mesh.sum(row),
+        }
     }
 
     /// Closes the books: a row for each link, and how many events there were.
     pub(crate) fn rows(&mut self, end: Instant) -> Result<(Vec<LinkRow>, u64), RunError> {
-        let Self::Graph(graph) = self;
-        graph.rows(end)
+        match self {
+            Self::Graph(graph) => graph.rows(end),
+            Self::Mesh(mesh) => mesh.rows(end),
+        }
+    }
+
+    /// What became of frames and packets at each node, of a mesh only.
+    pub(crate) fn nodes(&self) -> Vec<NodeRow> {
+        match self {
+            Self::Graph(_) => Vec::new(),
+            Self::Mesh(mesh) => mesh.nodes(),
+        }
     }
 
     /// What was captured, if anything was to be.
     pub(crate) fn take_recording(&mut self) -> Option<Box<Recording>> {
-        let Self::Graph(graph) = self;
-        graph.take_recording()
+        match self {
+            Self::Graph(graph) => graph.take_recording(),
+            Self::Mesh(mesh) => mesh.take_recording(),
+        }
     }
 }

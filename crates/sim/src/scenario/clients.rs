@@ -15,7 +15,8 @@ pub struct Clients {
     /// What the timeline calls them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How many.
+    /// How many; left out in a mesh, one at each of its nodes.
+    #[serde(default)]
     pub count: u32,
     /// Their congestion controller: there over UDP, none over TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,6 +61,12 @@ pub struct Clients {
     /// Which links of a network they cross, if not those that all do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
+    /// The nodes of a mesh where they are, one at each; left out, all that have no other role.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<String>,
+    /// The sinks of a mesh that they send to, by the name of their group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sink: Option<String>,
     /// What carries their requests.
     #[serde(default, skip_serializing_if = "Transport::is_udp")]
     pub transport: Transport,
@@ -194,6 +201,8 @@ impl Clients {
             request_payload: Sizes::default(),
             naming: None,
             route: None,
+            at: Vec::new(),
+            sink: None,
             transport: Transport::Udp,
             transfer: Transfer::Whole,
             commands: None,

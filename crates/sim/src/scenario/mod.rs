@@ -7,6 +7,7 @@
 mod clients;
 mod controllers;
 mod from_server;
+mod mesh;
 mod network;
 mod packets;
 mod spread;
@@ -22,10 +23,11 @@ use crate::ledger::MOST_WAITS;
 pub use clients::{Batch, Clients, Naming, NearEnd};
 pub use controllers::{BuiltChoice, BuiltIn, ControllerChoice, Controllers, OwnChoice, Settings, Value};
 pub use from_server::{Commands, FlowGroup, Notifications, Traffic};
+pub use mesh::{Access, Choose, DeliveryOf, Mesh, Ratio, Sink, Topology};
 pub(crate) use millpond_path::word_or_table;
 pub use millpond_path::{
-    BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Loss, LossAt, LossOf, Order, Path, QueueCounts,
-    QueueLimit, Size, unknown,
+    BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Length, Loss, LossAt, LossOf, Order, Path,
+    QueueCounts, QueueLimit, Size, unknown,
 };
 pub use network::{Network, Route};
 pub use spread::{Arrival, Sizes, Times};
@@ -48,6 +50,9 @@ pub struct Scenario {
     /// The links and the routes over them; else there is a path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
+    /// A mesh of radios in place of both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<Mesh>,
     /// Groups of clients, at least one.
     pub clients: Vec<Clients>,
     /// The server that all clients ask.
@@ -190,7 +195,9 @@ impl Scenario {
     /// # Errors
     /// One line with the place and the mend.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = toml::from_str(text).map_err(|error| ScenarioError::from_toml(origin, text, &error))?;
+        let mut scenario: Self =
+            toml::from_str(text).map_err(|error| ScenarioError::from_toml(origin, text, &error))?;
+        scenario.fill_in();
         scenario.check(origin)?;
         Ok(scenario)
     }
@@ -200,13 +207,22 @@ impl Scenario {
     /// # Errors
     /// One line with the place and the mend.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = serde_json::from_str(text).map_err(|error| {
+        let mut scenario: Self = serde_json::from_str(text).map_err(|error| {
             let told = error.to_string();
             let complaint = told.rsplit_once(" at line").map_or(told.as_str(), |(complaint, _)| complaint);
             ScenarioError::at_line(origin, error.line(), complaint)
         })?;
+        scenario.fill_in();
         scenario.check(origin)?;
         Ok(scenario)
+    }
+
+    /// Fills in what follows from other keys: how many clients there are, and the period of each.
+    fn fill_in(&mut self) {
+        self.count_clients();
+        for group in &mut self.clients {
+            group.workload.share_out(group.count);
+        }
     }
 
     /// The scenario in one line with every default written out: the same scenario always gives the same text.

@@ -48,6 +48,9 @@ impl Scenario {
     /// Bytes of IP and UDP header in front of every CoAP message.
     #[must_use]
     pub fn header(&self) -> Size {
+        if self.mesh.is_some() {
+            return Size(u64::from(crate::network::radio::HEADER));
+        }
         match (&self.path, &self.network) {
             (Some(path), _) => path.header,
             (None, Some(network)) => network.header,
@@ -76,9 +79,27 @@ impl Scenario {
 
     pub(super) fn check_network(&self, origin: &str) -> Result<(), ScenarioError> {
         let refuse = |key: &str, problem: &str| Err(ScenarioError::at_key(origin, key, problem));
+        if let Some(mesh) = &self.mesh {
+            if self.path.is_some() || self.network.is_some() {
+                return refuse("mesh", "there is a [path] or a [network] already: write one of the three");
+            }
+            return self.check_mesh(mesh, origin);
+        }
+        let place =
+            |group: &Clients| if group.at.is_empty() { group.sink.as_ref().map(|_| "sink") } else { Some("at") };
+        if let Some((index, key)) =
+            self.clients.iter().enumerate().find_map(|(index, group)| Some((index, place(group)?)))
+        {
+            return refuse(
+                &format!("clients[{index}].{key}"),
+                "only a [mesh] has nodes with names: leave this key out",
+            );
+        }
         match (&self.path, &self.network) {
             (Some(_), Some(_)) => refuse("network", "there is a [path] already: write one of the two"),
-            (None, None) => refuse("path", "missing key: write [path.uplink] and [path.downlink], or [network]"),
+            (None, None) => {
+                refuse("path", "missing key: write [path.uplink] and [path.downlink], or [network], or [mesh]")
+            }
             (None, Some(network)) => network.check(&self.clients, origin),
             (Some(path), None) => {
                 if let Some(index) = self.clients.iter().position(|group| group.route.is_some()) {

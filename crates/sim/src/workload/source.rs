@@ -186,7 +186,7 @@ impl Source {
     fn period(&self, plan: &Plan<'_>, luck: Luck) -> u64 {
         let Births::Periodic { period, .. } = &plan.workload.births else { return u64::MAX };
         let period = match period {
-            Periods::One(period) => *period,
+            Periods::One(period) | Periods::Together(period) => *period,
             Periods::Mix(shares) => {
                 let mut left = luck.word(plan.index, 0, Of::Period) as f64 / u64::MAX as f64;
                 let chosen = shares.iter().find(|share| {

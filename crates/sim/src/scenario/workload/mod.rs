@@ -72,6 +72,8 @@ pub enum Periods {
     One(Duration),
     /// Shares of the clients have their own.
     Mix(Vec<Share>),
+    /// Between two births of all clients of the group together. A scenario that was read has the period of each instead.
+    Together(Duration),
 }
 
 /// The clients of a share.
@@ -188,7 +190,7 @@ impl Workload {
             }
             Births::Periodic { period, jitter, burst, .. } => {
                 let (shortest, sum) = match period {
-                    Periods::One(period) => (*period, 1.0),
+                    Periods::One(period) | Periods::Together(period) => (*period, 1.0),
                     Periods::Mix(shares) => {
                         let shortest = shares.iter().map(|share| share.period).min().unwrap_or_default();
                         (shortest, shares.iter().map(|share| share.share).sum())
@@ -225,6 +227,17 @@ impl Workloads {
     #[must_use]
     pub fn all(&self) -> &[Workload] {
         &self.0
+    }
+
+    /// Periods of all clients together become the period of each of so many.
+    pub(super) fn share_out(&mut self, clients: u32) {
+        for workload in &mut self.0 {
+            if let Births::Periodic { period, .. } = &mut workload.births
+                && let Periods::Together(together) = *period
+            {
+                *period = Periods::One(Duration(together.0.saturating_mul(u64::from(clients))));
+            }
+        }
     }
 
     /// How many requests each client makes, if that is known.

@@ -244,16 +244,29 @@ impl Serialize for Workloads {
     }
 }
 
+/// The period of all clients of a group together.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Together {
+    together: Duration,
+}
+
 impl<'de> Deserialize<'de> for Periods {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct OneOrMix;
         impl<'de> de::Visitor<'de> for OneOrMix {
             type Value = Periods;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a time such as `1 h`, or a list of { share = 0.4, period = \"1 d\" }")
+                f.write_str(
+                    "a time such as `1 h`, { together = \"1 s\" }, or a list of { share = 0.4, period = \"1 d\" }",
+                )
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Periods, E> {
                 text.parse().map(Periods::One).map_err(E::custom)
+            }
+            fn visit_map<M: de::MapAccess<'de>>(self, map: M) -> Result<Periods, M::Error> {
+                let written = Together::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(Periods::Together(written.together))
             }
             fn visit_seq<S: de::SeqAccess<'de>>(self, mut list: S) -> Result<Periods, S::Error> {
                 let mut shares: Vec<Share> = Vec::new();
@@ -272,6 +285,7 @@ impl Serialize for Periods {
         match self {
             Self::One(period) => period.serialize(serializer),
             Self::Mix(shares) => shares.serialize(serializer),
+            Self::Together(together) => Together { together: *together }.serialize(serializer),
         }
     }
 }
