@@ -126,6 +126,45 @@ def test_an_event_is_over_when_requests_take_as_long_as_before_it() -> None:
     assert (settled.values.tolist(), settled.missing) == ([1.0, 0.0], 1)
 
 
+def test_what_is_born_within_ten_seconds_after_any_event_is_delayed_by_it() -> None:
+    told = {"group": 0, "born": 1, "delivered": 1}
+    # events at 60 s and 120 s: 1 s, 3 s and 5 s count, the 9 s before and between them do not
+    delays = {-1: 9.0, 0: 1.0, 9: 3.0, 10: 9.0, 59: 9.0, 60: 5.0, 70: 9.0}
+    births = [told | {"run": 0, "since_us": s * 1_000_000, "delay_us": int(d * 1e6)} for s, d in delays.items()]
+    births.append(told | {"run": 1, "since_us": 30_000_000, "delay_us": 1})
+    made = results([({}, ["mine"])], flows=[{"run": run, "flow": 0} for run in (0, 1)], births=births, replications=2)
+    made.cells[0].scenario.update({"timeline": [{"at": "1 min"}, {"at": "120 s"}]})  # type: ignore[attr-defined]
+    found = Measures(made).sample("event_delay", HERE)
+    assert (found.values.tolist(), found.missing) == ([3.0], 1)
+
+
+def test_groups_with_one_algorithm_are_one_population() -> None:
+    flows = [
+        {"run": 0, "flow": 0, "group": 0, "fct_us": 1_000_000},
+        {"run": 0, "flow": 1, "group": 1, "fct_us": 3_000_000},
+    ]
+    measures = Measures(results([({}, ["mine", "mine"])], flows=flows))
+    assert list(measures.populations()) == [HERE]
+    assert measures.sample("fct", HERE).values.tolist() == [1.0, 3.0]
+
+
+def test_a_mesh_is_summed_over_its_nodes() -> None:
+    lost = ("lost_buffers", "lost_neighbours", "lost_no_ack", "lost_no_channel", "lost_air", "lost_reassembly")
+    none = dict.fromkeys(("data_duplicate", "data_collided", "data_deaf", "data_faded", *lost), 0)
+    nodes = [
+        none | {"run": 0, "data_sent": 10, "acks_sent": 2, "data_received": 4, "data_collided": 1, "data_duplicate": 1,
+                "packets_begun": 5, "lost_buffers": 1},
+        none | {"run": 0, "data_sent": 6, "acks_sent": 6, "data_received": 4, "data_faded": 1, "packets_begun": 3,
+                "lost_no_ack": 1},
+    ]  # fmt: skip
+    measures = alone(flows=[{"run": 0, "flow": 0}], runs=[{"run": 0, "delivered": 4}], nodes=nodes)
+    names = ("frames_per_message", "frames_collided", "frames_faded", "frames_duplicate", "packets_lost_in_mesh",
+             "packets_lost_for_room")  # fmt: skip
+    assert [measures.usual(name, HERE) for name in names] == pytest.approx([6, 0.1, 0.1, 0.125, 0.25, 0.125])
+    without = alone(flows=[{"run": 0, "flow": 0}])
+    assert [without.sample(name, HERE).missing for name in names] == [1] * len(names)
+
+
 def test_the_bottleneck_is_the_busiest_link() -> None:
     up = {"run": 0, "link": "uplink", "busy_us": 9_000_000, "useful_bytes": 2_000, "queue_mean_bytes": 500.0,
           "dropped_queue_packets": 20, "dropped_queue_bytes": 5_000}  # fmt: skip

@@ -178,6 +178,8 @@ fn what_cannot_be_a_mesh_is_refused_with_its_place() {
     }
     let tcp = "[mesh]\ntopology = \"grid-6x6\"\n[[clients]]\ntransport = \"tcp\"\n";
     tells(tcp, &["clients[0].transport", "a mesh carries datagrams"]);
+    let commands = "commands = { workload = { kind = \"periodic\", period = \"1 min\" } }";
+    tells(&mesh("topology = \"grid-6x6\"", commands), &["clients[0].commands", "clients ask and sinks answer"]);
     let path = "path = \"nbiot-anrw18\"\n[[clients]]\ncount = 1\n";
     tells(&format!("{path}{GROUP}at = [\"a\"]\n"), &["clients[0].at", "only a [mesh]"]);
     let outage = mesh("topology = \"grid-6x6\"", "[[timeline]]\nat = \"5 s\"\nkind = \"outage\"\nfor = \"1 s\"");

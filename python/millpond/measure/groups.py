@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 #: (CoCoA+, Betzler et al. 2015, section 6).
 SETTLING_WINDOW = 20
 SETTLED = 1.1
+#: What is born within so many seconds after an event belongs to its burst (the same, section 5.3).
+BURST = 10
 
 _COUNTED: dict[str, What] = {"clients": "clients", "requests": "answered"}
 _DELAYS = {
@@ -90,6 +92,35 @@ def _settling(measures: Measures, population: Population) -> tuple[NDArray[np.fl
     return found, wanted
 
 
+def _event_delay(measures: Measures, population: Population) -> Sample:
+    """The mean delay of what was born within `BURST` seconds after any event: one value for each run."""
+    cell = measures.cell(population)
+    since, delivered, delay, runs = (
+        measures.rows("births", population, name) for name in ("since_us", "delivered", "delay_us", "run")
+    )
+    # a scenario that was read tells times in one unit, without a fraction
+    events = [_seconds(str(event["at"])) for event in cell.scenario.get("timeline", ())]
+    after = np.array(events, dtype=np.float64) - min(events, default=0.0)
+    seconds = since.astype(np.float64) * 1e-6
+    # a second belongs to a burst if it lies within it
+    here = np.any((seconds[:, None] >= after) & (seconds[:, None] < after + BURST), axis=1)
+    place = runs[here].astype(np.int64) - cell.first_run
+    number, whole = (
+        np.bincount(place, weights=column[here].astype(np.float64), minlength=cell.replications)
+        for column in (delivered, delay)
+    )
+    found = np.divide(whole * 1e-6, number, out=np.full(len(number), np.nan), where=number > 0)
+    return Sample.of(found, cell.first_run + np.arange(cell.replications))
+
+
+def _seconds(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * _UNITS[unit]
+
+
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
 def _settling_time(measures: Measures, population: Population) -> Sample:
     found, runs = _settling(measures, population)
     return Sample.of(np.where(np.isfinite(found), found, np.nan), runs)
@@ -116,6 +147,9 @@ METRICS = (
     Metric("settling_time", "s", "group", "mean",
            f"the first event of the timeline until requests of {SETTLING_WINDOW} s reach the far application in at "
            f"most {SETTLED} times the mean one-way delay before it; of runs in which they do", _settling_time, "less"),
+    Metric("event_delay", "s", "group", "mean",
+           f"mean one-way delay of a run's requests that were born within {BURST} s after an event of the timeline",
+           _event_delay, "less"),
     Metric("settled", "1", "group", "mean", "runs in which they do before the run ends", _settled, "more",
            "runs that settle"),
 )  # fmt: skip

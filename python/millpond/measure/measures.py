@@ -188,6 +188,10 @@ class Measures:
 
 def _populations(cell: Cell, names: Sequence[str]) -> Iterable[tuple[Population, int | None]]:
     factors = {name: cell.columns.get(name, "") for name in names}
+    if len({(group.algorithm, group.traffic) for group in cell.groups}) == 1:
+        # whatever they ask for, they are the clients with this algorithm
+        yield Population.of(cell.groups[0].algorithm, "", **factors), None
+        return
     for group in cell.groups:
         others = [other.algorithm for other in cell.groups if other.algorithm != group.algorithm]
         several = len(cell.groups) > 1

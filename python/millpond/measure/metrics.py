@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from millpond.errors import UsageError, unknown
-from millpond.measure import clients, groups, links, runs
+from millpond.measure import clients, groups, links, nodes, runs
 from millpond.measure.metric import Metric
 
 METRICS: dict[str, Metric] = {
-    metric.name: metric for metric in (*clients.METRICS, *groups.METRICS, *runs.METRICS, *links.METRICS)
+    metric.name: metric for metric in (*clients.METRICS, *groups.METRICS, *runs.METRICS, *links.METRICS, *nodes.METRICS)
 }
 
 #: Other names for the same metrics, as published figures have them.

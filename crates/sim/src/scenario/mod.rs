@@ -222,6 +222,12 @@ impl Scenario {
         self.count_clients();
         for group in &mut self.clients {
             group.workload.share_out(group.count);
+            if let Some(commands) = &mut group.commands {
+                commands.workload.share_out(group.count);
+            }
+            if let Some(notifications) = &mut group.notifications {
+                notifications.workload.share_out(group.count);
+            }
         }
     }
 

@@ -310,6 +310,10 @@ impl Mesh {
         if group.route.is_some() {
             return refuse("route", "in a mesh the tree says which way packets go: leave this key out".to_owned());
         }
+        let from_server = [("commands", group.commands.is_some()), ("notifications", group.notifications.is_some())];
+        if let Some((key, _)) = from_server.into_iter().find(|(_, given)| *given) {
+            return refuse(key, "in a mesh clients ask and sinks answer: leave this key out".to_owned());
+        }
         if let Some(name) = group.at.iter().find(|name| settled.node(name).is_none()) {
             let known: Vec<&str> = settled.laid.names.iter().map(String::as_str).collect();
             return refuse("at", unknown("node", name, &known));

@@ -1,0 +1,75 @@
+"""Metrics of a mesh: one value for each run, of all its nodes together, from the table `nodes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from millpond.measure.metric import Compute, Metric
+from millpond.measure.population import Population
+from millpond.measure.sample import Sample
+from millpond.measure.statistics import Floats
+
+if TYPE_CHECKING:
+    from millpond.measure.measures import Measures
+
+#: What becomes of a frame with data at the node that it is for.
+FATES = ("data_received", "data_collided", "data_deaf", "data_faded")
+#: Why a packet gets no further.
+LOSSES = ("lost_buffers", "lost_neighbours", "lost_no_ack", "lost_no_channel", "lost_air", "lost_reassembly")
+
+
+def _sums(
+    measures: Measures, population: Population, columns: Sequence[str]
+) -> tuple[Floats, NDArray[np.signedinteger]]:
+    """These columns added up over the nodes of each run, and the runs; none without a mesh."""
+    cell = measures.cell(population)
+    table = measures.table("nodes")
+    runs = table.of(cell, "run").astype(np.int64) - cell.first_run
+    sums = np.zeros(cell.replications if len(runs) else 0)
+    for column in columns:
+        sums += np.bincount(runs, weights=table.of(cell, column).astype(np.float64), minlength=len(sums))
+    return sums, cell.first_run + np.arange(len(sums))
+
+
+def _share(what: Sequence[str], of: Sequence[str]) -> Compute:
+    def compute(measures: Measures, population: Population) -> Sample:
+        some, runs = _sums(measures, population, what)
+        all_of_them, _ = _sums(measures, population, of)
+        if not len(runs):
+            return Sample.none(measures.cell(population).replications)
+        return Sample.of(_ratio(some, all_of_them), runs)
+
+    return compute
+
+
+def _frames_per_message(measures: Measures, population: Population) -> Sample:
+    frames, runs = _sums(measures, population, ("data_sent", "acks_sent"))
+    if not len(runs):
+        return Sample.none(measures.cell(population).replications)
+    cell = measures.cell(population)
+    return Sample.of(_ratio(frames, measures.run_column(cell, "delivered").astype(np.float64)), runs)
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    found: Floats = np.divide(numerator, denominator, out=np.full(len(numerator), np.nan), where=denominator > 0)
+    return found
+
+
+METRICS = (
+    Metric("frames_per_message", "frames", "run", "mean",
+           "frames on the air, acknowledgements of the link included, for each request that was delivered",
+           _frames_per_message, "less", "frames per message delivered"),
+    Metric("frames_collided", "1", "run", "mean", "frames with data that another frame destroyed",
+           _share(("data_collided",), FATES), "less"),
+    Metric("frames_faded", "1", "run", "mean", "frames with data that the link lost", _share(("data_faded",), FATES)),
+    Metric("frames_duplicate", "1", "run", "mean", "frames with data received that had been received before",
+           _share(("data_duplicate",), ("data_received",)), "less", "frames received again"),
+    Metric("packets_lost_in_mesh", "1", "run", "mean", "packets that entered the mesh and got lost on their way",
+           _share(LOSSES, ("packets_begun",)), "less"),
+    Metric("packets_lost_for_room", "1", "run", "mean", "packets that entered the mesh and found no buffer on it",
+           _share(LOSSES[:2], ("packets_begun",)), "less"),
+)  # fmt: skip
