@@ -14,6 +14,12 @@ pub enum Failure {
     Failed(String),
     /// An emulated path handed packets on too late for its figures to be believed. Exit code 3.
     Late(String),
+    /// No answer came in the time that there was. Exit code 6.
+    TimedOut(String),
+    /// A name has no address, or the network said that nobody can be reached there. Exit code 7.
+    Unreachable(String),
+    /// There is no secure session: certificates, keys or versions do not fit. Exit code 8.
+    Insecure(String),
     /// The peer answered with an error. Exit code 4 or 5, the class of the answer.
     Answered(Code, String),
     /// A program that was run ended with this exit code, and has said why itself.
@@ -37,6 +43,9 @@ impl Failure {
                 _ => 4,
             },
             Self::Command(code) => *code,
+            Self::TimedOut(_) => 6,
+            Self::Unreachable(_) => 7,
+            Self::Insecure(_) => 8,
             Self::Stopped => 130,
         }
     }
@@ -45,8 +54,13 @@ impl Failure {
     #[must_use]
     pub fn line(&self) -> Option<String> {
         match self {
-            Self::Usage(line) | Self::Failed(line) | Self::Late(line) => Some(one_line(line)),
-            Self::Answered(_, line) => Some(one_line(line)),
+            Self::Usage(line)
+            | Self::Failed(line)
+            | Self::Late(line)
+            | Self::TimedOut(line)
+            | Self::Unreachable(line)
+            | Self::Insecure(line)
+            | Self::Answered(_, line) => Some(one_line(line)),
             Self::Stopped => Some("stopped".to_owned()),
             Self::Command(_) | Self::ReaderGone => None,
         }
@@ -75,6 +89,10 @@ impl From<millpond_live::Error> for Failure {
             millpond_live::Error::Uri(_)
             | millpond_live::Error::UnknownController(_)
             | millpond_live::Error::Setting { .. } => Self::Usage(error.to_string()),
+            millpond_live::Error::Insecure { .. } => Self::Insecure(error.to_string()),
+            millpond_live::Error::NameNotResolved { .. } => Self::Unreachable(error.to_string()),
+            _ if error.is_unreachable() => Self::Unreachable(error.to_string()),
+            _ if error.is_timeout() => Self::TimedOut(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
     }
@@ -107,11 +125,32 @@ mod tests {
             (Failure::Late(String::new()), 3),
             (Failure::Answered(Code::NOT_FOUND, String::new()), 4),
             (Failure::Answered(Code::SERVICE_UNAVAILABLE, String::new()), 5),
+            (Failure::TimedOut(String::new()), 6),
+            (Failure::Unreachable(String::new()), 7),
+            (Failure::Insecure(String::new()), 8),
             (Failure::Stopped, 130),
             (Failure::Command(42), 42),
             (Failure::ReaderGone, 1),
         ] {
             assert_eq!(failure.exit_code(), code, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn errors_of_time_of_the_way_and_of_security_have_codes_of_their_own() {
+        use millpond_live::Error;
+        let peer = "192.0.2.1:5683".parse().unwrap();
+        let after = std::time::Duration::from_secs(1);
+        for (error, code) in [
+            (Error::GaveUp { peer, copies: 5, after }, 6),
+            (Error::Deadline { after }, 6),
+            (Error::NoResponse { peer, after }, 6),
+            (Error::Unreachable { peer, reason: "refused".into(), source: None }, 7),
+            (Error::NameNotResolved { host: "h".into(), reason: "none".into(), source: None }, 7),
+            (Error::Insecure { peer, reason: "expired".into() }, 8),
+            (Error::Reset { peer }, 1),
+        ] {
+            assert_eq!(Failure::from(error.clone()).exit_code(), code, "{error}");
         }
     }
 

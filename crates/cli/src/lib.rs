@@ -17,6 +17,7 @@ pub mod nearest;
 pub mod observe;
 pub mod ping;
 mod program;
+pub mod progress;
 pub mod render;
 pub mod request;
 pub mod serve;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use millpond_live::{Code, number};
+use millpond_live::{Code, Error};
 use tokio::time::{Duration, Instant, sleep_until};
 
 use crate::arguments::Observe;
@@ -22,9 +22,19 @@ pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failu
     let end = Instant::now() + ask.period.unwrap_or(FOR_EVER);
     let client = request::client(flags, &ask.uri).await?;
     let asking = request::prepared(&client, Code::GET, &ask.uri, None, None, flags);
-    let mut observation = tokio::select! {
-        observation = asking.observe() => observation?,
+    let observation = tokio::select! {
+        observation = asking.observe() => observation,
         () = interrupt.heard() => return Err(Failure::Stopped),
+    };
+    let mut observation = match observation {
+        Err(Error::NotObserved { answer }) => {
+            if flags.verbose {
+                let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer));
+            }
+            answer::print(&answer, form, true)?;
+            return Err(Failure::Failed(format!("{} cannot be observed: this was its only representation", ask.uri)));
+        }
+        observation => observation?,
     };
     let mut shown = 0_u64;
     loop {
@@ -43,9 +53,6 @@ pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failu
         shown += 1;
         if ask.count.is_some_and(|count| shown >= count) {
             break;
-        }
-        if answer.options().get(number::OBSERVE).is_none() {
-            return Err(Failure::Failed(format!("{} cannot be observed: this was its only representation", ask.uri)));
         }
     }
     drop(observation);

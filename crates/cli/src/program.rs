@@ -14,7 +14,8 @@ use crate::{nearest, shell};
 const LABORATORY_VERBS: [&str; 4] = ["run", "reproduce", "report", "controllers"];
 
 /// Runs the program with these arguments, the first of which is its name, and gives its exit code: 0 done, 1 failed,
-/// 2 usage, 3 too late, 4 and 5 the class of an answer that is an error, 130 stopped by Ctrl-C.
+/// 2 usage, 3 too late, 4 and 5 the class of an answer that is an error, 6 no answer in time, 7 unreachable, 8 insecure,
+/// 130 stopped by Ctrl-C.
 ///
 /// What goes wrong is one line on standard error. Output is plain where it is no terminal or `NO_COLOR` is set.
 pub fn main_from<I, T>(arguments: I) -> u8

@@ -8,7 +8,7 @@ use millpond_live::{Client, Code, RequestBuilder, Uri};
 use crate::arguments::{Request, WithPayload, WithoutPayload};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::{answer, content_format, render, trace, values};
+use crate::{answer, content_format, progress, render, trace, values};
 
 /// Longest body that is sent or taken, bytes.
 pub const LONGEST_BODY: usize = 16 << 20;
@@ -18,7 +18,7 @@ pub const LONGEST_BODY: usize = 16 << 20;
 /// # Errors
 /// Whatever kept it from being done.
 pub async fn without_payload(method: Code, ask: WithoutPayload, interrupt: &mut Interrupt) -> Result<(), Failure> {
-    once(method, &ask.uri, None, None, &ask.request, interrupt).await
+    once(method, &ask.uri, (None, None), ask.output.as_deref(), &ask.request, interrupt).await
 }
 
 /// put, post, fetch, patch and ipatch.
@@ -31,27 +31,37 @@ pub async fn with_payload(method: Code, ask: WithPayload, interrupt: &mut Interr
         None => None,
     };
     let format = ask.content_format.or_else(|| ask.payload.as_deref().and_then(format_of_file));
-    once(method, &ask.uri, payload, format, &ask.request, interrupt).await
+    once(method, &ask.uri, (payload, format), None, &ask.request, interrupt).await
 }
 
 async fn once(
     method: Code,
     uri: &Uri,
-    payload: Option<Vec<u8>>,
-    format: Option<u16>,
+    (payload, format): (Option<Vec<u8>>, Option<u16>),
+    output: Option<&Path>,
     flags: &Request,
     interrupt: &mut Interrupt,
 ) -> Result<(), Failure> {
+    if let Some(directory) = output.and_then(Path::parent).filter(|directory| !directory.as_os_str().is_empty()) {
+        // Before anything is asked for that could not be kept.
+        std::fs::metadata(directory).map_err(|error| Failure::of_file(directory.display(), &error))?;
+    }
     let client = client(flags, uri).await?;
-    let request = prepared(&client, method, uri, payload, format, flags);
+    let length = payload.as_ref().map_or(0, Vec::len);
+    let bar = progress::Bar::new(length, flags.trace);
+    let request = bar.over(prepared(&client, method, uri, payload, format, flags));
     let answer = tokio::select! {
         answer = request.send() => answer?,
         () = interrupt.heard() => return Err(Failure::Stopped),
     };
+    drop(bar);
     if flags.verbose {
         let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer));
     }
-    let printed = answer::print(&answer, answer::Form::wanted(flags), false);
+    let printed = match output.filter(|_| answer.is_success()) {
+        Some(file) => std::fs::write(file, answer.payload()).map_err(|error| Failure::of_file(file.display(), &error)),
+        None => answer::print(&answer, answer::Form::wanted(flags), false),
+    };
     client.shutdown().await;
     printed
 }

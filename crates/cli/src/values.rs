@@ -5,8 +5,18 @@ use std::time::Duration;
 
 use coap_numbers::option as registry;
 use millpond_coap::message::Token;
+use millpond_live::Uri;
 
 use crate::failure::Failure;
+
+/// A URI; one without a scheme is one of coap.
+///
+/// # Errors
+/// What cannot be asked for, and why.
+pub fn uri(text: &str) -> Result<Uri, String> {
+    let whole = if text.contains("://") { text.to_owned() } else { format!("coap://{text}") };
+    whole.parse().map_err(|error: millpond_live::UriError| error.to_string())
+}
 
 /// An option given by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -66,9 +66,10 @@ fn a_word_that_is_no_verb_gets_the_nearest_or_the_place_where_it_is() {
 
 #[test]
 fn every_bad_flag_is_one_line_that_says_what_would_do() {
-    let table: [(&[&str], &str); 33] = [
+    let table: [(&[&str], &str); 34] = [
         (&["get"], "the following required arguments were not provided: <URI>"),
-        (&["get", "localhost/x"], "the scheme is missing; write coap://localhost/x"),
+        (&["get", "localhost:x/y"], "invalid value 'localhost:x/y' for '<URI>'"),
+        (&["get", "coap://h/", "--output", "f", "--json"], "cannot be used with"),
         (&["get", "http://h/"], "unknown scheme \"http\": known: coap, coap+tcp, coaps, coaps+tcp"),
         (
             &["get", "coap://h/", "--timeot", "1s"],

@@ -1,8 +1,8 @@
 //! What can go wrong, one line each, with what to do about it.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{error, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use crate::{UnknownController, UriError};
+use crate::{Response, UnknownController, UriError};
 
 /// Why a request, an observation, a client or a server did not come about.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +21,8 @@ pub enum Error {
         host: String,
         /// What the resolver said.
         reason: String,
+        /// The system's own error, if there is one.
+        source: Option<Cause>,
     },
     /// The network said that the peer cannot be reached.
     #[error("{peer} is unreachable: {reason}; check that the host is up and a server listens on this port")]
@@ -29,6 +31,8 @@ pub enum Error {
         peer: SocketAddr,
         /// What the network said.
         reason: String,
+        /// The system's own error, if there is one.
+        source: Option<Cause>,
     },
     /// Every copy was sent, and nothing came back.
     #[error("{peer} did not answer {} in {:.1} s; check address and port, or allow more copies", counted(*.copies), .after.as_secs_f64())]
@@ -87,6 +91,8 @@ pub enum Error {
         address: SocketAddr,
         /// Why, and what to do.
         reason: String,
+        /// The system's own error.
+        source: Option<Cause>,
     },
     /// The operating system did not do what was needed.
     #[error("{reason}")]
@@ -126,9 +132,58 @@ pub enum Error {
         /// Why, and what can be used.
         reason: String,
     },
+    /// Nothing is observed: the server answered, and does not tell of changes, or answered with an error. What it answered.
+    #[error("{}", not_observed(answer))]
+    NotObserved {
+        /// The answer.
+        answer: Box<Response>,
+    },
     /// The client ended.
     #[error("the client has ended")]
     Closed,
+}
+
+/// The error of another library or of the system that lies beneath an [`Error`]. Two are equal if they read alike.
+#[derive(Clone, Debug)]
+pub struct Cause(Arc<dyn error::Error + Send + Sync>);
+
+impl Cause {
+    pub(crate) fn of(error: impl error::Error + Send + Sync + 'static) -> Option<Self> {
+        Some(Self(Arc::new(error)))
+    }
+
+    /// The error itself, for `downcast_ref`.
+    #[must_use]
+    pub fn get(&self) -> &(dyn error::Error + Send + Sync + 'static) {
+        &*self.0
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl error::Error for Cause {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl PartialEq for Cause {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Cause {}
+
+fn not_observed(answer: &Response) -> String {
+    match answer.code() {
+        code if code.is_success() => "the server answered and does not let this be observed; ask with get".into(),
+        code => format!("nothing is observed: the server answered with {code}"),
+    }
 }
 
 /// So many copies, in words.
@@ -146,7 +201,30 @@ impl Error {
             _ if is_out_of_files(error) => "no file descriptor is left; raise the limit (ulimit -n)".into(),
             _ => error.to_string(),
         };
-        Self::Bind { address, reason }
+        let source = Cause::of(io::Error::new(error.kind(), error.to_string()));
+        Self::Bind { address, reason, source }
+    }
+
+    /// No answer came in the time that there was: every copy was sent, a response or a deadline was waited for.
+    #[must_use]
+    pub const fn is_timeout(&self) -> bool {
+        matches!(self, Self::GaveUp { .. } | Self::NoResponse { .. } | Self::Deadline { .. })
+    }
+
+    /// The network, or the peer's host, said that nobody can be reached there.
+    #[must_use]
+    pub const fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
+    }
+
+    /// Another address of the same host may do better, and nothing is done twice by asking there. What was sent may have been
+    /// carried out although no answer came.
+    pub(crate) const fn lets_another_address_try(&self, is_idempotent: bool) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Insecure { .. } => true,
+            Self::GaveUp { .. } | Self::NoResponse { .. } => is_idempotent,
+            _ => false,
+        }
     }
 }
 
@@ -155,4 +233,31 @@ pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
     /// EMFILE and ENFILE, alike on every Unix that tokio runs on.
     const OUT_OF_FILES: [i32; 2] = [24, 23];
     cfg!(unix) && error.raw_os_error().is_some_and(|number| OUT_OF_FILES.contains(&number))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+    use crate::Code;
+
+    #[test]
+    fn errors_tell_what_lies_beneath_and_what_kind_they_are() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let peer = "192.0.2.1:5683".parse().unwrap();
+        let unreachable = Error::Unreachable { peer, reason: refused.to_string(), source: Cause::of(refused) };
+        let source = unreachable.source().and_then(|source| source.downcast_ref::<Cause>()).unwrap();
+        let source = source.get().downcast_ref::<io::Error>().map(io::Error::kind);
+        assert_eq!(source, Some(io::ErrorKind::ConnectionRefused));
+        assert!(unreachable.is_unreachable() && !unreachable.is_timeout());
+        assert!(unreachable.lets_another_address_try(false));
+        let gave_up = Error::GaveUp { peer, copies: 5, after: Duration::from_secs(93) };
+        assert!(gave_up.is_timeout() && !gave_up.is_unreachable() && gave_up.source().is_none());
+        assert!(gave_up.lets_another_address_try(true) && !gave_up.lets_another_address_try(false));
+        let late = Error::Deadline { after: Duration::from_secs(1) };
+        assert!(late.is_timeout() && !late.lets_another_address_try(true));
+        let answer = Box::new(Response::new(Code::NOT_FOUND));
+        assert!(Error::NotObserved { answer }.to_string().contains("4.04"));
+    }
 }

@@ -79,6 +79,11 @@ impl Lane {
         }
     }
 
+    /// Heeds of what the network complains about from now on only what is about a datagram of its own.
+    pub(crate) fn vet_complaints(&mut self) {
+        self.outbox.remember();
+    }
+
     /// Its socket.
     pub(crate) fn port(&self) -> &Port {
         &self.port
@@ -130,14 +135,14 @@ impl Lane {
             return false;
         }
         let mut came = false;
-        self.port.complaints(&mut complaint);
+        self.complaints(&mut complaint);
         for _ in 0..BATCHES {
             match inbox.fill(&self.port) {
                 Ok(true) => {}
                 Ok(false) => return came,
                 // What the network said of an earlier datagram; the next call receives again.
                 Err(_) => {
-                    self.port.complaints(&mut complaint);
+                    self.complaints(&mut complaint);
                     continue;
                 }
             }
@@ -160,6 +165,15 @@ impl Lane {
         }
         self.is_ready = true;
         came
+    }
+
+    /// Tells what the network says about datagrams of ours.
+    fn complaints(&self, mut tell: impl FnMut(PortError)) {
+        self.port.complaints(|error| {
+            if self.outbox.has_sent(error.to, &error.start) {
+                tell(error);
+            }
+        });
     }
 
     /// Asks the host for all its output, and hands over what leaves.
@@ -288,7 +302,7 @@ impl Lane {
             let (to, reason) = (unsent.to.peer(), unsent.why.to_string());
             watch.unsent += 1;
             if unsent.is_for_good() && refused.len() < MOST_REFUSED {
-                refused.push(PortError { to, reason: reason.clone() });
+                refused.push(PortError { to, reason: reason.clone(), start: Vec::new() });
             }
             watch.tell(now, to, || Happened::Complaint { reason });
         });

@@ -29,9 +29,11 @@ mod watch;
 use millpond_coap::transfer;
 
 pub use bytes::Bytes;
-pub use client::{Client, ClientBuilder, GroupAnswers, GroupRequest, IntoPeer, IntoUri, Observation, RequestBuilder};
+pub use client::{
+    Client, ClientBuilder, GroupAnswers, GroupRequest, IntoPeer, IntoUri, Observation, Progress, RequestBuilder,
+};
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
-pub use error::Error;
+pub use error::{Cause, Error};
 pub use millpond_coap::message::{Code, Kind, MessageId, Token, number};
 pub use millpond_coap::{Duplicates, leisure};
 /// The controllers themselves: presets, their parameters, and the calls that one of one's own answers.

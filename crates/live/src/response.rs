@@ -9,7 +9,7 @@ use millpond_control::{Evidence, Sample};
 use crate::Options;
 
 /// A response with its whole body.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     code: Code,
     options: Options,
@@ -130,7 +130,7 @@ impl Response {
     /// Its code is of class 2.
     #[must_use]
     pub const fn is_success(&self) -> bool {
-        self.code.class() == 2
+        self.code.is_success()
     }
 
     /// The whole body.

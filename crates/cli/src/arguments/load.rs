@@ -12,6 +12,7 @@ use crate::values;
 #[derive(Debug, Args)]
 pub struct Load {
     /// What is asked for: coap://HOST:PORT/PATH?QUERY, coap+tcp://… or coaps+tcp://…; the port may be left out.
+    #[arg(value_parser = values::uri)]
     pub uri: Uri,
     /// Clients, each with a port and congestion control of its own.
     #[arg(long, short = 'n', default_value_t = 1, value_name = "N", value_parser = clients)]

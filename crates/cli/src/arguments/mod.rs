@@ -41,6 +41,7 @@ const STYLES: Styles = Styles::styled()
     arg_required_else_help = true,
     infer_long_args = false,
     after_help = "Exit codes: 0 done (2.xx), 1 failed, 2 usage, 4 and 5 the answer was 4.xx or 5.xx,\n\
+                  6 no answer in time, 7 no such name or nobody reachable there, 8 no secure session,\n\
                   130 stopped by Ctrl-C before the end; 3 an emulated path was too late to be believed.\n\n\
                   Not here: the laboratory's verbs (run, reproduce, report, controllers) come with the\n\
                   Python package: `make build` in the source makes .venv/bin/millpond, which has every verb."
@@ -58,6 +59,7 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  \
         millpond get coap://127.0.0.1/hello\n  \
         millpond get -v --accept json coap://[::1]/sensors/1\n  \
+        millpond get --output image.bin 192.0.2.7/firmware\n  \
         millpond get --trace --controller cocoa-03 coap://example.com/time\n  \
         millpond get --ca ca.pem coaps+tcp://localhost/hello\n  \
         millpond get coap://127.0.0.1/.well-known/core")]

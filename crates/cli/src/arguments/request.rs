@@ -1,5 +1,6 @@
 //! Flags of the verbs that ask once or follow.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,8 +13,13 @@ use crate::values::{self, RawOption};
 /// A request without payload: get, delete.
 #[derive(Debug, Args)]
 pub struct WithoutPayload {
-    /// What is asked for: coap://HOST:PORT/PATH?QUERY, coap+tcp://… or coaps+tcp://…; the port may be left out.
+    /// What is asked for: coap://HOST:PORT/PATH?QUERY, coaps://…, coap+tcp://… or coaps+tcp://…; coap:// and the port may
+    /// be left out.
+    #[arg(value_parser = values::uri)]
     pub uri: Uri,
+    /// Write the body to this file, as its bytes are, and nothing to standard output.
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["raw", "pretty", "json"])]
+    pub output: Option<PathBuf>,
     /// How.
     #[command(flatten)]
     pub request: Request,
@@ -22,7 +28,9 @@ pub struct WithoutPayload {
 /// A request with payload: put, post, fetch, patch, ipatch.
 #[derive(Debug, Args)]
 pub struct WithPayload {
-    /// What is asked for: coap://HOST:PORT/PATH?QUERY, coap+tcp://… or coaps+tcp://…; the port may be left out.
+    /// What is asked for: coap://HOST:PORT/PATH?QUERY, coaps://…, coap+tcp://… or coaps+tcp://…; coap:// and the port may
+    /// be left out.
+    #[arg(value_parser = values::uri)]
     pub uri: Uri,
     /// What is sent: the text itself, @FILE, or - for standard input; @@… is a text that begins with @.
     pub payload: Option<String>,
@@ -37,7 +45,9 @@ pub struct WithPayload {
 /// An observation.
 #[derive(Debug, Args)]
 pub struct Observe {
-    /// What is followed: coap://HOST:PORT/PATH?QUERY, coap+tcp://… or coaps+tcp://…; the port may be left out.
+    /// What is followed: coap://HOST:PORT/PATH?QUERY, coaps://…, coap+tcp://… or coaps+tcp://…; coap:// and the port may be
+    /// left out.
+    #[arg(value_parser = values::uri)]
     pub uri: Uri,
     /// End after this many representations.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -118,7 +118,9 @@ async fn resolved(uri: &Uri) -> Result<(Uri, Option<String>), Failure> {
     if uri.transport().is_secure() {
         return Ok((uri.clone(), None));
     }
-    let unknown = |reason: String| Failure::from(millpond_live::Error::NameNotResolved { host: name.clone(), reason });
+    let unknown = |reason: String| {
+        Failure::from(millpond_live::Error::NameNotResolved { host: name.clone(), reason, source: None })
+    };
     let mut found =
         tokio::net::lookup_host((name.as_str(), uri.port())).await.map_err(|error| unknown(error.to_string()))?;
     let address = found.next().ok_or_else(|| unknown("it has no address".to_owned()))?;

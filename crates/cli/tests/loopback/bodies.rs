@@ -1,6 +1,6 @@
 //! Bodies that take many blocks.
 
-use crate::program::{Server, fed, millpond};
+use crate::program::{Server, fed, fresh_directory, millpond};
 
 #[test]
 fn a_large_body_comes_whole_whatever_the_size_of_its_blocks() {
@@ -21,4 +21,24 @@ fn a_large_body_goes_and_comes_back() {
         assert_eq!(said.code, Some(0), "{}", said.err);
         assert!(said.out == body, "blocks of {size}: {} bytes came back", said.out.len());
     }
+}
+
+#[test]
+fn a_body_is_written_to_a_file_and_coap_need_not_be_said() {
+    let server = Server::start(&[]);
+    let directory = fresh_directory("bodies_output");
+    let file = directory.join("image.bin");
+    let file_name = file.to_str().expect("UTF-8");
+    let bare = server.at("/large?size=20k").replace("coap://", "");
+    let said = millpond(&["get", "--output", file_name, &bare]);
+    assert!(said.well().is_empty());
+    assert_eq!(std::fs::read(&file).expect("it is there").len(), 20_000);
+    // An error is no body: what was there stays.
+    let said = millpond(&["get", "-o", file_name, &server.at("/nothing")]);
+    assert_eq!(said.code, Some(4), "{}", said.err);
+    assert_eq!(std::fs::read(&file).expect("it is there").len(), 20_000);
+    let nowhere = directory.join("no/such/file");
+    let said = millpond(&["get", "-o", nowhere.to_str().expect("UTF-8"), &server.at("/hello")]);
+    assert_eq!((said.code, said.err.lines().count()), (Some(1), 1), "{}", said.err);
+    assert!(said.err.contains("no/such: No such file or directory"), "{}", said.err);
 }

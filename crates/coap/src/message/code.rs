@@ -113,6 +113,18 @@ impl Code {
         self.0 >> 5
     }
 
+    /// Of class 2: the request was carried out.
+    #[inline]
+    pub const fn is_success(self) -> bool {
+        self.class() == 2
+    }
+
+    /// Of class 4 or 5: the request, or the server, failed.
+    #[inline]
+    pub const fn is_error(self) -> bool {
+        matches!(self.class(), 4 | 5)
+    }
+
     /// The part after the dot, 0 to 31.
     #[inline]
     pub const fn detail(self) -> u8 {

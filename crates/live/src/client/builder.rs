@@ -18,12 +18,16 @@ pub struct ClientBuilder {
     block_size: Option<u16>,
 }
 
+/// Who gives peers their controllers.
+pub(crate) type Chooser = Arc<dyn Fn(SocketAddr) -> Option<ControllerChoice> + Send + Sync>;
+
 /// A client's settings.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) bind: Option<SocketAddr>,
     pub(crate) controller: ControllerChoice,
     pub(crate) controllers: BTreeMap<SocketAddr, ControllerChoice>,
+    pub(crate) chooser: Option<Chooser>,
     pub(crate) transmission: Transmission,
     pub(crate) least_wait: Span,
     pub(crate) deadline: Option<Duration>,
@@ -77,6 +81,7 @@ impl Default for ClientBuilder {
             bind: None,
             controller: ControllerChoice::default(),
             controllers: BTreeMap::new(),
+            chooser: None,
             transmission: Transmission::RFC7252,
             least_wait: LEAST_WAIT,
             deadline: None,
@@ -115,6 +120,26 @@ impl ClientBuilder {
         self
     }
 
+    /// Asks this for the congestion controller of each peer about which nothing is known yet, from the client's task. Peers
+    /// for which it gives none, and those of [`controller_for`](Self::controller_for), have theirs.
+    ///
+    /// ```
+    /// use millpond_live::{Client, ControllerChoice, Preset};
+    ///
+    /// // What is behind the gateway at 192.0.2.1 shares a slow cell.
+    /// let builder = Client::builder().controllers(|peer| {
+    ///     (peer.ip() == std::net::Ipv4Addr::new(192, 0, 2, 1)).then(|| Preset::RFC7252.into())
+    /// });
+    /// ```
+    #[must_use]
+    pub fn controllers(
+        mut self,
+        by_peer: impl Fn(SocketAddr) -> Option<ControllerChoice> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.chooser = Some(Arc::new(by_peer));
+        self
+    }
+
     /// NSTART: interactions outstanding with one peer; 1 as RFC 7252 §4.7 asks, unless it is known that more are safe.
     #[must_use]
     pub const fn nstart(mut self, nstart: u16) -> Self {
@@ -144,7 +169,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How long each request may take; without one, until its exchange gives up.
+    /// How long each request may take. Without one, over UDP until its exchange gives up; over TCP until nothing has come on
+    /// its connection for 247 s but answers to pings, or for 40 s not even these.
     #[must_use]
     pub const fn deadline(mut self, each_request: Option<Duration>) -> Self {
         self.settings.deadline = each_request;

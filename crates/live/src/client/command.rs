@@ -11,7 +11,7 @@ use millpond_coap::{
 use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;
 
-use super::{groups::WantedOfGroup, observation::Newest};
+use super::{groups::WantedOfGroup, observation::Newest, progress::OnProgress};
 use crate::{ControllerChoice, Error, Options, Response, Stats};
 
 /// Names a request among all of a client.
@@ -54,6 +54,7 @@ pub(crate) struct Wanted {
     /// Whose certificate the server must have, if the request goes over DTLS.
     pub(crate) name: Option<ServerName<'static>>,
     pub(crate) patience: Patience,
+    pub(crate) progress: Option<OnProgress>,
     pub(crate) reply: Reply,
 }
 
@@ -77,11 +78,32 @@ impl Reply {
             Self::Once(sender) => drop(sender.send(outcome)),
             Self::Observed(newest) => {
                 match outcome {
-                    Ok(response) => newest.put(response),
+                    Ok(response) => newest.put_last(response),
                     Err(error) => newest.fail(error),
                 }
                 newest.end();
             }
         }
+    }
+}
+
+/// A GET request of nothing else, for trials.
+#[cfg(test)]
+pub(crate) fn asked_for_trial(peer: SocketAddr, reply: Reply) -> Wanted {
+    Wanted {
+        number: 1,
+        peer,
+        kind: Kind::Confirmable,
+        method: Code::GET,
+        options: Options::new(),
+        payload: Bytes::new(),
+        block: BlockSize::B1024,
+        is_block_wished: false,
+        longest: 1 << 20,
+        token: None,
+        name: None,
+        patience: Patience::DEFAULT,
+        progress: None,
+        reply,
     }
 }

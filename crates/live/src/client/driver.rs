@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     Command, Settings, Wanted,
     asks::{AskSink, Asks, EarlyPing, Ping},
+    progress::Watched,
     routes::Routes,
 };
 use crate::{
@@ -45,6 +46,8 @@ pub(crate) struct Driver {
     routes: Routes,
     inbox: Inbox,
     watch: Watch,
+    /// Requests whose progress somebody wants to know.
+    watched: Vec<((usize, AskId), Watched)>,
     complaints: Vec<PortError>,
     /// Nobody can ask any more; when it ends whatever is still under way.
     end: Option<tokio::time::Instant>,
@@ -79,6 +82,7 @@ impl Driver {
             routes: Routes::default(),
             inbox: Inbox::new(),
             watch: Watch::new(settings.hook.clone()),
+            watched: Vec::new(),
             complaints: Vec::new(),
             end: None,
             waiting: Vec::new(),
@@ -174,6 +178,11 @@ impl Driver {
         }
         self.settle();
         self.flush();
+        let lanes = &self.lanes;
+        self.watched.retain_mut(|((at, ask), watched)| {
+            let progress = lanes.get(*at).and_then(|lane| lane.host.progress(*ask));
+            progress.inspect(|progress| watched.tell((*progress).into())).is_some()
+        });
     }
 
     /// Hands over what leaves. Requests to whom the kernel sends nothing end, and others may take their place.
@@ -204,7 +213,7 @@ impl Driver {
             Command::StopGathering(number) => self.stop_gathering(now, number),
             Command::Cancel(number) => match self.asks.find(number) {
                 Some(place) => self.cancel(now, place),
-                None => drop(self.routes.take_held(number)),
+                None => self.routes.cancel_held(number),
             },
             Command::Forget(number) => {
                 if let Some((lane, ask)) = self.asks.find(number) {
@@ -269,7 +278,7 @@ impl Driver {
         let peer = wanted.peer;
         match self.lane_for(peer) {
             Ok(home) => {
-                self.routes.of(peer, home).held.push_back(wanted);
+                self.routes.hold(peer, home, wanted);
                 self.launch(peer);
             }
             Err(error) => wanted.reply.end(Err(error)),
@@ -304,7 +313,7 @@ impl Driver {
                     Err(error) => Some(error),
                 },
             };
-            let Some(wanted) = self.routes.get_mut(peer).and_then(|route| route.held.pop_front()) else { return };
+            let Some(wanted) = self.routes.next_held(peer) else { return };
             match unfit {
                 None => self.ask(now, peer, at, *wanted),
                 Some(error) => wanted.reply.end(Err(error)),
@@ -315,13 +324,14 @@ impl Driver {
     fn ask(&mut self, now: Instant, peer: SocketAddr, at: usize, wanted: Wanted) {
         let to = self.known_as(at, peer);
         let is_known = self.lanes.get(at).is_some_and(|lane| lane.host.endpoint().view(to).is_some());
-        if !is_known && let Some(choice) = self.controllers.get(&peer) {
+        let chosen = || self.settings.chooser.as_ref().and_then(|choose| choose(peer));
+        if !is_known && let Some(choice) = self.controllers.get(&peer).cloned().or_else(chosen) {
             let controller = choice.build(self.settings.least_wait);
             // Without room for the peer the request itself is refused next.
             let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
         }
         let Wanted { number, kind, method, options, payload, block, is_block_wished, longest, token, .. } = wanted;
-        let (patience, reply) = (wanted.patience, wanted.reply);
+        let (patience, progress, reply) = (wanted.patience, wanted.progress, wanted.reply);
         let options = options.borrowed();
         let ask = Ask {
             kind,
@@ -338,6 +348,7 @@ impl Driver {
         match lane.host.ask(now, to, &ask) {
             Ok(ask) => {
                 self.asks.add(at, ask, number, peer, reply, now);
+                self.watched.extend(progress.map(|hook| ((at, ask), Watched::new(hook))));
                 if let Some(route) = self.routes.get_mut(peer) {
                     route.open += 1;
                 }
@@ -391,12 +402,12 @@ impl Driver {
         let Some(route) = self.routes.get_mut(peer) else { return false };
         route.is_moving = false;
         let (at, room) = (route.lane, usize::from(self.settings.window()).saturating_sub(route.open));
-        let wanted: Vec<_> = route.held.drain(..room.min(route.held.len())).collect();
         let now = self.clock.now();
+        let wanted: Vec<_> = std::iter::from_fn(|| self.routes.next_held(peer)).take(room).collect();
         for wanted in wanted {
             match wanted.name.clone().map_or(Ok(true), |name| self.session(now, peer, at, name)) {
                 Ok(true) => self.ask(now, peer, at, *wanted),
-                Ok(false) => self.routes.of(peer, at).held.push_back(wanted),
+                Ok(false) => self.routes.hold(peer, at, wanted),
                 Err(error) => wanted.reply.end(Err(error)),
             }
         }
@@ -428,28 +439,28 @@ impl Driver {
     }
 
     /// A peer cannot be reached.
-    fn cut_off(&mut self, PortError { to, reason }: &PortError) {
+    fn cut_off(&mut self, PortError { to, reason, .. }: &PortError) {
         let now = self.clock.now();
         let (to_it, others) = std::mem::take(&mut self.asks.pings).into_iter().partition(|ping| ping.peer == *to);
         self.asks.pings = others;
         let to_it: Vec<Ping> = to_it;
         for ping in to_it {
             // Its exchange gives up by itself.
-            let _ = ping.reply.send(Err(Error::Unreachable { peer: *to, reason: reason.clone() }));
+            let _ = ping.reply.send(Err(Error::Unreachable { peer: *to, reason: reason.clone(), source: None }));
         }
         let mut had_begun = false;
         for lane in &mut self.lanes {
             had_begun |= lane.sessions.as_mut().is_some_and(|sessions| sessions.abandon(Address::of(*to)));
         }
         if had_begun {
-            self.end_held(*to, &Error::Unreachable { peer: *to, reason: reason.clone() });
+            self.end_held(*to, &Error::Unreachable { peer: *to, reason: reason.clone(), source: None });
         }
         for (lane, ask) in self.asks.unheard(*to) {
             let progress = self.lanes.get(lane).and_then(|lane| lane.host.progress(ask));
             if progress.is_some_and(|progress| progress.sent + progress.received > 0) {
                 continue;
             }
-            self.asks.end((lane, ask), Err(Error::Unreachable { peer: *to, reason: reason.clone() }));
+            self.asks.end((lane, ask), Err(Error::Unreachable { peer: *to, reason: reason.clone(), source: None }));
             self.on_host(lane, now, |host| host.cancel(now, ask));
         }
     }
@@ -489,7 +500,9 @@ impl Driver {
         let port = Port::bind(local, Role::Client)?;
         let node = u32::try_from(at).unwrap_or(u32::MAX);
         let sessions = self.keys.clone().map(|keys| Sessions::standard(keys, self.clock.origin()));
-        self.lanes.push(Lane::new(port, self.pattern.sibling(node), sessions));
+        let mut lane = Lane::new(port, self.pattern.sibling(node), sessions);
+        lane.vet_complaints();
+        self.lanes.push(lane);
         Ok(at)
     }
 

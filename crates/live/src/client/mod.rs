@@ -6,8 +6,10 @@ mod command;
 mod driver;
 mod gathering;
 mod groups;
+mod names;
 mod observation;
 mod peer;
+mod progress;
 mod request;
 mod routes;
 
@@ -28,9 +30,14 @@ pub use builder::ClientBuilder;
 pub use groups::{GroupAnswers, GroupRequest};
 pub use observation::Observation;
 pub use peer::IntoPeer;
+pub use progress::Progress;
 pub use request::{IntoUri, RequestBuilder};
 
+use names::Names;
+
 pub(crate) use builder::Settings;
+#[cfg(test)]
+pub(crate) use command::asked_for_trial;
 pub(crate) use command::{Command, Reply, RequestNumber, Wanted};
 
 pub(crate) use request::block_size;
@@ -72,7 +79,14 @@ pub struct Client {
     chosen: Arc<std::sync::Mutex<BTreeMap<SocketAddr, ControllerChoice>>>,
     /// Where requests over DTLS go, once there are any.
     secure: Arc<tokio::sync::OnceCell<Commands>>,
+    /// What names resolved to lately.
+    pub(crate) names: Arc<Names>,
+    /// Room for requests that have not ended.
+    room: Arc<tokio::sync::Semaphore>,
 }
+
+/// Requests that a client has at a time, those that wait for their peer included. A further one waits to be sent.
+const MOST_REQUESTS: usize = 65_536;
 
 impl Client {
     /// A client to be set up step by step.
@@ -101,6 +115,8 @@ impl Client {
             tls: Arc::default(),
             chosen: Arc::default(),
             secure: Arc::default(),
+            names: Arc::default(),
+            room: Arc::new(tokio::sync::Semaphore::new(MOST_REQUESTS)),
         })
     }
 
@@ -209,7 +225,7 @@ impl Client {
         let (transport, peer, host) = whom.into_peer().await?;
         let (reply, answer) = oneshot::channel();
         let name = peer::secure_name(transport, &host)?;
-        self.order(transport, peer, &host, Command::Ping(peer, name, reply)).await?;
+        self.order(transport, &[peer], &host, Command::Ping(peer, name, reply)).await?;
         answer.await.map_err(|_| Error::Closed)?
     }
 
@@ -217,12 +233,16 @@ impl Client {
     /// Other clones of this client can ask no more.
     pub async fn shutdown(self) {
         let connections = std::mem::take(&mut *self.connections.lock().await);
-        for commands in connections.values().chain([&self.commands]).chain(self.secure.get()) {
-            let (reply, end) = oneshot::channel();
-            if commands.send(Command::Shutdown(reply)).is_ok() {
-                // An error says that the task is gone: that is what is waited for.
-                let _ = end.await;
-            }
+        let all = connections.values().chain([&self.commands]).chain(self.secure.get());
+        let ends: Vec<_> = all
+            .filter_map(|commands| {
+                let (reply, end) = oneshot::channel();
+                commands.send(Command::Shutdown(reply)).is_ok().then_some(end)
+            })
+            .collect();
+        for end in ends {
+            // An error says that the task is gone: that is what is waited for.
+            let _ = end.await;
         }
     }
 
@@ -234,12 +254,12 @@ impl Client {
     async fn order(
         &self,
         transport: Transport,
-        peer: SocketAddr,
+        peers: &[SocketAddr],
         host: &Host,
         mut command: Command,
     ) -> Result<Commands, Error> {
         loop {
-            let commands = self.commands(transport, peer, host).await?;
+            let commands = self.commands(transport, peers, host).await?;
             match commands.send(command) {
                 Ok(()) => return Ok(commands),
                 // The connection ended this moment: there is another one.
@@ -249,9 +269,9 @@ impl Client {
         }
     }
 
-    /// Who takes requests to this peer.
-    async fn commands(&self, transport: Transport, peer: SocketAddr, host: &Host) -> Result<Commands, Error> {
-        peer::check_unicast(transport, peer)?;
+    /// Who takes requests to the peer that has these addresses: to the first one, or over the connection that is made first.
+    async fn commands(&self, transport: Transport, peers: &[SocketAddr], host: &Host) -> Result<Commands, Error> {
+        peers.iter().try_for_each(|peer| peer::check_unicast(transport, *peer))?;
         match transport {
             Transport::Udp => Ok(self.commands.clone()),
             Transport::Dtls => {
@@ -268,20 +288,29 @@ impl Client {
                 };
                 self.secure.get_or_try_init(|| secure).await.cloned()
             }
-            Transport::Tcp => Ok(self.connection((peer, None), || tcp::Goal::Plain(peer)).await),
+            Transport::Tcp => Ok(self.connection(peers, None, || tcp::Goal::Plain(peers.to_vec())).await),
             Transport::Tls => {
                 let config = self.tls.get_or_init(|| tcp::client_config(&self.settings.security)).clone()?;
-                let goal = || tcp::Goal::Secure(peer, host.clone(), config);
+                let goal = || tcp::Goal::Secure(peers.to_vec(), host.clone(), config);
                 // Who was proved to be one host need not be another.
-                Ok(self.connection((peer, Some(host.clone())), goal).await)
+                Ok(self.connection(peers, Some(host.clone()), goal).await)
             }
         }
     }
 
-    /// The connection that leads there: one that stands or is being made, or another one.
-    async fn connection(&self, to: (SocketAddr, Option<Host>), goal: impl FnOnce() -> tcp::Goal) -> Commands {
+    /// The connection that leads to one of these addresses: one that stands or is being made, or another one, to whichever
+    /// of them takes it first.
+    async fn connection(&self, to: &[SocketAddr], host: Option<Host>, goal: impl FnOnce() -> tcp::Goal) -> Commands {
         let mut connections = self.connections.lock().await;
         connections.retain(|_, commands| !commands.is_closed());
-        connections.entry(to).or_insert_with(|| tcp::connect(goal())).clone()
+        let key = |address: &SocketAddr| (*address, host.clone());
+        if let Some(there) = to.iter().find_map(|address| connections.get(&key(address))) {
+            return there.clone();
+        }
+        let commands = tcp::connect(goal());
+        if let Some(first) = to.first() {
+            connections.insert(key(first), commands.clone());
+        }
+        commands
     }
 }

@@ -14,7 +14,7 @@ use crate::{Error, Response};
 /// Representations of an observed resource, the first included (RFC 7641). Who is slow to take them gets the newest
 /// only. Dropping it tells the server that nobody observes any more.
 ///
-/// If the server does not observe, there is one response and then the end.
+/// When the server ends it, its last answer is the last there is.
 #[derive(Debug)]
 pub struct Observation {
     newest: Newest,
@@ -55,6 +55,8 @@ pub(crate) struct Newest {
 #[derive(Debug, Default)]
 struct Place {
     state: Option<Response>,
+    /// The server has begun to tell of changes.
+    has_begun: bool,
     error: Option<Error>,
     is_over: bool,
     waker: Option<Waker>,
@@ -75,9 +77,14 @@ impl Newest {
         }
     }
 
-    /// A newer state, instead of one that was not taken yet.
+    /// A newer state, instead of one that was not taken yet. Others will follow.
     pub(crate) fn put(&self, state: Response) {
-        self.change(|place| place.state = Some(state));
+        self.change(|place| (place.state, place.has_begun) = (Some(state), true));
+    }
+
+    /// The last state, which may be the first one, too.
+    pub(crate) fn put_last(&self, state: Response) {
+        self.change(|place| (place.state, place.is_over) = (Some(state), true));
     }
 
     /// Something went wrong.
@@ -90,12 +97,12 @@ impl Newest {
         self.change(|place| place.is_over = true);
     }
 
-    /// Waits until there is something, and leaves it there.
-    pub(crate) async fn ready(&self) -> Result<Response, Error> {
+    /// Waits until there is something, and leaves it there. Whether the server has begun to tell of changes.
+    pub(crate) async fn ready(&self) -> Result<(Response, bool), Error> {
         std::future::poll_fn(|cx| {
             let mut place = self.lock();
             match (&place.state, &place.error) {
-                (Some(state), _) => Poll::Ready(Ok(state.clone())),
+                (Some(state), _) => Poll::Ready(Ok((state.clone(), place.has_begun))),
                 (None, Some(error)) => Poll::Ready(Err(error.clone())),
                 (None, None) if place.is_over => Poll::Ready(Err(Error::Closed)),
                 (None, None) => {

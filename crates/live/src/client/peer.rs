@@ -7,6 +7,7 @@ use std::{
 
 use rustls::pki_types::ServerName;
 
+use super::names::Names;
 use crate::{Error, Host, Transport, Uri, security::name_of, udp::is_group};
 
 /// Whom a peer can be given as: an address, which means UDP, or a URI.
@@ -49,23 +50,24 @@ impl Uri {
 
 /// The address that a URI leads to: its literal, or the first one of its name.
 pub(crate) async fn resolve(uri: &Uri) -> Result<SocketAddr, Error> {
+    let all = resolve_all(uri, &Names::default()).await?;
+    all.first().copied().ok_or(Error::Closed)
+}
+
+/// The addresses that a URI leads to, at least one, in the order in which they are tried.
+pub(crate) async fn resolve_all(uri: &Uri, names: &Names) -> Result<Vec<SocketAddr>, Error> {
     let port = uri.port();
-    let name = match uri.host() {
-        Host::V4(ip) => return Ok(SocketAddr::new(IpAddr::V4(*ip), port)),
+    Ok(match uri.host() {
+        Host::V4(ip) => vec![SocketAddr::new(IpAddr::V4(*ip), port)],
         Host::V6(ip, None) if ip.is_unicast_link_local() => {
             let reason = format!("{ip} is an address on a link; say on which, as in coap://[{ip}%eth0]/");
             return Err(Error::Refused { reason });
         }
-        Host::V6(ip, None) => return Ok(SocketAddr::new(IpAddr::V6(*ip), port)),
+        Host::V6(ip, None) => vec![SocketAddr::new(IpAddr::V6(*ip), port)],
         // The system knows its interfaces by name and by number.
-        Host::V6(ip, Some(zone)) => return in_zone(*ip, zone, port).await,
-        Host::Name(name) => name.clone(),
-    };
-    let addresses = tokio::net::lookup_host((name.as_str(), port)).await;
-    let first = addresses.map_err(|error| error.to_string()).map(|mut all| all.next());
-    first
-        .and_then(|first| first.ok_or_else(|| "it has no address".into()))
-        .map_err(|reason| Error::NameNotResolved { host: name, reason })
+        Host::V6(ip, Some(zone)) => vec![in_zone(*ip, zone, port).await?],
+        Host::Name(name) => names.resolve(name, port).await?,
+    })
 }
 
 /// Whose certificate a server over DTLS must have.

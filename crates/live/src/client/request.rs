@@ -2,7 +2,9 @@
 
 use std::{
     future::{Future, IntoFuture},
+    net::SocketAddr,
     pin::Pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,15 +14,16 @@ use millpond_coap::{
     block::BlockSize,
     message::{Code, Kind, Token, number},
 };
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::{
     Client, Commands,
     command::{Command, Reply, RequestNumber, Wanted},
     observation::{Newest, Observation},
-    peer::{resolve, secure_name},
+    peer::{resolve_all, secure_name},
+    progress::{OnProgress, Progress},
 };
-use crate::{Error, Options, Response, Transport, Uri, UriError, clock::span};
+use crate::{Error, Host, Options, Response, Transport, Uri, UriError, clock::span};
 
 /// What a URI can be given as.
 pub trait IntoUri {
@@ -75,6 +78,7 @@ pub struct RequestBuilder {
     deadline: Option<Duration>,
     token: Option<Token>,
     patience: Patience,
+    progress: Option<OnProgress>,
 }
 
 impl RequestBuilder {
@@ -90,6 +94,7 @@ impl RequestBuilder {
             block_size: None,
             token: None,
             patience: Patience::DEFAULT,
+            progress: None,
         }
     }
 
@@ -167,22 +172,33 @@ impl RequestBuilder {
         self
     }
 
+    /// Tells how far its bodies have come, each time that they went on, from the client's task: do little there. Over UDP
+    /// and DTLS, where long bodies go in blocks.
+    pub fn progress(mut self, hook: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
+        self.progress = Some(OnProgress(Arc::new(hook)));
+        self
+    }
+
     /// Sends it and waits for the whole answer. Dropping the future cancels the request.
     ///
-    /// A server that wants to know first whether the client is where it says gets the proof (RFC 9175 §2.3).
+    /// A server that wants to know first whether the client is where it says gets the proof (RFC 9175 §2.3). Of a name that
+    /// has several addresses the next one is asked when one cannot be reached or is silent; a request that is not idempotent
+    /// (RFC 7252 §5.1) only when none of it can have arrived.
     ///
     /// # Errors
     /// No answer came, and why. An answer with an error code is an answer.
     pub async fn send(mut self) -> Result<Response, Error> {
         within(self.deadline, async move {
+            let mut peers = Peers::of(&self).await?;
             loop {
                 let (reply, answer) = oneshot::channel();
-                let mut guard = self.start(Reply::Once(reply)).await?;
+                let mut guard = self.start(peers.left(), Reply::Once(reply)).await?;
                 let answer = answer.await.unwrap_or(Err(Error::Closed));
                 guard.is_over = true;
                 match answer {
                     Ok(response) if self.proves(&response) => {}
-                    answer => return answer,
+                    Err(error) if peers.go_on(&self, &error) => {}
+                    answer => return peers.served(&self, answer),
                 }
             }
         })
@@ -192,19 +208,27 @@ impl RequestBuilder {
     /// Sends it as the registration of an observer and waits for the first representation.
     ///
     /// # Errors
-    /// No answer came, and why.
+    /// No answer came, and why; [`Error::NotObserved`] with the answer of a server that does not let it be observed, or
+    /// answered with an error.
     pub async fn observe(mut self) -> Result<Observation, Error> {
         if !matches!(self.method, Code::GET | Code::FETCH) {
             let reason = "only GET and FETCH can observe (RFC 7641 §2, RFC 8132 §2.4)".into();
             return Err(Error::Refused { reason });
         }
         within(self.deadline, async move {
+            let mut peers = Peers::of(&self).await?;
             loop {
                 let newest = Newest::default();
-                let guard = self.start(Reply::Observed(newest.clone())).await?;
-                let first = newest.ready().await?;
-                if !self.proves(&first) {
-                    return Ok(Observation::new(newest, guard));
+                let mut guard = self.start(peers.left(), Reply::Observed(newest.clone())).await?;
+                match newest.ready().await {
+                    Ok((first, _)) if self.proves(&first) => {}
+                    Ok((_, true)) => {
+                        guard.place = None;
+                        return peers.served(&self, Ok(Observation::new(newest, guard)));
+                    }
+                    Ok((answer, false)) => return Err(Error::NotObserved { answer: Box::new(answer) }),
+                    Err(error) if peers.go_on(&self, &error) => {}
+                    Err(error) => return Err(error),
                 }
             }
         })
@@ -229,7 +253,7 @@ impl RequestBuilder {
         Ok(())
     }
 
-    async fn start(&self, reply: Reply) -> Result<Guard, Error> {
+    async fn start(&self, peers: &[SocketAddr], reply: Reply) -> Result<Guard, Error> {
         let uri = self.uri.as_ref().map_err(Clone::clone)?;
         let block = match self.block_size {
             Some(bytes) => block_size(bytes)?,
@@ -240,7 +264,8 @@ impl RequestBuilder {
             options.add(number, value.clone());
         }
         self.check_patience(uri.transport())?;
-        let peer = resolve(uri).await?;
+        let peer = peers.first().copied().ok_or(Error::Closed)?;
+        let place = Arc::clone(&self.client.room).acquire_owned().await.map_err(|_| Error::Closed)?;
         let number = self.client.number();
         let wanted = Wanted {
             number,
@@ -255,11 +280,12 @@ impl RequestBuilder {
             token: self.token,
             name: secure_name(uri.transport(), uri.host())?,
             patience: self.patience,
+            progress: self.progress.clone(),
             reply,
         };
         let command = Command::Ask(Box::new(wanted));
-        let commands = self.client.order(uri.transport(), peer, uri.host(), command).await?;
-        Ok(Guard { number, commands, is_over: false })
+        let commands = self.client.order(uri.transport(), peers, uri.host(), command).await?;
+        Ok(Guard { number, commands, is_over: false, place: Some(place) })
     }
 }
 
@@ -292,12 +318,52 @@ pub(crate) fn block_size(bytes: u16) -> Result<BlockSize, Error> {
     Err(Error::Setting { name: "block_size", reason })
 }
 
+/// The addresses that a request can go to, and how many of them it went to in vain.
+struct Peers {
+    all: Vec<SocketAddr>,
+    failed: usize,
+}
+
+impl Peers {
+    async fn of(request: &RequestBuilder) -> Result<Self, Error> {
+        let uri = request.uri.as_ref().map_err(Clone::clone)?;
+        Ok(Self { all: resolve_all(uri, &request.client.names).await?, failed: 0 })
+    }
+
+    fn left(&self) -> &[SocketAddr] {
+        self.all.get(self.failed..).unwrap_or_default()
+    }
+
+    /// Whether the next address is to be asked. Over streams one was chosen among all when the connection was made.
+    fn go_on(&mut self, request: &RequestBuilder, error: &Error) -> bool {
+        let is_datagram = request.uri.as_ref().is_ok_and(|uri| uri.transport().is_datagram());
+        let is_idempotent = !matches!(request.method, Code::POST | Code::PATCH);
+        let may = is_datagram && self.left().len() > 1 && error.lets_another_address_try(is_idempotent);
+        self.failed += usize::from(may);
+        may
+    }
+
+    /// An address that did better than others is asked first from now on.
+    fn served<T>(&self, request: &RequestBuilder, outcome: Result<T, Error>) -> Result<T, Error> {
+        if outcome.is_ok()
+            && self.failed > 0
+            && let (Ok(uri), Some(address)) = (&request.uri, self.left().first())
+            && let Host::Name(name) = uri.host()
+        {
+            request.client.names.prefer(name, *address);
+        }
+        outcome
+    }
+}
+
 /// Cancels a request when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Guard {
     number: RequestNumber,
     commands: Commands,
     is_over: bool,
+    /// Its place among the requests of the client; an observation that has begun has none.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Guard {

@@ -4,11 +4,17 @@
 //! they run out the peer is asked from another port. What is known of the path moves along, and the move waits until
 //! nothing is outstanding any more, so that NSTART holds for the peer and not for each port.
 
-use std::{collections::HashMap, collections::VecDeque, hash::BuildHasherDefault, net::SocketAddr};
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::BuildHasherDefault,
+    net::SocketAddr,
+};
 
 use rustc_hash::FxHasher;
 
 use super::{RequestNumber, Wanted};
+
+type Quick<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
 
 /// What is under way to one peer.
 #[derive(Debug, Default)]
@@ -18,15 +24,61 @@ pub(crate) struct Route {
     /// Requests that the host was handed; observations that have begun are none.
     pub(crate) open: usize,
     /// Requests for which there is no room.
-    pub(crate) held: VecDeque<Box<Wanted>>,
+    pub(crate) held: Held,
     /// The lane has next to no message IDs left: what is held goes on from another one.
     pub(crate) is_moving: bool,
+}
+
+/// Requests that wait, in order. One is taken out of the middle without a search: its number stays in the queue and says
+/// nothing there.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    queue: VecDeque<RequestNumber>,
+    wanted: Quick<RequestNumber, Box<Wanted>>,
+}
+
+impl Held {
+    fn push_back(&mut self, wanted: Box<Wanted>) {
+        self.queue.push_back(wanted.number);
+        self.wanted.insert(wanted.number, wanted);
+    }
+
+    fn pop_front(&mut self) -> Option<Box<Wanted>> {
+        while let Some(number) = self.queue.pop_front() {
+            if let Some(wanted) = self.wanted.remove(&number) {
+                return Some(wanted);
+            }
+        }
+        None
+    }
+
+    fn remove(&mut self, number: RequestNumber) {
+        self.wanted.remove(&number);
+        // What says nothing is never more than half.
+        if self.queue.len() > 64 && self.queue.len() > self.wanted.len().saturating_mul(2) {
+            self.queue.retain(|number| self.wanted.contains_key(number));
+        }
+    }
+
+    pub(crate) fn front(&self) -> Option<&Wanted> {
+        self.queue.iter().find_map(|number| self.wanted.get(number)).map(|wanted| &**wanted)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.wanted.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
 }
 
 /// The routes of all peers that are being asked, or that moved from where they began.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    routes: HashMap<SocketAddr, Route, BuildHasherDefault<FxHasher>>,
+    routes: Quick<SocketAddr, Route>,
+    /// For whom each request is that is held back.
+    held: Quick<RequestNumber, SocketAddr>,
 }
 
 impl Routes {
@@ -44,22 +96,38 @@ impl Routes {
         self.routes.get(&peer).map_or(0, |route| route.held.len())
     }
 
-    /// Takes a request out that is held back.
-    pub(crate) fn take_held(&mut self, number: RequestNumber) -> Option<Box<Wanted>> {
-        self.routes.values_mut().find_map(|route| {
-            let place = route.held.iter().position(|wanted| wanted.number == number)?;
-            route.held.remove(place)
-        })
+    /// Holds a request back.
+    pub(crate) fn hold(&mut self, peer: SocketAddr, home: usize, wanted: Box<Wanted>) {
+        self.held.insert(wanted.number, peer);
+        self.of(peer, home).held.push_back(wanted);
+    }
+
+    /// Takes out what was held back longest for a peer.
+    pub(crate) fn next_held(&mut self, peer: SocketAddr) -> Option<Box<Wanted>> {
+        let wanted = self.routes.get_mut(&peer)?.held.pop_front()?;
+        self.held.remove(&wanted.number);
+        Some(wanted)
+    }
+
+    /// A request that is held back is no longer wanted.
+    pub(crate) fn cancel_held(&mut self, number: RequestNumber) {
+        if let Some(peer) = self.held.remove(&number)
+            && let Some(route) = self.routes.get_mut(&peer)
+        {
+            route.held.remove(number);
+        }
     }
 
     /// Takes everything out that is held back.
     pub(crate) fn take_all_held(&mut self) -> Vec<Wanted> {
-        self.routes.values_mut().flat_map(|route| route.held.drain(..)).map(|wanted| *wanted).collect()
+        self.held.clear();
+        let take = |route: &mut Route| std::iter::from_fn(|| route.held.pop_front()).collect::<Vec<_>>();
+        self.routes.values_mut().flat_map(take).map(|wanted| *wanted).collect()
     }
 
     /// Takes out what is held back for a peer.
     pub(crate) fn take_held_for(&mut self, peer: SocketAddr) -> Vec<Wanted> {
-        self.routes.get_mut(&peer).map_or_else(Vec::new, |route| route.held.drain(..).map(|wanted| *wanted).collect())
+        std::iter::from_fn(|| self.next_held(peer)).map(|wanted| *wanted).collect()
     }
 
     /// Forgets a route that says nothing any more.
@@ -68,5 +136,33 @@ impl Routes {
         if self.routes.get(&peer).is_some_and(|route| is_over(route) && is_home(route.lane)) {
             self.routes.remove(&peer);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Reply, asked_for_trial};
+
+    #[test]
+    fn what_is_cancelled_while_it_waits_leaves_no_trace_and_costs_no_search() {
+        let mut routes = Routes::default();
+        let peer = "192.0.2.1:5683".parse().unwrap();
+        let wanted = |number| {
+            let reply = Reply::Once(tokio::sync::oneshot::channel().0);
+            Box::new(Wanted { number, ..asked_for_trial(peer, reply) })
+        };
+        for number in 0..10_000 {
+            routes.hold(peer, 0, wanted(number));
+        }
+        for number in (0..10_000).filter(|number| number % 100 != 7) {
+            routes.cancel_held(number);
+        }
+        assert_eq!((routes.held(peer), routes.held.len()), (100, 100));
+        assert!(routes.routes[&peer].held.queue.len() <= 200);
+        assert_eq!(routes.routes[&peer].held.front().map(|wanted| wanted.number), Some(7));
+        let left: Vec<_> = std::iter::from_fn(|| routes.next_held(peer)).map(|wanted| wanted.number).collect();
+        assert!(left.iter().copied().eq((0..100).map(|hundred| hundred * 100 + 7)));
+        assert!(routes.held.is_empty());
     }
 }

@@ -15,6 +15,7 @@ use millpond_coap::{
         host::{Ask, AskFailure, AskId, Config, Event, Host},
     },
 };
+use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use super::link::{self, Link, Stream};
@@ -29,6 +30,14 @@ use crate::{
 const LONGEST_MESSAGE: u32 = 1 << 20;
 /// Requests that may be under way on a connection.
 const MOST_ASKS: usize = 65_536;
+/// How long nothing may come while an answer is awaited before a ping asks whether the other side is there, and while
+/// there are observations alone.
+const SILENCE: Duration = Duration::from_secs(30);
+const OBSERVING_SILENCE: Duration = Duration::from_secs(240);
+/// How long a request may be under way while nothing comes but answers to pings: EXCHANGE_LIFETIME (RFC 7252 §4.8.2), for
+/// which one over UDP would wait.
+const PATIENCE: Duration = Duration::from_secs(247);
+
 /// Owns a connection.
 pub(super) struct Task<S> {
     peer: SocketAddr,
@@ -37,6 +46,12 @@ pub(super) struct Task<S> {
     pending: BTreeMap<AskId, Pending>,
     numbers: BTreeMap<RequestNumber, AskId>,
     pings: VecDeque<(tokio::time::Instant, oneshot::Sender<Result<Duration, Error>>)>,
+    /// When something was asked last.
+    asked: Instant,
+    /// When a ping of our own left, to which nothing came yet.
+    doubted: Option<Instant>,
+    /// Nothing came to it.
+    is_gone: bool,
     stats: Stats,
 }
 
@@ -76,7 +91,43 @@ impl<S: Stream> Task<S> {
             pending: BTreeMap::new(),
             numbers: BTreeMap::new(),
             pings: VecDeque::new(),
+            asked: Instant::ORIGIN,
+            doubted: None,
+            is_gone: false,
             stats: Stats::default(),
+        }
+    }
+
+    /// When it is to be looked whether the other side is there, and when requests have waited too long.
+    fn patience(&self) -> Option<(tokio::time::Instant, Option<tokio::time::Instant>)> {
+        if self.pending.is_empty() {
+            return None;
+        }
+        let is_awaited = self.pending.values().any(|pending| !pending.reply.observes());
+        let since = |last: Option<Instant>| self.clock.at(last.map_or(self.asked, |last| last.max(self.asked)));
+        let silence = if is_awaited { SILENCE } else { OBSERVING_SILENCE };
+        let late = is_awaited.then(|| since(self.link.moved) + PATIENCE);
+        Some((since(self.link.heard.max(self.doubted)) + silence, late))
+    }
+
+    /// Asks a silent peer for a sign of life, and ends what has waited too long.
+    fn doubt(&mut self) {
+        let (now, Some((silent, late))) = (tokio::time::Instant::now(), self.patience()) else { return };
+        if late.is_some_and(|late| late <= now) {
+            // Observations wait for as long as they like.
+            let awaited = self.pending.iter().filter(|(_, pending)| !pending.reply.observes());
+            for ask in awaited.map(|(ask, _)| *ask).collect::<Vec<_>>() {
+                let Some(pending) = self.pending.remove(&ask) else { continue };
+                self.numbers.remove(&pending.number);
+                self.link.host.cancel(self.clock.now(), ask);
+                pending.reply.end(Err(Error::NoResponse { peer: self.peer, after: PATIENCE }));
+            }
+        } else if silent <= now {
+            self.doubted = Some(self.clock.now());
+            if self.pings.is_empty() {
+                // A connection that has ended says so by itself.
+                let _ = self.link.host.ping(self.clock.now(), false);
+            }
         }
     }
 
@@ -87,8 +138,9 @@ impl<S: Stream> Task<S> {
             self.command(order);
         }
         self.drain();
-        while self.link.closing.is_none() {
-            let at = self.link.next.map(|next| clock.at(next));
+        while self.link.closing.is_none() && !self.is_gone {
+            let doubts = self.patience().into_iter().flat_map(|(silent, late)| [Some(silent), late]);
+            let at = doubts.chain([self.link.next.map(|next| clock.at(next))]).flatten().min();
             let sleep = async {
                 match at {
                     Some(at) => tokio::time::sleep_until(at).await,
@@ -114,12 +166,15 @@ impl<S: Stream> Task<S> {
                     }
                 },
                 () = self.link.turn(|| clock.now()) => {}
-                () = sleep => {}
+                () = sleep => self.doubt(),
             }
             self.drain();
         }
         let lost = match self.link.broken.take() {
             Some(reason) => Error::Insecure { peer: self.peer, reason },
+            None if self.is_gone => {
+                Error::ConnectionLost { peer: self.peer, reason: "nothing came any more, not even to a ping".into() }
+            }
             None => Error::ConnectionLost { peer: self.peer, reason: link::reason(self.link.closing) },
         };
         for (_, pending) in std::mem::take(&mut self.pending) {
@@ -166,6 +221,7 @@ impl<S: Stream> Task<S> {
         match self.link.host.ask(self.clock.now(), &ask) {
             Ok(id) => {
                 self.stats.sent += 1;
+                self.asked = self.clock.now();
                 self.numbers.insert(number, id);
                 self.pending.insert(id, Pending { number, reply });
             }
@@ -188,7 +244,8 @@ impl<S: Stream> Task<S> {
     }
 
     fn drain(&mut self) {
-        let Self { peer, clock, link, pending, numbers, pings, stats, .. } = self;
+        let Self { peer, clock, link, pending, numbers, pings, stats, doubted, is_gone, .. } = self;
+        let heard = link.heard;
         let peer = *peer;
         let mut end = |ask: AskId, outcome: Result<Response, Error>| {
             if let Some(asked) = pending.remove(&ask) {
@@ -236,11 +293,13 @@ impl<S: Stream> Task<S> {
                     let _ = reply.send(Ok(started.elapsed()));
                 }
             }
-            Event::PongMissing => {
-                if let Some((started, reply)) = pings.pop_front() {
+            Event::PongMissing => match pings.pop_front() {
+                Some((started, reply)) => {
                     let _ = reply.send(Err(Error::NoResponse { peer, after: started.elapsed() }));
                 }
-            }
+                // Whatever came since is a sign of life, too.
+                None => *is_gone = doubted.is_some_and(|doubted| heard.is_none_or(|heard| heard < doubted)),
+            },
             _ => {}
         });
         for (ask, state) in states {
@@ -248,5 +307,70 @@ impl<S: Stream> Task<S> {
                 newest.put(state);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::client::asked_for_trial;
+
+    /// A request over a stream whose other end does as `peer` says, in paused time: how it ends, and after how long.
+    async fn ends(peer: impl AsyncFnOnce(tokio::io::DuplexStream)) -> (Result<Response, Error>, Duration) {
+        let (near, far) = tokio::io::duplex(65_536);
+        let (commands, orders) = mpsc::unbounded_channel();
+        let (reply, answer) = oneshot::channel();
+        let to = "192.0.2.1:5683".parse().unwrap();
+        commands.send(Command::Ask(Box::new(asked_for_trial(to, Reply::Once(reply))))).unwrap();
+        let started = tokio::time::Instant::now();
+        let outcome = async {
+            let outcome = answer.await.unwrap();
+            (outcome, started.elapsed())
+        };
+        let task = async {
+            Task::new(to, near).run(Vec::new(), orders).await;
+            // Its end is told by the outcome.
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = task => panic!("it waits for ever"),
+            () = peer(far) => panic!("the peer goes on"),
+            outcome = outcome => outcome,
+        }
+    }
+
+    /// Reads, and answers pings if it is alive.
+    async fn silent(mut stream: tokio::io::DuplexStream, is_alive: bool) {
+        stream.write_all(&[0, 0xe1]).await.unwrap();
+        let mut room = [0; 4_096];
+        loop {
+            let count = stream.read(&mut room).await.unwrap();
+            // A ping has a token of four bytes here: its answer has the same.
+            if let Some(at) = room[..count].iter().position(|byte| *byte == 0xe2).filter(|_| is_alive) {
+                let length = usize::from(room[at - 1] & 15);
+                let mut pong = room[at - 1..=at + length].to_vec();
+                pong[1] = 0xe3;
+                stream.write_all(&pong).await.unwrap();
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_half_open_is_noticed() {
+        let (outcome, after) = ends(async |stream| silent(stream, false).await).await;
+        assert!(
+            matches!(&outcome, Err(Error::ConnectionLost { reason, .. }) if reason.contains("ping")),
+            "{outcome:?}"
+        );
+        assert_eq!(after.as_secs(), 40);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_there_and_never_answers_is_given_up() {
+        let (outcome, after) = ends(async |stream| silent(stream, true).await).await;
+        assert!(matches!(outcome, Err(Error::NoResponse { .. })), "{outcome:?}");
+        assert_eq!(after.as_secs(), PATIENCE.as_secs());
     }
 }

@@ -19,8 +19,12 @@ use crate::security::Other;
 
 /// Bytes that may wait to be written before the host is asked for no more.
 const MOST_UNWRITTEN: usize = 256 << 10;
+/// Bytes that a client reads beyond those that it could write, while what it wrote does not leave.
+const MOST_AHEAD: usize = 4 << 20;
 /// Bytes read at once.
 const READ: usize = 65_536;
+/// Bytes of the longest answer to a ping: length, code, token, one option.
+const LONGEST_PONG: usize = 11;
 
 /// A stream of bytes, secured or not.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
@@ -37,6 +41,11 @@ pub(crate) struct Link<S> {
     is_unflushed: bool,
     room: Vec<u8>,
     has_ended: bool,
+    /// Bytes that came while output waited, less those that left.
+    ahead: usize,
+    /// When anything came, and when more than an answer to a ping came.
+    pub(crate) heard: Option<Instant>,
+    pub(crate) moved: Option<Instant>,
     /// When the host wants to be asked again.
     pub(crate) next: Option<Instant>,
     /// It has ended, and why.
@@ -55,6 +64,9 @@ impl<S: Stream> Link<S> {
             is_unflushed: false,
             room: vec![0; READ],
             has_ended: false,
+            ahead: 0,
+            heard: None,
+            moved: None,
             next: None,
             closing: None,
             broken: None,
@@ -65,7 +77,14 @@ impl<S: Stream> Link<S> {
     pub(crate) async fn turn(&mut self, now: impl Fn() -> Instant) {
         match std::future::poll_fn(|cx| self.poll_turn(cx)).await {
             Ok(None) => {}
-            Ok(Some(count)) if count > 0 => self.host.receive(now(), self.room.get(..count).unwrap_or_default()),
+            Ok(Some(count)) if count > 0 => {
+                let now = now();
+                self.heard = Some(now);
+                if count > LONGEST_PONG {
+                    self.moved = self.heard;
+                }
+                self.host.receive(now, self.room.get(..count).unwrap_or_default());
+            }
             ended => {
                 self.broken = ended.err().and_then(|error| secure::broken(&error, self.other));
                 self.has_ended = true;
@@ -77,15 +96,19 @@ impl<S: Stream> Link<S> {
     /// Writes what waits and reads what came: how many bytes, none if some were written only.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<usize>>> {
         let written = self.poll_write(cx);
-        // A server that is not read from reads no more itself. A client does: what comes are answers to what it asked,
-        // and if neither side read, neither could write.
+        // A server that is not read from reads no more itself. A client does, for a while: what comes are answers to what it
+        // asked, and if neither side read, neither could write. What comes without end are pings, or answers that nobody
+        // can have asked for.
         let is_full = !self.unwritten.is_empty() || self.is_unflushed;
-        let may_read = !self.has_ended && (!is_full || self.other == Other::Server);
+        let is_patient = self.other == Other::Server && self.ahead < MOST_AHEAD;
+        let may_read = !self.has_ended && (!is_full || is_patient);
         // What the peer said last tells more than that it takes nothing any more.
         if may_read || written.is_err() {
             let mut room = ReadBuf::new(&mut self.room);
             if let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, &mut room) {
-                return Poll::Ready(read.map(|()| Some(room.filled().len())));
+                let count = room.filled().len();
+                self.ahead = if is_full { self.ahead.saturating_add(count) } else { 0 };
+                return Poll::Ready(read.map(|()| Some(count)));
             }
         }
         match written {
@@ -104,6 +127,7 @@ impl<S: Stream> Link<S> {
                 return Err(io::ErrorKind::WriteZero.into());
             }
             self.unwritten.advance(count);
+            self.ahead = self.ahead.saturating_sub(count);
             (has_written, self.is_unflushed) = (true, true);
         }
         if self.is_unflushed && Pin::new(&mut self.stream).poll_flush(cx)?.is_ready() {
@@ -164,5 +188,49 @@ pub(crate) fn reason(closing: Option<Closing>) -> String {
         Some(Closing::NoSettings) => "the peer did not begin with its settings".into(),
         Some(Closing::ReleaseTimedOut) => "the peer did not close it in time".into(),
         _ => "the stream ended".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future, task::Waker};
+
+    use millpond_coap::stream::{Options, host::Config};
+
+    use super::*;
+
+    /// Settings, and then pings without end, from a server that reads nothing.
+    #[test]
+    fn a_client_whose_output_is_not_read_reads_no_more_itself() {
+        let (near, mut far) = tokio::io::duplex(READ);
+        let host = Host::new(Options { serves: false, ..Options::default() }, Config::DEFAULT);
+        let mut link = Link::new(near, host, Other::Server);
+        let mut cx = Context::from_waker(Waker::noop());
+        let pings: Vec<u8> = [0, 0xe2].repeat(READ / 2);
+        assert!(Pin::new(&mut far).poll_write(&mut cx, &[0, 0xe1]).is_ready());
+        let (mut sent, mut is_idle) = (0, false);
+        while !is_idle {
+            is_idle = true;
+            if let Poll::Ready(count) = Pin::new(&mut far).poll_write(&mut cx, &pings) {
+                sent += count.unwrap();
+                is_idle = false;
+            }
+            assert!(sent < 64 << 20, "it reads whatever comes");
+            if std::pin::pin!(link.turn(|| Instant::ORIGIN)).poll(&mut cx).is_ready() {
+                is_idle = false;
+            }
+            link.drain(Instant::ORIGIN, |_| {});
+        }
+        let held = link.host.memory() + link.unwritten.len();
+        assert!(held < 2 * MOST_AHEAD + MOST_UNWRITTEN, "{held} bytes are held");
+        // Once it is read from, it goes on.
+        let mut room = vec![0; READ];
+        for _ in 0..1_000 {
+            let mut place = ReadBuf::new(&mut room);
+            let _ = Pin::new(&mut far).poll_read(&mut cx, &mut place);
+            let _ = std::pin::pin!(link.turn(|| Instant::ORIGIN)).poll(&mut cx);
+            link.drain(Instant::ORIGIN, |_| {});
+        }
+        assert!(Pin::new(&mut far).poll_write(&mut cx, &pings).is_ready());
     }
 }

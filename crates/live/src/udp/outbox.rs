@@ -1,6 +1,6 @@
 //! Datagrams on their way to the kernel.
 
-use std::{collections::VecDeque, io, ops::Range};
+use std::{collections::VecDeque, io, net::SocketAddr, ops::Range};
 
 use quinn_udp::Transmit;
 
@@ -11,6 +11,27 @@ use super::{Address, Port};
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
     waiting: VecDeque<(Address, Range<usize>)>,
+    lately: Option<Lately>,
+}
+
+/// How datagrams began that left lately, and to whom they went.
+#[derive(Debug, Default)]
+struct Lately(VecDeque<(SocketAddr, [u8; START], usize)>);
+
+/// Bytes of a datagram that are remembered: a token, or the random value of a ClientHello, is among them.
+pub(super) const START: usize = 64;
+/// Datagrams that are remembered.
+const MOST_LATELY: usize = 1_024;
+
+impl Lately {
+    fn add(&mut self, to: SocketAddr, datagram: &[u8]) {
+        let (mut start, length) = ([0; START], datagram.len().min(START));
+        start.iter_mut().zip(datagram).for_each(|(place, byte)| *place = *byte);
+        if self.0.len() >= MOST_LATELY {
+            self.0.pop_front();
+        }
+        self.0.push_back((to, start, length));
+    }
 }
 
 /// A datagram that the kernel did not take, and never will.
@@ -34,7 +55,27 @@ impl Unsent {
 }
 
 impl Outbox {
+    /// Remembers from now on what left.
+    pub(crate) fn remember(&mut self) {
+        self.lately.get_or_insert_default();
+    }
+
+    /// Whether a datagram that began so went there lately; true where nothing is remembered. What came back with a complaint
+    /// of the network must be ours, since anybody can complain in the network's name (RFC 7252 §4.2). Where less came back
+    /// than a message ID it cannot be told.
+    pub(crate) fn has_sent(&self, to: SocketAddr, start: &[u8]) -> bool {
+        let Some(Lately(lately)) = &self.lately else { return true };
+        let start = start.get(..start.len().min(START)).unwrap_or_default();
+        let is_it = |(peer, sent, length): &(SocketAddr, [u8; START], usize)| {
+            *peer == to && start.len() <= *length && sent.starts_with(start)
+        };
+        start.len() >= 4 && lately.iter().rev().any(is_it)
+    }
+
     pub(crate) fn push(&mut self, to: Address, datagram: &[u8]) {
+        if let Some(lately) = &mut self.lately {
+            lately.add(to.peer(), datagram);
+        }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(datagram);
         self.waiting.push_back((to, start..self.bytes.len()));
@@ -115,5 +156,37 @@ impl Outbox {
             (segments, end) = (segments + 1, range.end);
         }
         (segments, first.start..end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_counts_if_it_is_about_what_left_lately() {
+        let (here, there) = ("192.0.2.1:5683".parse().unwrap(), "192.0.2.2:5683".parse().unwrap());
+        let mut outbox = Outbox::default();
+        assert!(outbox.has_sent(here, b"whatever"), "nothing is remembered");
+        outbox.remember();
+        let request = [&b"\x44\x01\x12\x34tokn"[..], &[0xb1; 100]].concat();
+        outbox.push(Address::of(here), &request);
+        for (to, start, is_ours) in [
+            (here, &request[..], true),
+            (here, &request[..28], true),
+            (here, &request[..4], true),
+            // What a router returns at least: nothing beyond the header of UDP.
+            (here, b"", false),
+            (here, &request[..3], false),
+            (there, &request[..28], false),
+            (here, b"\x44\x01\x12\x35tokn", false),
+            (here, b"\x44\x01\x12\x34tokm", false),
+        ] {
+            assert_eq!(outbox.has_sent(to, start), is_ours, "{start:?}");
+        }
+        outbox.push(Address::of(here), b"\x40\x00\x12\x36");
+        assert!(!outbox.has_sent(here, b"\x40\x00\x12\x36\x00"), "it was shorter");
+        (0..MOST_LATELY).for_each(|_| outbox.push(Address::of(there), b"others"));
+        assert!(!outbox.has_sent(here, &request));
     }
 }

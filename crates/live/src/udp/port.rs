@@ -11,7 +11,7 @@ use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{Interest, Ready};
 
-use super::{Address, Locals, is_group};
+use super::{Address, Locals, is_group, outbox::START};
 use crate::Error;
 
 /// A bound UDP socket.
@@ -42,6 +42,8 @@ pub(crate) struct PortError {
     pub(crate) to: SocketAddr,
     /// What happened, in words.
     pub(crate) reason: String,
+    /// How the datagram began, as far as it came back.
+    pub(crate) start: Vec<u8>,
 }
 
 impl Port {
@@ -133,20 +135,20 @@ impl Port {
         for _ in 0..64 {
             let next = || {
                 let error = self.socket.take_error().ok().flatten();
-                let mut start = [0; 16];
+                let mut start = [0; START];
                 let mut place = [IoSliceMut::new(&mut start)];
                 let flags = RecvFlags::from_bits_retain(ERRQUEUE);
                 let mut nothing = RecvAncillaryBuffer::default();
                 let message = recvmsg(&self.socket, &mut place, &mut nothing, flags)?;
-                Ok((message.address, error))
+                Ok((message.address, error, start.get(..message.bytes).unwrap_or_default().to_vec()))
             };
-            let Ok((address, error)) = self.socket.try_io(Interest::ERROR, next) else { return };
+            let Ok((address, error, start)) = self.socket.try_io(Interest::ERROR, next) else { return };
             if error.as_ref().is_some_and(|error| error.raw_os_error() == Some(TOO_LONG)) {
                 continue;
             }
             let Some(to) = address.and_then(|address| SocketAddr::try_from(address).ok()) else { continue };
             let reason = error.map_or_else(|| "unreachable".into(), |error| error.to_string());
-            tell(PortError { to: SocketAddr::new(to.ip().to_canonical(), to.port()), reason });
+            tell(PortError { to: SocketAddr::new(to.ip().to_canonical(), to.port()), reason, start });
         }
     }
 

@@ -1,3 +1,5 @@
+use std::sync::{Arc, Mutex};
+
 use millpond_live::{Bytes, Client, Code, Error, Request, Resource, Response, Server};
 
 use crate::ANY;
@@ -66,4 +68,19 @@ async fn a_representation_that_the_client_has_is_not_sent_again() {
     assert_eq!(valid.options().uint(millpond_live::number::MAX_AGE), Some(9));
     let content = client.get(&uri).option(millpond_live::number::ETAG, "old").await.unwrap();
     assert_eq!(content.text(), Ok("state"));
+}
+
+#[tokio::test]
+async fn how_far_a_long_body_has_come_is_told() {
+    let server = Server::builder().bind(ANY).route("/echo", Resource::new().fetch(echo)).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hook = Arc::clone(&told);
+    let request = client.fetch(format!("coap://{}/echo", server.local_addr())).payload(body(20_000));
+    let answer = request.progress(move |progress| hook.lock().unwrap().push(*progress)).await.unwrap();
+    assert_eq!(answer.payload(), &body(20_000));
+    let told = told.lock().unwrap();
+    assert!(told.is_sorted_by_key(|progress| (progress.sent, progress.received)), "{told:?}");
+    assert!(told.iter().any(|it| (1_024..20_000).contains(&it.sent)), "{told:?}");
+    assert!(told.iter().any(|it| (1_024..20_000).contains(&it.received)), "{told:?}");
 }

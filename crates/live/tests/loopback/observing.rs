@@ -3,7 +3,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use millpond_live::{Bytes, Client, Code, Observable, Request, Resource, Response, Server};
+use millpond_live::{Bytes, Client, Code, Error, Observable, Request, Resource, Response, Server};
 
 use crate::ANY;
 
@@ -87,16 +87,6 @@ async fn every_observer_gets_a_large_state_whole() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_observe_answers_once() {
-    let resource = Resource::new().get(|_| async { Response::content("plain") });
-    let server = Server::builder().bind(ANY).route("/", resource).start().await.unwrap();
-    let client = Client::new().await.unwrap();
-    let mut observation = client.get(format!("coap://{}/", server.local_addr())).observe().await.unwrap();
-    assert_eq!(observation.next().await.unwrap().unwrap().text(), Ok("plain"));
-    assert!(observation.next().await.is_none());
-}
-
-#[tokio::test]
 async fn the_end_of_a_resource_is_the_end_of_its_observations() {
     let counter = Counter::new(Observable::confirmable());
     let server = Server::builder().bind(ANY).route("/n", counter.resource()).start().await.unwrap();
@@ -143,4 +133,18 @@ async fn a_server_that_ends_says_so() {
     server.shutdown().await;
     assert_eq!(observation.next().await.unwrap().unwrap().code(), Code::SERVICE_UNAVAILABLE);
     assert_eq!(counter.changed.observers(), 0);
+}
+
+#[tokio::test]
+async fn what_is_not_observed_is_an_error_with_the_answer_in_it() {
+    let plain = Resource::new().get(|_: Request| async { Response::content("plain") });
+    let server = Server::builder().bind(ANY).bind_tcp(ANY).route("/plain", plain).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    for (scheme, address) in [("coap", server.local_addrs()[0].1), ("coap+tcp", server.local_addrs()[1].1)] {
+        for (path, code) in [("plain", Code::CONTENT), ("nothing", Code::NOT_FOUND)] {
+            let error = client.get(format!("{scheme}://{address}/{path}")).observe().await.unwrap_err();
+            let Error::NotObserved { answer } = error else { panic!("{scheme} {path}: {error}") };
+            assert_eq!(answer.code(), code);
+        }
+    }
 }

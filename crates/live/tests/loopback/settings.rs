@@ -75,3 +75,29 @@ fn every_preset_takes_another_first_wait_and_no_unsafe_one() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn peers_have_the_controllers_that_a_function_gives_them() {
+    let (slow, usual) = (UdpSocket::bind(ANY).await.unwrap(), UdpSocket::bind(ANY).await.unwrap());
+    let address = slow.local_addr().unwrap();
+    let patient = ControllerChoice::from(Preset::RFC7252).with_ack_timeout(Duration::from_secs(7)).unwrap();
+    let waits = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&waits);
+    let client = Client::builder()
+        .controllers(move |peer| (peer == address).then(|| patient.clone()))
+        .max_retransmit(0)
+        .trace(move |event| {
+            if let Happened::Sent { timer: Some(wait), .. } = event.what {
+                seen.lock().unwrap().push(wait.as_secs());
+            }
+        })
+        .build()
+        .await
+        .unwrap();
+    for silent in [&slow, &usual] {
+        let error = client.get(format!("coap://{}/", silent.local_addr().unwrap())).await.unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+    }
+    let waits = waits.lock().unwrap();
+    assert!((7..=10).contains(&waits[0]) && waits[1] <= 3, "{waits:?}");
+}
