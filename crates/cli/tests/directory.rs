@@ -105,6 +105,41 @@ fn files_are_written_whole_and_taken_away() {
 }
 
 #[test]
+fn of_many_that_create_a_file_at_one_path_one_does() {
+    let (base, directory) = fresh("race");
+    let created = std::thread::scope(|scope| {
+        let create = |number: usize| directory.create(&segments("sub/1.bin"), &vec![b'0' + number as u8; 100_000]);
+        let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || create(number))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    let winners: Vec<usize> = created.iter().enumerate().filter(|(_, done)| done.is_ok()).map(|(n, _)| n).collect();
+    assert_eq!(winners.len(), 1, "{created:?}");
+    let lost = |done: &std::io::Result<()>| done.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists);
+    assert_eq!(created.iter().filter(|done| lost(done)).count(), 7, "{created:?}");
+    assert!(fs::read(base.join("root/sub/1.bin")).expect("it is there") == vec![b'0' + winners[0] as u8; 100_000]);
+    assert_eq!(fs::read_dir(base.join("root/sub")).expect("it is there").count(), 2, "no draft is left");
+}
+
+#[test]
+fn nothing_changes_between_a_condition_and_what_it_is_for() {
+    let (_, directory) = fresh("condition");
+    let path = segments("counted");
+    directory.write(&path, b"0").expect("written");
+    // Each thread writes over what it has read, if that is what is there.
+    let done: usize = std::thread::scope(|scope| {
+        let write = |number: u8| {
+            let is_first = || Ok(read(&directory, &path) == Some(Stored::File(b"0".to_vec())));
+            directory.write_if(&path, &[b'a' + number], is_first).expect("written, or not").is_some()
+        };
+        let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || write(number))).collect();
+        threads.into_iter().map(|thread| usize::from(thread.join().expect("no panic"))).sum()
+    });
+    assert_eq!(done, 1);
+    assert_eq!(directory.remove_if(&path, || Ok(false)).expect("refused"), None);
+    assert_eq!(directory.length(&path).expect("it is there"), Some(1));
+}
+
+#[test]
 fn only_directories_are_opened() {
     let (base, _) = fresh("open");
     assert!(Directory::open(&base.join("secret")).is_err());

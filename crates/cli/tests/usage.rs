@@ -90,7 +90,10 @@ fn every_bad_flag_is_one_line_that_says_what_would_do() {
         (&["ping", "::1"], "an IPv6 address stands in brackets"),
         (&["serve", "--workers", "0"], "between 1 and 256"),
         (&["serve", "--write"], "required arguments were not provided: <DIR>"),
-        (&["serve", "--bind", "localhost"], "invalid value 'localhost' for '--bind <ADDRESS>'"),
+        (
+            &["serve", "--bind", "localhost"],
+            "invalid value 'localhost' for '--bind <ADDRESS>': neither address nor port",
+        ),
         (&["load", "coap://h/", "--rate", "-1"], "--rate"),
         (&["load", "coap://h/", "--ramp", "1s"], "--rate <R/s>"),
         (&["load", "coap://h/", "--clients", "0"], "between 1 and 20000"),

@@ -141,6 +141,12 @@ pub enum Error {
     /// The client ended.
     #[error("the client has ended")]
     Closed,
+    /// A task of the server ended although nobody wanted it to.
+    #[error("the server has ended: {reason}")]
+    Ended {
+        /// Why.
+        reason: String,
+    },
 }
 
 /// The error of another library or of the system that lies beneath an [`Error`]. Two are equal if they read alike.

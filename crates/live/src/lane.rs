@@ -65,11 +65,11 @@ pub(crate) trait Sink {
 }
 
 impl Lane {
-    pub(crate) fn new(port: Port, host: Host<Address>, sessions: Option<Sessions>) -> Self {
+    pub(crate) fn new(port: impl Into<std::sync::Arc<Port>>, host: Host<Address>, sessions: Option<Sessions>) -> Self {
         Self {
             host,
             sessions: sessions.map(Box::new),
-            port: std::sync::Arc::new(port),
+            port: port.into(),
             outbox: Outbox::default(),
             next: None,
             input: None,

@@ -32,7 +32,7 @@ pub struct Stats {
     pub ignored: u64,
     /// Exchanges under way.
     pub exchanges: u64,
-    /// Bytes held by the endpoints and what stands above them.
+    /// Bytes held by endpoints, connections and what stands above them.
     pub memory: usize,
     /// UDP sockets.
     pub sockets: usize,
@@ -46,7 +46,7 @@ pub struct Stats {
     pub observers: usize,
     /// Requests answered with 5.03 or 4.29 because too much was under way.
     pub overloaded: u64,
-    /// Large answers withheld until their address was verified.
+    /// Requests whose sender was told to prove its address first.
     pub unverified: u64,
     /// Times that a socket's buffer was full.
     pub backlogs: u64,
@@ -54,6 +54,11 @@ pub struct Stats {
     pub unsent: u64,
     /// Secure sessions of a server that did not come about, or broke.
     pub insecure: u64,
+    /// Connections of a server that had to give way to others, or held more than their share.
+    pub evicted: u64,
+    /// Panics of what an application handed to a server, beneath its handlers: traces, controllers, keys. A worker begins
+    /// anew then.
+    pub panics: u64,
 }
 
 /// What is known of one peer.
@@ -125,5 +130,7 @@ impl Stats {
         self.backlogs += other.backlogs;
         self.unsent += other.unsent;
         self.insecure += other.insecure;
+        self.evicted += other.evicted;
+        self.panics += other.panics;
     }
 }

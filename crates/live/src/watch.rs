@@ -1,6 +1,13 @@
 //! Sees everything that an endpoint tells, and makes traces and figures of it.
 
-use std::{collections::HashMap, hash::BuildHasherDefault, net::SocketAddr, time::Duration};
+use std::{
+    collections::HashMap,
+    hash::BuildHasherDefault,
+    net::SocketAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use millpond_coap::{
     Cause, Event, Failure, Ignored, Transmit,
@@ -26,6 +33,8 @@ pub(crate) struct Watch {
     peers: HashMap<SocketAddr, Figures, BuildHasherDefault<FxHasher>>,
     pub(crate) backlogs: u64,
     pub(crate) unsent: u64,
+    /// Of the hook.
+    pub(crate) panics: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,8 +126,12 @@ impl Watch {
         }
         let event = TraceEvent { at: since_start(now), peer, what: what() };
         tracing::trace!(target: "millpond_live", "{event}");
-        if let Some(hook) = &self.hook {
-            hook(&event);
+        if let Some(hook) = &self.hook
+            && catch_unwind(AssertUnwindSafe(|| hook(&event))).is_err()
+        {
+            // It is the application's, and nobody else is harmed by it.
+            self.panics.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(target: "millpond_live", "the function that is told of every event panicked");
         }
     }
 

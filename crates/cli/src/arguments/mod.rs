@@ -17,7 +17,7 @@ pub use emulate::{Emulate, OverPath, Relay};
 pub use load::{Load, Method};
 pub use repeating::Repeating;
 pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload};
-pub use serve::{Group, Serve};
+pub use serve::{Group, Place, Serve};
 
 /// Where the verbs of the laboratory are, for `--help` and for who asks this program for one of them.
 pub const LABORATORY: &str = "the laboratory's verbs (run, reproduce, report, controllers) come with the Python package: \

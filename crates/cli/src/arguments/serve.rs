@@ -1,6 +1,6 @@
 //! Flags of the server.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -20,10 +20,11 @@ pub struct Serve {
     /// Serve the files and nothing beside them.
     #[arg(long, requires = "directory")]
     pub only_files: bool,
-    /// The address to listen at; may be repeated [all, IPv6 and IPv4].
-    #[arg(long, value_name = "ADDRESS")]
-    pub bind: Vec<IpAddr>,
-    /// The port; 0 takes a free one.
+    /// Where to listen: ADDRESS, ADDRESS:PORT, or PORT of this machine alone; 0.0.0.0 and :: are all addresses; may be
+    /// repeated [this machine alone; all addresses with --multicast and --join].
+    #[arg(long, value_name = "ADDRESS", value_parser = place)]
+    pub bind: Vec<Place>,
+    /// The port where --bind names none; 0 takes a free one.
     #[arg(long, short, default_value_t = millpond_live::DEFAULT_PORT, value_name = "PORT")]
     pub port: u16,
     /// Listen for coap+tcp as well, at the same addresses and port.
@@ -62,6 +63,43 @@ pub struct Serve {
     /// What secure sessions are made with.
     #[command(flatten)]
     pub credentials: ServerCredentials,
+}
+
+impl Serve {
+    /// It is to answer what is sent to a group.
+    #[must_use]
+    pub fn is_in_groups(&self) -> bool {
+        self.multicast || !self.join.is_empty()
+    }
+}
+
+/// Where to listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The address.
+    pub address: IpAddr,
+    /// The port, if it was named with the address.
+    pub port: Option<u16>,
+}
+
+impl Place {
+    /// At this address.
+    #[must_use]
+    pub const fn at(address: IpAddr) -> Self {
+        Self { address, port: None }
+    }
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    if let Ok(port) = text.parse() {
+        return Ok(Place { address: Ipv4Addr::LOCALHOST.into(), port: Some(port) });
+    }
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(Place { address: address.ip(), port: Some(address.port()) });
+    }
+    let unbracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let address = unbracketed.parse().map_err(|_| "neither address nor port, like 0.0.0.0, [::1]:5683 or 5683")?;
+    Ok(Place::at(address))
 }
 
 /// A group that is to be joined.

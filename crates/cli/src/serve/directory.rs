@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
@@ -16,6 +17,8 @@ use cap_std::fs::{Dir, OpenOptions};
 pub struct Directory {
     root: Dir,
     written: AtomicU64,
+    /// One change at a time, with what must hold before it. What is to be written lies ready by then.
+    changes: Mutex<()>,
 }
 
 /// What stands at a path.
@@ -35,7 +38,20 @@ impl Directory {
     pub fn open(path: &Path) -> io::Result<Self> {
         let root = Dir::open_ambient_dir(path, ambient_authority())?;
         root.entries()?;
-        Ok(Self { root, written: AtomicU64::new(0) })
+        Ok(Self { root, written: AtomicU64::new(0), changes: Mutex::new(()) })
+    }
+
+    /// Bytes of the file at a path; `None` if no file does that may be seen.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
+    pub fn length(&self, segments: &[String]) -> io::Result<Option<u64>> {
+        let Some(path) = safe(segments) else { return Ok(None) };
+        match self.root.metadata(&path) {
+            Ok(metadata) => Ok(metadata.is_file().then(|| metadata.len())),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// What stands at a path given in segments; `None` if nothing does that may be seen.
@@ -70,13 +86,62 @@ impl Directory {
     /// # Errors
     /// The path is none that may be written, or its directory is not there.
     pub fn write(&self, segments: &[String], bytes: &[u8]) -> io::Result<bool> {
+        self.write_if(segments, bytes, || Ok(true)).map(|made| made == Some(true))
+    }
+
+    /// The same if a condition holds, which nothing else that is written here can change in between; `None` if it does not.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and those of the condition.
+    pub fn write_if(
+        &self,
+        segments: &[String],
+        bytes: &[u8],
+        condition: impl FnOnce() -> io::Result<bool>,
+    ) -> io::Result<Option<bool>> {
+        self.drafted(segments, bytes, |path, draft| {
+            if !condition()? {
+                return Ok(None);
+            }
+            let existed = match self.root.metadata(path) {
+                Ok(metadata) if metadata.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+                Ok(_) => true,
+                Err(error) if is_absent(&error) => false,
+                Err(error) => return Err(error),
+            };
+            self.root.rename(draft, &self.root, path)?;
+            Ok(Some(!existed))
+        })
+    }
+
+    /// Puts a file at a path at which there is nothing, whole or not at all.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); [`ErrorKind::AlreadyExists`] if there is something.
+    pub fn create(&self, segments: &[String], bytes: &[u8]) -> io::Result<()> {
+        self.drafted(segments, bytes, |path, draft| match self.root.hard_link(draft, &self.root, path) {
+            // File systems that know no second name for a file.
+            Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PermissionDenied) => {
+                match self.root.symlink_metadata(path) {
+                    Ok(_) => Err(ErrorKind::AlreadyExists.into()),
+                    Err(_) => self.root.rename(draft, &self.root, path),
+                }
+            }
+            done => done,
+        })
+    }
+
+    /// Writes a draft beside a path, and has it put there while nothing else changes.
+    fn drafted<T>(
+        &self,
+        segments: &[String],
+        bytes: &[u8],
+        put: impl FnOnce(&Path, &Path) -> io::Result<T>,
+    ) -> io::Result<T> {
         let path = safe(segments).filter(|path| path.file_name().is_some()).ok_or(ErrorKind::PermissionDenied)?;
-        let existed = match self.root.metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => return Err(ErrorKind::IsADirectory.into()),
-            Ok(_) => true,
-            Err(error) if is_absent(&error) => false,
-            Err(error) => return Err(error),
-        };
+        if self.root.metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
+            return Err(ErrorKind::IsADirectory.into());
+        }
         // Hidden, so that nobody is served half a file.
         let draft = path.with_file_name(format!(
             ".millpond-{}-{}",
@@ -88,12 +153,12 @@ impl Directory {
             let mut file = self.root.open_with(&draft, options.write(true).create_new(true))?;
             file.write_all(bytes)?;
             drop(file);
-            self.root.rename(&draft, &self.root, &path)
+            let _alone = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            put(&path, &draft)
         })();
-        if written.is_err() {
-            let _ = self.root.remove_file(&draft);
-        }
-        written.map(|()| !existed)
+        // It has its name by now, or never will.
+        let _ = self.root.remove_file(&draft);
+        written
     }
 
     /// Takes a file away. False if there was none.
@@ -101,11 +166,27 @@ impl Directory {
     /// # Errors
     /// It is a directory, or cannot be taken away.
     pub fn remove(&self, segments: &[String]) -> io::Result<bool> {
-        let Some(path) = safe(segments) else { return Ok(false) };
+        self.remove_if(segments, || Ok(true)).map(|gone| gone == Some(true))
+    }
+
+    /// The same if a condition holds; `None` if it does not.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove), and those of the condition.
+    pub fn remove_if(
+        &self,
+        segments: &[String],
+        condition: impl FnOnce() -> io::Result<bool>,
+    ) -> io::Result<Option<bool>> {
+        let _alone = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !condition()? {
+            return Ok(None);
+        }
+        let Some(path) = safe(segments) else { return Ok(Some(false)) };
         match self.root.metadata(&path) {
             Ok(metadata) if metadata.is_dir() => Err(ErrorKind::IsADirectory.into()),
-            Ok(_) => self.root.remove_file(&path).map(|()| true),
-            Err(error) if is_absent(&error) => Ok(false),
+            Ok(_) => self.root.remove_file(&path).map(|()| Some(true)),
+            Err(error) if is_absent(&error) => Ok(Some(false)),
             Err(error) => Err(error),
         }
     }

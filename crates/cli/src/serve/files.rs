@@ -3,7 +3,9 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use millpond_live::{Code, Request, Response, number};
+use millpond_live::{Bytes, Code, Request, Response, number};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 
 use super::directory::{Directory, Stored, entity_tag};
 use crate::content_format::{self, LINKS};
@@ -12,18 +14,67 @@ use crate::request::LONGEST_BODY;
 /// Files made by POST in one directory until a free name is found.
 const MOST_NAMES: u32 = 10_000;
 
-/// Answers from a directory: GET reads, and if `write`, PUT, POST and DELETE change. Conditions are those of RFC 7252
-/// §5.10.8, entity tags those of §5.10.6.
-pub(super) async fn answer(directory: Arc<Directory>, write: bool, request: Request) -> Response {
-    // Files may be slow; other requests are answered meanwhile.
-    let work = tokio::task::spawn_blocking(move || answered(&directory, write, &request));
-    work.await.unwrap_or_else(|_| Response::new(Code::INTERNAL_SERVER_ERROR))
+/// Bytes of files in memory at a time; whoever asks for more waits.
+const ROOM: usize = 64 << 20;
+
+/// What each request takes of that at the least, so that not too many are at the disk at a time.
+const LEAST: usize = 4 << 20;
+
+/// Bytes of a file that is read before the address of whoever asks is proved.
+const UNPROVED: u64 = 64 << 10;
+
+/// A directory that is served.
+#[derive(Debug)]
+pub(super) struct Files {
+    directory: Directory,
+    write: bool,
+    room: Arc<Semaphore>,
 }
 
-fn answered(directory: &Directory, write: bool, request: &Request) -> Response {
-    let path: Vec<String> = request.path().map(str::to_owned).collect();
+/// A file's bytes, and the room that they take.
+struct Held(Vec<u8>, #[expect(dead_code, reason = "it is given back with the bytes")] OwnedSemaphorePermit);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Files {
+    /// Of this directory; if `write`, PUT, POST and DELETE change it.
+    pub(super) fn of(directory: Directory, write: bool) -> Self {
+        Self { directory, write, room: Arc::new(Semaphore::new(ROOM >> 10)) }
+    }
+
+    /// Answers from the directory. Conditions are those of RFC 7252 §5.10.8, entity tags those of §5.10.6.
+    pub(super) async fn answer(self: Arc<Self>, request: Request) -> Response {
+        let broken = || Response::new(Code::INTERNAL_SERVER_ERROR);
+        let mut length = 0;
+        if request.method() == Code::GET {
+            // Files may be slow; other requests are answered meanwhile.
+            let (files, asked) = (Arc::clone(&self), request.clone());
+            let looked = spawn_blocking(move || files.directory.length(&path_of(&asked))).await;
+            length = looked.ok().and_then(Result::ok).flatten().unwrap_or(0);
+            if length > UNPROVED && !request.is_address_proved() {
+                return Response::prove_address();
+            }
+        }
+        let length = usize::try_from(length).unwrap_or(LONGEST_BODY).clamp(LEAST, LONGEST_BODY.max(LEAST));
+        let permits = u32::try_from(length >> 10).unwrap_or(u32::MAX);
+        let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(permits).await else { return broken() };
+        let work = spawn_blocking(move || answered(&self.directory, self.write, &request, permit));
+        work.await.unwrap_or_else(|_| broken())
+    }
+}
+
+fn path_of(request: &Request) -> Vec<String> {
+    request.path().map(str::to_owned).collect()
+}
+
+fn answered(directory: &Directory, write: bool, request: &Request, permit: OwnedSemaphorePermit) -> Response {
+    let path = path_of(request);
     let answer = match request.method() {
-        Code::GET => get(directory, &path, request),
+        Code::GET => get(directory, &path, request, permit),
         Code::PUT | Code::POST | Code::DELETE if !write => {
             Ok(refused(Code::METHOD_NOT_ALLOWED, "this server only reads; start it with --write"))
         }
@@ -42,8 +93,17 @@ fn answered(directory: &Directory, write: bool, request: &Request) -> Response {
     })
 }
 
-fn get(directory: &Directory, path: &[String], request: &Request) -> io::Result<Response> {
-    let (bytes, format) = match directory.read(path, LONGEST_BODY)? {
+fn get(
+    directory: &Directory,
+    path: &[String],
+    request: &Request,
+    permit: OwnedSemaphorePermit,
+) -> io::Result<Response> {
+    let stored = directory.read(path, LONGEST_BODY)?;
+    if !holds(request, stored.as_ref()) {
+        return Ok(Response::new(Code::PRECONDITION_FAILED));
+    }
+    let (bytes, format) = match stored {
         None => return Ok(Response::not_found()),
         Some(Stored::File(bytes)) => (bytes, content_format::of_file(path.last().map_or("", String::as_str))),
         Some(Stored::Directory(names)) => (links(path, &names).into_bytes(), LINKS),
@@ -56,15 +116,16 @@ fn get(directory: &Directory, path: &[String], request: &Request) -> io::Result<
     if request.options().all(number::ETAG).any(|known| known.as_ref() == tag) {
         return Ok(Response::new(Code::VALID).with_etag(tag.to_vec()));
     }
+    let bytes = Bytes::from_owner(Held(bytes, permit));
     Ok(Response::content(bytes).with_content_format(format).with_etag(tag.to_vec()))
 }
 
 fn put(directory: &Directory, path: &[String], request: &Request) -> io::Result<Response> {
-    if !condition_holds(directory, path, request)? {
-        return Ok(Response::new(Code::PRECONDITION_FAILED));
-    }
-    let made = directory.write(path, request.payload())?;
-    let response = if made { Response::created() } else { Response::changed() };
+    let response = match directory.write_if(path, request.payload(), || condition_holds(directory, path, request))? {
+        None => return Ok(Response::new(Code::PRECONDITION_FAILED)),
+        Some(true) => Response::created(),
+        Some(false) => Response::changed(),
+    };
     Ok(response.with_etag(entity_tag(request.payload()).to_vec()))
 }
 
@@ -80,12 +141,20 @@ fn post(directory: &Directory, path: &[String], request: &Request) -> io::Result
     names.sort();
     let ending = request.content_format().map_or("bin", content_format::ending);
     let is_free = |name: &String| names.binary_search(name).is_err();
-    let Some(name) = (1..=MOST_NAMES).map(|number| format!("{number}.{ending}")).find(is_free) else {
-        return Ok(refused(Code::CONFLICT, "the directory is full"));
-    };
-    let mut made: Vec<String> = path.iter().filter(|segment| !segment.is_empty()).cloned().collect();
-    made.push(name);
-    directory.write(&made, request.payload())?;
+    let mut free = (1..=MOST_NAMES).map(|number| format!("{number}.{ending}")).filter(is_free);
+    let directories = path.iter().filter(|segment| !segment.is_empty()).cloned();
+    let mut made: Vec<String> = directories.chain([String::new()]).collect();
+    // Others make files, too: a name that they took meanwhile is free no longer.
+    loop {
+        let Some(name) = free.next() else { return Ok(refused(Code::CONFLICT, "the directory is full")) };
+        if let Some(last) = made.last_mut() {
+            *last = name;
+        }
+        match directory.create(&made, request.payload()) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            done => break done?,
+        }
+    }
     let located = |response: Response, segment: &String| {
         response.with_option(number::LOCATION_PATH, segment.clone().into_bytes())
     };
@@ -93,31 +162,33 @@ fn post(directory: &Directory, path: &[String], request: &Request) -> io::Result
 }
 
 fn delete(directory: &Directory, path: &[String], request: &Request) -> io::Result<Response> {
-    if !condition_holds(directory, path, request)? {
-        return Ok(Response::new(Code::PRECONDITION_FAILED));
-    }
     // What is not there is deleted (RFC 7252 §5.8.4).
-    directory.remove(path).map(|_| Response::deleted())
+    let gone = directory.remove_if(path, || condition_holds(directory, path, request))?;
+    Ok(gone.map_or_else(|| Response::new(Code::PRECONDITION_FAILED), |_| Response::deleted()))
 }
 
-/// If-Match and If-None-Match (RFC 7252 §5.10.8).
+/// If-Match and If-None-Match (RFC 7252 §5.10.8), of what is there now.
 fn condition_holds(directory: &Directory, path: &[String], request: &Request) -> io::Result<bool> {
     let options = request.options();
-    let (wants_match, wants_none) =
-        (options.get(number::IF_MATCH).is_some(), options.get(number::IF_NONE_MATCH).is_some());
-    if !wants_match && !wants_none {
-        return Ok(true);
-    }
-    let tag = match directory.read(path, LONGEST_BODY)? {
-        Some(Stored::File(bytes)) => Some(entity_tag(&bytes)),
-        Some(Stored::Directory(_)) => return Ok(!wants_none),
-        None => None,
+    let is_conditional = options.get(number::IF_MATCH).or_else(|| options.get(number::IF_NONE_MATCH)).is_some();
+    Ok(!is_conditional || holds(request, directory.read(path, LONGEST_BODY)?.as_ref()))
+}
+
+fn holds(request: &Request, stored: Option<&Stored>) -> bool {
+    let options = request.options();
+    let mut wanted = options.all(number::IF_MATCH).peekable();
+    let wants_none = options.get(number::IF_NONE_MATCH).is_some();
+    let matches = match stored {
+        _ if wanted.peek().is_none() => true,
+        Some(Stored::File(bytes)) => {
+            let tag = entity_tag(bytes);
+            wanted.any(|wanted| wanted.is_empty() || wanted.as_ref() == tag)
+        }
+        // A directory has no entity tag, but is there.
+        Some(Stored::Directory(_)) => wanted.any(|wanted| wanted.is_empty()),
+        None => false,
     };
-    let matches = || {
-        let mut wanted = options.all(number::IF_MATCH);
-        tag.is_some_and(|tag| wanted.any(|wanted| wanted.is_empty() || wanted.as_ref() == tag))
-    };
-    Ok((!wants_match || matches()) && (!wants_none || tag.is_none()))
+    matches && (!wants_none || stored.is_none())
 }
 
 /// What a directory holds, as links (RFC 6690).

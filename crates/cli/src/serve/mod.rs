@@ -14,10 +14,11 @@ use millpond_live::{Duplicates, Interface, Server, ServerBuilder, Transport};
 
 pub use directory::{Directory, Stored};
 
-use crate::arguments::Serve;
+use crate::arguments::{Place, Serve};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Termination, no_signals};
 use crate::{request, trace};
+use files::Files;
 use log::Log;
 
 /// Serves until Ctrl-C or a request to terminate.
@@ -29,7 +30,8 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     let changing = trials::Changing::default();
     let mut termination = Termination::listen().map_err(no_signals)?;
     let mut builder = Server::builder().workers(flags.workers).longest_body(request::LONGEST_BODY);
-    for address in addresses(&flags.bind, flags.port) {
+    let places = places(&flags);
+    for address in addresses(&places, flags.port, |place| place.port) {
         builder = builder.bind(address);
         if flags.tcp {
             builder = builder.bind_tcp(address);
@@ -38,7 +40,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     let credentials = &flags.credentials;
     if credentials.cert.is_some() || credentials.psk_file.is_some() {
         let security = credentials.read()?;
-        for address in addresses(&flags.bind, credentials.secure_port) {
+        for address in addresses(&places, credentials.secure_port, |_| None) {
             if security.serves_dtls() {
                 builder = builder.bind_dtls(address);
             }
@@ -67,29 +69,31 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     if let Some(path) = &flags.directory {
         builder = with_files(builder, path, flags.write, &log)?;
     }
-    let server = builder.start().await?;
+    let mut server = builder.start().await?;
     announce(&server, &flags)?;
     let steps = tokio::spawn(trials::step(changing));
     // Both are the ordinary end of a server.
-    tokio::select! {
-        () = interrupt.heard() => {}
-        () = termination.heard() => {}
-    }
+    let ended = tokio::select! {
+        () = interrupt.heard() => Ok(()),
+        () = termination.heard() => Ok(()),
+        // It cannot go on.
+        ended = server.wait() => ended,
+    };
     steps.abort();
     // What was asked is answered still, unless told again.
     tokio::select! {
         () = server.shutdown() => {}
         () = interrupt.heard() => {}
     }
-    Ok(())
+    Ok(ended?)
 }
 
 fn with_files(builder: ServerBuilder, path: &Path, write: bool, log: &Log) -> Result<ServerBuilder, Failure> {
     let directory = Directory::open(path).map_err(|error| Failure::of_file(path.display(), &error))?;
-    let (directory, log) = (Arc::new(directory), *log);
-    Ok(builder.fallback(move |request| {
-        let (directory, log) = (Arc::clone(&directory), log);
-        async move { log.told(&request, files::answer(directory, write, request.clone())).await }
+    let (files, log) = (Arc::new(Files::of(directory, write)), *log);
+    Ok(builder.conditional_fallback(move |request| {
+        let (files, log) = (Arc::clone(&files), log);
+        async move { log.told(&request, files.answer(request.clone())).await }
     }))
 }
 
@@ -106,25 +110,34 @@ fn in_groups(builder: ServerBuilder, flags: &Serve) -> ServerBuilder {
     builder
 }
 
-/// Every address asked for, or all of IPv6 and of IPv4 where the machine has IPv6.
-fn addresses(asked: &[IpAddr], port: u16) -> Vec<SocketAddr> {
-    if !asked.is_empty() {
-        return asked.iter().map(|address| SocketAddr::new(*address, port)).collect();
-    }
-    let everywhere = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
+/// Where to listen: what was asked for, else this machine alone, else, to be reached by groups, everywhere.
+fn places(flags: &Serve) -> Vec<Place> {
+    let [ipv4, ipv6]: [IpAddr; 2] = match (flags.bind.is_empty(), flags.is_in_groups()) {
+        (false, _) => return flags.bind.clone(),
+        (true, false) => [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        (true, true) => [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
+    };
+    let mut places = vec![Place::at(ipv4)];
     let has_ipv6 = std::net::UdpSocket::bind(SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0)).is_ok();
-    let mut all = vec![SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)];
     // Port 0 would give each family another port.
-    if has_ipv6 && port != 0 {
-        all.insert(0, everywhere);
+    if has_ipv6 && flags.port != 0 {
+        places.insert(0, Place::at(ipv6));
     }
-    all
+    places
+}
+
+/// Each place with its own port, if it has one, else with this one.
+fn addresses(places: &[Place], port: u16, own: impl Fn(&Place) -> Option<u16>) -> Vec<SocketAddr> {
+    places.iter().map(|place| SocketAddr::new(place.address, own(place).unwrap_or(port))).collect()
 }
 
 fn announce(server: &Server, flags: &Serve) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     for (transport, address) in server.local_addrs() {
         writeln!(out, "listening on {transport}://{address}")?;
+    }
+    if flags.bind.is_empty() && !flags.is_in_groups() {
+        writeln!(out, "for this machine alone; --bind ADDRESS lets others in")?;
     }
     for group in server.groups() {
         writeln!(out, "in the group coap://{group}")?;
@@ -139,6 +152,16 @@ fn announce(server: &Server, flags: &Serve) -> Result<(), Failure> {
     if let Some(path) = &flags.directory {
         let how = if flags.write { "clients may change files" } else { "to be read" };
         writeln!(out, "files of {}, {how}", path.display())?;
+        let is_open = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
+        let open = server.local_addrs().iter().find(|(transport, address)| !transport.is_secure() && is_open(address));
+        if let Some((_, address)) = open.filter(|_| flags.write) {
+            writeln!(
+                anstream::stderr().lock(),
+                "WARNING: --write with {address}: whoever reaches this address may change and delete the files of {}, \
+                 without a password; leave out --bind, or --write",
+                path.display()
+            )?;
+        }
     }
     Ok(out.flush()?)
 }
@@ -147,11 +170,31 @@ fn announce(server: &Server, flags: &Serve) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
+    fn flags(arguments: &[&str]) -> Serve {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            serve: Serve,
+        }
+        clap::Parser::try_parse_from([&["serve"], arguments].concat()).map(|Alone { serve }| serve).expect("flags")
+    }
+
+    fn listens(arguments: &[&str]) -> Vec<String> {
+        let flags = flags(arguments);
+        let addresses = addresses(&places(&flags), flags.port, |place| place.port);
+        addresses.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
-    fn addresses_are_those_asked_for_or_all() {
-        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        assert_eq!(addresses(&[loopback], 7), [SocketAddr::new(loopback, 7)]);
-        assert_eq!(addresses(&[], 0), [SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0)]);
-        assert!(addresses(&[], 5683).contains(&SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 5683)));
+    fn a_server_listens_on_this_machine_alone_unless_it_is_told_otherwise() {
+        assert_eq!(listens(&["--port", "0"]), ["127.0.0.1:0"]);
+        assert!(listens(&[]).iter().all(|address| ["127.0.0.1:5683", "[::1]:5683"].contains(&address.as_str())));
+        assert_eq!(listens(&["--bind", "0.0.0.0", "--bind", "192.0.2.1:7"]), ["0.0.0.0:5683", "192.0.2.1:7"]);
+        assert_eq!(
+            listens(&["--bind", "[2001:db8::1]:7", "--bind", "::", "--port", "9"]),
+            ["[2001:db8::1]:7", "[::]:9"]
+        );
+        assert_eq!(listens(&["--bind", "1234"]), ["127.0.0.1:1234"]);
+        assert_eq!(listens(&["--multicast", "--port", "0"]), ["0.0.0.0:0"], "who is in a group is to be reached");
     }
 }

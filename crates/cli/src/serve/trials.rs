@@ -1,10 +1,10 @@
 //! Resources to try clients with.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
-use millpond_live::{Code, Observable, Request, Resource, Response, ServerBuilder};
+use millpond_live::{Bytes, Code, Observable, Request, Resource, Response, ServerBuilder};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::log::Log;
@@ -20,6 +20,9 @@ const STEPS_OF_TIME: u64 = 5;
 
 /// Longest that `/slow` waits.
 const SLOWEST: Duration = Duration::from_secs(60);
+
+/// Bytes of `/large` that are had before the address of whoever asks is proved.
+const UNPROVED: usize = 64 << 10;
 
 /// Every way to ask `/echo`.
 const METHODS: [Code; 7] = [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::PATCH, Code::IPATCH];
@@ -120,13 +123,13 @@ fn echo(request: &Request) -> Response {
 
 /// Lines that tell their own position, so that a block in the wrong place shows.
 fn large(request: &Request) -> Response {
+    /// Made once: however many ask for it, it is in memory once, and costs nothing more.
+    static LINES: LazyLock<Bytes> =
+        LazyLock::new(|| (0..=LONGEST_BODY / 16).map(|line| format!("{:015}\n", line * 16)).collect::<String>().into());
     match request.query_value("size").map_or(Ok(20_000), values::size) {
-        Ok(size) if size <= LONGEST_BODY => {
-            let lines = (0..=size / 16).map(|line| format!("{:015}\n", line * 16));
-            let mut body: String = lines.collect();
-            body.truncate(size);
-            text(body)
-        }
+        // What is above keeps a copy for later blocks.
+        Ok(size) if size > UNPROVED && !request.is_address_proved() => Response::prove_address(),
+        Ok(size) if size <= LONGEST_BODY => Response::content(LINES.slice(..size)).with_content_format(TEXT),
         Ok(_) => Response::bad_request(&format!("size: at most {LONGEST_BODY}")),
         Err(error) => Response::bad_request(&format!("size: {error}")),
     }

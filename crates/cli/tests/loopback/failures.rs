@@ -1,5 +1,6 @@
 //! What goes wrong on the way, one line and one exit code each.
 
+use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::process::Stdio;
 
@@ -74,6 +75,18 @@ fn ctrl_c_ends_a_request_with_130_and_a_server_with_0() {
     assert_eq!(line(&said, 130), "stopped");
     let (_, code) = Server::start(&[]).end();
     assert_eq!(code, Some(0));
+}
+
+#[test]
+fn a_server_that_is_to_end_answers_what_slow_handlers_have_not() {
+    let server = Server::start(&[]);
+    let mut child = command(&["get", "--trace", &server.at("/slow?seconds=60")]).spawn().expect("built");
+    let mut told = BufReader::new(child.stderr.take().expect("it is piped")).lines().map(|line| line.expect("UTF-8"));
+    // The request is acknowledged, its handler runs.
+    assert!(told.any(|line| line.contains("<- ACK (empty)")));
+    let (_, code) = server.end();
+    assert!(told.any(|line| line.contains("5.03 Service Unavailable")));
+    assert_eq!((code, child.wait().expect("it ends").code()), (Some(0), Some(5)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::program::{Server, fresh_directory, millpond};
+use crate::program::{Said, Server, command, fresh_directory, millpond};
 
 #[test]
 fn files_are_served_with_format_and_tag_and_directories_as_links() {
@@ -72,4 +72,49 @@ fn only_files_leaves_out_the_resources_to_try_with() {
     let server = Server::start(&["--only-files", root.to_str().expect("plain")]);
     assert_eq!(millpond(&["get", &server.at("/hello")]).well(), "my own");
     assert_eq!(millpond(&["get", &server.at("/time")]).code, Some(4));
+}
+
+/// Starts so many of the same command at once, and tells what each said.
+fn at_once(count: usize, arguments: impl Fn(usize) -> Vec<String>) -> Vec<Said> {
+    let start = |number| {
+        let arguments = arguments(number);
+        command(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).spawn().expect("the program is built")
+    };
+    let children: Vec<_> = (0..count).map(start).collect();
+    children.into_iter().map(|child| child.wait_with_output().expect("it ends").into()).collect()
+}
+
+#[test]
+fn every_one_of_many_posts_at_once_keeps_its_file() {
+    let root = fresh_directory("posts");
+    let server = Server::start(&["--write", "--quiet", root.to_str().expect("plain")]);
+    let said = at_once(20, |number| vec!["post".into(), server.at("/"), format!("body {number}")]);
+    assert!(said.iter().all(|said| said.code == Some(0)));
+    let read = |number| fs::read_to_string(root.join(format!("{number}.bin"))).expect("it is there");
+    let mut bodies: Vec<String> = (1..=20).map(read).collect();
+    bodies.sort();
+    let mut sent: Vec<String> = (0..20).map(|number| format!("body {number}")).collect();
+    sent.sort();
+    assert_eq!(bodies, sent);
+}
+
+#[test]
+fn of_many_conditional_puts_at_once_one_succeeds() {
+    let root = fresh_directory("puts");
+    let server = Server::start(&["--write", "--quiet", root.to_str().expect("plain")]);
+    let put = |condition: &str, body: &str| {
+        let said = at_once(40, |number| {
+            let words = ["put", "--option", condition, &server.at("/one.txt"), &format!("{body} {number}")];
+            words.map(str::to_owned).to_vec()
+        });
+        let done = said.iter().filter(|said| said.code == Some(0)).count();
+        let refused = said.iter().filter(|said| said.err.contains("4.12 Precondition Failed")).count();
+        (done, refused)
+    };
+    assert_eq!(put("If-None-Match", "first"), (1, 39));
+    let said = millpond(&["get", "--json", &server.at("/one.txt")]).json();
+    let tag = said["options"].as_array().expect("options").iter().find(|option| option["name"] == "ETag");
+    let tag = tag.expect("an ETag")["value"].as_str().expect("text").to_owned();
+    // A body like the one that is there would have its tag, and leave the condition true.
+    assert_eq!(put(&format!("If-Match={tag}"), "second"), (1, 39));
 }

@@ -7,12 +7,13 @@
 //!
 //! Arguments: `--quick` for short measurements, `--seconds N` for each of them (2), `--rounds N` of the comparison (3),
 //! `--steady N` seconds for the one busy peer (60), `--requests N` for the memory over many requests (1,000,000),
-//! `--only PART` (repeatable) of cost, clients, idle, flood, peer and memory, `--beside NAME` (repeatable) for some of the
+//! `--only PART` (repeatable) of cost, clients, idle, flood, attacks, peer and memory, `--beside NAME` (repeatable) for some of the
 //! others only, `--alone` for none.
 
 #![allow(clippy::disallowed_methods, reason = "it measures with the clock of this machine")]
 
 mod arguments;
+mod attacks;
 mod busy;
 mod comparison;
 mod duplicates;
@@ -48,11 +49,12 @@ fn main() -> Result<(), Failure> {
         _ => {}
     }
     let arguments = Arguments::read(words)?;
-    let parts: [(&str, Part); 6] = [
+    let parts: [(&str, Part); 7] = [
         ("cost", comparison::cost),
         ("clients", comparison::clients),
         ("idle", idle::idle),
         ("flood", flood::flood),
+        ("attacks", attacks::attacks),
         ("peer", busy::one_peer),
         ("memory", busy::memory),
     ];

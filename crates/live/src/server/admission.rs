@@ -43,7 +43,7 @@ pub(crate) enum Busy {
 }
 
 /// The addresses that one owner has many of: 24 bits of an IPv4 address, 48 of an IPv6 one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Network(u64);
 
 impl Network {

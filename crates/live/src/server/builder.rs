@@ -22,7 +22,7 @@ use super::{
     reachability::Reachability,
     resource::Handling,
     router::Router,
-    worker::{Order, Worker},
+    worker::{Order, Worker, keep_running},
 };
 use crate::{
     ControllerChoice, DEFAULT_PORT, Error, Response, ServerSecurity, TraceEvent, Transport,
@@ -31,7 +31,8 @@ use crate::{
     dtls::{Keys, ServerKeys, Sessions},
     lane::Lane,
     least_wait::LEAST_WAIT,
-    secrets, tcp,
+    secrets,
+    tcp::{self, ConnectionLimits, Connections},
     trace::Hook,
     transfer::{self, Host},
     udp::{ALL_COAP_NODES, Address, Interface, Port, Role},
@@ -41,6 +42,9 @@ use crate::{
 /// Bytes of answers that handlers have made and that have not been taken over; more if bodies may be longer than a
 /// quarter of it.
 const MOST_HELD: usize = 64 << 20;
+
+/// Bytes that connections may hold together; more if bodies may be longer than a sixteenth of it.
+const MOST_IN_CONNECTIONS: usize = 256 << 20;
 
 /// Sets up a [`Server`].
 pub struct ServerBuilder {
@@ -53,6 +57,7 @@ pub struct ServerBuilder {
     controllers: BTreeMap<SocketAddr, ControllerChoice>,
     routes: Vec<(String, Resource)>,
     fallback: Option<Handling>,
+    is_fallback_conditional: bool,
     transmission: Transmission,
     ack_delay: Duration,
     duplicates: Duplicates,
@@ -61,6 +66,7 @@ pub struct ServerBuilder {
     most_running: usize,
     most_running_per_peer: usize,
     handling_time: Duration,
+    most_connections: usize,
     rule: AddressRule,
     security: ServerSecurity,
     groups: Vec<Membership>,
@@ -88,6 +94,7 @@ impl Default for ServerBuilder {
             controllers: BTreeMap::new(),
             routes: Vec::new(),
             fallback: None,
+            is_fallback_conditional: false,
             transmission: Transmission::RFC7252,
             ack_delay: Duration::from_millis(100),
             duplicates: Duplicates::Stored,
@@ -96,6 +103,7 @@ impl Default for ServerBuilder {
             most_running: 4_096,
             most_running_per_peer: 64,
             handling_time: Duration::from_secs(247),
+            most_connections: 16_384,
             rule: AddressRule::default(),
             security: ServerSecurity::default(),
             groups: Vec::new(),
@@ -177,7 +185,19 @@ impl ServerBuilder {
         R: Future<Output = Response> + Send + 'static,
     {
         self.fallback = Some(Handling::new(handler));
+        self.is_fallback_conditional = false;
         self
+    }
+
+    /// The same by a handler that keeps to If-Match and If-None-Match, as with
+    /// [`Resource::conditional`](crate::Resource::conditional).
+    #[must_use]
+    pub fn conditional_fallback<F, R>(self, handler: F) -> Self
+    where
+        F: Fn(Request) -> R + Send + Sync + 'static,
+        R: Future<Output = Response> + Send + 'static,
+    {
+        Self { is_fallback_conditional: true, ..self.fallback(handler) }
     }
 
     /// MAX_RETRANSMIT of separate responses and confirmable notifications; 4 (RFC 7252 §4.8).
@@ -242,6 +262,16 @@ impl ServerBuilder {
     #[must_use]
     pub const fn handling_time(mut self, longest: Duration) -> Self {
         self.handling_time = longest;
+        self
+    }
+
+    /// How many connections may be open; 16,384, over all listeners. A quarter of them may not have asked for anything yet,
+    /// and a quarter of those be of one network (24 bits of an IPv4 address, 48 of an IPv6 one); three quarters of all may be
+    /// of one network. Beyond each the one that has shown least gives way: that waits longest for its first request, else
+    /// that was silent longest.
+    #[must_use]
+    pub const fn most_connections(mut self, connections: usize) -> Self {
+        self.most_connections = connections;
         self
     }
 
@@ -327,6 +357,7 @@ impl ServerBuilder {
         }
         let mut router = Router::default();
         router.fallback = self.fallback.take();
+        router.is_fallback_conditional = self.is_fallback_conditional;
         for (path, resource) in std::mem::take(&mut self.routes) {
             router.add(&path, resource)?;
         }
@@ -336,11 +367,15 @@ impl ServerBuilder {
             running_per_peer: self.most_running_per_peer,
             held: MOST_HELD.max(self.longest_body.saturating_mul(4)),
         });
+        let connections = Connections::new(ConnectionLimits {
+            connections: self.most_connections,
+            memory: MOST_IN_CONNECTIONS.max(self.longest_body.saturating_mul(16)),
+        });
         let mut server = Server {
             addresses: Vec::new(),
             groups: Vec::new(),
             metrics: None,
-            running: Running { orders: Vec::new(), admission },
+            running: Running { orders: Vec::new(), admission, connections, panics: Arc::default() },
             tasks: Vec::new(),
             helpers: Vec::new(),
         };
@@ -381,23 +416,32 @@ impl ServerBuilder {
         }
         let plain: Vec<&Port> = ports.iter().filter(|(_, keys)| keys.is_none()).map(|(port, _)| port).collect();
         server.groups = join_all(&self.groups, &plain)?;
+        let sockets = u32::try_from(ports.len()).unwrap_or(u32::MAX);
         for (port, keys) in ports {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
-            let (telling, told) = mpsc::unbounded_channel();
-            let desk = Desk::new(
-                Arc::clone(router),
-                self.limits()?,
-                Reachability::new(self.rule)?,
-                Arc::clone(&server.running.admission),
-                telling,
-            );
-            let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
-            let lane = Lane::new(port, pattern.sibling(node), sessions);
-            let watch = Watch::new(self.hook.clone());
-            let worker = Worker::new(lane, desk, told, ordered, Arc::clone(&controllers), watch);
+            let (port, is_secure) = (Arc::new(port), keys.is_some());
+            let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
+            let (limits, rule, security) = (self.limits()?, self.rule, self.security.clone());
+            let (controllers, hook) = (Arc::clone(&controllers), self.hook.clone());
+            // Each that follows another has a number of its own, and with it other message IDs and tokens.
+            let (pattern, mut number) = (pattern.sibling(node), node);
             node += 1;
+            let mut make = move |keys: Option<Keys>| -> Result<Worker, Error> {
+                let (telling, told) = mpsc::unbounded_channel();
+                let (router, admission) = (Arc::clone(&router), Arc::clone(&admission));
+                let desk = Desk::new(router, limits, Reachability::new(rule)?, admission, telling);
+                let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
+                let lane = Lane::new(Arc::clone(&port), pattern.sibling(number), sessions);
+                number = number.wrapping_add(sockets);
+                Ok(Worker::new(lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone())))
+            };
+            let first = make(keys)?;
+            let another = move || {
+                let keys = is_secure.then(|| ServerKeys::new(&security).map(Keys::Server)).transpose()?;
+                make(keys)
+            };
             server.running.orders.push(orders);
-            server.tasks.push(tokio::spawn(worker.run()));
+            server.tasks.push(tokio::spawn(keep_running(first, ordered, Arc::clone(&server.running.panics), another)));
         }
         Ok(())
     }
@@ -406,7 +450,8 @@ impl ServerBuilder {
         let (limits, longest_body) = (self.limits()?, self.longest_body);
         let hook = self.hook.clone();
         let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
-        let shared = Arc::new(tcp::Shared { router, admission, limits, longest_body, hook });
+        let connections = Arc::clone(&server.running.connections);
+        let shared = Arc::new(tcp::Shared { router, admission, connections, limits, longest_body, hook });
         let acceptor = if self.tls.is_empty() { None } else { Some(tcp::acceptor(&self.security)?) };
         let plain = self.tcp.iter().map(|address| (*address, Transport::Tcp, None));
         let secure = self.tls.iter().map(|address| (*address, Transport::Tls, acceptor.clone()));

@@ -54,12 +54,11 @@ pub(crate) enum Action<R, O> {
     Answer(R, Response),
     /// The same in blocks that are small enough for an address that is not proved.
     AnswerBriefly(R, Response),
-    /// Answer, and keep the client as an observer of this resource.
+    /// Answer, and keep the client as an observer.
     Observe {
         id: R,
         response: Response,
-        resource: usize,
-        request: Request,
+        observed: Observed,
     },
     /// No answer: the message is rejected.
     Reject(R),
@@ -69,6 +68,15 @@ pub(crate) enum Action<R, O> {
         is_confirmable: bool,
         is_last: bool,
     },
+}
+
+/// What an observer asked for.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    resource: usize,
+    request: Request,
+    /// Of its state, when the handler was asked.
+    version: u64,
 }
 
 /// What handlers and others tell the task that owns the desk.
@@ -91,6 +99,8 @@ pub(crate) struct Asked<R> {
     resource: Option<usize>,
     wants_to_observe: bool,
     by_group: bool,
+    /// Of the resource's state, when the handler is asked.
+    version: u64,
     /// Of a handler that waits.
     place: Option<Place>,
 }
@@ -131,11 +141,14 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         told: mpsc::UnboundedSender<Told<R>>,
     ) -> Self {
         let wake = told.clone();
-        let observers = Observers::new(&router, move |resource| {
-            let wake = wake.clone();
-            // The task may have ended; then nobody observes through it.
-            move || drop(wake.send(Told::Changed(resource)))
-        });
+        let observers = Observers::new(
+            &router,
+            Box::new(move |resource| {
+                let wake = wake.clone();
+                // The task may have ended; then nobody observes through it.
+                Box::new(move || drop(wake.send(Told::Changed(resource))))
+            }),
+        );
         Self {
             router,
             limits,
@@ -194,7 +207,8 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         if standing == Standing::Proved || self.reachability.trusts(request.peer()) {
             request.prove();
         }
-        let mut asked = Asked { id, request, length, resource, wants_to_observe, by_group, place: None };
+        let version = resource.filter(|_| wants_to_observe).map_or(0, |resource| self.observers.version(resource));
+        let mut asked = Asked { id, request, length, resource, wants_to_observe, by_group, version, place: None };
         let Some(handler) = handler else {
             let response = links::answer(&self.router, &asked.request);
             return self.answered(now, asked, response);
@@ -276,6 +290,14 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         }
     }
 
+    /// The host has made an observer of who asked for this.
+    pub(crate) fn observe(&mut self, observer: O, observed: Observed) {
+        let Observed { resource, request, version } = observed;
+        if let Some(group) = self.observers.add(observer, resource, request, version) {
+            self.queue(group);
+        }
+    }
+
     /// The handler of a group of observers is to be asked, once.
     fn queue(&mut self, group: u64) {
         if self.observers.queue(group) {
@@ -348,11 +370,11 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
             }
             return self.ask_for_proof(now, asked);
         }
-        let Asked { id, request, resource, wants_to_observe, .. } = asked;
+        let Asked { id, request, resource, wants_to_observe, version, .. } = asked;
         let observed = resource.filter(|resource| wants_to_observe && self.observers.has(*resource));
         self.actions.push_back(match observed {
             Some(resource) if response.is_success() && !self.is_closing => {
-                Action::Observe { id, response, resource, request }
+                Action::Observe { id, response, observed: Observed { resource, request, version } }
             }
             _ => Action::Answer(id, response),
         });
@@ -381,7 +403,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
 
     /// Who answers a request: `None` as a handler is the list of links.
     fn find(&self, request: &Unrouted) -> Result<(Option<Found>, Option<Which>), Refusal> {
-        /// Critical options that are understood here or by the host below, or left to handlers.
+        /// Critical options that are understood here or by the host below, or left to handlers that say so.
         const UNDERSTOOD: [u16; 9] = [
             number::IF_MATCH,
             number::URI_HOST,
@@ -403,11 +425,16 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
                 _ => {}
             }
         }
+        let is_conditional = [number::IF_MATCH, number::IF_NONE_MATCH];
+        let is_conditional = is_conditional.iter().any(|number| request.options.get(*number).is_some());
         let path = || request.options.all(number::URI_PATH);
         match self.router.find(path()) {
             Some(found) => {
                 let resource = self.router.resources.get(found.resource).map(|(_, resource)| resource);
                 match resource.and_then(|resource| resource.handling(request.method)) {
+                    Some(_) if is_conditional && !resource.is_some_and(|resource| resource.is_conditional) => {
+                        Err(Refusal::BadOption)
+                    }
                     Some(_) => {
                         let which = Which::Of(found.resource);
                         Ok((Some(found), Some(which)))
@@ -416,10 +443,14 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
                 }
             }
             None if links::is_path(path()) => match request.method {
+                Code::GET if is_conditional => Err(Refusal::BadOption),
                 Code::GET => Ok((None, None)),
                 _ => Err(Refusal::Method),
             },
-            None if self.router.fallback.is_some() => Ok((None, Some(Which::Fallback))),
+            None if self.router.fallback.is_some() => match is_conditional && !self.router.is_fallback_conditional {
+                true => Err(Refusal::BadOption),
+                false => Ok((None, Some(Which::Fallback))),
+            },
             None => Err(Refusal::NotFound),
         }
     }

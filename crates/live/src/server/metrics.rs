@@ -1,6 +1,6 @@
 //! Figures for Prometheus, by HTTP.
 
-use std::{future::Future, net::SocketAddr, time::Duration};
+use std::{collections::VecDeque, future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use prometheus_client::{
     collector::Collector,
@@ -11,30 +11,44 @@ use prometheus_client::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    task::JoinHandle,
+    task::{JoinHandle, JoinSet},
 };
 
 use crate::{Error, Stats};
 
 /// How long a client of HTTP may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections at a time. Beyond them the oldest gives way.
+const MOST: usize = 32;
 /// Bytes of the longest request.
 const LONGEST: usize = 8_192;
 
-/// Serves figures until the task is aborted. One connection at a time: who fetches figures is one, and not in a hurry.
+/// Serves figures until the task is aborted.
 pub(crate) async fn serve<F, S>(address: SocketAddr, stats: F) -> Result<(SocketAddr, JoinHandle<()>), Error>
 where
     F: Fn() -> S + Send + Sync + 'static,
-    S: Future<Output = Stats> + Send,
+    S: Future<Output = Stats> + Send + 'static,
 {
+    let stats = Arc::new(stats);
     let listener = TcpListener::bind(address).await.map_err(|error| Error::bind(address, &error))?;
     let local = listener.local_addr().map_err(|error| Error::bind(address, &error))?;
     let task = tokio::spawn(async move {
+        let (mut tasks, mut open) = (JoinSet::new(), VecDeque::new());
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    // Who hangs up or dawdles gets nothing; the next one is served.
-                    let _ = tokio::time::timeout(PATIENCE, answer(stream, &stats)).await;
+                    while tasks.try_join_next().is_some() {}
+                    open.retain(|one: &tokio::task::AbortHandle| !one.is_finished());
+                    if open.len() >= MOST
+                        && let Some(oldest) = open.pop_front()
+                    {
+                        oldest.abort();
+                    }
+                    let stats = Arc::clone(&stats);
+                    // Who hangs up or dawdles gets nothing.
+                    open.push_back(tasks.spawn(async move {
+                        let _ = tokio::time::timeout(PATIENCE, answer(stream, &*stats)).await;
+                    }));
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
@@ -96,10 +110,12 @@ impl Collector for Figures {
             ("late", "Messages that nothing waited for", stats.late),
             ("ignored", "Datagrams that were not processed", stats.ignored),
             ("overloaded", "Requests refused because too much was under way", stats.overloaded),
-            ("unverified", "Large answers withheld until their address is proved", stats.unverified),
+            ("unverified", "Requests whose sender was told to prove its address first", stats.unverified),
             ("backlogs", "Times that a socket was full", stats.backlogs),
             ("unsent", "Datagrams that the kernel refused", stats.unsent),
             ("insecure", "Secure sessions that did not come about or broke", stats.insecure),
+            ("evicted", "Connections that had to give way, or held more than their share", stats.evicted),
+            ("panics", "Panics of traces, controllers and keys", stats.panics),
         ] {
             let counter = ConstCounter::new(value);
             let metric = encoder.encode_descriptor(name, help, None, counter.metric_type())?;
@@ -109,6 +125,7 @@ impl Collector for Figures {
             ("exchanges", "Exchanges under way", stats.exchanges),
             ("observers", "Observers", stats.observers as u64),
             ("sockets", "Sockets", stats.sockets as u64),
+            ("connections", "TCP connections", stats.connections as u64),
             ("sessions", "Sessions of DTLS", stats.sessions as u64),
             ("handshakes", "Handshakes of DTLS under way", stats.handshakes as u64),
         ];

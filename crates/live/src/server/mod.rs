@@ -15,7 +15,16 @@ mod router;
 mod running;
 mod worker;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    future::Future,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Poll,
+};
 
 use tokio::{
     sync::{mpsc, oneshot},
@@ -28,14 +37,14 @@ pub use reachability::AddressRule;
 pub use request::Request;
 pub use resource::Resource;
 
-pub(crate) use admission::Admission;
+pub(crate) use admission::{Admission, Network};
 pub(crate) use desk::{Action, Arrived, Desk, DeskLimits};
 pub(crate) use reachability::Reachability;
 pub(crate) use request::Unrouted;
 pub(crate) use router::Router;
-pub(crate) use worker::{GRACE, Order};
+pub(crate) use worker::{GRACE, HANDLERS_GRACE, Order};
 
-use crate::{Stats, Transport};
+use crate::{Error, Stats, Transport, tcp::Connections};
 
 /// A CoAP server. It runs in tasks of the runtime in which it was started, until it is shut down or dropped.
 ///
@@ -55,7 +64,7 @@ pub struct Server {
     groups: Vec<SocketAddr>,
     metrics: Option<SocketAddr>,
     running: Running,
-    tasks: Vec<JoinHandle<()>>,
+    tasks: Vec<JoinHandle<Result<(), Error>>>,
     /// Tasks that end with the server and have nothing to say.
     helpers: Vec<JoinHandle<()>>,
 }
@@ -96,6 +105,31 @@ impl Server {
         self.running.stats().await
     }
 
+    /// Waits for the server to end by itself, which it does only if it cannot go on.
+    ///
+    /// # Errors
+    /// Why it ended.
+    pub async fn wait(&mut self) -> Result<(), Error> {
+        std::future::poll_fn(|cx| {
+            let mut place = 0;
+            while let Some(task) = self.tasks.get_mut(place) {
+                match Pin::new(task).poll(cx) {
+                    Poll::Pending => place += 1,
+                    Poll::Ready(ended) => {
+                        drop(self.tasks.swap_remove(place));
+                        match ended {
+                            Ok(Ok(())) => {}
+                            Ok(Err(error)) => return Poll::Ready(Err(error)),
+                            Err(error) => return Poll::Ready(Err(Error::Ended { reason: error.to_string() })),
+                        }
+                    }
+                }
+            }
+            if self.tasks.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        })
+        .await
+    }
+
     /// Answers what was asked, tells observers with 5.03 that it ends, and ends once all that was acknowledged. Handlers that
     /// take longer than 3 s are dropped, and their requests answered with 5.03; after 4 s it ends in any case.
     pub async fn shutdown(mut self) {
@@ -111,9 +145,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        for task in self.tasks.iter().chain(&self.helpers) {
-            task.abort();
-        }
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.helpers.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -122,12 +155,22 @@ impl Drop for Server {
 pub(crate) struct Running {
     orders: Vec<mpsc::UnboundedSender<Order>>,
     admission: Arc<Admission>,
+    connections: Arc<Connections>,
+    /// Of workers.
+    panics: Arc<AtomicU64>,
 }
 
 impl Running {
     /// The figures of all workers together.
     async fn stats(&self) -> Stats {
-        let mut all = Stats { memory: self.admission.memory(), ..Stats::default() };
+        let (connections, memory) = self.connections.figures();
+        let mut all = Stats {
+            memory: self.admission.memory() + memory,
+            connections,
+            evicted: self.connections.evicted(),
+            panics: self.panics.load(Ordering::Relaxed),
+            ..Stats::default()
+        };
         for order in &self.orders {
             let (reply, answer) = oneshot::channel();
             if order.send(Order::Stats(reply)).is_ok()

@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -23,6 +23,8 @@ pub struct Observable {
 struct Shared {
     is_confirmable: bool,
     observers: AtomicUsize,
+    /// How often the state has changed.
+    version: AtomicU64,
     listeners: Mutex<Vec<Arc<Listener>>>,
 }
 
@@ -66,7 +68,12 @@ impl Observable {
     }
 
     fn with(is_confirmable: bool) -> Self {
-        let shared = Shared { is_confirmable, observers: AtomicUsize::new(0), listeners: Mutex::default() };
+        let shared = Shared {
+            is_confirmable,
+            observers: AtomicUsize::new(0),
+            version: AtomicU64::new(0),
+            listeners: Mutex::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -120,7 +127,14 @@ impl Observable {
         listeners.retain(|known| !Arc::ptr_eq(known, listener));
     }
 
+    /// How often the state has changed.
+    pub(crate) fn version(&self) -> u64 {
+        self.shared.version.load(Ordering::Acquire)
+    }
+
     fn change(&self, change: impl Fn(&mut Changed)) {
+        // Before anybody is told: who begins to listen now sees that it has changed.
+        self.shared.version.fetch_add(1, Ordering::AcqRel);
         for listener in self.shared.listeners.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let mut changed = listener.changed.lock().unwrap_or_else(PoisonError::into_inner);
             let was_told = changed.is_anything();

@@ -15,15 +15,28 @@ use super::{
 };
 
 /// Observers in groups: those of a group asked the same, so that their handler is asked once for all of them.
-#[derive(Debug)]
 pub(crate) struct Observers<O> {
-    /// For each resource that can be observed: by whom changes are told, and the listener to them.
-    resources: BTreeMap<usize, (Observable, Arc<Listener>)>,
+    /// Those that can be observed.
+    resources: BTreeMap<usize, Watched>,
+    wake: Wake,
     groups: BTreeMap<u64, Group<O>>,
     /// Groups by what they asked.
     alike: HashMap<(usize, u64), u64>,
     of: HashMap<O, u64, BuildHasherDefault<FxHasher>>,
     made: u64,
+}
+
+/// Makes for a resource what is called when its state changes.
+type Wake = Box<dyn Fn(usize) -> Box<dyn Fn() + Send + Sync> + Send>;
+
+/// A resource that can be observed.
+#[derive(Debug)]
+struct Watched {
+    /// By whom changes are told.
+    observable: Observable,
+    /// Who listens to them, while anybody observes.
+    listener: Option<Arc<Listener>>,
+    observers: usize,
 }
 
 #[derive(Debug)]
@@ -40,6 +53,12 @@ struct Group<O> {
     is_stale: bool,
 }
 
+impl<O> std::fmt::Debug for Observers<O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observers").field("observers", &self.of.len()).finish_non_exhaustive()
+    }
+}
+
 impl std::fmt::Debug for Listener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Listener")
@@ -48,14 +67,20 @@ impl std::fmt::Debug for Listener {
 
 impl<O: Copy + Eq + Hash> Observers<O> {
     /// None yet. `wake` makes for each resource what is called when its state changes.
-    pub(crate) fn new<W: Fn() + Send + Sync + 'static>(router: &Router, wake: impl Fn(usize) -> W) -> Self {
+    pub(crate) fn new(router: &Router, wake: Wake) -> Self {
         let mut resources = BTreeMap::new();
         for (number, (_, resource)) in router.resources.iter().enumerate() {
             if let Some(observable) = &resource.observable {
-                resources.insert(number, (observable.clone(), observable.listen(wake(number))));
+                let observable = observable.clone();
+                resources.insert(number, Watched { observable, listener: None, observers: 0 });
             }
         }
-        Self { resources, groups: BTreeMap::new(), alike: HashMap::new(), of: HashMap::default(), made: 0 }
+        Self { resources, wake, groups: BTreeMap::new(), alike: HashMap::new(), of: HashMap::default(), made: 0 }
+    }
+
+    /// How often the state of a resource has changed.
+    pub(crate) fn version(&self, resource: usize) -> u64 {
+        self.resources.get(&resource).map_or(0, |watched| watched.observable.version())
     }
 
     /// How many there are.
@@ -68,8 +93,8 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         self.resources.contains_key(&resource)
     }
 
-    /// One more.
-    pub(crate) fn add(&mut self, observer: O, resource: usize, request: Request) {
+    /// One more, whose handler was asked when the state had this version. Returns its group if that has changed since.
+    pub(crate) fn add(&mut self, observer: O, resource: usize, request: Request, version: u64) -> Option<u64> {
         let key = (resource, fingerprint(&request));
         let known = self.alike.get(&key).copied();
         let alike = known.filter(|group| self.groups.get(group).is_some_and(|group| group.request.asks_like(&request)));
@@ -93,6 +118,8 @@ impl<O: Copy + Eq + Hash> Observers<O> {
             self.of.insert(observer, number);
             self.count(resource, true);
         }
+        // Changes are heard from now on.
+        (self.version(resource) != version).then_some(number)
     }
 
     /// One less. False if it was none.
@@ -120,15 +147,26 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         }
     }
 
-    fn count(&self, resource: usize, more: bool) {
-        if let Some((observable, _)) = self.resources.get(&resource) {
-            observable.count(more);
+    fn count(&mut self, resource: usize, more: bool) {
+        let Some(watched) = self.resources.get_mut(&resource) else { return };
+        watched.observable.count(more);
+        if more {
+            watched.observers += 1;
+            let listen = || watched.observable.listen((self.wake)(resource));
+            watched.listener.get_or_insert_with(listen);
+        } else {
+            watched.observers = watched.observers.saturating_sub(1);
+            if watched.observers == 0
+                && let Some(listener) = watched.listener.take()
+            {
+                watched.observable.unlisten(&listener);
+            }
         }
     }
 
     /// What has changed at a resource.
     pub(crate) fn changed(&self, resource: usize) -> Option<Changed> {
-        self.resources.get(&resource).map(|(_, listener)| listener.take())
+        Some(self.resources.get(&resource)?.listener.as_ref()?.take())
     }
 
     /// The groups whose state has changed.
@@ -176,19 +214,17 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         let resource = self.groups.get(&number).map(|group| group.resource);
         resource
             .and_then(|resource| self.resources.get(&resource))
-            .is_some_and(|(observable, _)| observable.is_confirmable())
+            .is_some_and(|watched| watched.observable.is_confirmable())
     }
 }
 
 impl<O> Drop for Observers<O> {
     fn drop(&mut self) {
-        for group in self.groups.values() {
-            if let Some((observable, _)) = self.resources.get(&group.resource) {
-                group.members.iter().for_each(|_| observable.count(false));
+        for watched in self.resources.values() {
+            (0..watched.observers).for_each(|_| watched.observable.count(false));
+            if let Some(listener) = &watched.listener {
+                watched.observable.unlisten(listener);
             }
-        }
-        for (observable, listener) in self.resources.values() {
-            observable.unlisten(listener);
         }
     }
 }
@@ -203,4 +239,48 @@ fn fingerprint(request: &Request) -> u64 {
         }
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use millpond_coap::message::Code;
+
+    use super::*;
+    use crate::{Resource, Response, Transport, server::Unrouted};
+
+    #[test]
+    fn who_observes_nothing_is_not_woken_by_changes() {
+        let (changed, woken) = (Observable::new(), Arc::new(AtomicUsize::new(0)));
+        let mut router = Router::default();
+        let resource = Resource::new().observable(&changed).get(|_| async { Response::content("") });
+        router.add("/", resource).unwrap();
+        let counting = Arc::clone(&woken);
+        let mut observers = Observers::new(
+            &router,
+            Box::new(move |_| {
+                let woken = Arc::clone(&counting);
+                Box::new(move || {
+                    woken.fetch_add(1, Ordering::Relaxed);
+                })
+            }),
+        );
+        let request = || {
+            let peer = "192.0.2.1:5683".parse().unwrap();
+            Unrouted::new(Code::GET, [].into_iter(), &[], peer, Transport::Udp).routed(Vec::new())
+        };
+        changed.notify();
+        assert_eq!(woken.load(Ordering::Relaxed), 0);
+        let version = observers.version(0);
+        assert_eq!(observers.add(1, 0, request(), version), None);
+        changed.notify();
+        assert_eq!(woken.load(Ordering::Relaxed), 1);
+        // One whose handler was asked before that change is to be told of it.
+        assert_eq!(observers.add(2, 0, request(), version), Some(1));
+        assert!(observers.remove(1) && observers.remove(2));
+        assert!(observers.changed(0).is_none());
+        changed.notify();
+        assert_eq!((woken.load(Ordering::Relaxed), changed.observers()), (1, 0));
+    }
 }

@@ -59,6 +59,7 @@ pub struct Resource {
     pub(crate) attributes: Vec<(&'static str, String)>,
     pub(crate) is_hidden: bool,
     pub(crate) is_after_proof: bool,
+    pub(crate) is_conditional: bool,
 }
 
 impl fmt::Debug for Resource {
@@ -157,6 +158,14 @@ impl Resource {
     #[must_use]
     pub const fn hidden(mut self) -> Self {
         self.is_hidden = true;
+        self
+    }
+
+    /// Its handlers keep to If-Match and If-None-Match, and answer 4.12 (RFC 7252 §5.10.8). Without this a request with
+    /// one of them is answered with 4.02: nobody would look at its condition.
+    #[must_use]
+    pub const fn conditional(mut self) -> Self {
+        self.is_conditional = true;
         self
     }
 

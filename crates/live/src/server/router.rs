@@ -17,6 +17,7 @@ pub(crate) struct Router {
     patterns: Vec<(Vec<Piece>, usize)>,
     pub(crate) resources: Vec<(String, Resource)>,
     pub(crate) fallback: Option<Handling>,
+    pub(crate) is_fallback_conditional: bool,
 }
 
 impl std::fmt::Debug for Router {

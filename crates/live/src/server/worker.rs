@@ -1,6 +1,17 @@
 //! The task that owns a UDP socket of a server.
 
-use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc, task::Poll, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
 
 use millpond_coap::{RequestId, block::BlockSize, message::Kind};
 use millpond_control::Instant;
@@ -9,9 +20,10 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     desk::{Action, Arrived, Desk, Told},
     request::Unrouted,
+    running::Caught,
 };
 use crate::{
-    ControllerChoice, Happened, Response, Stats, Transport,
+    ControllerChoice, Error, Happened, Response, Stats, Transport,
     clock::Clock,
     dtls::Turn,
     lane::{Lane, Sink},
@@ -28,6 +40,35 @@ pub(crate) enum Order {
     Shutdown,
 }
 
+/// What the server's handle asks, whichever worker hears it.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    orders: mpsc::UnboundedReceiver<Order>,
+    /// The server ends.
+    is_ending: bool,
+}
+
+/// Keeps a worker running until it is told to end or the server is gone. One that panics, by a controller of the
+/// application's or by a mistake of ours, is followed by another at the same socket, which knows nobody.
+pub(crate) async fn keep_running(
+    first: Worker,
+    orders: mpsc::UnboundedReceiver<Order>,
+    panics: Arc<AtomicU64>,
+    mut another: impl FnMut() -> Result<Worker, Error>,
+) -> Result<(), Error> {
+    let mut orders = Orders { orders, is_ending: false };
+    let mut worker = first;
+    while Caught(Box::pin(worker.run(&mut orders))).await.is_err() {
+        panics.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(target: "millpond_live", "a worker panicked; another one goes on at its socket");
+        if orders.is_ending {
+            break;
+        }
+        worker = another()?;
+    }
+    Ok(())
+}
+
 /// Owns a socket, its host and its desk.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -35,7 +76,6 @@ pub(crate) struct Worker {
     lane: Lane,
     desk: Desk<RequestId, ObserverId>,
     told: mpsc::UnboundedReceiver<Told<RequestId>>,
-    orders: mpsc::UnboundedReceiver<Order>,
     controllers: Arc<BTreeMap<SocketAddr, ControllerChoice>>,
     inbox: Inbox,
     watch: Watch,
@@ -55,16 +95,15 @@ impl Worker {
         lane: Lane,
         desk: Desk<RequestId, ObserverId>,
         told: mpsc::UnboundedReceiver<Told<RequestId>>,
-        orders: mpsc::UnboundedReceiver<Order>,
         controllers: Arc<BTreeMap<SocketAddr, ControllerChoice>>,
         watch: Watch,
     ) -> Self {
         let (clock, inbox) = (Clock::start(), Inbox::new());
-        Self { clock, lane, desk, told, orders, controllers, inbox, watch, arrivals: Arrivals::default(), insecure: 0 }
+        Self { clock, lane, desk, told, controllers, inbox, watch, arrivals: Arrivals::default(), insecure: 0 }
     }
 
     /// Runs until it is told to end, or the server is gone.
-    pub(crate) async fn run(mut self) {
+    async fn run(mut self, from: &mut Orders) {
         let (mut told, mut orders) = (Vec::new(), Vec::new());
         let mut sleep: Option<Pin<Box<tokio::time::Sleep>>> = None;
         let mut end: Option<tokio::time::Instant> = None;
@@ -87,7 +126,8 @@ impl Worker {
                 (none, Some(at)) => *none = Some(Box::pin(tokio::time::sleep_until(at))),
                 (_, None) => {}
             }
-            let Self { lane, told: telling, orders: ordering, .. } = &mut self;
+            let Self { lane, told: telling, .. } = &mut self;
+            let ordering = &mut from.orders;
             let mut is_orphaned = false;
             std::future::poll_fn(|cx| {
                 let mut is_ready = lane.poll_ready(cx).is_ready();
@@ -113,6 +153,7 @@ impl Worker {
                 match order {
                     Order::Stats(reply) => drop(reply.send(self.stats())),
                     Order::Shutdown => {
+                        from.is_ending = true;
                         let now = tokio::time::Instant::now();
                         (patience, end) = (Some(now + HANDLERS_GRACE), Some(now + GRACE));
                         self.desk.is_closing = true;
@@ -211,11 +252,11 @@ impl Worker {
                     // It was dropped meanwhile.
                     let _ = self.lane.host.reject(now, id);
                 }
-                Action::Observe { id, response, resource, request } => {
+                Action::Observe { id, response, observed } => {
                     let options = response.options().borrowed();
                     let answer = Answer::new(response.code(), &options).with_body(response.payload());
                     match self.lane.host.accept_observer(now, id, &answer) {
-                        Ok(Some(observer)) => self.desk.observers.add(observer, resource, request),
+                        Ok(Some(observer)) => self.desk.observe(observer, observed),
                         Ok(None) => {}
                         Err(error) => tracing::debug!(target: "millpond_live", "an observer was not answered: {error}"),
                     }
@@ -271,6 +312,7 @@ impl Worker {
             insecure: self.insecure,
             backlogs: self.watch.backlogs,
             unsent: self.watch.unsent,
+            panics: self.watch.panics.load(Ordering::Relaxed),
             peers: self.watch.peers(|peer| (host.endpoint().view(self.lane.known_as(peer)), 0)),
             ..Stats::default()
         };

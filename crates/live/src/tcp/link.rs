@@ -165,6 +165,11 @@ impl<S: Stream> Link<S> {
         None
     }
 
+    /// Bytes held, but for the room that is read into.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Self>() + self.host.memory() + self.unwritten.capacity()
+    }
+
     /// Writes what waits, and closes.
     pub(crate) async fn close(mut self) {
         /// How long a peer may take to accept the last bytes.

@@ -1,6 +1,13 @@
 //! A server's connections.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use millpond_coap::{
     message::{Code, Kind, Opt},
@@ -11,12 +18,14 @@ use millpond_coap::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc, oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     task::{JoinHandle, JoinSet},
+    time::Instant,
 };
 use tokio_rustls::TlsAcceptor;
 
 use super::{
+    connections::{Connections, Seat},
     handshakes::{Handshakes, PATIENCE},
     link::{Link, Stream},
     secure,
@@ -24,19 +33,31 @@ use super::{
 use crate::{
     Error, Happened, PeerIdentity, Response, Stats, Transport,
     clock::Clock,
+    error::is_out_of_files,
     security::Other,
-    server::{Action, AddressRule, Admission, Arrived, Desk, DeskLimits, GRACE, Order, Reachability, Router, Unrouted},
+    server::{
+        Action, AddressRule, Admission, Arrived, Desk, DeskLimits, GRACE, HANDLERS_GRACE, Order, Reachability, Router,
+        Unrouted,
+    },
     trace::Hook,
     watch::Watch,
 };
 
-/// Connections that may be open at a time; further ones wait.
-const MOST_CONNECTIONS: usize = 16_384;
+/// How long a client may take until its settings came (RFC 8323 §5.3).
+const SETTINGS_WAIT: Duration = Duration::from_secs(10);
+/// How long a connection may be silent. Then it ends, unless it observes or waits for an answer: then it is asked whether
+/// it is still there (RFC 8323 §5.4).
+const IDLE: Duration = Duration::from_secs(600);
+/// The same before the first request.
+const IDLE_UNASKED: Duration = Duration::from_secs(60);
+/// Bytes that a secure session takes, about.
+const SESSION: usize = 32 << 10;
 
 /// What all connections of a server share.
 pub(crate) struct Shared {
     pub(crate) router: Arc<Router>,
     pub(crate) admission: Arc<Admission>,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) limits: DeskLimits,
     pub(crate) longest_body: usize,
     pub(crate) hook: Option<Hook>,
@@ -48,65 +69,72 @@ pub(crate) async fn listen(
     shared: Arc<Shared>,
     acceptor: Option<TlsAcceptor>,
     mut orders: mpsc::UnboundedReceiver<Order>,
-) -> Result<(SocketAddr, JoinHandle<()>), Error> {
+) -> Result<(SocketAddr, JoinHandle<Result<(), Error>>), Error> {
     let listener = TcpListener::bind(address).await.map_err(|error| Error::bind(address, &error))?;
     let local = listener.local_addr().map_err(|error| Error::bind(address, &error))?;
     let task = tokio::spawn(async move {
-        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let (ending, end) = watch::channel(false);
-        let (counting, mut counted) = mpsc::unbounded_channel::<Count>();
+        let (insecure, mut failed) = mpsc::unbounded_channel();
         let mut connections = JoinSet::new();
         let mut stats = Stats::default();
         let (clock, watch) = (Clock::start(), Watch::new(shared.hook.clone()));
         let mut handshakes = Handshakes::default();
+        let counted = Arc::new(Counted::default());
         loop {
-            let accept = async {
-                let place = Arc::clone(&room).acquire_owned().await;
-                (listener.accept().await, place)
-            };
             tokio::select! {
-                (accepted, place) = accept => match accepted {
+                accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => {
                         // Small messages do not wait for one another.
                         let _ = stream.set_nodelay(true);
-                        let (shared, end, counting) = (Arc::clone(&shared), end.clone(), counting.clone());
+                        let seat = shared.connections.admit(peer.ip(), Instant::now());
+                        let counted = Arc::clone(&counted);
+                        let visit = Visit { shared: Arc::clone(&shared), seat, end: end.clone(), counted };
                         let secure = acceptor.clone().map(|acceptor| (acceptor, handshakes.begin()));
+                        let insecure = insecure.clone();
                         connections.spawn(async move {
-                            let _place = place;
-                            let whom = Whom { peer, transport: Transport::Tcp, identity: None };
-                            match secure {
-                                None => serve(stream, whom, shared, end, counting).await,
-                                Some((acceptor, give_way)) => {
-                                    serve_securely(stream, peer, acceptor, give_way, shared, end, counting).await;
+                            let served = match secure {
+                                None => {
+                                    let whom = Whom { peer, transport: Transport::Tcp, identity: None };
+                                    serve(stream, whom, visit).await
                                 }
+                                Some((acceptor, give_way)) => {
+                                    serve_securely(stream, peer, acceptor, give_way, visit).await
+                                }
+                            };
+                            if let Err(reason) = served {
+                                let _ = insecure.send((peer, reason));
                             }
                         });
                     }
-                    // No descriptor is left, or the peer has gone already: others may come.
-                    Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-                },
-                Some(count) = counted.recv() => match count {
-                    Count::Insecure(peer, reason) => {
-                        stats.insecure += 1;
-                        watch.tell(clock.now(), peer, || Happened::Insecure { reason });
+                    Err(error) => {
+                        if is_out_of_files(&error) {
+                            shared.connections.make_room();
+                        }
+                        // Or the peer has gone already: others may come.
+                        tokio::time::sleep(Duration::from_millis(100)).await;
                     }
-                    count => count.add_to(&mut stats),
                 },
-                _ = connections.join_next(), if !connections.is_empty() => {}
+                Some((peer, reason)) = failed.recv() => {
+                    stats.insecure += 1;
+                    watch.tell(clock.now(), peer, || Happened::Insecure { reason });
+                }
+                Some(ended) = connections.join_next(), if !connections.is_empty() => {
+                    if ended.is_err_and(|error| error.is_panic()) {
+                        stats.panics += 1;
+                        tracing::error!(target: "millpond_live", "a connection's task panicked; the connection is closed");
+                    }
+                }
                 order = orders.recv() => match order {
-                    Some(Order::Stats(reply)) => {
-                        let connections = MOST_CONNECTIONS.saturating_sub(room.available_permits());
-                        let _ = reply.send(Stats { connections, ..stats.clone() });
-                    }
+                    Some(Order::Stats(reply)) => drop(reply.send(counted.stats(&stats))),
                     Some(Order::Shutdown) => {
                         drop(listener);
                         let _ = ending.send(true);
                         let all = async { while connections.join_next().await.is_some() {} };
                         // Who has not answered by then is cut off.
                         let _ = tokio::time::timeout(GRACE, all).await;
-                        return;
+                        return Ok(());
                     }
-                    None => return,
+                    None => return Ok(()),
                 },
             }
         }
@@ -114,24 +142,25 @@ pub(crate) async fn listen(
     Ok((local, task))
 }
 
-/// Something to count.
-#[derive(Debug)]
-enum Count {
-    Request,
-    Answer,
-    Observers(bool),
-    /// There was no secure session with this peer, and why.
-    Insecure(SocketAddr, String),
+/// What all connections of a listener have counted.
+#[derive(Debug, Default)]
+struct Counted {
+    requests: AtomicU64,
+    sent: AtomicU64,
+    overloaded: AtomicU64,
+    observers: AtomicUsize,
 }
 
-impl Count {
-    fn add_to(self, stats: &mut Stats) {
-        match self {
-            Self::Request => (stats.received, stats.requests) = (stats.received + 1, stats.requests + 1),
-            Self::Answer => stats.sent += 1,
-            Self::Observers(true) => stats.observers += 1,
-            Self::Observers(false) => stats.observers = stats.observers.saturating_sub(1),
-            Self::Insecure(..) => stats.insecure += 1,
+impl Counted {
+    fn stats(&self, others: &Stats) -> Stats {
+        let requests = self.requests.load(Ordering::Relaxed);
+        Stats {
+            received: requests,
+            requests,
+            sent: self.sent.load(Ordering::Relaxed),
+            overloaded: self.overloaded.load(Ordering::Relaxed),
+            observers: self.observers.load(Ordering::Relaxed),
+            ..others.clone()
         }
     }
 }
@@ -143,85 +172,93 @@ struct Whom {
     identity: Option<Arc<PeerIdentity>>,
 }
 
-/// One connection under TLS, from its handshake to its end.
+/// What a connection has of its server.
+struct Visit {
+    shared: Arc<Shared>,
+    seat: Seat,
+    end: watch::Receiver<bool>,
+    counted: Arc<Counted>,
+}
+
+/// One connection under TLS, from its handshake to its end; or why the session did not come about or broke.
 async fn serve_securely(
     stream: TcpStream,
     peer: SocketAddr,
     acceptor: TlsAcceptor,
     give_way: oneshot::Receiver<()>,
-    shared: Arc<Shared>,
-    mut end: watch::Receiver<bool>,
-    counting: mpsc::UnboundedSender<Count>,
-) {
-    let accepted = tokio::select! {
+    mut visit: Visit,
+) -> Result<(), String> {
+    let (stream, identity) = tokio::select! {
         accepted = tokio::time::timeout(PATIENCE, secure::accept(acceptor, stream)) => {
-            accepted.unwrap_or_else(|_| Err(format!("no handshake within {} s", PATIENCE.as_secs())))
+            accepted.unwrap_or_else(|_| Err(format!("no handshake within {} s", PATIENCE.as_secs())))?
         }
-        _ = give_way => Err("too many handshakes are under way, and this one is the oldest".into()),
-        _ = end.changed() => return,
+        _ = give_way => return Err("too many handshakes are under way, and this one is the oldest".into()),
+        () = visit.seat.give_way.notified() => return Err("too many connections are open".into()),
+        _ = visit.end.changed() => return Ok(()),
     };
-    match accepted {
-        Ok((stream, identity)) => {
-            let whom = Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) };
-            serve(stream, whom, shared, end, counting).await;
-        }
-        Err(reason) => drop(counting.send(Count::Insecure(peer, reason))),
-    }
+    let whom = Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) };
+    serve(stream, whom, visit).await
 }
 
-/// One connection, from its settings to its end.
-async fn serve<S: Stream>(
-    stream: S,
-    whom: Whom,
-    shared: Arc<Shared>,
-    mut end: watch::Receiver<bool>,
-    counting: mpsc::UnboundedSender<Count>,
-) {
-    let Ok(reachability) = Reachability::new(AddressRule::Never) else { return };
+/// One connection, from its settings to its end; or why its secure session broke.
+async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Result<(), String> {
+    let Visit { shared, seat, mut end, counted } = visit;
+    let reachability = Reachability::new(AddressRule::Never).map_err(|error| error.to_string())?;
     let config = Config { body: shared.longest_body, ..Config::DEFAULT };
     let (telling, mut told) = mpsc::unbounded_channel();
+    let (router, admission) = (Arc::clone(&shared.router), Arc::clone(&shared.admission));
     let mut serving = Serving {
         whom,
         clock: Clock::start(),
         link: Link::new(stream, Host::new(Settings::default(), config), Other::Client),
-        desk: Desk::new(
-            Arc::clone(&shared.router),
-            shared.limits,
-            reachability,
-            Arc::clone(&shared.admission),
-            telling,
-        ),
-        counting,
+        desk: Desk::new(router, shared.limits, reachability, admission, telling),
+        seat,
+        figures: Figures { counted, overloaded: 0, observers: 0 },
+        heard: Instant::now(),
+        stage: Stage::Opened,
+        is_pinged: false,
+        is_over: false,
     };
     let clock = serving.clock;
+    let mut patience = None;
     serving.drain();
-    while serving.link.closing.is_none() {
-        let at = serving.link.next.map(|next| clock.at(next));
-        let sleep = async {
-            match at {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
+    while serving.link.closing.is_none() && !serving.is_over {
+        let next = serving.link.next.map(|next| clock.at(next));
+        let at = next.into_iter().chain(patience).chain([serving.due()]).min();
+        let sleep = tokio::time::sleep_until(at.unwrap_or_else(|| serving.due()));
+        let has_come = AtomicBool::new(false);
         tokio::select! {
-            () = serving.link.turn(|| clock.now()) => {}
+            () = serving.link.turn(|| { has_come.store(true, Ordering::Relaxed); clock.now() }) => {}
             Some(told) = told.recv() => serving.desk.told(clock.now(), told),
             () = sleep => {}
+            () = serving.seat.give_way.notified() => serving.end("too many connections are open"),
             _ = end.changed(), if !serving.desk.is_closing => {
                 serving.desk.is_closing = true;
+                patience = Some(Instant::now() + HANDLERS_GRACE);
                 // A connection that is ending anyway needs no release.
                 let _ = serving.link.host.release(clock.now(), None, None);
             }
         }
+        if patience.is_some_and(|patience| patience <= Instant::now()) {
+            patience = None;
+            serving.desk.give_up();
+        }
+        serving.check_up(has_come.into_inner());
         serving.drain();
     }
-    for _ in 0..serving.desk.observers.len() {
-        let _ = serving.counting.send(Count::Observers(false));
-    }
-    if let Some(reason) = serving.link.broken.take() {
-        let _ = serving.counting.send(Count::Insecure(serving.whom.peer, reason));
-    }
-    serving.link.close().await;
+    let broken = serving.link.broken.take();
+    serving.close().await;
+    broken.map_or(Ok(()), Err)
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The client's settings have not come.
+    Opened,
+    Settled,
+    /// It has asked for something.
+    Asked,
 }
 
 struct Serving<S> {
@@ -229,10 +266,82 @@ struct Serving<S> {
     clock: Clock,
     link: Link<S>,
     desk: Desk<RequestId, ObserverId>,
-    counting: mpsc::UnboundedSender<Count>,
+    seat: Seat,
+    figures: Figures,
+    /// When something came last.
+    heard: Instant,
+    stage: Stage,
+    /// It is asked whether it is still there.
+    is_pinged: bool,
+    /// The server ends it, whether the client reads why or not.
+    is_over: bool,
+}
+
+/// What of this connection is among the figures of all.
+struct Figures {
+    counted: Arc<Counted>,
+    overloaded: u64,
+    observers: usize,
+}
+
+impl Figures {
+    fn tell<R: Send + 'static>(&mut self, desk: &Desk<R, ObserverId>) {
+        let (overloaded, observers) = (desk.overloaded, desk.observers.len());
+        self.counted.overloaded.fetch_add(overloaded - self.overloaded, Ordering::Relaxed);
+        // Round the end of the numbers, if they are fewer now.
+        self.counted.observers.fetch_add(observers.wrapping_sub(self.observers), Ordering::Relaxed);
+        (self.overloaded, self.observers) = (overloaded, observers);
+    }
+}
+
+impl Drop for Figures {
+    fn drop(&mut self) {
+        self.counted.observers.fetch_sub(self.observers, Ordering::Relaxed);
+    }
 }
 
 impl<S: Stream> Serving<S> {
+    /// When it has been silent for too long.
+    fn due(&self) -> Instant {
+        self.heard
+            + match self.stage {
+                Stage::Opened => SETTINGS_WAIT,
+                Stage::Settled => IDLE_UNASKED,
+                // What becomes of the ping, the host tells.
+                Stage::Asked if self.is_pinged => IDLE * 2,
+                Stage::Asked => IDLE,
+            }
+    }
+
+    /// It ends, and why.
+    fn end(&mut self, reason: &str) {
+        self.link.host.abort(reason);
+        self.is_over = true;
+    }
+
+    /// Ends it if it is silent for too long, or holds too much.
+    fn check_up(&mut self, has_come: bool) {
+        let now = Instant::now();
+        if has_come && self.stage != Stage::Opened {
+            (self.heard, self.is_pinged) = (now, false);
+        }
+        let is_awaited = self.desk.running() > 0 || self.desk.observers.len() > 0;
+        if now >= self.due() {
+            match self.stage {
+                Stage::Opened => self.end("no settings (CSM) came"),
+                Stage::Asked if is_awaited && !self.is_pinged => {
+                    self.is_pinged = true;
+                    let _ = self.link.host.ping(self.clock.now(), false);
+                }
+                Stage::Settled | Stage::Asked => self.end("silent for too long"),
+            }
+        }
+        let session = if self.whom.transport == Transport::Tls { SESSION } else { 0 };
+        if !self.seat.holds(self.heard, self.link.memory() + session) {
+            self.end("all connections together hold too much, and this one most of it");
+        }
+    }
+
     /// Drains the host, and does what the desk wants done, until both have nothing to say or the stream is full.
     fn drain(&mut self) {
         let now = self.clock.now();
@@ -240,24 +349,31 @@ impl<S: Stream> Serving<S> {
             while let Some(action) = self.desk.action() {
                 self.act(action);
             }
-            let Some(event) = self.link.next_event(now) else { return };
+            let Some(event) = self.link.next_event(now) else { break };
             match event {
                 Event::Request { id, code, options, body, wants_to_observe } => {
+                    if self.stage != Stage::Asked {
+                        self.stage = Stage::Asked;
+                        self.seat.has_asked();
+                    }
                     let options = options.iter().map(|(number, value)| Opt { number: *number, value });
                     let mut request = Unrouted::new(code, options, &body, self.whom.peer, self.whom.transport);
                     request.identity.clone_from(&self.whom.identity);
-                    let _ = self.counting.send(Count::Request);
+                    self.figures.counted.requests.fetch_add(1, Ordering::Relaxed);
                     let length = body.len();
                     let arrived =
                         Arrived { id, kind: Kind::Confirmable, request, length, wants_to_observe, by_group: false };
                     self.desk.arrived(now, arrived);
                 }
-                Event::ObserverGone { observer } if self.desk.observers.remove(observer) => {
-                    let _ = self.counting.send(Count::Observers(false));
+                Event::Settings(_) if self.stage == Stage::Opened => {
+                    (self.stage, self.heard) = (Stage::Settled, Instant::now());
                 }
+                Event::ObserverGone { observer } => drop(self.desk.observers.remove(observer)),
+                Event::PongMissing => self.end("no pong came"),
                 _ => {}
             }
         }
+        self.figures.tell(&self.desk);
     }
 
     fn act(&mut self, action: Action<RequestId, ObserverId>) {
@@ -271,13 +387,12 @@ impl<S: Stream> Serving<S> {
                 let sent = self.link.host.answer(now, id, &Answer::new(Code::BAD_OPTION, &[]));
                 self.check(id, sent);
             }
-            Action::Observe { id, response, resource, request } => {
+            Action::Observe { id, response, observed } => {
                 let sent = self.link.host.accept_observer(now, id, &answer(&response, &response.options().borrowed()));
                 let observer = sent.as_ref().ok().copied().flatten();
                 self.check(id, sent.map(|_| ()));
                 if let Some(observer) = observer {
-                    self.desk.observers.add(observer, resource, request);
-                    let _ = self.counting.send(Count::Observers(true));
+                    self.desk.observe(observer, observed);
                 }
             }
             Action::Notify { observer, response, is_last, .. } => {
@@ -285,15 +400,12 @@ impl<S: Stream> Serving<S> {
                 if let Err(error) = told {
                     tracing::debug!(target: "millpond_live", "{} was not notified: {error}", self.whom.peer);
                 }
-                if is_last {
-                    let _ = self.counting.send(Count::Observers(false));
-                    if response.is_success() {
-                        self.link.host.dismiss(now, observer);
-                    }
+                if is_last && response.is_success() {
+                    self.link.host.dismiss(now, observer);
                 }
             }
         }
-        let _ = self.counting.send(Count::Answer);
+        self.figures.counted.sent.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What cannot be sent is answered with 5.00.
@@ -303,6 +415,14 @@ impl<S: Stream> Serving<S> {
             // The connection may have ended.
             let _ = self.link.host.answer(self.clock.now(), id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[]));
         }
+    }
+
+    /// Writes what waits, and closes. Nobody waits for its handlers.
+    async fn close(self) {
+        let Self { link, desk, figures, seat, .. } = self;
+        drop((desk, figures));
+        link.close().await;
+        drop(seat);
     }
 }
 

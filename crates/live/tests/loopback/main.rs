@@ -4,7 +4,10 @@
 
 mod authority;
 mod bodies;
+mod conditions;
+mod connections;
 mod datagrams_secure;
+mod endings;
 mod groups;
 mod known_holes;
 mod methods;

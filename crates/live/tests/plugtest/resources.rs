@@ -129,9 +129,10 @@ fn validate(server: millpond_live::ServerBuilder) -> millpond_live::ServerBuilde
         .put(move |request: Request| {
             let response = put.put(&request);
             async move { response }
-        });
+        })
+        .conditional();
     let created = Arc::new(Mutex::new(false));
-    let create = Resource::new().put(move |request: Request| {
+    let create = Resource::new().conditional().put(move |request: Request| {
         let mut created = created.lock().unwrap();
         let response = match (*created, request.options().get(number::IF_NONE_MATCH)) {
             (true, Some(_)) => Response::new(millpond_live::Code::PRECONDITION_FAILED),

@@ -1,0 +1,262 @@
+//! Connections that are open at a server: none silent for long, none that holds more than its share, and when they are too
+//! many, one of those gives way that have shown least.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::BuildHasherDefault,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rustc_hash::FxHasher;
+use tokio::{sync::Notify, time::Instant};
+
+use crate::server::Network;
+
+/// What all connections of a server may take together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectionLimits {
+    /// How many there may be. A quarter of them may not have asked yet, and a quarter of those be of one network; three
+    /// quarters of all may be of one network.
+    pub(crate) connections: usize,
+    /// Bytes that they may hold.
+    pub(crate) memory: usize,
+}
+
+/// All connections of a server.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    limits: ConnectionLimits,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// By when they came.
+    open: BTreeMap<u64, Entry>,
+    /// Those of them that have not asked for anything yet.
+    unasked: BTreeMap<u64, Network>,
+    networks: HashMap<Network, Crowd, BuildHasherDefault<FxHasher>>,
+    made: u64,
+    memory: usize,
+    evicted: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Crowd {
+    all: usize,
+    unasked: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    network: Network,
+    heard: Instant,
+    memory: usize,
+    give_way: Arc<Notify>,
+}
+
+/// One connection's place. It is free when this is dropped.
+#[derive(Debug)]
+pub(super) struct Seat {
+    connections: Arc<Connections>,
+    number: u64,
+    /// Told when the place is wanted for another.
+    pub(super) give_way: Arc<Notify>,
+}
+
+impl Connections {
+    pub(crate) fn new(limits: ConnectionLimits) -> Arc<Self> {
+        Arc::new(Self { limits, table: Mutex::default() })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many are open, and the bytes that they hold.
+    pub(crate) fn figures(&self) -> (usize, usize) {
+        let table = self.table();
+        (table.open.len(), table.memory)
+    }
+
+    /// How many had to give way, or held too much.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.table().evicted
+    }
+
+    /// A place for one that was just accepted. If there is none, another one gives way.
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Seat {
+        let network = Network::of(address);
+        let mut table = self.table();
+        let most = self.limits.connections.max(1);
+        let (unasked, of_network) = ((most / 4).max(1), (most / 16).max(1));
+        let crowd = table.networks.get(&network).copied().unwrap_or_default();
+        if crowd.unasked >= of_network {
+            table.evict_unasked(Some(network));
+        } else if table.unasked.len() >= unasked {
+            table.evict_unasked(None);
+        } else if crowd.all >= (most - most / 4).max(1) {
+            table.evict_idlest(network);
+        } else if table.open.len() >= most && !table.evict_unasked(None) {
+            let crowded = table.networks.iter().max_by_key(|(network, crowd)| (crowd.all, **network));
+            if let Some(crowded) = crowded.map(|(network, _)| *network) {
+                table.evict_idlest(crowded);
+            }
+        }
+        table.made += 1;
+        let (number, give_way) = (table.made, Arc::new(Notify::new()));
+        let entry = Entry { network, heard: now, memory: 0, give_way: Arc::clone(&give_way) };
+        table.open.insert(number, entry);
+        table.unasked.insert(number, network);
+        let crowd = table.networks.entry(network).or_default();
+        (crowd.all, crowd.unasked) = (crowd.all + 1, crowd.unasked + 1);
+        Seat { connections: Arc::clone(self), number, give_way }
+    }
+
+    /// The process has no descriptor left for another: one that has not asked for anything gives way, if there is one.
+    pub(super) fn make_room(&self) {
+        self.table().evict_unasked(None);
+    }
+}
+
+impl Table {
+    /// The one that waits longest for its first request, of this network or of all, gives way.
+    fn evict_unasked(&mut self, network: Option<Network>) -> bool {
+        let mut of_it = self.unasked.iter().filter(|(_, of)| network.is_none_or(|network| network == **of));
+        let Some(number) = of_it.next().map(|(number, _)| *number) else { return false };
+        self.evict(number);
+        true
+    }
+
+    /// The one of this network that was heard of least lately gives way.
+    fn evict_idlest(&mut self, network: Network) {
+        let of_it = self.open.iter().filter(|(_, entry)| entry.network == network);
+        let idlest = of_it.min_by_key(|(_, entry)| entry.heard).map(|(number, _)| *number);
+        if let Some(number) = idlest {
+            self.evict(number);
+        }
+    }
+
+    fn evict(&mut self, number: u64) {
+        if let Some(entry) = self.remove(number) {
+            self.evicted += 1;
+            entry.give_way.notify_one();
+        }
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Entry> {
+        let entry = self.open.remove(&number)?;
+        let was_unasked = self.unasked.remove(&number).is_some();
+        self.memory = self.memory.saturating_sub(entry.memory);
+        if let Some(crowd) = self.networks.get_mut(&entry.network) {
+            crowd.all = crowd.all.saturating_sub(1);
+            crowd.unasked = crowd.unasked.saturating_sub(usize::from(was_unasked));
+            if crowd.all == 0 {
+                self.networks.remove(&entry.network);
+            }
+        }
+        Some(entry)
+    }
+}
+
+impl Seat {
+    /// Its first request came.
+    pub(super) fn has_asked(&self) {
+        let mut table = self.connections.table();
+        if let Some(network) = table.unasked.remove(&self.number)
+            && let Some(crowd) = table.networks.get_mut(&network)
+        {
+            crowd.unasked = crowd.unasked.saturating_sub(1);
+        }
+    }
+
+    /// Something came at this time, and it holds so many bytes now. False if it has to end: all together hold more than
+    /// they may, and this one more than others on the average.
+    #[must_use]
+    pub(super) fn holds(&self, heard: Instant, memory: usize) -> bool {
+        let mut table = self.connections.table();
+        let Some(entry) = table.open.get_mut(&self.number) else { return true };
+        entry.heard = heard;
+        let before = std::mem::replace(&mut entry.memory, memory);
+        table.memory = table.memory.saturating_sub(before).saturating_add(memory);
+        let is_over = table.memory > self.connections.limits.memory
+            && memory > before
+            && memory.saturating_mul(table.open.len()) >= table.memory;
+        table.evicted += u64::from(is_over);
+        !is_over
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        // One that gave way is gone already.
+        let _ = self.connections.table().remove(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn connections() -> Arc<Connections> {
+        Connections::new(ConnectionLimits { connections: 64, memory: 1_000 })
+    }
+
+    fn address(network: u8, host: u8) -> IpAddr {
+        IpAddr::from([198, 51, network, host])
+    }
+
+    #[tokio::test]
+    async fn silent_connections_give_way_to_one_another_and_never_one_that_has_asked() {
+        let (all, now) = (connections(), Instant::now());
+        let known = all.admit(address(0, 1), now);
+        known.has_asked();
+        let silent: Vec<Seat> = (0..=255).map(|host| all.admit(address(1, host), now)).collect();
+        assert_eq!(all.figures().0, 1 + 4, "a sixteenth from one network");
+        silent.last().unwrap().has_asked();
+        let silent: Vec<Seat> = (0..=255).map(|network| all.admit(address(network, 9), now)).collect();
+        assert_eq!(all.figures().0, 2 + 16, "a quarter in all");
+        assert_eq!(all.evicted(), 252 + 256 - 13);
+        let is_told = |seat: &Seat| {
+            let told = seat.give_way.notified();
+            let waker = std::task::Waker::noop();
+            std::pin::pin!(told).poll(&mut std::task::Context::from_waker(waker)).is_ready()
+        };
+        assert!(!is_told(&known) && is_told(&silent[0]) && !is_told(&silent[255]));
+        drop((silent, known));
+        assert_eq!(all.figures(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn when_all_are_taken_the_idlest_of_the_most_crowded_network_gives_way() {
+        let (all, now) = (connections(), Instant::now());
+        let mut seats = Vec::new();
+        for number in 0..64_u8 {
+            let seat = all.admit(address(if number < 40 { 1 } else { number }, number), now);
+            seat.has_asked();
+            assert!(seat.holds(now + Duration::from_secs(u64::from(number)), 1));
+            seats.push(seat);
+        }
+        assert_eq!(all.evicted(), 0);
+        let newcomer = all.admit(address(99, 1), now);
+        assert_eq!((all.figures().0, all.evicted()), (64, 1));
+        assert!(all.table().open.contains_key(&newcomer.number) && !all.table().open.contains_key(&seats[0].number));
+    }
+
+    #[tokio::test]
+    async fn who_holds_more_than_others_ends_when_all_hold_too_much() {
+        let (all, now) = (connections(), Instant::now());
+        let seats: Vec<Seat> = (0..10).map(|network| all.admit(address(network, 1), now)).collect();
+        for seat in &seats {
+            assert!(seat.holds(now, 90));
+        }
+        assert!(seats[0].holds(now, 190));
+        assert!(!seats[0].holds(now, 191), "1001 bytes, 100 on the average");
+        assert!(seats[1].holds(now, 91), "less than the average");
+        drop(seats);
+        assert_eq!(all.figures(), (0, 0));
+    }
+}
