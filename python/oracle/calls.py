@@ -77,6 +77,8 @@ class Exchange:
     reason: Reason
     current: Approx
     retransmissions: int = 0
+    #: No further copy follows the first wait.
+    abandons: bool = False
 
     def advance(self, wait: Approx) -> Approx:
         """A further copy leaves and waits this long."""

@@ -216,15 +216,18 @@ class CoapPlus(Algorithm[RateExchange]):
             self._catch_up(cx.now)
         low, high = dithered(self._base(), self.rules.random_factor)
         first = between(cx.chance, low, high)
-        of_start_up = self.phase is Phase.START_UP
+        of_start_up, abandons = self.phase is Phase.START_UP, False
         if of_start_up:
             if self.since is None:
                 self.since = approx(cx.now)
             most = dithered(approx(self.rules.ack_timeout), self.rules.random_factor)[1] * 2
-            first = largest(first, smallest(self._start_end() - cx.now, most))
+            left = self._start_end() - cx.now
+            # Not retransmitted before the start-up ends.
+            abandons = self.rules.leftover == "dropped" or left.above(most)
+            first = largest(first, smallest(left, most))
         self.busy |= self.phase is Phase.STEADY and cx.waiting > 0
         self.last = cx.now
-        return RateExchange(cx.now, first, "initial", first, of_start_up=of_start_up)
+        return RateExchange(cx.now, first, "initial", first, abandons=abandons, of_start_up=of_start_up)
 
     def timeout(self, exchange: RateExchange, cx: Cx) -> tuple[Approx, Reason]:
         self._catch_up(cx.now)

@@ -21,7 +21,7 @@
 
 use millpond_control::{
     Admit, AnyController, Chance, Checked, Class, Controller, Cx, End, Exchange, Instant, Preset, ReplyKind, Sample,
-    SettingValue, Span, View, Wait,
+    SettingValue, Span, Then, View, Wait,
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Display, fs, path::Path};
@@ -159,6 +159,8 @@ impl Player {
     fn judge_wait(&mut self, call: &Value, wait: Wait) {
         self.near("wait", wait.span, (number(call, "wait_ns"), number(call, "within_ns")));
         self.same("reason", wait.reason.name(), word(call, "reason"));
+        let then = if wait.then == Then::Abandon { "abandon" } else { "retransmit" };
+        self.same("what follows", then, call.get("then").and_then(Value::as_str).unwrap_or("retransmit"));
     }
 
     fn judge_view(&mut self, call: &Value) {
