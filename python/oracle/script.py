@@ -68,7 +68,7 @@ class Script:
         exchange = self._ask(lambda: _fitting(self.algorithm.start(cx)))
         self._next += 1
         self.exchanges[number] = Open(exchange, [self.now])
-        then = {"then": "abandon"} if exchange.abandons else {}
+        then: dict[str, object] = {"then": "abandon"} if exchange.abandons else {}
         self._write("start", number, cx, {"len": length}, _wait(exchange.first), {"reason": exchange.reason}, then)
         return number
 

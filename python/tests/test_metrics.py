@@ -224,7 +224,8 @@ def test_what_a_mix_takes_is_measured_against_all_alike() -> None:
 
 def test_what_a_mix_takes_is_measured_where_nobody_is_ever_done() -> None:
     # with endless backlogs no client completes: what counts is what was answered until the end of the run
-    cells = [({}, ["greedy", "meek"]), ({}, ["meek"])]
+    nowhere: dict[str, int] = {}
+    cells = [(nowhere, ["greedy", "meek"]), (nowhere, ["meek"])]
     flows = [
         {"run": run, "flow": flow, "group": flow, "completed": answered, "answered": answered, "fct_us": None}
         for run, answers in ((0, (15, 4)), (1, (10,)))
