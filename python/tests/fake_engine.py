@@ -167,6 +167,7 @@ def tables(scenario: FakeScenario, seed: int, run: int, trace: Sequence[str]) ->
             "requests_failed": pa.array(np.arange(count) % 2, pa.uint32()),
             "never_finished": pa.array(np.zeros(count), pa.uint32()),
             "delivered": pa.array(np.full(count, 50), pa.uint32()),
+            "done_us": pa.array(fct, pa.uint64()),
         }
     )
     over_tcp = np.array(["controller" not in g for g in groups])[group]
