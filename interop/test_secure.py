@@ -220,7 +220,7 @@ def test_our_client_asks_over_tls(ours: Ours, secure_peer: SecurePeer, keys: Key
         # Whom it does not trust it refuses.
         others = Keys(tmp_path)
         done = ours.run("get", "--ca", str(others.authority), where)
-        assert done.returncode == 1
+        assert done.returncode == 8
         refusal = f"millpond: no secure session with {address}:{port}: the server's certificate"
         assert done.stderr.startswith(refusal.encode()), done.stderr
         assert done.stderr.count(b"\n") == 1

@@ -13,6 +13,11 @@ def test_factors_may_have_any_names() -> None:
     assert (here.who, beside.who) == ("mine", "mine (beside other)")
 
 
+def test_a_factor_of_zero_has_a_value() -> None:
+    here = Population.of("default", loss=0)
+    assert (here.value("loss"), here.value("algorithm"), here.value("clients")) == (0, "default", "")
+
+
 def test_a_place_tells_what_leads_then_what_differs_then_the_reading_of_the_path() -> None:
     words = Wording({"devices": FactorWords("{} meters", values={1: "one meter"})}, leading=("devices",))
     here = Population.of("mine", devices=400, jitter="30 s", hops=2, path="as-typed")

@@ -41,6 +41,11 @@ class Population:
             return self.algorithm if name == "algorithm" else self.partner
         return dict(self.factors).get(name)
 
+    def value(self, name: str) -> Value:
+        """The same, empty where there is none. A factor of 0 has a value."""
+        found = self.column(name)
+        return "" if found is None else found
+
     @property
     def who(self) -> str:
         """Their algorithm, and in a mix the one they share the bottleneck with."""

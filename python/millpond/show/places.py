@@ -32,7 +32,7 @@ def completion(measures: Measures, keep: Callable[[Population], bool] = lambda _
     frame = _Frame.of(measures, alone)
     note, tables = "", max(1, len({p.column(frame.parts) for p in alone}))
     if frame.last and len({population.but(algorithm="") for population in alone}) > _MANY * tables:
-        values = frame.spoken[frame.last].ordered(p.column(frame.last) or "" for p in alone)
+        values = frame.spoken[frame.last].ordered(p.value(frame.last) for p in alone)
         alone = [population for population in alone if population.column(frame.last) in (values[0], values[-1])]
         note = f"the smallest and the largest {frame.spoken[frame.last].label}; the report has all"
     algorithms = list(dict.fromkeys(population.algorithm for population in alone))
@@ -163,13 +163,13 @@ def _ranked(frame: _Frame, places: list[Population], paths: Sequence[str]) -> li
     """In the order of the columns: numbers by size, words as they come."""
     names = [*frame.names, *([frame.last] if frame.last else [])]
     orders: dict[str, dict[Value, int]] = {
-        name: {v: rank for rank, v in enumerate(frame.spoken[name].ordered(p.column(name) or "" for p in places))}
+        name: {v: rank for rank, v in enumerate(frame.spoken[name].ordered(p.value(name) for p in places))}
         for name in names
     }
     return sorted(
         places,
         key=lambda p: (
-            *(orders[name][p.column(name) or ""] for name in names),
+            *(orders[name][p.value(name)] for name in names),
             paths.index(str(p.column(VARIANT) or "")),
         ),
     )

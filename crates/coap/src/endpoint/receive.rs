@@ -15,7 +15,7 @@ use super::{
     queue::What,
     requests::Owed,
 };
-use crate::message::{Kind, Message, MessageId, Writer, is_for_responses, number};
+use crate::message::{Kind, Message, MessageId, Properties, Writer, is_for_responses, number};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A datagram came in.
@@ -135,6 +135,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             }
             return self.late(from, datagram);
         };
+        let is_refused = is_refused && !self.has_asked_with(slot, message);
         let (reply, lifetime) = match (is_confirmable, is_refused) {
             (true, false) => {
                 self.acknowledge_to(from, message.id);
@@ -159,6 +160,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.heard(peer, now);
     }
 
+    /// Whether all that is not understood in a response are options that its request had, and that no standard here knows:
+    /// who put them there knows them. Some servers return what they refuse.
+    #[cold]
+    fn has_asked_with(&self, slot: u32, message: &Message<'_>) -> bool {
+        let Some(exchange) = self.exchanges.get(slot) else { return false };
+        let Ok(request) = Message::parse(exchange.message()) else { return false };
+        let is_asked = |number| Properties::of(number).is_none() && request.option(number).is_some();
+        message.options().refused(|number| is_for_responses(number) || is_asked(number)).is_none()
+    }
+
     /// RFC 7252 §4.2, §5.2.1, §5.3.2.
     fn acknowledgement_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         let Some(slot) = self.with_id(from, message.id) else { return self.late(from, datagram) };
@@ -174,7 +185,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_whole = matches!(exchange.stage, Stage::Sent | Stage::Acknowledged);
         match exchange.role {
             role if role.is_request() && is_whole && exchange.copy_with(message.token).is_some() => {
-                if message.options().refused(is_for_responses).is_some() {
+                let is_refused = message.options().refused(is_for_responses).is_some();
+                if is_refused && !self.has_asked_with(slot, message) {
                     self.answered_badly(slot, now, ReplyKind::Piggybacked, message);
                 } else {
                     self.answered(slot, now, ReplyKind::Piggybacked, message, datagram);

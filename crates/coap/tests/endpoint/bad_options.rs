@@ -47,6 +47,31 @@ fn a_piggybacked_response_with_one_ends_its_request() {
     }
 }
 
+/// libcoap answers 4.02 with the very options that it does not know.
+#[test]
+fn a_response_may_return_an_option_that_only_its_request_knows() {
+    // 65001 behind Uri-Path, and alone.
+    let options: &[(u16, &[u8])] = &[(number::URI_PATH, b"hello"), (65_001, b"\x01")];
+    for (first, options_of_response, is_accepted) in
+        [(0x64, &b"\xe1\xfc\xdc\x01"[..], true), (0x64, b"\xe1\xfc\xde\x01", false), (0x44, b"\xe1\xfc\xdc\x01", true)]
+    {
+        let mut client = endpoint(0, |_| {});
+        client.request(Instant::ORIGIN, 1, &Outgoing::confirmable(Code::GET, options)).unwrap();
+        let request = drain(&mut client, 0).0.remove(0);
+        let id = if first == 0x64 { [request[2], request[3]] } else { [0, 7] };
+        client.receive(Instant::from_micros(50), 1, &response(first, id, &request, options_of_response));
+        let mut answered = 0;
+        loop {
+            match client.poll(Instant::from_micros(50)) {
+                Output::Event(Event::Response { .. }) => answered += 1,
+                Output::Sleep(..) | Output::Idle => break,
+                _ => {}
+            }
+        }
+        assert_eq!(answered == 1, is_accepted, "{options_of_response:x?}");
+    }
+}
+
 #[test]
 fn a_confirmable_response_with_one_is_answered_with_a_reset_each_time_it_comes() {
     for options in BAD {

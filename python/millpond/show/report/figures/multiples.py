@@ -203,7 +203,7 @@ def _paint(
     # where the axis has steps, controllers stand beside each other
     shift = 0.0 if scaled else (names.index(name) - (len(names) - 1) / 2) * min(0.8 / len(names), 0.2)
     steps: dict[Value, int] = {value: step for step, value in enumerate(values)}
-    found = sorted(((steps[p.column(across) or ""] if across else 0, p) for p in mine), key=lambda pair: pair[0])
+    found = sorted(((steps[p.value(across)] if across else 0, p) for p in mine), key=lambda pair: pair[0])
     at = [float(values[step]) if scaled else step + shift for step, _ in found]
     drawn = [points[population] for _, population in found]
     if not lines:
