@@ -137,7 +137,8 @@ pub enum Verb {
     Load(Load),
     /// Run programs behind a slow or lossy path, the very links of the simulator (Linux).
     #[command(after_help = "Examples:\n  \
-        millpond emulate nbiot-anrw18 --server 'millpond serve --bind 10.77.0.2' -- millpond get coap://server/hello\n  \
+        millpond emulate nbiot-anrw18 --server 'millpond serve --bind 10.77.0.2' \\\n    \
+        -- millpond get coap://server/hello\n  \
         millpond emulate nbiot-anrw18 --server 'coap-server' -- coap-client coap://server/time\n  \
         millpond emulate my-path.toml --devices 20 --capture run.pcapng -- ./my-device\n  \
         millpond emulate nbiot-anrw18 --mtu 296 --shell\n\n\
