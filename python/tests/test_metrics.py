@@ -43,6 +43,17 @@ def test_values_are_written_with_their_unit() -> None:
     assert (METRICS["fct"].factor("ms"), METRICS["fct"].factor("percent")) == (1000, None)
 
 
+def test_copies_in_vain_over_tcp_are_segments_that_the_client_had() -> None:
+    tcp = {"fast_retransmits": 5, "timeout_retransmits": 29, "request_retransmits": 1, "spurious": 28}
+    rows = [{"run": 0, "flow": 0, "unnecessary": 0, "retransmissions": 0, "completed": 50, **tcp}]
+    measures = alone(flows=rows)
+    assert measures.usual("unnecessary_retx_per_client", HERE) == 28
+    assert measures.usual("unnecessary_retx_per_exchange", HERE) == pytest.approx(0.56)
+    assert measures.usual("retx_per_exchange", HERE) == pytest.approx(0.7)
+    assert measures.usual("unnecessary_share_of_retransmissions", HERE) == pytest.approx(0.8)
+    assert measures.usual("necessary_retx_per_client", HERE) == 7
+
+
 def test_requests_end_in_one_of_three_ways() -> None:
     rows = [
         {"run": 0, "flow": 0, "born": 10, "answered": 7, "requests_failed": 2, "never_finished": 1, "delivered": 9,

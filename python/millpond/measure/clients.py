@@ -65,10 +65,6 @@ def either(one: PerClient, other: PerClient) -> PerClient:
     return chosen
 
 
-def _necessary(measures: Measures, population: Population) -> Floats:
-    return column("retransmissions")(measures, population) - column("unnecessary")(measures, population)
-
-
 def _first_copies(measures: Measures, population: Population) -> Floats:
     return column("transmissions")(measures, population) - column("retransmissions")(measures, population)
 
@@ -90,6 +86,10 @@ _RETRANSMISSIONS = either(
     total("fast_retransmits", "timeout_retransmits", "request_retransmits"), column("retransmissions")
 )
 _UNNECESSARY = either(column("spurious"), column("unnecessary"))
+
+
+def _necessary(measures: Measures, population: Population) -> Floats:
+    return _RETRANSMISSIONS(measures, population) - _UNNECESSARY(measures, population)
 
 
 def _metric(
@@ -141,15 +141,15 @@ METRICS = (
     _metric("retransmissions_per_client", "retransmissions", "median", "copies sent beyond the first",
             _RETRANSMISSIONS, "less"),
     _metric("retx_per_exchange", "retransmissions", "median", "the same per completed exchange",
-            ratio(column("retransmissions"), _COMPLETED), "less", "retransmissions per exchange"),
+            ratio(_RETRANSMISSIONS, _COMPLETED), "less", "retransmissions per exchange"),
     _metric("unnecessary_retx_per_client", "retransmissions", "median", "copies after one whose answer arrives",
             _UNNECESSARY, "less", "unnecessary retransmissions per client"),
     _metric("unnecessary_retx_per_exchange", "retransmissions", "median", "the same per completed exchange",
-            ratio(column("unnecessary"), _COMPLETED), "less", "unnecessary retransmissions per exchange"),
+            ratio(_UNNECESSARY, _COMPLETED), "less", "unnecessary retransmissions per exchange"),
     _metric("necessary_retx_per_client", "retransmissions", "median", "retransmissions that were needed", _necessary,
             "", "necessary retransmissions per client"),
     _metric("unnecessary_share_of_retransmissions", "1", "median", "of a client's retransmissions",
-            ratio(column("unnecessary"), column("retransmissions")), "less"),
+            ratio(_UNNECESSARY, _RETRANSMISSIONS), "less"),
     _metric("share_of_exchanges_without_retx", "1", "mean", "exchanges that took one copy",
             ratio(column("strong_samples"), _COMPLETED), "more", "share of exchanges without retransmission"),
     _metric("connections", "connections", "mean", "TCP connections that a client opened", column("connections")),
