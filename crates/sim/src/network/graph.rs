@@ -6,7 +6,7 @@ use millpond_control::{ChanceSeed, Instant};
 use millpond_link::{Delivered, DropReason, Link};
 
 use super::{
-    Address, LinkName, Load, Packet, SERVER,
+    Address, LinkName, Load, Packet, SERVER, Spare,
     changes::{self, Change, Moment},
     route::Routes,
 };
@@ -47,7 +47,7 @@ pub(crate) struct Graph {
     /// Bytes in front of every datagram.
     header: u32,
     /// Empty buffers, so that the steady state allocates nothing.
-    spare: Vec<Vec<u8>>,
+    spare: Spare,
     sent: u64,
     arrived: u64,
     drops: Vec<Drops>,
@@ -75,7 +75,7 @@ impl Graph {
             agenda,
             changes,
             header: scenario.header().0 as u32,
-            spare: Vec::new(),
+            spare: Spare::default(),
             sent: 0,
             arrived: 0,
             drops: vec![Drops::default(); groups.len()],
@@ -233,10 +233,7 @@ impl Graph {
     /// A datagram as a load, in a buffer that was used before if there is one.
     #[inline]
     pub(super) fn copy(&mut self, payload: &[u8]) -> Load {
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.clear();
-        bytes.extend_from_slice(payload);
-        Load::Datagram(bytes)
+        self.spare.copy(payload)
     }
 
     #[inline]

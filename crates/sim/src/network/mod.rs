@@ -11,6 +11,7 @@ mod route;
 use millpond_control::{ChanceSeed, Instant};
 
 pub use name::LinkName;
+use packet::Spare;
 pub(crate) use packet::{Address, Carried, Load, Packet, SERVER};
 
 use crate::{

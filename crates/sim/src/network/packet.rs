@@ -44,3 +44,24 @@ pub(crate) struct Carried {
     pub(crate) segment: Segment,
     pub(crate) connection: u32,
 }
+
+/// Buffers of datagrams that have arrived or are lost, for those that leave next.
+#[derive(Default)]
+pub(super) struct Spare(Vec<Vec<u8>>);
+
+impl Spare {
+    /// A datagram as a load, in a buffer that was used before if there is one.
+    #[inline]
+    pub(super) fn copy(&mut self, payload: &[u8]) -> Load {
+        let mut bytes = self.0.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(payload);
+        Load::Datagram(bytes)
+    }
+
+    /// The buffer of a datagram that is no more.
+    #[inline]
+    pub(super) fn push(&mut self, bytes: Vec<u8>) {
+        self.0.push(bytes);
+    }
+}

@@ -30,7 +30,7 @@ pub(crate) use neighbours::{Neighbours, Node, Place, Reach};
 pub(crate) use sixlowpan::{HEADER, LONGEST_PACKET, frames};
 pub(crate) use tree::Tree;
 
-use super::{Address, LinkName, Load, Packet, SERVER};
+use super::{Address, LinkName, Load, Packet, SERVER, Spare};
 use crate::{
     agenda::Agenda,
     ledger::{Slab, Tag},
@@ -123,7 +123,7 @@ pub(crate) struct Mesh {
     bodies: Slab<Body>,
     serials: u64,
     arrived: VecDeque<Packet>,
-    spare: Vec<Vec<u8>>,
+    spare: Spare,
     sent: u64,
     branches: u64,
     drops: Vec<Drops>,
@@ -153,7 +153,7 @@ impl Mesh {
             bodies: Slab::new(),
             serials: 0,
             arrived: VecDeque::new(),
-            spare: Vec::new(),
+            spare: Spare::default(),
             sent: 0,
             branches: 0,
             drops: vec![Drops::default(); plan.clients.len()],
@@ -373,10 +373,7 @@ impl Mesh {
     /// A datagram as a load, in a buffer that was used before if there is one.
     #[inline]
     pub(super) fn copy(&mut self, payload: &[u8]) -> Load {
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.clear();
-        bytes.extend_from_slice(payload);
-        Load::Datagram(bytes)
+        self.spare.copy(payload)
     }
 
     #[inline]
