@@ -25,7 +25,9 @@ from millpond.results import provenance
 from millpond.results.directory import MANIFEST, Results, Value, read_manifest
 from millpond.results.store import write_json
 from millpond.run import capture as captures
+from millpond.run import executors
 from millpond.run.campaign import Watcher, carry_out
+from millpond.run.executors import On
 from millpond.show import terminal as tables
 from millpond.studies import reproduction
 
@@ -148,6 +150,7 @@ def sweep(
     seed: int | None = None,
     shard: tuple[int, int] = (1, 1),
     jobs: int = 0,
+    on: On | None = None,
     out: Path | str | None = None,
     resume: bool = False,
     published: Path | str | None = None,
@@ -169,6 +172,9 @@ def sweep(
         seed: Seed of the first replication, from which the others count up, instead of the plan's own.
         shard: Which part of the runs, of how many, such as `(1, 4)`; each part has a directory of its own.
         jobs: Runs at the same time; 0 for one per core.
+        on: Where runs are done instead of on the cores of this machine: `processes`, `dask` (a cluster of this machine
+            for the time being), `dask://HOST:PORT`, any `concurrent.futures.Executor`, or a Dask client. Tables are the
+            same to the byte.
         out: Results directory: new, empty, or with `resume` one of this very plan. Left out: a free name in `results/`.
         resume: Keep the runs that are there.
         published: A CSV file to compare with instead of the study's own.
@@ -184,6 +190,7 @@ def sweep(
         MillpondError: one line that says what is wrong and how to mend it.
     """
     engine = engine or native()
+    executors.check(on, _workers(jobs))
     known = study.load(Path(plan) if isinstance(plan, str) else plan)
     if quick:
         known = known.quick()
@@ -198,6 +205,7 @@ def sweep(
         directory,
         engine,
         workers=_workers(jobs),
+        on=on,
         resume=resume,
         command=command or sys.argv,
         watcher=watcher,

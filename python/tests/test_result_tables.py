@@ -20,6 +20,7 @@ from millpond.engine import native
 from millpond.results import provenance
 from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import Cell, Group
+from millpond.results import shards
 from millpond.run import verify
 
 ROOT = Path(__file__).parents[2]
@@ -116,13 +117,13 @@ def test_a_table_that_was_changed_is_named(copied: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    ((folder, manifest),) = verify.folders_of(copied)
+    ((folder, manifest),) = shards.folders_of(copied)
     with pytest.raises(MillpondError, match=r"flows.parquet: changed since it was written"):
         verify.tables_unchanged(folder, manifest)
 
 
 def test_rows_that_another_scenario_would_give_are_found(copied: Path) -> None:
-    ((folder, manifest),) = verify.folders_of(copied)
+    ((folder, manifest),) = shards.folders_of(copied)
     manifest["seeds"] = [seed + 1 for seed in manifest["seeds"]]
     with pytest.raises(MillpondError, match=r"run \d+ \(.*\) gave other rows of \w+ than were kept"):
         verify.runs_again(folder, manifest, native())
@@ -132,7 +133,7 @@ def test_rows_that_another_scenario_would_give_are_found(copied: Path) -> None:
 
 
 def test_tables_of_another_build_are_refused_in_one_line(copied: Path) -> None:
-    ((folder, manifest),) = verify.folders_of(copied)
+    ((folder, manifest),) = shards.folders_of(copied)
     runs = pq.read_table(folder / "runs.parquet")
     pq.write_table(runs.drop_columns(["born"]), folder / "runs.parquet")
     manifest["files"]["runs.parquet"]["bytes"] = (folder / "runs.parquet").stat().st_size
@@ -146,5 +147,5 @@ def test_the_kept_source_of_a_controller_is_what_is_verified(tmp_path: Path, pat
     }
     millpond.run(scenario, out=tmp_path / "out", report=False)
     patient.unlink()
-    ((folder, manifest),) = verify.folders_of(tmp_path / "out")
+    ((folder, manifest),) = shards.folders_of(tmp_path / "out")
     assert verify.runs_again(folder, manifest, native()) == [0]

@@ -10,7 +10,7 @@ from millpond.judge.compare import Comparison, Figure
 from millpond.measure.measures import Measures
 from millpond.plan.study import Planned
 from millpond.results.directory import Results
-from millpond.run.campaign import Job
+from millpond.run.jobs import Job
 from millpond.run.progress import Bar
 from millpond.show import terminal as tables
 from millpond.studies import reproduction

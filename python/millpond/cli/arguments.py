@@ -39,6 +39,27 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
+#: The verb of a group that is meant where a place stands instead of a verb.
+PLACES = "places"
+
+
+class GroupOfPlaces(Group):
+    """A group whose first word may be a place instead of a verb."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. Raises `click.UsageError` with one line."""
+        from pathlib import Path
+
+        from millpond.errors import nearest
+
+        verbs = [name for name, command in self.commands.items() if not command.hidden]
+        if args and args[0] not in verbs and (Path(args[0]).exists() or nearest(args[0], verbs) is None):
+            return PLACES, self.commands[PLACES], args
+        return super().resolve_command(ctx, args)
+
+
 def names(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> tuple[str, ...]:
     """Names with commas between; a flag given again adds to them."""
     words = [word.strip() for text in value for word in text.split(",")]

@@ -62,6 +62,11 @@ def _of_any_plan(function: F) -> F:
     """The flags of every verb that runs a plan."""
     for option in (
         click.option(
+            "--on",
+            metavar="WHERE",
+            help="Run elsewhere: processes, dask (a cluster of this machine), or dask://HOST:PORT.",
+        ),
+        click.option(
             "--shard", callback=arguments.shard, metavar="I/N", help="Only part I of N, into a folder of its own."
         ),
         click.option("--seed", type=int, metavar="N", help="Seed of the first replication. [made of the plan's name]"),
@@ -224,9 +229,34 @@ def capture(directory: Path, file: Path, cell: str | None, replication: int) -> 
     click.echo(f"captured: {file}   cell: {found.id}   seed: {seed}")
 
 
-@click.group(cls=arguments.Group)
+@click.group(cls=arguments.GroupOfPlaces, subcommand_metavar="DIR... | COMMAND [ARGS]...")
 def results() -> None:
-    """Check results, and say how they can be made again."""
+    """Say what results hold and lack, and how they can be made again.
+
+    millpond results DIR... tells of results directories, or of the one that the shards of a plan lie in, whether they
+    fit together: shards of one plan, none twice, none missing, all finished. Exits with 1 if they do not.
+    """
+
+
+@results.command(arguments.PLACES, hidden=True)
+@click.argument("directories", metavar="DIR...", type=_PATH, nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON and nothing else.")
+def told(directories: Sequence[Path], as_json: bool) -> None:
+    """Say what results directories hold together, and what they lack."""
+    from millpond.results.shards import overview
+    from millpond.show import shards as shown
+    from millpond.show import terminal
+
+    found = overview(directories)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        terminal.show([shown.table(found)])
+        click.echo(shown.summary(found))
+    for fault in found.faults:
+        click.echo(f"millpond: {fault}", err=True)
+    if found.faults:
+        raise SystemExit(1)
 
 
 @results.command()
@@ -239,9 +269,10 @@ def verify(directory: Path, runs: int) -> None:
     """
     from millpond.engine import native
     from millpond.results.provenance import statement
+    from millpond.results.shards import folders_of
     from millpond.run import verify as verifying
 
-    found = verifying.folders_of(directory)
+    found = folders_of(directory)
     for folder, manifest in found:
         tables = verifying.tables_unchanged(folder, manifest)
         again = verifying.runs_again(folder, manifest, native(), runs)

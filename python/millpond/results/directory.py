@@ -187,7 +187,8 @@ class Results:
         for folder, manifest in found:
             check_whole(folder, manifest)
         found.sort(key=lambda one: tuple(one[1]["shard"]))
-        _check_shards(found)
+        for fault in shard_faults(found):
+            raise UsageError(fault)
         return Results(home, found[0][1], found)
 
     @staticmethod
@@ -253,24 +254,31 @@ def in_order(tables: Sequence[pa.Table]) -> pa.Table:
     return together.take(pa.array(order)).combine_chunks()
 
 
-def _check_shards(found: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:
+def shard_faults(found: Sequence[tuple[Path, Mapping[str, Any]]]) -> list[str]:
+    """Why directories are not all shards of one plan, each once: a line for each fault. They are in order."""
     first, manifest = found[0]
     of = int(manifest["shard"][1])
-    for folder, other in found[1:]:
+    faults = []
+    seen: dict[tuple[int, int], Path] = {}
+    for folder, other in found:
+        number, parts = (int(part) for part in other["shard"])
         if other["plan_hash"] != manifest["plan_hash"]:
-            raise UsageError(f"{folder}: of another plan than {first}: open shards of one plan together")
-    numbers = [tuple(other["shard"]) for _, other in found]
-    if len(numbers) > 1 and of == 1:
-        raise UsageError(f"{found[1][0]}: the same results as {first}, whole: name one of them")
-    for (folder, other), before in zip(found[1:], found, strict=False):
-        if other["shard"] == before[1]["shard"]:
-            raise UsageError(f"{folder}: the same shard as {before[0]}: name one of them")
-    lacking = [str(number) for number in range(1, of + 1) if (number, of) not in numbers]
+            faults.append(f"{folder}: of another plan than {first}: open shards of one plan together")
+            continue
+        if (number, parts) in seen:
+            before = seen[number, parts]
+            told = f"the same shard as {before}" if of > 1 else f"the same results as {before}, whole"
+            faults.append(f"{folder}: {told}: name one of them")
+        elif parts != of:
+            faults.append(f"{folder}: shard {number} of {parts}, but {first} is one of {of}: cut a plan in one way")
+        seen.setdefault((number, parts), folder)
+    lacking = [str(number) for number in range(1, of + 1) if (number, of) not in seen]
     if lacking:
-        raise UsageError(
+        faults.append(
             f"{first}: of {of} shards {', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing: run "
             f"--shard {lacking[0]}/{of}, then name all of their folders, or the one that they lie in"
         )
+    return faults
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:

@@ -26,6 +26,15 @@ PART = "part.json"
 LOCK = ".lock"
 
 
+class Unwritten(MillpondError):
+    """A file or folder that could not be written. What was there before is as it was."""
+
+    def __init__(self, place: Path, error: OSError) -> None:
+        #: Why, in the words of the system.
+        self.why = os.strerror(error.errno) if error.errno else str(error.strerror or error)
+        super().__init__(f"{place}: cannot be written: {self.why}")
+
+
 def write_text(file: Path, text: str) -> None:
     """Write a text file whole or not at all."""
     with _whole(file) as temporary:
@@ -155,18 +164,20 @@ class Parts:
             self._names.append(folder.name)
 
     def add(self, runs: Sequence[int], tables: Mapping[str, pa.Table]) -> None:
-        """Keep the tables of finished runs."""
-        self.folder.mkdir(exist_ok=True)
+        """Keep the tables of finished runs: all of them, or if that cannot be, none. Raises `Unwritten` then."""
         number = int(self._names[-1].split("-")[1]) + 1 if self._names else 0
         name = f"part-{number:06d}"
         temporary = self.folder / f".tmp-{name}-{os.getpid()}"
-        temporary.mkdir()
         try:
+            self.folder.mkdir(exist_ok=True)
+            temporary.mkdir()
             sizes = {table: write_table(temporary / f"{table}.parquet", rows) for table, rows in tables.items()}
             write_json(temporary / PART, {"runs": sorted(runs), "bytes": sizes})
             temporary.rename(self.folder / name)
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(temporary, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise Unwritten(self.folder, error) from None
             raise
         self._names.append(name)
         self.done.update(runs)
@@ -207,7 +218,7 @@ def _whole(file: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         temporary.replace(file)
     except OSError as error:
-        raise MillpondError(f"{file}: cannot be written: {error.strerror or error}") from None
+        raise Unwritten(file, error) from None
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -1,14 +1,15 @@
-"""Runs a program through the engine: many runs, all cores, kept as they finish, stopped and resumed at will."""
+"""Runs a program: many runs, on all cores or by workers elsewhere, kept as they finish, stopped and resumed at will."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import platform
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,17 @@ from typing import Any
 import numpy as np
 import psutil
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from millpond.engine import Engine, EngineBatch, EngineOutcome
+from millpond.engine import Engine
 from millpond.errors import MillpondError
-from millpond.plan.study import Planned, Program
+from millpond.plan.study import Program
 from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import FORMAT, MANIFEST, Results
 from millpond.results.provenance import digest, tree_state
-from millpond.results.store import Parts, alone_in, claim, write_json, write_table, write_text
+from millpond.results.store import Parts, Unwritten, alone_in, claim, write_json, write_table, write_text
+from millpond.run import chunk, executors
+from millpond.run.jobs import Done, Job, jobs_of, together
+from millpond.run.spread import Elsewhere, Here, Place, Workers
 
 #: A part is written when so many client rows wait, or so many seconds have passed since the last one.
 PART_ROWS = 200_000
@@ -39,21 +42,6 @@ class Interrupted(MillpondError):
     """Stopped by the user; what was done is kept."""
 
     exit_code = 130
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run to do. `work` is a rough measure of how long it takes, for the time left."""
-
-    planned: Planned
-    run: int
-    seed: int
-    work: int
-
-    @property
-    def traced(self) -> bool:
-        """Whether its traces are kept: replication 0 of a traced cell."""
-        return self.planned.traced and self.run == self.planned.cell.first_run
 
 
 class Watcher:
@@ -92,6 +80,7 @@ def carry_out(
     engine: Engine,
     *,
     workers: int = 0,
+    on: executors.On | None = None,
     resume: bool = False,
     command: Sequence[str] = (),
     watcher: Watcher | None = None,
@@ -104,6 +93,7 @@ def carry_out(
         directory: Where results go; made if it is not there, refused if it holds other results.
         engine: Who runs it.
         workers: Threads; 0 for one per core.
+        on: Where runs are done instead of on the cores of this machine, see `millpond.run.executors`.
         resume: Go on with the directory if it holds some runs of this very program.
         command: The command line, for the manifest.
         watcher: Told about progress.
@@ -113,9 +103,13 @@ def carry_out(
         MillpondError: with one line. `Interrupted` after Ctrl-C; finished runs are then kept for `resume`.
     """
     watcher = watcher or Watcher()
-    check_memory(program, workers)
+    executors.check(on, workers)
+    if on is None:
+        check_memory(program, workers)
+    else:
+        chunk.check(program)
     with alone_in(directory):
-        return _carry_out(program, directory, engine, workers, resume, command, watcher, extra_files or {})
+        return _carry_out(program, directory, engine, workers, on, resume, command, watcher, extra_files or {})
 
 
 def _carry_out(
@@ -123,6 +117,7 @@ def _carry_out(
     directory: Path,
     engine: Engine,
     workers: int,
+    on: executors.On | None,
     resume: bool,
     command: Sequence[str],
     watcher: Watcher,
@@ -144,17 +139,20 @@ def _carry_out(
     manifest["workers"] = 0
     try:
         # a wish to stop is heard from before the first run until after the last: none is lost between two batches
-        with _Signals() as signals:
+        with _Signals() as signals, _who(on if jobs else None, workers, program) as who:
             for traced in (True, False):
                 chosen = [job for job in jobs if job.traced is traced]
                 if chosen:
-                    used = _run(chosen, program, parts, engine, workers, traced, watcher, signals)
-                    manifest["workers"] = max(int(manifest["workers"]), used)
+                    place = _place(who, chosen, program, engine, workers, traced, watcher)
+                    _run(chosen, program, parts, place, watcher, signals)
+                    manifest["workers"] = max(int(manifest["workers"]), place.workers)
     finally:
         watcher.end()
         manifest["wall_s"] = round(float(manifest["wall_s"]) + time.monotonic() - started, 3)
         manifest["runs_done"] = len(parts.done)
-        write_json(directory / MANIFEST, manifest)
+        # where there is no room, what was said first is what went wrong
+        with contextlib.suppress(Unwritten):
+            write_json(directory / MANIFEST, manifest)
     _finish(program, directory, parts, manifest, extra_files)
     return Results.of(directory, manifest)
 
@@ -177,67 +175,63 @@ def check_memory(program: Program, workers: int) -> None:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def jobs_of(program: Program) -> list[Job]:
-    """Every run of this shard, the longest first."""
-    jobs = []
-    for planned in program.cells:
-        cell = planned.cell
-        clients = planned.scenario.clients
-        for replication, seed in enumerate(program.seeds[: cell.replications]):
-            if program.has(run := cell.first_run + replication):
-                jobs.append(Job(planned, run, seed, clients))
-    # the longest first, so that no core is left alone with one at the end
-    jobs.sort(key=lambda job: (-job.work, job.run))
-    return jobs
+@contextlib.contextmanager
+def _who(on: executors.On | None, workers: int, program: Program) -> Iterator[Workers | None]:
+    if on is None:
+        yield None
+    else:
+        with executors.opened(on, workers, program.version) as who:
+            yield who
 
 
-def _run(
+def _place(
+    who: Workers | None,
     jobs: Sequence[Job],
     program: Program,
-    parts: Parts,
     engine: Engine,
     workers: int,
     traced: bool,
     watcher: Watcher,
-    signals: _Signals,
-) -> int:
+) -> Place:
+    if who is None:
+        return Here(program, jobs, engine, workers, traced)
+    return Elsewhere(program, jobs, who, traced, lambda: watcher.say(f"--on {who.name}: no worker is there yet"))
+
+
+def _run(
+    jobs: Sequence[Job], program: Program, parts: Parts, place: Place, watcher: Watcher, signals: _Signals
+) -> None:
     by_run = {job.run: job for job in jobs}
-    batch = engine.batch(
-        [(job.planned.scenario, job.seed, job.run) for job in jobs],
-        workers=workers,
-        trace=program.trace.tables if traced else (),
-        trace_step_us=program.trace.step_us,
-    )
     pending = _Pending()
 
-    def keep(outcome: EngineOutcome) -> None:
-        job = by_run[outcome.run]
-        if outcome.error is not None:
-            told = f"run {outcome.run} ({job.planned.cell.id}, seed {job.seed}): {outcome.error}"
-            raise MillpondError(told) from outcome.cause
-        _collect(pending, outcome, program.trace.flows)
-        watcher.finished(job)
+    def keep(done: Done) -> None:
+        _collect(pending, done)
+        for run in done.runs:
+            watcher.finished(by_run[run])
+        if done.failure is not None:
+            job = by_run[done.failure.run]
+            told = f"run {job.run} ({job.planned.cell.id}, seed {job.seed}): {done.failure.told}"
+            raise MillpondError(told) from done.failure.cause
 
     try:
-        while not batch.done and not signals.stop:
-            outcome = batch.next(timeout=POLL_SECONDS)
-            if outcome is not None:
-                keep(outcome)
+        while not place.done and not signals.stop:
+            done = place.next(timeout=POLL_SECONDS)
+            if done is not None:
+                keep(done)
             if pending.ripe:
-                pending = _flush(pending, parts)
+                pending = _flush(pending, parts, program.runs)
     except KeyboardInterrupt:
         signals.stop = True
     except BaseException:
-        _stop(batch)
-        _flush(pending, parts)
+        _stop(place)
+        _flush(pending, parts, program.runs)
         raise
     if signals.stop:
-        _stop(batch, keep)
-    _flush(pending, parts)
+        _stop(place, keep)
+    _flush(pending, parts, program.runs)
     if signals.stop and len(parts.done) < program.runs:
-        place = parts.folder.parent
-        raise Interrupted(f"stopped: {len(parts.done)} of {program.runs} runs are kept in {place}: --resume goes on")
-    return batch.workers
+        where = parts.folder.parent
+        raise Interrupted(f"stopped: {len(parts.done)} of {program.runs} runs are kept in {where}: --resume goes on")
 
 
 class _Signals:
@@ -264,35 +258,32 @@ class _Signals:
         self.stop = True
 
 
-def _stop(batch: EngineBatch, keep: Callable[[EngineOutcome], None] | None = None) -> None:
-    batch.cancel()
-    while not batch.done:
-        outcome = batch.next(timeout=POLL_SECONDS)
-        if keep is not None and outcome is not None and outcome.error is None:
-            keep(outcome)
+def _stop(place: Place, keep: Callable[[Done], None] | None = None) -> None:
+    place.cancel()
+    while not place.done:
+        # what is lost now is run again
+        with contextlib.suppress(MillpondError):
+            done = place.next(timeout=POLL_SECONDS)
+            if keep is not None and done is not None and done.failure is None:
+                keep(done)
 
 
-def _collect(pending: _Pending, outcome: EngineOutcome, traced_flows: int) -> None:
-    for name, native in outcome.tables().items():
-        table = pa.table(native)
-        if name == "rto_trace":
-            table = table.filter(pc.less(table.column("flow"), traced_flows))
+def _collect(pending: _Pending, done: Done) -> None:
+    for name, table in done.tables.items():
         pending.tables.setdefault(name, []).append(table)
         pending.rows += table.num_rows
-    pending.runs.append(outcome.run)
+    pending.runs.extend(done.runs)
 
 
-def plain(table: pa.Table) -> pa.Table:
-    """Dictionaries become strings: each run has its own, and Parquet makes one of all."""
-    for position, column in enumerate(table.schema):
-        if pa.types.is_dictionary(column.type):
-            table = table.set_column(position, column.name, table.column(position).cast(column.type.value_type))
-    return table
-
-
-def _flush(pending: _Pending, parts: Parts) -> _Pending:
+def _flush(pending: _Pending, parts: Parts, runs: int) -> _Pending:
     if pending.runs and pending.runs[0] not in parts.done:
-        parts.add(pending.runs, {name: plain(pa.concat_tables(tables)) for name, tables in pending.tables.items()})
+        try:
+            parts.add(pending.runs, {name: together(tables) for name, tables in pending.tables.items()})
+        except Unwritten as error:
+            raise MillpondError(
+                f"{parts.folder.parent}: cannot be written: {error.why}: {len(parts.done)} of {runs} runs are kept: "
+                "make room, then --resume goes on"
+            ) from error
     return _Pending()
 
 

@@ -8,7 +8,8 @@ from millpond.engine import Engine
 from millpond.errors import MillpondError
 from millpond.plan.study import Program
 from millpond.results.directory import in_order
-from millpond.run.campaign import POLL_SECONDS, check_memory, jobs_of, plain, with_places
+from millpond.run.campaign import POLL_SECONDS, check_memory, with_places
+from millpond.run.jobs import jobs_of, plain
 
 
 def tables_of(program: Program, engine: Engine, workers: int = 0) -> dict[str, pa.Table]:

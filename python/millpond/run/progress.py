@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from millpond.run.campaign import Job, Watcher
+from millpond.run.campaign import Watcher
+from millpond.run.jobs import Job
 
 
 class Bar(Watcher):

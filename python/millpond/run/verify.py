@@ -14,20 +14,13 @@ from millpond.controllers.own import OwnControllers
 from millpond.engine import Engine
 from millpond.errors import MillpondError, UsageError
 from millpond.plan import scenario as scenarios
-from millpond.results.directory import Cell, Results, check_whole, read_manifest
+from millpond.results.directory import Cell, Results, check_whole
 from millpond.results.provenance import digest
-from millpond.run.campaign import POLL_SECONDS, plain
+from millpond.run.campaign import POLL_SECONDS
+from millpond.run.jobs import plain
 
 #: Runs that are run again unless asked for others.
 SAMPLE = 3
-
-
-def folders_of(place: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """The results directories of a place, itself or its shards, each with its manifest. Raises as `read_manifest`."""
-    if (place / "manifest.json").exists() or not place.is_dir():
-        return [(place, read_manifest(place))]
-    found = sorted(file.parent for file in place.glob("*/manifest.json"))
-    return [(folder, read_manifest(folder)) for folder in found or [place]]
 
 
 def tables_unchanged(directory: Path, manifest: Mapping[str, Any]) -> int:
