@@ -247,7 +247,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Entry::Vacant(place) => {
                 place.insert(from);
                 self.counts.one_more(Count::Further);
-                self.queue.push(from, What::Further { exchange: name }, datagram);
+                self.queue.push_message(from, What::Further { exchange: name }, message, datagram);
             }
         }
         let (reply, lifetime) = if message.kind == Kind::Confirmable {

@@ -344,11 +344,45 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The next output. Also fires timers that are due.
     #[inline]
     pub fn poll(&mut self, now: Instant) -> Output<'_, A> {
+        // Every other call finds nothing left to say and nothing due.
+        if self.queue.is_empty() && self.beyond.is_none() && self.owes_nothing() {
+            match self.timers.earliest() {
+                Some((at, slot)) if at > now.max(self.now) => {
+                    self.advance(now);
+                    self.queue.clear();
+                    return Output::Sleep(at, self.alarm(slot));
+                }
+                None => {
+                    self.advance(now);
+                    self.queue.clear();
+                    return Output::Idle;
+                }
+                Some(_) => {}
+            }
+        }
+        self.say(now)
+    }
+
+    /// The same when there may be something to say or to do.
+    #[inline(never)]
+    fn say(&mut self, now: Instant) -> Output<'_, A> {
         match self.step(now) {
             Step::Said(place) => self.queue.at(place).map_or(Output::Idle, |entry| self.queue.output(entry)),
             Step::Sleep(until, reason) => Output::Sleep(until, reason),
             Step::Idle => Output::Idle,
         }
+    }
+
+    /// No request waits for its acknowledgement.
+    #[inline]
+    fn owes_nothing(&self) -> bool {
+        self.inbox.as_deref().is_none_or(|inbox| inbox.requests.owes_nothing())
+    }
+
+    /// What the timer of a message is for.
+    #[inline]
+    fn alarm(&self, slot: u32) -> SleepReason {
+        self.exchanges.get(slot).map_or(SleepReason::Retransmission, |exchange| exchange.alarm)
     }
 
     /// The next output, to be looked at before anything else is done.
@@ -377,10 +411,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 (Some((due, _)), timer) if timer.is_none_or(|(at, _)| due <= at) => {
                     return Step::Sleep(due, SleepReason::Acknowledgement);
                 }
-                (_, Some((at, slot))) => {
-                    let alarm = self.exchanges.get(slot).map_or(SleepReason::Retransmission, |exchange| exchange.alarm);
-                    return Step::Sleep(at, alarm);
-                }
+                (_, Some((at, slot))) => return Step::Sleep(at, self.alarm(slot)),
                 (_, None) => return Step::Idle,
             }
         }

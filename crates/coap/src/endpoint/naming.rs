@@ -166,7 +166,7 @@ impl Echo {
     #[inline]
     pub(super) fn of(request: &Message<'_>, options: &NamingOptions) -> Option<Self> {
         // Far above all that is registered, so that most requests are done with here.
-        let may_ask = request.options().any(|option| option.number >= NamingOptions::LOWEST);
+        let may_ask = request.last_option() >= NamingOptions::LOWEST;
         if may_ask { Self::read(request, options) } else { None }
     }
 

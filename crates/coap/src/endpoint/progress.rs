@@ -125,7 +125,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let Some((from, retransmissions)) = self.whose(slot) else { return };
         let copies = retransmissions.saturating_add(1);
-        self.queue.push(from, What::Response { exchange: id, sample, copies }, datagram);
+        self.queue.push_message(from, What::Response { exchange: id, sample, copies }, response, datagram);
         self.counts.one_more(Count::Answered);
         if self.exchanges.get(slot).is_some_and(|exchange| exchange.role == Role::Subscription) {
             self.stay_subscribed(slot, now, response.token);

@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 use millpond_control::{Sample, Wait};
 
 use super::{Cause, Event, ExchangeId, Failure, Ignored, Output, RequestId, Transmit};
-use crate::message::Message;
+use crate::message::{Message, Shape};
 
 /// Outputs that wait to be drained. Their bytes lie one behind the other in a buffer that is emptied when all outputs
 /// were drained, so that nothing is lost should there be input before.
@@ -27,6 +27,8 @@ pub(crate) struct Entry<A> {
     pub(crate) what: What,
     start: u32,
     len: u32,
+    /// Of a message that came in.
+    shape: Shape,
 }
 
 /// What an output is. All have bytes but those that tell the end of something, `Acknowledged` and `Ignored`.
@@ -78,22 +80,41 @@ impl<A: Copy> Queue<A> {
     /// Queues an output whose bytes are everything behind `start`.
     #[inline]
     pub(super) fn push_written(&mut self, peer: A, what: What, start: usize) {
+        self.push_shaped(peer, what, start, Shape::default());
+    }
+
+    #[inline]
+    fn push_shaped(&mut self, peer: A, what: What, start: usize, shape: Shape) {
         let len = self.bytes.len().saturating_sub(start);
         if self.entries.len() == self.entries.capacity() {
             self.entries.reserve_exact(self.entries.len().max(1));
         }
-        self.entries.push(Entry { peer, what, start: start as u32, len: len as u32 });
+        self.entries.push(Entry { peer, what, start: start as u32, len: len as u32, shape });
     }
 
     /// Queues an output with these bytes.
     #[inline]
     pub(super) fn push(&mut self, peer: A, what: What, bytes: &[u8]) {
+        let start = self.put(bytes);
+        self.push_written(peer, what, start);
+    }
+
+    /// Queues what tells of a message that came in with these bytes.
+    #[inline]
+    pub(super) fn push_message(&mut self, peer: A, what: What, message: &Message<'_>, bytes: &[u8]) {
+        let start = self.put(bytes);
+        self.push_shaped(peer, what, start, message.shape());
+    }
+
+    /// Appends bytes; gives where they begin.
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) -> usize {
         let start = self.bytes.len();
         if self.bytes.capacity() == 0 {
             self.bytes.reserve_exact(bytes.len());
         }
         self.bytes.extend_from_slice(bytes);
-        self.push_written(peer, what, start);
+        start
     }
 
     /// Takes the oldest output; it stays in its place until the next is taken. Once there is none, forgets the bytes of
@@ -143,16 +164,16 @@ impl<A: Copy> Queue<A> {
             What::Ack => transmit(Cause::Ack),
             What::Reset => transmit(Cause::Reset),
             What::Plain => transmit(Cause::Plain),
-            What::Request { id } => message(peer, bytes, |message| Event::Request { from: peer, id, message }),
+            What::Request { id } => self.message(entry, |message| Event::Request { from: peer, id, message }),
             What::Response { exchange, sample, copies } => {
-                message(peer, bytes, |message| Event::Response { exchange, from: peer, message, sample, copies })
+                self.message(entry, |message| Event::Response { exchange, from: peer, message, sample, copies })
             }
-            What::Late => message(peer, bytes, |message| Event::Late { from: peer, message }),
+            What::Late => self.message(entry, |message| Event::Late { from: peer, message }),
             What::Acknowledged { exchange, sample } => {
                 Output::Event(Event::Acknowledged { exchange, from: peer, sample })
             }
             What::Further { exchange } => {
-                message(peer, bytes, |message| Event::Further { exchange, from: peer, message })
+                self.message(entry, |message| Event::Further { exchange, from: peer, message })
             }
             What::PlainFurther { exchange } => transmit(Cause::Further { id: exchange }),
             What::Failed { exchange, why, copies } => Output::Event(Event::Failed { exchange, to: peer, why, copies }),
@@ -167,13 +188,10 @@ impl<A: Copy> Queue<A> {
             What::Ignored { why } => Output::Event(Event::Ignored { from: peer, why }),
         }
     }
-}
 
-/// An event with a message. Its bytes were parsed before they were queued, so they can be parsed again.
-#[inline]
-fn message<'e, A>(from: A, bytes: &'e [u8], event: impl FnOnce(Message<'e>) -> Event<'e, A>) -> Output<'e, A> {
-    Output::Event(match Message::parse(bytes) {
-        Ok(message) => event(message),
-        Err(error) => Event::Ignored { from, why: Ignored::Malformed(error) },
-    })
+    /// An event with a message. Its bytes were parsed before they were queued.
+    #[inline]
+    fn message<'e>(&'e self, entry: &Entry<A>, event: impl FnOnce(Message<'e>) -> Event<'e, A>) -> Output<'e, A> {
+        Message::again(self.bytes_of(entry), entry.shape).map_or(Output::Idle, |message| Output::Event(event(message)))
+    }
 }

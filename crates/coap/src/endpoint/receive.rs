@@ -105,7 +105,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.asked_calmly(now, from, message.id);
         }
         let Some(inbox) = self.inbox.as_deref() else { return };
-        self.queue.push(from, What::Request { id: inbox.requests.name(slot) }, datagram);
+        self.queue.push_message(from, What::Request { id: inbox.requests.name(slot) }, message, datagram);
         self.counts.one_more(Count::Request);
     }
 
@@ -133,7 +133,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             if is_confirmable || message.option(number::OBSERVE).is_some() {
                 self.reset(from, message.id);
             }
-            return self.late(from, datagram);
+            return self.late(from, message, datagram);
         };
         let is_refused = is_refused && !self.has_asked_with(slot, message);
         let (reply, lifetime) = match (is_confirmable, is_refused) {
@@ -153,7 +153,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         };
         match stage {
             Stage::Subscribed if is_refused => self.ignore(from, Ignored::BadOption),
-            Stage::Subscribed => self.further_came(slot, from, datagram),
+            Stage::Subscribed => self.further_came(slot, from, message, datagram),
             _ if is_refused => self.answered_badly(slot, now, ReplyKind::Separate, message),
             _ => self.answered(slot, now, ReplyKind::Separate, message, datagram),
         }
@@ -172,13 +172,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// RFC 7252 §4.2, §5.2.1, §5.3.2.
     fn acknowledgement_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
-        let Some(slot) = self.with_id(from, message.id) else { return self.late(from, datagram) };
+        let Some(slot) = self.with_id(from, message.id) else { return self.late(from, message, datagram) };
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let peer = exchange.peer;
         if message.code.is_empty() {
             match exchange.stage {
                 Stage::Sent => self.acknowledge(slot, now),
-                _ => return self.late(from, datagram),
+                _ => return self.late(from, message, datagram),
             }
             return self.heard(peer, now);
         }
@@ -197,8 +197,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 self.acknowledge(slot, now);
                 let claim = self.peers.get(peer).and_then(|peer| self.exchanges.claim_of(&peer.open, message.token));
                 match claim {
-                    Some(claim) => self.further_came(claim, from, datagram),
-                    None => self.late(from, datagram),
+                    Some(claim) => self.further_came(claim, from, message, datagram),
+                    None => self.late(from, message, datagram),
                 }
             }
             _ => return self.ignore(from, Ignored::Unmatched),
@@ -225,7 +225,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                     self.queue.push(from, What::Rejected { exchange }, &[]);
                     self.peer_at(from)
                 }
-                None => return self.late(from, datagram),
+                None => return self.late(from, message, datagram),
             },
         };
         if let Some(peer) = peer {
@@ -291,9 +291,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.exchanges.with_id(number, &peer.open, id, &self.setup.identities)
     }
 
-    fn late(&mut self, from: A, datagram: &[u8]) {
+    fn late(&mut self, from: A, message: &Message<'_>, datagram: &[u8]) {
         self.counts.one_more(Count::Late);
-        self.queue.push(from, What::Late, datagram);
+        self.queue.push_message(from, What::Late, message, datagram);
     }
 
     pub(super) fn ignore(&mut self, from: A, why: Ignored) {

@@ -13,7 +13,7 @@ use super::{
     queue::What,
     slots::List,
 };
-use crate::message::Token;
+use crate::message::{Message, Token};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request is to be sent whose token stays in use after its response. The first one is
@@ -122,9 +122,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A further response came.
-    pub(super) fn further_came(&mut self, slot: u32, from: A, datagram: &[u8]) {
+    pub(super) fn further_came(&mut self, slot: u32, from: A, message: &Message<'_>, datagram: &[u8]) {
         self.counts.one_more(Count::Further);
-        self.queue.push(from, What::Further { exchange: self.exchanges.name(slot) }, datagram);
+        let what = What::Further { exchange: self.exchanges.name(slot) };
+        self.queue.push_message(from, what, message, datagram);
     }
 
     /// Of the exchanges that share the token of this one, the one that a response in a message of its own is for.

@@ -50,6 +50,6 @@ pub use write::{MAX_DATAGRAM, WriteError, Writer};
 
 pub(crate) use edit::{insert_option, replace_value};
 pub(crate) use options::MARKER;
-pub(crate) use parse::split_body;
+pub(crate) use parse::{Shape, split_body};
 pub(crate) use properties::is_for_responses;
 pub(crate) use write::OptionHeader;

@@ -19,6 +19,17 @@ pub struct Message<'a> {
     pub token: Token,
     options: &'a [u8],
     payload: &'a [u8],
+    /// The number of the last option, 0 if there is none.
+    last: u16,
+}
+
+/// Where in its bytes a message has what, as far as that takes a walk to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Bytes of the options.
+    options: u16,
+    /// The number of the last option.
+    last: u16,
 }
 
 impl<'a> Message<'a> {
@@ -59,9 +70,32 @@ impl<'a> Message<'a> {
             return Err(fault(HEADER, Fault::TokenTruncated));
         };
         match split_body(rest) {
-            Ok((options, payload)) => Ok(Self { kind, code, id, token, options, payload }),
+            Ok((options, payload, last)) => Ok(Self { kind, code, id, token, options, payload, last }),
             Err((reason, left)) => Err(fault(bytes.len().saturating_sub(left), reason)),
         }
+    }
+
+    /// What is to be kept of a message to read it [again](Self::again).
+    #[inline]
+    pub(crate) const fn shape(&self) -> Shape {
+        Shape { options: self.options.len() as u16, last: self.last }
+    }
+
+    /// The message of this shape that these bytes were found to be before: without another walk through its options.
+    #[inline]
+    pub(crate) fn again(bytes: &'a [u8], Shape { options, last }: Shape) -> Option<Self> {
+        let (&[first, code, id_high, id_low], body) = bytes.split_first_chunk::<HEADER>()?;
+        let (token, rest) = Token::take(body, first & 0x0f)?;
+        let (options, rest) = rest.split_at_checked(usize::from(options))?;
+        let payload = rest.split_first().map_or(rest, |(_marker, payload)| payload);
+        let id = MessageId(u16::from_be_bytes([id_high, id_low]));
+        Some(Self { kind: Kind::of_first_byte(first), code: Code::from_byte(code), id, token, options, payload, last })
+    }
+
+    /// The number of the last option, which is the highest; 0 if there is none.
+    #[inline]
+    pub(crate) const fn last_option(&self) -> u16 {
+        self.last
     }
 
     /// All options, ascending.
@@ -73,7 +107,7 @@ impl<'a> Message<'a> {
     /// The value of the first option of this number.
     #[inline]
     pub fn option(&self, number: u16) -> Option<&'a [u8]> {
-        self.values(number).next()
+        if number > self.last { None } else { self.values(number).next() }
     }
 
     /// The values of all options of this number, in the order of sending.
@@ -106,8 +140,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The bytes of the options and the payload.
-pub(crate) type Body<'a> = (&'a [u8], &'a [u8]);
+/// The bytes of the options and the payload, and the number of the last option.
+pub(crate) type Body<'a> = (&'a [u8], &'a [u8], u16);
 
 /// Walks through everything after the token. Returns what it consists of, or what is wrong and
 /// how many bytes are left from there.
@@ -121,7 +155,7 @@ pub(crate) fn split_body(bytes: &[u8]) -> Result<Body<'_>, (Fault, usize)> {
                 return Err((Fault::PayloadMissing, rest.len()));
             }
             let length = bytes.len().saturating_sub(rest.len());
-            return Ok((bytes.get(..length).unwrap_or_default(), after));
+            return Ok((bytes.get(..length).unwrap_or_default(), after, number));
         }
         match options::split(head, after, number) {
             Ok((reached, _, after)) => {
@@ -131,5 +165,5 @@ pub(crate) fn split_body(bytes: &[u8]) -> Result<Body<'_>, (Fault, usize)> {
             Err(fault) => return Err((fault, rest.len())),
         }
     }
-    Ok((bytes, &[]))
+    Ok((bytes, &[], number))
 }

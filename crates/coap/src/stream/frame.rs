@@ -63,7 +63,7 @@ impl<'a> Frame<'a> {
             return Ok(Self { code, token, options: &[], payload: &[] });
         }
         match message::split_body(rest) {
-            Ok((options, payload)) => Ok(Self { code, token, options, payload }),
+            Ok((options, payload, _)) => Ok(Self { code, token, options, payload }),
             Err((fault, left)) => {
                 Err(FrameError { at: bytes.len().saturating_sub(left), fault: FrameFault::Content(fault) })
             }
