@@ -35,22 +35,28 @@ impl<P> Air<P> {
 
     /// Takes a packet that has just left; returns when it is due. In order, it waits for those before it; a lost one is
     /// handed out in its place but holds nobody up.
+    #[inline]
     pub(crate) fn push(&mut self, mut flying: Flying<P>) -> u64 {
-        if let Self::InOrder { latest, .. } = self {
-            flying.due = flying.due.max(*latest);
-            if !flying.lost {
-                *latest = flying.due;
+        match self {
+            Self::InOrder { line, latest } => {
+                flying.due = flying.due.max(*latest);
+                let due = flying.due;
+                if !flying.lost {
+                    *latest = due;
+                }
+                line.push_back(flying);
+                due
+            }
+            Self::Free(heap) => {
+                let due = flying.due;
+                heap.push(flying);
+                due
             }
         }
-        let due = flying.due;
-        match self {
-            Self::InOrder { line, .. } => line.push_back(flying),
-            Self::Free(heap) => heap.push(flying),
-        }
-        due
     }
 
     /// When the first is due.
+    #[inline]
     pub(crate) fn due(&self) -> Option<u64> {
         match self {
             Self::InOrder { line, .. } => line.front().map(|flying| flying.due),
@@ -59,13 +65,12 @@ impl<P> Air<P> {
     }
 
     /// The first, if due by `now`.
+    #[inline]
     pub(crate) fn pop(&mut self, now: u64) -> Option<Flying<P>> {
-        if self.due()? > now {
-            return None;
-        }
         match self {
-            Self::InOrder { line, .. } => line.pop_front(),
-            Self::Free(heap) => heap.pop(),
+            Self::InOrder { line, .. } if line.front()?.due <= now => line.pop_front(),
+            Self::Free(heap) if heap.peek()?.due <= now => heap.pop(),
+            Self::InOrder { .. } | Self::Free(_) => None,
         }
     }
 

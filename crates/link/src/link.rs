@@ -146,21 +146,23 @@ impl<P> Link<P> {
     /// With jitter that may reorder, or jitter and losses after the rate stage, this can be earlier than the next
     /// packet is due, at most once for each packet; `deliver` then hands out nothing.
     #[must_use]
+    #[inline]
     pub fn next(&self) -> Option<Instant> {
         if self.paused.is_some() {
             return None;
         }
-        let waiting = self.queue.front().map(|waiting| self.earliest_due(waiting));
-        let next = match (&self.air, self.air.due(), waiting) {
+        let waiting = || self.queue.front().map(|waiting| self.earliest_due(waiting));
+        let next = match (&self.air, self.air.due()) {
             // Nothing overtakes what is in the air.
-            (Air::InOrder { .. }, Some(due), _) => due,
-            (Air::Free(_), Some(due), Some(waiting)) => due.min(waiting),
-            (_, due, waiting) => due.or(waiting)?,
+            (Air::InOrder { .. }, Some(due)) => due,
+            (Air::Free(_), Some(due)) => waiting().map_or(due, |waiting| due.min(waiting)),
+            (_, None) => waiting()?,
         };
         Some(Instant::from_micros(next.max(self.resumed)))
     }
 
     /// The next packet due at or before `now`. Call until none comes.
+    #[inline]
     pub fn deliver(&mut self, now: Instant) -> Option<Delivered<P>> {
         let now = self.advance(now);
         if self.paused.is_some() {
@@ -301,20 +303,26 @@ impl<P> Link<P> {
     #[inline]
     fn advance(&mut self, now: Instant) -> u64 {
         self.clock = self.clock.max(now.as_micros());
-        while let Some(first) = self.queue.front() {
-            if first.departs > self.clock {
-                break;
-            }
+        if self.queue.front().is_some_and(|first| first.departs <= self.clock) {
+            self.let_out();
+        }
+        self.clock
+    }
+
+    /// Everything leaves the rate stage that is out by now.
+    #[inline(never)]
+    fn let_out(&mut self) {
+        while let Some(first) = self.queue.front().filter(|first| first.departs <= self.clock) {
             self.meter.spend(first.departs, self.queue.held());
             let (overhead, overhead_in_queue) = (self.overhead, self.overhead_in_queue);
             if let Some(waiting) = self.queue.pop(|waiting| room(waiting.len, overhead, overhead_in_queue)) {
                 self.launch(waiting);
             }
         }
-        self.clock
     }
 
     /// The packet's last bit is out: decides its fate and delay.
+    #[inline]
     fn launch(&mut self, waiting: Waiting<P>) {
         let Waiting { number, departs, len, radio, payload } = waiting;
         self.counters.carried.add(len);
@@ -329,6 +337,7 @@ impl<P> Link<P> {
 
     /// A bound for when the first packet of the queue, or any after it, is due; exact if the order is preserved and the
     /// packet cannot be lost.
+    #[inline]
     fn earliest_due(&self, waiting: &Waiting<P>) -> u64 {
         let safe = self.loss.is_idle() || self.loss_at == LossAt::BeforeRate;
         if safe && self.delay.order() == Order::Preserved {
