@@ -1,69 +1,71 @@
 //! Who of many acts next: one wake-up for each, earliest first, and of those that wake together the one with the lowest
 //! number. That depends on nothing but who they are, so no other's doings change who of two goes first.
 //!
-//! It is a winner tree: changing one wake-up replays the matches on its way to the root, without allocation.
+//! It is a winner tree of times, with a note of who is first: changing one wake-up replays the matches on its way to the root, and
+//! who wins there is looked for only when the first one's wake-up has changed.
 
 use millpond_control::Instant;
 
 /// The number of one who acts.
 pub(crate) type Actor = u32;
 
-/// When an actor wakes and who it is, as a number of which the least goes first.
-type Wake = u128;
-
-const ASLEEP: Wake = wake(Instant::NEVER, 0);
-
-const fn wake(at: Instant, actor: Actor) -> Wake {
-    (at.as_micros() as u128) << Actor::BITS | actor as u128
-}
-
 /// The wake-ups of a fixed number of actors.
 pub(crate) struct Agenda {
-    /// `matches[1]` is the earliest; the players of `n` are `2n` and `2n + 1`. Actors are the second half, in the order of
-    /// their numbers.
-    matches: Vec<Wake>,
-    actors: usize,
+    /// `matches[1]` is the earliest; the players of `n` are `2n` and `2n + 1`, of which the left one wins if they are equal.
+    /// Actors are the second half, in the order of their numbers; behind them are places that nobody has.
+    matches: Vec<Instant>,
+    /// Who wins at the root.
+    first: Actor,
 }
 
 impl Agenda {
     /// An agenda on which nobody wakes.
     pub(crate) fn new(actors: usize) -> Self {
-        let actors = actors.max(1);
-        Self { matches: vec![ASLEEP; 2 * actors], actors }
+        Self { matches: vec![Instant::NEVER; 2 * actors.next_power_of_two()], first: 0 }
     }
 
     /// Sets when an actor wakes next.
     #[inline]
     pub(crate) fn set(&mut self, actor: Actor, at: Instant) {
-        let mut place = self.actors + actor as usize;
-        let mut winner = wake(at, actor);
-        if self.matches[place] == winner {
+        let mut place = self.matches.len() / 2 + actor as usize;
+        if self.matches[place] == at {
             return;
         }
-        self.matches[place] = winner;
+        let (earliest, first) = (self.matches[1], self.first);
+        self.matches[place] = at;
+        let mut winner = at;
         while place > 1 {
             winner = winner.min(self.matches[place ^ 1]);
             place /= 2;
             if self.matches[place] == winner {
-                // Won by the same as before: nobody further up has changed.
+                // Won by the same time as before: nobody further up has changed.
                 break;
             }
             self.matches[place] = winner;
         }
+        if actor == first {
+            self.look();
+        } else if (at, actor) < (earliest, first) {
+            self.first = actor;
+        }
     }
 
-    /// Marks an actor as asleep for good.
+    /// Looks for who wins at the root.
     #[inline]
-    pub(crate) fn clear(&mut self, actor: Actor) {
-        self.set(actor, Instant::NEVER);
+    fn look(&mut self) {
+        let (earliest, actors) = (self.matches[1], self.matches.len() / 2);
+        let mut place = 1;
+        while place < actors {
+            place = 2 * place + usize::from(self.matches[2 * place] != earliest);
+        }
+        self.first = (place - actors) as Actor;
     }
 
     /// The earliest wake-up and whose it is; at [`Instant::NEVER`] everybody sleeps for good. It stays on the agenda until it
     /// is set anew.
     #[inline]
     pub(crate) fn first(&self) -> (Instant, Actor) {
-        let earliest = self.matches[1];
-        (Instant::from_micros((earliest >> Actor::BITS) as u64), earliest as Actor)
+        (self.matches[1], self.first)
     }
 }
 
@@ -87,14 +89,14 @@ mod tests {
         agenda.set(1, at(7));
         agenda.set(0, at(9));
         assert_eq!(next(&agenda), Some((at(7), 1)));
-        agenda.clear(1);
+        agenda.set(1, Instant::NEVER);
         assert_eq!(next(&agenda), Some((at(7), 4)));
         agenda.set(3, at(2));
         assert_eq!(next(&agenda), Some((at(2), 3)));
-        agenda.clear(3);
-        agenda.clear(4);
+        agenda.set(3, Instant::NEVER);
+        agenda.set(4, Instant::NEVER);
         assert_eq!(next(&agenda), Some((at(9), 0)));
-        agenda.clear(0);
+        agenda.set(0, Instant::NEVER);
         assert_eq!(next(&agenda), None);
     }
 

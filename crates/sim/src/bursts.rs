@@ -11,7 +11,7 @@ use crate::{
     RunError,
     burst_ends::block_of,
     ledger::Tag,
-    network::SERVER,
+    network::{Arrival, SERVER},
     world::{Client, World},
 };
 
@@ -31,15 +31,16 @@ impl World<'_> {
     }
 
     /// A datagram reaches such a client.
-    pub(crate) fn burst_to_client(&mut self, now: Instant, tag: Tag, bytes: Vec<u8>) -> Result<(), RunError> {
-        let Client::Burst(device) = &mut self.clients[tag.flow as usize] else { return Ok(()) };
-        let is_first = block_of(&bytes).is_none_or(|number| device.arrived.mark(number));
-        device.endpoint.receive(now, SERVER, &bytes);
-        let length = self.network.take_back(bytes);
+    pub(crate) fn burst_to_client(&mut self, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
+        let flow = arrival.tag.flow;
+        let Client::Burst(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+        let bytes = self.network.datagram();
+        let is_first = block_of(bytes).is_none_or(|number| device.arrived.mark(number));
+        device.endpoint.receive(now, SERVER, bytes);
         if is_first {
-            self.network.useful(SERVER, tag.flow, length, &mut self.rec);
+            self.network.useful(SERVER, flow, arrival.length, &mut self.rec);
         }
-        self.drain_burst(tag.flow, now)
+        self.drain_burst(flow, now)
     }
 
     /// The client's application goes on: asks again, or is done.

@@ -213,7 +213,7 @@ impl World<'_> {
     pub(crate) fn call_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         while let Some(due) = self.next_request(flow, now) {
             self.call(flow, now, due)?;
-            self.drain_server(now, Tag::of(0, 0, now), 0)?;
+            self.drain_server(now, &Tag::of(0, 0, now), 0)?;
         }
         if let Some(caller) = self.server.callers.get(flow) {
             self.agenda.set(flow, caller.application.wakes());

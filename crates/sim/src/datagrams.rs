@@ -13,7 +13,7 @@ use crate::{
     calls::CallEnd,
     device::{Body, Device},
     ledger::{Ledger, NO_EXCHANGE, Tag},
-    network::SERVER,
+    network::{Arrival, SERVER},
     server::{Asked, Server},
     trace::Recorder,
     workload::{Due, REGISTRATION},
@@ -71,47 +71,40 @@ impl World<'_> {
 
     /// A datagram reaches its client.
     #[inline]
-    pub(crate) fn datagram_to_client(
-        &mut self,
-        now: Instant,
-        flow: u32,
-        tag: Tag,
-        bytes: Vec<u8>,
-    ) -> Result<(), RunError> {
+    pub(crate) fn datagram_to_client(&mut self, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
+        let (flow, tag) = (arrival.client, &arrival.tag);
         let client = &mut self.clients[flow as usize];
         if client.application().is_away() {
-            self.gone(&tag, now);
-            self.network.take_back(bytes);
+            self.gone(tag, now);
             return Ok(());
         }
         if tag.exchange != NO_EXCHANGE && tag.flow == flow {
-            self.ledger.reached(&tag);
+            self.ledger.reached(tag);
         }
         let Client::Device(device) = client else {
-            return self.burst_to_client(now, tag, bytes);
+            return self.burst_to_client(now, arrival);
         };
-        device.endpoint.receive(now, SERVER, &bytes);
-        let length = self.network.take_back(bytes);
-        self.drain_client(flow, now, Some((tag, length)))
+        device.endpoint.receive(now, SERVER, self.network.datagram());
+        self.drain_client(flow, now, Some(arrival))
     }
 
-    /// Drains a client's endpoint; `arrived` is what was just handed to it, with its length.
-    fn drain_client(&mut self, flow: u32, now: Instant, arrived: Option<(Tag, u32)>) -> Result<(), RunError> {
+    /// Drains a client's endpoint; `arrived` is what was just handed to it.
+    fn drain_client(&mut self, flow: u32, now: Instant, arrived: Option<&Arrival>) -> Result<(), RunError> {
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let mut answered: Option<Answered> = None;
         let mut abandoned = Vec::new();
         let mut served = Served::default();
         let wakes = device.application.wakes();
+        // What answers the server has the tag of what it answers.
+        let of_server = arrived.filter(|arrival| arrival.tag.flow != flow);
         // The endpoint lends its buffers until the next call, so what else is needed of the device is apart from it.
         let (endpoint, fetch, late) = device.parts();
-        loop {
+        let sleeps = loop {
             match endpoint.poll(now) {
                 Output::Transmit(Transmit { bytes, cause, .. }) => {
                     let tag = Tag::of(flow, self.network.length(bytes), now);
                     let own = label(&mut self.ledger, &mut self.rec, tag, &cause);
-                    // What answers the server has the tag of what it answers.
-                    let of_server = || arrived.filter(|(tag, _)| tag.flow != flow).map(|(tag, _)| tag);
-                    let tag = own.or_else(of_server).unwrap_or(tag);
+                    let tag = own.or_else(|| of_server.map(|arrival| arrival.tag)).unwrap_or(tag);
                     self.transmissions += 1;
                     self.network.send(now, flow, SERVER, bytes, tag, &mut self.rec);
                     served.packets += u32::from(own.is_none());
@@ -123,35 +116,38 @@ impl World<'_> {
                 Output::Event(Event::Failed { exchange, .. }) => abandoned.push(exchange),
                 Output::Event(Event::Late { .. }) => *late += 1,
                 Output::Event(event) => served.take(&event),
-                Output::Sleep(at, _) => {
-                    self.agenda.set(flow, at.min(wakes));
-                    break;
-                }
-                Output::Idle if wakes == Instant::NEVER => {
-                    self.agenda.clear(flow);
-                    break;
-                }
-                Output::Idle => {
-                    self.agenda.set(flow, wakes);
-                    break;
-                }
+                Output::Sleep(at, _) => break at,
+                Output::Idle => break Instant::NEVER,
             }
-        }
-        if let Some((tag, _)) = arrived.filter(|(tag, _)| tag.flow != flow) {
+        };
+        self.agenda.set(flow, sleeps.min(wakes));
+        if let Some(arrival) = of_server {
             if answered.is_some() {
                 // A notification that comes before the response to its registration, or in its stead (RFC 7641 §3.2).
                 served.what = Some(What::Notification { bytes: 0 });
             }
-            self.serve(flow, now, tag, &served)?;
+            self.serve(flow, now, arrival.tag, &served)?;
         }
         if answered.is_none() && abandoned.is_empty() {
             return Ok(());
         }
+        self.exchanges_ended(flow, now, arrived, answered, abandoned)
+    }
+
+    /// Exchanges of a client have ended: some without an answer, and perhaps one with what has just arrived.
+    fn exchanges_ended(
+        &mut self,
+        flow: u32,
+        now: Instant,
+        arrived: Option<&Arrival>,
+        answered: Option<Answered>,
+        abandoned: Vec<ExchangeId>,
+    ) -> Result<(), RunError> {
         for exchange in abandoned {
             self.abandon(flow, now, exchange);
         }
-        if let (Some(answered), Some((tag, length))) = (answered, arrived)
-            && let Some(request) = self.accept(flow, now, tag, length, &answered)
+        if let (Some(answered), Some(arrival)) = (answered, arrived)
+            && let Some(request) = self.accept(flow, now, arrival.tag, arrival.length, &answered)
         {
             let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
             device.application.got(answered.bytes);
@@ -279,25 +275,19 @@ impl World<'_> {
 
     /// A datagram reaches the server.
     #[inline]
-    pub(crate) fn datagram_to_server(
-        &mut self,
-        now: Instant,
-        client: u32,
-        tag: Tag,
-        bytes: Vec<u8>,
-    ) -> Result<(), RunError> {
+    pub(crate) fn datagram_to_server(&mut self, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
+        let Arrival { client, ref tag, length, .. } = *arrival;
         let is_own = tag.flow != client;
         if is_own && tag.exchange != NO_EXCHANGE {
-            self.ledger.reached(&tag);
+            self.ledger.reached(tag);
         }
-        self.server.endpoint.receive(now, client, &bytes);
-        let length = self.network.take_back(bytes);
+        self.server.endpoint.receive(now, client, self.network.datagram());
         if !is_own && self.clients[client as usize].is_burst() {
             if tag.copy == 0 {
                 self.network.useful(client, SERVER, length, &mut self.rec);
             }
             if tag.exchange != NO_EXCHANGE {
-                self.ledger.delivered(&tag, now);
+                self.ledger.delivered(tag, now);
             }
         }
         self.drain_server(now, tag, length)
@@ -305,15 +295,15 @@ impl World<'_> {
 
     pub(crate) fn wake_server(&mut self, now: Instant) -> Result<(), RunError> {
         while let Some(tag) = self.server.finish(now)? {
-            self.drain_server(now, tag, 0)?;
+            self.drain_server(now, &tag, 0)?;
         }
         // What the endpoint sends of its own accord answers nobody in particular.
-        self.drain_server(now, Tag::of(0, 0, now), 0)
+        self.drain_server(now, &Tag::of(0, 0, now), 0)
     }
 
     /// Drains the server's endpoint; what it sends answers the request copy with this tag, or it was just handed an answer
     /// with it, of so many bytes.
-    pub(crate) fn drain_server(&mut self, now: Instant, tag: Tag, length: u32) -> Result<(), RunError> {
+    pub(crate) fn drain_server(&mut self, now: Instant, tag: &Tag, length: u32) -> Result<(), RunError> {
         // How many packets carry the tag on, if the application does not keep it to itself for a while.
         let mut answers = 0_u32;
         let is_own = tag.flow as usize >= self.clients.len();
@@ -321,18 +311,19 @@ impl World<'_> {
             let mut asked = None;
             let mut ended = Vec::new();
             let (endpoint, bursts, callers) = self.server.parts();
+            let calls = !callers.is_empty();
             let sleep = loop {
                 match endpoint.poll(now) {
                     Output::Transmit(Transmit { to, bytes, cause, .. }) => {
                         let own = match cause {
-                            Cause::Exchange { .. } | Cause::Plain | Cause::Further { .. } if !callers.is_empty() => {
+                            Cause::Exchange { .. } | Cause::Plain | Cause::Further { .. } if calls => {
                                 let sent = (to, self.network.length(bytes));
                                 callers.sent(&mut self.ledger, &mut self.rec, sent, &cause, now)
                             }
                             _ => None,
                         };
                         answers += u32::from(own.is_none());
-                        let answer = if is_own { Tag::of(to, 0, now) } else { Tag { flow: to, ..tag } };
+                        let answer = if is_own { Tag::of(to, 0, now) } else { Tag { flow: to, ..*tag } };
                         let mut tag = own.unwrap_or(answer);
                         if self.rec.packets && own.is_none() && matches!(cause, Cause::Further { .. }) {
                             tag.copy = u8::from(Self::is_repeated(&mut self.clients, to, bytes));
@@ -341,43 +332,44 @@ impl World<'_> {
                         self.network.send(now, SERVER, to, bytes, tag, &mut self.rec);
                     }
                     Output::Event(event)
-                        if Server::takes(bursts, now, |from| self.clients[from as usize].group(), &event) => {}
+                        if bursts.is_some()
+                            && Server::takes(bursts, now, |from| self.clients[from as usize].group(), &event) => {}
                     Output::Event(Event::Request { id, from, message }) => {
                         let group = self.clients.get(from as usize).map_or(0, Client::group);
                         // The server has what the groups ask for, and nothing else.
                         if !self.conducts[group as usize].is_for(message.uri_path()) {
-                            return Err(RunError::Refused(
-                                tag.flow,
-                                "it asks for a resource that nobody has".to_owned(),
-                            ));
+                            let why = "it asks for a resource that nobody has".to_owned();
+                            return Err(RunError::Refused(tag.flow, why));
                         }
                         let block = message.option(number::BLOCK2).and_then(|value| Block::read(value, false).ok());
                         let observes = message.option(number::OBSERVE).map(|_| message.token);
-                        asked = Some(Asked { id, kind: message.kind, code: message.code, tag, group, block, observes });
+                        asked = Some(Asked { id, kind: message.kind, code: message.code, group, block, observes });
                     }
-                    Output::Event(event) => ended.extend(CallEnd::of(&event)),
+                    // Of what it does not send by itself nothing ends.
+                    Output::Event(event) if calls => ended.extend(CallEnd::of(&event)),
+                    Output::Event(_) => {}
                     Output::Sleep(at, _) => break at,
                     Output::Idle => break Instant::NEVER,
                 }
             };
             if !ended.is_empty() {
                 for end in ended {
-                    self.call_ended(end, tag, length, now)?;
+                    self.call_ended(end, *tag, length, now)?;
                 }
             } else if let Some(asked) = asked {
-                self.ledger.delivered(&asked.tag, now);
+                self.ledger.delivered(tag, now);
                 if let Some(token) = asked.observes {
-                    self.registered(asked.tag.flow, token, now);
+                    self.registered(tag.flow, token, now);
                 }
                 // What is worked on is answered later.
-                answers += u32::from(!self.server.take(now, asked)?);
+                answers += u32::from(!self.server.take(now, &asked, tag)?);
             } else if let Next::Sleep(until) = self.server.act(now)? {
                 self.server.wakes = sleep.min(self.server.next_done()).min(until);
                 match answers {
                     _ if tag.exchange == NO_EXCHANGE || is_own => {}
-                    0 => self.ledger.gone(&tag),
+                    0 => self.ledger.gone(tag),
                     1 => {}
-                    _ => self.ledger.branched(&tag, answers - 1),
+                    _ => self.ledger.branched(tag, answers - 1),
                 }
                 return Ok(());
             }

@@ -28,8 +28,6 @@ pub(crate) struct Asked {
     pub(crate) id: RequestId,
     pub(crate) kind: Kind,
     pub(crate) code: Code,
-    /// The copy that brought it.
-    pub(crate) tag: Tag,
     /// The group of its client.
     pub(crate) group: u32,
     /// The block that it asks for.
@@ -47,7 +45,8 @@ pub(crate) struct Server {
     /// The size in which each group gets the body, if not whole.
     sizes: Vec<Option<BlockSize>>,
     /// Requests that the application is working on, and when it is done.
-    working: VecDeque<(Instant, Asked)>,
+    /// With the copies that brought them.
+    working: VecDeque<(Instant, Asked, Tag)>,
     /// Transfers in bursts, if there are any.
     bursts: Option<BurstSide>,
     /// When the endpoint, or what works beside it, wants to go on.
@@ -143,26 +142,27 @@ impl Server {
         next.map_err(|why| RunError::Endpoint("the server", why.to_string()))
     }
 
-    /// The application takes a request: answers at once, or begins to work on it; whether it did the former.
-    pub(crate) fn take(&mut self, now: Instant, asked: Asked) -> Result<bool, RunError> {
+    /// The application takes a request that the copy with this tag brought: answers at once, or begins to work on it; whether
+    /// it did the former.
+    pub(crate) fn take(&mut self, now: Instant, asked: &Asked, tag: &Tag) -> Result<bool, RunError> {
         if self.host_time == Span::ZERO {
             return self.answer(now, asked).map(|()| true);
         }
-        self.working.push_back((now.after(self.host_time), asked));
+        self.working.push_back((now.after(self.host_time), *asked, *tag));
         Ok(false)
     }
 
     /// Answers the first request that is done at or before `now`; returns the copy that brought it.
     pub(crate) fn finish(&mut self, now: Instant) -> Result<Option<Tag>, RunError> {
-        let Some(&(_, asked)) = self.working.front().filter(|(due, _)| *due <= now) else { return Ok(None) };
+        let Some(&(_, asked, tag)) = self.working.front().filter(|(due, ..)| *due <= now) else { return Ok(None) };
         self.working.pop_front();
-        self.answer(now, asked)?;
-        Ok(Some(asked.tag))
+        self.answer(now, &asked)?;
+        Ok(Some(tag))
     }
 
     /// When the application is done with a request next.
     pub(crate) fn next_done(&self) -> Instant {
-        self.working.front().map_or(Instant::NEVER, |(due, _)| *due)
+        self.working.front().map_or(Instant::NEVER, |(due, ..)| *due)
     }
 
     /// Answers a request that came over a connection.
@@ -180,7 +180,7 @@ impl Server {
         end.coap.respond(now, id, &response).map_err(|why| RunError::Endpoint("the server", why.to_string()))
     }
 
-    fn answer(&mut self, now: Instant, asked: Asked) -> Result<(), RunError> {
+    fn answer(&mut self, now: Instant, asked: &Asked) -> Result<(), RunError> {
         let refused = |why: String| RunError::Endpoint("the server", why);
         let piece = match self.sizes.get(asked.group as usize).copied().flatten() {
             None => Piece { block: None, total: 0, payload: &self.payload },

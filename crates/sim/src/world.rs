@@ -17,7 +17,7 @@ use crate::{
     device::Device,
     evidence::Evidence,
     ledger::Ledger,
-    network::{Load, Network, Packet, SERVER},
+    network::{Network, SERVER},
     outcome::{Outcome, Summary},
     population::{client_endpoint, controllers, datagram, interleave},
     scenario::{Controllers, FlowGroup, Scenario, Traffic},
@@ -300,12 +300,18 @@ impl<'s> World<'s> {
 
     /// Hands over everything that has arrived.
     fn deliver(&mut self, now: Instant) -> Result<(), RunError> {
-        while let Some(Packet { load, tag, client, to_client, .. }) = self.network.deliver(now, &mut self.rec) {
-            match (load, to_client) {
-                (Load::Datagram(bytes), true) => self.datagram_to_client(now, client, tag, bytes)?,
-                (Load::Datagram(bytes), false) => self.datagram_to_server(now, client, tag, bytes)?,
-                (Load::Segment(carried), true) => self.segment_to_client(now, tag, *carried)?,
-                (Load::Segment(carried), false) => self.segment_to_server(now, tag, *carried)?,
+        while let Some(arrival) = self.network.deliver(now, &mut self.rec) {
+            if arrival.is_segment {
+                let Some(carried) = self.network.segment() else { continue };
+                if arrival.to_client {
+                    self.segment_to_client(now, arrival.tag, *carried)?;
+                } else {
+                    self.segment_to_server(now, arrival.tag, *carried)?;
+                }
+            } else if arrival.to_client {
+                self.datagram_to_client(now, &arrival)?;
+            } else {
+                self.datagram_to_server(now, &arrival)?;
             }
         }
         Ok(())

@@ -26,6 +26,12 @@ impl<T> Slab<T> {
         self.places.len() as u32 - 1
     }
 
+    /// A place that is free, with what was there before.
+    #[inline]
+    pub(crate) fn reuse(&mut self) -> Option<u32> {
+        self.free.pop()
+    }
+
     /// The record lives no more; its place is for another one.
     #[inline]
     pub(crate) fn free(&mut self, place: u32) {

@@ -6,14 +6,14 @@ use millpond_control::{ChanceSeed, Instant};
 use millpond_link::{Delivered, DropReason, Link};
 
 use super::{
-    Address, LinkName, Load, Packet, SERVER, Spare,
+    Address, Arrival, Carried, LinkName, Load, Packet, SERVER,
     changes::{self, Change, Moment},
     route::Routes,
 };
 use crate::{
     RunError,
     agenda::Agenda,
-    ledger::{NO_EXCHANGE, Tag},
+    ledger::{NO_EXCHANGE, Slab, Tag},
     outcome::{FlowRow, LinkRow},
     recording::Recording,
     scenario::Scenario,
@@ -23,7 +23,8 @@ use crate::{
 /// One link and what is known of its use.
 struct Hop {
     name: LinkName,
-    link: Link<Packet>,
+    /// It moves the places of packets, not the packets.
+    link: Link<u32>,
     /// Bytes that completed an exchange.
     useful: u64,
     /// Outages that are not over.
@@ -44,10 +45,12 @@ pub(crate) struct Graph {
     /// When each link is to be looked at, and after them when one is changed next.
     agenda: Agenda,
     changes: VecDeque<Moment>,
+    /// What is inside. Places keep their buffers, so that the steady state allocates nothing.
+    packets: Slab<Packet>,
+    /// The place of the packet that was handed out last.
+    handed: Option<u32>,
     /// Bytes in front of every datagram.
     header: u32,
-    /// Empty buffers, so that the steady state allocates nothing.
-    spare: Spare,
     sent: u64,
     arrived: u64,
     drops: Vec<Drops>,
@@ -74,8 +77,9 @@ impl Graph {
             routes: Routes::new((0..scenario.clients.len()).map(route).collect(), groups),
             agenda,
             changes,
+            packets: Slab::new(),
+            handed: None,
             header: scenario.header().0 as u32,
-            spare: Spare::default(),
             sent: 0,
             arrived: 0,
             drops: vec![Drops::default(); groups.len()],
@@ -85,46 +89,97 @@ impl Graph {
         })
     }
 
-    /// A packet enters its route.
+    /// A datagram enters its route.
     #[inline]
-    #[expect(clippy::too_many_arguments, reason = "the packet, and from where to where and when it goes")]
     pub(super) fn send(
         &mut self,
         now: Instant,
         from: Address,
         to: Address,
+        payload: &[u8],
+        tag: Tag,
+        rec: &mut Recorder,
+    ) {
+        let number = self.packets.reuse().unwrap_or_else(|| self.packets.put(Packet::blank(tag)));
+        if let Some(Packet { load, .. }) = self.packets.get_mut(number) {
+            match load {
+                Load::Datagram(bytes) => {
+                    bytes.clear();
+                    bytes.extend_from_slice(payload);
+                }
+                Load::Segment(_) => *load = Load::Datagram(payload.to_vec()),
+            }
+        }
+        self.enter(now, (from, to), self.length(payload), number, tag, rec);
+    }
+
+    /// A segment enters its route; `length` is that of the whole packet.
+    #[expect(clippy::too_many_arguments, reason = "the packet, and from where to where and when it goes")]
+    pub(super) fn send_segment(
+        &mut self,
+        now: Instant,
+        from: Address,
+        to: Address,
         length: u32,
-        load: Load,
+        carried: Carried,
+        tag: Tag,
+        rec: &mut Recorder,
+    ) {
+        let load = Load::Segment(Box::new(carried));
+        let number = self.packets.put(Packet { load, ..Packet::blank(tag) });
+        self.enter(now, (from, to), length, number, tag, rec);
+    }
+
+    /// The packet in this place enters its route.
+    #[inline]
+    fn enter(
+        &mut self,
+        now: Instant,
+        (from, to): (Address, Address),
+        length: u32,
+        number: u32,
         tag: Tag,
         rec: &mut Recorder,
     ) {
         let route = self.routes.between(from, to);
         let (client, to_client) = if to == SERVER { (from, false) } else { (to, true) };
-        let packet = Packet { load, tag, client, to_client, hop: 0, route };
+        let Some(packet) = self.packets.get_mut(number) else { return };
+        (packet.tag, packet.client, packet.to_client, packet.hop, packet.route) = (tag, client, to_client, 0, route);
         self.sent += 1;
         let Some(place) = self.routes.hop(route, 0) else { return };
         if let Some(recording) = &mut self.recording {
-            recording.sent(place, now, &packet);
+            recording.sent(place, now, packet);
         }
-        self.offer(place, now, length, packet, rec);
+        self.offer(place, now, length, number, client, rec);
     }
 
     /// Offers a packet to a link.
     #[inline]
-    fn offer(&mut self, place: usize, now: Instant, length: u32, packet: Packet, rec: &mut Recorder) {
-        rec.packet(now, "enq", place, &packet, length);
+    fn offer(&mut self, place: usize, now: Instant, length: u32, number: u32, client: u32, rec: &mut Recorder) {
+        if rec.packets
+            && let Some(packet) = self.packets.get(number)
+        {
+            rec.packet(now, "enq", place, packet, length);
+        }
+        let link = &mut self.hops[place].link;
         // Behind another packet it is not the next to arrive.
-        let is_first = !self.hops[place].link.is_waiting();
-        if let Err((reason, packet)) = self.hops[place].link.offer_of(now, packet.client, length, packet) {
-            let radio = reason == DropReason::Radio;
-            rec.dropped(if radio { "drop_radio" } else { "drop_queue" });
-            if let Some(recording) = &mut self.recording {
-                recording.lost_last(place, if radio { "lost: radio" } else { "lost: queue full" });
-            }
-            self.dropped(packet, radio);
+        let is_first = !link.is_waiting();
+        if let Err((reason, _)) = link.offer_of(now, client, length, number) {
+            self.refused(place, number, reason, rec);
         } else if is_first {
             self.wake(place);
         }
+    }
+
+    /// A link did not take a packet.
+    #[cold]
+    fn refused(&mut self, place: usize, number: u32, reason: DropReason, rec: &mut Recorder) {
+        let radio = reason == DropReason::Radio;
+        rec.dropped(if radio { "drop_radio" } else { "drop_queue" });
+        if let Some(recording) = &mut self.recording {
+            recording.lost_last(place, if radio { "lost: radio" } else { "lost: queue full" });
+        }
+        self.dropped(number, radio);
     }
 
     /// Puts a link's next wake-up on the agenda.
@@ -139,7 +194,10 @@ impl Graph {
     }
 
     #[inline]
-    pub(super) fn deliver(&mut self, now: Instant, rec: &mut Recorder) -> Option<Packet> {
+    pub(super) fn deliver(&mut self, now: Instant, rec: &mut Recorder) -> Option<Arrival> {
+        if let Some(number) = self.handed.take() {
+            self.packets.free(number);
+        }
         loop {
             let (at, place) = self.agenda.first();
             if at > now {
@@ -150,32 +208,38 @@ impl Graph {
                 self.change(now);
                 continue;
             };
-            match hop.link.deliver(now) {
-                None => self.wake(place),
+            let delivered = hop.link.deliver(now);
+            self.wake(place);
+            match delivered {
+                None => {}
                 Some(Delivered::Arrived(parcel)) => {
-                    let mut packet = parcel.payload;
+                    let Some(packet) = self.packets.get_mut(parcel.payload) else { continue };
                     rec.carried(now, place, parcel.number, parcel.len);
-                    rec.packet(now, "recv", place, &packet, parcel.len);
+                    rec.packet(now, "recv", place, packet, parcel.len);
                     packet.hop += 1;
                     if let Some(further) = self.routes.hop(packet.route, packet.hop) {
                         if let Some(recording) = &mut self.recording {
                             recording.forwarded(place, parcel.number, further);
                         }
                         rec.goes_on(further, self.hops[further].link.counters().offered.packets);
-                        self.offer(further, now, parcel.len, packet, rec);
+                        let client = packet.client;
+                        self.offer(further, now, parcel.len, parcel.payload, client, rec);
                         continue;
                     }
                     if let Some(recording) = &mut self.recording {
-                        recording.arrived(parcel.at, &packet);
+                        recording.arrived(parcel.at, packet);
                     }
                     if packet.tag.exchange != NO_EXCHANGE && packet.asks() {
                         rec.asked(&packet.tag);
                     }
+                    self.handed = Some(parcel.payload);
                     self.arrived += 1;
-                    return Some(packet);
+                    return Some(packet.arrival(parcel.len));
                 }
                 Some(Delivered::Lost(parcel)) => {
-                    rec.packet(now, "drop_radio", place, &parcel.payload, parcel.len);
+                    if let Some(packet) = self.packets.get(parcel.payload) {
+                        rec.packet(now, "drop_radio", place, packet, parcel.len);
+                    }
                     if let Some(recording) = &mut self.recording {
                         recording.lost(place, parcel.number, "lost: radio");
                     }
@@ -213,16 +277,17 @@ impl Graph {
         self.agenda.set(self.hops.len() as u32, next);
     }
 
-    fn dropped(&mut self, packet: Packet, radio: bool) {
+    fn dropped(&mut self, number: u32, radio: bool) {
+        let Some(packet) = self.packets.get(number) else { return };
         if packet.to_client
             && let Some(drops) = self.drops.get_mut(packet.client as usize)
         {
             *(if radio { &mut drops.radio } else { &mut drops.queue }) += 1;
         }
-        if let Load::Datagram(bytes) = packet.load {
+        if let Load::Datagram(_) = packet.load {
             self.lost.push(packet.tag);
-            self.spare.push(bytes);
         }
+        self.packets.free(number);
     }
 
     #[inline]
@@ -230,17 +295,22 @@ impl Graph {
         self.lost.pop()
     }
 
-    /// A datagram as a load, in a buffer that was used before if there is one.
+    /// The bytes of the datagram that was handed out last.
     #[inline]
-    pub(super) fn copy(&mut self, payload: &[u8]) -> Load {
-        self.spare.copy(payload)
+    pub(super) fn datagram(&self) -> &[u8] {
+        match self.handed.and_then(|number| self.packets.get(number)) {
+            Some(Packet { load: Load::Datagram(bytes), .. }) => bytes,
+            _ => &[],
+        }
     }
 
-    #[inline]
-    pub(super) fn take_back(&mut self, bytes: Vec<u8>) -> u32 {
-        let length = self.length(&bytes);
-        self.spare.push(bytes);
-        length
+    /// The segment that was handed out last.
+    pub(super) fn segment(&mut self) -> Option<Box<Carried>> {
+        let packet = self.packets.get_mut(self.handed?)?;
+        match std::mem::take(&mut packet.load) {
+            Load::Segment(carried) => Some(carried),
+            Load::Datagram(_) => None,
+        }
     }
 
     #[inline]

@@ -12,7 +12,7 @@ use millpond_control::{ChanceSeed, Instant};
 
 pub use name::LinkName;
 use packet::Spare;
-pub(crate) use packet::{Address, Carried, Load, Packet, SERVER};
+pub(crate) use packet::{Address, Arrival, Carried, Load, Packet, SERVER};
 
 use crate::{
     RunError,
@@ -56,10 +56,7 @@ impl Network {
         rec: &mut Recorder,
     ) {
         match self {
-            Self::Graph(graph) => {
-                let load = graph.copy(payload);
-                graph.send(now, from, to, graph.length(payload), load, tag, rec);
-            }
+            Self::Graph(graph) => graph.send(now, from, to, payload, tag, rec),
             Self::Mesh(mesh) => {
                 let load = mesh.copy(payload);
                 mesh.send(now, from, to, mesh.length(payload), load, tag, rec);
@@ -81,7 +78,7 @@ impl Network {
     ) {
         // A scenario with a mesh has no groups over TCP.
         if let Self::Graph(graph) = self {
-            graph.send(now, from, to, length, Load::Segment(Box::new(carried)), tag, rec);
+            graph.send_segment(now, from, to, length, carried, tag, rec);
         }
     }
 
@@ -96,10 +93,10 @@ impl Network {
 
     /// The next packet that reaches its node at or before `now`.
     #[inline]
-    pub(crate) fn deliver(&mut self, now: Instant, rec: &mut Recorder) -> Option<Packet> {
+    pub(crate) fn deliver(&mut self, now: Instant, rec: &mut Recorder) -> Option<Arrival> {
         match self {
             Self::Graph(graph) => graph.deliver(now, rec),
-            Self::Mesh(mesh) => mesh.deliver(now, rec),
+            Self::Mesh(mesh) => mesh.deliver(now, rec).map(|packet| mesh.hand_out(packet)),
         }
     }
 
@@ -121,12 +118,20 @@ impl Network {
         }
     }
 
-    /// Takes the buffer of a delivered datagram back and gives the packet's length in bytes.
+    /// The bytes of the datagram that was delivered last.
     #[inline]
-    pub(crate) fn take_back(&mut self, bytes: Vec<u8>) -> u32 {
+    pub(crate) fn datagram(&self) -> &[u8] {
         match self {
-            Self::Graph(graph) => graph.take_back(bytes),
-            Self::Mesh(mesh) => mesh.take_back(bytes),
+            Self::Graph(graph) => graph.datagram(),
+            Self::Mesh(mesh) => mesh.datagram(),
+        }
+    }
+
+    /// The segment that was delivered last. It is handed out once.
+    pub(crate) fn segment(&mut self) -> Option<Box<Carried>> {
+        match self {
+            Self::Graph(graph) => graph.segment(),
+            Self::Mesh(_) => None,
         }
     }
 

@@ -29,6 +29,31 @@ impl Packet {
         // Flows of the server have numbers of their own.
         (self.tag.flow == self.client) != self.to_client
     }
+
+    /// One that is nothing yet.
+    pub(super) fn blank(tag: Tag) -> Self {
+        Self { load: Load::default(), tag, client: 0, to_client: false, hop: 0, route: 0 }
+    }
+
+    /// It reaches its node, with so many bytes.
+    #[inline]
+    pub(super) fn arrival(&self, length: u32) -> Arrival {
+        let Self { tag, client, to_client, .. } = *self;
+        Arrival { tag, client, length, to_client, is_segment: matches!(self.load, Load::Segment(_)) }
+    }
+}
+
+/// What reached its node. The bytes of a datagram lie with the network until the next one is handed out.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) tag: Tag,
+    /// The number of the client at one end of its way.
+    pub(crate) client: u32,
+    /// Bytes, headers included.
+    pub(crate) length: u32,
+    /// Whether it is for the client; for the server otherwise.
+    pub(crate) to_client: bool,
+    pub(crate) is_segment: bool,
 }
 
 /// What a packet is.
@@ -43,6 +68,12 @@ pub(crate) enum Load {
 pub(crate) struct Carried {
     pub(crate) segment: Segment,
     pub(crate) connection: u32,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self::Datagram(Vec::new())
+    }
 }
 
 /// Buffers of datagrams that have arrived or are lost, for those that leave next.

@@ -30,7 +30,7 @@ pub(crate) use neighbours::{Neighbours, Node, Place, Reach};
 pub(crate) use sixlowpan::{HEADER, LONGEST_PACKET, frames};
 pub(crate) use tree::Tree;
 
-use super::{Address, LinkName, Load, Packet, SERVER, Spare};
+use super::{Address, Arrival, LinkName, Load, Packet, SERVER, Spare};
 use crate::{
     agenda::Agenda,
     ledger::{Slab, Tag},
@@ -123,6 +123,8 @@ pub(crate) struct Mesh {
     bodies: Slab<Body>,
     serials: u64,
     arrived: VecDeque<Packet>,
+    /// The bytes of the datagram that was handed out last.
+    handed: Vec<u8>,
     spare: Spare,
     sent: u64,
     branches: u64,
@@ -153,6 +155,7 @@ impl Mesh {
             bodies: Slab::new(),
             serials: 0,
             arrived: VecDeque::new(),
+            handed: Vec::new(),
             spare: Spare::default(),
             sent: 0,
             branches: 0,
@@ -376,11 +379,21 @@ impl Mesh {
         self.spare.copy(payload)
     }
 
+    /// A packet that arrived is looked at outside.
+    pub(super) fn hand_out(&mut self, packet: Packet) -> Arrival {
+        let arrival = match &packet.load {
+            Load::Datagram(bytes) => packet.arrival(self.length(bytes)),
+            Load::Segment(_) => packet.arrival(0),
+        };
+        if let Load::Datagram(bytes) = packet.load {
+            self.spare.push(std::mem::replace(&mut self.handed, bytes));
+        }
+        arrival
+    }
+
     #[inline]
-    pub(super) fn take_back(&mut self, bytes: Vec<u8>) -> u32 {
-        let length = self.length(&bytes);
-        self.spare.push(bytes);
-        length
+    pub(super) fn datagram(&self) -> &[u8] {
+        &self.handed
     }
 
     #[inline]
