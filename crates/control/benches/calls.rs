@@ -7,7 +7,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use millpond_control::{
-    AnyController, BasicRto, Chance, ChanceSeed, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor, Instant,
+    AnyController, BasicRto, BbrCon, Chance, ChanceSeed, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor, Instant,
     LinuxRto, PeakHopper, Preset, Purpose, ReplyKind, Rfc7252, Sample, Span,
 };
 use std::{hint::black_box, time::Duration};
@@ -85,6 +85,7 @@ fn sizes(_: &mut Criterion) {
         ("peak-hopper", size_of::<PeakHopper>()),
         ("basic-rto", size_of::<BasicRto>()),
         ("coap-plus-rate", size_of::<CoapPlusRate>()),
+        ("bbr-con", size_of::<BbrCon>()),
     ] {
         println!("    with {family} alone: {size}");
     }

@@ -146,6 +146,8 @@ families! {
     "basic-rto" => basic_rto::BasicRto,
     /// Rate control of CoAP+.
     "coap-plus-rate" => coap_plus_rate::CoapPlusRate,
+    /// BBR for confirmable messages.
+    "bbr-con" => bbr_con::BbrCon,
 }
 
 impl AnyController {

@@ -13,7 +13,7 @@
 //! | [`Sample`], [`Evidence`] | what an answer says about the path; only the surest kind makes an [`ExactRtt`] |
 //! | [`estimator`], [`backoff`], [`blind`], [`dither`], [`ageing`], [`carry`], [`pacing`], [`rate`] | parts: plain data with a rule each |
 //! | [`rfc7252`], [`cocoa`], [`fasor`] | algorithms: parts put together behind the calls of [`Controller`] |
-//! | [`coap_plus_rate`] | a rate instead of a timer: messages leave when [`rate`] lets them |
+//! | [`coap_plus_rate`], [`bbr_con`] | a rate instead of a timer: messages leave when [`rate`] lets them |
 //! | [`frame`] with [`linux_rto`], [`peak_hopper`], [`basic_rto`] | timers of TCP, and the frame that brings them to CoAP |
 //! | [`Preset`] | published algorithms by name or number, each with its source and the choices made where it is silent |
 //! | [`Setting`] | single parameters of a controller, with legal ranges: [`AnyController::set`], [`AnyController::get`] |
@@ -82,7 +82,7 @@
 //!
 //! # Features
 //!
-//! `rfc7252`, `cocoa`, `fasor`, `linux-rto`, `peak-hopper`, `basic-rto` and `coap-plus-rate` compile the algorithm of that name in; `all`,
+//! `rfc7252`, `cocoa`, `fasor`, `linux-rto`, `peak-hopper`, `basic-rto`, `coap-plus-rate` and `bbr-con` compile the algorithm of that name in; `all`,
 //! the default, compiles every one. `alloc` adds controllers behind a pointer ([`PeerController`]). The types, the trait and the parts are
 //! always there.
 
@@ -110,6 +110,8 @@ pub mod rate;
 // The algorithms. Their one list is in `any`.
 #[cfg(feature = "basic-rto")]
 pub mod basic_rto;
+#[cfg(feature = "bbr-con")]
+pub mod bbr_con;
 #[cfg(feature = "coap-plus-rate")]
 pub mod coap_plus_rate;
 #[cfg(feature = "cocoa")]
@@ -138,6 +140,8 @@ mod time;
 pub use any::AnyController;
 #[cfg(feature = "basic-rto")]
 pub use basic_rto::BasicRto;
+#[cfg(feature = "bbr-con")]
+pub use bbr_con::BbrCon;
 pub use calm_server::{Again, CalmPath, CalmPeer, CalmServer};
 pub use chance::{Chance, ChanceSeed, Purpose};
 pub use checked::{Checked, Violation};

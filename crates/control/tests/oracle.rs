@@ -10,7 +10,8 @@
     feature = "linux-rto",
     feature = "peak-hopper",
     feature = "basic-rto",
-    feature = "coap-plus-rate"
+    feature = "coap-plus-rate",
+    feature = "bbr-con"
 ))]
 #![allow(
     clippy::arithmetic_side_effects,
@@ -89,6 +90,7 @@ families! {
     peak_hopper: "peak-hopper";
     basic_rto: "basic-rto";
     coap_plus_rate: "coap-plus-rate";
+    bbr_con: "bbr-con";
 }
 
 /// One case under way.

@@ -4,11 +4,12 @@
 #![allow(clippy::expect_used, reason = "a test may stop at the first surprise")]
 
 use millpond_control::{
-    AnyController, BasicRto, Chance, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor, Instant, LinuxRto, Naming,
-    PeakHopper, Preset, Rfc7252, Setting, SettingError, SettingKind, SettingValue, Span,
+    AnyController, BasicRto, BbrCon, Chance, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor, Instant, LinuxRto,
+    Naming, PeakHopper, Preset, Rfc7252, Setting, SettingError, SettingKind, SettingValue, Span,
     ageing::Ageing,
     backoff::{Basis, Exponential, Factor, Variable},
     basic_rto::Basic,
+    bbr_con,
     blind::Blind,
     carry::Carry,
     coap_plus_rate::{
@@ -179,6 +180,24 @@ fn every_setting_of_the_rate_of_coap_plus_changes_its_part() {
         ends_backoff: EndsBackoff::CleanAnswer,
     };
     assert_eq!(ours, AnyController::CoapPlusRate(CoapPlusRate::new(parts)));
+}
+
+#[test]
+fn every_setting_of_bbr_changes_its_part() {
+    let ours = set(
+        Preset::BBR_CON.build(),
+        &[
+            ("ack-timeout", SettingValue::Time(Span::from_secs(4))),
+            ("random-factor", SettingValue::Ratio(1_250)),
+            ("max-wait", SettingValue::Time(Span::from_secs(90))),
+        ],
+    );
+    let parts = bbr_con::Parts {
+        ack_timeout: Span::from_secs(4),
+        dither: Dither { factor: Factor::from_thousandths(1_250) },
+        backoff: Exponential { factor: Factor::TWO, cap: Span::from_secs(90) },
+    };
+    assert_eq!(ours, AnyController::BbrCon(BbrCon::new(parts)));
 }
 
 #[test]

@@ -18,7 +18,8 @@ use std::{
 /// A processor with neither operating system nor division.
 const SMALLEST: &str = "thumbv6m-none-eabi";
 
-const ALGORITHMS: [&str; 7] = ["rfc7252", "cocoa", "fasor", "linux-rto", "peak-hopper", "basic-rto", "coap-plus-rate"];
+const ALGORITHMS: [&str; 8] =
+    ["rfc7252", "cocoa", "fasor", "linux-rto", "peak-hopper", "basic-rto", "coap-plus-rate", "bbr-con"];
 
 /// What every message layer calls.
 const CALLS: [&str; 9] = [

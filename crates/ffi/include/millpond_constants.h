@@ -24,7 +24,7 @@ enum {
   /* a factor of 3, 2 or 1.5 chosen at every expiry, up to 32 s; weak samples up to two
    * retransmissions */
   MILLPOND_PRESET_COCOA_03 = 18,
-  MILLPOND_PRESET_COCOA_S = 19,                   /* cocoa-03 without weak samples */
+  MILLPOND_PRESET_COCOA_S = 19,                    /* cocoa-03 without weak samples */
   /* CoCoA as Eclipse Californium runs it, with weak samples up to 20 retransmissions */
   MILLPOND_PRESET_COCOA_WEAK_ALL = 20,
   /* copies carry the time they left; every answer that names one is a strong sample */
@@ -57,7 +57,9 @@ enum {
   /* a paced rate: one message per RTT more in each RTT, halved when a message is given up */
   MILLPOND_PRESET_COAP_PLUS_RATE = 112,
   /* coap-plus-rate that halves its rate when a message times out for the first time */
-  MILLPOND_PRESET_COAP_PLUS_RATE_RESPONSIVE = 113
+  MILLPOND_PRESET_COAP_PLUS_RATE_RESPONSIVE = 113,
+  /* paced at the highest delivery rate seen, with at most two bandwidth-delay products under way */
+  MILLPOND_PRESET_BBR_CON = 144
 };
 
 /* What can be set, and what it takes. Times are shown in seconds and handed over in

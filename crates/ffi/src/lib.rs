@@ -40,10 +40,11 @@
     feature = "linux-rto",
     feature = "peak-hopper",
     feature = "basic-rto",
-    feature = "coap-plus-rate"
+    feature = "coap-plus-rate",
+    feature = "bbr-con"
 )))]
 compile_error!(
-    "choose at least one algorithm: rfc7252, cocoa, fasor, linux-rto, peak-hopper, basic-rto or coap-plus-rate"
+    "choose at least one algorithm: rfc7252, cocoa, fasor, linux-rto, peak-hopper, basic-rto, coap-plus-rate or bbr-con"
 );
 
 // A library must have a panic handler, although nothing here panics. Where panics unwind (tests), it is the standard

@@ -142,6 +142,7 @@ macro_rules! families {
             "peak-hopper" 5 PeakHopper,
             "basic-rto" 6 BasicRto,
             "coap-plus-rate" 7 CoapPlusRate,
+            "bbr-con" 8 BbrCon,
         }
     };
     (@by_number [$number:expr] [$Family:ident] [$any:ident] [$body:expr]

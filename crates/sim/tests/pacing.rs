@@ -93,3 +93,17 @@ fn a_window_cannot_outrun_its_message_ids() {
     assert_eq!(fast(240), 65_536, "all of them, once, within the first seconds");
     assert_eq!(fast(265), 2 * 65_536, "and once more when the first may be used again");
 }
+
+#[test]
+fn bbr_fills_its_path_and_queues_less_than_one_product_of_bandwidth_and_delay() {
+    let text = alone("\"bbr-con\"", 256, "300 s", "1 MB").replace("[run]", "[run]\nwarm_up = \"20 s\"");
+    let outcome = try_run(&text, 1).unwrap();
+    let (capacity, rtt) = (300e3 / 8.0 / REQUEST as f64, round_trip());
+    let rate = f64::from(outcome.flows[0].completed) / 280.0;
+    // Every ten seconds four messages and no more are under way for a fifth of a second and a round trip.
+    let idle = (0.2 + rtt) * (1.0 - 4.0 / (capacity * rtt)) / 10.0;
+    assert!(rate <= capacity && rate >= capacity * (0.99 - idle), "{rate} messages a second of {capacity}");
+    let spent = outcome.flows[0].rtt_first_mean_us.unwrap() / 1e6;
+    assert!(spent >= rtt && spent < 2.0 * rtt, "{spent} s in the system, {rtt} s without a queue");
+    assert_eq!(outcome.flows[0].retransmissions, 0);
+}

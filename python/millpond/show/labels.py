@@ -31,6 +31,7 @@ CONTROLLERS = {
     "basic-rto": "Basic RTO",
     "coap-plus-rate": "CoAP+ rate",
     "coap-plus-rate-responsive": "CoAP+ rate, responsive",
+    "bbr-con": "BBR, confirmable",
     "tcp-new-reno": "TCP New Reno",
     "tcp-bbr": "TCP BBR",
     "coap-over-tcp": "CoAP over TCP",

@@ -27,6 +27,7 @@ fn limit(preset: Preset, rtt: Span) -> Option<(Span, Span)> {
         // The bonus is gone, and the floor stands 100 ms above the larger sample.
         "peak-hopper" => (rtt.plus(Span::from_millis(100)), Span::ZERO),
         "basic-rto" => (rtt.scaled(3, 2), Span::ZERO),
+        "bbr-con" => (rtt.max(Span::from_secs(1)), ROUNDING),
         // A fixed timer beside the estimate.
         _ if name.starts_with("coap-plus-rate") => (Span::from_secs(2), Span::ZERO),
         _ if name.starts_with("cocoa") || name.starts_with("fasor") => (rtt, ROUNDING),

@@ -8,7 +8,7 @@
 #include "expect.h"
 #include "millpond.h"
 
-#define EXCHANGES 64
+#define EXCHANGES 512
 
 static const char *const kinds[] = {"empty-ack", "piggybacked", "separate"};
 static const char *const ends[] = {"gave-up", "reset", "cancelled"};
