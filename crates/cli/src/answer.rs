@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
 use millpond_coap::message::Code;
-use millpond_live::Response;
+use millpond_live::{ContentFormat, Response};
 use serde::Serialize;
 
 use crate::arguments::Request;
@@ -37,6 +37,11 @@ impl Form {
     }
 }
 
+/// The number of its Content-Format.
+pub(crate) fn format_of(answer: &Response) -> Option<u16> {
+    answer.content_format().map(ContentFormat::number)
+}
+
 /// Prints an answer. In a series, bodies of text end in a line break each.
 ///
 /// # Errors
@@ -51,7 +56,7 @@ pub fn print(answer: &Response, form: Form, series: bool) -> Result<(), Failure>
         }
         // A diagnostic payload is in the line of the failure (RFC 7252 §5.5.2).
         _ if failure.is_some() && answer.content_format().is_none() => {}
-        Form::Shown => out.write_all(render::body(answer.payload(), answer.content_format()).as_bytes())?,
+        Form::Shown => out.write_all(render::body(answer.payload(), format_of(answer)).as_bytes())?,
         Form::Bytes => {
             out.write_all(answer.payload())?;
             if series && std::str::from_utf8(answer.payload()).is_ok_and(|text| !text.ends_with('\n')) {
@@ -161,7 +166,7 @@ impl Json {
             round_trip_ms: report.and_then(|report| report.round_trip).map(|time| time.as_secs_f64() * 1e3),
             grade: report.and_then(|report| report.grade).map(millpond_live::Grade::name),
             options: options.collect(),
-            content_format: answer.content_format().map(content_format::name),
+            content_format: format_of(answer).map(content_format::name),
             payload: Payload::of(answer),
         }
     }
@@ -169,7 +174,7 @@ impl Json {
 
 impl Payload {
     fn of(answer: &Response) -> Self {
-        let format = answer.content_format().and_then(content_format::shown);
+        let format = format_of(answer).and_then(content_format::shown);
         if format == Some(Shown::Json)
             && let Ok(value) = serde_json::from_slice(answer.payload())
         {
@@ -193,7 +198,7 @@ mod tests {
     #[test]
     fn json_holds_the_body_in_the_form_that_loses_nothing() {
         for (format, body, expected) in [
-            (Some(0), &b"hi"[..], r#""encoding":"text","payload":"hi""#),
+            (Some(0_u16), &b"hi"[..], r#""encoding":"text","payload":"hi""#),
             (None, b"hi", r#""encoding":"text","payload":"hi""#),
             (Some(50), b"{\"a\": 1}", r#""encoding":"json","payload":{"a":1}"#),
             (Some(50), b"{", r#""encoding":"text","payload":"{""#),

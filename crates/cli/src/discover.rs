@@ -113,7 +113,7 @@ fn shown(answer: &Response) -> String {
         text.push_str(&format!("  {}", answer::titled(answer.code())));
     }
     text.push('\n');
-    for line in render::body(answer.payload(), answer.content_format()).lines() {
+    for line in render::body(answer.payload(), answer::format_of(answer)).lines() {
         text.push_str(&format!("  {line}\n"));
     }
     text
@@ -138,7 +138,7 @@ struct Json {
 
 impl Json {
     fn of(answer: &Response) -> Self {
-        let format = answer.content_format();
+        let format = answer::format_of(answer);
         let is_links = format.and_then(content_format::shown) == Some(content_format::Shown::Links);
         let links = answer.text().ok().filter(|_| is_links).map(links::parse);
         let payload = links.is_none().then(|| match answer.text() {
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn links_are_shown_a_line_each_and_taken_apart_as_json() {
-        let answer = Response::content("</a>;rt=\"x y\";ct=0;obs,</b,c>").with_content_format(40);
+        let answer = Response::content("</a>;rt=\"x y\";ct=0;obs,</b,c>").with_content_format(content_format::LINKS);
         assert_eq!(shown(&answer), "\n  </a>;rt=\"x y\";ct=0;obs\n  </b,c>\n");
         assert_eq!(
             serde_json::to_string(&Json::of(&answer)).unwrap(),

@@ -2,19 +2,20 @@
 
 use std::time::{Duration, SystemTime};
 
-use millpond_live::{Error, Observable, Request, Resource, Response, Server};
+use millpond_live::{ContentFormat, Error, Observable, Request, Resource, Response, Server};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let ticks = Observable::new();
-    let time = Resource::new().title("Seconds since 1970").content_format(0).observable(&ticks).get(|_| async {
-        #[allow(clippy::disallowed_methods, reason = "the time of day is what this resource is about")]
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Response::content(now.as_secs().to_string()).with_content_format(0).with_max_age(2)
-    });
-    let greeting = Resource::new().get(|request: Request| async move {
-        Response::content(format!("hello {}", request.parameter("name").unwrap_or("you")))
-    });
+    let time = Resource::new().title("Seconds since 1970").content_format(ContentFormat::TEXT).observable(&ticks).get(
+        |_| async {
+            #[allow(clippy::disallowed_methods, reason = "the time of day is what this resource is about")]
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            Response::content(now.as_secs().to_string()).with_content_format(ContentFormat::TEXT).with_max_age(2)
+        },
+    );
+    let greeting = Resource::new()
+        .get(|request: Request| async move { format!("hello {}", request.parameter("name").unwrap_or("you")) });
     let server = Server::builder().route("/time", time).route("/hello/{name}", greeting).start().await?;
     println!("listening on {}", server.local_addr());
 

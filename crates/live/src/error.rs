@@ -138,6 +138,12 @@ pub enum Error {
         /// The answer.
         answer: Box<Response>,
     },
+    /// The body of a response is not the value that was wanted.
+    #[error("no value in the answer: {reason}")]
+    NotDecoded {
+        /// Why.
+        reason: String,
+    },
     /// The client ended.
     #[error("the client has ended")]
     Closed,

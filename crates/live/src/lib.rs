@@ -9,6 +9,7 @@
 
 mod client;
 mod clock;
+mod content_format;
 mod controller;
 mod dtls;
 mod error;
@@ -20,6 +21,8 @@ mod secrets;
 mod security;
 mod server;
 mod stats;
+#[cfg(any(feature = "cbor", feature = "json"))]
+mod structured;
 mod tcp;
 mod trace;
 mod udp;
@@ -32,6 +35,7 @@ pub use bytes::Bytes;
 pub use client::{
     Client, ClientBuilder, GroupAnswers, GroupRequest, IntoPeer, IntoUri, Observation, Progress, RequestBuilder,
 };
+pub use content_format::ContentFormat;
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
 pub use error::{Cause, Error};
 pub use millpond_coap::message::{Code, Kind, MessageId, Token, number};
@@ -44,8 +48,12 @@ pub use response::{ExchangeReport, Grade, Response};
 pub use security::{
     ClientSecurity, KeyedCertificate, PeerIdentity, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors,
 };
-pub use server::{AddressRule, Observable, Request, Resource, Server, ServerBuilder};
+pub use server::{AddressRule, HandlerError, IntoResponse, Next, Observable, Request, Resource, Server, ServerBuilder};
 pub use stats::{PeerStats, Stats};
+#[cfg(feature = "cbor")]
+pub use structured::Cbor;
+#[cfg(feature = "json")]
+pub use structured::Json;
 pub use trace::{Happened, TraceEvent};
 pub use udp::Interface;
 pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError};

@@ -1,7 +1,9 @@
 //! Options of a message.
 
 use bytes::Bytes;
-use millpond_coap::message::Uint;
+use millpond_coap::message::{Uint, number};
+
+use crate::ContentFormat;
 
 /// Options in ascending order of their numbers, repeated ones in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,6 +75,22 @@ impl Options {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// Content-Format.
+    pub(crate) fn content_format(&self) -> Option<ContentFormat> {
+        self.format(number::CONTENT_FORMAT)
+    }
+
+    /// An option that is a Content-Format.
+    pub(crate) fn format(&self, number: u16) -> Option<ContentFormat> {
+        self.uint(number).and_then(|format| u16::try_from(format).ok()).map(ContentFormat::new)
+    }
+
+    /// Sets an option that is a Content-Format.
+    pub(crate) fn set_format(&mut self, number: u16, format: ContentFormat) {
+        self.remove(number);
+        self.add_uint(number, u32::from(format.number()));
     }
 
     /// Of a list that is in order.

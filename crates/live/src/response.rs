@@ -6,7 +6,7 @@ use bytes::Bytes;
 use millpond_coap::message::{Code, number};
 use millpond_control::{Evidence, Sample};
 
-use crate::Options;
+use crate::{ContentFormat, Options};
 
 /// A response with its whole body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,13 @@ impl Response {
         self.code == Code::UNAUTHORIZED && self.options.get(number::ECHO).is_some_and(Bytes::is_empty)
     }
 
+    /// The same with this code.
+    #[must_use]
+    pub const fn with_code(mut self, code: Code) -> Self {
+        self.code = code;
+        self
+    }
+
     /// The same with this payload.
     #[must_use]
     pub fn with_payload(mut self, payload: impl Into<Bytes>) -> Self {
@@ -80,11 +87,10 @@ impl Response {
         self
     }
 
-    /// The same with this Content-Format, a number of the IANA registry.
+    /// The same with this Content-Format.
     #[must_use]
-    pub fn with_content_format(mut self, format: u16) -> Self {
-        self.options.remove(number::CONTENT_FORMAT);
-        self.options.add_uint(number::CONTENT_FORMAT, u32::from(format));
+    pub fn with_content_format(mut self, format: impl Into<ContentFormat>) -> Self {
+        self.options.set_format(number::CONTENT_FORMAT, format.into());
         self
     }
 
@@ -147,10 +153,10 @@ impl Response {
         std::str::from_utf8(&self.payload)
     }
 
-    /// Its Content-Format, a number of the IANA registry.
+    /// Its Content-Format.
     #[must_use]
-    pub fn content_format(&self) -> Option<u16> {
-        self.options.uint(number::CONTENT_FORMAT).and_then(|format| u16::try_from(format).ok())
+    pub fn content_format(&self) -> Option<ContentFormat> {
+        self.options.content_format()
     }
 
     /// Its options.

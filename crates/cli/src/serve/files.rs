@@ -108,7 +108,7 @@ fn get(
         Some(Stored::File(bytes)) => (bytes, content_format::of_file(path.last().map_or("", String::as_str))),
         Some(Stored::Directory(names)) => (links(path, &names).into_bytes(), LINKS),
     };
-    if request.accept().is_some_and(|wanted| wanted != format) {
+    if request.accept().is_some_and(|wanted| wanted.number() != format) {
         let offered = format!("this is {}", content_format::name(format));
         return Ok(refused(Code::NOT_ACCEPTABLE, &offered));
     }
@@ -139,7 +139,7 @@ fn post(directory: &Directory, path: &[String], request: &Request) -> io::Result
         Some(Stored::Directory(names)) => names,
     };
     names.sort();
-    let ending = request.content_format().map_or("bin", content_format::ending);
+    let ending = request.content_format().map_or("bin", |format| content_format::ending(format.number()));
     let is_free = |name: &String| names.binary_search(name).is_err();
     let mut free = (1..=MOST_NAMES).map(|number| format!("{number}.{ending}")).filter(is_free);
     let directories = path.iter().filter(|segment| !segment.is_empty()).cloned();

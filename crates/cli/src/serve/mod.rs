@@ -19,14 +19,13 @@ use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Termination, no_signals};
 use crate::{request, trace};
 use files::Files;
-use log::Log;
+use log::log;
 
 /// Serves until Ctrl-C or a request to terminate.
 ///
 /// # Errors
 /// A directory that cannot be opened, an address that cannot be bound.
 pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failure> {
-    let log = if flags.quiet { Log::quiet() } else { Log::to_standard_error() };
     let changing = trials::Changing::default();
     let mut termination = Termination::listen().map_err(no_signals)?;
     let mut builder = Server::builder().workers(flags.workers).longest_body(request::LONGEST_BODY);
@@ -64,10 +63,13 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
         builder = builder.trace(|event| trace::print(event, true));
     }
     if !flags.only_files {
-        builder = trials::routes(builder, log, &changing);
+        builder = trials::routes(builder, &changing);
     }
     if let Some(path) = &flags.directory {
-        builder = with_files(builder, path, flags.write, &log)?;
+        builder = with_files(builder, path, flags.write)?;
+    }
+    if !flags.quiet {
+        builder = builder.layer(log);
     }
     let mut server = builder.start().await?;
     announce(&server, &flags)?;
@@ -88,13 +90,10 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     Ok(ended?)
 }
 
-fn with_files(builder: ServerBuilder, path: &Path, write: bool, log: &Log) -> Result<ServerBuilder, Failure> {
+fn with_files(builder: ServerBuilder, path: &Path, write: bool) -> Result<ServerBuilder, Failure> {
     let directory = Directory::open(path).map_err(|error| Failure::of_file(path.display(), &error))?;
-    let (files, log) = (Arc::new(Files::of(directory, write)), *log);
-    Ok(builder.conditional_fallback(move |request| {
-        let (files, log) = (Arc::clone(&files), log);
-        async move { log.told(&request, files.answer(request.clone())).await }
-    }))
+    let files = Arc::new(Files::of(directory, write));
+    Ok(builder.conditional_fallback(move |request| Arc::clone(&files).answer(request)))
 }
 
 /// Member of the groups asked for.

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 use millpond_live::{Bytes, Code, Observable, Request, Resource, Response, ServerBuilder};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::log::Log;
 use crate::content_format::TEXT;
 use crate::request::LONGEST_BODY;
 use crate::values;
@@ -35,21 +34,18 @@ pub(super) struct Changing {
     count: Arc<AtomicU64>,
 }
 
-pub(super) fn routes(builder: ServerBuilder, log: Log, changing: &Changing) -> ServerBuilder {
+pub(super) fn routes(builder: ServerBuilder, changing: &Changing) -> ServerBuilder {
     let Changing { clock, counted, count } = changing.clone();
-    let hello = move |request: Request| async move { log.told(&request, async { hello() }).await };
-    let time = move |request: Request| async move { log.told(&request, async { time() }).await };
-    let slow = move |request: Request| async move { log.told(&request, slow(request.clone())).await };
-    let large = move |request: Request| async move { log.told(&request, async { large(&request) }).await };
-    let count = move |request: Request| {
+    let hello = |_| async { "Hello from Millpond.\n" };
+    let time = |_| async { time() };
+    let large = |request: Request| async move { large(&request) };
+    let count = move |_| {
         let count = count.load(Ordering::Relaxed);
-        async move { log.told(&request, async { text(format!("{count}\n")).with_max_age(1) }).await }
+        async move { text(format!("{count}\n")).with_max_age(1) }
     };
     let mut echo = Resource::new().title("What was sent").content_format(TEXT);
     for method in METHODS {
-        echo = echo.method(method, move |request: Request| async move {
-            log.told(&request, async { self::echo(&request) }).await
-        });
+        echo = echo.method(method, |request: Request| async move { self::echo(&request) });
     }
     builder
         .route("/hello", Resource::new().get(hello).title("A greeting").content_format(TEXT))
@@ -76,10 +72,6 @@ pub(super) async fn step(changing: Changing) {
 
 fn text(body: String) -> Response {
     Response::content(body).with_content_format(TEXT)
-}
-
-fn hello() -> Response {
-    text("Hello from Millpond.\n".to_owned())
 }
 
 #[allow(clippy::disallowed_methods, reason = "what is asked for is the time of day")]

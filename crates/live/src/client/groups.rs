@@ -17,7 +17,7 @@ use millpond_coap::{
 use tokio::sync::mpsc;
 
 use super::{Client, Command, Commands, IntoUri, RequestNumber, block_size, peer::resolve};
-use crate::{Error, Options, Response, Transport, Uri, UriError, udp::is_group};
+use crate::{ContentFormat, Error, Options, Response, Transport, Uri, UriError, udp::is_group};
 
 /// For how long answers of a group are taken: DEFAULT_LEISURE of RFC 7252 §8.2, over which they are spread, and ACK_TIMEOUT
 /// (§4.8), which is long enough for most paths there and back.
@@ -60,17 +60,15 @@ impl GroupRequest {
         self
     }
 
-    /// The payload's Content-Format, a number of the IANA registry.
-    pub fn content_format(mut self, format: u16) -> Self {
-        self.options.remove(number::CONTENT_FORMAT);
-        self.options.add_uint(number::CONTENT_FORMAT, u32::from(format));
+    /// The payload's Content-Format.
+    pub fn content_format(mut self, format: impl Into<ContentFormat>) -> Self {
+        self.options.set_format(number::CONTENT_FORMAT, format.into());
         self
     }
 
     /// The Content-Format that is wanted.
-    pub fn accept(mut self, format: u16) -> Self {
-        self.options.remove(number::ACCEPT);
-        self.options.add_uint(number::ACCEPT, u32::from(format));
+    pub fn accept(mut self, format: impl Into<ContentFormat>) -> Self {
+        self.options.set_format(number::ACCEPT, format.into());
         self
     }
 

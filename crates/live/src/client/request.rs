@@ -23,7 +23,7 @@ use super::{
     peer::{resolve_all, secure_name},
     progress::{OnProgress, Progress},
 };
-use crate::{Error, Host, Options, Response, Transport, Uri, UriError, clock::span};
+use crate::{ContentFormat, Error, Host, Options, Response, Transport, Uri, UriError, clock::span};
 
 /// What a URI can be given as.
 pub trait IntoUri {
@@ -72,7 +72,8 @@ pub struct RequestBuilder {
     uri: Result<Uri, UriError>,
     method: Code,
     options: Options,
-    payload: Bytes,
+    /// Or why the value that was to be it has no form.
+    payload: Result<Bytes, Error>,
     kind: Kind,
     block_size: Option<u16>,
     deadline: Option<Duration>,
@@ -89,7 +90,7 @@ impl RequestBuilder {
             uri: uri.into_uri(),
             method,
             options: Options::new(),
-            payload: Bytes::new(),
+            payload: Ok(Bytes::new()),
             kind: Kind::Confirmable,
             block_size: None,
             token: None,
@@ -100,20 +101,27 @@ impl RequestBuilder {
 
     /// With this payload. What does not fit one message goes in blocks.
     pub fn payload(mut self, payload: impl Into<Bytes>) -> Self {
-        self.payload = payload.into();
+        self.payload = Ok(payload.into());
         self
     }
 
-    /// The payload's Content-Format, a number of the IANA registry.
-    pub fn content_format(mut self, format: u16) -> Self {
-        self.options.remove(number::CONTENT_FORMAT);
-        self.uint_option(number::CONTENT_FORMAT, u32::from(format))
+    /// With what a value was written as.
+    #[cfg(any(feature = "cbor", feature = "json"))]
+    pub(crate) fn written(mut self, format: ContentFormat, payload: Result<Bytes, Error>) -> Self {
+        self.payload = payload;
+        self.content_format(format)
+    }
+
+    /// The payload's Content-Format.
+    pub fn content_format(mut self, format: impl Into<ContentFormat>) -> Self {
+        self.options.set_format(number::CONTENT_FORMAT, format.into());
+        self
     }
 
     /// The Content-Format that is wanted.
-    pub fn accept(mut self, format: u16) -> Self {
-        self.options.remove(number::ACCEPT);
-        self.uint_option(number::ACCEPT, u32::from(format))
+    pub fn accept(mut self, format: impl Into<ContentFormat>) -> Self {
+        self.options.set_format(number::ACCEPT, format.into());
+        self
     }
 
     /// With one option more.
@@ -273,7 +281,7 @@ impl RequestBuilder {
             kind: self.kind,
             method: self.method,
             options,
-            payload: self.payload.clone(),
+            payload: self.payload.clone()?,
             block,
             is_block_wished: self.block_size.is_some(),
             longest: self.client.settings.longest_body,

@@ -14,18 +14,20 @@ use millpond_control::ChanceSeed;
 use tokio::sync::mpsc;
 
 use super::{
-    AddressRule, Request, Resource, Running, Server,
+    AddressRule, IntoResponse, Next, Request, Resource, Running, Server,
     admission::{Admission, AdmissionLimits},
     desk::{Desk, DeskLimits},
+    layer::{Layer, layer},
     memberships::{Membership, join_all},
     metrics,
     reachability::Reachability,
+    request::{Shared, State},
     resource::Handling,
     router::Router,
     worker::{Order, Worker, keep_running},
 };
 use crate::{
-    ControllerChoice, DEFAULT_PORT, Error, Response, ServerSecurity, TraceEvent, Transport,
+    ControllerChoice, DEFAULT_PORT, Error, ServerSecurity, TraceEvent, Transport,
     client::block_size,
     clock::{Clock, span},
     dtls::{Keys, ServerKeys, Sessions},
@@ -58,6 +60,8 @@ pub struct ServerBuilder {
     routes: Vec<(String, Resource)>,
     fallback: Option<Handling>,
     is_fallback_conditional: bool,
+    layers: Vec<Layer>,
+    state: Vec<Shared>,
     transmission: Transmission,
     ack_delay: Duration,
     duplicates: Duplicates,
@@ -95,6 +99,8 @@ impl Default for ServerBuilder {
             routes: Vec::new(),
             fallback: None,
             is_fallback_conditional: false,
+            layers: Vec::new(),
+            state: Vec::new(),
             transmission: Transmission::RFC7252,
             ack_delay: Duration::from_millis(100),
             duplicates: Duplicates::Stored,
@@ -182,7 +188,7 @@ impl ServerBuilder {
     pub fn fallback<F, R>(mut self, handler: F) -> Self
     where
         F: Fn(Request) -> R + Send + Sync + 'static,
-        R: Future<Output = Response> + Send + 'static,
+        R: Future<Output: IntoResponse> + Send + 'static,
     {
         self.fallback = Some(Handling::new(handler));
         self.is_fallback_conditional = false;
@@ -195,9 +201,30 @@ impl ServerBuilder {
     pub fn conditional_fallback<F, R>(self, handler: F) -> Self
     where
         F: Fn(Request) -> R + Send + Sync + 'static,
-        R: Future<Output = Response> + Send + 'static,
+        R: Future<Output: IntoResponse> + Send + 'static,
     {
         Self { is_fallback_conditional: true, ..self.fallback(handler) }
+    }
+
+    /// Puts this around the handlers of all routes and around the fallback, as [`Resource::layer`](crate::Resource::layer) does
+    /// around those of one resource: for logs, limits and rights that concern all. Repeatable; the first one is outermost.
+    /// What the server answers by itself (4.04, 4.05, `/.well-known/core`) passes through none.
+    #[must_use]
+    pub fn layer<F, R>(mut self, around: F) -> Self
+    where
+        F: Fn(Request, Next) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoResponse> + Send + 'static,
+    {
+        self.layers.push(layer(around));
+        self
+    }
+
+    /// Gives all handlers and layers this value; [`Request::state`](crate::Request::state) finds it by its type. Of several
+    /// values of one type the last one counts.
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.state.push(Box::new(value));
+        self
     }
 
     /// MAX_RETRANSMIT of separate responses and confirmable notifications; 4 (RFC 7252 §4.8).
@@ -358,7 +385,12 @@ impl ServerBuilder {
         let mut router = Router::default();
         router.fallback = self.fallback.take();
         router.is_fallback_conditional = self.is_fallback_conditional;
-        for (path, resource) in std::mem::take(&mut self.routes) {
+        if let Some(fallback) = &mut router.fallback {
+            fallback.put_within(self.layers.iter());
+        }
+        router.state = State::of(std::mem::take(&mut self.state));
+        for (path, mut resource) in std::mem::take(&mut self.routes) {
+            resource.put_within(&self.layers);
             router.add(&path, resource)?;
         }
         let router = Arc::new(router);

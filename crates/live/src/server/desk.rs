@@ -203,7 +203,8 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         };
         let resource = found.as_ref().map(|found| found.resource);
         let standing = self.reachability.standing(now, &request);
-        let mut request = request.routed(found.map(|found| found.parameters).unwrap_or_default());
+        let mut request =
+            request.routed(found.map(|found| found.parameters).unwrap_or_default(), self.router.state.clone());
         if standing == Standing::Proved || self.reachability.trusts(request.peer()) {
             request.prove();
         }

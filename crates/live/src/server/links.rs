@@ -4,17 +4,14 @@ use bytes::Bytes;
 use millpond_coap::message::Code;
 
 use super::{Request, router::Router};
-use crate::Response;
-
-/// The Content-Format `application/link-format`.
-const LINK_FORMAT: u16 = 40;
+use crate::{ContentFormat, Response};
 
 /// Where it is.
 pub(crate) const PATH: [&[u8]; 2] = [b".well-known", b"core"];
 
 /// Answers a GET, filtered by the query (RFC 6690 §4.1).
 pub(crate) fn answer(router: &Router, request: &Request) -> Response {
-    if request.accept().is_some_and(|format| format != LINK_FORMAT) {
+    if request.accept().is_some_and(|format| format != ContentFormat::LINK_FORMAT) {
         return Response::new(Code::NOT_ACCEPTABLE);
     }
     let mut filters = Vec::new();
@@ -58,7 +55,7 @@ pub(crate) fn answer(router: &Router, request: &Request) -> Response {
             text.push_str(";obs");
         }
     }
-    Response::content(text).with_content_format(LINK_FORMAT)
+    Response::content(text).with_content_format(ContentFormat::LINK_FORMAT)
 }
 
 /// A wanted value, possibly with an asterisk at its end.
@@ -105,16 +102,25 @@ mod tests {
             transport: Transport::Udp,
             identity: None,
         };
-        answer(router, &request.routed(Vec::new()))
+        answer(router, &request.routed(Vec::new(), Default::default()))
     }
 
     #[test]
     fn links_are_written_and_filtered_as_the_rfc_says() {
         let mut router = Router::default();
-        let temperature = Resource::new().resource_type("temperature-c sensor").interface("core.s").content_format(0);
+        let temperature = Resource::new()
+            .resource_type("temperature-c sensor")
+            .interface("core.s")
+            .content_format(ContentFormat::TEXT);
         router.add("/sensors/temp", temperature.observable(&Observable::new())).unwrap();
         router
-            .add("/light switch", Resource::new().title("a \"switch\"").content_format(0).content_format(41))
+            .add(
+                "/light switch",
+                Resource::new()
+                    .title("a \"switch\"")
+                    .content_format(ContentFormat::TEXT)
+                    .content_format(ContentFormat::XML),
+            )
             .unwrap();
         router.add("/secret", Resource::new().hidden()).unwrap();
         router.add("/x/{id}", Resource::new()).unwrap();

@@ -3,6 +3,8 @@
 mod admission;
 mod builder;
 mod desk;
+mod into_response;
+mod layer;
 mod links;
 mod memberships;
 mod metrics;
@@ -32,6 +34,8 @@ use tokio::{
 };
 
 pub use builder::ServerBuilder;
+pub use into_response::{HandlerError, IntoResponse};
+pub use layer::Next;
 pub use observable::Observable;
 pub use reachability::AddressRule;
 pub use request::Request;
@@ -49,10 +53,10 @@ use crate::{Error, Stats, Transport, tcp::Connections};
 /// A CoAP server. It runs in tasks of the runtime in which it was started, until it is shut down or dropped.
 ///
 /// ```no_run
-/// use millpond_live::{Resource, Response, Server};
+/// use millpond_live::{Resource, Server};
 ///
 /// # async fn run() -> Result<(), millpond_live::Error> {
-/// let hello = Resource::new().get(|_| async { Response::content("world").with_content_format(0) });
+/// let hello = Resource::new().get(|_| async { "world" });
 /// let server = Server::builder().route("/hello", hello).start().await?;
 /// println!("listening on {}", server.local_addr());
 /// # Ok(())

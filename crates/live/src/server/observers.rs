@@ -268,7 +268,7 @@ mod tests {
         );
         let request = || {
             let peer = "192.0.2.1:5683".parse().unwrap();
-            Unrouted::new(Code::GET, [].into_iter(), &[], peer, Transport::Udp).routed(Vec::new())
+            Unrouted::new(Code::GET, [].into_iter(), &[], peer, Transport::Udp).routed(Vec::new(), Default::default())
         };
         changed.notify();
         assert_eq!(woken.load(Ordering::Relaxed), 0);

@@ -1,11 +1,12 @@
 //! Requests as handlers get them.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{any::Any, fmt, net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use millpond_coap::message::{Code, Opt, Uint, number};
 
-use crate::{Options, PeerIdentity, Transport};
+use super::HandlerError;
+use crate::{ContentFormat, Options, PeerIdentity, Response, Transport};
 
 /// A whole request: its blocks are put together. Cloning it copies no bytes.
 #[derive(Clone, Debug)]
@@ -23,6 +24,26 @@ struct Inner {
     transport: Transport,
     identity: Option<Arc<PeerIdentity>>,
     parameters: Vec<(Arc<str>, String)>,
+    state: State,
+}
+
+/// What handlers of a server share.
+#[derive(Clone, Default)]
+pub(crate) struct State(Option<Arc<Vec<Shared>>>);
+
+/// A value of whatever type.
+pub(crate) type Shared = Box<dyn Any + Send + Sync>;
+
+impl State {
+    pub(crate) fn of(shared: Vec<Shared>) -> Self {
+        Self((!shared.is_empty()).then(|| Arc::new(shared)))
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("State")
+    }
 }
 
 /// A request whose resource is still to be found.
@@ -71,9 +92,9 @@ impl Unrouted {
     }
 
     /// With what its route found in its path.
-    pub(crate) fn routed(self, parameters: Vec<(Arc<str>, String)>) -> Request {
+    pub(crate) fn routed(self, parameters: Vec<(Arc<str>, String)>, state: State) -> Request {
         let Self { method, options, payload, peer, transport, identity } = self;
-        let inner = Inner { method, options, payload, peer, transport, identity, parameters };
+        let inner = Inner { method, options, payload, peer, transport, identity, parameters, state };
         Request { inner: Arc::new(inner), is_address_proved: false }
     }
 }
@@ -124,16 +145,29 @@ impl Request {
         &self.inner.options
     }
 
-    /// Its Content-Format, a number of the IANA registry.
+    /// Its Content-Format.
     #[must_use]
-    pub fn content_format(&self) -> Option<u16> {
-        self.options().uint(number::CONTENT_FORMAT).and_then(|format| u16::try_from(format).ok())
+    pub fn content_format(&self) -> Option<ContentFormat> {
+        self.options().content_format()
     }
 
     /// The Content-Format that is wanted.
     #[must_use]
-    pub fn accept(&self) -> Option<u16> {
-        self.options().uint(number::ACCEPT).and_then(|format| u16::try_from(format).ok())
+    pub fn accept(&self) -> Option<ContentFormat> {
+        self.options().format(number::ACCEPT)
+    }
+
+    /// What the server was given by [`state`](crate::ServerBuilder::state), by its type.
+    ///
+    /// # Errors
+    /// It was given nothing of this type, which is 5.00.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<&T, HandlerError> {
+        let shared = self.inner.state.0.iter().flat_map(|all| all.iter());
+        shared.rev().find_map(|value| value.downcast_ref()).ok_or_else(|| {
+            let name = std::any::type_name::<T>();
+            tracing::error!(target: "millpond_live", "the server has no state {name}; give it one with ServerBuilder::state");
+            Response::new(Code::INTERNAL_SERVER_ERROR).into()
+        })
     }
 
     /// The whole body.

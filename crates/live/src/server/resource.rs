@@ -4,20 +4,29 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use millpond_coap::message::Code;
 
-use super::{Observable, Request};
-use crate::Response;
+use super::{
+    IntoResponse, Next, Observable, Request,
+    layer::{Layer, layer},
+};
+use crate::{ContentFormat, Response};
 
 /// A handler's answer on its way.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// A handler, whatever it was written as, and how it behaves.
+/// A handler, whatever it was written as.
+pub(crate) type Handler = dyn Fn(Request) -> Answering + Send + Sync;
+
+/// A handler, and how it behaves.
 pub(crate) struct Handling {
-    handler: Box<dyn Fn(Request) -> Answering + Send + Sync>,
+    handler: Arc<Handler>,
     /// It did not always have its answer at hand.
     waits: AtomicBool,
 }
@@ -26,9 +35,21 @@ impl Handling {
     pub(crate) fn new<F, R>(handler: F) -> Self
     where
         F: Fn(Request) -> R + Send + Sync + 'static,
-        R: Future<Output = Response> + Send + 'static,
+        R: Future<Output: IntoResponse> + Send + 'static,
     {
-        Self { handler: Box::new(move |request| Box::pin(handler(request))), waits: AtomicBool::new(false) }
+        let handler = move |request| -> Answering {
+            let answering = handler(request);
+            Box::pin(async move { answering.await.into_response() })
+        };
+        Self { handler: Arc::new(handler), waits: AtomicBool::new(false) }
+    }
+
+    /// Puts layers around it, the first one outermost.
+    pub(crate) fn put_within<'l>(&mut self, layers: impl DoubleEndedIterator<Item = &'l Layer>) {
+        for layer in layers.rev() {
+            let (layer, inner) = (Arc::clone(layer), Arc::clone(&self.handler));
+            self.handler = Arc::new(move |request| layer(request, Next(Arc::clone(&inner))));
+        }
     }
 
     /// Asks it.
@@ -55,6 +76,7 @@ impl Handling {
 #[derive(Default)]
 pub struct Resource {
     methods: Vec<(Code, Handling)>,
+    layers: Vec<Layer>,
     pub(crate) observable: Option<Observable>,
     pub(crate) attributes: Vec<(&'static str, String)>,
     pub(crate) is_hidden: bool,
@@ -76,7 +98,7 @@ macro_rules! methods {
             pub fn $name<F, R>(self, handler: F) -> Self
             where
                 F: Fn(Request) -> R + Send + Sync + 'static,
-                R: Future<Output = Response> + Send + 'static,
+                R: Future<Output: IntoResponse> + Send + 'static,
             {
                 self.method(Code::$code, handler)
             }
@@ -106,10 +128,36 @@ impl Resource {
     pub fn method<F, R>(mut self, method: Code, handler: F) -> Self
     where
         F: Fn(Request) -> R + Send + Sync + 'static,
-        R: Future<Output = Response> + Send + 'static,
+        R: Future<Output: IntoResponse> + Send + 'static,
     {
         self.methods.retain(|(known, _)| *known != method);
         self.methods.push((method, Handling::new(handler)));
+        self
+    }
+
+    /// Puts this around all its handlers: it gets each request, asks [`Next`] or answers itself, and may change both request and
+    /// response. Repeatable; the first one is outermost, within those of the [server](crate::ServerBuilder::layer).
+    ///
+    /// ```
+    /// use millpond_live::{Code, IntoResponse, Next, Request, Resource, Response};
+    ///
+    /// async fn known_alone(request: Request, next: Next) -> Response {
+    ///     match request.identity() {
+    ///         Some(_) => next.run(request).await,
+    ///         None => Code::FORBIDDEN.into_response(),
+    ///     }
+    /// }
+    ///
+    /// let valve = Resource::new().put(|_| async { Code::CHANGED }).layer(known_alone);
+    /// # drop(valve);
+    /// ```
+    #[must_use]
+    pub fn layer<F, R>(mut self, around: F) -> Self
+    where
+        F: Fn(Request, Next) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoResponse> + Send + 'static,
+    {
+        self.layers.push(layer(around));
         self
     }
 
@@ -140,7 +188,8 @@ impl Resource {
 
     /// The link attribute `ct`: a Content-Format that it has. Repeatable.
     #[must_use]
-    pub fn content_format(mut self, format: u16) -> Self {
+    pub fn content_format(mut self, format: impl Into<ContentFormat>) -> Self {
+        let format = format.into().number();
         match self.attributes.iter_mut().find(|(name, _)| *name == "ct") {
             Some((_, formats)) => *formats = format!("{formats} {format}"),
             None => self.attributes.push(("ct", format.to_string())),
@@ -181,6 +230,14 @@ impl Resource {
         self.attributes.retain(|(known, _)| *known != name);
         self.attributes.push((name, value.into()));
         self
+    }
+
+    /// Puts its own layers, and outside of them those of its server, around its handlers.
+    pub(crate) fn put_within(&mut self, outer: &[Layer]) {
+        let own = std::mem::take(&mut self.layers);
+        for (_, handling) in &mut self.methods {
+            handling.put_within(outer.iter().chain(&own));
+        }
     }
 
     pub(crate) fn handling(&self, method: Code) -> Option<&Handling> {

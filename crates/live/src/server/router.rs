@@ -5,7 +5,10 @@ use std::{collections::HashMap, hash::BuildHasherDefault, sync::Arc};
 use bytes::Bytes;
 use rustc_hash::FxHasher;
 
-use super::resource::{Handling, Resource};
+use super::{
+    request::State,
+    resource::{Handling, Resource},
+};
 use crate::Error;
 
 /// All resources of a server.
@@ -18,6 +21,7 @@ pub(crate) struct Router {
     pub(crate) resources: Vec<(String, Resource)>,
     pub(crate) fallback: Option<Handling>,
     pub(crate) is_fallback_conditional: bool,
+    pub(crate) state: State,
 }
 
 impl std::fmt::Debug for Router {

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use millpond_live::{Bytes, Client, Code, Error, Request, Resource, Response, Server};
+use millpond_live::{Bytes, Client, Code, ContentFormat, Error, Request, Resource, Response, Server};
 
 use crate::ANY;
 
@@ -9,7 +9,7 @@ fn body(length: usize) -> Bytes {
 }
 
 async fn echo(request: Request) -> Response {
-    Response::content(request.payload().clone()).with_content_format(42)
+    Response::content(request.payload().clone()).with_content_format(ContentFormat::OCTET_STREAM)
 }
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn large_bodies_travel_both_ways() {
     for length in [0, 1, 1_024, 1_025, 20_000, 100_000] {
         let response = client.fetch(&uri).payload(body(length)).await.unwrap();
         assert_eq!((response.code(), response.payload()), (Code::CONTENT, &body(length)), "{length} bytes");
-        assert_eq!(response.content_format(), Some(42));
+        assert_eq!(response.content_format(), Some(ContentFormat::OCTET_STREAM));
     }
     for size in [16, 64, 512] {
         let response = client.fetch(&uri).payload(body(3_000)).block_size(size).await.unwrap();

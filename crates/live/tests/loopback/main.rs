@@ -9,6 +9,7 @@ mod connections;
 mod datagrams_secure;
 mod endings;
 mod groups;
+mod handlers;
 mod known_holes;
 mod methods;
 mod observing;

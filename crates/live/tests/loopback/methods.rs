@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use millpond_live::{Client, Code, Error, Request, Resource, Response, Server, number};
+use millpond_live::{Client, Code, ContentFormat, Error, Request, Resource, Response, Server, number};
 
 use crate::ANY;
 
@@ -12,7 +12,7 @@ async fn described(request: Request) -> Response {
         request.query().collect::<Vec<_>>().join("&"),
         String::from_utf8_lossy(request.payload())
     );
-    Response::content(text).with_content_format(0)
+    Response::content(text).with_content_format(ContentFormat::TEXT)
 }
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn every_method_reaches_its_handler_and_is_answered() {
         let response = client.request(method, &uri).payload("body").send().await.unwrap();
         assert_eq!(response.code(), Code::CONTENT);
         assert_eq!(response.text().unwrap(), format!("{method} /a/7 x=1&y body"));
-        assert_eq!(response.content_format(), Some(0));
+        assert_eq!(response.content_format(), Some(ContentFormat::TEXT));
         let exchange = response.exchange().unwrap();
         assert_eq!((exchange.peer, exchange.copies), (server.local_addr(), 1));
     }
@@ -54,7 +54,7 @@ async fn what_is_not_there_is_answered_by_itself() {
         assert_eq!(request.await.unwrap().code().to_string(), code);
     }
     let links = client.get(uri("/.well-known/core")).await.unwrap();
-    assert_eq!((links.text().unwrap(), links.content_format()), ("</here>", Some(40)));
+    assert_eq!((links.text().unwrap(), links.content_format()), ("</here>", Some(ContentFormat::LINK_FORMAT)));
 }
 
 #[tokio::test]
@@ -73,11 +73,14 @@ async fn a_slow_answer_comes_as_a_separate_response() {
 
 #[tokio::test]
 async fn a_handler_that_panics_harms_nobody_else() {
-    let bad = Resource::new().get(|_| async { panic!("as it should") });
-    let late = Resource::new().get(|_| async {
+    async fn bad(_: Request) -> Response {
+        panic!("as it should")
+    }
+    async fn late(_: Request) -> Response {
         tokio::task::yield_now().await;
         panic!("as it should, later")
-    });
+    }
+    let (bad, late) = (Resource::new().get(bad), Resource::new().get(late));
     let server = Server::builder().bind(ANY).route("/bad", bad).route("/late", late).start().await.unwrap();
     let client = Client::new().await.unwrap();
     for path in ["bad", "late", "bad"] {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use millpond_live::{Client, Resource, Response, Server};
+use millpond_live::{Client, Request, Resource, Response, Server};
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -51,7 +51,10 @@ impl Subscriber for Recorder {
 async fn a_subscriber_is_told_every_transmission_and_what_goes_wrong() {
     let recorder = Recorder::default();
     let _subscribed = tracing::subscriber::set_default(recorder.clone());
-    let panicking = Resource::new().get(|_| async { panic!("on purpose") });
+    async fn broken(_: Request) -> Response {
+        panic!("on purpose")
+    }
+    let panicking = Resource::new().get(broken);
     let working = Resource::new().get(|_| async { Response::content("x") });
     let server = Server::builder().bind(ANY).route("/ok", working).route("/bad", panicking).start().await.unwrap();
     let client = Client::new().await.unwrap();

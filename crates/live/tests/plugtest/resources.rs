@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use millpond_live::{Observable, Request, Resource, Response, Server, number};
+use millpond_live::{ContentFormat, Observable, Request, Resource, Response, Server, number};
 
-pub(crate) const TEXT: u16 = 0;
-pub(crate) const LINK_FORMAT: u16 = 40;
-pub(crate) const XML: u16 = 41;
+pub(crate) const TEXT: ContentFormat = ContentFormat::TEXT;
+pub(crate) const LINK_FORMAT: ContentFormat = ContentFormat::LINK_FORMAT;
+pub(crate) const XML: ContentFormat = ContentFormat::XML;
 
 /// The body of /large: so long that it needs blocks of every size.
 pub(crate) fn large() -> Vec<u8> {
