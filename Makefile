@@ -127,6 +127,7 @@ bench-live: | $(BIN)/python ## the stack on the wire by the clock, beside a bare
 bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
 	$(CARGO) bench --workspace --locked -- --noplot --quiet --warm-up-time 1 --measurement-time 2
 	$(BIN)/python crates/py/benches/own_controller.py
+	$(BIN)/python crates/py/benches/fleet.py
 	$(BIN)/python crates/py/benches/whole_study.py
 
 lint: lint-rust lint-c lint-deps lint-python ## formatting, lints, types, documentation, licences

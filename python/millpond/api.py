@@ -19,6 +19,7 @@ from millpond.judge.compare import Comparison
 from millpond.judge.published import read as read_published
 from millpond.measure import summary
 from millpond.measure.measures import Measures
+from millpond.measure.sites import Sites
 from millpond.plan import guests, single, study
 from millpond.plan.study import Program
 from millpond.results import provenance
@@ -60,7 +61,9 @@ class Run:
 
     @cached_property
     def summary(self) -> pa.Table:
-        """One row for each population of clients: times in s, retransmissions per client."""
+        """One row for each population of clients, of a fleet for each site: times in s, retransmissions per client."""
+        if self.results.manifest["kind"] == study.FLEET:
+            return Sites(self.measures).to_table()
         return summary.table(self.measures)
 
     @property

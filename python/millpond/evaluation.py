@@ -117,7 +117,8 @@ def _program(
     ready = replace(
         plan,
         known=known,
-        matrices=tuple(matrix.but(ALGORITHM, tuple(known)) for matrix in plan.matrices),
+        # every candidate meets every seed, on sites as well
+        matrices=tuple(replace(matrix.but(ALGORITHM, tuple(known)), sites=False) for matrix in plan.matrices),
         mixes=(),
         trace=Trace(),
     )

@@ -17,10 +17,9 @@ import small_sweep
 import millpond
 from millpond import MillpondError, Results, cli
 from millpond.engine import native
-from millpond.results import provenance
+from millpond.results import provenance, shards
 from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import Cell, Group
-from millpond.results import shards
 from millpond.run import verify
 
 ROOT = Path(__file__).parents[2]

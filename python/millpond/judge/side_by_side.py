@@ -99,7 +99,7 @@ def line(measures: Measures, metric: str, one: Population, other: Population, pl
     if not all(map(math.isfinite, taken)):
         return None
     by_run = [
-        by_replication(sample, known.usual, measures.cell(population).first_run)
+        by_replication(sample, known.usual, measures.cell(population).origin)
         for sample, population in zip(samples, (one, other), strict=True)
     ]
     difference = taken[0] - taken[1]

@@ -87,7 +87,7 @@ def number(measures: Measures, metric: str, statistic: str, population: Populati
     sample = measures.sample(metric, population)
     if pick.flows != "all":
         sample = _only(measures, sample, population, pick.flows)
-    by_run = by_replication(sample, statistic, cell.first_run)
+    by_run = by_replication(sample, statistic, cell.origin)
     grain = METRICS[ALIASES.get(metric, metric)].grain
     return Number(sample.take(statistic), by_run, sample.covered if grain == "client" and sample.n else 1.0)
 

@@ -39,15 +39,15 @@ class Interval:
         return f"{self.low:.4g} to {self.high:.4g} over {self.n} runs"
 
 
-def by_replication(sample: Sample, statistic: str, first_run: int) -> dict[int, float]:
-    """The statistic of each run, by the number of its replication.
+def by_replication(sample: Sample, statistic: str, origin: int) -> dict[int, float]:
+    """The statistic of each run, by the number of its seed; `origin` is the cell's.
 
     A variance of values of which a run has but one is parted into what each run adds to it (jackknife pseudo-values).
     """
     found = sample.by_run(statistic)
     if statistic == "variance" and len(found) == sample.n > 2:
         found = dict(zip(found, _pseudo_variances(sample.values[np.argsort(sample.runs, kind="stable")]), strict=True))
-    return {run - first_run: value for run, value in found.items()}
+    return {run - origin: value for run, value in found.items()}
 
 
 def interval(

@@ -8,7 +8,7 @@ answer. A client that lost a request is never done, however many it goes on to s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -22,6 +22,7 @@ from millpond.results.directory import Cell, Group, Results
 #: The shares of clients whose times every table gives.
 SHARES = (0.5, 0.9, 0.99, 1.0)
 TABLE = "reported"
+_NOBODY = pa.table({"run": pa.array([], pa.uint32())})
 
 #: What is counted: clients of which every request was answered, or requests that were.
 What = Literal["clients", "answered"]
@@ -89,7 +90,8 @@ class Reported:
 
     def __init__(self, results: Results) -> None:
         self.results = results
-        self._flows = _Table(results.table("flows"))
+        # of a fleet no row of a client is kept
+        self._flows = _Table(results.table("flows") if results.has("flows") else _NOBODY)
 
     @cached_property
     def _counted(self) -> _Table | None:
@@ -216,9 +218,9 @@ def _summed(
     table: _Table, cell: Cell, group: Group | None, event: int, what: What = "clients", run: int | None = None
 ) -> Course:
     """The counts of every run, or of one, and of every group added up."""
-    here = table.of(cell, group, "event") == event
     if run is not None:
-        here &= table.of(cell, group, "run") == run
+        cell = replace(cell, first_run=run, replications=1)
+    here = table.of(cell, group, "event") == event
     runs, groups, times, clients, of = (
         table.of(cell, group, name)[here] for name in ("run", "group", "t_us", what, _OF[what])
     )

@@ -29,11 +29,25 @@ def _column(name: str, scale: float = 1.0) -> Compute:
     return compute
 
 
+def _of_born(name: str) -> Compute:
+    """A column of the table `runs` over the requests that were born in the run."""
+
+    def compute(measures: Measures, population: Population) -> Sample:
+        cell = measures.cell(population)
+        some, all_of_them = (measures.run_column(cell, column).astype(np.float64) for column in (name, "born"))
+        share = np.divide(some, all_of_them, out=np.full(len(some), np.nan), where=all_of_them > 0)
+        return Sample.of(share, measures.run_column(cell, "run"))
+
+    return compute
+
+
 def _each(values: clients.PerClient, function: Callable[[Floats], float]) -> Compute:
     """A function of the values of a run's clients. A run has none where the function has none."""
 
     def compute(measures: Measures, population: Population) -> Sample:
         runs, starts = np.unique(measures.flow_column(population, "run"), return_index=True)
+        if not len(runs):  # no row of a client is kept of a fleet
+            return Sample.none(measures.cell(population).replications)
         parts = np.split(values(measures, population), starts[1:])
         return Sample.of(np.array([function(part) for part in parts]), runs)
 
@@ -95,6 +109,10 @@ METRICS = (
     Metric("makespan", "s", "run", "median", "first copy of any client sent to last answer of any accepted",
            _column("makespan_us", 1e-6), "less", "time until the last client finished"),
     Metric("unfinished", "flows", "run", "mean", "flows that did not finish", _column("unfinished"), "less"),
+    Metric("requests_answered", "1", "run", "mean", "of a run's requests those that were answered, whoever made them",
+           _of_born("answered"), "more", "requests of a run answered"),
+    Metric("requests_delivered", "1", "run", "mean", "of a run's requests those that reached the far application",
+           _of_born("delivered"), "more", "requests of a run delivered"),
     Metric("complete_clients", "1", "run", "mean", "clients of which every request was answered",
            _each(_complete, lambda values: float(np.mean(values))), "more", "clients complete"),
     Metric("lost_clients", "1", "run", "mean", "clients of which a request failed",

@@ -54,5 +54,10 @@ class CutTable:
             return np.full(self._table.num_rows, np.nan)
         column = self._table.column(name)
         if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
-            return np.array(column.to_pylist(), dtype=object)
+            # a word is kept once, however many rows have it
+            coded = column.combine_chunks().dictionary_encode() if pa.types.is_string(column.type) else column
+            coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+            words = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+            chosen: Column = words[coded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)]
+            return chosen
         return np.asarray(column.to_numpy())

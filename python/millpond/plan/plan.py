@@ -27,6 +27,8 @@ The `scenario` is a file beside the plan, or a table of the plan. A matrix may h
 `replications` of its own. `[columns]` gives the factors that a matrix does not list. A `[[path]]` is one reading of
 the test bed; its changes come last, and may name a factor in braces: `"{buffer_bytes} packets"`. Several entries of one
 name are one reading that changes something else in different cells: the first one whose `only` covers a cell counts.
+A matrix may count `sites` instead of replications: parts of one fleet, such as radio cells, that share nothing, each
+with luck of its own. Those of the next matrix are further ones, and no row of a client is kept.
 `[trace]` traces replication 0 of the cells that `only` covers; with `largest` just those of them with the largest
 values of these factors, for each combination of the others.
 """
@@ -36,15 +38,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
-
-import msgspec
+from typing import Any
 
 from millpond.controllers.own import is_own, short
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import ALGORITHM, RESERVED, Only, Vary, must_be_known, read_only, read_values, read_vary
-from millpond.plan.toml_file import Declared, checked, read_tree, where
+from millpond.plan.keys import Count, PlanFile, Tree
+from millpond.plan.toml_file import checked, read_tree, where
 from millpond.results.directory import Factor, Value
 
 #: What a run can trace.
@@ -53,10 +54,8 @@ PLAN = "plan.toml"
 #: Where studies keep pages of their own.
 PAGES = Path(__file__).parent.parent / "studies"
 
-_Count = Annotated[int, msgspec.Meta(ge=1)]
-_COUNT: Any = _Count
-_Tree = dict[str, Any]
-_SCENARIO: Any = str | _Tree
+_COUNT: Any = Count
+_SCENARIO: Any = str | Tree
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,8 @@ class Matrix:
     #: Where it stands: a file of its own, or the plan's.
     scenario_file: Path
     replications: int
+    #: Whether its replications are sites, see `Plan.sites`.
+    sites: bool = False
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -208,6 +209,11 @@ class Plan:
         return max(matrix.replications for matrix in self.matrices)
 
     @property
+    def sites(self) -> bool:
+        """Whether its replications are sites of one fleet: each with luck of its own, and without rows of clients."""
+        return any(matrix.sites for matrix in self.matrices)
+
+    @property
     def factors(self) -> tuple[str, ...]:
         """Every factor that a matrix lists or `[columns]` gives, the algorithm too."""
         named = (name for matrix in self.matrices for name in matrix.values)
@@ -228,6 +234,11 @@ class Plan:
         texts = repr([path.changes for path in self.paths])
         chosen = {name for path in self.paths for name in path.only.names}
         return {name for name in self.factors if name in chosen or f"{{{name}}}" in texts}
+
+    @property
+    def lucks(self) -> int:
+        """How many seeds it needs: one for each replication, or for each site of all matrices."""
+        return sum(matrix.replications for matrix in self.matrices) if self.sites else self.replications
 
     def wording(self, factor: str) -> Factor:
         """How tables and figures speak of a factor."""
@@ -261,7 +272,7 @@ class Plan:
         if replications is not None:
             plan = plan.replicated(replications)
         if seed is not None:
-            if not 0 <= seed < 2**53 - plan.replications:
+            if not 0 <= seed < 2**53 - plan.lucks:
                 raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
             plan = replace(plan, first_seed=seed)
         return replace(plan, changes=changes) if changes else plan
@@ -319,16 +330,18 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
     if isinstance(place, Path):
         file = place / PLAN if place.is_dir() else place
         usual = place.resolve().name if place.is_dir() else file.stem
-        top = checked(read_tree(file), _File, file)
+        top = checked(read_tree(file), PlanFile, file)
     else:
         file, usual = Path("plan"), "plan"
-        top = checked(dict(place), _File, file)
+        top = checked(dict(place), PlanFile, file)
     several = isinstance(top.matrix, list)
     tables = [(f"matrix[{n}]" if several else "matrix", t) for n, t in enumerate(_listed(top.matrix))]
     vary = {name: read_vary(name, tree, file) for name, tree in top.vary.items()}
     matrices = tuple(_read_matrix(tree, file, place, top, vary) for place, tree in tables)
     if not matrices:
         raise UsageError(f"{file}: 'matrix' is an empty list: it makes no cells")
+    if len({matrix.sites for matrix in matrices}) > 1:
+        raise UsageError(f"{file}: matrix: some count sites and some replications: they are no one fleet")
     columns = {name: read_values(value, file, f"columns.{name}")[0] for name, value in top.columns.items()}
     known = {name: _read_algorithm(name, tree, file) for name, tree in top.algorithms.items()}
     of_all = tuple(dict.fromkeys(name for matrix in matrices for name in matrix.algorithms))
@@ -350,7 +363,7 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
     for name in top.trace.tables:
         if name not in TRACES:
             raise UsageError(f"{where(file, 'trace.tables')}: {unknown('trace', name, TRACES)}")
-    if top.seed is not None and not 0 <= top.seed < 2**53 - max(matrix.replications for matrix in matrices):
+    if top.seed is not None and not 0 <= top.seed < 2**53 - sum(matrix.replications for matrix in matrices):
         raise UsageError(f"{file}: seed: {top.seed} is out of range: 0 to 2^53")
     paths = tuple(
         PathVariant(entry.name, entry.label, entry.set, read_only(entry.only, file, f"path[{n}].only", factors))
@@ -396,56 +409,6 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
     return plan
 
 
-# ----------------------------------------------------------------------------------------------- the file's tables
-
-
-class _Path(Declared):
-    name: str
-    label: str = ""
-    only: _Tree = {}
-    set: _Tree = {}
-
-
-class _Trace(Declared):
-    tables: list[str] = []
-    step: Annotated[float, msgspec.Meta(gt=0)] = 1.0
-    flows: _Count = Trace.flows
-    only: _Tree = {}
-    largest: list[str] = []
-
-
-class _Reading(Declared):
-    replications: _Count | None = None
-    algorithms: list[str] | None = None
-    apart: bool = False
-    metrics: dict[str, str] = {}
-    unmeasured: dict[str, list[str]] = {}
-
-
-class _File(Declared):
-    """What a plan may hold; tables whose keys are names of the user's are read one by one."""
-
-    scenario: str | _Tree
-    matrix: list[_Tree] | _Tree
-    name: str = ""
-    title: str = ""
-    source: str = ""
-    published: str = ""
-    claims: str = ""
-    replications: _Count = 1
-    seed: int | None = None
-    bottleneck: str = ""
-    page: str = ""
-    columns: _Tree = {}
-    vary: dict[str, _Tree] = {}
-    algorithms: dict[str, _Tree] = {}
-    mix: list[_Tree] = []
-    path: list[_Path] = []
-    quick: _Tree = {}
-    trace: _Trace = msgspec.field(default_factory=_Trace)
-    reading: _Reading = msgspec.field(default_factory=_Reading)
-
-
 # ----------------------------------------------------------------------------------------------- helpers
 
 
@@ -457,14 +420,17 @@ def _page(name: str, file: Path) -> str:
     return name
 
 
-def _listed(matrix: list[_Tree] | _Tree) -> list[_Tree]:
+def _listed(matrix: list[Tree] | Tree) -> list[Tree]:
     return matrix if isinstance(matrix, list) else [matrix]
 
 
-def _read_matrix(tree: _Tree, file: Path, place: str, top: _File, vary: Mapping[str, Vary]) -> Matrix:
+def _read_matrix(tree: Tree, file: Path, place: str, top: PlanFile, vary: Mapping[str, Vary]) -> Matrix:
     lists = dict(tree)
     scenario = checked(lists.pop("scenario", top.scenario), _SCENARIO, file, f"{place}.scenario")
-    count = checked(lists.pop("replications", top.replications), _COUNT, file, f"{place}.replications")
+    key = "sites" if top.sites is not None or "sites" in lists else "replications"
+    count = checked(lists.pop(key, getattr(top, key)), _COUNT, file, f"{place}.{key}")
+    if key == "sites" and ("replications" in lists or top.published or top.claims or top.mix):
+        raise UsageError(f"{where(file, place, key)}: sites are counted where nothing is published and nothing mixed")
     values: dict[str, tuple[Value, ...]] = {}
     for name in sorted(lists, key=lambda name: name != ALGORITHM):
         if name in RESERVED:
@@ -475,12 +441,12 @@ def _read_matrix(tree: _Tree, file: Path, place: str, top: _File, vary: Mapping[
             if known is not None and known.sets and not known.places and str(value) not in known.sets:
                 raise UsageError(f"{where(file, place, name)}: {unknown('value', str(value), known.sets)}")
     if isinstance(scenario, dict):
-        return Matrix(values, scenario, file, count)
+        return Matrix(values, scenario, file, count, key == "sites")
     scenario_file = file.parent / scenario
-    return Matrix(values, scenarios.load_tree(scenario_file), scenario_file, count)
+    return Matrix(values, scenarios.load_tree(scenario_file), scenario_file, count, key == "sites")
 
 
-def _read_algorithm(name: str, tree: _Tree, file: Path) -> Algorithm:
+def _read_algorithm(name: str, tree: Tree, file: Path) -> Algorithm:
     keys = dict(tree)
     label = checked(keys.pop("label", name), str, file, f"algorithms.{name}.label")
     controller = keys.pop("controller", None)
@@ -492,7 +458,7 @@ def _read_algorithm(name: str, tree: _Tree, file: Path) -> Algorithm:
     return Algorithm(name, label, controller, keys)
 
 
-def _read_mix(tree: _Tree, file: Path, place: str) -> Mix:
+def _read_mix(tree: Tree, file: Path, place: str) -> Mix:
     lists = dict(tree)
     algorithms = read_values(lists.pop("algorithms", []), file, f"{place}.algorithms")
     return Mix(tuple(map(str, algorithms)), {n: read_values(v, file, f"{place}.{n}") for n, v in lists.items()})

@@ -30,6 +30,11 @@ __all__ = [
     "unfold",
 ]  # fmt: skip
 
+#: The kind of results whose runs are sites of one fleet.
+FLEET = "fleet"
+#: The tables that grow with clients and seconds, not with sites.
+CLIENT_BY_CLIENT = ("flows", "births")
+
 STUDIES = Path(__file__).parent.parent / "scenarios" / "studies"
 
 
@@ -66,6 +71,8 @@ class Program:
     code: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: That source itself, by the place that a results directory keeps it in.
     sources: Mapping[str, Path] = field(default_factory=dict)
+    #: Tables that are not kept: those with a row for each client or second.
+    dropped: tuple[str, ...] = ()
     #: Which part of the runs this is, of how many: every n-th run. Shards of one program have equal hashes.
     shard: tuple[int, int] = (1, 1)
 
@@ -91,6 +98,7 @@ class Program:
             "trace": [self.trace.tables, self.trace.step_us, self.trace.flows],
             "cells": [[planned.cell.to_json(), planned.traced] for planned in self.cells],
             **({"code": self.code} if self.code else {}),
+            **({"dropped": self.dropped} if self.dropped else {}),
         }
         return "sha256:" + hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
@@ -167,7 +175,7 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         place = point.place(largest)
         most[place] = max(most.get(place, point.size(largest)), point.size(largest))
     cells = []
-    first_run = 0
+    first_run, first_seed = 0, _first_seeds(plan)
     for number, point in enumerate(wanted):
         tree, names = _scenario(plan, point)
         origin = f"{plan.file}, cell {point.name} of {point.matrix.scenario_file.name}"
@@ -182,6 +190,7 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
             first_run=first_run,
             replications=point.matrix.replications,
             scenario=full,
+            first_seed=first_seed[plan.matrices.index(point.matrix)],
         )
         first_run += cell.replications
         here = (
@@ -192,7 +201,8 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         )
         cells.append(Planned(cell, built, traced=here and bool(plan.trace.tables)))
     return Program(
-        kind="study" if plan.judged else "sweep",
+        kind=FLEET if plan.sites else "study" if plan.judged else "sweep",
+        dropped=CLIENT_BY_CLIENT if plan.sites else (),
         name=plan.name,
         title=plan.title,
         cells=tuple(cells),
@@ -210,13 +220,19 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
 
 
 def seeds(plan: Plan) -> tuple[int, ...]:
-    """The seeds of the replications, in their order."""
+    """The seeds of the replications, or of the sites, in their order."""
     if plan.first_seed is not None:
-        return tuple(range(plan.first_seed, plan.first_seed + plan.replications))
-    return tuple(seed(plan.name, replication) for replication in range(plan.replications))
+        return tuple(range(plan.first_seed, plan.first_seed + plan.lucks))
+    return tuple(seed(plan.name, number) for number in range(plan.lucks))
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _first_seeds(plan: Plan) -> list[int]:
+    """The number of the first seed of each matrix: sites of the next one are further ones, replications the same."""
+    counts = [matrix.replications if matrix.sites else 0 for matrix in plan.matrices]
+    return [sum(counts[:number]) for number in range(len(counts))]
 
 
 def _placed(plan: Plan, engine: Engine, own: OwnControllers) -> Plan:

@@ -113,6 +113,13 @@ class Cell:
     first_run: int
     replications: int
     scenario: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    #: The number, among the seeds of the plan, of that of its first run.
+    first_seed: int = 0
+
+    @property
+    def origin(self) -> int:
+        """The number that a run with the plan's first seed would have here: runs of equal seeds are as far from it."""
+        return self.first_run - self.first_seed
 
     @property
     def mixed(self) -> bool:
@@ -129,6 +136,7 @@ class Cell:
             "first_run": self.first_run,
             "replications": self.replications,
             "scenario": dict(self.scenario),
+            **({"first_seed": self.first_seed} if self.first_seed else {}),
         }
 
     @staticmethod
@@ -142,6 +150,7 @@ class Cell:
             first_run=int(entry["first_run"]),
             replications=int(entry["replications"]),
             scenario=dict(entry["scenario"]),
+            first_seed=int(entry.get("first_seed", 0)),
         )
 
 
@@ -262,7 +271,7 @@ def shard_faults(found: Sequence[tuple[Path, Mapping[str, Any]]]) -> list[str]:
     seen: dict[tuple[int, int], Path] = {}
     for folder, other in found:
         number, parts = (int(part) for part in other["shard"])
-        if other["plan_hash"] != manifest["plan_hash"]:
+        if other.get("plan_hash") != manifest.get("plan_hash"):
             faults.append(f"{folder}: of another plan than {first}: open shards of one plan together")
             continue
         if (number, parts) in seen:
@@ -299,10 +308,13 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     return manifest
 
 
-def read_table(file: Path) -> pa.Table:
-    """Read one Parquet file whole. Raises `MillpondError` if it is missing, cut short or damaged."""
+def read_table(file: Path, only: Sequence[tuple[str, str, int]] | None = None) -> pa.Table:
+    """Read a Parquet file, or the rows that meet some conditions, such as `("run", ">=", 5)`.
+
+    Raises `MillpondError` if it is missing, cut short or damaged.
+    """
     try:
-        return pq.read_table(file)
+        return pq.read_table(file, filters=only)
     except FileNotFoundError:
         raise MillpondError(f"{file}: missing: run the study again") from None
     except (pa.ArrowException, OSError):

@@ -11,19 +11,27 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from millpond.errors import MillpondError
 from millpond.results.directory import MANIFEST, check_size, in_order, read_manifest, read_table
 
 PARTS = "parts"
+#: Rows that are put in order at a time, and of a group of them in a file, of which a reader may take some.
+WINDOW_ROWS = 250_000
+GROUP_ROWS = 65_536
 PART = "part.json"
 LOCK = ".lock"
+
+
+Integers: TypeAlias = NDArray[np.int64]
 
 
 class Unwritten(MillpondError):
@@ -54,9 +62,19 @@ def write_json(file: Path, content: Any, indent: int | None = 1) -> None:
 
 def write_table(file: Path, table: pa.Table) -> int:
     """Write a Parquet file whole or not at all; gives its length in bytes. Equal tables give equal bytes."""
-    with _whole(file) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
-    return file.stat().st_size
+    return write_pieces(file, [table])[1]
+
+
+def write_pieces(file: Path, pieces: Iterable[pa.Table]) -> tuple[int, int]:
+    """The same of a table that comes in pieces, one at least; gives its rows and its length in bytes."""
+    rows = 0
+    with _whole(file) as temporary, contextlib.ExitStack() as ends:
+        writer: Any = None
+        for piece in pieces:
+            writer = writer or ends.enter_context(pq.ParquetWriter(temporary, piece.schema, compression="zstd"))
+            writer.write_table(piece, row_group_size=GROUP_ROWS)
+            rows += piece.num_rows
+    return rows, file.stat().st_size
 
 
 @contextlib.contextmanager
@@ -171,7 +189,7 @@ class Parts:
         try:
             self.folder.mkdir(exist_ok=True)
             temporary.mkdir()
-            sizes = {table: write_table(temporary / f"{table}.parquet", rows) for table, rows in tables.items()}
+            sizes = {name: write_table(temporary / f"{name}.parquet", in_order([t])) for name, t in tables.items()}
             write_json(temporary / PART, {"runs": sorted(runs), "bytes": sizes})
             temporary.rename(self.folder / name)
         except BaseException as error:
@@ -182,13 +200,23 @@ class Parts:
         self._names.append(name)
         self.done.update(runs)
 
-    def merge(self) -> dict[str, pa.Table]:
-        """All tables, their rows in the order of runs."""
-        pieces: dict[str, list[pa.Table]] = {}
-        for name in self._names:
-            for file in sorted((self.folder / name).glob("*.parquet")):
-                pieces.setdefault(file.stem, []).append(read_table(file))
-        return {name: in_order(tables) for name, tables in pieces.items()}
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that there are rows of."""
+        files = (file for name in self._names for file in sorted((self.folder / name).glob("*.parquet")))
+        return tuple(dict.fromkeys(file.stem for file in files))
+
+    def merged(self, table: str) -> Iterator[pa.Table]:
+        """The rows of a table in the order of runs, some runs at a time: how many depends on their rows alone."""
+        files = [file for name in self._names if (file := self.folder / name / f"{table}.parquet").exists()]
+        counted = [_rows_by_run(file) for file in files]
+        runs, places = np.unique(np.concatenate([runs for runs, _ in counted]), return_inverse=True)
+        rows = np.bincount(places, weights=np.concatenate([rows for _, rows in counted])).astype(np.int64)
+        if not len(runs):
+            yield read_table(files[0])
+        for first, last in _windows(runs, rows):
+            mine = [file for file, (there, _) in zip(files, counted, strict=True) if _any(there, first, last)]
+            yield in_order([read_table(file, [("run", ">=", first), ("run", "<=", last)]) for file in mine])
 
     def remove(self) -> None:
         """Forget all parts."""
@@ -206,6 +234,32 @@ class Parts:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _rows_by_run(file: Path) -> tuple[Integers, Integers]:
+    """The runs of a file and how many rows each has."""
+    try:
+        column = pq.read_table(file, columns=["run"]).column("run").to_numpy()
+    except (pa.ArrowException, OSError):
+        raise MillpondError(f"{file}: cut short or damaged: --resume runs its runs again") from None
+    runs, rows = np.unique(column.astype(np.int64), return_counts=True)
+    return runs, rows.astype(np.int64)
+
+
+def _windows(runs: Integers, rows: Integers) -> Iterator[tuple[int, int]]:
+    """First and last run of as many runs as have `WINDOW_ROWS` rows together, or of one that has more."""
+    first, held = 0, 0
+    for place, count in enumerate(rows.tolist()):
+        if held and held + count > WINDOW_ROWS:
+            yield int(runs[first]), int(runs[place - 1])
+            first, held = place, 0
+        held += count
+    if len(runs):
+        yield int(runs[first]), int(runs[-1])
+
+
+def _any(runs: Integers, first: int, last: int) -> bool:
+    return bool(np.searchsorted(runs, first) < np.searchsorted(runs, last, side="right"))
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from millpond.plan.study import Program
 from millpond.results.cells import cells_table, groups_table
 from millpond.results.directory import FORMAT, MANIFEST, Results
 from millpond.results.provenance import digest, tree_state
-from millpond.results.store import Parts, Unwritten, alone_in, claim, write_json, write_table, write_text
+from millpond.results.store import Parts, Unwritten, alone_in, claim, write_json, write_pieces, write_text
 from millpond.run import chunk, executors
 from millpond.run.jobs import Done, Job, jobs_of, together
 from millpond.run.spread import Elsewhere, Here, Place, Workers
@@ -290,19 +290,18 @@ def _flush(pending: _Pending, parts: Parts, runs: int) -> _Pending:
 def _finish(
     program: Program, directory: Path, parts: Parts, manifest: dict[str, Any], extra_files: Mapping[str, Path]
 ) -> None:
-    tables = parts.merge()
-    runs = tables["runs"]
+    runs = pa.concat_tables(parts.merged("runs"))
     manifest["engine_s"] = round(float(np.sum(runs.column("wall_us").to_numpy())) * 1e-6, 3)
     manifest["events"] = int(np.sum(runs.column("events").to_numpy()))
     manifest["unfinished_flows"] = int(np.sum(runs.column("unfinished").to_numpy()))
-    tables["runs"] = with_places(runs, program)
     cells = [planned.cell for planned in program.cells]
-    tables["cells"], tables["groups"] = cells_table(cells), groups_table(cells, program.labels)
+    small = {"runs": with_places(runs, program), "cells": cells_table(cells)}
+    small["groups"] = groups_table(cells, program.labels)
     files = {}
-    for name, table in tables.items():
+    for name in dict.fromkeys([*parts.tables, *small]):
         file = directory / f"{name}.parquet"
-        size = write_table(file, table)
-        files[file.name] = {"rows": table.num_rows, "bytes": size, "sha256": digest(file)}
+        rows, size = write_pieces(file, [small[name]] if name in small else parts.merged(name))
+        files[file.name] = {"rows": rows, "bytes": size, "sha256": digest(file)}
     _copy({**extra_files, **program.sources}, directory)
     manifest["sources"] = sorted(program.sources)
     traced = [planned.cell.first_run for planned in program.cells if planned.traced]

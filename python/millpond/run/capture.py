@@ -75,7 +75,7 @@ def of_results(results: Results, cell: str | None, replication: int, engine: Eng
             f"{results.directory}: these are results of version {version}, this is {engine.version()}: it may not "
             "give the same run: run the study again"
         )
-    seed = int(results.manifest["seeds"][replication])
+    seed = int(results.manifest["seeds"][chosen.first_seed + replication])
     own = OwnControllers()
     scenario = scenarios.build(chosen.scenario, f"{results.directory} ({chosen.id})", engine, own)
     _same_code(results, own.code)

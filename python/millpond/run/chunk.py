@@ -67,6 +67,7 @@ def sent(program: Program, jobs: Sequence[Job], traced: bool) -> str:
         {
             "version": program.version,
             "cells": list(cells.values()),
+            "dropped": program.dropped,
             "trace": {
                 "tables": list(program.trace.tables) if traced else [],
                 "step_us": program.trace.step_us,
@@ -138,7 +139,7 @@ def work(task: str) -> Answer:
             if outcome.error is not None:
                 head["failure"] = {"run": outcome.run, "told": outcome.error}
                 break
-            for name, table in tables_of(outcome, told["trace"]["flows"]).items():
+            for name, table in tables_of(outcome, told["trace"]["flows"], told["dropped"]).items():
                 pieces.setdefault(name, []).append(table)
             head["runs"].append(outcome.run)
     finally:

@@ -51,7 +51,8 @@ def jobs_of(program: Program) -> list[Job]:
     for planned in program.cells:
         cell = planned.cell
         clients = planned.scenario.clients
-        for replication, seed in enumerate(program.seeds[: cell.replications]):
+        seeds = program.seeds[cell.first_seed : cell.first_seed + cell.replications]
+        for replication, seed in enumerate(seeds):
             if program.has(run := cell.first_run + replication):
                 jobs.append(Job(planned, run, seed, clients))
     # the longest first, so that no core is left alone with one at the end
@@ -59,9 +60,9 @@ def jobs_of(program: Program) -> list[Job]:
     return jobs
 
 
-def tables_of(outcome: EngineOutcome, traced_flows: int) -> dict[str, pa.Table]:
-    """The tables of a run as they are kept: of the trace of timers only the first clients."""
-    tables = {name: pa.table(native) for name, native in outcome.tables().items()}
+def tables_of(outcome: EngineOutcome, traced_flows: int, dropped: Sequence[str] = ()) -> dict[str, pa.Table]:
+    """The tables of a run as they are kept: without some, and of the trace of timers only the first clients."""
+    tables = {name: pa.table(native) for name, native in outcome.tables().items() if name not in dropped}
     if "rto_trace" in tables:
         tables["rto_trace"] = tables["rto_trace"].filter(pc.less(tables["rto_trace"].column("flow"), traced_flows))
     return tables

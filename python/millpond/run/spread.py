@@ -52,7 +52,7 @@ class Here:
     """Runs on the cores of this machine."""
 
     def __init__(self, program: Program, jobs: Sequence[Job], engine: Engine, workers: int, traced: bool) -> None:
-        self._flows = program.trace.flows
+        self._flows, self._dropped = program.trace.flows, program.dropped
         self._batch = engine.batch(
             [(job.planned.scenario, job.seed, job.run) for job in jobs],
             workers=workers,
@@ -67,7 +67,7 @@ class Here:
             return None
         if outcome.error is not None:
             return Done((), {}, Failure(outcome.run, outcome.error, outcome.cause))
-        return Done((outcome.run,), tables_of(outcome, self._flows))
+        return Done((outcome.run,), tables_of(outcome, self._flows, self._dropped))
 
     def cancel(self) -> None:
         """Ends runs in the middle."""

@@ -82,7 +82,7 @@ def _tables(results: Results, cell: Cell, run: int, engine: Engine, own: OwnCont
     manifest = results.manifest
     scenario = scenarios.build(cell.scenario, f"{results.directory} ({cell.id})", engine, own)
     trace = manifest["trace"] if run in manifest["trace"]["runs"] else {"tables": []}
-    job = (scenario, int(manifest["seeds"][run - cell.first_run]), run)
+    job = (scenario, int(manifest["seeds"][run - cell.origin]), run)
     batch = engine.batch([job], workers=1, trace=trace["tables"], trace_step_us=manifest["trace"]["step_us"])
     for outcome in _finished(batch):
         if outcome.error is not None:

@@ -16,8 +16,10 @@ from rich.text import Text
 from millpond.judge.compare import Comparison, Figure, Verdict
 from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, path_in_words
+from millpond.plan.study import FLEET
 from millpond.show import factors, own
 from millpond.show.factors import SERIES, Factor
+from millpond.show.fleet import of_fleet
 from millpond.show.places import completion, mixes
 from millpond.show.scenario import of_scenario
 from millpond.show.sweep import of_sweep
@@ -50,6 +52,8 @@ def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]
 
 def of_results(measures: Measures) -> list[RenderableType]:
     """All tables of results that nothing was published about: those of a sweep, or of a single scenario."""
+    if measures.results.manifest.get("kind") == FLEET:
+        return of_fleet(measures)
     if measures.results.manifest.get("kind") == "sweep":
         return of_sweep(measures)
     return of_scenario(measures, str(measures.results.manifest["title"]))

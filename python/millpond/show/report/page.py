@@ -15,10 +15,11 @@ from matplotlib.figure import Figure
 
 from millpond.judge.compare import Comparison
 from millpond.measure.population import path_in_words
+from millpond.plan.study import FLEET
 from millpond.results.directory import Results
 from millpond.results.store import write_text
 from millpond.show import own
-from millpond.show.report import single, study, style, sweep
+from millpond.show.report import fleet, single, study, style, sweep
 from millpond.show.report.data import Data
 from millpond.show.report.parts import Picture, Section
 from millpond.show.report.values import Missing, Rows
@@ -60,6 +61,8 @@ def render(results: Results, comparison: Comparison | None = None) -> str:
 
 def sections(results: Results, comparison: Comparison | None = None) -> list[Section]:
     """What stands on the page of these results, in order."""
+    if results.manifest.get("kind") == FLEET:
+        return fleet.sections(results)
     data = Data(results)
     if results.manifest.get("kind") == "sweep":
         return sweep.sections(data)
@@ -128,6 +131,7 @@ def _of_study(results: Results) -> Callable[[Data, Comparison | None], list[Sect
 def _subtitle(results: Results) -> str:
     manifest = results.manifest
     kinds = {"study": f"Rerun of the study {manifest.get('name')}", "sweep": f"Sweep {manifest.get('name')}"}
+    kinds[FLEET] = f"Fleet {manifest.get('name')}"
     kind = kinds.get(str(manifest.get("kind")), "Report of one scenario")
     runs = sum(cell.replications for cell in results.cells)
     settings = "1 setting" if len(results.cells) == 1 else f"{len(results.cells)} settings"

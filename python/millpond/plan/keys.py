@@ -1,0 +1,66 @@
+"""The keys of a plan, with their types and defaults. Tables whose keys are names of the user's stay as they are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from millpond.plan.toml_file import Declared
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Tree = dict[str, Any]
+
+
+class PathTable(Declared):
+    """`[[path]]`."""
+
+    name: str
+    label: str = ""
+    only: Tree = {}
+    set: Tree = {}
+
+
+class TraceTable(Declared):
+    """`[trace]`."""
+
+    tables: list[str] = []
+    step: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    flows: Count = 8
+    only: Tree = {}
+    largest: list[str] = []
+
+
+class ReadingTable(Declared):
+    """`[reading]`."""
+
+    replications: Count | None = None
+    algorithms: list[str] | None = None
+    apart: bool = False
+    metrics: dict[str, str] = {}
+    unmeasured: dict[str, list[str]] = {}
+
+
+class PlanFile(Declared):
+    """What a plan may hold; tables whose keys are names of the user's are read one by one."""
+
+    scenario: str | Tree
+    matrix: list[Tree] | Tree
+    name: str = ""
+    title: str = ""
+    source: str = ""
+    published: str = ""
+    claims: str = ""
+    replications: Count = 1
+    sites: Count | None = None
+    seed: int | None = None
+    bottleneck: str = ""
+    page: str = ""
+    columns: Tree = {}
+    vary: dict[str, Tree] = {}
+    algorithms: dict[str, Tree] = {}
+    mix: list[Tree] = []
+    path: list[PathTable] = []
+    quick: Tree = {}
+    trace: TraceTable = msgspec.field(default_factory=TraceTable)
+    reading: ReadingTable = msgspec.field(default_factory=ReadingTable)

@@ -1,0 +1,139 @@
+"""Pictures of the sites of a fleet: each number as a distribution over sites, and a map of all of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from millpond.measure.metric import UNITS
+from millpond.measure.metrics import METRICS
+from millpond.measure.sites import Number, Sites
+from millpond.show.report import style
+from millpond.show.report.figures import marks
+from millpond.show.report.values import Floats, Missing, Rows
+
+#: So many of the worst sites are framed on a map.
+FRAMED = 10
+#: At most so many numbers have a map.
+MAPS = 3
+#: At most so many points a line has: nobody sees more of them.
+POINTS = 400
+#: White is as good as any, this as bad as any.
+_SHADES = "Oranges"
+
+
+def distributions(sites: Sites) -> Figure:
+    """A panel for each number, a line for each kind of site. Raises `Missing` if no site has a number."""
+    numbers = _told(sites)
+    looks = _looks(sites)
+    columns = min(3, len(numbers))
+    with style.applied():
+        rows = math.ceil(len(numbers) / columns)
+        figure = Figure(figsize=(style.WIDTH, 2.6 * rows + 0.7), layout="constrained")
+        marks.more_room(figure)
+        panels = figure.subplots(rows, columns, sharey=True, squeeze=False)
+        for panel, number in zip(panels.flat, numbers, strict=False):
+            for kind, look in zip(sites.kinds, looks, strict=True):
+                values, shares = _steps(kind.values[number.name])
+                panel.step(values * _scale(number), shares, where="post", color=look.colour, linestyle=look.dash)
+            panel.set_xlabel(_axis(number))
+            panel.set_ylim(0, 1.02)
+        for panel in panels[:, 0]:
+            panel.set_ylabel("share of sites")
+        for panel in list(panels.flat)[len(numbers) :]:
+            panel.set_visible(False)
+        named = zip(sites.kinds, looks, strict=True)
+        marks.legend_below(figure, [marks.line_key(look, sites.place_in_words(kind)) for kind, look in named], 2)
+    return figure
+
+
+def distributions_rows(sites: Sites) -> Rows:
+    """Every site with every number, in base units."""
+    table = sites.to_table()
+    header = tuple(table.column_names)
+    return Rows(header, tuple(tuple(row.values()) for row in table.to_pylist()))
+
+
+def mapped(sites: Sites) -> tuple[Number, ...]:
+    """The numbers that a map is drawn of: the first ones that differ between sites."""
+    found = []
+    for number in sites.numbers:
+        values = np.concatenate([kind.values[number.name] for kind in sites.kinds])
+        values = values[np.isfinite(values)]
+        if number.better and values.size and values.min() != values.max():
+            found.append(number)
+    return tuple(found[:MAPS])
+
+
+def site_map(sites: Sites, number: Number) -> Figure:
+    """A square for each site, the darker the worse."""
+    values = np.concatenate([kind.values[number.name] for kind in sites.kinds]) * _scale(number)
+    wide = math.ceil(math.sqrt(2 * len(values)))
+    high = math.ceil(len(values) / wide)
+    grid = np.full(wide * high, np.nan)
+    grid[: len(values)] = values
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH, style.WIDTH * high / wide * 0.86 + 0.5), layout="constrained")
+        panel = figure.subplots()
+        shades = f"{_SHADES}_r" if number.better == "more" else _SHADES
+        drawn = panel.imshow(grid.reshape(high, wide), cmap=shades, interpolation="nearest")
+        figure.colorbar(drawn, ax=panel, label=_axis(number), fraction=0.03)
+        finite = np.flatnonzero(np.isfinite(values))
+        order = finite[np.argsort(values[finite] if number.better == "more" else -values[finite], kind="stable")]
+        for place in order[:FRAMED].tolist():
+            corner = (place % wide - 0.5, place // wide - 0.5)
+            panel.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=style.INK, linewidth=1.2))
+        begun = 0
+        for kind in sites.kinds[:-1]:
+            begun += len(kind.seeds)
+            panel.axhline(begun / wide - 0.5, color=style.INK, linewidth=0.6, linestyle=":")
+        panel.set_xticks([])
+        panel.set_yticks([])
+        panel.grid(visible=False)
+    return figure
+
+
+def site_map_rows(sites: Sites, number: Number) -> Rows:
+    """The sites of the map in their order, in base units."""
+    rows = [
+        (kind.cell.first_run + place, sites.place_in_words(kind), float(value))
+        for kind in sites.kinds
+        for place, value in enumerate(kind.values[number.name])
+    ]
+    return Rows(("site", "where", number.name), tuple(rows))
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _told(sites: Sites) -> tuple[Number, ...]:
+    if not sites.numbers:
+        raise Missing("Nothing to draw: no site has a number.")
+    return sites.numbers
+
+
+def _looks(sites: Sites) -> list[style.Look]:
+    given = list(style.PRESETS.values())
+    return [given[place % len(given)] for place in range(len(sites.kinds))]
+
+
+def _steps(values: Floats) -> tuple[Floats, Floats]:
+    """The values in order, and the share of sites that have at most so much; thinned out evenly."""
+    known = np.sort(values[np.isfinite(values)])
+    shares = np.arange(1, len(known) + 1) / max(1, len(values))
+    if len(known) > POINTS:
+        chosen = np.unique(np.linspace(0, len(known) - 1, POINTS).astype(np.int64))
+        known, shares = known[chosen], shares[chosen]
+    return known, shares
+
+
+def _scale(number: Number) -> float:
+    return UNITS["1"]["percent"] if METRICS[number.metric].unit == "1" else 1.0
+
+
+def _axis(number: Number) -> str:
+    unit = METRICS[number.metric].unit
+    return f"{number.title} ({'%' if unit == '1' else unit})"
