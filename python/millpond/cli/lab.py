@@ -108,7 +108,7 @@ def reproduce(name: str | None, as_json: bool, no_report: bool, **options: Any) 
 
     if name is None:
         raise UsageError(f"which study? known: {', '.join(study.studies())}")
-    print_run(api.reproduce(name, report=not no_report, watcher=_bar(), command=sys.argv, **options), as_json)
+    print_run(api.reproduce(name, report=not no_report, watcher=bar(), command=sys.argv, **options), as_json)
 
 
 @click.command(cls=arguments.Verb)
@@ -125,7 +125,7 @@ def sweep(
     """
     from millpond import api
 
-    done = api.sweep(plan, report=not no_report, watcher=_bar(), command=sys.argv, **options)
+    done = api.sweep(plan, report=not no_report, watcher=bar(), command=sys.argv, **options)
     print_run(done, as_json)
     print_files(api.export(done, figures=figures, tables=tables), as_json)
 
@@ -151,7 +151,7 @@ def run(scenario: Path, as_json: bool, no_report: bool, **options: Any) -> None:
     """Run any scenario."""
     from millpond import api
 
-    print_run(api.run(scenario, report=not no_report, watcher=_bar(), command=sys.argv, **options), as_json)
+    print_run(api.run(scenario, report=not no_report, watcher=bar(), command=sys.argv, **options), as_json)
     if options["capture"] is not None:
         click.echo(f"captured: {options['capture']}", err=as_json)
 
@@ -284,7 +284,8 @@ def verify(directory: Path, runs: int) -> None:
 COMMANDS: tuple[click.Command, ...] = (reproduce, sweep, run, compare, report, capture, results)
 
 
-def _bar() -> Watcher:
+def bar() -> Watcher:
+    """What draws how far a campaign has come."""
     from millpond.run.progress import Bar
 
     return Bar()

@@ -99,7 +99,7 @@ def _event_delay(measures: Measures, population: Population) -> Sample:
         measures.rows("births", population, name) for name in ("since_us", "delivered", "delay_us", "run")
     )
     # a scenario that was read tells times in one unit, without a fraction
-    events = [_seconds(str(event["at"])) for event in cell.scenario.get("timeline", ())]
+    events = [in_seconds(str(event["at"])) for event in cell.scenario.get("timeline", ())]
     after = np.array(events, dtype=np.float64) - min(events, default=0.0)
     seconds = since.astype(np.float64) * 1e-6
     # a second belongs to a burst if it lies within it
@@ -113,7 +113,8 @@ def _event_delay(measures: Measures, population: Population) -> Sample:
     return Sample.of(found, cell.first_run + np.arange(cell.replications))
 
 
-def _seconds(text: str) -> float:
+def in_seconds(text: str) -> float:
+    """A length of time as a scenario in full writes it."""
     number, unit = text.split()
     return float(number) * _UNITS[unit]
 

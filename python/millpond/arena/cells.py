@@ -1,0 +1,168 @@
+"""From candidates and cells to a program: candidates and published presets meet the same luck in every cell."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from millpond.arena import drawn
+from millpond.controllers.own import AnyController, OwnControllers
+from millpond.engine import Engine
+from millpond.errors import UsageError, unknown
+from millpond.plan import scenario as scenarios
+from millpond.plan import study
+from millpond.plan.groups import groups_of
+from millpond.plan.study import Planned, Program
+from millpond.results.directory import Cell, Value
+
+#: Which cells there are.
+KINDS = ("studies", "drawn", "all")
+#: What candidates are put beside unless others are named: one of each family of those that send one message at a time.
+AGAINST = ("rfc7252", "default-fb2", "cocoa-03", "cocoa-s", "fasor", "fasor-token", "linux-rto", "peak-hopper")
+#: One client alone on the same path without losses, and with an endless queue: it shows what the path allows.
+ALONE = "alone"
+#: The other clients of a cell that has some.
+NEIGHBOUR = "neighbours"
+#: Studies whose cells are not exchanges of one controller with one server.
+NO_CELLS = ("echo",)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell before a candidate is put on it."""
+
+    name: str
+    family: str
+    scenario: Mapping[str, Any]
+    replications: int
+
+
+def program(
+    candidates: Mapping[str, AnyController],
+    against: Sequence[str],
+    places: Sequence[Place],
+    lot: str,
+    engine: Engine,
+    own: OwnControllers,
+) -> Program:
+    """Everything to run. Raises `UsageError` with one line if a candidate or a cell makes no sense."""
+    if not places:
+        raise UsageError("arena: no cells: raise --drawn, or choose --cells all")
+    told = {name: own.written(controller) for name, controller in candidates.items()}
+    rivals = {name: name for name in against if name not in told}
+    every: dict[str, Any] = {**told, **rivals}
+    most = max(place.replications for place in places)
+    planned: list[Planned] = []
+    first = 0
+    for place in places:
+        for name, controller in [*every.items(), (ALONE, None)]:
+            tree = _alone(place.scenario) if controller is None else _with(place.scenario, controller)
+            if tree is None:
+                continue
+            built = scenarios.build(tree, f"cell {place.name}", engine, own)
+            full = scenarios.in_full(built)
+            groups = groups_of(full, [name, *[NEIGHBOUR] * (len(full["clients"]) - 1)])
+            columns: dict[str, Value] = {"algorithm": name, "place": place.name, "family": place.family}
+            runs = 1 if controller is None else place.replications
+            number = len(planned)
+            cell = Cell(number, f"{name}-{place.name}", columns, groups, first, runs, full)
+            planned.append(Planned(cell, built))
+            first += runs
+    return Program(
+        kind="sweep",
+        name="arena",
+        title="Arena",
+        cells=tuple(planned),
+        seeds=tuple(study.seed(f"arena {lot}", replication) for replication in range(most)),
+        version=engine.version(),
+        labels={name: name for name in every},
+        code=own.code,
+        sources=own.sources,
+    )
+
+
+def places(kind: str, lot: str, count: int, runs: int, engine: Engine, own: OwnControllers) -> list[Place]:
+    """The cells of a kind. Raises `UsageError` for a kind or a lot that there is not."""
+    if kind not in KINDS:
+        raise UsageError(f"--cells: {unknown('kind', kind, KINDS)}")
+    if lot not in drawn.LOTS:
+        raise UsageError(f"--seeds: {unknown('lot', lot, drawn.LOTS)}")
+    for option, number in (("--drawn", count), ("--runs", runs)):
+        if number < 1:
+            raise UsageError(f"{option}: {number}: at least 1")
+    found: list[Place] = []
+    if kind != "drawn":
+        for name in study.studies():
+            if name not in NO_CELLS:
+                found.extend(_of_study(name, runs, engine, own))
+    if kind != "studies":
+        found.extend(
+            Place(one.name, one.family, one.scenario, _runs(one.clients, runs)) for one in drawn.cells(lot, count)
+        )
+    return found
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _runs(clients: int, most: int) -> int:
+    """Fewer clients, more runs: percentiles are over all clients of all runs."""
+    return max(1, min(most, 60 // max(1, clients)))
+
+
+def _of_study(name: str, most: int, engine: Engine, own: OwnControllers) -> Iterator[Place]:
+    """The cells of a study with one controller and over UDP, on the first reading of its test bed."""
+    plan = study.load(study.find(name))
+    # a study's own choice of fewer values: the ends and the middle
+    plan = replace(plan.quick(), mixes=(), paths=plan.paths[:1])
+    # one algorithm stands for all: its place in the scenario is what matters
+    seen = set()
+    for planned in study.unfold(plan, engine, own).cells:
+        cell = planned.cell
+        tree = cell.scenario
+        here = "-".join([name, *(str(value) for key, value in cell.columns.items() if key != "algorithm")])
+        if here in seen or not all(_is_exchanges(group) for group in tree["clients"]):
+            continue
+        seen.add(here)
+        clients = sum(int(group["count"]) for group in tree["clients"])
+        yield Place(here, name, tree, _runs(clients, most))
+
+
+def _is_exchanges(group: Mapping[str, Any]) -> bool:
+    transfer = group.get("transfer", "whole")
+    kind = transfer if isinstance(transfer, str) else transfer.get("kind", "whole")
+    return "controller" in group and kind != "bursts" and group.get("confirmable", True)
+
+
+def _with(scenario: Mapping[str, Any], controller: Any) -> dict[str, Any]:
+    tree = copy.deepcopy(dict(scenario))
+    tree["clients"][0]["controller"] = controller
+    return tree
+
+
+def _alone(scenario: Mapping[str, Any]) -> dict[str, Any] | None:
+    """One client on the same path, which loses nothing and holds everything; None where that shows no bound."""
+    group = scenario["clients"][0]
+    workload = group.get("workload", "continuous")
+    kind = workload if isinstance(workload, str) else workload.get("kind") if isinstance(workload, dict) else None
+    if "path" not in scenario or "timeline" in scenario or kind not in ("continuous", "random", "fresh-batches"):
+        return None
+    if isinstance(workload, dict) and set(workload) - {"kind", "requests"}:
+        return None
+    tree = copy.deepcopy(dict(scenario))
+    for way in ("uplink", "downlink"):
+        link = tree["path"][way]
+        link.pop("jitter", None)
+        link.pop("loss", None)
+        link["queue"] = drawn.ENDLESS
+    tree["clients"] = [
+        {
+            **tree["clients"][0],
+            "count": 1,
+            "start_spread": "0 s",
+            "controller": {"preset": "rfc7252", "ack-timeout": "600 s"},
+        }
+    ]
+    return tree

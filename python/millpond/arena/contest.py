@@ -1,0 +1,124 @@
+"""The arena held: cells and candidates run, compared, and written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from millpond.arena import cells, page
+from millpond.arena.verdict import Score, Summary, scores, summaries
+from millpond.controllers.own import AnyController, OwnControllers
+from millpond.engine import Engine, native
+from millpond.errors import UsageError, unknown
+from millpond.plan.overrides import written
+from millpond.results.directory import Results
+from millpond.run.campaign import Watcher, carry_out
+
+#: Where results go if nobody says where.
+HOME = Path("results")
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What came out."""
+
+    results: Results
+    scores: Sequence[Score]
+    summaries: Sequence[Summary]
+    page: Path
+
+    @property
+    def directory(self) -> Path:
+        """The results directory."""
+        return self.results.directory
+
+
+def hold(
+    candidates: Mapping[str, AnyController] | Sequence[AnyController],
+    *,
+    against: Sequence[str] = (),
+    cells_of: str = "drawn",
+    seeds: str = "training",
+    drawn: int = 120,
+    runs: int = 4,
+    out: Path | str | None = None,
+    resume: bool = False,
+    jobs: int = 0,
+    watcher: Watcher | None = None,
+    command: Sequence[str] = (),
+    engine: Engine | None = None,
+) -> Contest:
+    """Puts candidates beside published presets, on many paths.
+
+    Args:
+        candidates: Who is judged: presets, tables with settings, or controllers of one's own; by names of the caller's,
+            or a list.
+        against: The presets that the best of each cell is looked for among; left out: one of each family.
+        cells_of: `studies`, `drawn` or `all`.
+        seeds: `training` or `held-out`: cells are drawn, and luck is, from what the other has no part in.
+        drawn: How many cells are drawn.
+        runs: Runs of a cell, at most; cells with many clients have fewer.
+        out: The results directory; left out: a free name in `results/`.
+        resume: Keep the runs that are there.
+        jobs: Runs at the same time; 0 for one per core.
+        watcher: Told about progress.
+        command: The command line, for the manifest.
+        engine: Another engine than the one that ships.
+
+    Raises:
+        MillpondError: one line that says what is wrong and how to mend it.
+    """
+    engine = engine or native()
+    known = [preset.name for preset in engine.presets()]
+    rivals = tuple(against) or cells.AGAINST
+    for name in rivals:
+        if name not in known:
+            raise UsageError(f"--against: {unknown('preset', name, known)}")
+    if jobs < 0:
+        raise UsageError(f"--jobs: {jobs} makes no sense here: at least 1, or 0 for one per core")
+    own = OwnControllers(Path())
+    named = dict(candidates) if isinstance(candidates, Mapping) else _named(candidates, own)
+    if not named:
+        raise UsageError("--candidate: none: name at least one")
+    for name in (cells.ALONE, cells.NEIGHBOUR):
+        if name in named:
+            raise UsageError(f"--candidate: {name!r} is the arena's own name: choose another")
+    places = cells.places(cells_of, seeds, drawn, runs, engine, own)
+    program = cells.program(named, rivals, places, seeds, engine, own)
+    results = carry_out(
+        program,
+        Path(out) if out is not None else _free(f"arena-{cells_of}-{seeds}"),
+        engine,
+        workers=jobs,
+        resume=resume,
+        command=command,
+        watcher=watcher,
+    )
+    found = scores(results, [name for name in rivals if name in program.labels])
+    told = summaries(found)
+    where = page.write(results.directory, found, told, list(named), engine.version())
+    return Contest(results, found, told, where)
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _named(candidates: Sequence[AnyController], own: OwnControllers) -> dict[str, AnyController]:
+    """By their names with their settings; a class by the name that it is known under."""
+    found: dict[str, AnyController] = {}
+    for candidate in candidates:
+        if isinstance(candidate, str | Mapping):
+            found[written(candidate)] = candidate
+        else:
+            name = own.add(candidate)
+            found[name] = name
+    return found
+
+
+def _free(name: str) -> Path:
+    number, place = 1, HOME / name
+    while place.exists():
+        number += 1
+        place = HOME / f"{name}-{number}"
+    return place

@@ -1,0 +1,224 @@
+"""Cells drawn from wide ranges, so that no candidate can be made for a few paths that are known beforehand.
+
+A cell is a pure function of lot, family and number. The lots `training` and `held-out` have no cell in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+#: What is looked at while a controller is made, and what it is judged by afterwards, once.
+LOTS = ("training", "held-out")
+
+#: A queue that no cell here fills.
+ENDLESS = "1410000 B"
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One cell: a scenario whose first group of clients is the candidate's."""
+
+    name: str
+    family: str
+    scenario: Tree
+    #: Clients of the first group, which say how many runs are worth while.
+    clients: int
+
+
+def cells(lot: str, count: int) -> list[Drawn]:
+    """So many cells of a lot, families in turn: of two in three the one most drawn from."""
+    turns = _turns()
+    seen: dict[str, int] = {}
+    found = []
+    for _ in range(count):
+        family = next(turns)
+        number = seen[family] = seen.get(family, 0) + 1
+        luck = Luck(f"millpond arena {lot} {family} {number}")
+        found.append(FAMILIES[family](f"{family}-{number}", luck))
+    return found
+
+
+class Luck(Random):
+    """Draws numbers; the same for the same words in every version of Python."""
+
+    def log(self, low: float, high: float) -> float:
+        """Between the two, every doubling as likely as any other."""
+        return float(low * (high / low) ** self.random())
+
+    def one_of(self, *choices: Any) -> Any:
+        """One of these."""
+        return choices[int(self.random() * len(choices))]
+
+    def chance(self, share: float) -> bool:
+        """True so often."""
+        return self.random() < share
+
+
+# ----------------------------------------------------------------------------------------------- families
+
+
+def one_cell(name: str, luck: Luck, family: str = "one-cell", most: float = 1000.99) -> Drawn:
+    """Clients of one kind behind one queue each way, with losses, jitter, and either kind of server."""
+    clients = int(luck.log(1, most))
+    down = luck.log(2e3, 2e6)
+    up = down * luck.one_of(0.25, 0.5, 1.0, 1.0, 2.0)
+    round_trip, there = luck.log(20, 5000), 0.3 + 0.4 * luck.random()
+    queue = luck.one_of(
+        f"{int(luck.log(2, 20.99))} packets",
+        f"{int(luck.log(1000, 30000))} B",
+        f"{int(luck.log(2, 5.99))} packets",
+        ENDLESS,
+    )
+    losses = [_loss(luck), _loss(luck)]
+    jitter = None if luck.chance(0.6) else (int(luck.log(10, 1000)), luck.one_of("free", "free", "preserved"))
+    request = luck.one_of(0, 0, 0, int(10 + 190 * luck.random()))
+    directions = zip(("uplink", "downlink"), (up, down), (there, 1 - there), losses, strict=True)
+    return Drawn(
+        name,
+        family,
+        {
+            "path": {
+                name: _link(rate, round_trip * share, queue, loss, jitter) for name, rate, share, loss in directions
+            },
+            "clients": [
+                {
+                    "count": clients,
+                    "controller": "rfc7252",
+                    "workload": luck.one_of("continuous", "fresh-batches"),
+                    "exchanges": int(10 + 40 * luck.random()),
+                    "start_spread": luck.one_of("0 s", "1 s", "10 s", "60 s"),
+                    "max_retransmit": luck.one_of(4, 4, 20),
+                    "token_length": 2,
+                    **({"request_payload": f"{request} B"} if request else {}),
+                }
+            ],
+            "server": {
+                "payload": f"{int(10 + 190 * luck.random())} B",
+                "duplicates": luck.one_of("stored", "afresh"),
+                "host_time": luck.one_of("0 ms", "0 ms", f"{int(luck.log(1, 999))} ms"),
+            },
+            "run": {"until": "24 h"},
+        },
+        clients,
+    )
+
+
+def neighbours(name: str, luck: Luck) -> Drawn:
+    """The same, and half of the clients are the standard's."""
+    drawn = one_cell(name, luck, "neighbours", 500.99)
+    mine = drawn.scenario["clients"][0]
+    mine["count"] = max(1, mine["count"] // 2)
+    drawn.scenario["clients"].append({**mine, "controller": "rfc7252"})
+    return Drawn(name, "neighbours", drawn.scenario, mine["count"])
+
+
+def changing(name: str, luck: Luck) -> Drawn:
+    """The same, and the path's rate changes, or it stands still for ten seconds to a minute, in the middle."""
+    drawn = one_cell(name, luck, "changing", 200.99)
+    at = f"{int(luck.log(5, 100))} s"
+    if luck.chance(0.5):
+        down = float(drawn.scenario["path"]["downlink"]["rate"].split()[0])
+        rate = max(1000, int(down * luck.log(0.1, 10)))
+        event = {"kind": "rate", "at": at, "link": "downlink", "rate": f"{rate} bit/s"}
+    else:
+        event = {"kind": "outage", "at": at, "for": f"{int(luck.log(10, 60.99))} s"}
+    drawn.scenario["timeline"] = [event]
+    return drawn
+
+
+def thinking(name: str, luck: Luck) -> Drawn:
+    """The same, and clients pause between requests, so that their peers are heard rarely."""
+    drawn = one_cell(name, luck, "thinking", 500.99)
+    think = f"{int(luck.log(500, 60_000))} ms"
+    drawn.scenario["clients"][0] |= {"workload": {"kind": "continuous", "think": think}, "exchanges": 20}
+    return drawn
+
+
+def blocks(name: str, luck: Luck) -> Drawn:
+    """A few clients fetch one body each, block by block."""
+    drawn = one_cell(name, luck, "blocks", 20.99)
+    mine = drawn.scenario["clients"][0]
+    mine.pop("request_payload", None)
+    mine |= {"exchanges": 1, "workload": "continuous", "max_retransmit": 20}
+    mine["transfer"] = {"kind": "blocks", "size": luck.one_of("64 B", "256 B", "512 B")}
+    drawn.scenario["server"]["payload"] = f"{int(luck.log(2000, 40_000))} B"
+    for way in drawn.scenario["path"].values():
+        if way["queue"].endswith(" B"):
+            way["queue"] = f"{max(3000, int(way['queue'].split()[0]))} B"
+    return drawn
+
+
+def mesh(name: str, luck: Luck) -> Drawn:
+    """A grid of radios that hand packets on to each other and get in each other's way."""
+    size = luck.one_of(4, 5, 6)
+    worst = 0.6 + 0.4 * luck.random()
+    corner = f"{size - 1},{size - 1}"
+    scenario: Tree = {
+        "mesh": {
+            "topology": {"kind": "grid", "columns": size, "rows": size},
+            "border_router": "1,1",
+            "sinks": {"primary": {"nodes": [corner]}},
+            "delivery": [round(worst, 3), 1.0],
+        },
+        "clients": [
+            {
+                "controller": "rfc7252",
+                "workload": {"kind": "continuous", "think": f"{int(luck.log(1, 5000))} ms"},
+                "exchanges": int(10 + 20 * luck.random()),
+                "request_payload": f"{int(10 + 30 * luck.random())} B",
+                "token_length": 2,
+            }
+        ],
+        "server": {"payload": f"{int(40 * luck.random())} B", "duplicates": luck.one_of("stored", "afresh")},
+        "run": {"until": "24 h"},
+    }
+    return Drawn(name, "mesh", scenario, size * size - 2)
+
+
+FAMILIES: dict[str, Callable[[str, Luck], Drawn]] = {
+    "one-cell": one_cell,
+    "neighbours": neighbours,
+    "changing": changing,
+    "thinking": thinking,
+    "blocks": blocks,
+    "mesh": mesh,
+}
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _turns() -> Iterator[str]:
+    others = [family for family in FAMILIES if family != "one-cell"]
+    while True:
+        for family in others:
+            yield from ("one-cell", family)
+
+
+def _link(rate: float, delay: float, queue: str, loss: Tree | None, jitter: tuple[int, str] | None) -> Tree:
+    made: Tree = {"rate": f"{int(rate)} bit/s", "delay": f"{int(delay)} ms", "queue": queue}
+    if loss is not None:
+        made["loss"] = loss
+    if jitter is not None:
+        made["jitter"] = {"from": "0 ms", "to": f"{jitter[0]} ms", "order": jitter[1]}
+    return made
+
+
+def _loss(luck: Luck) -> Tree | None:
+    kind = luck.random()
+    if kind < 0.4:
+        return None
+    if kind < 0.7:
+        return {"kind": "bernoulli", "rate": round(0.2 * luck.random(), 3)}
+    good = luck.log(100, 5000)
+    return {
+        "kind": "markov",
+        "good_loss": round(0.03 * luck.random(), 3),
+        "bad_loss": round(0.3 + 0.5 * luck.random(), 2),
+        "good_dwell": f"{good:.0f} ms",
+        "bad_dwell": f"{max(10.0, good * (0.05 + 0.25 * luck.random())):.0f} ms",
+    }

@@ -1,0 +1,180 @@
+"""The arena's results: tables in the terminal, files, and one page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+import pyarrow.csv as csv
+from matplotlib.figure import Figure
+from rich.markup import escape
+from rich.table import Table
+
+from millpond.arena.verdict import MEASURES, Score, Summary, table
+from millpond.controllers.own import is_own
+from millpond.results.store import write_table, write_text
+from millpond.show.report import style
+from millpond.show.report.page import compose
+from millpond.show.report.parts import Listing, Picture, Section
+from millpond.show.report.values import Rows
+from millpond.show.tables import titled
+
+PAGE = "arena.html"
+SCORES, SUMMARIES = "scores", "summary"
+WORST = 12
+"""So many of a candidate's worst cells are listed."""
+
+
+def write(
+    folder: Path, found: Sequence[Score], told: Sequence[Summary], candidates: Sequence[str], version: str
+) -> Path:
+    """The two tables as CSV and Parquet, and the page. Returns where the page is."""
+    for name, rows in ((SCORES, table(found)), (SUMMARIES, table(told))):
+        write_table(folder / f"{name}.parquet", rows)
+        with (folder / f"{name}.csv").open("wb") as file:
+            csv.write_csv(rows, file)
+    page = folder / PAGE
+    write_text(page, render(found, told, candidates, version))
+    return page
+
+
+def render(found: Sequence[Score], told: Sequence[Summary], candidates: Sequence[str], version: str) -> str:
+    """The page as text."""
+    places = len({score.place for score in found})
+    lead = (
+        f"{len(candidates)} candidates beside the published presets in {places} cells. Every one meets the same luck "
+        "in a cell. A ratio is that to the best published preset of the same cell, among those that cost hardly more "
+        "clients a request than the one that costs fewest; a completion time of a client that lost a request is "
+        "without end.",
+    )
+    curves = Picture(
+        "curves",
+        "Ratios over all cells",
+        "For each controller the ratio to the best preset in every cell, from its best cell to its worst.",
+        partial(_curves, found, candidates),
+        partial(_rows, found),
+    )
+    sections = [
+        Section("summary", "In short", lead, listings=(_overview(told),)),
+        Section(
+            "cells", "Cell by cell", pictures=(curves,), listings=tuple(_worst(found, name) for name in candidates)
+        ),
+        Section("families", "By family", listings=(_families(found, candidates),)),
+    ]
+    return compose("Arena", f"Run by millpond {version}", sections, "Drawn from scores.parquet in the same directory.")
+
+
+def terminal(told: Sequence[Summary]) -> Table:
+    """A row for each controller, its ratios and differences."""
+    made = titled("beside the best published preset of each cell: mean, worst, cells above 1.05")
+    made.add_column("controller", no_wrap=True)
+    names = [measure.name for measure in MEASURES if measure.name in ("median", "p95", "slowest", "messages", "lost")]
+    for name in names:
+        made.add_column(name, justify="right", no_wrap=True)
+    for candidate in dict.fromkeys(one.candidate for one in told):
+        made.add_row(escape(candidate), *(_cell(told, candidate, name) for name in names))
+    return made
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _cell(told: Iterable[Summary], candidate: str, name: str) -> str:
+    for one in told:
+        if (one.candidate, one.measure) == (candidate, name):
+            return f"{one.mean:.3f} {one.worst:.2f} {one.above}"
+    return "-"
+
+
+def _overview(told: Sequence[Summary]) -> Listing:
+    rows = tuple(
+        (
+            one.candidate,
+            measure.what,
+            str(one.cells),
+            f"{one.mean:.3f}",
+            f"{one.worst:.2f}",
+            one.worst_place,
+            str(one.above),
+            str(one.far_above),
+            "" if math.isnan(one.over_bound) else f"{one.over_bound:.2f}",
+        )
+        for measure in MEASURES
+        for one in told
+        if one.measure == measure.name
+    )
+    header = ("controller", "measure", "cells", "mean", "worst", "where", "above 1.05", "above 1.25", "over the bound")
+    caption = (
+        "Times and messages as ratios; the others as differences, positive where they are worse, with cells worse by "
+        "more than one and five points in place of 1.05 and 1.25. The bound: one round trip an exchange, or the busier "
+        "link without a pause."
+    )
+    return Listing("overview", header, rows, caption, numeric=(2, 3, 4, 6, 7, 8))
+
+
+def _worst(found: Sequence[Score], candidate: str) -> Listing:
+    times = [one for one in found if one.candidate == candidate and one.measure in ("median", "p95")]
+    listed = sorted((one for one in times if not math.isnan(one.beside)), key=lambda one: -one.beside)[:WORST]
+    rows = tuple(
+        (one.place, one.measure, f"{one.value:.4g} s", f"{one.best:.4g} s", one.best_preset, f"{one.beside:.3f}")
+        for one in listed
+    )
+    header = ("cell", "measure", candidate, "best preset", "which", "ratio")
+    return Listing(f"worst-{candidate}", header, rows, f"Where {candidate} does worst.", numeric=(2, 3, 5))
+
+
+def _families(found: Sequence[Score], candidates: Sequence[str]) -> Listing:
+    families = list(dict.fromkeys(one.family for one in found))
+    rows = []
+    for family in families:
+        for candidate in candidates:
+            told = [family, candidate]
+            for name in ("median", "p95", "messages", "lost"):
+                here = [
+                    one.beside
+                    for one in found
+                    if (one.family, one.candidate, one.measure) == (family, candidate, name)
+                    and not math.isnan(one.beside)
+                ]
+                told.append(f"{sum(here) / len(here):.3f}" if here else "")
+            rows.append(tuple(told))
+    header = ("family", "controller", "median", "p95", "messages", "lost")
+    return Listing("families", header, tuple(rows), "Means over the cells of a family.", numeric=(2, 3, 4, 5))
+
+
+def _ratios(found: Sequence[Score], candidate: str, measure: str) -> list[float]:
+    return sorted(
+        one.beside
+        for one in found
+        if one.candidate == candidate and one.measure == measure and not math.isnan(one.beside)
+    )
+
+
+def _curves(found: Sequence[Score], candidates: Sequence[str]) -> Figure:
+    names = list(dict.fromkeys([*candidates, *(one.candidate for one in found)]))
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH, 4.2), layout="constrained")
+        axes = figure.subplots(1, 2, sharey=True)
+        looks = style.looks({name: name for name in names}, {name for name in names if is_own(name)})
+        for axis, measure in zip(axes, ("median", "p95"), strict=True):
+            for name in names:
+                ratios = _ratios(found, name, measure)
+                shares = [100 * (at + 0.5) / len(ratios) for at in range(len(ratios))]
+                width = 2.2 if name in candidates else 1.0
+                look = looks[name]
+                axis.plot(shares, ratios, color=look.colour, linestyle=look.dash, linewidth=width, label=name)
+            axis.axhline(1, color="#999999", linewidth=0.7)
+            axis.set_yscale("log")
+            axis.set_xlabel("% of cells")
+            axis.set_title(f"completion time, {measure}")
+        axes[0].set_ylabel("over the best preset's")
+        axes[1].legend(fontsize=7, ncols=2)
+    return figure
+
+
+def _rows(found: Sequence[Score]) -> Rows:
+    header = ("cell", "controller", "measure", "value", "best", "ratio")
+    kept = [one for one in found if one.measure in ("median", "p95")]
+    return Rows(header, tuple((one.place, one.candidate, one.measure, one.value, one.best, one.beside) for one in kept))

@@ -1,0 +1,140 @@
+"""The arena: cells that are drawn, what is compared with what, and what the verb says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from own_controllers import Standard
+
+from millpond import UsageError
+from millpond.arena import cells, contest, drawn
+from millpond.arena.verdict import Score, scores, summaries
+from millpond.cli import program
+from millpond.controllers.own import OwnControllers
+from millpond.engine import native
+from millpond.plan import scenario as scenarios
+
+AGAINST = ("rfc7252", "cocoa-s")
+
+
+def hold(out: Path, **options: Any) -> contest.Contest:
+    return contest.hold(**{"against": AGAINST, "drawn": 3, "runs": 2, "out": out, **options})
+
+
+def test_the_lots_have_no_cell_in_common_and_are_the_same_every_time() -> None:
+    training, held_out = (drawn.cells(lot, 40) for lot in drawn.LOTS)
+    assert drawn.cells("training", 40) == training
+    assert training[:10] == drawn.cells("training", 10)
+    texts = [json.dumps(one.scenario, sort_keys=True) for one in (*training, *held_out)]
+    assert len(set(texts)) == 80
+    assert {one.family for one in training} == set(drawn.FAMILIES)
+
+
+def test_every_drawn_cell_is_a_scenario() -> None:
+    engine = native()
+    for lot in drawn.LOTS:
+        for one in drawn.cells(lot, 200):
+            built = scenarios.build(one.scenario, one.name, engine)
+            groups = scenarios.in_full(built)["clients"]
+            assert groups[0]["count"] == one.clients, one.name
+            assert len(groups) == (2 if one.family == "neighbours" else 1)
+
+
+def test_what_is_drawn_spans_wide_ranges() -> None:
+    found = [one.scenario for one in drawn.cells("training", 300) if one.family != "mesh"]
+    counts = [one["clients"][0]["count"] for one in found]
+    rates = [int(one["path"]["downlink"]["rate"].split()[0]) for one in found]
+    assert min(counts) == 1
+    assert max(counts) > 500
+    assert min(rates) < 4_000
+    assert max(rates) > 1_000_000
+    assert {one["server"]["duplicates"] for one in found} == {"stored", "afresh"}
+
+
+def test_candidates_and_presets_meet_the_same_cells(tmp_path: Path) -> None:
+    patient = {"preset": "rfc7252", "ack-timeout": "4 s"}
+    done = hold(tmp_path / "out", candidates={"mine": Standard, "patient": patient})
+    places = {score.place for score in done.scores}
+    assert len(places) == 3
+    for place in places:
+        medians = {score.candidate: score for score in done.scores if (score.place, score.measure) == (place, "median")}
+        assert set(medians) == {"mine", "patient", *AGAINST}
+        best = min(medians[name].value for name in AGAINST)
+        assert all(score.best <= max(best, score.best) for score in medians.values())
+        # one's own standard is the built-in one
+        assert medians["mine"].value == medians["rfc7252"].value
+    for name in ("scores.csv", "scores.parquet", "summary.csv", "summary.parquet", "arena.html", "manifest.json"):
+        assert (done.directory / name).is_file(), name
+    page = done.page.read_text(encoding="utf-8")
+    assert "patient" in page
+    assert "held-out" not in page
+
+
+def test_nothing_is_below_the_bound(tmp_path: Path) -> None:
+    done = hold(tmp_path / "out", candidates=["fasor-token"], drawn=8)
+    over = [score.over_bound for score in done.scores if score.measure == "slowest" and score.over_bound > 0]
+    assert over
+    assert min(over) >= 0.99
+
+
+def test_what_was_run_is_kept(tmp_path: Path) -> None:
+    first = hold(tmp_path / "out", candidates=["fasor-token"])
+    again = hold(tmp_path / "out", candidates=["fasor-token"], resume=True)
+    assert again.scores == first.scores
+
+
+def test_the_worst_cell_is_named() -> None:
+    found = [
+        Score("a", place, "f", "median", value, 1.0, "b", value, float("nan"))
+        for place, value in (("x", 0.9), ("y", 1.3))
+    ]
+    (told,) = summaries(found)
+    assert (told.mean, told.worst, told.worst_place, told.above, told.far_above) == (1.1, 1.3, "y", 1, 1)
+
+
+def test_scores_are_read_from_the_results_alone(tmp_path: Path) -> None:
+    done = hold(tmp_path / "out", candidates=["fasor-token"])
+    assert scores(type(done.results).open(done.directory), AGAINST) == list(done.scores)
+
+
+def test_the_studies_give_cells_too() -> None:
+    found = cells.places("studies", "training", 1, 2, native(), OwnControllers())
+    families = {place.family for place in found}
+    assert {"anrw18", "fasor18", "upc19"} <= families
+    assert len({place.name for place in found}) == len(found)
+    assert all("controller" in place.scenario["clients"][0] for place in found)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"candidates": ["fasorr-token"]}, "did you mean"),
+        ({"candidates": []}, "--candidate: none"),
+        ({"candidates": {"alone": "fasor-token"}}, "'alone' is the arena's own name"),
+        ({"against": ("fasorr",)}, "--against: unknown preset 'fasorr': did you mean 'fasor'"),
+        ({"cells_of": "draw"}, "--cells: unknown kind 'draw': did you mean 'drawn'"),
+        ({"seeds": "test"}, "--seeds: unknown lot 'test'"),
+        ({"drawn": 0}, "--drawn: 0: at least 1"),
+        ({"runs": 0}, "--runs: 0: at least 1"),
+        ({"jobs": -1}, "--jobs: -1"),
+        ({"candidates": ["nowhere.py:Mine"]}, "nowhere.py"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(tmp_path: Path, options: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        hold(tmp_path / "out", **{"candidates": ["fasor-token"], **options})
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["arena", "--candidate", "fasor-token,rfc7252?ack-timeout=4 s", "--against", "rfc7252"]
+    program.main(
+        [*words, "--drawn", "2", "--runs", "1", "--out", str(tmp_path / "out"), "--json"], standalone_mode=False
+    )
+    told = json.loads(capsys.readouterr().out)
+    assert {one["candidate"] for one in told["summary"]} == {"fasor-token", "rfc7252?ack-timeout=4 s", "rfc7252"}
