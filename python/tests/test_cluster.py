@@ -206,6 +206,36 @@ def test_ctrl_c_takes_chunks_back_and_resume_goes_on(
     assert tables(swept(plan, tmp_path / "out", resume=True, on=on)) == here
 
 
+STOPPED = """
+import sys, millpond
+from millpond.run import campaign
+class Says(campaign.Watcher):
+    def finished(self, job):
+        print("one is done", flush=True)
+options = {"jobs": 1, "replications": 5000, "report": False, "watcher": Says()}
+try:
+    millpond.sweep(sys.argv[1], out=sys.argv[2], on=sys.argv[3], **options)
+except millpond.MillpondError as error:
+    print(error, file=sys.stderr)
+    sys.exit(error.exit_code)
+"""
+
+
+@pytest.mark.parametrize("where", ["processes", "dask"])
+def test_ctrl_c_at_a_terminal_is_the_business_of_the_program_alone(plan: Path, where: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STOPPED, str(plan), str(tmp_path / "out"), where]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "one is done\n"
+        os.killpg(program.pid, signal.SIGINT)
+        _, told = program.communicate()
+    assert program.returncode == 130, told
+    assert len(told.splitlines()) == 1, told
+    assert "of 40000 runs are kept" in told
+
+
 def test_a_run_in_the_middle_ends_when_nobody_waits_for_it(dask: Cluster, tmp_path: Path) -> None:
     import distributed
 

@@ -105,6 +105,8 @@ def opened(on: On, jobs: int, version: str) -> Iterator[Workers]:
                     f"--on {on}: no scheduler answers there: start 'dask scheduler' there, and 'dask worker's"
                 ) from None
             ends.callback(client.close)
+            if on == DASK:
+                client.run(_hear_no_ctrl_c)
             yield _Dask(client, on, version)
     elif isinstance(on, Executor):
         yield _Given(on)
@@ -152,10 +154,15 @@ class _Processes:
 
 
 def _begin_process(over: Any) -> None:
-    """At a worker: Ctrl-C is the parent's business, and without the parent there is none."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """At a worker: without the parent there is nothing to do."""
+    _hear_no_ctrl_c()
     chunk.stop_when(lambda: bool(over.value))
     threading.Thread(target=_end_with_parent, name="millpond-parent", daemon=True).start()
+
+
+def _hear_no_ctrl_c() -> None:
+    """A terminal tells Ctrl-C to workers of this machine too; it is their parent's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end_with_parent() -> None:
