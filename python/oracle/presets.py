@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from oracle import bbr, coap_plus, cocoa, default, fasor, tcp
+from oracle import bbr, calm, coap_plus, cocoa, default, fasor, tcp
 from oracle.calls import SECOND, Algorithm
 
 Value = Mapping[str, int | str]
@@ -83,6 +83,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "basic-rto": ("basic-rto",),
     "coap-plus-rate": tuple(COAP_PLUS),
     "bbr-con": ("bbr-con",),
+    "calm": ("calm",),
 }
 """Which presets share an algorithm. Every family has a file of its own."""
 
@@ -106,6 +107,8 @@ def _build(preset: str, left: dict[str, Value]) -> Algorithm[Any]:
     if preset in COAP_PLUS:
         return coap_plus.CoapPlus(_changed(COAP_PLUS[preset], left))
     match preset:
+        case "calm":
+            return calm.Calm(_changed(calm.Rules(), left))
         case "linux-rto":
             return tcp.Linux(_changed(tcp.FrameRules(), left), _changed(tcp.LinuxRules(), left))
         case "peak-hopper":

@@ -44,6 +44,7 @@ basic-rto       ✓  ✗  ✓  ✗  ✓  ✓  ✗  ✓  E  ◐   E   ✗   E   �
 coap-plus-rate  ✓  –  ✓  ✓  ✓  ✓  ✗  ✓  E  ✗   E   ✓   E   ✗   –
 coap-plus-rate-responsive ✓ – ✓ ✓ ✓ ✓ ✗ ✓ E ✗ E ✓ E ✗ –
 bbr-con         ✓  ✓  ✓  ✓  ✓  ✓  ✗  ✓  E  ✗   E   ✓   E   ◐   ✗
+calm            ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  E  ✓   E   ◐   E   ◐   ✓
 """  # noqa: RUF001
 
 # What the sources lead a reader to expect of these six, before anything is driven: their texts say so, or what they say

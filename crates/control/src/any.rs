@@ -148,6 +148,8 @@ families! {
     "coap-plus-rate" => coap_plus_rate::CoapPlusRate,
     /// BBR for confirmable messages.
     "bbr-con" => bbr_con::BbrCon,
+    /// Calm.
+    "calm" => calm::Calm,
 }
 
 impl AnyController {

@@ -39,6 +39,8 @@ impl Share {
     pub const EIGHTH: Self = Self(3);
     /// 1/32.
     pub const THIRTY_SECOND: Self = Self(5);
+    /// 1/64.
+    pub const SIXTY_FOURTH: Self = Self(6);
 
     /// The average after `new` got its share and `old` the rest, rounded to the nearest microsecond, halves up.
     #[must_use]

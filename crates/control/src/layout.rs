@@ -98,6 +98,20 @@ macro_rules! without_padding {
 }
 without_padding!(bool, u8, u16, u32, u64);
 
+impl<T: Layout, const N: usize> Sealed for [T; N] {}
+
+impl<T: Layout, const N: usize> Layout for [T; N] {
+    const FILLED: u128 = {
+        let (mut filled, mut left) = (0, N);
+        while left > 0 {
+            filled = filled << size_of::<T>() | T::FILLED;
+            left = left.saturating_sub(1);
+        }
+        filled
+    };
+    const PRINT: u32 = mixed(mixed(size_of::<Self>() as u32, N as u32), T::PRINT);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +151,7 @@ mod tests {
         assert_eq!(Pair::FILLED, 0b0111);
         assert_eq!(Choice::FILLED, 1);
         assert_eq!(u64::FILLED, 0xFF);
+        assert_eq!(<[Gappy<u32>; 2]>::FILLED, 0b1111_1111_0001_1111_1111_0001);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! | [`estimator`], [`backoff`], [`blind`], [`dither`], [`ageing`], [`carry`], [`pacing`], [`rate`] | parts: plain data with a rule each |
 //! | [`rfc7252`], [`cocoa`], [`fasor`] | algorithms: parts put together behind the calls of [`Controller`] |
 //! | [`coap_plus_rate`], [`bbr_con`] | a rate instead of a timer: messages leave when [`rate`] lets them |
+//! | [`calm`] | ours: graded evidence, and a backoff that only proven congestion keeps |
 //! | [`frame`] with [`linux_rto`], [`peak_hopper`], [`basic_rto`] | timers of TCP, and the frame that brings them to CoAP |
 //! | [`Preset`] | published algorithms by name or number, each with its source and the choices made where it is silent |
 //! | [`Setting`] | single parameters of a controller, with legal ranges: [`AnyController::set`], [`AnyController::get`] |
@@ -82,8 +83,8 @@
 //!
 //! # Features
 //!
-//! `rfc7252`, `cocoa`, `fasor`, `linux-rto`, `peak-hopper`, `basic-rto`, `coap-plus-rate` and `bbr-con` compile the algorithm of that name in; `all`,
-//! the default, compiles every one. `alloc` adds controllers behind a pointer ([`PeerController`]). The types, the trait and the parts are
+//! `rfc7252`, `cocoa`, `fasor`, `linux-rto`, `peak-hopper`, `basic-rto`, `coap-plus-rate`, `bbr-con` and `calm` compile the algorithm of that name
+//! in; `all`, the default, compiles every one. `alloc` adds controllers behind a pointer ([`PeerController`]). The types, the trait and the parts are
 //! always there.
 
 #![no_std]
@@ -112,6 +113,8 @@ pub mod rate;
 pub mod basic_rto;
 #[cfg(feature = "bbr-con")]
 pub mod bbr_con;
+#[cfg(feature = "calm")]
+pub mod calm;
 #[cfg(feature = "coap-plus-rate")]
 pub mod coap_plus_rate;
 #[cfg(feature = "cocoa")]
@@ -142,6 +145,8 @@ pub use any::AnyController;
 pub use basic_rto::BasicRto;
 #[cfg(feature = "bbr-con")]
 pub use bbr_con::BbrCon;
+#[cfg(feature = "calm")]
+pub use calm::Calm;
 pub use calm_server::{Again, CalmPath, CalmPeer, CalmServer};
 pub use chance::{Chance, ChanceSeed, Purpose};
 pub use checked::{Checked, Violation};

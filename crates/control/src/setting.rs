@@ -165,6 +165,12 @@ settings! {
     RateTimer = 47, "timer": SettingKind::Word(&["fixed", "rfc6298"]);
     /// which answer ends the backoff of the rate.
     EndsBackoff = 48, "ends-backoff": SettingKind::Word(&["any-answer", "clean-answer"]);
+    /// from this wait on waits at most double.
+    Patience = 49, "patience": CAP;
+    /// a rule that is left out, to see what it is worth.
+    Without = 50, "without": SettingKind::Word(&[
+        "nothing", "delay-pause", "falls", "long-steps", "short-steps", "grades", "last-bound",
+    ]);
 }
 
 /// What a setting takes.

@@ -154,6 +154,12 @@ pub(crate) const fn third(number: u32) -> u32 {
     ((number as u64).saturating_mul(2_863_311_531) >> 33) as u32
 }
 
+/// A tenth, rounded to the nearest microsecond, halves up, likewise.
+pub(crate) const fn tenth(length: Span) -> Span {
+    // 3435973837 is 2^35 / 10, rounded up; the product stays below 2^64.
+    Span(((length.0 as u64).saturating_add(5).saturating_mul(3_435_973_837) >> 35) as u32)
+}
+
 impl fmt::Debug for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_seconds(f, u64::from(self.0))
@@ -212,6 +218,14 @@ mod tests {
         });
         for number in ends.chain([u32::MAX - 2, u32::MAX - 1, u32::MAX]) {
             assert_eq!((thousandth(number), third(number)), (number / 1_000, number / 3), "{number}");
+        }
+    }
+
+    #[test]
+    fn tenths_are_rounded_to_the_nearest() {
+        for micros in (0..100_000).chain(u32::MAX - 100..=u32::MAX) {
+            let span = Span::from_micros(micros);
+            assert_eq!(tenth(span), span.scaled(1, 10), "{micros}");
         }
     }
 

@@ -11,7 +11,8 @@
     feature = "peak-hopper",
     feature = "basic-rto",
     feature = "coap-plus-rate",
-    feature = "bbr-con"
+    feature = "bbr-con",
+    feature = "calm"
 ))]
 #![allow(
     clippy::arithmetic_side_effects,
@@ -91,6 +92,7 @@ families! {
     basic_rto: "basic-rto";
     coap_plus_rate: "coap-plus-rate";
     bbr_con: "bbr-con";
+    calm: "calm";
 }
 
 /// One case under way.

@@ -4,13 +4,14 @@
 #![allow(clippy::expect_used, reason = "a test may stop at the first surprise")]
 
 use millpond_control::{
-    AnyController, BasicRto, BbrCon, Chance, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor, Instant, LinuxRto,
-    Naming, PeakHopper, Preset, Rfc7252, Setting, SettingError, SettingKind, SettingValue, Span,
+    AnyController, BasicRto, BbrCon, Calm, Chance, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor, Instant,
+    LinuxRto, Naming, PeakHopper, Preset, Rfc7252, Setting, SettingError, SettingKind, SettingValue, Span,
     ageing::Ageing,
     backoff::{Basis, Exponential, Factor, Variable},
     basic_rto::Basic,
     bbr_con,
     blind::Blind,
+    calm::{self, Without},
     carry::Carry,
     coap_plus_rate::{
         self, EndsBackoff, FirstRtt, InBackoff, Increase, Leftover, LossSignal, Slowest, Smoothing, StartCount,
@@ -198,6 +199,26 @@ fn every_setting_of_bbr_changes_its_part() {
         backoff: Exponential { factor: Factor::TWO, cap: Span::from_secs(90) },
     };
     assert_eq!(ours, AnyController::BbrCon(BbrCon::new(parts)));
+}
+
+#[test]
+fn every_setting_of_calm_changes_its_part() {
+    let ours = set(
+        Preset::CALM.build(),
+        &[
+            ("ack-timeout", SettingValue::Time(Span::from_secs(4))),
+            ("max-wait", SettingValue::Word("none")),
+            ("patience", SettingValue::Time(Span::from_secs(3))),
+            ("without", SettingValue::Word("grades")),
+        ],
+    );
+    let parts = calm::Parts {
+        ack_timeout: Span::from_secs(4),
+        max_wait: Span::MAX,
+        patience: Span::from_secs(3),
+        without: Without::Grades,
+    };
+    assert_eq!(ours, AnyController::Calm(Calm::new(parts)));
 }
 
 #[test]

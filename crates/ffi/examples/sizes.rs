@@ -18,8 +18,8 @@ use std::{
 /// A processor with neither operating system nor division.
 const SMALLEST: &str = "thumbv6m-none-eabi";
 
-const ALGORITHMS: [&str; 8] =
-    ["rfc7252", "cocoa", "fasor", "linux-rto", "peak-hopper", "basic-rto", "coap-plus-rate", "bbr-con"];
+const ALGORITHMS: [&str; 9] =
+    ["rfc7252", "cocoa", "fasor", "linux-rto", "peak-hopper", "basic-rto", "coap-plus-rate", "bbr-con", "calm"];
 
 /// What every message layer calls.
 const CALLS: [&str; 9] = [
@@ -36,6 +36,17 @@ const CALLS: [&str; 9] = [
 
 /// What a program calls that changes settings.
 const SETTINGS: &str = "millpond_peer_set";
+
+/// What a server calls that follows the rules of `docs/calm-server.md`, and nothing else.
+const SERVER: [&str; 7] = [
+    "millpond_calm_server_init",
+    "millpond_calm_path_init",
+    "millpond_calm_peer_init",
+    "millpond_calm_asked",
+    "millpond_calm_answered",
+    "millpond_calm_asked_again",
+    "millpond_calm_asked_late",
+];
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -91,7 +102,10 @@ fn tables() -> Outcome<bool> {
 fn records() {
     println!("| record | bytes |\n|---|---|");
     println!("| `millpond_peer` | {} |", size_of::<millpond::millpond_peer>());
-    println!("| `millpond_exchange` | {} |\n", size_of::<millpond::millpond_exchange>());
+    println!("| `millpond_exchange` | {} |", size_of::<millpond::millpond_exchange>());
+    println!("| `millpond_calm_peer` | {} |", size_of::<millpond::millpond_calm_peer>());
+    println!("| `millpond_calm_path` | {} |", size_of::<millpond::millpond_calm_path>());
+    println!("| `millpond_calm_server` | {} |\n", size_of::<millpond::millpond_calm_server>());
 }
 
 /// One table; false if there is a panic or a static variable in one of its images.
@@ -103,8 +117,8 @@ fn table(target: &str, level: &str, linker: &Path) -> Outcome<bool> {
     let all = ALGORITHMS.join(",");
     for features in ALGORITHMS.iter().copied().chain([all.as_str()]) {
         let library = build(target, level, features)?;
-        let [without, with] = [&[][..], &[SETTINGS]].map(|more| link(&library, linker, more));
-        let (without, with) = (without?, with?);
+        let without = link(&library, linker, &CALLS)?;
+        let with = link(&library, linker, &[&CALLS[..], &[SETTINGS]].concat())?;
         let panics: Vec<_> = without.panics.iter().chain(&with.panics).map(String::as_str).collect();
         println!(
             "| {} | {} | {} | {} | {} | {} |",
@@ -123,6 +137,9 @@ fn table(target: &str, level: &str, linker: &Path) -> Outcome<bool> {
         }
         clean &= panics.is_empty() && with.data == 0;
     }
+    let server = link(&build(target, level, "rfc7252")?, linker, &SERVER)?;
+    println!("| calm server | {} | {} | - | - | {} |", server.bytes, server.run_time, server.panics.len());
+    clean &= server.panics.is_empty() && server.data == 0;
     println!();
     Ok(clean)
 }
@@ -149,13 +166,13 @@ fn target_folder() -> PathBuf {
 }
 
 /// Links the calls out of the library and looks at the image.
-fn link(library: &Path, linker: &Path, more: &[&str]) -> Outcome<Image> {
+fn link(library: &Path, linker: &Path, roots: &[&str]) -> Outcome<Image> {
     let image = library.with_extension("image");
     let mut command = Command::new(linker);
     command.args(["-flavor", "gnu", "--gc-sections", "--entry", "millpond_version"]);
     // What a C program has anyway may stay open; padding to whole pages is not ours.
     command.args(["-z", "norelro"]).arg("--unresolved-symbols=ignore-all").arg("-o").arg(&image);
-    for root in CALLS.iter().chain(more) {
+    for root in roots {
         command.args(["--undefined", root]);
     }
     run(command.arg(library))?;

@@ -59,7 +59,9 @@ enum {
   /* coap-plus-rate that halves its rate when a message times out for the first time */
   MILLPOND_PRESET_COAP_PLUS_RATE_RESPONSIVE = 113,
   /* paced at the highest delivery rate seen, with at most two bandwidth-delay products under way */
-  MILLPOND_PRESET_BBR_CON = 144
+  MILLPOND_PRESET_BBR_CON = 144,
+  /* named copies, graded evidence, and a backoff that only proven congestion keeps */
+  MILLPOND_PRESET_CALM = 128
 };
 
 /* What can be set, and what it takes. Times are shown in seconds and handed over in
@@ -117,7 +119,11 @@ enum {
   MILLPOND_SETTING_SLOWEST = 45,              /* one of 1-per-64-s, 1-per-timeout */
   MILLPOND_SETTING_IN_BACKOFF = 46,           /* one of held, paced */
   MILLPOND_SETTING_RATE_TIMER = 47,           /* one of fixed, rfc6298 */
-  MILLPOND_SETTING_ENDS_BACKOFF = 48          /* one of any-answer, clean-answer */
+  MILLPOND_SETTING_ENDS_BACKOFF = 48,         /* one of any-answer, clean-answer */
+  /* a length of time from 0.001 s to 4294.967295 s, or none */
+  MILLPOND_SETTING_PATIENCE = 49,
+  /* one of nothing, delay-pause, falls, long-steps, short-steps, grades, last-bound */
+  MILLPOND_SETTING_WITHOUT = 50
 };
 
 /* The value of a length of time that may be none. */
@@ -283,6 +289,16 @@ enum {
 enum {
   MILLPOND_ENDS_BACKOFF_ANY_ANSWER = 0,
   MILLPOND_ENDS_BACKOFF_CLEAN_ANSWER = 1
+};
+
+enum {
+  MILLPOND_WITHOUT_NOTHING = 0,
+  MILLPOND_WITHOUT_DELAY_PAUSE = 1,
+  MILLPOND_WITHOUT_FALLS = 2,
+  MILLPOND_WITHOUT_LONG_STEPS = 3,
+  MILLPOND_WITHOUT_SHORT_STEPS = 4,
+  MILLPOND_WITHOUT_GRADES = 5,
+  MILLPOND_WITHOUT_LAST_BOUND = 6
 };
 
 #endif

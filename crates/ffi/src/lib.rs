@@ -41,10 +41,11 @@
     feature = "peak-hopper",
     feature = "basic-rto",
     feature = "coap-plus-rate",
-    feature = "bbr-con"
+    feature = "bbr-con",
+    feature = "calm"
 )))]
 compile_error!(
-    "choose at least one algorithm: rfc7252, cocoa, fasor, linux-rto, peak-hopper, basic-rto, coap-plus-rate or bbr-con"
+    "choose at least one algorithm: rfc7252, cocoa, fasor, linux-rto, peak-hopper, basic-rto, coap-plus-rate, bbr-con or calm"
 );
 
 // A library must have a panic handler, although nothing here panics. Where panics unwind (tests), it is the standard
@@ -53,12 +54,14 @@ compile_error!(
 extern crate std;
 
 mod calls;
+mod calm;
 #[cfg(feature = "names")]
 mod names;
 mod record;
 mod types;
 
 pub use calls::*;
+pub use calm::*;
 #[cfg(feature = "names")]
 pub use names::*;
 pub use types::*;

@@ -34,9 +34,13 @@ const UNSETTLED: u8 = 0x51;
 const OPEN: u8 = 0x58;
 /// An exchange that was started and has ended.
 const ENDED: u8 = 0x59;
+/// What a calm server knows of a peer, of a path, and of all.
+pub(crate) const CALM_PEER: u8 = 0x60;
+pub(crate) const CALM_PATH: u8 = 0x61;
+pub(crate) const CALM_SERVER: u8 = 0x62;
 
 /// How a value lies in memory.
-struct Shape {
+pub(crate) struct Shape {
     /// One bit for each byte, set if it holds information.
     filled: [u32; 3],
     /// The print of the layout, with this crate's version mixed in. A head holds its lower half; the check begins with
@@ -49,7 +53,7 @@ const PRIME: u32 = 16_777_619;
 
 impl Shape {
     /// The shape of a `T` in an `R`, which must have room for a head and a `T` behind it.
-    const fn of<T: Layout, R>() -> Self {
+    pub(crate) const fn of<T: Layout, R>() -> Self {
         assert!(size_of::<T>() <= size_of::<R>().saturating_sub(size_of::<Head>()), "too small for its value");
         assert!(align_of::<T>() <= size_of::<Head>() && align_of::<T>() <= align_of::<R>(), "not aligned");
         assert!(size_of::<T>() <= 96, "there is a bit for 96 bytes only");
@@ -143,6 +147,7 @@ macro_rules! families {
             "basic-rto" 6 BasicRto,
             "coap-plus-rate" 7 CoapPlusRate,
             "bbr-con" 8 BbrCon,
+            "calm" 9 Calm,
         }
     };
     (@by_number [$number:expr] [$Family:ident] [$any:ident] [$body:expr]
@@ -316,10 +321,43 @@ pub(crate) unsafe fn end_exchange(exchange: *mut millpond_exchange) {
     unsafe { exchange.cast::<Head>().write(Head { kind: ENDED, ..Head::BLANK }) };
 }
 
+/// Reads the value of a record of this kind and shape.
+///
+/// # Safety
+///
+/// `record` is null or points to an initialised record with room for this shape, which is that of `T`.
+pub(crate) unsafe fn load<T: Layout, R>(record: *const R, kind: u8, shape: &Shape) -> Result<T, millpond_error> {
+    aligned(record)?;
+    let head = record.cast_mut().cast::<Head>();
+    // SAFETY: so says the caller. Once it is verified, a value lies behind the head.
+    unsafe {
+        let found = head.read().kind;
+        if found != kind {
+            return Err(strange(found));
+        }
+        shape.verify(head)?;
+        Ok(behind::<T>(head).read())
+    }
+}
+
+/// Writes a record of this kind and shape.
+///
+/// # Safety
+///
+/// `record` points to the memory of such a record, aligned, with room for this shape, which is that of `T`.
+pub(crate) unsafe fn store<T: Layout, R>(record: *mut R, kind: u8, shape: &Shape, value: T) {
+    let head = record.cast::<Head>();
+    // SAFETY: so says the caller; `Shape::of` has asserted room and alignment.
+    unsafe {
+        behind::<T>(head).write(value);
+        shape.seal(head, kind, 0);
+    }
+}
+
 /// What to say of a record that is not of the wanted kind.
 fn strange(kind: u8) -> millpond_error {
     match kind {
-        SETTLED | UNSETTLED | OPEN | ENDED => millpond_error::MILLPOND_E_FOREIGN,
+        SETTLED | UNSETTLED | OPEN | ENDED | CALM_PEER | CALM_PATH | CALM_SERVER => millpond_error::MILLPOND_E_FOREIGN,
         _ => millpond_error::MILLPOND_E_BLANK,
     }
 }

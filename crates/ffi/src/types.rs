@@ -191,6 +191,44 @@ pub struct millpond_numbers {
     pub carried_us: u32,
 }
 
+/// What a server that follows millpond_calm_ knows of one peer.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct millpond_calm_peer {
+    /// Opaque.
+    pub w: [u64; 4],
+}
+
+/// What it knows of a path that peers share, such as those of one network.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct millpond_calm_path {
+    /// Opaque.
+    pub w: [u64; 6],
+}
+
+/// What it knows of all its peers together.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct millpond_calm_server {
+    /// Opaque.
+    pub w: [u64; 3],
+}
+
+/// What millpond_calm_asked_again answers. Only the first one means silence.
+#[derive(Clone, Copy, Debug)]
+#[repr(i32)]
+pub enum millpond_again {
+    /// Stay silent: an answer is on its way.
+    MILLPOND_AGAIN_WITHHOLD = 0,
+    /// Answer: nothing suggests a queue.
+    MILLPOND_AGAIN_CALM = 1,
+    /// Answer: the last answer is likely to be lost.
+    MILLPOND_AGAIN_DUE = 2,
+    /// Answer: out of the allowance for copies.
+    MILLPOND_AGAIN_ALLOWED = 3,
+}
+
 /// What a call answers when it refuses. It has changed nothing then (but see millpond_peer_set).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]

@@ -21,7 +21,7 @@ _PATH = click.Path(path_type=Path)
     multiple=True,
     callback=arguments.controllers,
     metavar="A[,B]",
-    help="Who is judged: presets, with settings 'rfc7252?ack-timeout=3 s' or as a table, or your own: mine.py:Mine.",
+    help="Who is judged: presets, with settings 'rfc7252?ack-timeout=3 s' or as a table, or your own: mine.py:Mine. [calm]",
 )
 @click.option(
     "--against", multiple=True, callback=arguments.names, metavar="A,B", help="Presets to compare with. [one a family]"
@@ -45,7 +45,7 @@ def arena(as_json: bool, candidates: tuple[Any, ...], cells: str, **options: Any
     from millpond.cli.lab import bar
     from millpond.show import terminal
 
-    done = contest.hold(candidates, cells_of=cells, watcher=bar(), command=sys.argv, **options)
+    done = contest.hold(candidates or ("calm",), cells_of=cells, watcher=bar(), command=sys.argv, **options)
     if as_json:
         print_json({"directory": str(done.directory), "summary": [vars(one) for one in done.summaries]})
         return

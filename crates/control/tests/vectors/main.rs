@@ -13,6 +13,7 @@
 )]
 
 mod ageing;
+mod calm;
 mod coap_plus_rate;
 mod cocoa;
 mod cocoa_variants;

@@ -28,6 +28,11 @@ fn no_mistake_of_the_caller_does_harm() {
 }
 
 #[test]
+fn a_calm_server_answers_copies_that_are_due() {
+    runs("tests/c/calm.c", &[]);
+}
+
+#[test]
 fn an_old_header_is_refused() {
     runs("tests/c/old_header.c", &[]);
 }

@@ -1,0 +1,383 @@
+//! Calm: a client that grades what answers prove, and slows down only where they prove congestion.
+//!
+//! Ours; `docs/calm.md` has the argument, the sources of every number and what each rule is worth. In short:
+//!
+//! * Copies are named in their tokens. A reply that names the last copy is a certain round trip. One that names an earlier
+//!   copy is believed only where no later copy fits it, because a server that stores replies names the copy it processed and
+//!   not the one whose reply got through.
+//! * A copy that is proven lost counts into a loss rate. Waits grow fast only where that rate is high and a queue is
+//!   likely too, and are kept for the next exchange only where its answer came late: loss alone is no congestion.
+//! * While a queue stands, the next request waits for a few round trips *before* it leaves: a queue is the same
+//!   throughput with longer round trips.
+
+mod parts;
+
+pub use parts::{Parts, Without};
+
+use crate::{
+    backoff::{Factor, longer, shorter},
+    controller::{Admit, Class, Controller, Cx, End, Exchange, Naming, Reason, View, Wait, Wishes},
+    estimator::Share,
+    evidence::{Evidence, Named, Sample},
+    layout::laid_out,
+    pacing::Pacing,
+    preset::presets,
+    setting::{Place, Setting, SettingConflict},
+    time::{Instant, Span, tenth},
+};
+use parts::{
+    AGEING, BLIND_PLAIN, FIRST_STEP, FORGET, GAIN, LAST_BOUND, LATE, LEAST_MARGIN, LONG_STEP, LONGEST_PAUSE,
+    LOST_AT_FIRST, MANY_LOST, NEAR, OTHER_STEP, SEEN_AT_FIRST, SPREAD, UNKNOWN_STEP, UNMEASURED, WHOLE,
+};
+
+presets! { Calm {
+    CALM = 128, Parts::CALM, {
+        name: "calm",
+        source: "docs/calm.md",
+        readings: &["D2"],
+        summary: "named copies, graded evidence, and a backoff that only proven congestion keeps",
+    };
+} }
+
+/// One peer under calm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calm {
+    pacing: Pacing,
+    /// When an exchange ended last, by an answer or without one; never before the first.
+    ended: Instant,
+    /// From then on no request leaves for the first time for so long.
+    hold: Span,
+    srtt: Span,
+    rttvar: Span,
+    /// The shortest certain round trip; [`Span::MAX`] before the first.
+    least: Span,
+    /// The last four round trips, the latest first, which may be a guess; [`Span::MAX`] where there was none.
+    recent: [Span; 4],
+    /// How far samples fall below the one before, on average.
+    falls: Span,
+    /// A backed-off wait that the next exchange begins with; zero for none.
+    kept: Span,
+    parts: Parts,
+    /// The share of lost copies, in thousandths.
+    lost: u16,
+    /// Copies whose fate is known; counts up to the gain of the loss rate.
+    seen: u8,
+    /// Samples, a guess included; counts up to [`UNMEASURED`].
+    samples: u8,
+}
+
+laid_out!(Calm { pacing, hold, ended, srtt, rttvar, least, recent, falls, kept, parts, lost, seen, samples });
+
+impl Controller for Calm {
+    fn admit(&self, class: Class, _len: u16, cx: Cx) -> Admit {
+        let left = self.left(cx.now);
+        match self.pacing.admit(class, cx) {
+            Admit::Now if left > Span::ZERO => Admit::At(cx.now.after(left)),
+            Admit::At(at) => Admit::At(at.max(cx.now.after(left))),
+            paced => paced,
+        }
+    }
+
+    fn on_start(&mut self, exchange: &mut Exchange, _len: u16, cx: Cx) -> Wait {
+        if self.is_stale(cx.now) {
+            *self = Self { pacing: self.pacing, ..Self::new(self.parts) };
+        }
+        let (low, high, reason) = if self.samples == 0 {
+            (self.parts.ack_timeout, Factor::ONE_AND_A_HALF.times(self.parts.ack_timeout), Reason::Blind)
+        } else {
+            let rto = self.rto();
+            (rto, rto.plus(tenth(self.srtt)), Reason::Initial)
+        };
+        let drawn = cx.chance.between(low, high);
+        let (wait, reason) = if self.kept > drawn { (self.kept, Reason::Carried) } else { (drawn, reason) };
+        let wait = shorter(wait, self.parts.longest_first());
+        exchange.begin(cx.now, wait);
+        Wait::then_retransmit(wait, reason)
+    }
+
+    fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
+        let (current, before) = (exchange.current(), exchange.retransmissions());
+        let congested = self.is_congested(before);
+        let (mut factor, spreads) = if self.samples == 0 && before == 0 {
+            (UNKNOWN_STEP, true)
+        } else if before >= LATE {
+            (Factor::ONE_AND_A_HALF, false)
+        } else if congested && self.parts.without != Without::LongSteps {
+            (LONG_STEP, true)
+        } else if before == 0 && self.parts.without != Without::ShortSteps {
+            (FIRST_STEP, false)
+        } else {
+            (OTHER_STEP, false)
+        };
+        let impatient = current >= self.parts.patience;
+        if impatient && factor > Factor::TWO {
+            factor = Factor::TWO;
+        }
+        let next = factor.times(current);
+        let next = if spreads && !impatient { cx.chance.between(next, SPREAD.times(next)) } else { next };
+        let wait = shorter(next, longer(self.parts.max_wait, current));
+        exchange.advance(wait);
+        Wait::then_retransmit(wait, Reason::BackedOff)
+    }
+
+    fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
+        if sample.evidence() == Evidence::None {
+            return self.hold_back(Span::ZERO, cx);
+        }
+        self.count(self.proven(&sample), true);
+        let wait = shorter(exchange.current(), self.parts.max_wait);
+        let last = sample.since_last();
+        let certain = match sample.evidence() {
+            Evidence::Exact(rtt) => Some(rtt.span()),
+            Evidence::Echoed { at_most } if self.parts.without == Without::Grades => Some(at_most),
+            Evidence::Echoed { at_most } if self.least == Span::MAX => {
+                self.guess(at_most);
+                None
+            }
+            Evidence::Echoed { at_most } => {
+                let next_to_last = sample.named() == Named::Copy(sample.retransmissions().saturating_sub(1));
+                let fits = self.reaches_least(last);
+                if next_to_last && !fits {
+                    Some(at_most)
+                } else {
+                    // Another copy fits it as well: a stored reply, most likely. It got through, and that is all.
+                    let is_near = fits && last <= self.least.doubled();
+                    self.kept = if is_near { Span::ZERO } else { wait };
+                    None
+                }
+            }
+            Evidence::Ambiguous { .. } | Evidence::None => {
+                self.kept = longer(self.kept, wait);
+                None
+            }
+        };
+        let mut pause = Span::ZERO;
+        if let Some(rtt) = certain {
+            self.take(rtt);
+            let is_late = matches!(sample.evidence(), Evidence::Exact(_)) && !self.is_near(rtt);
+            self.kept = if sample.retransmissions() > 0 && is_late { wait } else { Span::ZERO };
+            pause = self.pause();
+        }
+        self.hold_back(pause, cx);
+    }
+
+    fn on_end(&mut self, exchange: &Exchange, why: End, cx: Cx) {
+        let wait = shorter(exchange.current(), self.parts.max_wait);
+        if why == End::Cancelled && exchange.retransmissions() > 0 {
+            self.kept = longer(self.kept, wait);
+        } else if why == End::GaveUp {
+            self.count(exchange.retransmissions().saturating_add(1), false);
+            self.kept = shorter(exchange.current().doubled(), self.parts.max_wait);
+            self.hold_back(Span::ZERO, cx);
+        }
+    }
+
+    /// The next such message waits for the timeout; one in three seconds before any answer (RFC 8085 §3.1.3).
+    fn on_plain_send(&mut self, _len: u16, cx: Cx) {
+        let timeout = if self.samples == 0 { longer(self.rto(), BLIND_PLAIN) } else { self.rto() };
+        self.pacing.sent(timeout, cx.now);
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes { naming: Naming::Token, confirmable_every: Pacing::CONFIRMABLE_EVERY }
+    }
+
+    fn view(&self) -> View {
+        let known = self.samples > 0;
+        View {
+            rto: Some(self.rto()),
+            srtt: known.then_some(self.srtt),
+            rttvar: known.then_some(self.rttvar),
+            carried: (self.kept > Span::ZERO).then_some(self.kept),
+            ..View::default()
+        }
+    }
+
+    fn longest_wait(&self, copy: u8, previous: Span) -> Span {
+        if copy == 0 {
+            return self.parts.longest_first();
+        }
+        shorter(SPREAD.times(LONG_STEP.times(previous)), longer(self.parts.max_wait, previous))
+    }
+}
+
+impl Calm {
+    /// The parameters that it has.
+    pub const SETTINGS: &[Setting] = Parts::SETTINGS;
+
+    /// A peer about which nothing is known.
+    #[must_use]
+    pub const fn new(parts: Parts) -> Self {
+        Self {
+            pacing: Pacing::UNUSED,
+            ended: Instant::NEVER,
+            hold: Span::ZERO,
+            srtt: Span::ZERO,
+            rttvar: Span::ZERO,
+            least: Span::MAX,
+            recent: [Span::MAX; 4],
+            falls: Span::ZERO,
+            kept: Span::ZERO,
+            parts,
+            lost: LOST_AT_FIRST,
+            seen: SEEN_AT_FIRST,
+            samples: 0,
+        }
+    }
+
+    /// The share of copies that are lost, in thousandths.
+    #[must_use]
+    pub const fn loss(&self) -> u16 {
+        self.lost
+    }
+
+    /// For how long from now on no request leaves for the first time.
+    fn left(&self, now: Instant) -> Span {
+        if self.hold == Span::ZERO { Span::ZERO } else { self.ended.after(self.hold).since(now) }
+    }
+
+    /// No exchange ended for so long that what was learnt is worth nothing.
+    fn is_stale(&self, now: Instant) -> bool {
+        now.since(self.ended) > FORGET
+    }
+
+    fn rto(&self) -> Span {
+        if self.samples == 0 {
+            return self.parts.ack_timeout;
+        }
+        let [latest, ..] = self.recent;
+        let rto = self.srtt.plus(longer(self.rttvar.times(4), LEAST_MARGIN));
+        if self.parts.without == Without::LastBound { rto } else { longer(rto, LAST_BOUND.times(latest)) }
+    }
+
+    /// Whether loss looks like congestion, if so many further copies are lost too: a high rate of it, and either a queue or
+    /// too few samples to exclude one.
+    fn is_congested(&self, further: u8) -> bool {
+        if self.samples == 0 {
+            return true;
+        }
+        // A round trip that is a twentieth above the shortest.
+        let queue = wide(self.srtt, 20) > wide(self.least, 21);
+        let mut lost = self.lost;
+        for _ in 0..further.min(LATE) {
+            lost = moved(lost, GAIN, WHOLE);
+        }
+        (self.samples < UNMEASURED || queue) && lost >= MANY_LOST
+    }
+
+    /// How many copies the reply proves lost.
+    fn proven(&self, sample: &Sample) -> u8 {
+        let (copies, last) = (sample.retransmissions(), sample.since_last());
+        match sample.named() {
+            Named::Copy(copy) if copy < copies => {
+                // It came when an answer to the last copy would have: a stored reply to it.
+                let of_last = self.reaches_least(last) && last <= self.least.doubled();
+                if of_last && self.parts.without != Without::Grades { copies } else { copy }
+            }
+            Named::Copy(copy) => copy,
+            Named::Nothing | Named::Further => 0,
+        }
+    }
+
+    /// At least nine tenths of the shortest round trip.
+    fn reaches_least(&self, age: Span) -> bool {
+        self.least != Span::MAX && wide(age, 10) >= wide(self.least, 9)
+    }
+
+    /// A round trip that shows no long queue.
+    fn is_near(&self, rtt: Span) -> bool {
+        rtt <= self.least.doubled() && (rtt < NEAR || wide(rtt, 4) < wide(self.least, 5))
+    }
+
+    /// So many copies were lost, and then one got through or the exchange was given up.
+    fn count(&mut self, lost: u8, answered: bool) {
+        for _ in 0..lost {
+            self.see(WHOLE);
+        }
+        if answered {
+            self.see(0);
+        }
+    }
+
+    /// One copy's fate.
+    fn see(&mut self, lost: u16) {
+        self.seen = self.seen.saturating_add(1).min(GAIN);
+        self.lost = moved(self.lost, self.seen, lost);
+    }
+
+    /// Before anything is certain a reply that names an earlier copy is a guess on the long side.
+    fn guess(&mut self, rtt: Span) {
+        (self.srtt, self.rttvar) = (rtt, Share::QUARTER.blend(Span::ZERO, rtt));
+        self.recent = [rtt, Span::MAX, Span::MAX, Span::MAX];
+        self.samples = self.samples.saturating_add(1).min(UNMEASURED);
+        self.kept = Span::ZERO;
+    }
+
+    fn take(&mut self, rtt: Span) {
+        if self.least == Span::MAX {
+            (self.srtt, self.rttvar) = (rtt, Share::QUARTER.blend(Span::ZERO, rtt));
+            self.recent = [rtt, Span::MAX, Span::MAX, Span::MAX];
+        } else {
+            let [a, b, c, _] = self.recent;
+            self.recent = [rtt, a, b, c];
+            self.falls = Share::QUARTER.blend(self.falls, a.minus(rtt));
+            self.rttvar = Share::QUARTER.blend(self.rttvar, self.srtt.distance(rtt));
+            self.srtt = Share::EIGHTH.blend(self.srtt, rtt);
+            // What was the shortest once may be so no more.
+            self.least = AGEING.blend(self.least, self.srtt);
+        }
+        self.least = shorter(self.least, rtt);
+        self.samples = self.samples.saturating_add(1).min(UNMEASURED);
+    }
+
+    /// How long the next request waits while a queue stands.
+    fn pause(&self) -> Span {
+        if self.parts.without == Without::DelayPause {
+            return Span::ZERO;
+        }
+        let [a, b, c, d] = self.recent;
+        let shortest = shorter(shorter(a, b), shorter(c, d));
+        let falls = if self.parts.without == Without::Falls { Span::ZERO } else { self.falls.times(6) };
+        let standing = shortest.minus(falls);
+        let above = standing.minus(longer(NEAR, Factor::ONE_AND_A_HALF.times(self.least)));
+        shorter(shorter(above.times(16), standing.times(8)), LONGEST_PAUSE)
+    }
+
+    /// The next request leaves no sooner than after a pause of about this length.
+    fn hold_back(&mut self, pause: Span, cx: Cx) {
+        let drawn = cx.chance.between(pause.halved(), Factor::ONE_AND_A_HALF.times(pause));
+        (self.hold, self.ended) = (longer(drawn, self.left(cx.now)), cx.now);
+    }
+
+    pub(crate) fn place(&mut self, setting: Setting) -> Option<Place<'_>> {
+        self.parts.place(setting)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), SettingConflict> {
+        Setting::AckTimeout.not_above(self.parts.ack_timeout, Setting::MaxWait, self.parts.max_wait)
+    }
+}
+
+/// A length times a number, without a limit.
+const fn wide(length: Span, times: u64) -> u64 {
+    (length.as_micros() as u64).saturating_mul(times)
+}
+
+/// An average in thousandths after one of `gain` values moved it, cut off.
+const fn moved(average: u16, gain: u8, value: u16) -> u16 {
+    let sum = (average as u32).saturating_mul(gain.saturating_sub(1) as u32).saturating_add(value as u32);
+    match sum.checked_div(gain as u32) {
+        Some(average) => average as u16,
+        None => average,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_stays_small() {
+        assert!(size_of::<Calm>() <= 80, "{}", size_of::<Calm>());
+    }
+}

@@ -1,0 +1,172 @@
+//! The calls of a calm server: which copies of a request it answers once more.
+//!
+//! Every call is unsafe for the same reason as those of `calls`: each pointer must be null, or point to memory for what
+//! its type says.
+
+use crate::{
+    calls::{SIZES, answer},
+    record::{self, CALM_PATH, CALM_PEER, CALM_SERVER, Shape, aligned},
+    types::{millpond_again, millpond_calm_path, millpond_calm_peer, millpond_calm_server, millpond_error},
+};
+use millpond_control::{Again, CalmPath, CalmPeer, CalmServer, Instant};
+
+const PEER: &Shape = &Shape::of::<CalmPeer, millpond_calm_peer>();
+const PATH: &Shape = &Shape::of::<CalmPath, millpond_calm_path>();
+const SERVER: &Shape = &Shape::of::<CalmServer, millpond_calm_server>();
+
+/// Makes a server that has answered nobody yet. sizes is MILLPOND_SIZES.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_calm_server_init(server: *mut millpond_calm_server, sizes: u32) -> i32 {
+    answer(|| {
+        aligned(server)?;
+        if sizes != SIZES {
+            return Err(millpond_error::MILLPOND_E_HEADER);
+        }
+        // SAFETY: see the module.
+        unsafe { record::store(server, CALM_SERVER, SERVER, CalmServer::new()) };
+        Ok(0)
+    })
+}
+
+/// Makes a path of which nothing is known: for the first peer on it, or in place of one that was forgotten.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_calm_path_init(path: *mut millpond_calm_path) -> i32 {
+    answer(|| {
+        aligned(path)?;
+        // SAFETY: see the module.
+        unsafe { record::store(path, CALM_PATH, PATH, CalmPath::new()) };
+        Ok(0)
+    })
+}
+
+/// Makes a peer that was never answered: for the first request of one, or in place of one that was forgotten.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_calm_peer_init(peer: *mut millpond_calm_peer) -> i32 {
+    answer(|| {
+        aligned(peer)?;
+        // SAFETY: see the module.
+        unsafe { record::store(peer, CALM_PEER, PEER, CalmPeer::new()) };
+        Ok(0)
+    })
+}
+
+/// A new confirmable request of a peer came.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_calm_asked(
+    server: *mut millpond_calm_server,
+    path: *mut millpond_calm_path,
+    peer: *mut millpond_calm_peer,
+    now_us: u64,
+) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        unsafe {
+            let mut of_all: CalmServer = record::load(server, CALM_SERVER, SERVER)?;
+            let mut of_path: CalmPath = record::load(path, CALM_PATH, PATH)?;
+            let mut of_peer: CalmPeer = record::load(peer, CALM_PEER, PEER)?;
+            of_all.asked(&mut of_path, &mut of_peer, Instant::from_micros(now_us));
+            record::store(server, CALM_SERVER, SERVER, of_all);
+            record::store(path, CALM_PATH, PATH, of_path);
+            record::store(peer, CALM_PEER, PEER, of_peer);
+        }
+        Ok(0)
+    })
+}
+
+/// The answer to the newest request of a peer leaves for the first time.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_calm_answered(peer: *mut millpond_calm_peer, now_us: u64) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        unsafe {
+            let mut of_peer: CalmPeer = record::load(peer, CALM_PEER, PEER)?;
+            CalmServer::new().answered(&mut of_peer, Instant::from_micros(now_us));
+            record::store(peer, CALM_PEER, PEER, of_peer);
+        }
+        Ok(0)
+    })
+}
+
+/// A copy of the newest request of a peer came: is it answered once more? Answers a MILLPOND_AGAIN_; unless that is
+/// MILLPOND_AGAIN_WITHHOLD, or if the call refuses, the answer leaves now. Compare token and payload with those of the
+/// request before you ask: another request under the same message ID is no copy.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_calm_asked_again(
+    server: *mut millpond_calm_server,
+    path: *const millpond_calm_path,
+    peer: *mut millpond_calm_peer,
+    now_us: u64,
+) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        unsafe {
+            let mut of_all: CalmServer = record::load(server, CALM_SERVER, SERVER)?;
+            let of_path: CalmPath = record::load(path, CALM_PATH, PATH)?;
+            let mut of_peer: CalmPeer = record::load(peer, CALM_PEER, PEER)?;
+            let verdict = of_all.asked_again(&of_path, &mut of_peer, Instant::from_micros(now_us));
+            record::store(server, CALM_SERVER, SERVER, of_all);
+            record::store(peer, CALM_PEER, PEER, of_peer);
+            Ok(told(verdict))
+        }
+    })
+}
+
+/// A copy of an older request of a peer came, which was answered at first_us for the first time. Answers as
+/// millpond_calm_asked_again does.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_calm_asked_late(
+    server: *mut millpond_calm_server,
+    path: *const millpond_calm_path,
+    first_us: u64,
+    now_us: u64,
+) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        unsafe {
+            let mut of_all: CalmServer = record::load(server, CALM_SERVER, SERVER)?;
+            let of_path: CalmPath = record::load(path, CALM_PATH, PATH)?;
+            let [first, now] = [first_us, now_us].map(Instant::from_micros);
+            let verdict = of_all.asked_late(&of_path, first, now);
+            record::store(server, CALM_SERVER, SERVER, of_all);
+            Ok(told(verdict))
+        }
+    })
+}
+
+const fn told(verdict: Again) -> i32 {
+    let again = match verdict {
+        Again::Withhold => millpond_again::MILLPOND_AGAIN_WITHHOLD,
+        Again::Calm => millpond_again::MILLPOND_AGAIN_CALM,
+        Again::Due => millpond_again::MILLPOND_AGAIN_DUE,
+        Again::Allowed => millpond_again::MILLPOND_AGAIN_ALLOWED,
+    };
+    again as i32
+}
