@@ -344,26 +344,29 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The next output. Also fires timers that are due.
     #[inline]
     pub fn poll(&mut self, now: Instant) -> Output<'_, A> {
-        // Every other call finds nothing left to say and nothing due.
-        if self.queue.is_empty() && self.beyond.is_none() && self.owes_nothing() {
-            match self.timers.earliest() {
-                Some((at, slot)) if at > now.max(self.now) => {
-                    self.advance(now);
-                    self.queue.clear();
+        self.advance(now);
+        if !self.queue.is_empty() {
+            return self.queue.take();
+        }
+        self.queue.clear();
+        // Most calls find nothing due.
+        if self.beyond.is_none() {
+            let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
+            match (owed, self.timers.earliest()) {
+                (None, None) => return Output::Idle,
+                (Some((due, _)), timer) if due > self.now && timer.is_none_or(|(at, _)| due <= at) => {
+                    return Output::Sleep(due, SleepReason::Acknowledgement);
+                }
+                (_, Some((at, slot))) if at > self.now && owed.is_none_or(|(due, _)| at < due) => {
                     return Output::Sleep(at, self.alarm(slot));
                 }
-                None => {
-                    self.advance(now);
-                    self.queue.clear();
-                    return Output::Idle;
-                }
-                Some(_) => {}
+                _ => {}
             }
         }
         self.say(now)
     }
 
-    /// The same when there may be something to say or to do.
+    /// The same when there may be something to do.
     #[inline(never)]
     fn say(&mut self, now: Instant) -> Output<'_, A> {
         match self.step(now) {
@@ -371,12 +374,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Step::Sleep(until, reason) => Output::Sleep(until, reason),
             Step::Idle => Output::Idle,
         }
-    }
-
-    /// No request waits for its acknowledgement.
-    #[inline]
-    fn owes_nothing(&self) -> bool {
-        self.inbox.as_deref().is_none_or(|inbox| inbox.requests.owes_nothing())
     }
 
     /// What the timer of a message is for.

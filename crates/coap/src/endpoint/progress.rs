@@ -18,6 +18,12 @@ use crate::message::Message;
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The timer of a message ran out.
     pub(super) fn fire(&mut self, slot: u32, now: Instant) {
+        let Some(exchange) = self.exchanges.get(slot) else { return self.timers.clear(slot) };
+        let is_last = exchange.then == Then::Abandon || exchange.retransmissions >= exchange.most;
+        // A further copy sets it anew.
+        if exchange.stage == Stage::Sent && !is_last && self.retransmit(slot, now).is_some() {
+            return;
+        }
         self.timers.clear(slot);
         let Some(exchange) = self.exchanges.get(slot) else { return };
         match exchange.stage {
@@ -26,20 +32,19 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 self.pump(peer, now);
                 self.peers.settle(peer, true);
             }
-            Stage::Sent if exchange.then == Then::Abandon => self.fail(slot, now, Failure::GaveUp),
-            Stage::Sent if exchange.retransmissions >= exchange.most => self.fail(slot, now, Failure::GaveUp),
-            Stage::Sent => self.retransmit(slot, now),
+            Stage::Sent if is_last => self.fail(slot, now, Failure::GaveUp),
             Stage::Acknowledged | Stage::Asked => self.fail(slot, now, Failure::NoResponse),
-            Stage::Subscribed => {}
+            Stage::Sent | Stage::Subscribed => {}
         }
     }
 
-    /// A further copy leaves (RFC 7252 §4.2).
-    fn retransmit(&mut self, slot: u32, now: Instant) {
+    /// A further copy leaves (RFC 7252 §4.2). Nothing if there is no such message or peer.
+    #[inline]
+    fn retransmit(&mut self, slot: u32, now: Instant) -> Option<()> {
         let luck = self.luck();
         let id = self.exchanges.name(slot);
-        let Some(exchange) = self.exchanges.get_mut(slot) else { return };
-        let Some(peer) = self.peers.get_mut(exchange.peer) else { return };
+        let exchange = self.exchanges.get_mut(slot)?;
+        let peer = self.peers.get_mut(exchange.peer)?;
         exchange.next_copy(now, &self.setup.config.naming);
         let copy = exchange.retransmissions;
         let doubled = exchange.wait.doubled();
@@ -56,6 +61,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.counts.one_more(Count::Sent(exchange.kind));
         self.counts.one_more(Count::Retransmission);
         self.arm(slot, now, now.after(wait.span), SleepReason::Retransmission);
+        Some(())
     }
 
     /// The peer's controller learns what a reply said about the path, if it waits for that.

@@ -130,6 +130,14 @@ impl<A: Copy> Queue<A> {
         Some(place)
     }
 
+    /// Takes the oldest output, of which there is one.
+    #[inline(never)]
+    pub(super) fn take(&mut self) -> Output<'_, A> {
+        let place = Place(self.drained);
+        self.drained = self.drained.saturating_add(1);
+        self.at(place).map_or(Output::Idle, |entry| self.output(entry))
+    }
+
     /// The output in this place.
     #[inline]
     pub(super) fn at(&self, place: Place) -> Option<&Entry<A>> {
@@ -153,12 +161,12 @@ impl<A: Copy> Queue<A> {
     }
 
     /// An entry with its bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn output(&self, entry: &Entry<A>) -> Output<'_, A> {
         let bytes = self.bytes_of(entry);
-        let Entry { peer, what, .. } = *entry;
+        let peer = entry.peer;
         let transmit = |cause| Output::Transmit(Transmit { to: peer, bytes, cause });
-        match what {
+        match entry.what {
             What::Copy { id, copy, wait } => transmit(Cause::Exchange { id, copy, wait }),
             What::Reply { request, repeated } => transmit(Cause::Reply { request, repeated }),
             What::Ack => transmit(Cause::Ack),

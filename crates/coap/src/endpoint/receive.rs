@@ -27,13 +27,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !self.queue.is_empty() && !self.has_room(self.queue.growth(datagram.len())) {
             return self.counts.one_more(Count::Ignored(Ignored::NoRoom));
         }
-        let message = match Message::parse(datagram) {
+        // Looked at where it lies: it is not small.
+        let parsed = Message::read(datagram);
+        let message = match &parsed {
             Ok(message) => message,
             Err(error) => {
                 if let Some(id) = error.reset() {
                     self.reset(from, id);
                 }
-                return self.ignore(from, Ignored::Malformed(error));
+                return self.ignore(from, Ignored::Malformed(*error));
             }
         };
         self.counts.one_more(Count::Received(message.kind));
@@ -43,11 +45,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 self.ignore(from, Ignored::Ping);
             }
             Kind::Confirmable | Kind::NonConfirmable if message.code.is_request() => {
-                self.request_came(now, from, &message, datagram, None);
+                self.request_came(now, from, message, datagram, None);
             }
-            Kind::Confirmable | Kind::NonConfirmable => self.response_came(now, from, &message, datagram),
-            Kind::Acknowledgement => self.acknowledgement_came(now, from, &message, datagram),
-            Kind::Reset => self.reset_came(now, from, &message, datagram),
+            Kind::Confirmable | Kind::NonConfirmable => self.response_came(now, from, message, datagram),
+            Kind::Acknowledgement => self.acknowledgement_came(now, from, message, datagram),
+            Kind::Reset => self.reset_came(now, from, message, datagram),
         }
     }
 

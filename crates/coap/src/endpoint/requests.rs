@@ -147,12 +147,6 @@ impl<A: Copy> Requests<A> {
         }
     }
 
-    /// Nothing in order is owed an acknowledgement, as far as that is known without looking.
-    #[inline]
-    pub(super) const fn owes_nothing(&self) -> bool {
-        self.first_owed == NONE
-    }
-
     /// The request that must be acknowledged first, and when.
     #[inline]
     pub(super) fn first_due(&mut self) -> Option<(Instant, u32)> {

@@ -40,6 +40,12 @@ impl<'a> Message<'a> {
     /// of message must not carry (§4.2, §4.3). [`ParseError::reset`] says how to answer it.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        Self::read(bytes)
+    }
+
+    /// The same where it is called most.
+    #[inline(always)]
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let Some((&[first, code, id_high, id_low], body)) = bytes.split_first_chunk::<HEADER>() else {
             return Err(ParseError { at: 0, fault: Fault::ShortHeader, header: None });
         };

@@ -108,6 +108,22 @@ impl<'b> Writer<'b> {
         if self.has_payload {
             return Err(WriteError::AfterPayload);
         }
+        // Nearly all are short and near the one before: their header is one byte.
+        if let Some(delta @ 0..=12) = number.checked_sub(self.number)
+            && value.len() <= 12
+        {
+            self.check(value.len().saturating_add(1))?;
+            self.buffer.push(((delta as u8) << 4) | value.len() as u8);
+            self.buffer.extend_from_slice(value);
+            self.number = number;
+            return Ok(self);
+        }
+        self.far_option(number, value)
+    }
+
+    /// The same for one that may need a longer header.
+    #[inline(never)]
+    fn far_option(&mut self, number: u16, value: &[u8]) -> Result<&mut Self, WriteError> {
         let header = OptionHeader::new(self.number, number, value)?;
         self.check(header.size().saturating_add(value.len()))?;
         header.put(self.buffer);
