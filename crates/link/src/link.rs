@@ -322,7 +322,7 @@ impl<P> Link<P> {
     }
 
     /// The packet's last bit is out: decides its fate and delay.
-    #[inline]
+    #[inline(always)]
     fn launch(&mut self, waiting: Waiting<P>) {
         let Waiting { number, departs, len, radio, payload } = waiting;
         self.counters.carried.add(len);

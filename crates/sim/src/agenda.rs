@@ -1,72 +1,114 @@
 //! Who of many acts next: one wake-up for each, earliest first, and of those that wake together the one with the lowest
 //! number. That depends on nothing but who they are, so no other's doings change who of two goes first.
 //!
-//! It is a winner tree of times, with a note of who is first: changing one wake-up replays the matches on its way to the root, and
-//! who wins there is looked for only when the first one's wake-up has changed.
+//! It is a tree of times: each node knows the earliest of those below it. A note of who is first stands beside it and is looked
+//! for anew only when the first one's wake-up has changed.
 
 use millpond_control::Instant;
 
 /// The number of one who acts.
 pub(crate) type Actor = u32;
 
+/// So many places have a node together: few enough for networks of a few links, enough for few levels under many clients.
+const WIDTH: usize = 4;
+
+type Node = [Instant; WIDTH];
+
 /// The wake-ups of a fixed number of actors.
 pub(crate) struct Agenda {
-    /// `matches[1]` is the earliest; the players of `n` are `2n` and `2n + 1`, of which the left one wins if they are equal.
-    /// Actors are the second half, in the order of their numbers; behind them are places that nobody has.
-    matches: Vec<Instant>,
-    /// Who wins at the root.
+    /// The root first, then level by level. The last level has the actors in the order of their numbers, and behind them
+    /// places that nobody has; each place above it has the earliest of the node below.
+    nodes: Vec<Node>,
+    /// The first node of the last level.
+    actors: usize,
+    earliest: Instant,
+    /// Who of those that wake then has the lowest number.
     first: Actor,
 }
 
 impl Agenda {
     /// An agenda on which nobody wakes.
     pub(crate) fn new(actors: usize) -> Self {
-        Self { matches: vec![Instant::NEVER; 2 * actors.next_power_of_two()], first: 0 }
+        let (mut nodes, mut above) = (1, 0);
+        while nodes * WIDTH < actors {
+            above += nodes;
+            nodes *= WIDTH;
+        }
+        let used = actors.div_ceil(WIDTH).max(1);
+        Self { nodes: vec![[Instant::NEVER; WIDTH]; above + used], actors: above, earliest: Instant::NEVER, first: 0 }
     }
 
     /// Sets when an actor wakes next.
     #[inline]
     pub(crate) fn set(&mut self, actor: Actor, at: Instant) {
-        let mut place = self.matches.len() / 2 + actor as usize;
-        if self.matches[place] == at {
-            return;
+        let (node, place) = (self.actors + actor as usize / WIDTH, actor as usize % WIDTH);
+        if self.nodes[node][place] != at {
+            self.change(actor, at, node, place);
         }
-        let (earliest, first) = (self.matches[1], self.first);
-        self.matches[place] = at;
-        let mut winner = at;
-        while place > 1 {
-            winner = winner.min(self.matches[place ^ 1]);
-            place /= 2;
-            if self.matches[place] == winner {
-                // Won by the same time as before: nobody further up has changed.
+    }
+
+    fn change(&mut self, actor: Actor, at: Instant, mut node: usize, mut place: usize) {
+        let before = self.earliest;
+        let mut here = at;
+        loop {
+            let places = &mut self.nodes[node];
+            places[place] = here;
+            here = earliest(places);
+            if node == 0 {
+                self.earliest = here;
                 break;
             }
-            self.matches[place] = winner;
+            (node, place) = ((node - 1) / WIDTH, (node - 1) % WIDTH);
+            if self.nodes[node][place] == here {
+                // As early as before: nothing further up has changed.
+                break;
+            }
         }
-        if actor == first {
+        if actor == self.first {
             self.look();
-        } else if (at, actor) < (earliest, first) {
+        } else if at < before || at == before && actor < self.first {
             self.first = actor;
         }
     }
 
-    /// Looks for who wins at the root.
+    /// Looks for who is first.
     #[inline]
     fn look(&mut self) {
-        let (earliest, actors) = (self.matches[1], self.matches.len() / 2);
-        let mut place = 1;
-        while place < actors {
-            place = 2 * place + usize::from(self.matches[2 * place] != earliest);
+        let (mut node, mut place) = (0, self.place(0));
+        while node < self.actors {
+            node = node * WIDTH + place + 1;
+            place = self.place(node);
         }
-        self.first = (place - actors) as Actor;
+        self.first = ((node - self.actors) * WIDTH + place) as Actor;
+    }
+
+    /// Which place of a node has the earliest wake-up.
+    #[inline]
+    fn place(&self, node: usize) -> usize {
+        let [a, b, c, _] = self.nodes[node];
+        if a == self.earliest {
+            0
+        } else if b == self.earliest {
+            1
+        } else if c == self.earliest {
+            2
+        } else {
+            3
+        }
     }
 
     /// The earliest wake-up and whose it is; at [`Instant::NEVER`] everybody sleeps for good. It stays on the agenda until it
     /// is set anew.
     #[inline]
     pub(crate) fn first(&self) -> (Instant, Actor) {
-        (self.matches[1], self.first)
+        (self.earliest, self.first)
     }
+}
+
+/// The earliest of a node.
+#[inline]
+fn earliest([a, b, c, d]: &Node) -> Instant {
+    (*a).min(*b).min((*c).min(*d))
 }
 
 #[cfg(test)]

@@ -307,9 +307,9 @@ impl World<'_> {
         // How many packets carry the tag on, if the application does not keep it to itself for a while.
         let mut answers = 0_u32;
         let is_own = tag.flow as usize >= self.clients.len();
+        let mut ended = Vec::new();
         loop {
             let mut asked = None;
-            let mut ended = Vec::new();
             let (endpoint, bursts, callers) = self.server.parts();
             let calls = !callers.is_empty();
             let sleep = loop {
@@ -353,26 +353,29 @@ impl World<'_> {
                 }
             };
             if !ended.is_empty() {
-                for end in ended {
+                for end in std::mem::take(&mut ended) {
                     self.call_ended(end, *tag, length, now)?;
                 }
-            } else if let Some(asked) = asked {
+                continue;
+            }
+            if let Some(asked) = &asked {
                 self.ledger.delivered(tag, now);
                 if let Some(token) = asked.observes {
                     self.registered(tag.flow, token, now);
                 }
                 // What is worked on is answered later.
-                answers += u32::from(!self.server.take(now, &asked, tag)?);
-            } else if let Next::Sleep(until) = self.server.act(now)? {
-                self.server.wakes = sleep.min(self.server.next_done()).min(until);
-                match answers {
-                    _ if tag.exchange == NO_EXCHANGE || is_own => {}
-                    0 => self.ledger.gone(tag),
-                    1 => {}
-                    _ => self.ledger.branched(tag, answers - 1),
-                }
-                return Ok(());
+                answers += u32::from(!self.server.take(now, asked, tag)?);
+                continue;
             }
+            let Next::Sleep(until) = self.server.act(now)? else { continue };
+            self.server.wakes = sleep.min(self.server.next_done()).min(until);
+            match answers {
+                _ if tag.exchange == NO_EXCHANGE || is_own => {}
+                0 => self.ledger.gone(tag),
+                1 => {}
+                _ => self.ledger.branched(tag, answers - 1),
+            }
+            return Ok(());
         }
     }
 }
@@ -382,9 +385,8 @@ impl World<'_> {
 fn label(ledger: &mut Ledger, rec: &mut Recorder, tag: Tag, cause: &Cause) -> Option<Tag> {
     match *cause {
         Cause::Exchange { id, copy, wait } => {
-            let (exchange, _) = ledger.open(tag.flow, id)?;
-            let tag = Tag { exchange, copy, ..tag };
-            ledger.sent(&tag, wait.span);
+            let place = ledger.open_place(tag.flow, id)?;
+            let tag = ledger.sent_of(place, Tag { copy, ..tag }, wait.span);
             rec.armed(&tag, wait);
             Some(tag)
         }

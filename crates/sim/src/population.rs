@@ -65,10 +65,10 @@ impl<'s> Ask<'s> {
         &self.options
     }
 
-    /// Whether this is the path asked for.
-    pub(crate) fn is_for<'p>(&self, path: impl Iterator<Item = &'p [u8]>) -> bool {
-        let own = self.options.iter().filter(|(option, _)| *option == number::URI_PATH);
-        path.eq(own.map(|&(_, segment)| segment))
+    /// The segments of the path asked for.
+    pub(crate) fn path(&self) -> impl Iterator<Item = &'s [u8]> {
+        let is_of_path = |(option, _): &&(u16, &'s [u8])| *option == number::URI_PATH;
+        self.options.iter().filter(is_of_path).map(|&(_, segment)| segment)
     }
 }
 

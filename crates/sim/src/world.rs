@@ -214,11 +214,8 @@ impl<'s> World<'s> {
                 Turn::Client(flow) => self.wake_client(flow, now)?,
                 Turn::Stream(place) => self.drain_stream_server(place as usize, now)?,
             }
-            while let Some(tag) = self.network.branched() {
-                self.ledger.branched(&tag, 1);
-            }
-            while let Some(tag) = self.network.lost() {
-                self.gone(&tag, now);
+            if self.network.has_news() {
+                self.hear_news(now);
             }
             steps = steps.wrapping_add(1);
             if steps.is_multiple_of(4_096) && is_cancelled() {
@@ -226,6 +223,17 @@ impl<'s> World<'s> {
             }
         }
         Ok(last)
+    }
+
+    /// Notes which datagrams the network has lost, and of which there is one more.
+    #[inline(never)]
+    fn hear_news(&mut self, now: Instant) {
+        while let Some(tag) = self.network.branched() {
+            self.ledger.branched(&tag, 1);
+        }
+        while let Some(tag) = self.network.lost() {
+            self.gone(&tag, now);
+        }
     }
 
     /// Who comes next, unless everybody sleeps for good.

@@ -193,8 +193,14 @@ impl Ledger {
     /// The open exchange of a client with this id: its number and its request.
     #[inline]
     pub(crate) fn open(&self, flow: u32, id: ExchangeId) -> Option<(u32, u32)> {
-        let record = self.records.get(self.find(flow, |record| record.id == Some(id) && record.is_open)?)?;
+        let record = self.records.get(self.open_place(flow, id)?)?;
         Some((record.number, record.request))
+    }
+
+    /// Where the same is on record.
+    #[inline]
+    pub(crate) fn open_place(&self, flow: u32, id: ExchangeId) -> Option<u32> {
+        self.find(flow, |record| record.id == Some(id) && record.is_open)
     }
 
     /// When the first copy of an exchange left.
@@ -230,13 +236,27 @@ impl Ledger {
     /// A copy leaves the client, which waits so long for a response now.
     #[inline]
     pub(crate) fn sent(&mut self, tag: &Tag, wait: Span) {
-        let Some(place) = self.place(tag) else { return };
-        let Some(record) = self.records.get_mut(place) else { return };
+        if let Some(place) = self.place(tag) {
+            self.sent_of(place, *tag, wait);
+        }
+    }
+
+    /// The same where the exchange's place is known; gives the tag with its number.
+    #[inline]
+    pub(crate) fn sent_of(&mut self, place: u32, tag: Tag, wait: Span) -> Tag {
+        let Some(record) = self.records.get_mut(place) else { return tag };
+        let tag = Tag { exchange: record.number, ..tag };
         record.copies = tag.copy.saturating_add(1);
         record.alive += 1;
-        if tag.copy > 0 {
-            return;
+        if tag.copy == 0 {
+            self.sent_first(place, &tag, wait);
         }
+        tag
+    }
+
+    /// The first copy of an exchange leaves.
+    fn sent_first(&mut self, place: u32, tag: &Tag, wait: Span) {
+        let Some(record) = self.records.get_mut(place) else { return };
         record.first_send = tag.sent;
         record.first_wait = wait;
         let Some(request) = self.requests.get_mut(record.request) else { return };

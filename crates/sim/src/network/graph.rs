@@ -131,7 +131,7 @@ impl Graph {
     }
 
     /// The packet in this place enters its route.
-    #[inline]
+    #[inline(always)]
     fn enter(
         &mut self,
         now: Instant,
@@ -161,13 +161,13 @@ impl Graph {
         {
             rec.packet(now, "enq", place, packet, length);
         }
-        let link = &mut self.hops[place].link;
+        let Some(Hop { link, .. }) = self.hops.get_mut(place) else { return };
         // Behind another packet it is not the next to arrive.
         let is_first = !link.is_waiting();
         if let Err((reason, _)) = link.offer_of(now, client, length, number) {
             self.refused(place, number, reason, rec);
         } else if is_first {
-            self.wake(place);
+            self.agenda.set(place as u32, link.next().unwrap_or(Instant::NEVER));
         }
     }
 
@@ -185,7 +185,9 @@ impl Graph {
     /// Puts a link's next wake-up on the agenda.
     #[inline]
     fn wake(&mut self, place: usize) {
-        self.agenda.set(place as u32, self.hops[place].link.next().unwrap_or(Instant::NEVER));
+        if let Some(hop) = self.hops.get(place) {
+            self.agenda.set(place as u32, hop.link.next().unwrap_or(Instant::NEVER));
+        }
     }
 
     #[inline]
@@ -209,7 +211,7 @@ impl Graph {
                 continue;
             };
             let delivered = hop.link.deliver(now);
-            self.wake(place);
+            self.agenda.set(place as u32, hop.link.next().unwrap_or(Instant::NEVER));
             match delivered {
                 None => {}
                 Some(Delivered::Arrived(parcel)) => {
@@ -288,6 +290,11 @@ impl Graph {
             self.lost.push(packet.tag);
         }
         self.packets.free(number);
+    }
+
+    #[inline]
+    pub(super) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
     }
 
     #[inline]

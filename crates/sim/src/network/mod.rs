@@ -100,6 +100,15 @@ impl Network {
         }
     }
 
+    /// Whether any datagram was lost, or branched, since somebody asked for each.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        match self {
+            Self::Graph(graph) => graph.has_lost(),
+            Self::Mesh(mesh) => mesh.has_news(),
+        }
+    }
+
     /// The tag of a datagram that was lost since somebody asked.
     #[inline]
     pub(crate) fn lost(&mut self) -> Option<Tag> {

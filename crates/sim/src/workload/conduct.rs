@@ -37,6 +37,8 @@ pub(crate) struct Conduct<'s> {
     asks: Vec<Vec<(Ask<'s>, Sizes)>>,
     /// How it registers for notifications, if it does.
     registration: Option<Ask<'s>>,
+    /// The segments of each path that anything of this asks for.
+    paths: Vec<Vec<&'s [u8]>>,
     /// The payload of its responses, if it serves.
     pub(crate) serves: Vec<u8>,
     /// The events that concern the group, with their numbers.
@@ -78,15 +80,25 @@ impl<'s> Conduct<'s> {
         let waits = |workload: &Workload| matches!(workload.births, Births::AfterEvent { .. });
         // Where some are called by the start itself, what the others do is no answer to it.
         let is_called = events.is_empty() && workloads.iter().any(waits) && !workloads.iter().all(waits);
+        let asks: Vec<Vec<_>> = workloads.iter().map(asks).collect();
+        let registration = clients.notifications.as_ref().map(Ask::registration);
+        let mut paths: Vec<Vec<_>> = Vec::new();
+        for ask in asks.iter().flatten().map(|(ask, _)| ask).chain(&registration) {
+            let path = ask.path().collect();
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
         Self {
             clients,
             group: flows.group,
             traffic: flows.traffic,
-            registration: clients.notifications.as_ref().map(Ask::registration),
+            registration,
+            paths,
             serves: vec![b'.'; clients.commands.as_ref().map_or(0, |commands| commands.response_payload.0) as usize],
             plans: workloads.iter().enumerate().map(plan).collect(),
             limit,
-            asks: workloads.iter().map(asks).collect(),
+            asks,
             events,
             since: [Instant::ORIGIN].into_iter().chain(timeline.iter().map(|event| at(event.at().0))).collect(),
             first_event: if is_called { NO_EVENT } else { 0 },
@@ -133,14 +145,7 @@ impl<'s> Conduct<'s> {
     /// Whether this is the path of anything that is asked for.
     #[inline]
     pub(crate) fn is_for<'p>(&self, path: impl Iterator<Item = &'p [u8]> + Clone) -> bool {
-        for asks in &self.asks {
-            for (ask, _) in asks {
-                if ask.is_for(path.clone()) {
-                    return true;
-                }
-            }
-        }
-        self.registration.as_ref().is_some_and(|ask| ask.is_for(path))
+        self.paths.iter().any(|known| path.clone().eq(known.iter().copied()))
     }
 
     /// Whether it is to register for notifications.

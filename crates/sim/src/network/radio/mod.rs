@@ -364,6 +364,11 @@ impl Mesh {
     }
 
     #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        !self.lost.is_empty() || !self.branched.is_empty()
+    }
+
+    #[inline]
     pub(super) fn lost(&mut self) -> Option<Tag> {
         self.lost.pop()
     }
