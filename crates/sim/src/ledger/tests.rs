@@ -1,3 +1,5 @@
+use millpond_control::Span;
+
 use super::*;
 
 const WAIT: Span = Span::from_secs(2);

@@ -5,6 +5,8 @@
 //! server, the clients by number, the server's ends of connections. A run is single-threaded and a pure function of
 //! scenario and seed.
 
+mod building;
+
 use millpond_coap::Endpoint;
 use millpond_control::{ChanceSeed, Instant, PeerController};
 
@@ -12,18 +14,17 @@ use crate::{
     RunError,
     agenda::Agenda,
     application::{Application, Next},
-    burst_ends::{self, BurstDevice},
+    burst_ends::BurstDevice,
     calls::Callers,
     device::Device,
     evidence::Evidence,
     ledger::Ledger,
     network::{Network, SERVER},
     outcome::{Outcome, Summary},
-    population::{client_endpoint, controllers, datagram, interleave},
-    scenario::{Controllers, FlowGroup, Scenario, Traffic},
+    scenario::{FlowGroup, Scenario, Traffic},
     server::Server,
-    stream_end::{StreamClient, StreamServer},
-    trace::{Options, Recorder, TraceKind},
+    stream_end::StreamClient,
+    trace::Recorder,
     workload::{Conduct, Due, Luck},
 };
 
@@ -107,91 +108,6 @@ pub(crate) struct World<'s> {
 }
 
 impl<'s> World<'s> {
-    pub(crate) fn new(
-        scenario: &'s Scenario,
-        flows: &'s [FlowGroup<'s>],
-        seed: u64,
-        options: &Options,
-        own: &dyn Controllers,
-    ) -> Result<Self, RunError> {
-        let seed = ChanceSeed::new(seed);
-        let groups = interleave(&scenario.clients);
-        let count = groups.len() as u32;
-        let connected = groups.iter().filter(|&&group| !scenario.clients[group as usize].transport.is_udp()).count();
-        let mut clients = Vec::with_capacity(groups.len());
-        let mut streams = Vec::with_capacity(connected);
-        let everybody: usize = flows.iter().map(|group| group.clients.count as usize).sum();
-        let mut agenda = Agenda::new(everybody);
-        let mut callers = Callers::new(groups.len());
-        let controllers = controllers(flows, own)?;
-        let alike = |(clients, controller): (_, &PeerController)| {
-            client_endpoint(clients, controller.clone(), datagram(scenario), seed)
-        };
-        let alike: Vec<_> = scenario.clients.iter().zip(&controllers).map(alike).collect::<Result<_, _>>()?;
-        let conducts: Vec<_> = flows.iter().map(|group| Conduct::of(scenario, group)).collect();
-        for (flow, &group) in groups.iter().enumerate() {
-            let described = &scenario.clients[group as usize];
-            let flow = flow as u32;
-            // Clients of a group share what never changes.
-            let endpoint = || alike[group as usize].sibling(flow);
-            let application = Application::new(&conducts[group as usize], Luck { seed, flow, client: flow });
-            agenda.set(flow, application.wakes());
-            clients.push(if let Some(options) = burst_ends::options(scenario, described) {
-                Client::Burst(Box::new(BurstDevice::new(endpoint(), application, options, seed, flow, group)))
-            } else if described.transport.is_udp() {
-                Client::Device(Device::new(endpoint(), application, group))
-            } else {
-                streams.push(StreamServer::new(flow));
-                Client::Stream(Box::new(StreamClient::new(application, group, streams.len() - 1)))
-            });
-            let to_it = conducts.iter().enumerate().filter(|(_, conduct)| conduct.group == group as usize);
-            for (group, conduct) in to_it.filter(|(_, conduct)| conduct.traffic != Traffic::Requests) {
-                let luck = luck(seed, flow, flow, conduct.traffic);
-                let mut application = Application::new(conduct, luck);
-                if conduct.traffic == Traffic::Notifications {
-                    application.unattended(conduct, luck);
-                }
-                let wakes = application.wakes();
-                agenda.set(callers.add(flow, group as u32, application), wakes);
-            }
-        }
-        let network = Network::new(scenario, seed, &groups, options.capture)?;
-        let body = scenario.server.payload;
-        let exchanges = |group: u32| {
-            let conduct = &conducts[group as usize];
-            (group, conduct.clients.exchanges_for(body).map(|known| known + u64::from(conduct.registers())))
-        };
-        let described = groups.iter().copied().chain(callers.groups()).map(exchanges);
-        let warm_up = Instant::from_micros(scenario.run.warm_up.0);
-        let keeps = options.traces.contains(&TraceKind::Exchanges);
-        let mut ledger = Ledger::new(described, flows.len(), keeps, warm_up);
-        if let Some(event) = scenario.timeline.first() {
-            ledger = ledger.with_births(flows.len(), Instant::from_micros(event.at().0));
-        }
-        let called: Vec<_> = callers.clients().collect();
-        let mut server = Server::new(scenario, seed, count, &controllers, streams, callers)?;
-        for (client, group) in called {
-            server.controlled_by(client, &controllers[group as usize])?;
-        }
-        Ok(Self {
-            scenario,
-            groups: flows,
-            seed,
-            agenda,
-            ledger,
-            conducts,
-            evidence: Evidence::new(flows.len()),
-            clients,
-            server,
-            controllers,
-            restarted: Vec::new(),
-            rec: Recorder::new(options, network.links()),
-            network,
-            transmissions: 0,
-            unfinished: everybody as u32,
-        })
-    }
-
     /// Runs until every client is done, the time is up or `is_cancelled` says so (asked every few thousand steps).
     pub(crate) fn run(&mut self, mut is_cancelled: impl FnMut() -> bool) -> Result<Instant, RunError> {
         let until = Instant::from_micros(self.scenario.run.end().0);
@@ -402,7 +318,11 @@ fn luck(seed: ChanceSeed, flow: u32, client: u32, traffic: Traffic) -> Luck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{outcome::FlowRow, scenario};
+    use crate::{
+        outcome::FlowRow,
+        scenario,
+        trace::{Options, TraceKind},
+    };
 
     /// There may be very many of them, each with a row in the end.
     #[test]

@@ -1,5 +1,7 @@
 //! A client's application: requests are born, wait until they may be made, and end.
 
+mod events;
+
 use std::collections::VecDeque;
 
 use millpond_control::{Instant, Purpose};
@@ -7,9 +9,11 @@ use millpond_control::{Instant, Purpose};
 use crate::{
     ledger::{Ledger, NO_EVENT},
     outcome::FlowRow,
-    scenario::{Clients, Event, Memory, Queued},
-    workload::{Conduct, Due, Luck, Of, REGISTRATION, Source, start},
+    scenario::Clients,
+    workload::{Conduct, Due, Luck, REGISTRATION, Source, start},
 };
+
+pub(crate) use events::Moment;
 
 /// The application of one client. A request that takes several exchanges counts once.
 pub(crate) struct Application {
@@ -62,20 +66,6 @@ enum Registration {
     Made,
 }
 
-/// What an event does to a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
-    /// It goes down.
-    Down,
-    /// It is up again.
-    Up {
-        /// How manieth event of the timeline it was.
-        event: u8,
-        /// Whether congestion-control state and message IDs are lost.
-        forgets: bool,
-    },
-}
-
 impl Application {
     /// The application of a client, which starts when chance has it start.
     pub(crate) fn new(conduct: &Conduct<'_>, luck: Luck) -> Self {
@@ -102,17 +92,6 @@ impl Application {
     #[inline]
     pub(crate) fn wakes(&self) -> Instant {
         self.wakes
-    }
-
-    /// When the next event concerns this client: it begins, or its client is back from it.
-    fn event(&self, conduct: &Conduct<'_>, luck: Luck) -> Instant {
-        let at = conduct.event_at(self.events);
-        match conduct.events.get(usize::from(self.events)) {
-            Some((number, Event::Restart { back, .. })) if self.is_away => {
-                later(at, luck.arrival(0, u32::from(*number), Of::Return, back))
-            }
-            _ => at,
-        }
     }
 
     /// When a client that has not started yet does.
@@ -289,89 +268,6 @@ impl Application {
                 ledger.completed(luck.flow, event, now, conduct.since[usize::from(event)]);
             }
         }
-    }
-
-    /// What the next event that is due does.
-    pub(crate) fn moment(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck) -> Option<Moment> {
-        if self.wakes > now || self.event(conduct, luck) > now {
-            return None;
-        }
-        let &(number, event) = conduct.events.get(usize::from(self.events))?;
-        match event {
-            Event::Restart { .. } if !self.is_away => {
-                self.is_away = true;
-                Some(Moment::Down)
-            }
-            Event::Restart { memory, .. } => {
-                self.is_away = false;
-                self.go_on(now, number, true, conduct, luck);
-                Some(Moment::Up { event: number, forgets: *memory == Memory::Lost })
-            }
-            Event::Alarm { .. } => {
-                self.go_on(now, number, false, conduct, luck);
-                self.moment(now, conduct, luck)
-            }
-            // Those of links concern no client.
-            Event::Rate { .. } | Event::Loss { .. } | Event::Outage { .. } => None,
-        }
-    }
-
-    /// Its client went down: what was open has ended before.
-    pub(crate) fn went_down(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) {
-        let is_lost = conduct
-            .events
-            .get(usize::from(self.events))
-            .is_some_and(|(_, event)| matches!(event, Event::Restart { queue: Queued::Lost, .. }));
-        if is_lost {
-            for due in self.waiting.take().into_iter().flat_map(|waiting| *waiting) {
-                let source = ledger.ended(due.request, false, now, &conduct.since);
-                self.over(source, now, false, conduct, luck, ledger);
-            }
-        }
-        for source in &mut self.sources {
-            source.pause();
-        }
-        self.look(conduct, luck);
-    }
-
-    /// An event calls its workloads; after a restart the others go on as well.
-    fn go_on(&mut self, now: Instant, event: u8, others: bool, conduct: &Conduct<'_>, luck: Luck) {
-        self.events += 1;
-        for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
-            if conduct.waits(plan) {
-                source.begin(now, event, plan, luck);
-            } else if others && self.is_started {
-                source.go_on(now, plan, luck);
-            }
-        }
-        self.look(conduct, luck);
-    }
-
-    /// What its client knew is lost, and with it what it observed.
-    pub(crate) fn forgot(&mut self, conduct: &Conduct<'_>, luck: Luck) {
-        if self.registration == Registration::Made {
-            self.registration = Registration::Wanted;
-            self.look(conduct, luck);
-        }
-    }
-
-    /// Nobody is there to be told anything: nothing is born until somebody [`attends`](Self::attends).
-    pub(crate) fn unattended(&mut self, conduct: &Conduct<'_>, luck: Luck) {
-        self.is_away = true;
-        for source in &mut self.sources {
-            source.pause();
-        }
-        self.look(conduct, luck);
-    }
-
-    /// Somebody is there from now on.
-    pub(crate) fn attends(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck) {
-        if std::mem::take(&mut self.is_away) && self.is_started {
-            for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
-                source.go_on(now, plan, luck);
-            }
-        }
-        self.look(conduct, luck);
     }
 
     /// Whether this is the client's first batch.

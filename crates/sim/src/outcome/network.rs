@@ -1,0 +1,102 @@
+//! Rows of links and of nodes: what became of packets.
+
+use crate::network::LinkName;
+
+/// One link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkRow {
+    /// The link.
+    pub link: LinkName,
+    /// Packets that came to the queue.
+    pub offered_packets: u64,
+    /// Their bytes.
+    pub offered_bytes: u64,
+    /// Packets that found the queue full.
+    pub dropped_queue_packets: u64,
+    /// Their bytes.
+    pub dropped_queue_bytes: u64,
+    /// Packets lost by the radio.
+    pub dropped_radio_packets: u64,
+    /// Their bytes.
+    pub dropped_radio_bytes: u64,
+    /// Packets that arrived.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Bytes of the copies that completed an exchange.
+    pub useful_bytes: u64,
+    /// Time the link was busy.
+    pub busy_us: u64,
+    /// Time-weighted mean of the queue.
+    pub queue_mean_bytes: f64,
+    /// The queue was at most this long for 95 % of the time.
+    pub queue_p95_bytes: u64,
+    /// The longest queue.
+    pub queue_max_bytes: u64,
+    /// Time-weighted mean of the queue in packets.
+    pub queue_mean_packets: f64,
+    /// The longest queue in packets.
+    pub queue_max_packets: u64,
+}
+
+/// One node of a mesh. What became of frames is counted at the node that they were for, what became of packets at the node
+/// that held them last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Its name.
+    pub node: LinkName,
+    /// Where it stands, in millimetres.
+    pub x_mm: i64,
+    /// Where it stands, in millimetres.
+    pub y_mm: i64,
+    /// `border-router`, the name of a group of sinks, or `device`.
+    pub role: LinkName,
+    /// Its parent in the tree, if it has one.
+    pub parent: Option<LinkName>,
+    /// Hops to the border router.
+    pub depth: u32,
+    /// Frames with data that it sent.
+    pub data_sent: u64,
+    /// Acknowledgements that it sent.
+    pub acks_sent: u64,
+    /// Frames with data for it that it received.
+    pub data_received: u64,
+    /// Those of them that it had received before.
+    pub data_duplicate: u64,
+    /// Frames with data for it that another frame destroyed.
+    pub data_collided: u64,
+    /// Those that came while it was sending.
+    pub data_deaf: u64,
+    /// Those that the link lost.
+    pub data_faded: u64,
+    /// Acknowledgements for it that it received.
+    pub acks_received: u64,
+    /// Acknowledgements for it that another frame destroyed.
+    pub acks_collided: u64,
+    /// Those that came while it was sending.
+    pub acks_deaf: u64,
+    /// Those that the link lost.
+    pub acks_faded: u64,
+    /// Acknowledgements that it owed while its radio was busy sending.
+    pub acks_omitted: u64,
+    /// Packets that began here.
+    pub packets_begun: u64,
+    /// Packets that were for it and arrived.
+    pub packets_arrived: u64,
+    /// Packets that it got to the next node.
+    pub packets_passed: u64,
+    /// Packets lost for want of a buffer.
+    pub lost_buffers: u64,
+    /// Packets lost because frames for as many other neighbours as may be were waiting.
+    pub lost_neighbours: u64,
+    /// Packets lost because no attempt was acknowledged.
+    pub lost_no_ack: u64,
+    /// Packets lost because the channel was never idle.
+    pub lost_no_channel: u64,
+    /// Packets lost on the air that nobody had to acknowledge.
+    pub lost_air: u64,
+    /// Packets of which the next node could not put the parts together.
+    pub lost_reassembly: u64,
+    /// Microseconds that its radio was sending.
+    pub on_air_us: u64,
+}
