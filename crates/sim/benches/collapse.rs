@@ -3,43 +3,21 @@
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
+mod collapsing;
 #[path = "../tests/counting/mod.rs"]
 mod counting;
 
 use std::hint::black_box;
 
+use collapsing::{STANDARD, scenario};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use millpond_sim::{Options, Scenario, run};
-
-fn scenario(clients: u32, exchanges: u32, controller: &str, spread: &str) -> Scenario {
-    let text = format!(
-        r#"
-        [path.uplink]
-        rate = "60 kbit/s"
-        delay = "215 ms"
-        queue = "1410000 B"
-        [path.downlink]
-        rate = "30 kbit/s"
-        delay = "415 ms"
-        queue = "1410000 B"
-        [[clients]]
-        count = {clients}
-        exchanges = {exchanges}
-        controller = {controller}
-        max_retransmit = 20
-        start_spread = "{spread}"
-        [server]
-        duplicates = "afresh"
-        "#
-    );
-    Scenario::from_toml(&text, "bench").expect("the scenario is legal")
-}
 
 fn collapse(c: &mut Criterion) {
     let mut group = c.benchmark_group("collapse");
     group.sample_size(20);
     for (name, controller) in [
-        ("rfc7252", r#"{ preset = "rfc7252", max-wait = "60 s" }"#),
+        ("rfc7252", STANDARD),
         ("default-fb1", r#"{ preset = "default-fb1", max-wait = "60 s" }"#),
         ("cocoa-03", r#""cocoa-03""#),
     ] {
