@@ -15,7 +15,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell fi
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo install install-c sizes header miri test test-rust test-c test-python interop traces bench bench-live
-.PHONY: lint lint-rust lint-c lint-python lint-deps advisories clean
+.PHONY: lint lint-rust lint-packages lint-c lint-python lint-deps advisories clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,7 +130,7 @@ bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
 	$(BIN)/python crates/py/benches/fleet.py
 	$(BIN)/python crates/py/benches/whole_study.py
 
-lint: lint-rust lint-c lint-deps lint-python ## formatting, lints, types, documentation, licences
+lint: lint-rust lint-packages lint-c lint-deps lint-python ## formatting, lints, types, documentation, licences
 
 lint-rust: | $(BIN)/python
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
@@ -144,8 +144,15 @@ lint-rust: | $(BIN)/python
 	  else echo "left out: the build for $(SMALLEST) (rustup target add $(SMALLEST))"; fi
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
 
+# Packages of a workspace that stand on one another are packed together from cargo 1.90 on.
+PACKS := $(shell printf '1.90.0\n%s\n' "$$($(CARGO) --version | cut -d' ' -f2)" | sort -VC && echo yes)
+
 # A processor with neither operating system nor atomic swaps: what builds there needs nothing.
 SMALLEST := thumbv6m-none-eabi
+
+lint-packages:
+	@if test -n "$(PACKS)"; then $(CARGO) package --workspace --no-verify --allow-dirty --locked --quiet; \
+	  else echo "left out: packing the crates (cargo 1.90 or newer)"; fi
 
 lint-c:
 	$(CARGO) test --quiet --locked -p millpond-ffi --test header
