@@ -139,6 +139,11 @@ lint-rust: | $(BIN)/python
 	for feature in '' rfc7252 cocoa fasor linux-rto peak-hopper basic-rto coap-plus-rate bbr-con calm alloc,rfc7252; do \
 	  $(CARGO) clippy -p millpond-control --all-targets --no-default-features --features "$$feature" --locked -- -D warnings || exit 1; \
 	done
+	for features in '' server tcp tls dtls server,tcp server,dtls json,cbor; do \
+	  $(CARGO) clippy -p millpond-live --lib --no-default-features --features "$$features" --locked -- -D warnings || exit 1; \
+	done
+	@count=$$($(CARGO) tree -p millpond-live -e normal --no-default-features --prefix none --no-dedupe --locked | sed 's/ (\*)//' | sort -u | wc -l); \
+	  test "$$count" -le $(MOST_PACKAGES) || { echo "a client over UDP takes $$count packages, more than $(MOST_PACKAGES)"; exit 1; }
 	@if rustup target list --installed 2>/dev/null | grep -qx $(SMALLEST); \
 	  then $(CARGO) check -p millpond-control -p millpond-coap --target $(SMALLEST) --locked; \
 	  else echo "left out: the build for $(SMALLEST) (rustup target add $(SMALLEST))"; fi
@@ -146,6 +151,9 @@ lint-rust: | $(BIN)/python
 
 # Packages of a workspace that stand on one another are packed together from cargo 1.90 on.
 PACKS := $(shell printf '1.90.0\n%s\n' "$$($(CARGO) --version | cut -d' ' -f2)" | sort -VC && echo yes)
+
+# Of a client over UDP without security, its own included.
+MOST_PACKAGES := 40
 
 # A processor with neither operating system nor atomic swaps: what builds there needs nothing.
 SMALLEST := thumbv6m-none-eabi

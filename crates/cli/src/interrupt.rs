@@ -37,23 +37,33 @@ pub(crate) fn no_signals(error: io::Error) -> Failure {
     Failure::Failed(format!("signals cannot be heard: {error}"))
 }
 
-/// Hears that the operating system wants the program to end (SIGTERM), from when it is made; nothing where there is no
-/// such signal.
+/// Hears one signal of Unix, from when it is made; nothing where there is no such signal.
 #[derive(Debug)]
-pub struct Termination {
+pub struct Signalled {
     #[cfg(unix)]
     signals: tokio::signal::unix::Signal,
 }
 
-impl Termination {
-    /// Begins to listen.
+impl Signalled {
+    /// Begins to listen whether the operating system wants the program to end (SIGTERM).
     ///
     /// # Errors
     /// The operating system does not let it.
-    pub fn listen() -> io::Result<Self> {
+    pub fn to_terminate() -> io::Result<Self> {
         Ok(Self {
             #[cfg(unix)]
             signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?,
+        })
+    }
+
+    /// Begins to listen whether somebody wants the program to read its files again (SIGHUP).
+    ///
+    /// # Errors
+    /// The operating system does not let it.
+    pub fn to_reload() -> io::Result<Self> {
+        Ok(Self {
+            #[cfg(unix)]
+            signals: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::{error, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use crate::{Response, UnknownController, UriError};
+use crate::{Response, Transport, UnknownController, UriError};
 
 /// Why a request, an observation, a client or a server did not come about.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -215,6 +215,19 @@ impl Error {
         };
         let source = Cause::of(io::Error::new(error.kind(), error.to_string()));
         Self::Bind { address, reason, source }
+    }
+
+    /// What a URI or a listener asks for is not in this build.
+    #[allow(dead_code, reason = "everything may be in it")]
+    pub(crate) fn not_built(transport: Transport) -> Self {
+        let feature = match transport {
+            Transport::Dtls => "dtls",
+            Transport::Tls => "tls",
+            Transport::Tcp | Transport::Udp => "tcp",
+        };
+        let reason =
+            format!("{transport} is not in this build; it comes with the cargo feature {feature} of millpond-live");
+        Self::Refused { reason }
     }
 
     /// No answer came in the time that there was: every copy was sent, a response or a deadline was waited for.

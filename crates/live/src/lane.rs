@@ -10,12 +10,12 @@ use std::{
 
 use millpond_coap::{Cause, Event as Below};
 use millpond_control::Instant;
-use rustls::pki_types::ServerName;
 use tokio::io::Ready;
 
 use crate::{
     Happened,
     dtls::{Link, News, Sessions},
+    security::{ServerName, ServerSecurity},
     transfer::{AskId, Event, Host, Output},
     udp::{Address, Inbox, Outbox, Port, PortError},
     watch::Watch,
@@ -263,12 +263,12 @@ impl Lane {
     }
 
     /// What there is with a peer for requests to a server of this name.
-    pub(crate) fn link(&mut self, now: Instant, peer: SocketAddr, name: &ServerName<'static>) -> Link {
+    pub(crate) fn link(&mut self, now: Instant, peer: SocketAddr, name: &ServerName) -> Link {
         self.sessions.as_mut().map_or(Link::None, |sessions| sessions.link(now, Address::of(peer), name))
     }
 
     /// Begins a handshake for requests to a server of this name.
-    pub(crate) fn connect(&mut self, now: Instant, peer: SocketAddr, name: ServerName<'static>) {
+    pub(crate) fn connect(&mut self, now: Instant, peer: SocketAddr, name: ServerName) {
         let Some(sessions) = &mut self.sessions else { return };
         sessions.connect(now, Address::of(peer), name, &mut self.outbox);
         self.next = self.next.into_iter().chain(sessions.next()).min();
@@ -276,7 +276,16 @@ impl Lane {
 
     /// What happened to sessions since this was asked last.
     pub(crate) fn news(&mut self) -> Vec<News> {
-        self.sessions.as_mut().map(|sessions| std::mem::take(&mut sessions.news)).unwrap_or_default()
+        self.sessions.as_mut().map(|sessions| sessions.take_news()).unwrap_or_default()
+    }
+
+    /// Further sessions are made with this.
+    pub(crate) fn secure(&mut self, security: &ServerSecurity) {
+        if let Some(sessions) = &mut self.sessions
+            && let Err(error) = sessions.renew(security)
+        {
+            tracing::error!(target: "millpond_live", "sessions are made with what there was before: {error}");
+        }
     }
 
     /// Tells all peers that their sessions end.

@@ -6,11 +6,16 @@
 //! that own them, `server::desk` what becomes of a request. The guide is docs/live.md.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(all(feature = "dtls", feature = "server", feature = "tls")),
+    allow(dead_code, unused_imports, unused_variables, reason = "what only the parts use that are left out")
+)]
 
 mod client;
 mod clock;
 mod content_format;
 mod controller;
+#[cfg_attr(not(feature = "dtls"), path = "dtls/absent.rs")]
 mod dtls;
 mod error;
 mod lane;
@@ -19,10 +24,12 @@ mod options;
 mod response;
 mod secrets;
 mod security;
+#[cfg(feature = "server")]
 mod server;
 mod stats;
 #[cfg(any(feature = "cbor", feature = "json"))]
 mod structured;
+#[cfg(feature = "tcp")]
 mod tcp;
 mod trace;
 mod udp;
@@ -45,9 +52,10 @@ pub use millpond_control as control;
 pub use millpond_control::{PeerController, Preset};
 pub use options::Options;
 pub use response::{ExchangeReport, Grade, Response};
-pub use security::{
-    ClientSecurity, KeyedCertificate, PeerIdentity, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors,
-};
+pub use security::PeerIdentity;
+#[cfg(feature = "_secure")]
+pub use security::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors};
+#[cfg(feature = "server")]
 pub use server::{AddressRule, HandlerError, IntoResponse, Next, Observable, Request, Resource, Server, ServerBuilder};
 pub use stats::{PeerStats, Stats};
 #[cfg(feature = "cbor")]

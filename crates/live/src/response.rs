@@ -123,6 +123,11 @@ impl Response {
         self
     }
 
+    pub(crate) const fn with_exchange(mut self, exchange: Option<ExchangeReport>) -> Self {
+        self.exchange = exchange;
+        self
+    }
+
     pub(crate) fn received(code: Code, options: Options, payload: Bytes, exchange: ExchangeReport) -> Self {
         Self { code, options, payload, exchange: Some(exchange) }
     }
@@ -165,7 +170,7 @@ impl Response {
         &self.options
     }
 
-    /// How it came. `None` for one that was not received.
+    /// How it came. `None` for one that was not received, or that was in the client's cache.
     #[must_use]
     pub const fn exchange(&self) -> Option<&ExchangeReport> {
         self.exchange.as_ref()

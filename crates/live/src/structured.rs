@@ -15,7 +15,7 @@ macro_rules! formats {
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
             pub struct $Name<T>(pub T);
 
-            #[cfg(feature = $feature)]
+            #[cfg(all(feature = $feature, feature = "server"))]
             impl<T: Serialize> crate::IntoResponse for $Name<T> {
                 fn into_response(self) -> Response {
                     match $module::written(&self.0) {
@@ -61,7 +61,7 @@ macro_rules! formats {
                 }
             }
 
-            #[cfg(feature = $feature)]
+            #[cfg(all(feature = $feature, feature = "server"))]
             impl crate::Request {
                 #[doc = concat!("The body as a value, from ", stringify!($format), ".")]
                 ///

@@ -170,7 +170,7 @@ impl FromStr for Uri {
     type Err = UriError;
 
     fn from_str(text: &str) -> Result<Self, UriError> {
-        let malformed = |why: String| UriError::Malformed { uri: text.to_owned(), why };
+        let malformed = |why: String| UriError::Malformed { uri: text.to_owned(), why: in_one_line(&why) };
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(malformed(format!("the scheme is missing; write coap://{text}")));
         };
@@ -306,6 +306,12 @@ fn decoded(part: &str, unencoded: &[u8], place: &str) -> Result<String, String> 
 
 fn stands(unencoded: &[u8], c: char) -> bool {
     u8::try_from(c).is_ok_and(|byte| unencoded.contains(&byte))
+}
+
+/// What is said of a URI repeats parts of it, which may hold anything, and stays one line.
+fn in_one_line(why: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
+    why.chars().map(shown).collect()
 }
 
 /// A part with percent encoding where it needs it.

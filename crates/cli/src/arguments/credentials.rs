@@ -84,6 +84,12 @@ impl ClientCredentials {
 }
 
 impl ServerCredentials {
+    /// Whether there is anything to make secure sessions with.
+    #[must_use]
+    pub const fn is_given(&self) -> bool {
+        self.cert.is_some() || self.psk_file.is_some()
+    }
+
     /// Everything read and checked.
     ///
     /// # Errors

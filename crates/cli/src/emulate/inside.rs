@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::{paths, told};
 use crate::arguments::Emulate;
 use crate::failure::Failure;
-use crate::interrupt::{Interrupt, Termination, no_signals};
+use crate::interrupt::{Interrupt, Signalled, no_signals};
 
 /// How often it is looked whether programs have ended.
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(10);
@@ -26,7 +26,7 @@ const TERMINATED: u8 = 128 + 15;
 /// # Errors
 /// What this machine lacks, with the mend; a command that cannot be started; a run that was too late to be believed.
 pub async fn emulate(flags: Emulate, interrupt: &mut Interrupt) -> Result<(), Failure> {
-    let mut termination = Termination::listen().map_err(no_signals)?;
+    let mut termination = Signalled::to_terminate().map_err(no_signals)?;
     let over = &flags.over;
     let path = paths::read(&over.path)?;
     let failed = |error: millpond_emulate::Error| Failure::Failed(error.to_string());
@@ -144,7 +144,7 @@ fn own(mut command: Command) -> Command {
 async fn wait(
     running: &mut [Child],
     interrupt: &mut Interrupt,
-    termination: &mut Termination,
+    termination: &mut Signalled,
     patient: bool,
 ) -> Result<Vec<u8>, Failure> {
     let mut interrupted = false;

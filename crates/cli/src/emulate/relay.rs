@@ -9,14 +9,14 @@ use tokio::sync::oneshot;
 use super::{paths, told};
 use crate::arguments::Relay;
 use crate::failure::Failure;
-use crate::interrupt::{Interrupt, Termination, no_signals};
+use crate::interrupt::{Interrupt, Signalled, no_signals};
 
 /// Relays until Ctrl-C, a request to terminate, or its time is over.
 ///
 /// # Errors
 /// A path or an address that cannot be used; a run that was too late to be believed.
 pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failure> {
-    let mut termination = Termination::listen().map_err(no_signals)?;
+    let mut termination = Signalled::to_terminate().map_err(no_signals)?;
     let over = &flags.over;
     let path = paths::read(&over.path)?;
     let options = RelayOptions {

@@ -16,7 +16,7 @@ pub use directory::{Directory, Stored};
 
 use crate::arguments::{Place, Serve};
 use crate::failure::Failure;
-use crate::interrupt::{Interrupt, Termination, no_signals};
+use crate::interrupt::{Interrupt, Signalled, no_signals};
 use crate::{request, trace};
 use files::Files;
 use log::log;
@@ -27,8 +27,13 @@ use log::log;
 /// A directory that cannot be opened, an address that cannot be bound.
 pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let changing = trials::Changing::default();
-    let mut termination = Termination::listen().map_err(no_signals)?;
+    let mut termination = Signalled::to_terminate().map_err(no_signals)?;
     let mut builder = Server::builder().workers(flags.workers).longest_body(request::LONGEST_BODY);
+    // Without anything to read again a hang-up ends the program, as that of a terminal should.
+    let mut hang_up = match flags.credentials.is_given() {
+        true => Some(Signalled::to_reload().map_err(no_signals)?),
+        false => None,
+    };
     let places = places(&flags);
     for address in addresses(&places, flags.port, |place| place.port) {
         builder = builder.bind(address);
@@ -37,7 +42,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
         }
     }
     let credentials = &flags.credentials;
-    if credentials.cert.is_some() || credentials.psk_file.is_some() {
+    if credentials.is_given() {
         let security = credentials.read()?;
         for address in addresses(&places, credentials.secure_port, |_| None) {
             if security.serves_dtls() {
@@ -74,12 +79,15 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     let mut server = builder.start().await?;
     announce(&server, &flags)?;
     let steps = tokio::spawn(trials::step(changing));
-    // Both are the ordinary end of a server.
-    let ended = tokio::select! {
-        () = interrupt.heard() => Ok(()),
-        () = termination.heard() => Ok(()),
-        // It cannot go on.
-        ended = server.wait() => ended,
+    let ended = loop {
+        tokio::select! {
+            // Both are the ordinary end of a server.
+            () = interrupt.heard() => break Ok(()),
+            () = termination.heard() => break Ok(()),
+            Some(()) = heard(&mut hang_up) => reload(&server, &flags)?,
+            // It cannot go on.
+            ended = server.wait() => break ended,
+        }
     };
     steps.abort();
     // What was asked is answered still, unless told again.
@@ -88,6 +96,26 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
         () = interrupt.heard() => {}
     }
     Ok(ended?)
+}
+
+/// Reads certificate and keys again. What cannot be used is told, and what there was stays.
+fn reload(server: &Server, flags: &Serve) -> Result<(), Failure> {
+    let read = flags.credentials.read().and_then(|security| Ok(server.set_security(security)?));
+    let mut out = std::io::stdout().lock();
+    match read {
+        Ok(()) => writeln!(out, "certificate and keys were read again; new sessions are made with them")?,
+        Err(failure) => {
+            let why = failure.line().unwrap_or_default();
+            writeln!(anstream::stderr().lock(), "certificate and keys stay as they were: {why}")?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// A signal that is listened to; else `None` at once.
+async fn heard(signal: &mut Option<Signalled>) -> Option<()> {
+    signal.as_mut()?.heard().await;
+    Some(())
 }
 
 fn with_files(builder: ServerBuilder, path: &Path, write: bool) -> Result<ServerBuilder, Failure> {

@@ -79,6 +79,11 @@ impl Server {
         line.trim_end().to_owned()
     }
 
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        signal(&self.child, name);
+    }
+
     /// Asks it to end, as a terminal or an operating system does; what it printed besides, and its exit code.
     pub(crate) fn end(mut self) -> (String, Option<i32>) {
         signal(&self.child, "TERM");

@@ -188,3 +188,25 @@ fn what_cannot_be_reached_resolved_or_bound_is_told_as_without_security() {
     assert!(said.err.contains("no-such-host.invalid does not resolve"), "{}", said.err);
     assert_eq!((said.code, said.err.lines().count()), (Some(7), 1), "{}", said.err);
 }
+
+#[test]
+fn a_hang_up_makes_the_server_read_its_certificate_again() {
+    let (ours, others) = (Files::new("secure_reload"), Files::new("secure_reloaded"));
+    let (mut server, base) = secure(&ours, &[]);
+    let uri = format!("{base}/hello");
+    let trusting = |files: &Files| millpond(&["get", "--ca", &files.path("ca.pem"), &uri]);
+    assert_eq!(trusting(&ours).well(), "Hello from Millpond.\n");
+    for name in ["cert.pem", "cert.key"] {
+        std::fs::copy(others.path(name), ours.path(name)).expect("a file");
+    }
+    server.signal("HUP");
+    loop {
+        let line = server.line();
+        assert!(!line.is_empty(), "the server has ended");
+        if line.starts_with("certificate and keys were read again") {
+            break;
+        }
+    }
+    assert_eq!(trusting(&others).well(), "Hello from Millpond.\n");
+    assert_eq!(trusting(&ours).code, Some(8));
+}

@@ -158,6 +158,18 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Ok(())
     }
 
+    /// The request is done without a response.
+    pub(super) fn leave_unanswered(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
+        let (slot, request) = self.asked(to)?;
+        if request.owed == Owed::Acknowledgement {
+            self.acknowledge_request(slot, now);
+        }
+        if let Some(inbox) = self.inbox.as_deref_mut() {
+            inbox.requests.remove(slot);
+        }
+        Ok(())
+    }
+
     /// The application has not answered in time: the request is acknowledged without a response.
     pub(super) fn acknowledge_request(&mut self, slot: u32, now: Instant) {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };

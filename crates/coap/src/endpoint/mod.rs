@@ -285,6 +285,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.decline(now, request)
     }
 
+    /// Input: a request gets no response, as its sender wished (RFC 7967). A confirmable one is acknowledged, a further copy
+    /// of it as well; to another nothing is said.
+    ///
+    /// # Errors
+    /// A request answered before.
+    pub fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        let now = self.input(now);
+        self.leave_unanswered(now, request)
+    }
+
     /// Input: the application no longer wants a response. Its request ends as [`Failure::Cancelled`]; a response that
     /// comes all the same is [`Event::Late`]. Of a subscription that was answered nothing more is told. False if the
     /// exchange was over before.

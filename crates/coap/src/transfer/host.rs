@@ -146,6 +146,16 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         Ok(self.endpoint.reject(now, request)?)
     }
 
+    /// Input: a request gets no response, as its sender wished (RFC 7967).
+    ///
+    /// # Errors
+    /// A request answered before.
+    pub fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        self.input(now);
+        self.pending.remove(request);
+        Ok(self.endpoint.hush(now, request)?)
+    }
+
     /// Input: the application answers a request that wants to observe, and its sender becomes an observer. `None` if it
     /// does not: the limits are reached, the answer is no success, or it does not want to. The answer is sent all the
     /// same, and says so.

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use millpond_coap::{Event as Below, ExchangeId, Failure, block::DownloadError, message::Message};
 use millpond_control::Instant;
 use rustc_hash::FxHasher;
-use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;
 
 use super::{Reply, RequestNumber, gathering::Gatherings};
@@ -14,6 +13,7 @@ use crate::{
     Error, ExchangeReport, Grade, Options, Response,
     clock::duration,
     lane::Sink,
+    security::ServerName,
     transfer::{AskFailure, AskId, Event},
     udp::Address,
 };
@@ -37,7 +37,7 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 pub(crate) struct EarlyPing {
     pub(crate) peer: SocketAddr,
-    pub(crate) name: ServerName<'static>,
+    pub(crate) name: ServerName,
     pub(crate) reply: oneshot::Sender<Result<Duration, Error>>,
 }
 

@@ -7,8 +7,8 @@ use millpond_control::Span;
 
 use super::{Client, block_size};
 use crate::{
-    ClientSecurity, ControllerChoice, Error, Interface, TraceEvent, clock::span, least_wait::LEAST_WAIT, trace::Hook,
-    transfer,
+    ControllerChoice, Error, Interface, TraceEvent, clock::span, least_wait::LEAST_WAIT, security::ClientSecurity,
+    trace::Hook, transfer,
 };
 
 /// Sets up a [`Client`].
@@ -33,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) deadline: Option<Duration>,
     pub(crate) block: BlockSize,
     pub(crate) longest_body: usize,
+    /// Bytes of representations that are kept.
+    pub(crate) cache: Option<usize>,
     pub(crate) most_sockets: u16,
     pub(crate) security: ClientSecurity,
     pub(crate) multicast_interface: Option<Interface>,
@@ -87,6 +89,7 @@ impl Default for ClientBuilder {
             deadline: None,
             block: BlockSize::B1024,
             longest_body: 16 << 20,
+            cache: None,
             most_sockets: 64,
             security: ClientSecurity::default(),
             multicast_interface: None,
@@ -191,6 +194,16 @@ impl ClientBuilder {
         self
     }
 
+    /// Keeps representations of up to so many bytes together, the most recently used ones; none unless this is set. GET and
+    /// FETCH are answered from what is fresh (Max-Age, RFC 7252 §5.6.1) without a word to the server, and what is stale is asked
+    /// about by its ETag (§5.6.2). A request that changes something forgets what is kept of its URI. An answer that was kept has
+    /// no [`exchange`](crate::Response::exchange). Observations and requests with an ETag of their own go past it.
+    #[must_use]
+    pub const fn cache(mut self, bytes: usize) -> Self {
+        self.settings.cache = Some(bytes);
+        self
+    }
+
     /// How many source ports may be used at most; 64. A port has 65,536 message IDs for one peer, none of which comes
     /// again within EXCHANGE_LIFETIME (RFC 7252 §4.4): some 265 requests a second. Before they run out, requests to that
     /// peer go on from a further port, with the peer's congestion state and with NSTART over all of them.
@@ -201,6 +214,7 @@ impl ClientBuilder {
     }
 
     /// What secure sessions are made with; [`ClientSecurity::new`] unless something is set.
+    #[cfg(feature = "_secure")]
     #[must_use]
     pub fn security(mut self, security: ClientSecurity) -> Self {
         self.settings.security = security;

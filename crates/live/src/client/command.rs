@@ -8,11 +8,10 @@ use millpond_coap::{
     block::BlockSize,
     message::{Code, Kind, Token},
 };
-use rustls::pki_types::ServerName;
 use tokio::sync::oneshot;
 
 use super::{groups::WantedOfGroup, observation::Newest, progress::OnProgress};
-use crate::{ControllerChoice, Error, Options, Response, Stats};
+use crate::{ControllerChoice, Error, Options, Response, Stats, security::ServerName};
 
 /// Names a request among all of a client.
 pub(crate) type RequestNumber = u64;
@@ -32,7 +31,7 @@ pub(crate) enum Command {
     SetController(SocketAddr, ControllerChoice, oneshot::Sender<Result<(), Error>>),
     Stats(oneshot::Sender<Stats>),
     /// A sign of life is wanted, in a secure session of a server of this name.
-    Ping(SocketAddr, Option<ServerName<'static>>, oneshot::Sender<Result<Duration, Error>>),
+    Ping(SocketAddr, Option<ServerName>, oneshot::Sender<Result<Duration, Error>>),
     /// Everything is cancelled; the sender is dropped once the last datagram has left.
     Shutdown(oneshot::Sender<()>),
 }
@@ -52,7 +51,7 @@ pub(crate) struct Wanted {
     pub(crate) longest: usize,
     pub(crate) token: Option<Token>,
     /// Whose certificate the server must have, if the request goes over DTLS.
-    pub(crate) name: Option<ServerName<'static>>,
+    pub(crate) name: Option<ServerName>,
     pub(crate) patience: Patience,
     pub(crate) progress: Option<OnProgress>,
     pub(crate) reply: Reply,

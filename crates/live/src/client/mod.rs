@@ -2,6 +2,7 @@
 
 mod asks;
 mod builder;
+mod cache;
 mod command;
 mod driver;
 mod gathering;
@@ -17,7 +18,7 @@ use std::{
     collections::BTreeMap,
     net::SocketAddr,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -29,9 +30,9 @@ use tokio::sync::{mpsc, oneshot};
 pub use builder::ClientBuilder;
 pub use groups::{GroupAnswers, GroupRequest};
 pub use observation::Observation;
-pub use peer::IntoPeer;
+pub use peer::{IntoPeer, IntoUri};
 pub use progress::Progress;
-pub use request::{IntoUri, RequestBuilder};
+pub use request::RequestBuilder;
 
 use names::Names;
 
@@ -45,13 +46,13 @@ pub(crate) use request::block_size;
 use crate::{
     ControllerChoice, Error, Host, Stats, Transport,
     dtls::{ClientKeys, Keys},
-    tcp,
 };
 
 /// Where commands go.
 pub(crate) type Commands = mpsc::UnboundedSender<Command>;
 
 /// Where requests over TCP go, for each peer; over TLS for each host that it was proved to be.
+#[cfg(feature = "tcp")]
 type Connections = BTreeMap<(SocketAddr, Option<Host>), Commands>;
 
 /// A CoAP client. Clone it freely: all clones share sockets and what is known of peers.
@@ -72,9 +73,11 @@ pub struct Client {
     pub(crate) settings: Arc<Settings>,
     commands: Commands,
     numbers: Arc<AtomicU64>,
+    #[cfg(feature = "tcp")]
     connections: Arc<tokio::sync::Mutex<Connections>>,
     /// How sessions of TLS are made, once one was needed.
-    tls: Arc<OnceLock<Result<Arc<rustls::ClientConfig>, Error>>>,
+    #[cfg(feature = "tcp")]
+    tls: Arc<std::sync::OnceLock<Result<Arc<crate::tcp::ClientConfig>, Error>>>,
     /// Controllers that were chosen for single peers.
     chosen: Arc<std::sync::Mutex<BTreeMap<SocketAddr, ControllerChoice>>>,
     /// Where requests over DTLS go, once there are any.
@@ -83,6 +86,8 @@ pub struct Client {
     pub(crate) names: Arc<Names>,
     /// Room for requests that have not ended.
     room: Arc<tokio::sync::Semaphore>,
+    /// Representations that were got, if any are to be kept.
+    pub(crate) cache: Option<Arc<std::sync::Mutex<cache::Cache>>>,
 }
 
 /// Requests that a client has at a time, those that wait for their peer included. A further one waits to be sent.
@@ -107,16 +112,20 @@ impl Client {
         let settings = Arc::new(settings);
         let driver = driver::Driver::new(Arc::clone(&settings), orders, None)?;
         tokio::spawn(driver.run());
+        let cache = settings.cache.map(|bytes| Arc::new(std::sync::Mutex::new(cache::Cache::new(bytes))));
         Ok(Self {
             settings,
             commands,
             numbers: Arc::default(),
+            #[cfg(feature = "tcp")]
             connections: Arc::default(),
+            #[cfg(feature = "tcp")]
             tls: Arc::default(),
             chosen: Arc::default(),
             secure: Arc::default(),
             names: Arc::default(),
             room: Arc::new(tokio::sync::Semaphore::new(MOST_REQUESTS)),
+            cache,
         })
     }
 
@@ -232,7 +241,10 @@ impl Client {
     /// Cancels everything, tells servers that nothing is observed any more, and returns once they know, or after 2 s.
     /// Other clones of this client can ask no more.
     pub async fn shutdown(self) {
+        #[cfg(feature = "tcp")]
         let connections = std::mem::take(&mut *self.connections.lock().await);
+        #[cfg(not(feature = "tcp"))]
+        let connections = BTreeMap::<(), Commands>::new();
         let all = connections.values().chain([&self.commands]).chain(self.secure.get());
         let ends: Vec<_> = all
             .filter_map(|commands| {
@@ -288,10 +300,14 @@ impl Client {
                 };
                 self.secure.get_or_try_init(|| secure).await.cloned()
             }
-            Transport::Tcp => Ok(self.connection(peers, None, || tcp::Goal::Plain(peers.to_vec())).await),
+            #[cfg(not(feature = "tcp"))]
+            Transport::Tcp | Transport::Tls => Err(Error::not_built(transport)),
+            #[cfg(feature = "tcp")]
+            Transport::Tcp => Ok(self.connection(peers, None, || crate::tcp::Goal::Plain(peers.to_vec())).await),
+            #[cfg(feature = "tcp")]
             Transport::Tls => {
-                let config = self.tls.get_or_init(|| tcp::client_config(&self.settings.security)).clone()?;
-                let goal = || tcp::Goal::Secure(peers.to_vec(), host.clone(), config);
+                let config = self.tls.get_or_init(|| crate::tcp::client_config(&self.settings.security)).clone()?;
+                let goal = || crate::tcp::Goal::Secure(peers.to_vec(), host.clone(), config);
                 // Who was proved to be one host need not be another.
                 Ok(self.connection(peers, Some(host.clone()), goal).await)
             }
@@ -300,14 +316,20 @@ impl Client {
 
     /// The connection that leads to one of these addresses: one that stands or is being made, or another one, to whichever
     /// of them takes it first.
-    async fn connection(&self, to: &[SocketAddr], host: Option<Host>, goal: impl FnOnce() -> tcp::Goal) -> Commands {
+    #[cfg(feature = "tcp")]
+    async fn connection(
+        &self,
+        to: &[SocketAddr],
+        host: Option<Host>,
+        goal: impl FnOnce() -> crate::tcp::Goal,
+    ) -> Commands {
         let mut connections = self.connections.lock().await;
         connections.retain(|_, commands| !commands.is_closed());
         let key = |address: &SocketAddr| (*address, host.clone());
         if let Some(there) = to.iter().find_map(|address| connections.get(&key(address))) {
             return there.clone();
         }
-        let commands = tcp::connect(goal());
+        let commands = crate::tcp::connect(goal());
         if let Some(first) = to.first() {
             connections.insert(key(first), commands.clone());
         }

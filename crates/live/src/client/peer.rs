@@ -5,10 +5,49 @@ use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
-use rustls::pki_types::ServerName;
+use millpond_coap::message::Code;
 
-use super::names::Names;
-use crate::{Error, Host, Transport, Uri, security::name_of, udp::is_group};
+use super::{RequestBuilder, names::Names};
+use crate::{Error, Host, Transport, Uri, UriError, security::ServerName, udp::is_group};
+
+/// What a URI can be given as.
+pub trait IntoUri {
+    /// The URI.
+    ///
+    /// # Errors
+    /// It is none, or none that can be asked for.
+    fn into_uri(self) -> Result<Uri, UriError>;
+}
+
+impl IntoUri for Uri {
+    fn into_uri(self) -> Result<Uri, UriError> {
+        Ok(self)
+    }
+}
+
+impl IntoUri for &Uri {
+    fn into_uri(self) -> Result<Uri, UriError> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoUri for &str {
+    fn into_uri(self) -> Result<Uri, UriError> {
+        self.parse()
+    }
+}
+
+impl IntoUri for String {
+    fn into_uri(self) -> Result<Uri, UriError> {
+        self.parse()
+    }
+}
+
+impl IntoUri for &String {
+    fn into_uri(self) -> Result<Uri, UriError> {
+        self.parse()
+    }
+}
 
 /// Whom a peer can be given as: an address, which means UDP, or a URI.
 pub trait IntoPeer: Send {
@@ -71,8 +110,15 @@ pub(crate) async fn resolve_all(uri: &Uri, names: &Names) -> Result<Vec<SocketAd
 }
 
 /// Whose certificate a server over DTLS must have.
-pub(crate) fn secure_name(transport: Transport, host: &Host) -> Result<Option<ServerName<'static>>, Error> {
-    (transport == Transport::Dtls).then(|| name_of(host)).transpose()
+#[cfg(not(feature = "dtls"))]
+pub(crate) const fn secure_name(_: Transport, _: &Host) -> Result<Option<ServerName>, Error> {
+    Ok(None)
+}
+
+/// Whose certificate a server over DTLS must have.
+#[cfg(feature = "dtls")]
+pub(crate) fn secure_name(transport: Transport, host: &Host) -> Result<Option<ServerName>, Error> {
+    (transport == Transport::Dtls).then(|| crate::security::name_of(host)).transpose()
 }
 
 /// An address on a link, which is told by the name of its interface or by its number.
@@ -92,4 +138,42 @@ pub(crate) fn check_unicast(transport: Transport, peer: SocketAddr) -> Result<()
         return Err(Error::Refused { reason });
     }
     Ok(())
+}
+
+/// The addresses that a request can go to, and how many of them it went to in vain.
+pub(super) struct Peers {
+    all: Vec<SocketAddr>,
+    failed: usize,
+}
+
+impl Peers {
+    pub(super) async fn of(request: &RequestBuilder) -> Result<Self, Error> {
+        let uri = request.uri.as_ref().map_err(Clone::clone)?;
+        Ok(Self { all: resolve_all(uri, &request.client.names).await?, failed: 0 })
+    }
+
+    pub(super) fn left(&self) -> &[SocketAddr] {
+        self.all.get(self.failed..).unwrap_or_default()
+    }
+
+    /// Whether the next address is to be asked. Over streams one was chosen among all when the connection was made.
+    pub(super) fn go_on(&mut self, request: &RequestBuilder, error: &Error) -> bool {
+        let is_datagram = request.uri.as_ref().is_ok_and(|uri| uri.transport().is_datagram());
+        let is_idempotent = !matches!(request.method, Code::POST | Code::PATCH);
+        let may = is_datagram && self.left().len() > 1 && error.lets_another_address_try(is_idempotent);
+        self.failed += usize::from(may);
+        may
+    }
+
+    /// An address that did better than others is asked first from now on.
+    pub(super) fn served<T>(&self, request: &RequestBuilder, outcome: Result<T, Error>) -> Result<T, Error> {
+        if outcome.is_ok()
+            && self.failed > 0
+            && let (Ok(uri), Some(address)) = (&request.uri, self.left().first())
+            && let Host::Name(name) = uri.host()
+        {
+            request.client.names.prefer(name, *address);
+        }
+        outcome
+    }
 }

@@ -14,72 +14,37 @@ use millpond_coap::{
     block::BlockSize,
     message::{Code, Kind, Token, number},
 };
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    time::Instant,
+};
 
 use super::{
     Client, Commands,
+    cache::{Kept, Key},
     command::{Command, Reply, RequestNumber, Wanted},
     observation::{Newest, Observation},
-    peer::{resolve_all, secure_name},
+    peer::{IntoUri, Peers, secure_name},
     progress::{OnProgress, Progress},
 };
-use crate::{ContentFormat, Error, Host, Options, Response, Transport, Uri, UriError, clock::span};
-
-/// What a URI can be given as.
-pub trait IntoUri {
-    /// The URI.
-    ///
-    /// # Errors
-    /// It is none, or none that can be asked for.
-    fn into_uri(self) -> Result<Uri, UriError>;
-}
-
-impl IntoUri for Uri {
-    fn into_uri(self) -> Result<Uri, UriError> {
-        Ok(self)
-    }
-}
-
-impl IntoUri for &Uri {
-    fn into_uri(self) -> Result<Uri, UriError> {
-        Ok(self.clone())
-    }
-}
-
-impl IntoUri for &str {
-    fn into_uri(self) -> Result<Uri, UriError> {
-        self.parse()
-    }
-}
-
-impl IntoUri for String {
-    fn into_uri(self) -> Result<Uri, UriError> {
-        self.parse()
-    }
-}
-
-impl IntoUri for &String {
-    fn into_uri(self) -> Result<Uri, UriError> {
-        self.parse()
-    }
-}
+use crate::{ContentFormat, Error, Options, Response, Transport, Uri, UriError, clock::span};
 
 /// A request that is being put together. It can be awaited as it is.
 #[must_use = "a request does nothing until it is sent or awaited"]
 #[derive(Debug)]
 pub struct RequestBuilder {
-    client: Client,
-    uri: Result<Uri, UriError>,
-    method: Code,
+    pub(super) client: Client,
+    pub(super) uri: Result<Uri, UriError>,
+    pub(super) method: Code,
     options: Options,
     /// Or why the value that was to be it has no form.
-    payload: Result<Bytes, Error>,
+    pub(super) payload: Result<Bytes, Error>,
     kind: Kind,
-    block_size: Option<u16>,
-    deadline: Option<Duration>,
-    token: Option<Token>,
+    pub(super) block_size: Option<u16>,
+    pub(super) deadline: Option<Duration>,
+    pub(super) token: Option<Token>,
     patience: Patience,
-    progress: Option<OnProgress>,
+    pub(super) progress: Option<OnProgress>,
 }
 
 impl RequestBuilder {
@@ -121,6 +86,23 @@ impl RequestBuilder {
     /// The Content-Format that is wanted.
     pub fn accept(mut self, format: impl Into<ContentFormat>) -> Self {
         self.options.set_format(number::ACCEPT, format.into());
+        self
+    }
+
+    /// Only if the resource has this ETag; else nothing is done, and the answer is 4.12 (If-Match, RFC 7252 §5.10.8.1). Of several
+    /// any will do; an empty one is any state that there is.
+    pub fn if_match(self, etag: impl Into<Bytes>) -> Self {
+        self.option(number::IF_MATCH, etag)
+    }
+
+    /// Only if there is no such resource yet; else nothing is done, and the answer is 4.12 (If-None-Match, RFC 7252 §5.10.8.2).
+    pub fn if_none_match(self) -> Self {
+        self.option(number::IF_NONE_MATCH, Bytes::new())
+    }
+
+    /// Through so many proxies at most, the last of which answers 5.08 (Hop-Limit, RFC 8768); 0 is refused with 4.00.
+    pub fn hop_limit(mut self, proxies: u8) -> Self {
+        self.options.set(number::HOP_LIMIT, vec![proxies]);
         self
     }
 
@@ -196,21 +178,57 @@ impl RequestBuilder {
     /// # Errors
     /// No answer came, and why. An answer with an error code is an answer.
     pub async fn send(mut self) -> Result<Response, Error> {
+        let key = self.key();
+        let kept = match key.as_ref().and_then(|key| self.kept(key)) {
+            Some(Kept::Fresh(answer)) => return Ok(answer),
+            Some(Kept::Stale(answer)) => Some(answer),
+            None => None,
+        };
+        if let Some(etag) = kept.as_ref().and_then(|kept| kept.options().get(number::ETAG)) {
+            self.options.add(number::ETAG, etag.clone());
+        }
+        let cache = self.client.cache.clone();
+        let answer = self.exchange().await?;
+        let (Some(key), Some(Ok(mut cache))) = (key, cache.as_ref().map(|cache| cache.lock())) else {
+            return Ok(answer);
+        };
+        Ok(cache.take(Instant::now(), &key, kept.as_ref(), answer))
+    }
+
+    /// What the answer is kept by, or what is kept of it is forgotten by; none where that does not concern the cache.
+    fn key(&self) -> Option<Key> {
+        let (Ok(uri), Ok(payload), Some(_)) = (&self.uri, &self.payload, &self.client.cache) else { return None };
+        let is_validated = self.options.get(number::ETAG).is_some();
+        (!is_validated).then(|| Key::of(self.method, uri, &self.options, payload))
+    }
+
+    fn kept(&self, key: &Key) -> Option<Kept> {
+        let mut cache = self.client.cache.as_ref()?.lock().ok()?;
+        cache.get(Instant::now(), key)
+    }
+
+    /// Sends it and waits for the whole answer.
+    async fn exchange(mut self) -> Result<Response, Error> {
         within(self.deadline, async move {
             let mut peers = Peers::of(&self).await?;
-            loop {
-                let (reply, answer) = oneshot::channel();
-                let mut guard = self.start(peers.left(), Reply::Once(reply)).await?;
-                let answer = answer.await.unwrap_or(Err(Error::Closed));
-                guard.is_over = true;
-                match answer {
-                    Ok(response) if self.proves(&response) => {}
-                    Err(error) if peers.go_on(&self, &error) => {}
-                    answer => return peers.served(&self, answer),
-                }
-            }
+            self.answer(&mut peers).await
         })
         .await
+    }
+
+    /// Its answer from the first of these addresses that gives one.
+    pub(super) async fn answer(&mut self, peers: &mut Peers) -> Result<Response, Error> {
+        loop {
+            let (reply, answer) = oneshot::channel();
+            let mut guard = self.start(peers.left(), Reply::Once(reply)).await?;
+            let answer = answer.await.unwrap_or(Err(Error::Closed));
+            guard.is_over = true;
+            match answer {
+                Ok(response) if self.proves(&response) => {}
+                Err(error) if peers.go_on(self, &error) => {}
+                answer => return peers.served(self, answer),
+            }
+        }
     }
 
     /// Sends it as the registration of an observer and waits for the first representation.
@@ -306,7 +324,7 @@ impl IntoFuture for RequestBuilder {
     }
 }
 
-async fn within<T>(
+pub(super) async fn within<T>(
     deadline: Option<Duration>,
     work: impl Future<Output = Result<T, Error>> + Send,
 ) -> Result<T, Error> {
@@ -324,44 +342,6 @@ pub(crate) fn block_size(bytes: u16) -> Result<BlockSize, Error> {
     }
     let reason = format!("{bytes} is no size of a block; use 16, 32, 64, 128, 256, 512 or 1024");
     Err(Error::Setting { name: "block_size", reason })
-}
-
-/// The addresses that a request can go to, and how many of them it went to in vain.
-struct Peers {
-    all: Vec<SocketAddr>,
-    failed: usize,
-}
-
-impl Peers {
-    async fn of(request: &RequestBuilder) -> Result<Self, Error> {
-        let uri = request.uri.as_ref().map_err(Clone::clone)?;
-        Ok(Self { all: resolve_all(uri, &request.client.names).await?, failed: 0 })
-    }
-
-    fn left(&self) -> &[SocketAddr] {
-        self.all.get(self.failed..).unwrap_or_default()
-    }
-
-    /// Whether the next address is to be asked. Over streams one was chosen among all when the connection was made.
-    fn go_on(&mut self, request: &RequestBuilder, error: &Error) -> bool {
-        let is_datagram = request.uri.as_ref().is_ok_and(|uri| uri.transport().is_datagram());
-        let is_idempotent = !matches!(request.method, Code::POST | Code::PATCH);
-        let may = is_datagram && self.left().len() > 1 && error.lets_another_address_try(is_idempotent);
-        self.failed += usize::from(may);
-        may
-    }
-
-    /// An address that did better than others is asked first from now on.
-    fn served<T>(&self, request: &RequestBuilder, outcome: Result<T, Error>) -> Result<T, Error> {
-        if outcome.is_ok()
-            && self.failed > 0
-            && let (Ok(uri), Some(address)) = (&request.uri, self.left().first())
-            && let Host::Name(name) = uri.host()
-        {
-            request.client.names.prefer(name, *address);
-        }
-        outcome
-    }
 }
 
 /// Cancels a request when it is dropped.

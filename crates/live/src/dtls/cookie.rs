@@ -97,6 +97,11 @@ impl Cookies {
         })
     }
 
+    /// What was made by these is good here, too.
+    pub(super) const fn go_on_from(&mut self, before: &Self) {
+        (self.address, self.digest) = (before.address, before.digest);
+    }
+
     /// What becomes of a ClientHello from this address.
     pub(super) fn judge(&self, now: Instant, from: SocketAddr, hello: &Hello<'_>) -> Verdict {
         if hello.sequence > HIGHEST {

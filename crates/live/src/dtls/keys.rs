@@ -126,13 +126,27 @@ impl ServerKeys {
     /// Neither a certificate nor pre-shared keys; a certificate whose key DTLS cannot use; trust anchors that cannot be
     /// read; no random bytes from the operating system.
     pub(crate) fn new(security: &ServerSecurity) -> Result<Self, Error> {
+        Self::made(security, Named::default(), None)
+    }
+
+    /// With another certificate, other keys or trust anchors from now on. Cookies stay good, and with them handshakes that have
+    /// begun; sessions that stand are not concerned.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new); then nothing has changed.
+    pub(super) fn renew(&mut self, security: &ServerSecurity) -> Result<(), Error> {
+        // Clients that are in a handshake name themselves where the resolver before puts it.
+        *self = Self::made(security, Arc::clone(&self.named), Some(&self.cookies))?;
+        Ok(())
+    }
+
+    fn made(security: &ServerSecurity, named: Named, before: Option<&Cookies>) -> Result<Self, Error> {
         let (certificate, keys) = (security.own_certificate(), security.known_keys());
         if certificate.is_none() && keys.is_none() {
             let reason = "coaps needs a certificate or pre-shared keys; give one of them".into();
             return Err(Error::Setting { name: "security", reason });
         }
         let verifier = security.client_verifier()?;
-        let named = Named::default();
         let config = configured(|builder| {
             let builder = builder.require_client_certificate(verifier.is_some());
             match keys {
@@ -144,7 +158,10 @@ impl ServerKeys {
             }
         })?;
         let own = certificate.map(usable).transpose()?;
-        let cookies = Cookies::new(&config, own.is_some())?;
+        let mut cookies = Cookies::new(&config, own.is_some())?;
+        if let Some(before) = before {
+            cookies.go_on_from(before);
+        }
         Ok(Self { config, own, verifier, knows_pre_shared: keys.is_some(), cookies, named })
     }
 

@@ -24,8 +24,8 @@ use super::{
     shares::Shares,
 };
 use crate::{
-    Stats,
-    security::PeerIdentity,
+    Error, Stats,
+    security::{PeerIdentity, ServerSecurity},
     udp::{Address, Outbox},
 };
 
@@ -104,6 +104,17 @@ impl Sessions {
             arrived: Vec::new(),
             news: Vec::new(),
             ignored: 0,
+        }
+    }
+
+    /// A server makes further sessions with this.
+    ///
+    /// # Errors
+    /// It cannot be used; then nothing has changed.
+    pub(crate) fn renew(&mut self, security: &ServerSecurity) -> Result<(), Error> {
+        match &mut self.keys {
+            Keys::Client(_) => Ok(()),
+            Keys::Server(keys) => keys.renew(security),
         }
     }
 
@@ -215,6 +226,11 @@ impl Sessions {
         plain.clear();
         arrived.clear();
         (self.plain, self.arrived) = (plain, arrived);
+    }
+
+    /// What happened since this was asked last.
+    pub(crate) fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
     }
 
     /// Wakes those that are due.

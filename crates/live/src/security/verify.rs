@@ -7,7 +7,7 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
-use super::algorithms;
+use super::{Other, algorithms};
 use crate::{Error, Host};
 
 /// The name that a server's certificate must have to be that of this host.
@@ -57,24 +57,6 @@ impl ServerCertVerifier for AcceptAny {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         algorithms().signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Who the other side is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Other {
-    /// This side asks.
-    Server,
-    /// This side serves.
-    Client,
-}
-
-impl Other {
-    const fn noun(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Client => "client",
-        }
     }
 }
 

@@ -4,80 +4,57 @@ use std::{
     collections::BTreeMap,
     fmt,
     future::Future,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
 
-use millpond_coap::{Config, Duplicates, Endpoint, Limits, Transmission};
-use millpond_control::ChanceSeed;
-use tokio::sync::mpsc;
+use millpond_coap::{Duplicates, Transmission};
 
 use super::{
-    AddressRule, IntoResponse, Next, Request, Resource, Running, Server,
-    admission::{Admission, AdmissionLimits},
-    desk::{Desk, DeskLimits},
+    AddressRule, IntoResponse, Next, Request, Resource,
     layer::{Layer, layer},
-    memberships::{Membership, join_all},
-    metrics,
-    reachability::Reachability,
-    request::{Shared, State},
+    memberships::Membership,
+    request::Shared,
     resource::Handling,
-    router::Router,
-    worker::{Order, Worker, keep_running},
 };
 use crate::{
-    ControllerChoice, DEFAULT_PORT, Error, ServerSecurity, TraceEvent, Transport,
-    client::block_size,
-    clock::{Clock, span},
-    dtls::{Keys, ServerKeys, Sessions},
-    lane::Lane,
-    least_wait::LEAST_WAIT,
-    secrets,
-    tcp::{self, ConnectionLimits, Connections},
+    ControllerChoice, TraceEvent,
+    security::ServerSecurity,
     trace::Hook,
-    transfer::{self, Host},
-    udp::{ALL_COAP_NODES, Address, Interface, Port, Role},
-    watch::Watch,
+    udp::{ALL_COAP_NODES, Interface},
 };
 
-/// Bytes of answers that handlers have made and that have not been taken over; more if bodies may be longer than a
-/// quarter of it.
-const MOST_HELD: usize = 64 << 20;
-
-/// Bytes that connections may hold together; more if bodies may be longer than a sixteenth of it.
-const MOST_IN_CONNECTIONS: usize = 256 << 20;
-
-/// Sets up a [`Server`].
+/// Sets up a [`Server`](super::Server).
 pub struct ServerBuilder {
-    udp: Vec<SocketAddr>,
-    tcp: Vec<SocketAddr>,
-    tls: Vec<SocketAddr>,
-    dtls: Vec<SocketAddr>,
-    workers: usize,
-    controller: ControllerChoice,
-    controllers: BTreeMap<SocketAddr, ControllerChoice>,
-    routes: Vec<(String, Resource)>,
-    fallback: Option<Handling>,
-    is_fallback_conditional: bool,
-    layers: Vec<Layer>,
-    state: Vec<Shared>,
-    transmission: Transmission,
-    ack_delay: Duration,
-    duplicates: Duplicates,
-    block_size: u16,
-    longest_body: usize,
-    most_running: usize,
-    most_running_per_peer: usize,
-    handling_time: Duration,
-    most_connections: usize,
-    rule: AddressRule,
-    security: ServerSecurity,
-    groups: Vec<Membership>,
-    leisure: Duration,
-    changes_by_group: bool,
-    metrics: Option<SocketAddr>,
-    hook: Option<Hook>,
+    pub(super) udp: Vec<SocketAddr>,
+    pub(super) tcp: Vec<SocketAddr>,
+    pub(super) tls: Vec<SocketAddr>,
+    pub(super) dtls: Vec<SocketAddr>,
+    pub(super) workers: usize,
+    pub(super) controller: ControllerChoice,
+    pub(super) controllers: BTreeMap<SocketAddr, ControllerChoice>,
+    pub(super) routes: Vec<(String, Resource)>,
+    pub(super) fallback: Option<Handling>,
+    pub(super) is_fallback_conditional: bool,
+    pub(super) layers: Vec<Layer>,
+    pub(super) state: Vec<Shared>,
+    pub(super) transmission: Transmission,
+    pub(super) ack_delay: Duration,
+    pub(super) duplicates: Duplicates,
+    pub(super) block_size: u16,
+    pub(super) longest_body: usize,
+    pub(super) most_running: usize,
+    pub(super) most_running_per_peer: usize,
+    pub(super) handling_time: Duration,
+    pub(super) most_connections: usize,
+    pub(super) rule: AddressRule,
+    pub(super) security: ServerSecurity,
+    pub(super) groups: Vec<Membership>,
+    pub(super) leisure: Duration,
+    pub(super) changes_by_group: bool,
+    pub(super) metrics: Option<SocketAddr>,
+    pub(super) hook: Option<Hook>,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -131,6 +108,7 @@ impl ServerBuilder {
     }
 
     /// Listens on this address for connections (RFC 8323). Repeatable.
+    #[cfg(feature = "tcp")]
     #[must_use]
     pub fn bind_tcp(mut self, address: SocketAddr) -> Self {
         self.tcp.push(address);
@@ -139,6 +117,7 @@ impl ServerBuilder {
 
     /// Listens on this address for connections under TLS (RFC 8323 §8.2), with the certificate of
     /// [`security`](Self::security). Repeatable.
+    #[cfg(feature = "tls")]
     #[must_use]
     pub fn bind_tls(mut self, address: SocketAddr) -> Self {
         self.tls.push(address);
@@ -147,6 +126,7 @@ impl ServerBuilder {
 
     /// Listens on this address for datagrams under DTLS (RFC 7252 §9): `coaps`, port 5684 by custom. Repeatable. Needs
     /// [`security`](Self::security) with a certificate or pre-shared keys.
+    #[cfg(feature = "dtls")]
     #[must_use]
     pub fn bind_dtls(mut self, address: SocketAddr) -> Self {
         self.dtls.push(address);
@@ -296,6 +276,7 @@ impl ServerBuilder {
     /// and a quarter of those be of one network (24 bits of an IPv4 address, 48 of an IPv6 one); three quarters of all may be
     /// of one network. Beyond each the one that has shown least gives way: that waits longest for its first request, else
     /// that was silent longest.
+    #[cfg(feature = "tcp")]
     #[must_use]
     pub const fn most_connections(mut self, connections: usize) -> Self {
         self.most_connections = connections;
@@ -310,6 +291,7 @@ impl ServerBuilder {
     }
 
     /// What secure sessions are made with.
+    #[cfg(feature = "_secure")]
     #[must_use]
     pub fn security(mut self, security: ServerSecurity) -> Self {
         self.security = security;
@@ -366,165 +348,5 @@ impl ServerBuilder {
     pub fn trace(mut self, hook: impl Fn(&TraceEvent) + Send + Sync + 'static) -> Self {
         self.hook = Some(Arc::new(hook));
         self
-    }
-
-    /// Starts the server in the current runtime.
-    ///
-    /// # Errors
-    /// A setting or a route that cannot be used; an address that cannot be bound; no random bytes from the operating
-    /// system.
-    pub async fn start(mut self) -> Result<Server, Error> {
-        if self.workers == 0 {
-            return Err(Error::Setting { name: "workers", reason: "is 0; use 1 or more".into() });
-        }
-        let is_told = |addresses: &Vec<SocketAddr>| !addresses.is_empty();
-        if ![&self.udp, &self.tcp, &self.dtls, &self.tls].into_iter().any(is_told) {
-            let port = DEFAULT_PORT;
-            self.udp = vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
-        }
-        let mut router = Router::default();
-        router.fallback = self.fallback.take();
-        router.is_fallback_conditional = self.is_fallback_conditional;
-        if let Some(fallback) = &mut router.fallback {
-            fallback.put_within(self.layers.iter());
-        }
-        router.state = State::of(std::mem::take(&mut self.state));
-        for (path, mut resource) in std::mem::take(&mut self.routes) {
-            resource.put_within(&self.layers);
-            router.add(&path, resource)?;
-        }
-        let router = Arc::new(router);
-        let admission = Admission::new(AdmissionLimits {
-            running: self.most_running,
-            running_per_peer: self.most_running_per_peer,
-            held: MOST_HELD.max(self.longest_body.saturating_mul(4)),
-        });
-        let connections = Connections::new(ConnectionLimits {
-            connections: self.most_connections,
-            memory: MOST_IN_CONNECTIONS.max(self.longest_body.saturating_mul(16)),
-        });
-        let mut server = Server {
-            addresses: Vec::new(),
-            groups: Vec::new(),
-            metrics: None,
-            running: Running { orders: Vec::new(), admission, connections, panics: Arc::default() },
-            tasks: Vec::new(),
-            helpers: Vec::new(),
-        };
-        self.start_udp(&router, &mut server)?;
-        self.start_tcp(&router, &mut server).await?;
-        if let Some(address) = self.metrics {
-            let running = server.running.clone();
-            let (at, task) = metrics::serve(address, move || {
-                let running = running.clone();
-                async move { running.stats().await }
-            })
-            .await?;
-            server.metrics = Some(at);
-            server.helpers.push(task);
-        }
-        Ok(server)
-    }
-
-    fn start_udp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
-        let pattern = self.host()?;
-        let controllers = Arc::new(self.controllers.clone());
-        let mut node = 0;
-        let mut ports = Vec::new();
-        let plain = self.udp.iter().map(|address| (Transport::Udp, address));
-        for (transport, address) in plain.chain(self.dtls.iter().map(|address| (Transport::Dtls, address))) {
-            let role = if self.workers > 1 { Role::Worker } else { Role::Server };
-            let mut address = *address;
-            for _ in 0..self.workers {
-                let port = Port::bind(address, role)?;
-                if address != port.local() || !server.addresses.contains(&(transport, address)) {
-                    address = port.local();
-                    server.addresses.push((transport, address));
-                }
-                // Each worker has keys of its own: who named which identity is kept in them.
-                let keys = (transport == Transport::Dtls).then(|| ServerKeys::new(&self.security).map(Keys::Server));
-                ports.push((port, keys.transpose()?));
-            }
-        }
-        let plain: Vec<&Port> = ports.iter().filter(|(_, keys)| keys.is_none()).map(|(port, _)| port).collect();
-        server.groups = join_all(&self.groups, &plain)?;
-        let sockets = u32::try_from(ports.len()).unwrap_or(u32::MAX);
-        for (port, keys) in ports {
-            let (orders, ordered) = mpsc::unbounded_channel::<Order>();
-            let (port, is_secure) = (Arc::new(port), keys.is_some());
-            let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
-            let (limits, rule, security) = (self.limits()?, self.rule, self.security.clone());
-            let (controllers, hook) = (Arc::clone(&controllers), self.hook.clone());
-            // Each that follows another has a number of its own, and with it other message IDs and tokens.
-            let (pattern, mut number) = (pattern.sibling(node), node);
-            node += 1;
-            let mut make = move |keys: Option<Keys>| -> Result<Worker, Error> {
-                let (telling, told) = mpsc::unbounded_channel();
-                let (router, admission) = (Arc::clone(&router), Arc::clone(&admission));
-                let desk = Desk::new(router, limits, Reachability::new(rule)?, admission, telling);
-                let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
-                let lane = Lane::new(Arc::clone(&port), pattern.sibling(number), sessions);
-                number = number.wrapping_add(sockets);
-                Ok(Worker::new(lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone())))
-            };
-            let first = make(keys)?;
-            let another = move || {
-                let keys = is_secure.then(|| ServerKeys::new(&security).map(Keys::Server)).transpose()?;
-                make(keys)
-            };
-            server.running.orders.push(orders);
-            server.tasks.push(tokio::spawn(keep_running(first, ordered, Arc::clone(&server.running.panics), another)));
-        }
-        Ok(())
-    }
-
-    async fn start_tcp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
-        let (limits, longest_body) = (self.limits()?, self.longest_body);
-        let hook = self.hook.clone();
-        let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
-        let connections = Arc::clone(&server.running.connections);
-        let shared = Arc::new(tcp::Shared { router, admission, connections, limits, longest_body, hook });
-        let acceptor = if self.tls.is_empty() { None } else { Some(tcp::acceptor(&self.security)?) };
-        let plain = self.tcp.iter().map(|address| (*address, Transport::Tcp, None));
-        let secure = self.tls.iter().map(|address| (*address, Transport::Tls, acceptor.clone()));
-        for (address, transport, acceptor) in plain.chain(secure) {
-            let (orders, ordered) = mpsc::unbounded_channel::<Order>();
-            let (local, task) = tcp::listen(address, Arc::clone(&shared), acceptor, ordered).await?;
-            server.addresses.push((transport, local));
-            server.running.orders.push(orders);
-            server.tasks.push(task);
-        }
-        Ok(())
-    }
-
-    fn limits(&self) -> Result<DeskLimits, Error> {
-        Ok(DeskLimits {
-            handling: self.handling_time,
-            changes_by_group: self.changes_by_group,
-            block: block_size(self.block_size)?.bytes() as usize,
-        })
-    }
-
-    /// A host that the workers' are made like.
-    fn host(&self) -> Result<Host<Address>, Error> {
-        let config = Config {
-            transmission: self.transmission,
-            ack_delay: span(self.ack_delay),
-            duplicates: self.duplicates,
-            leisure: span(self.leisure),
-            limits: Limits { waiting_per_peer: 64, ..Limits::DEFAULT },
-            ..Config::DEFAULT
-        };
-        let (chance, identities) = (secrets::chance()?, secrets::identities()?);
-        let endpoint = Endpoint::new(config, self.controller.build(LEAST_WAIT), chance, 0, identities)
-            .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?
-            .with_paths(Address::path);
-        let jitter = ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?));
-        let defaults = transfer::Limits::DEFAULT;
-        let bodies = defaults.bodies.max(self.longest_body.saturating_mul(4));
-        let limits = transfer::Limits { body: self.longest_body, bodies, ..defaults };
-        let config = transfer::Config { block: block_size(self.block_size)?, limits, ..transfer::Config::DEFAULT };
-        Host::new(endpoint, config, jitter)
-            .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, hash::Hash, sync::Arc, time::Duration};
 
-use millpond_coap::message::{Code, Kind, number};
+use millpond_coap::message::{Code, Kind, Uint, number};
 use millpond_control::Instant;
 use tokio::{
     sync::{mpsc, watch},
@@ -19,7 +19,7 @@ use super::{
     router::{Found, Router},
     running::{start, within},
 };
-use crate::Response;
+use crate::{Options, Response};
 
 /// What a desk may have under way.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,9 @@ pub(crate) enum Action<R, O> {
     },
     /// No answer: the message is rejected.
     Reject(R),
+    /// No answer is wanted: the message is acknowledged at most. Over a connection, which carries answers for nothing, this one
+    /// all the same.
+    Hush(R, Response),
     Notify {
         observer: O,
         response: Response,
@@ -199,7 +202,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
             Err(Refusal::BadOption) if kind == Kind::NonConfirmable => {
                 return self.actions.push_back(Action::Reject(id));
             }
-            Err(refusal) => return self.actions.push_back(Action::Answer(id, refusal.response())),
+            Err(refusal) => return self.actions.push_back(heeding(&request.options, id, refusal.response())),
         };
         let resource = found.as_ref().map(|found| found.resource);
         let standing = self.reachability.standing(now, &request);
@@ -377,7 +380,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
             Some(resource) if response.is_success() && !self.is_closing => {
                 Action::Observe { id, response, observed: Observed { resource, request, version } }
             }
-            _ => Action::Answer(id, response),
+            _ => heeding(request.options(), id, response),
         });
     }
 
@@ -388,7 +391,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         }
         let value = self.reachability.challenge(now, asked.request.peer());
         let prove = Response::new(Code::UNAUTHORIZED).with_option(number::ECHO, value.to_vec());
-        self.actions.push_back(Action::Answer(asked.id, prove));
+        self.actions.push_back(heeding(asked.request.options(), asked.id, prove));
     }
 
     /// Too much is under way for a handler to be asked.
@@ -399,7 +402,8 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
             Busy::Peer => Code::TOO_MANY_REQUESTS,
         };
         self.overloaded += 1;
-        self.actions.push_back(Action::Answer(asked.id, Response::new(code).with_max_age(ASK_AGAIN)));
+        let refusal = Response::new(code).with_max_age(ASK_AGAIN);
+        self.actions.push_back(heeding(asked.request.options(), asked.id, refusal));
     }
 
     /// Who answers a request: `None` as a handler is the list of links.
@@ -419,6 +423,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         for (number, value) in request.options.iter() {
             match number {
                 number::PROXY_URI | number::PROXY_SCHEME => return Err(Refusal::Proxy),
+                number::HOP_LIMIT if Uint::read(value) == Some(0) => return Err(Refusal::HopLimit),
                 _ if number & 1 == 1 && !UNDERSTOOD.contains(&number) => return Err(Refusal::BadOption),
                 number::URI_PATH | number::URI_QUERY if std::str::from_utf8(value).is_err() => {
                     return Err(Refusal::BadText);
@@ -471,6 +476,7 @@ enum Refusal {
     Method,
     BadOption,
     BadText,
+    HopLimit,
     Proxy,
 }
 
@@ -481,8 +487,18 @@ impl Refusal {
             Self::Method => Response::new(Code::METHOD_NOT_ALLOWED),
             Self::BadOption => Response::new(Code::BAD_OPTION),
             Self::BadText => Response::bad_request("path or query is no UTF-8"),
+            Self::HopLimit => Response::bad_request("a Hop-Limit of 0"),
             Self::Proxy => Response::new(Code::PROXYING_NOT_SUPPORTED),
         }
+    }
+}
+
+/// An answer, unless who asks wants none of its kind (RFC 7967 §2.1: a bit for each class of codes).
+fn heeding<R, O>(request: &Options, id: R, response: Response) -> Action<R, O> {
+    let unwanted = request.uint(number::NO_RESPONSE).unwrap_or(0);
+    match unwanted >> response.code().class().saturating_sub(1) & 1 {
+        1 => Action::Hush(id, response),
+        _ => Action::Answer(id, response),
     }
 }
 

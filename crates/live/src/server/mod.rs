@@ -15,6 +15,7 @@ mod request;
 mod resource;
 mod router;
 mod running;
+mod starting;
 mod worker;
 
 use std::{
@@ -22,7 +23,7 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     task::Poll,
@@ -48,7 +49,9 @@ pub(crate) use request::Unrouted;
 pub(crate) use router::Router;
 pub(crate) use worker::{GRACE, HANDLERS_GRACE, Order};
 
-use crate::{Error, Stats, Transport, tcp::Connections};
+#[cfg(feature = "_secure")]
+use crate::dtls::ServerKeys;
+use crate::{Error, Stats, Transport, security::ServerSecurity};
 
 /// A CoAP server. It runs in tasks of the runtime in which it was started, until it is shut down or dropped.
 ///
@@ -109,6 +112,31 @@ impl Server {
         self.running.stats().await
     }
 
+    /// Makes further secure sessions with this: another certificate, other keys, other trust anchors. Sessions that stand go
+    /// on as they are, handshakes under way may end either way.
+    ///
+    /// # Errors
+    /// It cannot be used for the listeners that there are; then nothing has changed.
+    #[cfg(feature = "_secure")]
+    pub fn set_security(&self, security: ServerSecurity) -> Result<(), Error> {
+        let listens = |by: Transport| self.addresses.iter().any(|(transport, _)| *transport == by);
+        if listens(Transport::Dtls) {
+            ServerKeys::new(&security)?;
+        }
+        #[cfg(feature = "tcp")]
+        if listens(Transport::Tls) {
+            crate::tcp::acceptor(&security)?;
+        }
+        if let Ok(mut current) = self.running.security.write() {
+            current.clone_from(&security);
+        }
+        for order in &self.running.orders {
+            // A worker that has ended needs none.
+            let _ = order.send(Order::Secure(Box::new(security.clone())));
+        }
+        Ok(())
+    }
+
     /// Waits for the server to end by itself, which it does only if it cannot go on.
     ///
     /// # Errors
@@ -159,7 +187,10 @@ impl Drop for Server {
 pub(crate) struct Running {
     orders: Vec<mpsc::UnboundedSender<Order>>,
     admission: Arc<Admission>,
-    connections: Arc<Connections>,
+    #[cfg(feature = "tcp")]
+    connections: Arc<crate::tcp::Connections>,
+    /// What sessions are made with, also by workers that follow one that panicked.
+    security: Arc<RwLock<ServerSecurity>>,
     /// Of workers.
     panics: Arc<AtomicU64>,
 }
@@ -167,14 +198,14 @@ pub(crate) struct Running {
 impl Running {
     /// The figures of all workers together.
     async fn stats(&self) -> Stats {
-        let (connections, memory) = self.connections.figures();
-        let mut all = Stats {
-            memory: self.admission.memory() + memory,
-            connections,
-            evicted: self.connections.evicted(),
-            panics: self.panics.load(Ordering::Relaxed),
-            ..Stats::default()
-        };
+        let mut all =
+            Stats { memory: self.admission.memory(), panics: self.panics.load(Ordering::Relaxed), ..Stats::default() };
+        #[cfg(feature = "tcp")]
+        {
+            let (connections, memory) = self.connections.figures();
+            all.memory += memory;
+            (all.connections, all.evicted) = (connections, self.connections.evicted());
+        }
         for order in &self.orders {
             let (reply, answer) = oneshot::channel();
             if order.send(Order::Stats(reply)).is_ok()

@@ -27,6 +27,7 @@ use crate::{
     clock::Clock,
     dtls::Turn,
     lane::{Lane, Sink},
+    security::ServerSecurity,
     transfer::{Answer, Event, ObserverId},
     udp::{Address, Inbox},
     watch::Watch,
@@ -38,6 +39,8 @@ pub(crate) enum Order {
     Stats(oneshot::Sender<Stats>),
     /// Answer what was asked, tell observers, end.
     Shutdown,
+    /// Make further sessions with this.
+    Secure(Box<ServerSecurity>),
 }
 
 /// What the server's handle asks, whichever worker hears it.
@@ -152,6 +155,7 @@ impl Worker {
             for order in orders.drain(..) {
                 match order {
                     Order::Stats(reply) => drop(reply.send(self.stats())),
+                    Order::Secure(security) => self.lane.secure(&security),
                     Order::Shutdown => {
                         from.is_ending = true;
                         let now = tokio::time::Instant::now();
@@ -251,6 +255,9 @@ impl Worker {
                 Action::Reject(id) => {
                     // It was dropped meanwhile.
                     let _ = self.lane.host.reject(now, id);
+                }
+                Action::Hush(id, _) => {
+                    let _ = self.lane.host.hush(now, id);
                 }
                 Action::Observe { id, response, observed } => {
                     let options = response.options().borrowed();

@@ -2,13 +2,12 @@
 
 use std::{future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
-use rustls::ClientConfig;
 use tokio::{net::TcpStream, sync::mpsc, task::JoinSet};
 
 use super::{
     client::{Task, refuse_all},
     link::Stream,
-    secure,
+    secure::{self, ClientConfig},
 };
 use crate::{
     Cause, Error, Host,

@@ -2,13 +2,21 @@
 
 mod client;
 mod connecting;
+#[cfg(feature = "server")]
 mod connections;
+#[cfg(feature = "server")]
 mod handshakes;
 mod link;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod secure;
+#[cfg(feature = "server")]
 mod server;
 
 pub(crate) use connecting::{Goal, connect};
+#[cfg(feature = "server")]
 pub(crate) use connections::{ConnectionLimits, Connections};
-pub(crate) use secure::{acceptor, client_config};
+#[cfg(feature = "server")]
+pub(crate) use secure::acceptor;
+pub(crate) use secure::{ClientConfig, client_config};
+#[cfg(feature = "server")]
 pub(crate) use server::{Shared, listen};

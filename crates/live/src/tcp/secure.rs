@@ -3,12 +3,14 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use rustls::{ClientConfig, ServerConfig, sign::SingleCertAndKey};
+pub(crate) use rustls::ClientConfig;
+use rustls::{ServerConfig, sign::SingleCertAndKey};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+pub(crate) use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsConnector, client, server};
 
 use crate::{
     ClientSecurity, DEFAULT_SECURE_PORT, Error, Host, PeerIdentity, ServerSecurity,
@@ -59,7 +61,7 @@ fn unusable(error: &rustls::Error) -> Error {
 
 /// A client's session over a connection. The server must be who the URI names. Where the port is not that of the scheme,
 /// it must agree to speak CoAP, too (RFC 8323 §8.2).
-pub(crate) async fn connect(
+pub(super) async fn connect(
     config: Arc<ClientConfig>,
     stream: TcpStream,
     peer: SocketAddr,

@@ -22,13 +22,12 @@ use tokio::{
     task::{JoinHandle, JoinSet},
     time::Instant,
 };
-use tokio_rustls::TlsAcceptor;
 
 use super::{
     connections::{Connections, Seat},
     handshakes::{Handshakes, PATIENCE},
     link::{Link, Stream},
-    secure,
+    secure::{self, TlsAcceptor},
 };
 use crate::{
     Error, Happened, PeerIdentity, Response, Stats, Transport,
@@ -67,7 +66,7 @@ pub(crate) struct Shared {
 pub(crate) async fn listen(
     address: SocketAddr,
     shared: Arc<Shared>,
-    acceptor: Option<TlsAcceptor>,
+    mut acceptor: Option<TlsAcceptor>,
     mut orders: mpsc::UnboundedReceiver<Order>,
 ) -> Result<(SocketAddr, JoinHandle<Result<(), Error>>), Error> {
     let listener = TcpListener::bind(address).await.map_err(|error| Error::bind(address, &error))?;
@@ -126,6 +125,13 @@ pub(crate) async fn listen(
                 }
                 order = orders.recv() => match order {
                     Some(Order::Stats(reply)) => drop(reply.send(counted.stats(&stats))),
+                    Some(Order::Secure(security)) if acceptor.is_some() => match secure::acceptor(&security) {
+                        Ok(renewed) => acceptor = Some(renewed),
+                        Err(error) => {
+                            tracing::error!(target: "millpond_live", "sessions are made with what there was before: {error}");
+                        }
+                    },
+                    Some(Order::Secure(_)) => {}
                     Some(Order::Shutdown) => {
                         drop(listener);
                         let _ = ending.send(true);
@@ -380,6 +386,10 @@ impl<S: Stream> Serving<S> {
         let now = self.clock.now();
         match action {
             Action::Answer(id, response) | Action::AnswerBriefly(id, response) => {
+                let sent = self.link.host.answer(now, id, &answer(&response, &response.options().borrowed()));
+                self.check(id, sent);
+            }
+            Action::Hush(id, response) => {
                 let sent = self.link.host.answer(now, id, &answer(&response, &response.options().borrowed()));
                 self.check(id, sent);
             }

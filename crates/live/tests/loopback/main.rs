@@ -4,6 +4,7 @@
 
 mod authority;
 mod bodies;
+mod caching;
 mod conditions;
 mod connections;
 mod datagrams_secure;
@@ -13,6 +14,7 @@ mod handlers;
 mod known_holes;
 mod methods;
 mod observing;
+mod renewed;
 mod robustness;
 mod safety;
 mod seeing;
@@ -20,6 +22,7 @@ mod settings;
 mod strangers;
 mod streams;
 mod streams_secure;
+mod unanswered;
 mod unlucky;
 mod zones;
 

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use millpond_control::Instant;
-use rustls::pki_types::ServerName;
 
 use super::Driver;
 use crate::{
@@ -11,6 +10,7 @@ use crate::{
     client::asks::{EarlyPing, Ping},
     dtls::{Link, Turn},
     lane::Lane,
+    security::ServerName,
 };
 
 impl Driver {
@@ -20,7 +20,7 @@ impl Driver {
         now: Instant,
         peer: SocketAddr,
         at: usize,
-        name: ServerName<'static>,
+        name: ServerName,
     ) -> Result<bool, Error> {
         let Some(lane) = self.lanes.get_mut(at) else { return Ok(false) };
         match lane.link(now, peer, &name) {

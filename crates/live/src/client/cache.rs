@@ -1,0 +1,248 @@
+//! What a client keeps of representations (RFC 7252 §5.6): fresh ones need no request, stale ones are asked about by their
+//! ETag. Time is an argument.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bytes::Bytes;
+use millpond_coap::message::{Code, is_cache_key, number};
+use tokio::time::Instant;
+
+use crate::{Options, Response, Uri};
+
+/// Seconds for which a representation without Max-Age is fresh (RFC 7252 §5.10.5).
+const USUAL_MAX_AGE: u32 = 60;
+
+/// What an entry takes beside its bytes, about.
+const OVERHEAD: usize = 200;
+
+/// What a request asks for, as far as it matters to a cache (RFC 7252 §5.6): the URI first, so that all of one are beside one
+/// another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    uri: String,
+    rest: Vec<u8>,
+}
+
+impl Key {
+    /// Of a request by this method with these options, beside those of the URI.
+    pub(crate) fn of(method: Code, uri: &Uri, options: &Options, payload: &Bytes) -> Self {
+        let mut rest = vec![method.to_byte()];
+        for (number, value) in options.iter().filter(|(number, _)| is_cache_key(*number)) {
+            rest.extend(number.to_be_bytes());
+            rest.extend(value.len().to_be_bytes());
+            rest.extend_from_slice(value);
+        }
+        // No option has this number.
+        rest.extend([0, 0]);
+        rest.extend_from_slice(payload);
+        Self { uri: uri.to_string(), rest }
+    }
+
+    /// Nothing is changed by such a request, and its answer may be kept (RFC 8132 §2 for FETCH).
+    fn is_safe(&self) -> bool {
+        self.rest.first().is_some_and(|method| [Code::GET, Code::FETCH].map(Code::to_byte).contains(method))
+    }
+
+    const fn bytes(&self) -> usize {
+        self.uri.len() + self.rest.len()
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    response: Response,
+    fresh_until: Instant,
+    bytes: usize,
+    used: u64,
+}
+
+/// What is kept for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The answer, with the Max-Age that is left of it.
+    Fresh(Response),
+    /// One that was good, and may still be. It has an ETag.
+    Stale(Response),
+}
+
+/// Representations, the most recently used ones.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    entries: BTreeMap<Key, Entry>,
+    /// Keys by when they were used.
+    order: BTreeMap<u64, Key>,
+    uses: u64,
+    bytes: usize,
+    limit: usize,
+}
+
+impl Cache {
+    /// An empty one that takes so many bytes.
+    pub(crate) const fn new(limit: usize) -> Self {
+        Self { entries: BTreeMap::new(), order: BTreeMap::new(), uses: 0, bytes: 0, limit }
+    }
+
+    /// What is kept for a request.
+    pub(crate) fn get(&mut self, now: Instant, key: &Key) -> Option<Kept> {
+        let entry = self.entries.get_mut(key)?;
+        self.order.remove(&entry.used);
+        self.uses += 1;
+        entry.used = self.uses;
+        self.order.insert(self.uses, key.clone());
+        let left = entry.fresh_until.saturating_duration_since(now).as_secs();
+        Some(match u32::try_from(left).unwrap_or(u32::MAX) {
+            0 => Kept::Stale(entry.response.clone()),
+            left => Kept::Fresh(entry.response.clone().with_max_age(left).with_exchange(None)),
+        })
+    }
+
+    /// An answer came to a request for which this was kept. Returns the answer for whoever asked.
+    pub(crate) fn take(&mut self, now: Instant, key: &Key, kept: Option<&Response>, answer: Response) -> Response {
+        if !key.is_safe() {
+            if answer.is_success() {
+                self.changed(key);
+            }
+            return answer;
+        }
+        let answer = match kept {
+            Some(kept) if answer.code() == Code::VALID && is_same(kept, &answer) => {
+                let max_age = answer.options().uint(number::MAX_AGE).unwrap_or(USUAL_MAX_AGE);
+                kept.clone().with_max_age(max_age).with_exchange(answer.exchange().copied())
+            }
+            _ => answer,
+        };
+        if answer.code() == Code::CONTENT {
+            self.put(now, key, &answer);
+        }
+        answer
+    }
+
+    /// A request that may have changed something was carried out: what is kept of its resource is of no use.
+    fn changed(&mut self, key: &Key) {
+        let from = Key { uri: key.uri.clone(), rest: Vec::new() };
+        let of_it: Vec<Key> =
+            self.entries.range(from..).map(|(key, _)| key.clone()).take_while(|it| it.uri == key.uri).collect();
+        for key in of_it {
+            self.remove(&key);
+        }
+    }
+
+    fn put(&mut self, now: Instant, key: &Key, answer: &Response) {
+        self.remove(key);
+        let seconds = answer.options().uint(number::MAX_AGE).unwrap_or(USUAL_MAX_AGE);
+        let fresh_until = now.checked_add(Duration::from_secs(u64::from(seconds)));
+        let of_options: usize = answer.options().iter().map(|(_, value)| value.len()).sum();
+        let bytes = OVERHEAD + 2 * key.bytes() + of_options + answer.payload().len();
+        let is_of_use = seconds > 0 || answer.options().get(number::ETAG).is_some();
+        let (Some(fresh_until), true) = (fresh_until, is_of_use && bytes <= self.limit) else { return };
+        self.uses += 1;
+        self.bytes += bytes;
+        self.order.insert(self.uses, key.clone());
+        let entry = Entry { response: answer.clone(), fresh_until, bytes, used: self.uses };
+        self.entries.insert(key.clone(), entry);
+        while self.bytes > self.limit
+            && let Some((_, oldest)) = self.order.first_key_value()
+        {
+            let oldest = oldest.clone();
+            self.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.order.remove(&entry.used);
+            self.bytes -= entry.bytes;
+        }
+    }
+}
+
+/// The answer says that what is kept is good still. Without an ETag of its own it means the one that was asked about.
+fn is_same(kept: &Response, answer: &Response) -> bool {
+    let etag = answer.options().get(number::ETAG);
+    etag.is_none() || etag == kept.options().get(number::ETAG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(uri: &str) -> Key {
+        Key::of(Code::GET, &uri.parse().unwrap(), &Options::new(), &Bytes::new())
+    }
+
+    fn after(start: Instant, seconds: u64) -> Instant {
+        start + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn what_is_fresh_is_given_with_the_age_that_is_left_and_what_is_stale_is_asked_about() {
+        let (mut cache, start, key) = (Cache::new(10_000), Instant::now(), key("coap://h/a"));
+        let answer = Response::content("x").with_etag("1").with_max_age(30);
+        cache.take(start, &key, None, answer.clone());
+        assert_eq!(cache.get(after(start, 10), &key), Some(Kept::Fresh(answer.clone().with_max_age(20))));
+        assert_eq!(cache.get(after(start, 30), &key), Some(Kept::Stale(answer.clone())));
+        let valid = Response::new(Code::VALID).with_etag("1").with_max_age(5);
+        let again = cache.take(after(start, 31), &key, Some(&answer), valid);
+        assert_eq!(again, answer.clone().with_max_age(5));
+        assert_eq!(cache.get(after(start, 35), &key), Some(Kept::Fresh(answer.with_max_age(1))));
+    }
+
+    #[test]
+    fn an_answer_without_max_age_is_fresh_for_a_minute_and_one_of_0_only_if_it_can_be_asked_about() {
+        let (mut cache, start) = (Cache::new(10_000), Instant::now());
+        cache.take(start, &key("coap://h/a"), None, Response::content("x"));
+        assert!(matches!(cache.get(after(start, 59), &key("coap://h/a")), Some(Kept::Fresh(_))));
+        assert!(matches!(cache.get(after(start, 60), &key("coap://h/a")), Some(Kept::Stale(_))));
+        cache.take(start, &key("coap://h/b"), None, Response::content("x").with_max_age(0));
+        assert_eq!(cache.get(start, &key("coap://h/b")), None);
+        cache.take(start, &key("coap://h/b"), None, Response::content("x").with_max_age(0).with_etag("2"));
+        assert!(matches!(cache.get(start, &key("coap://h/b")), Some(Kept::Stale(_))));
+    }
+
+    #[test]
+    fn errors_are_not_kept_and_changes_end_what_is_kept_of_that_resource_alone() {
+        let (mut cache, start) = (Cache::new(10_000), Instant::now());
+        cache.take(start, &key("coap://h/a"), None, Response::not_found());
+        assert_eq!(cache.get(start, &key("coap://h/a")), None);
+        for uri in ["coap://h/a", "coap://h/a?x", "coap://h/b", "coap://g/a"] {
+            cache.take(start, &key(uri), None, Response::content("x"));
+        }
+        let put = Key::of(Code::PUT, &"coap://h/a".parse().unwrap(), &Options::new(), &Bytes::from("new"));
+        cache.take(start, &put, None, Response::new(Code::FORBIDDEN));
+        assert!(cache.get(start, &key("coap://h/a")).is_some(), "nothing was changed");
+        cache.take(start, &put, None, Response::changed());
+        assert_eq!(cache.get(start, &key("coap://h/a")), None);
+        for uri in ["coap://h/a?x", "coap://h/b", "coap://g/a"] {
+            assert!(cache.get(start, &key(uri)).is_some(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_gives_way_and_what_is_too_long_is_not_taken() {
+        let (mut cache, start) = (Cache::new(3_000), Instant::now());
+        let body = || Response::content(vec![0; 1_000]);
+        for uri in ["coap://h/a", "coap://h/b"] {
+            cache.take(start, &key(uri), None, body());
+        }
+        assert!(cache.get(start, &key("coap://h/a")).is_some());
+        cache.take(start, &key("coap://h/c"), None, body());
+        assert_eq!(cache.get(start, &key("coap://h/b")), None);
+        assert!(cache.get(start, &key("coap://h/a")).is_some() && cache.get(start, &key("coap://h/c")).is_some());
+        cache.take(start, &key("coap://h/d"), None, Response::content(vec![0; 3_000]));
+        assert_eq!(cache.get(start, &key("coap://h/d")), None);
+        assert!(cache.bytes <= cache.limit && cache.order.len() == cache.entries.len());
+    }
+
+    #[test]
+    fn requests_that_may_get_something_else_are_told_apart() {
+        let uri = "coap://h/a".parse().unwrap();
+        let of = |method, options: &[(u16, &'static str)], payload: &'static str| {
+            Key::of(method, &uri, &options.iter().copied().collect(), &Bytes::from(payload))
+        };
+        let plain = of(Code::GET, &[], "");
+        assert_eq!(of(Code::GET, &[(number::ETAG, "1"), (number::BLOCK2, "2")], ""), plain);
+        for other in [of(Code::GET, &[(number::ACCEPT, "2")], ""), of(Code::FETCH, &[], ""), of(Code::GET, &[], "x")] {
+            assert_ne!(other, plain);
+        }
+    }
+}

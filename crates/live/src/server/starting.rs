@@ -1,0 +1,215 @@
+//! How a server begins: its sockets, and the tasks that own them.
+
+use std::{
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use millpond_coap::{Config, Endpoint, Limits};
+use millpond_control::ChanceSeed;
+use tokio::sync::mpsc;
+
+use super::{
+    Running, Server, ServerBuilder,
+    admission::{Admission, AdmissionLimits},
+    desk::{Desk, DeskLimits},
+    memberships::join_all,
+    metrics,
+    reachability::Reachability,
+    request::State,
+    router::Router,
+    worker::{Order, Worker, keep_running},
+};
+#[cfg(feature = "tcp")]
+use crate::tcp;
+use crate::{
+    DEFAULT_PORT, Error, Transport,
+    client::block_size,
+    clock::{Clock, span},
+    dtls::{Keys, ServerKeys, Sessions},
+    lane::Lane,
+    least_wait::LEAST_WAIT,
+    secrets,
+    transfer::{self, Host},
+    udp::{Address, Port, Role},
+    watch::Watch,
+};
+
+/// Bytes of answers that handlers have made and that have not been taken over; more if bodies may be longer than a
+/// quarter of it.
+const MOST_HELD: usize = 64 << 20;
+
+/// Bytes that connections may hold together; more if bodies may be longer than a sixteenth of it.
+#[cfg(feature = "tcp")]
+const MOST_IN_CONNECTIONS: usize = 256 << 20;
+
+impl ServerBuilder {
+    /// Starts the server in the current runtime.
+    ///
+    /// # Errors
+    /// A setting or a route that cannot be used; an address that cannot be bound; no random bytes from the operating
+    /// system.
+    pub async fn start(mut self) -> Result<Server, Error> {
+        if self.workers == 0 {
+            return Err(Error::Setting { name: "workers", reason: "is 0; use 1 or more".into() });
+        }
+        let is_told = |addresses: &Vec<SocketAddr>| !addresses.is_empty();
+        if ![&self.udp, &self.tcp, &self.dtls, &self.tls].into_iter().any(is_told) {
+            let port = DEFAULT_PORT;
+            self.udp = vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
+        }
+        let mut router = Router::default();
+        router.fallback = self.fallback.take();
+        router.is_fallback_conditional = self.is_fallback_conditional;
+        if let Some(fallback) = &mut router.fallback {
+            fallback.put_within(self.layers.iter());
+        }
+        router.state = State::of(std::mem::take(&mut self.state));
+        for (path, mut resource) in std::mem::take(&mut self.routes) {
+            resource.put_within(&self.layers);
+            router.add(&path, resource)?;
+        }
+        let router = Arc::new(router);
+        let admission = Admission::new(AdmissionLimits {
+            running: self.most_running,
+            running_per_peer: self.most_running_per_peer,
+            held: MOST_HELD.max(self.longest_body.saturating_mul(4)),
+        });
+        let mut server = Server {
+            addresses: Vec::new(),
+            groups: Vec::new(),
+            metrics: None,
+            running: Running {
+                orders: Vec::new(),
+                admission,
+                #[cfg(feature = "tcp")]
+                connections: tcp::Connections::new(tcp::ConnectionLimits {
+                    connections: self.most_connections,
+                    memory: MOST_IN_CONNECTIONS.max(self.longest_body.saturating_mul(16)),
+                }),
+                security: Arc::new(RwLock::new(self.security.clone())),
+                panics: Arc::default(),
+            },
+            tasks: Vec::new(),
+            helpers: Vec::new(),
+        };
+        self.start_udp(&router, &mut server)?;
+        #[cfg(feature = "tcp")]
+        self.start_tcp(&router, &mut server).await?;
+        if let Some(address) = self.metrics {
+            let running = server.running.clone();
+            let (at, task) = metrics::serve(address, move || {
+                let running = running.clone();
+                async move { running.stats().await }
+            })
+            .await?;
+            server.metrics = Some(at);
+            server.helpers.push(task);
+        }
+        Ok(server)
+    }
+
+    fn start_udp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
+        let pattern = self.host()?;
+        let controllers = Arc::new(self.controllers.clone());
+        let mut node = 0;
+        let mut ports = Vec::new();
+        let plain = self.udp.iter().map(|address| (Transport::Udp, address));
+        for (transport, address) in plain.chain(self.dtls.iter().map(|address| (Transport::Dtls, address))) {
+            let role = if self.workers > 1 { Role::Worker } else { Role::Server };
+            let mut address = *address;
+            for _ in 0..self.workers {
+                let port = Port::bind(address, role)?;
+                if address != port.local() || !server.addresses.contains(&(transport, address)) {
+                    address = port.local();
+                    server.addresses.push((transport, address));
+                }
+                // Each worker has keys of its own: who named which identity is kept in them.
+                let keys = (transport == Transport::Dtls).then(|| ServerKeys::new(&self.security).map(Keys::Server));
+                ports.push((port, keys.transpose()?));
+            }
+        }
+        let plain: Vec<&Port> = ports.iter().filter(|(_, keys)| keys.is_none()).map(|(port, _)| port).collect();
+        server.groups = join_all(&self.groups, &plain)?;
+        let sockets = u32::try_from(ports.len()).unwrap_or(u32::MAX);
+        for (port, keys) in ports {
+            let (orders, ordered) = mpsc::unbounded_channel::<Order>();
+            let (port, is_secure) = (Arc::new(port), keys.is_some());
+            let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
+            let (limits, rule, security) = (self.limits()?, self.rule, Arc::clone(&server.running.security));
+            let (controllers, hook) = (Arc::clone(&controllers), self.hook.clone());
+            // Each that follows another has a number of its own, and with it other message IDs and tokens.
+            let (pattern, mut number) = (pattern.sibling(node), node);
+            node += 1;
+            let mut make = move |keys: Option<Keys>| -> Result<Worker, Error> {
+                let (telling, told) = mpsc::unbounded_channel();
+                let (router, admission) = (Arc::clone(&router), Arc::clone(&admission));
+                let desk = Desk::new(router, limits, Reachability::new(rule)?, admission, telling);
+                let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
+                let lane = Lane::new(Arc::clone(&port), pattern.sibling(number), sessions);
+                number = number.wrapping_add(sockets);
+                Ok(Worker::new(lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone())))
+            };
+            let first = make(keys)?;
+            let another = move || {
+                let security = security.read().unwrap_or_else(PoisonError::into_inner);
+                let keys = is_secure.then(|| ServerKeys::new(&security).map(Keys::Server)).transpose()?;
+                make(keys)
+            };
+            server.running.orders.push(orders);
+            server.tasks.push(tokio::spawn(keep_running(first, ordered, Arc::clone(&server.running.panics), another)));
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "tcp")]
+    async fn start_tcp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
+        let (limits, longest_body) = (self.limits()?, self.longest_body);
+        let hook = self.hook.clone();
+        let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
+        let connections = Arc::clone(&server.running.connections);
+        let shared = Arc::new(tcp::Shared { router, admission, connections, limits, longest_body, hook });
+        let acceptor = if self.tls.is_empty() { None } else { Some(tcp::acceptor(&self.security)?) };
+        let plain = self.tcp.iter().map(|address| (*address, Transport::Tcp, None));
+        let secure = self.tls.iter().map(|address| (*address, Transport::Tls, acceptor.clone()));
+        for (address, transport, acceptor) in plain.chain(secure) {
+            let (orders, ordered) = mpsc::unbounded_channel::<Order>();
+            let (local, task) = tcp::listen(address, Arc::clone(&shared), acceptor, ordered).await?;
+            server.addresses.push((transport, local));
+            server.running.orders.push(orders);
+            server.tasks.push(task);
+        }
+        Ok(())
+    }
+
+    fn limits(&self) -> Result<DeskLimits, Error> {
+        Ok(DeskLimits {
+            handling: self.handling_time,
+            changes_by_group: self.changes_by_group,
+            block: block_size(self.block_size)?.bytes() as usize,
+        })
+    }
+
+    /// A host that the workers' are made like.
+    fn host(&self) -> Result<Host<Address>, Error> {
+        let config = Config {
+            transmission: self.transmission,
+            ack_delay: span(self.ack_delay),
+            duplicates: self.duplicates,
+            leisure: span(self.leisure),
+            limits: Limits { waiting_per_peer: 64, ..Limits::DEFAULT },
+            ..Config::DEFAULT
+        };
+        let (chance, identities) = (secrets::chance()?, secrets::identities()?);
+        let endpoint = Endpoint::new(config, self.controller.build(LEAST_WAIT), chance, 0, identities)
+            .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?
+            .with_paths(Address::path);
+        let jitter = ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?));
+        let defaults = transfer::Limits::DEFAULT;
+        let bodies = defaults.bodies.max(self.longest_body.saturating_mul(4));
+        let limits = transfer::Limits { body: self.longest_body, bodies, ..defaults };
+        let config = transfer::Config { block: block_size(self.block_size)?, limits, ..transfer::Config::DEFAULT };
+        Host::new(endpoint, config, jitter)
+            .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })
+    }
+}
