@@ -66,6 +66,10 @@ pub use trace::{Happened, TraceEvent};
 pub use udp::Interface;
 pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError};
 
+/// For the fuzzer alone.
+#[cfg(all(fuzzing, feature = "dtls"))]
+pub use dtls::hostile::check as check_sessions;
+
 /// The guide's examples compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/live.md")]

@@ -8,6 +8,8 @@
 mod cookie;
 mod fault;
 mod hello;
+#[cfg(any(fuzzing, test))]
+pub mod hostile;
 mod keys;
 mod limits;
 mod news;

@@ -91,7 +91,7 @@ impl Outbox {
     }
 
     /// Takes everything out, as if the kernel had taken it.
-    #[cfg(test)]
+    #[cfg(any(fuzzing, test))]
     pub(crate) fn take_all(&mut self) -> Vec<(Address, Vec<u8>)> {
         let bytes = std::mem::take(&mut self.bytes);
         self.waiting.drain(..).map(|(to, range)| (to, bytes[range].to_vec())).collect()
