@@ -2,7 +2,7 @@ use core::{fmt, num::NonZeroU32};
 
 use millpond_control::Instant;
 
-use crate::block::{BlockSize, DownloadError, UploadError};
+use crate::block::{Block, BlockSize, DownloadError, UploadError};
 use crate::endpoint::{self, Failure, Patience};
 use crate::message::{Code, Kind, Token};
 
@@ -32,6 +32,19 @@ pub struct Ask<'a> {
     pub deadline: Option<Instant>,
     /// How long copies of each of its messages are sent.
     pub patience: Patience,
+    /// It is about one block, and its answer is told as it came.
+    pub piece: Option<Piece>,
+}
+
+/// One block of a body that the application takes, or sends, block by block, so that it is never held whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Block1 of the request, whose body is this block.
+    pub block1: Option<Block>,
+    /// Block2: the block that is asked for.
+    pub block2: Option<Block>,
+    /// Request-Tag (RFC 9175 §3): which blocks are of one body.
+    pub tag: Option<u32>,
 }
 
 impl<'a> Ask<'a> {
@@ -50,6 +63,7 @@ impl<'a> Ask<'a> {
             token: None,
             deadline: None,
             patience: Patience::DEFAULT,
+            piece: None,
         }
     }
 

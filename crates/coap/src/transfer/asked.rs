@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use millpond_control::Instant;
 
-use super::{Ask, AskFailure, GroupId, Progress, Refused, options, options::Read};
+use super::{Ask, AskFailure, GroupId, Piece, Progress, Refused, options, options::Read};
 use crate::block::{Answer, Block, BlockSize, Download, DownloadError, Next, Part, Upload, UploadError, UploadNext};
 use crate::endpoint::{ExchangeId, Outgoing, Patience};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
@@ -18,6 +18,8 @@ pub(super) struct Asked<A> {
     /// As they stand in a message.
     options: Vec<u8>,
     body: Vec<u8>,
+    /// It is about one block alone.
+    single: Option<Piece>,
     /// As long as the body is on its way.
     upload: Option<Upload>,
     /// The body fits one block, so that each request can carry it.
@@ -116,7 +118,8 @@ impl<A> Asked<A> {
             code: ask.code,
             options: options::encode(ask.options)?,
             body: ask.body.to_vec(),
-            upload: (!ask.body.is_empty()).then(|| Upload::new(ask.body.len(), ask.upload)),
+            single: ask.piece,
+            upload: (!ask.body.is_empty() && ask.piece.is_none()).then(|| Upload::new(ask.body.len(), ask.upload)),
             is_short,
             wanted: download.first(),
             download,
@@ -124,7 +127,7 @@ impl<A> Asked<A> {
             longest: ask.longest,
             total: None,
             restarts: 0,
-            tag: tag.filter(|_| !is_short).map(Uint::new),
+            tag: ask.piece.map_or(tag.filter(|_| !is_short), |piece| piece.tag).map(Uint::new),
             token: ask.token,
             exchange: None,
             renewal: None,
@@ -155,15 +158,16 @@ impl<A> Asked<A> {
 
     /// Writes the next request and hands it to `send`.
     pub(super) fn request<T>(&mut self, aim: Aim, send: impl FnOnce(&Outgoing<'_>) -> T) -> Result<T, AskFailure> {
-        let Self { kind, code, options, body, upload, is_short, wanted, tag, patience, .. } = self;
+        let Self { kind, code, options, body, upload, is_short, wanted, tag, patience, single, .. } = self;
         let is_next = matches!(aim, Aim::Next | Aim::Register);
         let piece = match upload {
             Some(upload) if is_next => Some(upload.piece(body)?),
             _ => None,
         };
-        let block1 = piece.and_then(|piece| piece.block);
+        let block1 = single.map_or(piece.and_then(|piece| piece.block), |single| single.block1);
         // What is asked of the response goes with the last piece of the body.
         let block2 = wanted.filter(|_| is_next && block1.is_none_or(|block| !block.more));
+        let block2 = single.map_or(block2, |single| single.block2);
         let observe = match aim {
             Aim::Next => None,
             Aim::Register | Aim::Renew(_) => Some(Uint::new(0)),
@@ -171,6 +175,7 @@ impl<A> Asked<A> {
         };
         let payload = match piece {
             Some(piece) => piece.payload,
+            None if single.is_some() => body,
             // Of FETCH the body is part of what is asked for (RFC 8132 §2.1).
             None if *is_short && *code == Code::FETCH => body,
             None => &[],
@@ -207,6 +212,9 @@ impl<A> Asked<A> {
     }
 
     fn begin_or_go_on(&mut self, message: &Message<'_>, read: &Read<'_>) -> Result<Then, AskFailure> {
+        if self.single.is_some() {
+            return Ok(Then::Done(None));
+        }
         if let Some(upload) = &mut self.upload {
             let block = read.block1.transpose().map_err(|_| AskFailure::BadBlock)?;
             match upload.take(&Answer { code: message.code, block, most: read.size1 }) {

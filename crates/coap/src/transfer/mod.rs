@@ -96,7 +96,7 @@ mod server;
 mod told;
 
 pub use answer::{Answer, Gone, ObserverId};
-pub use ask::{Ask, AskFailure, AskId, Progress};
+pub use ask::{Ask, AskFailure, AskId, Piece, Progress};
 pub use config::{Config, ConfigError, Limits};
 pub use counters::Counters;
 pub use groups::GroupId;

@@ -11,7 +11,7 @@ use millpond_coap::{
 use tokio::sync::oneshot;
 
 use super::{groups::WantedOfGroup, observation::Newest, progress::OnProgress};
-use crate::{ControllerChoice, Error, Options, Response, Stats, security::ServerName};
+use crate::{ControllerChoice, Error, Options, Response, Stats, security::ServerName, transfer::Piece};
 
 /// Names a request among all of a client.
 pub(crate) type RequestNumber = u64;
@@ -54,6 +54,8 @@ pub(crate) struct Wanted {
     pub(crate) name: Option<ServerName>,
     pub(crate) patience: Patience,
     pub(crate) progress: Option<OnProgress>,
+    /// One block of a body that whoever asks takes or sends block by block.
+    pub(crate) piece: Option<Piece>,
     pub(crate) reply: Reply,
 }
 
@@ -103,6 +105,7 @@ pub(crate) fn asked_for_trial(peer: SocketAddr, reply: Reply) -> Wanted {
         name: None,
         patience: Patience::DEFAULT,
         progress: None,
+        piece: None,
         reply,
     }
 }

@@ -331,7 +331,7 @@ impl Driver {
             let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
         }
         let Wanted { number, kind, method, options, payload, block, is_block_wished, longest, token, .. } = wanted;
-        let (patience, progress, reply) = (wanted.patience, wanted.progress, wanted.reply);
+        let (patience, progress, piece, reply) = (wanted.patience, wanted.progress, wanted.piece, wanted.reply);
         let options = options.borrowed();
         let ask = Ask {
             kind,
@@ -342,6 +342,7 @@ impl Driver {
             longest,
             token,
             patience,
+            piece,
             ..Ask::new(method, &options)
         };
         let Some(lane) = self.lanes.get_mut(at) else { return };

@@ -13,6 +13,7 @@ mod peer;
 mod progress;
 mod request;
 mod routes;
+mod streaming;
 
 use std::{
     collections::BTreeMap,

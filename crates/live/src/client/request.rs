@@ -27,7 +27,7 @@ use super::{
     peer::{IntoUri, Peers, secure_name},
     progress::{OnProgress, Progress},
 };
-use crate::{ContentFormat, Error, Options, Response, Transport, Uri, UriError, clock::span};
+use crate::{ContentFormat, Error, Options, Response, Transport, Uri, UriError, clock::span, transfer::Piece};
 
 /// A request that is being put together. It can be awaited as it is.
 #[must_use = "a request does nothing until it is sent or awaited"]
@@ -211,16 +211,16 @@ impl RequestBuilder {
     async fn exchange(mut self) -> Result<Response, Error> {
         within(self.deadline, async move {
             let mut peers = Peers::of(&self).await?;
-            self.answer(&mut peers).await
+            self.answer(&mut peers, None).await
         })
         .await
     }
 
-    /// Its answer from the first of these addresses that gives one.
-    pub(super) async fn answer(&mut self, peers: &mut Peers) -> Result<Response, Error> {
+    /// Its answer from the first of these addresses that gives one; of a body that goes block by block, that to one block.
+    pub(super) async fn answer(&mut self, peers: &mut Peers, piece: Option<Piece>) -> Result<Response, Error> {
         loop {
             let (reply, answer) = oneshot::channel();
-            let mut guard = self.start(peers.left(), Reply::Once(reply)).await?;
+            let mut guard = self.start(peers.left(), Reply::Once(reply), piece).await?;
             let answer = answer.await.unwrap_or(Err(Error::Closed));
             guard.is_over = true;
             match answer {
@@ -245,7 +245,7 @@ impl RequestBuilder {
             let mut peers = Peers::of(&self).await?;
             loop {
                 let newest = Newest::default();
-                let mut guard = self.start(peers.left(), Reply::Observed(newest.clone())).await?;
+                let mut guard = self.start(peers.left(), Reply::Observed(newest.clone()), None).await?;
                 match newest.ready().await {
                     Ok((first, _)) if self.proves(&first) => {}
                     Ok((_, true)) => {
@@ -279,7 +279,7 @@ impl RequestBuilder {
         Ok(())
     }
 
-    async fn start(&self, peers: &[SocketAddr], reply: Reply) -> Result<Guard, Error> {
+    async fn start(&self, peers: &[SocketAddr], reply: Reply, piece: Option<Piece>) -> Result<Guard, Error> {
         let uri = self.uri.as_ref().map_err(Clone::clone)?;
         let block = match self.block_size {
             Some(bytes) => block_size(bytes)?,
@@ -306,7 +306,9 @@ impl RequestBuilder {
             token: self.token,
             name: secure_name(uri.transport(), uri.host())?,
             patience: self.patience,
-            progress: self.progress.clone(),
+            // Of a block nothing is told but that it came.
+            progress: self.progress.clone().filter(|_| piece.is_none()),
+            piece,
             reply,
         };
         let command = Command::Ask(Box::new(wanted));

@@ -20,6 +20,7 @@ mod safety;
 mod seeing;
 mod settings;
 mod strangers;
+mod streaming;
 mod streams;
 mod streams_secure;
 mod unanswered;

@@ -1,0 +1,154 @@
+//! Bodies of which a client holds a block at a time.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use millpond_coap::{block::Block, message::Message};
+use millpond_live::{Bytes, Client, Code, Error, Request, Resource, Response, Server, number};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::UdpSocket,
+};
+
+use crate::ANY;
+
+fn image(length: usize) -> Vec<u8> {
+    (0..length).map(|place| (place / 7) as u8).collect()
+}
+
+/// Counts how much is written at once at most.
+#[derive(Default)]
+struct Counting {
+    all: Vec<u8>,
+    longest: usize,
+}
+
+impl AsyncWrite for Counting {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.longest = self.longest.max(bytes.len());
+        self.all.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Gives a byte more each time than the time before, and counts.
+struct Drips {
+    left: Vec<u8>,
+    next: usize,
+    read: Arc<AtomicUsize>,
+}
+
+impl AsyncRead for Drips {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        let count = self.next.min(room.remaining()).min(self.left.len());
+        let given: Vec<u8> = self.left.drain(..count).collect();
+        room.put_slice(&given);
+        self.next += 1;
+        self.read.fetch_add(count, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn a_long_body_is_written_block_by_block_and_told_on_its_way() {
+    let body = Bytes::from(image(100_001));
+    let read = body.clone();
+    let firmware = Resource::new().get(move |_| {
+        let read = read.clone();
+        async move { Response::content(read).with_etag("v1") }
+    });
+    let empty = Resource::new().get(|_| async { "" });
+    let server = Server::builder().bind(ANY).route("/firmware", firmware).route("/empty", empty).start().await.unwrap();
+    // It would not take so much at once.
+    let client = Client::builder().longest_body(2_000).build().await.unwrap();
+    let uri = |path: &str| format!("coap://{}/{path}", server.local_addr());
+    for size in [1_024, 256] {
+        let (mut writer, told) = (Counting::default(), Arc::new(Mutex::new(Vec::new())));
+        let telling = Arc::clone(&told);
+        let request = client.get(uri("firmware")).block_size(size);
+        let request = request.progress(move |progress| telling.lock().unwrap().push(progress.received));
+        let answer = request.download(&mut writer).await.unwrap();
+        assert_eq!((answer.code(), answer.payload().len()), (Code::CONTENT, 0));
+        assert!(writer.all == body && writer.longest == usize::from(size));
+        let steps: Vec<usize> = (1..).map(|n| n * usize::from(size)).take_while(|end| *end < 100_001).collect();
+        assert_eq!(*told.lock().unwrap(), [&steps[..], &[100_001]].concat());
+    }
+    let mut writer = Counting::default();
+    assert_eq!(client.get(uri("empty")).download(&mut writer).await.unwrap().code(), Code::CONTENT);
+    let missing = client.get(uri("missing")).download(&mut writer).await.unwrap();
+    assert_eq!((missing.code(), writer.all.len()), (Code::NOT_FOUND, 0));
+}
+
+#[tokio::test]
+async fn a_long_body_is_read_as_it_is_sent() {
+    let taken = Arc::new(Mutex::new(Vec::new()));
+    let taking = Arc::clone(&taken);
+    let store = Resource::new().put(move |request: Request| {
+        taking.lock().unwrap().push(request.payload().clone());
+        async { Code::CHANGED }
+    });
+    let server = Server::builder().bind(ANY).block_size(512).longest_body(60_000).route("/store", store);
+    let server = server.start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let uri = format!("coap://{}/store", server.local_addr());
+    for length in [0, 1, 511, 512, 1_024, 1_025, 50_000] {
+        let (body, read) = (image(length), Arc::new(AtomicUsize::new(0)));
+        let (reading, ahead) = (Arc::clone(&read), Arc::new(AtomicUsize::new(0)));
+        let most = Arc::clone(&ahead);
+        let request = client.put(&uri).progress(move |progress| {
+            most.fetch_max(reading.load(Ordering::Relaxed) - progress.sent, Ordering::Relaxed);
+        });
+        let mut reader = Drips { left: body.clone(), next: 1, read };
+        assert_eq!(request.upload(&mut reader).await.unwrap().code(), Code::CHANGED, "{length}");
+        assert!(taken.lock().unwrap().pop().unwrap() == body, "{length}");
+        assert!(ahead.load(Ordering::Relaxed) <= 1_025, "no more is read than is sent");
+    }
+    let mut reader = Drips { left: image(70_000), next: 1, read: Arc::default() };
+    let refused = client.put(&uri).upload(&mut reader).await.unwrap();
+    assert_eq!(refused.code(), Code::REQUEST_ENTITY_TOO_LARGE);
+    assert!(!reader.left.is_empty(), "what is refused is not read to its end");
+}
+
+#[tokio::test]
+async fn a_body_that_changes_on_its_way_is_an_error_and_one_over_tcp_refused() {
+    let socket = UdpSocket::bind(ANY).await.unwrap();
+    let uri = format!("coap://{}/", socket.local_addr().unwrap());
+    // Answers with the block that is asked for, each of another state.
+    let server = tokio::spawn(async move {
+        let mut bytes = [0; 100];
+        while let Ok((length, from)) = socket.recv_from(&mut bytes).await {
+            let request = Message::parse(&bytes[..length]).unwrap();
+            let block = Block::read(request.option(number::BLOCK2).unwrap(), false).unwrap();
+            let answer = Block { more: true, ..block }.value();
+            let id = request.id.0.to_be_bytes();
+            let token = request.token.as_bytes();
+            let head = [0x60 | u8::try_from(token.len()).unwrap(), Code::CONTENT.to_byte(), id[0], id[1]];
+            let options = [0x41, u8::try_from(block.number).unwrap(), 0xd1, 6, answer.as_bytes()[0], 0xff];
+            let datagram = [&head[..], token, &options, &[7; 16]].concat();
+            socket.send_to(&datagram, from).await.unwrap();
+        }
+    });
+    let client = Client::new().await.unwrap();
+    let mut writer = Counting::default();
+    let changed = client.get(&uri).block_size(16).download(&mut writer).await.unwrap_err();
+    assert!(matches!(&changed, Error::Transfer { reason, .. } if reason.contains("changed")), "{changed}");
+    assert_eq!(writer.all, [7; 16], "of the other state nothing is written");
+    server.abort();
+
+    let over_tcp = client.get("coap+tcp://127.0.0.1/").download(&mut writer).await;
+    assert!(matches!(over_tcp, Err(Error::Refused { .. })));
+}
