@@ -27,7 +27,7 @@ pub mod stream;
 pub mod transfer;
 
 pub use endpoint::{
-    Cause, Config, ConfigError, Counters, DEFAULT_LEISURE, Duplicates, Endpoint, Event, ExchangeId, Failure,
+    CalmGate, Cause, Config, ConfigError, Counters, DEFAULT_LEISURE, Duplicates, Endpoint, Event, ExchangeId, Failure,
     Identities, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Output, Patience, Refused, Repeats,
     RequestId, SleepReason, Transmission, Transmit, leisure,
 };

@@ -25,7 +25,7 @@ mod stop;
 pub use error::Error;
 pub use lateness::{Lateness, LatenessBound, LatenessRow};
 pub use passage::{LinkStanding, Standing, Watch};
-pub use relay::{MOST_CLIENTS, Relay, RelayOptions};
+pub use relay::{Gate, MOST_CLIENTS, Relay, RelayOptions};
 pub use rows::{FlowRow, LeftOut, LinkRow, Report};
 pub use shaper::{Outgoing, Shaper, Toward};
 pub use stop::Stop;

@@ -54,6 +54,15 @@ pub struct RelayOptions {
     pub bound: Option<LatenessBound>,
 }
 
+/// Something before the server that sees every datagram, and may keep those to the server from it.
+pub trait Gate: Send {
+    /// A datagram for the server came out of the path: is it handed on?
+    fn request(&mut self, now: Instant, client: SocketAddr, datagram: &[u8]) -> bool;
+
+    /// A datagram of the server goes into the path.
+    fn answer(&mut self, now: Instant, client: SocketAddr, datagram: &[u8]);
+}
+
 /// One client's way to the server.
 struct Back {
     socket: UdpSocket,
@@ -91,6 +100,7 @@ pub struct Relay {
     ready: Vec<Token>,
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
+    gate: Option<Box<dyn Gate>>,
 }
 
 impl std::fmt::Debug for Relay {
@@ -135,8 +145,15 @@ impl Relay {
             ready: Vec::new(),
             spare: Vec::new(),
             scratch: vec![0; LONGEST],
+            gate: None,
             poll,
         })
+    }
+
+    /// The same with something before the server.
+    #[must_use]
+    pub fn with_gate(self, gate: Box<dyn Gate>) -> Self {
+        Self { gate: Some(gate), ..self }
     }
 
     /// Where it listens.
@@ -199,7 +216,13 @@ impl Relay {
     fn hand_on(&mut self) {
         while let Some(out) = self.passage.due() {
             let Datagram { client, place, name, bytes } = out.payload.payload;
-            if !out.lost {
+            let now = self.passage.clock.now();
+            let goes_on = out.lost
+                || out.toward == Toward::Clients
+                || self.gate.as_mut().is_none_or(|gate| gate.request(now, client, &bytes));
+            if !goes_on {
+                self.passage.leave_out("copies of requests whose answers are on their way (--calm)");
+            } else if !out.lost {
                 let sent = match out.toward {
                     Toward::Clients => self.front.send_to(&bytes, client),
                     Toward::Server => match self.backs.get(place).and_then(Option::as_ref) {
@@ -243,6 +266,9 @@ impl Relay {
                 Ok(length) => {
                     back.used = now;
                     let way = (back.client, place, back.name);
+                    if let Some(gate) = &mut self.gate {
+                        gate.answer(now, back.client, self.scratch.get(..length).unwrap_or_default());
+                    }
                     self.take(self.passage.clock.now(), Toward::Clients, way, length);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,

@@ -192,3 +192,39 @@ fn more_clients_than_there_is_room_for_are_refused_and_those_before_are_served()
     assert_eq!(report.links[0].offered_packets, 8);
     assert!(report.left_out.iter().any(|left| left.why.contains("too many clients") && left.packets > 0));
 }
+
+/// Lets nothing through that begins with this byte, and knows what was answered.
+struct Refuses(u8, std::sync::Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
+
+impl millpond_emulate::Gate for Refuses {
+    fn request(&mut self, _now: millpond_control::Instant, _client: SocketAddr, datagram: &[u8]) -> bool {
+        datagram.first() != Some(&self.0)
+    }
+
+    fn answer(&mut self, _now: millpond_control::Instant, _client: SocketAddr, datagram: &[u8]) {
+        self.1.lock().expect("nobody panicked").push(datagram.to_vec());
+    }
+}
+
+#[test]
+fn a_gate_keeps_from_the_server_what_it_refuses_and_sees_every_answer() {
+    let (to, server) = echo(1);
+    let options =
+        RelayOptions { listen: LOCAL.parse().expect("an address"), to, seed: 1, most_clients: 8, bound: None };
+    let answers = std::sync::Arc::default();
+    let gate = Box::new(Refuses(b'n', std::sync::Arc::clone(&answers)));
+    let relay = Relay::bind(&path(QUICK, QUICK), options).expect("a free port").with_gate(gate);
+    let (at, stop) = (relay.local_addr().expect("bound"), relay.stop());
+    let run = thread::spawn(move || relay.run());
+    let client = socket();
+    client.send_to(b"no", at).expect("sent");
+    client.send_to(b"yes", at).expect("sent");
+    let mut answer = [0; 16];
+    let (length, _) = client.recv_from(&mut answer).expect("an answer");
+    assert_eq!(&answer[..length], b"yes");
+    server.join().expect("no panic");
+    stop.stop();
+    let report = run.join().expect("no panic").expect("no fault");
+    assert_eq!(*answers.lock().expect("nobody panicked"), [b"yes".to_vec()]);
+    assert_eq!(report.left_out.iter().map(|left_out| left_out.packets).sum::<u64>(), 1);
+}

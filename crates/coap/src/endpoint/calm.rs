@@ -2,7 +2,7 @@
 
 use core::{fmt, hash::Hash};
 
-use millpond_control::{Again, CalmPath, CalmPeer, CalmServer, Instant};
+use millpond_control::{CalmPath, CalmPeer, CalmServer, Instant};
 
 use super::{Endpoint, Identities, recent::Recent};
 use crate::message::MessageId;
@@ -115,12 +115,7 @@ impl<A: Copy + Eq + Hash> Calm<A> {
             // Known by how long the answer is kept. Where that has become less since, nothing is known: answer.
             self.server.asked_late(path, if first <= now { first } else { Instant::ORIGIN }, now)
         };
-        let count = match again {
-            Again::Calm => &mut self.repeats.calm,
-            Again::Due => &mut self.repeats.due,
-            Again::Allowed => &mut self.repeats.allowed,
-            Again::Withhold => &mut self.repeats.withheld,
-        };
+        let count = self.repeats.count_of(again);
         *count = count.saturating_add(1);
         again.answers()
     }

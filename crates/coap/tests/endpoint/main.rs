@@ -18,6 +18,7 @@ mod corpus;
 mod duplicates;
 mod flood;
 mod further;
+mod gate;
 mod giving_up;
 mod groups;
 mod identities;

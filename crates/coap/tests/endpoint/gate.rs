@@ -1,0 +1,131 @@
+//! A gateway that keeps copies from a server that knows nothing of it: what goes on, and what strangers can do.
+
+use millpond_coap::{CalmGate, Identities, Repeats};
+use millpond_control::Instant;
+
+use crate::pair::SECOND;
+
+/// The network of a peer: all below a thousand are in the first one.
+fn network(peer: &u32) -> u64 {
+    u64::from(peer / 1000)
+}
+
+fn gate() -> CalmGate<u32> {
+    CalmGate::new(network, Identities::counted(), 1 << 20)
+}
+
+fn at(micros: u64) -> Instant {
+    Instant::from_micros(micros)
+}
+
+/// A confirmable GET with this message ID and token.
+fn request(id: u16, token: u8) -> Vec<u8> {
+    let [high, low] = id.to_be_bytes();
+    [0x41, 1, high, low, token, 0xb5, b'h', b'e', b'l', b'l', b'o'].to_vec()
+}
+
+/// The answer to it in its acknowledgement.
+fn response(id: u16, token: u8) -> Vec<u8> {
+    let [high, low] = id.to_be_bytes();
+    [0x61, 0x45, high, low, token, 0xff, b'x'].to_vec()
+}
+
+/// A request that is handed on and answered at once.
+fn exchange(gate: &mut CalmGate<u32>, now: u64, peer: u32, id: u16) {
+    assert!(gate.request(at(now), peer, &request(id, 7)));
+    gate.answer(at(now), peer, &response(id, 7));
+}
+
+/// A second for the first answer, then ten for each, and the allowance for copies is used up. Now, and the last ID.
+fn in_a_queue(gate: &mut CalmGate<u32>, peer: u32) -> (u64, u16) {
+    let mut now = 0;
+    for (id, took) in [0, 1, 10, 10, 10].into_iter().enumerate() {
+        now += took * SECOND;
+        exchange(gate, now, peer, id as u16);
+    }
+    for _ in 0..5 {
+        assert!(gate.request(at(now), peer, &request(4, 7)));
+    }
+    (now, 4)
+}
+
+#[test]
+fn a_copy_goes_no_further_while_its_answer_is_in_the_queue() {
+    let mut gate = gate();
+    let (now, id) = in_a_queue(&mut gate, 1);
+    assert!(!gate.request(at(now + SECOND / 2), 1, &request(id, 7)));
+    assert!(gate.request(at(now + 12 * SECOND), 1, &request(id, 7)), "overdue");
+    let Repeats { due, allowed, withheld, .. } = gate.repeats();
+    assert_eq!((due, allowed, withheld), (1, 5, 1));
+}
+
+#[test]
+fn copies_that_are_named_in_their_tokens_are_copies() {
+    let mut gate = gate();
+    let (now, id) = in_a_queue(&mut gate, 1);
+    assert!(!gate.request(at(now + SECOND / 2), 1, &request(id, 8)));
+}
+
+#[test]
+fn what_was_not_seen_to_be_answered_is_handed_on() {
+    let mut gate = gate();
+    let (now, id) = in_a_queue(&mut gate, 1);
+    let next = request(id + 1, 7);
+    for copy in 0..10 {
+        assert!(gate.request(at(now + 10 * SECOND + copy), 1, &next));
+    }
+    // Neither an empty acknowledgement nor the answer to another request is an answer to it.
+    gate.answer(at(now + 11 * SECOND), 1, &[0x60, 0, 0, id as u8 + 1]);
+    gate.answer(at(now + 11 * SECOND), 1, &response(id, 7));
+    assert!(gate.request(at(now + 11 * SECOND + 1), 1, &next));
+}
+
+#[test]
+fn what_it_cannot_read_is_handed_on() {
+    let mut gate = gate();
+    in_a_queue(&mut gate, 1);
+    // A record of DTLS 1.2, nothing at all, a non-confirmable request, and one byte of each value.
+    for datagram in
+        [&[0x17, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 1, 0, 2, 1, 2][..], &[], &[0x50, 1, 0, 4], &[0x41, 1, 0, 4]]
+    {
+        assert!(gate.request(at(1), 1, datagram));
+        gate.answer(at(1), 1, datagram);
+    }
+    for byte in 0..=u8::MAX {
+        assert!(gate.request(at(1), 1, &[byte]));
+        gate.answer(at(1), 1, &[byte, byte]);
+    }
+}
+
+#[test]
+fn forged_requests_of_other_ids_make_it_hand_on_more_not_less() {
+    let mut gate = gate();
+    let (now, id) = in_a_queue(&mut gate, 1);
+    // Somebody in the peer's name asks something new every millisecond, and is answered.
+    for forged in 0..100_u16 {
+        let moment = now + u64::from(forged) * 1_000;
+        exchange(&mut gate, moment, 1, 1_000 + forged);
+    }
+    assert!(gate.request(at(now + SECOND), 1, &request(id, 7)), "it is no copy of the newest request any more");
+}
+
+#[test]
+fn a_forged_request_under_the_next_id_keeps_nothing_back() {
+    let mut gate = gate();
+    let (now, id) = in_a_queue(&mut gate, 1);
+    let [high, low] = (id + 1).to_be_bytes();
+    let forged = [0x41, 1, high, low, 9, 0xb4, b'e', b'v', b'i', b'l'];
+    assert!(gate.request(at(now + SECOND), 1, &forged));
+    gate.answer(at(now + SECOND), 1, &response(id + 1, 9));
+    assert!(gate.request(at(now + SECOND + 1), 1, &request(id + 1, 7)), "another request: it is handed on");
+}
+
+#[test]
+fn a_flood_of_networks_makes_it_forget_and_hand_on_and_takes_no_more_memory() {
+    let mut gate = CalmGate::new(network, Identities::counted(), 4_096);
+    let (now, id) = in_a_queue(&mut gate, 1);
+    for peer in 0..100_000_u32 {
+        assert!(gate.request(at(now + 1), 1_000 + 1_000 * peer, &request(1, 1)));
+    }
+    assert!(gate.request(at(now + SECOND / 2), 1, &request(id, 7)));
+}
