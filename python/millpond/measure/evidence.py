@@ -7,12 +7,14 @@ names the *last* copy or an *earlier* one is right if that copy caused it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from millpond.measure.statistics import Floats
+from millpond.measure.tables import CutTable
 from millpond.results.directory import Cell, Results
 
 Ints = NDArray[np.int64]
@@ -40,7 +42,6 @@ class Evidence:
     """The table `evidence` of a results directory, cut by cell."""
 
     results: Results
-    _columns: dict[str, NDArray[np.generic]] = field(default_factory=dict)
 
     def shares(self, cell: Cell, kind: Named, group: int | None = None) -> Floats:
         """Of the replies after a retransmission the share of this kind, a value per run; NaN where there is none."""
@@ -63,26 +64,22 @@ class Evidence:
 
     def _of(self, cell: Cell, kind: Named | None, group: int | None, column: str = "exchanges") -> Floats:
         """The sum of a column over the rows of each run; of every kind if none is named."""
-        run = self._column("run")
-        span = slice(
-            int(np.searchsorted(run, cell.first_run)),
-            int(np.searchsorted(run, cell.first_run + cell.replications)),
-        )
-        chosen = self._column("retransmissions")[span].astype(np.int64) > 0
+        run = self._column(cell, "run")
+        chosen = self._column(cell, "retransmissions").astype(np.int64) > 0
         if kind is not None:
-            chosen &= (self._column("grade")[span] == kind.grade) & (self._column("right")[span] == kind.right)
+            chosen &= (self._column(cell, "grade") == kind.grade) & (self._column(cell, "right") == kind.right)
         if group is not None:
-            chosen &= self._column("group")[span] == group
-        weights = self._column(column)[span][chosen].astype(np.float64)
-        place = run[span][chosen].astype(np.int64) - cell.first_run
+            chosen &= self._column(cell, "group") == group
+        weights = self._column(cell, column)[chosen].astype(np.float64)
+        place = run[chosen].astype(np.int64) - cell.first_run
         return np.bincount(place, weights=weights, minlength=cell.replications).astype(np.float64)
 
-    def _column(self, name: str) -> NDArray[np.generic]:
-        if name not in self._columns:
-            column = self.results.table("evidence").column(name)
-            values = np.array(column.to_pylist(), dtype=object) if name == "grade" else column.to_numpy()
-            self._columns[name] = values
-        return self._columns[name]
+    def _column(self, cell: Cell, name: str) -> NDArray[np.generic]:
+        return self._rows.of(cell, name)
+
+    @cached_property
+    def _rows(self) -> CutTable:
+        return CutTable(self.results, "evidence")
 
 
 def rightly_named(loss: float, most: int, request_loss: float | None = None) -> float:

@@ -21,6 +21,9 @@ from millpond.measure.statistics import Floats
 from millpond.measure.tables import CutTable
 from millpond.results.directory import Cell, Group, Results, Value
 
+#: So many values of samples are kept for those who ask again.
+KEPT_VALUES = 20_000_000
+
 
 class Measures:
     """The metrics of one results directory. Tables are read once; cells are slices of them."""
@@ -46,6 +49,7 @@ class Measures:
             for population, group in _populations(cell, tuple(found)):
                 self._places.setdefault(population, (cell, group))
         self._kept: dict[tuple[str, Population], Sample] = {}
+        self._held = 0
         self._bottlenecks: dict[int, str] = {}
         self._evidence = Evidence(results)
 
@@ -89,9 +93,14 @@ class Measures:
         """The values of the metric. Raises KeyError for an unknown metric or a population that was not run."""
         name = ALIASES.get(metric, metric)
         key = (name, population)
-        if key not in self._kept:
-            self._kept[key] = METRICS[name].compute(self, population)
-        return self._kept[key]
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = METRICS[name].compute(self, population)
+            self._held += len(found.values)
+            while self._held > KEPT_VALUES and len(self._kept) > 1:
+                oldest = next(iter(self._kept))
+                self._held -= len(self._kept.pop(oldest).values)
+        return found
 
     def usual(self, metric: str, population: Population) -> float:
         """The metric's usual statistic, in its base unit; NaN for no values. Errors as for `sample`."""

@@ -13,16 +13,15 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from millpond.measure.statistics import Floats
+from millpond.measure.tables import CutTable
 from millpond.results.directory import Cell, Group, Results
 
 #: The shares of clients whose times every table gives.
 SHARES = (0.5, 0.9, 0.99, 1.0)
 TABLE = "reported"
-_NOBODY = pa.table({"run": pa.array([], pa.uint32())})
 
 #: What is counted: clients of which every request was answered, or requests that were.
 What = Literal["clients", "answered"]
@@ -90,12 +89,11 @@ class Reported:
 
     def __init__(self, results: Results) -> None:
         self.results = results
-        # of a fleet no row of a client is kept
-        self._flows = _Table(results.table("flows") if results.has("flows") else _NOBODY)
+        self._flows = _Table(results, "flows")
 
     @cached_property
     def _counted(self) -> _Table | None:
-        return _Table(self.results.table(TABLE)) if self.results.has(TABLE) else None
+        return _Table(self.results, TABLE) if self.results.has(TABLE) else None
 
     def events(self, cell: Cell, group: Group | None = None) -> tuple[int, ...]:
         """The events that clients report after: 0 is the start of the run, others are those of its timeline."""
@@ -193,25 +191,15 @@ class Reported:
 class _Table:
     """The columns of a table as numbers, NaN where nothing is said."""
 
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-        self._columns: dict[str, Floats] = {}
-        self._runs = table.column("run").to_numpy().astype(np.int64)
+    def __init__(self, results: Results, name: str) -> None:
+        self._table = CutTable(results, name)
 
     def has(self, column: str) -> bool:
-        return column in self._table.column_names
+        return column in self._table
 
     def of(self, cell: Cell, group: Group | None, column: str) -> Floats:
         """The column's rows of a cell, or of one of its groups."""
-        first = int(np.searchsorted(self._runs, cell.first_run))
-        last = int(np.searchsorted(self._runs, cell.first_run + cell.replications))
-        values = self._column(column)[first:last]
-        return values if group is None else values[self._column("group")[first:last] == group.index]
-
-    def _column(self, name: str) -> Floats:
-        if name not in self._columns:
-            self._columns[name] = self._table.column(name).to_numpy().astype(np.float64)
-        return self._columns[name]
+        return self._table.of(cell, column, None if group is None else group.index).astype(np.float64)
 
 
 def _summed(

@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from millpond.controllers.own import is_own
 from millpond.measure.links import useful_share
@@ -20,10 +19,14 @@ from millpond.measure.measures import Measures
 from millpond.measure.reported import Reported
 from millpond.measure.statistics import take
 from millpond.results.directory import Cell, Group, Results, Value
+from millpond.results.rows import RowsByRun
 from millpond.show import factors, labels
 from millpond.show.factors import SERIES, Factor
 from millpond.show.report import style
-from millpond.show.report.values import Floats, Integers, Spread, View
+from millpond.show.report.values import Floats, Spread, View
+
+#: The first of some runs, and the one behind the last.
+Runs: TypeAlias = tuple[int, int]
 
 VARIANT = "path"
 """The factor that tells readings of a test bed apart; no picture mixes them."""
@@ -37,7 +40,7 @@ _UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 
 
 class Data:
-    """Results, cut by cell. Every column is converted once and then sliced, so that a whole study draws in seconds."""
+    """Results, cut by cell. Every column is converted once and then sliced."""
 
     def __init__(self, results: Results) -> None:
         self.results = results
@@ -55,9 +58,7 @@ class Data:
         #: The readings of the test bed, in the order of cells.
         self.paths = tuple(dict.fromkeys(str(cell.columns.get(VARIANT, "")) for cell in self.cells)) or ("",)
         self.reported = Reported(results)
-        self._columns: dict[tuple[str, str], Floats] = {}
-        self._runs: dict[str, Integers] = {}
-        self._words: dict[tuple[str, str], tuple[list[str], Integers]] = {}
+        self._tables: dict[str, RowsByRun] = {}
 
     @staticmethod
     def of(results: Results | Data) -> Data:
@@ -211,12 +212,12 @@ class Data:
         self, table: str, column: str, cell: Cell, group: Group | None = None, link: str | None = None
     ) -> Floats:
         """One column of the cell's rows, only those of a client group or of a link if given. `_us` becomes seconds."""
-        span = self._span(table, cell)
-        values = self._column(table, column)[span]
+        runs = _runs_of(cell)
+        values = self._column(table, column, runs)
         if group is not None:
-            values = values[self._column(table, "group")[span] == group.index]
+            values = values[self._column(table, "group", runs) == group.index]
         if link is not None:
-            values = values[self._on(table, link, span)]
+            values = values[self._on(table, link, runs)]
         return values
 
     def spread(self, column: str, cell: Cell, group: Group | None = None) -> Spread | None:
@@ -240,8 +241,7 @@ class Data:
 
     def links(self, cell: Cell) -> list[str]:
         """The names of the cell's links."""
-        names, codes = self._codes("links", "link")
-        return [names[code] for code in dict.fromkeys(codes[self._span("links", cell)].tolist())]
+        return [str(name) for name in dict.fromkeys(self._cut("links").column(*_runs_of(cell), "link").tolist())]
 
     @cached_property
     def measures(self) -> Measures:
@@ -264,9 +264,8 @@ class Data:
 
     def trace(self, table: str, run: int, link: str, columns: Sequence[str]) -> list[Floats]:
         """Columns of a trace of one run and link, in the order of time."""
-        span = self._run_span(table, run)
-        mine = self._on(table, link, span)
-        picked = [self._column(table, column)[span][mine] for column in columns]
+        mine = self._on(table, link, (run, run + 1))
+        picked = [self._column(table, column, (run, run + 1))[mine] for column in columns]
         order = np.argsort(picked[0], kind="stable") if picked else slice(None)
         return [values[order] for values in picked]
 
@@ -274,70 +273,46 @@ class Data:
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the results hold this table with these columns."""
-        return self.results.has(table) and set(columns) <= set(self.results.table(table).column_names)
+        return self.results.has(table) and set(columns) <= self._cut(table).names
 
     def first_run(self, table: str, cell: Cell) -> int | None:
         """The first run of the cell of which a table holds rows; None if there is none."""
         if not self.results.has(table):
             return None
-        runs = self._run_column(table)
-        at = int(np.searchsorted(runs, cell.first_run))
-        found = at < runs.size and runs[at] < cell.first_run + cell.replications
-        return int(runs[at]) if found else None
+        runs = self._cut(table).column(*_runs_of(cell), "run")
+        return int(runs[0]) if runs.size else None
 
     def rows(self, table: str, run: int, columns: Sequence[str], flow: int | None = None) -> list[Floats]:
         """Columns of one run's rows of a table, or of one flow's, in the order in which they were written."""
-        span = self._run_span(table, run)
-        mine = slice(None) if flow is None else self._column(table, "flow")[span] == flow
-        return [self._column(table, column)[span][mine] for column in columns]
+        only = (run, run + 1)
+        mine = slice(None) if flow is None else self._column(table, "flow", only) == flow
+        return [self._column(table, column, only)[mine] for column in columns]
 
     def texts(self, table: str, run: int, column: str, flow: int | None = None) -> list[str]:
         """A column of text of the same rows; empty where nothing is said."""
-        span = self._run_span(table, run)
-        names, codes = self._codes(table, column)
-        codes = codes[span] if flow is None else codes[span][self._column(table, "flow")[span] == flow]
-        return [names[code] if code >= 0 else "" for code in codes.tolist()]
+        only = (run, run + 1)
+        found = self._cut(table).column(*only, column)
+        found = found if flow is None else found[self._column(table, "flow", only) == flow]
+        return ["" if word is None else str(word) for word in found.tolist()]
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 
-    def _run_span(self, table: str, run: int) -> slice:
-        runs = self._run_column(table)
-        return slice(int(np.searchsorted(runs, run)), int(np.searchsorted(runs, run, side="right")))
+    def _cut(self, table: str) -> RowsByRun:
+        if table not in self._tables:
+            self._tables[table] = RowsByRun(self.results, table)
+        return self._tables[table]
 
-    def _run_column(self, table: str) -> Integers:
-        if table not in self._runs:
-            self._runs[table] = self.results.table(table).column("run").to_numpy().astype(np.int64)
-        return self._runs[table]
+    def _column(self, table: str, column: str, runs: Runs) -> Floats:
+        values = self._cut(table).column(*runs, column).astype(np.float64)
+        return values / 1e6 if column.endswith("_us") else values
 
-    def _span(self, table: str, cell: Cell) -> slice:
-        runs = self._run_column(table)
-        return slice(
-            int(np.searchsorted(runs, cell.first_run)),
-            int(np.searchsorted(runs, cell.first_run + cell.replications)),
-        )
-
-    def _column(self, table: str, column: str) -> Floats:
-        key = (table, column)
-        if key not in self._columns:
-            values = self.results.table(table).column(column).to_numpy().astype(np.float64)
-            self._columns[key] = values / 1e6 if column.endswith("_us") else values
-        return self._columns[key]
-
-    def _on(self, table: str, link: str, span: slice) -> npt.NDArray[np.bool_]:
-        names, codes = self._codes(table, "link")
-        code = names.index(link) if link in names else -1
-        found: npt.NDArray[np.bool_] = codes[span] == code
+    def _on(self, table: str, link: str, runs: Runs) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = self._cut(table).column(*runs, "link") == link
         return found
 
-    def _codes(self, table: str, column: str) -> tuple[list[str], Integers]:
-        """The words of a column of text, and which of them each row has (-1: none)."""
-        key = (table, column)
-        if key not in self._words:
-            found = self.results.table(table).column(column).combine_chunks()
-            encoded = found if pa.types.is_dictionary(found.type) else found.dictionary_encode()
-            names = [str(name) for name in encoded.dictionary.to_pylist()]
-            self._words[key] = names, encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-        return self._words[key]
+
+def _runs_of(cell: Cell) -> Runs:
+    return cell.first_run, cell.first_run + cell.replications
 
 
 def members(cell: Cell) -> list[str]:
