@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.arena.cells import ALONE, NEIGHBOUR
-from millpond.measure.groups import in_seconds
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
 from millpond.measure.statistics import Floats, percentile
+from millpond.plan.quantity import in_seconds
 from millpond.results.directory import Results
 
 #: A preset counts as the best of a cell only if at most so many more of its clients lost a request than of the one that

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from millpond import live
-from millpond.cli import arena, controllers, lab, paths
+from millpond.cli import arena, controllers, fleet, lab, paths
 from millpond.cli.arguments import Group
 from millpond.errors import MillpondError
 
@@ -34,7 +34,14 @@ def program() -> None:
     """CoAP congestion control, measured in the very code that ships."""
 
 
-for _command in (*live.commands(), *lab.COMMANDS, arena.arena, controllers.controllers, paths.paths):
+for _command in (
+    *live.commands(),
+    *lab.COMMANDS,
+    arena.arena,
+    controllers.controllers,
+    fleet.fleet,
+    paths.paths,
+):
     program.add_command(_command)
 
 

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 def print_json(content: Any) -> None:
     """Print JSON and nothing else."""
-    sys.stdout.write(json.dumps(_plain(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.write(as_json(content))
     sys.stdout.flush()
+
+
+def as_json(content: Any) -> str:
+    """JSON text; null for numbers that are none."""
+    return json.dumps(_plain(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def print_run(done: Run, as_json: bool) -> None:

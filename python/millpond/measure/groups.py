@@ -14,6 +14,7 @@ from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
 from millpond.measure.reported import SHARES, What
 from millpond.measure.sample import Sample
+from millpond.plan.quantity import in_seconds
 
 if TYPE_CHECKING:
     from millpond.measure.measures import Measures
@@ -111,15 +112,6 @@ def _event_delay(measures: Measures, population: Population) -> Sample:
     )
     found = np.divide(whole * 1e-6, number, out=np.full(len(number), np.nan), where=number > 0)
     return Sample.of(found, cell.first_run + np.arange(cell.replications))
-
-
-def in_seconds(text: str) -> float:
-    """A length of time as a scenario in full writes it."""
-    number, unit = text.split()
-    return float(number) * _UNITS[unit]
-
-
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def _settling_time(measures: Measures, population: Population) -> Sample:

@@ -8,6 +8,7 @@ answer. A client that lost a request is never done, however many it goes on to s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -131,6 +132,24 @@ class Reported:
                     by = course.by(share)
                     found[place] = np.inf if by is None else by
         return found
+
+    def after_events(self, cell: Cell, groups: Sequence[Group], run: int) -> Course:
+        """How many clients of several groups together are done by when in a run: each group after its own event.
+
+        For groups that the same instant concerns, whatever the timeline calls it. Empty if nothing is told of them.
+        """
+        if self._counted is None:
+            return Course(np.empty(0), np.empty(0), 0)
+        found = [
+            _summed(self._counted, cell, group, event, run=run)
+            for group in groups
+            for event in self.events(cell, group)
+            if event != 0
+        ]
+        times = np.concatenate([np.empty(0), *(course.times for course in found)])
+        steps = np.concatenate([np.empty(0), *(np.diff(course.done, prepend=0.0) for course in found)])
+        order = np.argsort(times, kind="stable")
+        return Course(times[order], np.cumsum(steps[order]), sum(course.of for course in found))
 
     def outcome(self, cell: Cell, group: Group | None = None) -> Outcome:
         """What became of the clients and of their requests."""

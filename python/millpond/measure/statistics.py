@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -106,6 +106,18 @@ def t_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float] 
     mean = float(np.mean(values))
     half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * float(np.std(values, ddof=1)) / math.sqrt(n)
     return mean - half, mean + half
+
+
+def wilson(found: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval of a probability that showed in `found` of `of` independent runs; 0 to 1 for none."""
+    if of == 0:
+        return 0.0, 1.0
+    z = float(ndtri(0.5 + confidence / 2))
+    p, shrunk = found / of, z * z / of
+    middle = (p + shrunk / 2) / (1 + shrunk)
+    half = z / (1 + shrunk) * math.sqrt(p * (1 - p) / of + shrunk / (4 * of))
+    # at either end the interval ends there, but for a rounding
+    return (0.0 if found == 0 else middle - half), (1.0 if found == of else middle + half)
 
 
 #: From so much on one client of a run counts as notably faster or slower than another.

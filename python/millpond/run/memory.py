@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from millpond.engine import Engine
@@ -12,14 +14,19 @@ from millpond.run.campaign import POLL_SECONDS, check_memory, with_places
 from millpond.run.jobs import jobs_of, plain
 
 
-def tables_of(program: Program, engine: Engine, workers: int = 0) -> dict[str, pa.Table]:
-    """Every table of all runs, rows in the order of runs. Raises `MillpondError` with one line if a run fails."""
+def tables_of(
+    program: Program, engine: Engine, workers: int = 0, finished: Callable[[], None] = lambda: None
+) -> dict[str, pa.Table]:
+    """Every table of all runs, rows in the order of runs, and what the program traces of every one.
+
+    `finished` is called after each run. Raises `MillpondError` with one line if a run fails.
+    """
     check_memory(program, workers)
     jobs = {job.run: job for job in jobs_of(program)}
     batch = engine.batch(
         [(job.planned.scenario, job.seed, job.run) for job in jobs.values()],
         workers=workers,
-        trace=(),
+        trace=program.trace.tables,
         trace_step_us=program.trace.step_us,
     )
     pieces: dict[str, list[pa.Table]] = {}
@@ -33,6 +40,7 @@ def tables_of(program: Program, engine: Engine, workers: int = 0) -> dict[str, p
                 raise MillpondError(f"{job.planned.cell.id}, seed {job.seed}: {outcome.error}") from outcome.cause
             for name, native in outcome.tables().items():
                 pieces.setdefault(name, []).append(plain(pa.table(native)))
+            finished()
     finally:
         batch.cancel()
     tables = {name: in_order(found) for name, found in pieces.items()}

@@ -18,6 +18,7 @@ from millpond.measure.links import useful_share
 from millpond.measure.measures import Measures
 from millpond.measure.reported import Reported
 from millpond.measure.statistics import take
+from millpond.plan.quantity import BITS_PER_SECOND
 from millpond.results.directory import Cell, Group, Results, Value
 from millpond.results.rows import RowsByRun
 from millpond.show import factors, labels
@@ -35,8 +36,6 @@ STAGES = 4
 """At most so many places are looked at closely."""
 PANELS = 8
 """At most so many panels a picture; more are spread over several."""
-
-_UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 
 
 class Data:
@@ -352,9 +351,9 @@ def rate(cell: Cell, link: str) -> float | None:
     if isinstance(said, int | float):
         return float(said) or None
     found = re.fullmatch(r"\s*([\d.]+)\s*(\S+)\s*", str(said))
-    if found is None or found[2] not in _UNITS:
+    if found is None or found[2] not in BITS_PER_SECOND:
         return None
-    return float(found[1]) * _UNITS[found[2]] or None
+    return float(found[1]) * BITS_PER_SECOND[found[2]] or None
 
 
 def _numeric(values: Iterable[Value]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -89,17 +90,21 @@ def courses(data: Data, stage: View | None = None) -> dict[str, Course]:
     return follow(data, {name: here[name] for name in data.controllers() if name in here})
 
 
-def follow(data: Data, runs: dict[str, tuple[Cell, int]]) -> dict[str, Course]:
-    """Queue and useful share of each run at its bottleneck, thinned to what can be seen."""
+def follow(data: Data, runs: dict[str, tuple[Cell, int]], until: float = math.inf) -> dict[str, Course]:
+    """Queue and useful share of each run at its bottleneck up to a time in s, thinned to what can be seen."""
     raw = {}
     for name, (cell, run) in runs.items():
         link = data.bottleneck(cell)
-        raw[name] = (cell, run, link, data.trace("queue_trace", run, link, ("t_us", "bytes")))
+        times, queue = data.trace("queue_trace", run, link, ("t_us", "bytes"))
+        seen = times <= until
+        raw[name] = (cell, run, link, (times[seen], queue[seen]))
     longest = max((float(queue[0][-1]) for *_, queue in raw.values() if queue[0].size), default=0.0)
     window = _round_up(longest / WINDOWS)
     found = {}
     for name, (cell, run, link, (times, queue)) in raw.items():
         share_times, share = _shares(data, run, link, window)
+        seen = share_times <= until
+        share_times, share = share_times[seen], share[seen]
         kept = thinned(times, queue, longest / POINTS)
         found[name] = Course(cell, run, link, *kept, share_times, share, window)
     return found

@@ -39,7 +39,7 @@ def reported_by_group(results: Results | Data) -> Figure:
     Raises `Missing` if no client was ever done.
     """
     data = Data.of(results)
-    return _draw(_of_groups(data), {data.label(g.algorithm): data.looks[g.algorithm] for g in data.cells[0].groups})
+    return draw(_of_groups(data), {data.label(g.algorithm): data.looks[g.algorithm] for g in data.cells[0].groups})
 
 
 def reported_by_group_rows(results: Results | Data) -> Rows:
@@ -59,7 +59,7 @@ def reported(results: Results | Data, view: View | None = None) -> Figure:
     data = Data.of(results)
     panels = _of_places(data, view)
     shown = dict.fromkeys(name for panel in panels for name in panel.lines)
-    return _draw(panels, {name: panels[0].looks[name] for name in shown})
+    return draw(panels, {name: panels[0].looks[name] for name in shown})
 
 
 def reported_rows(results: Results | Data, view: View | None = None) -> Rows:
@@ -122,7 +122,8 @@ def _with_any(panels: list[Panel]) -> list[Panel]:
     return panels
 
 
-def _draw(panels: Sequence[Panel], looks: Mapping[str, style.Look]) -> Figure:
+def draw(panels: Sequence[Panel], looks: Mapping[str, style.Look], since: str = "the start") -> Figure:
+    """The lines of some panels: the share of clients done, against the time since something happened."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     with style.applied():
@@ -136,9 +137,7 @@ def _draw(panels: Sequence[Panel], looks: Mapping[str, style.Look]) -> Figure:
             if index % columns == 0:
                 axes.set_ylabel("share of clients done")
             if index >= len(panels) - columns:
-                axes.set_xlabel(
-                    "time since the start (s)" if not panel.title.startswith("event") else "time since the event (s)"
-                )
+                axes.set_xlabel(f"time since {since if not panel.title.startswith('event') else 'the event'} (s)")
         for axes in drawn.flat[len(panels) :]:
             axes.set_visible(False)
         keys = [marks.line_key(look, name) for name, look in looks.items()]

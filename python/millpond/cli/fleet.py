@@ -1,0 +1,114 @@
+"""The verb `fleet`: will these devices bring their cell down, and which setting prevents it?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from millpond.cli import arguments
+from millpond.cli.output import print_json
+from millpond.errors import UsageError
+
+_PATH = click.Path(path_type=Path)
+
+#: Flags that stand for a key of the description.
+_KEYS = {
+    "devices": "devices", "profile": "cell.profile", "after": "event.kind", "every": "everyday.every",
+    "old_firmware": "old_firmware", "within": "goal.done",
+}  # fmt: skip
+
+
+@click.command(cls=arguments.Verb)
+@click.argument("file", metavar="FILE.toml", type=_PATH, required=False)
+@click.option("--example", is_flag=True, help="Print a description that runs, with every key explained.")
+@click.option("--devices", type=int, metavar="N", help="How many devices.")
+@click.option("--profile", metavar="PATH", help="Their cell: a path that `millpond paths` lists.")
+@click.option("--after", metavar="EVENT", help="What happens: power-cut, hourly, command, firmware.")
+@click.option("--every", metavar="TIME", help="How often each reports from day to day: '1 d'; tr45820; never.")
+@click.option("--old-firmware", type=float, metavar="SHARE", help="The share of devices that cannot be changed.")
+@click.option("--within", metavar="GOAL", help="What is good enough: '99 % in 5 min'.")
+@click.option("--largest", is_flag=True, help="Look for the largest fleet that the cell takes, too.")
+@click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="Runs of each setting.")
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the first of them.")
+@click.option("--jobs", type=int, default=0, metavar="N", help="Runs at the same time; 0: one per core.")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    callback=arguments.changes,
+    metavar="PLACE=VALUE",
+    help="Set a key of the description: cell.buffer='20 kB', group[0].controller=fasor; may be repeated.",
+)
+@click.option("--out", type=_PATH, metavar="DIR", help="Where its files go. [a free name in results/]")
+@click.option("--no-report", is_flag=True, help="Write no files.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON and nothing else.")
+@click.option("--markdown", is_flag=True, help="Print the answer as Markdown, for a ticket, and nothing else.")
+def fleet(
+    file: Path | None,
+    example: bool,
+    largest: bool,
+    seeds: int,
+    seed: int,
+    jobs: int,
+    changes: dict[str, Any],
+    out: Path | None,
+    no_report: bool,
+    as_json: bool,
+    markdown: bool,
+    **flags: Any,
+) -> None:
+    """Say whether a fleet brings its cell down, and what prevents it.
+
+    FILE.toml describes the fleet; flags alone will do, and everything else has a default: `millpond fleet --example`.
+    """
+    from millpond.fleet import description
+
+    if example:
+        click.echo(description.example(), nl=False)
+        return
+    told = {place: flags[flag] for flag, place in _KEYS.items() if flags[flag] is not None}
+    if file is None and not told and not changes:
+        raise UsageError("which fleet? name its file, or --devices N; `millpond fleet --example` prints one")
+    if as_json and markdown:
+        raise UsageError("--json and --markdown: only one of them")
+    if no_report and out is not None:
+        raise UsageError("--no-report and --out: only one of them")
+    if seeds < 2:
+        raise UsageError(f"--seeds: {seeds} makes no sense here: at least 2")
+    if not 0 <= seed < 2**53 - seeds:
+        raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
+    if jobs < 0:
+        raise UsageError(f"--jobs: {jobs} makes no sense here: at least 1, or 0 for one per core")
+    _answer(file, {**told, **changes}, range(seed, seed + seeds), jobs, largest, out, no_report, as_json, markdown)
+
+
+def _answer(
+    file: Path | None,
+    changes: dict[str, Any],
+    seeds: range,
+    jobs: int,
+    largest: bool,
+    out: Path | None,
+    no_report: bool,
+    as_json: bool,
+    markdown: bool,
+) -> None:
+    from millpond.engine import native
+    from millpond.fleet import answer, description, files, terminal
+    from millpond.fleet.progress import Bar
+    from millpond.show import terminal as shown
+
+    engine = native()
+    known = description.read(file, changes, engine)
+    folder = None if no_report else files.folder(out, "fleet" if file is None else file.stem)
+    found = answer.find(known, engine, seeds, jobs=jobs, largest=largest, pictures=not no_report, watch=Bar())
+    if as_json:
+        print_json(found.to_json())
+    elif markdown:
+        click.echo(terminal.markdown(found), nl=False)
+    else:
+        shown.show(terminal.tables(found))
+    if folder is not None:
+        click.echo(f"report: {files.write(found, folder)}", err=as_json or markdown)

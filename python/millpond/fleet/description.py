@@ -1,0 +1,289 @@
+"""A fleet as its operator speaks of it: devices, their cell, what happens, what each does then, and the goal.
+
+Every key has a default, and every default its source, in `millpond fleet --example`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from millpond.controllers.own import is_own
+from millpond.engine import Engine
+from millpond.errors import UsageError, unknown
+from millpond.plan import quantity
+from millpond.plan.scenario import with_changes
+from millpond.plan.toml_file import Declared, checked, read_tree, where
+
+#: What happens to the fleet.
+Event = Literal["power-cut", "hourly", "command", "firmware"]
+#: What a device sends before it may ask for anything.
+Handshake = Literal["none", "dtls-psk"]
+Duplicates = Literal["stored", "afresh", "calm"]
+
+#: Reconnect rules that have a name; others are written as arrivals of a scenario are.
+RECONNECT = ("at-once", "by-load", "capped-exponential")
+#: The mix of reports of 3GPP TR 45.820 annex E, by the name that a scenario gives it.
+REPORTING = "tr45820"
+
+#: No reports from day to day.
+NEVER = "never"
+
+#: The keys that are quantities.
+_QUANTITIES: dict[str, dict[str, quantity.Kind]] = {
+    "cell": {"uplink": "rate", "downlink": "rate", "delay": "time", "buffer": "queue"},
+    "everyday": {"every": "time", "report": "size"},
+    "event": {"image": "size", "block": "size", "command": "size"},
+    "waking": {"registration": "size", "answer": "size"},
+}
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Some = Annotated[int, msgspec.Meta(ge=1)]
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_Arrival: Any = str | dict[str, Any]
+
+
+class CellKeys(Declared):
+    """The keys of `[cell]`: a named path, and what is laid over it."""
+
+    profile: str = "nbiot-anrw18"
+    uplink: str | None = None
+    downlink: str | None = None
+    #: Of a round trip on the idle cell.
+    delay: str | None = None
+    #: Of the base station, each way.
+    buffer: str | None = None
+    #: At random, each way.
+    loss: float | str | None = None
+
+
+class GroupKeys(Declared):
+    """The keys of a `[[group]]`: devices that are alike."""
+
+    name: str = "devices"
+    share: _Share = 1.0
+    controller: str | dict[str, Any] = "rfc7252"
+    max_retransmit: _Count = 4
+    reconnect: str | dict[str, Any] = "at-once"
+
+
+class EverydayKeys(Declared):
+    """The keys of `[everyday]`: traffic of every day, of the fleet and of others in the cell."""
+
+    every: str = "1 d"
+    report: str = "100 B"
+    others: _Count = 20
+    #: What they take of the cell, all together.
+    others_load: _Share = 0.02
+
+
+class EventKeys(Declared):
+    """The keys of `[event]`."""
+
+    kind: Event = "power-cut"
+    #: When devices are back, have the hour, or hear of the campaign; None: as is usual for the kind.
+    arrival: str | dict[str, Any] | None = None
+    image: str = "100 kB"
+    block: str = "512 B"
+    command: str = "20 B"
+
+
+class WakingKeys(Declared):
+    """The keys of `[waking]`: what a device does after a power cut."""
+
+    handshake: Handshake = "none"
+    registration: str = "200 B"
+    observations: _Count = 1
+    readings: _Count = 1
+    answer: str = "60 B"
+
+
+class ServerKeys(Declared):
+    """The keys of `[server]`."""
+
+    duplicates: Duplicates = "stored"
+    controller: str | dict[str, Any] = "rfc7252"
+
+
+class GoalKeys(Declared):
+    """The keys of `[goal]`."""
+
+    done: str = "99 % in 5 min"
+    copies: Annotated[float, msgspec.Meta(ge=1)] = 3.0
+    useful: float | str = "80 %"
+
+
+class Keys(Declared):
+    """The keys of a description."""
+
+    title: str = ""
+    devices: _Some = 400
+    #: Devices that get no new software.
+    old_firmware: _Share = 0.0
+    horizon: str = "1 h"
+    cell: CellKeys = msgspec.field(default_factory=CellKeys)
+    group: list[GroupKeys] = msgspec.field(default_factory=lambda: [GroupKeys()])
+    everyday: EverydayKeys = msgspec.field(default_factory=EverydayKeys)
+    event: EventKeys = msgspec.field(default_factory=EventKeys)
+    waking: WakingKeys = msgspec.field(default_factory=WakingKeys)
+    server: ServerKeys = msgspec.field(default_factory=ServerKeys)
+    goal: GoalKeys = msgspec.field(default_factory=GoalKeys)
+    #: Controllers that are tried as a remedy.
+    try_controllers: list[str] = msgspec.field(
+        default_factory=lambda: ["default-fb2", "cocoa-03", "cocoa-fb2", "fasor-token"]
+    )
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What counts as good enough."""
+
+    #: So large a share of the devices is done ...
+    share: float
+    #: ... within so many seconds of the event.
+    within_s: float
+    #: Copies of a message at most, on average.
+    copies: float
+    #: Of the bytes that the bottleneck carries from the event until the fleet is done, at least.
+    useful: float
+
+    def __str__(self) -> str:
+        return (
+            f"{100 * self.share:g} % done within {self.within_s:g} s, at most {self.copies:g} copies a message, "
+            f"link useful at least {100 * self.useful:g} %"
+        )
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A description that was read and makes sense."""
+
+    keys: Keys
+    goal: Goal
+    horizon_s: float
+    #: Where it came from, for errors.
+    origin: str
+    #: Where files of controllers of one's own are looked for.
+    folder: Path
+
+    @property
+    def title(self) -> str:
+        """One line: who, what happens, where."""
+        told = {
+            "power-cut": "after a power cut",
+            "hourly": "that all report on the hour",
+            "command": "that get a command at once",
+            "firmware": "in a firmware campaign",
+        }[self.keys.event.kind]
+        return self.keys.title or f"{self.keys.devices} devices {told}, cell {self.keys.cell.profile}"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Devices of each group: their shares, rounded so that the sum is right."""
+        shares = [group.share for group in self.keys.group]
+        exact = [self.keys.devices * share / sum(shares) for share in shares]
+        sizes = [int(size) for size in exact]
+        largest = sorted(range(len(exact)), key=lambda at: sizes[at] - exact[at])
+        for at in largest[: self.keys.devices - sum(sizes)]:
+            sizes[at] += 1
+        return tuple(sizes)
+
+    def with_devices(self, devices: int) -> Fleet:
+        """The same with another number of devices."""
+        return Fleet(msgspec.structs.replace(self.keys, devices=devices), self.goal, self.horizon_s, self.origin,
+                     self.folder)  # fmt: skip
+
+
+def read(file: Path | None, changes: Mapping[str, Any], engine: Engine) -> Fleet:
+    """A description, from its file or of defaults alone, with values set at dotted places.
+
+    Raises:
+        UsageError: one line: file, key, and the mend.
+    """
+    tree = {} if file is None else read_tree(file)
+    for place, value in changes.items():
+        known = {**tree, "group": tree.get("group", [{}])} if place.startswith("group[") else tree
+        try:
+            tree = with_changes(known, {place: value})
+        except UsageError as error:
+            raise UsageError(f"--set: {error}") from None
+    return understood(tree, engine, str(file or "fleet"), file.parent if file is not None else Path())
+
+
+def example() -> str:
+    """A description that runs, with every key, what it means and where its default comes from."""
+    return (Path(__file__).parent / "example.toml").read_text(encoding="utf-8")
+
+
+def understood(tree: Mapping[str, Any], engine: Engine, origin: str, folder: Path = Path()) -> Fleet:
+    """A tree of keys as a fleet. Raises `UsageError` with one line."""
+    if "clients" in tree:
+        raise UsageError(f"{origin}: a scenario, which `millpond run` takes; `millpond fleet --example` prints a fleet")
+    keys = checked(dict(tree), Keys, origin)
+    if not keys.group or not any(group.share for group in keys.group):
+        raise UsageError(f"{where(origin, 'group')}: no devices: write at least one group with a share above 0")
+    names = [group.name for group in keys.group]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{where(origin, 'group')}: {name!r} is there twice: name groups apart")
+    for at, group in enumerate(keys.group):
+        if isinstance(group.reconnect, str) and re.fullmatch(r"[a-z-]+", group.reconnect) is not None:
+            _among(RECONNECT, group.reconnect, where(origin, f"group[{at}]", "reconnect"))
+    presets = [preset.name for preset in engine.presets()]
+    for name in keys.try_controllers:
+        if name not in presets and not is_own(name):
+            raise UsageError(f"{where(origin, 'try_controllers')}: {unknown('controller', name, presets)}")
+    keys = _canonical(keys, origin, engine)
+    nothing = not quantity.in_bytes(keys.waking.registration) and not keys.waking.observations + keys.waking.readings
+    if keys.event.kind == "power-cut" and keys.waking.handshake == "none" and nothing:
+        raise UsageError(f"{where(origin, 'waking')}: a device that does nothing: write readings = 1, for example")
+    horizon = quantity.in_seconds(keys.horizon)
+    return Fleet(keys, _goal(keys.goal, origin, engine), horizon, origin, folder)
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _goal(keys: GoalKeys, origin: str, engine: Engine) -> Goal:
+    place = where(origin, "goal", "done")
+    found = re.fullmatch(r"\s*([\d.]+\s*%)\s*(?:in|within)\s+(\S.*)", keys.done)
+    if found is None:
+        raise UsageError(f"{place}: {keys.done!r} is no goal: write a share and a time, such as '99 % in 5 min'")
+    within = quantity.in_seconds(quantity.canonical("time", found[2].strip(), place, engine))
+    return Goal(share(found[1], place), within, keys.copies, share(keys.useful, where(origin, "goal", "useful")))
+
+
+def share(written: float | str, place: str) -> float:
+    """A share as a scenario takes it: a fraction, or text in percent. Raises `UsageError` with the place."""
+    text = str(written).strip()
+    try:
+        found = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        raise UsageError(f'{place}: {text!r} is no share: write a fraction such as 0.8, or "80 %"') from None
+    if not 0 <= found <= 1:
+        raise UsageError(f'{place}: {text} is no share: write a fraction from 0 to 1, or "80 %"')
+    return found
+
+
+def _canonical(keys: Keys, origin: str, engine: Engine) -> Keys:
+    """The same with every quantity as the engine writes it."""
+    found: dict[str, Any] = {"horizon": quantity.canonical("time", keys.horizon, where(origin, "horizon"), engine)}
+    for table, kinds in _QUANTITIES.items():
+        told = getattr(keys, table)
+        read = {
+            key: quantity.canonical(kind, getattr(told, key), where(origin, table, key), engine)
+            for key, kind in kinds.items()
+            if getattr(told, key) not in (None, REPORTING, NEVER)
+        }
+        found[table] = msgspec.structs.replace(told, **read)
+    return msgspec.structs.replace(keys, **found)
+
+
+def _among(known: tuple[str, ...], word: str, place: str) -> None:
+    if word not in known:
+        raise UsageError(f'{place}: {unknown("rule", word, known)}, or a time to spread over, such as "60 s"')

@@ -1,0 +1,314 @@
+"""What happens to a fleet: many runs of one scenario, each judged against the goal, and what they say together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from millpond.controllers.own import OwnControllers
+from millpond.engine import Engine
+from millpond.fleet import scenario
+from millpond.fleet.change import Change
+from millpond.fleet.description import Fleet
+from millpond.measure.links import COLLAPSE
+from millpond.measure.measures import Measures
+from millpond.measure.reported import SHARES, Course
+from millpond.measure.statistics import Floats, wilson
+from millpond.plan import scenario as scenarios
+from millpond.plan.groups import groups_of, told_together
+from millpond.plan.plan import Trace
+from millpond.plan.quantity import BITS_PER_SECOND, in_seconds
+from millpond.plan.study import Planned, Program
+from millpond.results.cells import cells_table
+from millpond.results.directory import Cell, Group, Results
+from millpond.run.memory import tables_of
+
+Verdict = Literal["safe", "strained", "collapse"]
+#: From the best to the worst.
+VERDICTS: tuple[Verdict, ...] = ("safe", "strained", "collapse")
+#: A fleet is safe if so large a share of its runs is.
+SURE = 0.95
+#: How often link and queue are looked at.
+STEP_US = 1_000_000
+TRACES = ("queue", "share")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run; times in s since the event, infinite for what never comes within the horizon."""
+
+    seed: int
+    #: When so large a share of the devices was done.
+    done: Mapping[float, float]
+    #: When the share that the goal names was.
+    goal_s: float
+    #: Devices that gave a message up, or whose answers are missing at the end.
+    never: float
+    #: Copies of a message, the first one included, and how many messages more than needed, per device.
+    copies: float
+    vain: float
+    #: Of the bytes of the bottleneck from the event until its queue is empty after the last device is done.
+    useful: float
+    #: The longest queue of the bottleneck, and how long a packet waits in it.
+    queue_bytes: float
+    queue_s: float
+    #: How long reports of others take notably longer than before; NaN if there are none.
+    others_s: float
+    #: What a device sends: packets and bytes, headers included.
+    messages: float
+    bytes: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one device costs on an idle cell, measured by a run of one."""
+
+    #: The link that a device keeps busy longest, for how long, and its rate in bit/s.
+    bottleneck: str
+    work_s: float
+    rate: float
+    #: From the event to its last answer.
+    alone_s: float
+    #: What one report of the others costs at the busiest link, and its bytes on the uplink.
+    report_s: float
+    report_bytes: float
+
+    #: Bytes that are under way on the idle cell: the bottleneck's rate times a round trip.
+    product: float
+    #: The bottleneck's queue, as the scenario has it.
+    queue: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All runs of a fleet with a change. `results` holds their tables where they are kept."""
+
+    change: Change
+    devices: int
+    runs: tuple[Run, ...]
+    bottleneck: str
+    results: Results | None = None
+
+    def count(self, verdict: Verdict) -> int:
+        """Runs with this verdict."""
+        return sum(run.verdict == verdict for run in self.runs)
+
+    def probability(self, verdict: Verdict) -> tuple[float, float, float]:
+        """How likely a verdict is, and between which bounds that lies with a confidence of 95 % (Wilson)."""
+        found, of = self.count(verdict), len(self.runs)
+        return (found / of, *wilson(found, of))
+
+    @property
+    def verdict(self) -> Verdict:
+        """Safe if at least 95 % of the runs are, a collapse if at least half of them are, strained otherwise."""
+        if self.count("safe") >= SURE * len(self.runs):
+            return "safe"
+        return "collapse" if 2 * self.count("collapse") >= len(self.runs) else "strained"
+
+    def values(self, name: str) -> Floats:
+        """A number of every run, in the order of seeds: a field of `Run`, or `done_99` and its like."""
+        if name.startswith("done_"):
+            return np.array([run.done[int(name.removeprefix("done_")) / 100] for run in self.runs])
+        return np.array([float(getattr(run, name)) for run in self.runs])
+
+    def median(self, name: str) -> float:
+        """Its median; infinite where half of the runs have no end of it."""
+        values = np.sort(self.values(name))
+        values = values[~np.isnan(values)]
+        if not values.size:
+            return math.nan
+        low, high = values[(values.size - 1) // 2], values[values.size // 2]
+        return float(high if math.isinf(high) else (low + high) / 2)
+
+
+def demand(fleet: Fleet, engine: Engine) -> Demand:
+    """What one device, and one report of the others, cost on an idle cell."""
+    device = _run(fleet, scenario.alone(fleet), engine)
+    report = _run(fleet, scenario.one_report(fleet), engine)
+    measures = Measures(device)
+    cell = measures.cells[0]
+    busy = {link: float(measures.link_column(cell, "busy_us", link)[0]) * 1e-6 for link in measures.links(cell)}
+    bottleneck = max(busy, key=lambda link: busy[link])
+    course = measures.reported.after_events(cell, fleet_groups(cell), cell.first_run)
+    others = Measures(report)
+    one = others.cells[0]
+    costs = [float(others.link_column(one, "busy_us", link)[0]) * 1e-6 for link in others.links(one)]
+    return Demand(
+        bottleneck=bottleneck,
+        work_s=busy[bottleneck],
+        rate=_rate(cell, bottleneck),
+        alone_s=float(course.times[-1]) if course.times.size else math.inf,
+        report_s=max(costs),
+        report_bytes=float(others.link_column(one, "offered_bytes", "uplink")[0]),
+        product=_rate(cell, bottleneck) * _delay(cell) / 8,
+        queue=str(cell.scenario["path"][bottleneck]["queue"]),
+    )
+
+
+def simulate(
+    fleet: Fleet,
+    change: Change,
+    cost: Demand,
+    seeds: Sequence[int],
+    engine: Engine,
+    *,
+    jobs: int = 0,
+    keep: bool = False,
+    finished: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """Runs the fleet with a change, once for each seed; equal seeds meet equal luck.
+
+    A change that parts a group, because it reaches some of it only, has the devices of that group come at other times.
+
+    Args:
+        fleet: The description.
+        change: What is different.
+        cost: What `demand` gave.
+        seeds: One a run.
+        engine: Who runs it.
+        jobs: Runs at the same time; 0 for one per core.
+        keep: Whether the tables are kept, for pictures.
+        finished: Called after each run.
+
+    Raises:
+        UsageError: one line, if the engine refuses what is described.
+        MillpondError: one line, if a run fails.
+    """
+    keys = fleet.keys
+    load = keys.everyday.others_load
+    every = keys.everyday.others * cost.report_s / load if keys.everyday.others and load else None
+    results = _run(fleet, scenario.tree(fleet, change, cost.work_s, every), engine, seeds, jobs, finished)
+    measures = Measures(results)
+    cell = measures.cells[0]
+    bottleneck = measures.bottleneck(cell)
+    runs = tuple(_judged(fleet, measures, cell, bottleneck, at, seed, cost) for at, seed in enumerate(seeds))
+    return Outcome(change, keys.devices, runs, bottleneck, results if keep else None)
+
+
+def fleet_groups(cell: Cell) -> list[Group]:
+    """The groups that the event is about: what the server commands, if it does, else the devices."""
+    commanded = [group for group in cell.groups if group.traffic == "commands"]
+    return commanded or [group for group in cell.groups if group.name != scenario.OTHERS]
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _run(
+    fleet: Fleet,
+    tree: Mapping[str, Any],
+    engine: Engine,
+    seeds: Sequence[int] = (1,),
+    jobs: int = 0,
+    finished: Callable[[], None] = lambda: None,
+) -> Results:
+    built = scenarios.build(tree, fleet.origin, engine, OwnControllers(fleet.folder))
+    full = scenarios.in_full(built)
+    groups = groups_of(full)
+    cell = Cell(0, "fleet", {"algorithm": told_together(groups)}, groups, 0, len(seeds), full)
+    planned = Planned(cell, built, traced=True)
+    program = Program("scenario", "fleet", fleet.title, (planned,), tuple(seeds), engine.version(),
+                      Trace(TRACES, STEP_US))  # fmt: skip
+    tables = tables_of(program, engine, jobs, finished)
+    manifest = {
+        "cells": [cell.to_json()], "kind": "scenario", "name": "fleet", "title": fleet.title,
+        "version": engine.version(), "seeds": list(seeds), "replications": len(seeds),
+    }  # fmt: skip
+    return Results.in_memory(manifest, {**tables, "cells": cells_table([cell])})
+
+
+def _judged(fleet: Fleet, measures: Measures, cell: Cell, bottleneck: str, run: int, seed: int, cost: Demand) -> Run:
+    groups = fleet_groups(cell)
+    course = measures.reported.after_events(cell, groups, run)
+    done = {share: _by(course, share) for share in SHARES}
+    flows = {name: measures.table("flows").of_run(run, name) for name in ("group", "transmissions", "retransmissions",
+             "unnecessary")}  # fmt: skip
+    # what the server sends is counted in its own groups: of commands these, else the devices'
+    ours = np.isin(flows["group"], [group.index for group in groups])
+    sent, again, vain = (float(np.nansum(flows[name][ours])) for name in ("transmissions", "retransmissions",
+                         "unnecessary"))  # fmt: skip
+    devices = fleet.keys.devices
+    others = np.isin(flows["group"], [group.index for group in cell.groups if group.name == scenario.OTHERS])
+    theirs = float(np.nansum(flows["transmissions"][others]))
+    packets, size = (measures.link_column(cell, f"offered_{what}", "uplink")[run] for what in ("packets", "bytes"))
+    useful, queue = _bottleneck(measures, run, bottleneck, course)
+    found = Run(
+        seed=seed,
+        done=done,
+        goal_s=_by(course, fleet.goal.share),
+        never=1.0 - course.end,
+        copies=sent / (sent - again) if sent > again else math.nan,
+        vain=vain / devices,
+        useful=useful,
+        queue_bytes=queue,
+        queue_s=8 * queue / _rate(cell, bottleneck),
+        others_s=_others(measures, run),
+        messages=(packets - theirs) / devices,
+        bytes=(size - theirs * cost.report_bytes) / devices,
+        verdict="safe",
+    )
+    goal = fleet.goal
+    if found.useful < 1 - COLLAPSE:
+        return _with(found, "collapse")
+    met = found.goal_s <= goal.within_s and found.copies <= goal.copies and not found.useful < goal.useful
+    return found if met else _with(found, "strained")
+
+
+def _with(run: Run, verdict: Verdict) -> Run:
+    return Run(**{**run.__dict__, "verdict": verdict})
+
+
+def _by(course: Course, share: float) -> float:
+    found = course.by(share)
+    return math.inf if found is None else found
+
+
+def _bottleneck(measures: Measures, run: int, link: str, course: Course) -> tuple[float, float]:
+    """The useful share of the event's time at a link, and its longest queue then, in bytes."""
+    begin = scenario.LEAD_S
+    times, queue = _trace(measures, "queue_trace", run, link, "bytes")
+    end = math.inf
+    if course.of and course.end == 1.0:
+        # what is on its way when the last device is done belongs to the event as well
+        idle = times[(times >= begin + course.times[-1]) & (queue == 0)]
+        end = float(idle[0]) if idle.size else math.inf
+    here, carried = _trace(measures, "share_trace", run, link, "carried_bytes")
+    _, useful = _trace(measures, "share_trace", run, link, "useful_bytes")
+    inside = (here >= begin) & (here <= end)
+    total = float(carried[inside].sum())
+    # a copy may be known to be useful a little after it was carried
+    share = min(1.0, float(useful[inside].sum()) / total) if total else math.nan
+    within = queue[(times >= begin) & (times <= end)]
+    return share, float(within.max(initial=0.0))
+
+
+def _trace(measures: Measures, table: str, run: int, link: str, column: str) -> tuple[Floats, Floats]:
+    of = measures.table(table)
+    mine = of.of_run(run, "link") == link
+    times, values = (of.of_run(run, name)[mine].astype(np.float64) for name in ("t_us", column))
+    return times * 1e-6, values
+
+
+def _others(measures: Measures, run: int) -> float:
+    """How long others feel it, by the metric `settling_time`; infinite if to the end, NaN if there are none."""
+    for population in measures.populations():
+        group = measures.group(population)
+        if group is not None and group.name == scenario.OTHERS:
+            if measures.sample("settled", population).by_run("mean").get(run, math.nan) == 0:
+                return math.inf
+            return measures.sample("settling_time", population).by_run("mean").get(run, math.nan)
+    return math.nan
+
+
+def _rate(cell: Cell, link: str) -> float:
+    number, unit = str(cell.scenario["path"][link]["rate"]).split()
+    return float(number) * BITS_PER_SECOND[unit]
+
+
+def _delay(cell: Cell) -> float:
+    return sum(in_seconds(str(cell.scenario["path"][link]["delay"])) for link in ("uplink", "downlink"))

@@ -1,0 +1,132 @@
+"""The report of an answer: its first part for whoever decides, the rest for whoever builds."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from millpond.engine import native
+from millpond.fleet import pictures, told
+from millpond.fleet.answer import Answer
+from millpond.fleet.scenario import FLIGHTS, LEAD_S
+from millpond.show.report.page import compose
+from millpond.show.report.parts import Listing, Picture, Section
+
+FOOTER = (
+    "Every number was measured in simulated runs of the described fleet. The controllers and the endpoint in them are "
+    "the ones that ship; the cell is a model of rate, delay, buffer and loss."
+)
+#: Rows of the table on the first page.
+FEW = 4
+
+
+def render(answer: Answer) -> str:
+    """The page as text: one file that opens offline."""
+    version = native().version()
+    runs = f"{len(answer.seeds)} runs of each setting"
+    return compose(
+        told.headline(answer), f"Fleet question, answered by millpond {version}: {runs}", _parts(answer), FOOTER
+    )
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _parts(answer: Answer) -> list[Section]:
+    return [_short(answer), _course(answer), _helps(answer), *_edge(answer), _assumed(answer)]
+
+
+def _short(answer: Answer) -> Section:
+    done = Picture(
+        "done",
+        "Share of the devices that are done",
+        "Against the time since the event, in one run; the higher and the further left, the better. Done is a "
+        "device of which every request of the event was answered.",
+        partial(pictures.done, answer),
+        partial(pictures.done_rows, answer),
+    )
+    few = [remedy for remedy in answer.remedies if remedy.outcome.verdict == "safe"][:FEW] or answer.remedies[:FEW]
+    rows = tuple((row[0], row[1], row[2], row[4]) for row in told.remedies(answer, few))
+    helps = Listing("in-short", ("what would help most", "needs", "verdict", "done after"), rows, numeric=(3,))
+    return Section("summary", "In short", tuple(told.lead(answer)), (done,), (helps,))
+
+
+def _course(answer: Answer) -> Section:
+    best = answer.best
+    beside = "" if best is None else f" Beside it: {best.outcome.change.title}."
+    collapse = Picture(
+        "collapse",
+        "Queue and useful share",
+        "Above, how much waits at the busiest link (left scale) and how long a new packet has to wait for it (right "
+        f"scale); below, how much of what the link carries completes an exchange. One run.{beside}",
+        partial(pictures.collapse, answer),
+        partial(pictures.collapse_rows, answer),
+    )
+    rows = tuple(told.facts(answer))
+    facts = Listing("facts", ("as it is", "median, and range over the runs"), rows, numeric=(1,))
+    return Section("course", "What happens", (f"Goal: {answer.fleet.goal}.",), (collapse,), (facts,))
+
+
+def _helps(answer: Answer) -> Section:
+    caption = (
+        "The best first: safe before strained before collapse, then the sooner, then the less trouble. Equal seeds "
+        "meet equal luck, so that remedies are compared run by run; in brackets the 95 % interval of the mean. Done: "
+        "the share that the goal names. Others feel it: until reports of other devices take at most 1.1 times as long "
+        "as before the event."
+    )
+    numeric = tuple(range(3, len(told.REMEDIES)))
+    listings = [Listing("remedies", told.REMEDIES, tuple(told.remedies(answer)), caption, numeric)]
+    paragraphs = []
+    if answer.shares:
+        rows = tuple(told.remedies(answer, answer.shares))
+        only = "The best of the controllers on some of the devices only, as when old firmware stays in the field."
+        listings.append(Listing("shares", told.REMEDIES, rows, only, numeric))
+    if answer.fleet.keys.old_firmware:
+        paragraphs.append(
+            f"{answer.fleet.keys.old_firmware:.0%} of the devices stay as they are: what needs devices' settings or "
+            "firmware reaches the others alone."
+        )
+    return Section("remedies", "What would help", tuple(paragraphs), listings=tuple(listings))
+
+
+def _edge(answer: Answer) -> list[Section]:
+    if not answer.edges:
+        return []
+    picture = Picture(
+        "edge",
+        "How many devices the cell takes",
+        "Above, the share of runs that are safe, with its 95 % interval; below, when the share that the goal names is "
+        "done, and the goal (dashed). The dotted line is the knee: the largest fleet that was found safe.",
+        partial(pictures.edges, answer),
+        partial(pictures.edges_rows, answer),
+    )
+    lines = tuple(told.edge(answer, edge) for edge in answer.edges)
+    return [Section("edge", "How far it is to the edge", lines, (picture,))]
+
+
+def _assumed(answer: Answer) -> Section:
+    seeds, keys = answer.seeds, answer.fleet.keys
+    until = told.time(answer.fleet.horizon_s)
+    paragraphs = [
+        f"Runs begin {LEAD_S} s before the event and end {until} after it; what is not done by then counts as never "
+        "done. A device that gives a message up is never done: applications that begin anew afterwards are not "
+        "modelled.",
+        f"One device keeps the {answer.cost.bottleneck} busy for {told.time(answer.cost.work_s)}, which was measured "
+        "by running one alone; times over which starts are spread follow from that.",
+    ]
+    if keys.waking.handshake != "none":
+        flights = ", ".join(f"{size} B" for size in FLIGHTS)
+        paragraphs.append(
+            f"The handshake is three exchanges of {flights} from the device under its controller; answers have "
+            f"{keys.waking.answer}."
+        )
+    if keys.waking.observations and keys.event.kind == "power-cut":
+        paragraphs.append("Setting up an observation is an exchange that the device begins.")
+    results = answer.as_it_is.results
+    listings = []
+    if results is not None:
+        scenario = json.dumps(results.cells[0].scenario, indent=1, ensure_ascii=False)
+        rows = tuple((line, "") for line in scenario.splitlines())
+        listings.append(Listing("scenario", ("scenario", ""), rows, folded="The scenario as it is, in full"))
+    paragraphs.append(f"Seeds {seeds[0]} to {seeds[-1]}.")
+    return Section("assumed", "What was assumed", tuple(paragraphs), listings=tuple(listings))

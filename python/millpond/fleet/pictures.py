@@ -1,0 +1,169 @@
+"""The pictures of an answer: devices done, the queue and what it carries, and how far it is to the edge."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from millpond.fleet.answer import Answer, Edge
+from millpond.fleet.outcome import Outcome, fleet_groups
+from millpond.fleet.scenario import LEAD_S
+from millpond.measure.measures import Measures
+from millpond.measure.reported import Course
+from millpond.show.report import style
+from millpond.show.report.data import Data
+from millpond.show.report.figures import marks, queue
+from millpond.show.report.figures.reported import Panel, draw
+from millpond.show.report.values import Floats, Missing, Rows
+
+AS_IT_IS, BEST = "#C8321E", "#0072B2"
+LOOKS = (style.Look(AS_IT_IS, "-", "o", ""), style.Look(BEST, (0, (6, 2)), "s", "////"))
+#: Time lines end so much after the last device is done.
+BEYOND = 1.15
+
+
+def drawn(answer: Answer) -> dict[str, Outcome]:
+    """What is drawn side by side, by what it is called: how it is, and the best remedy."""
+    best = answer.best
+    chosen = [answer.as_it_is, *([best.outcome] if best is not None else [])]
+    return {outcome.change.title: outcome for outcome in chosen if outcome.results is not None}
+
+
+def done(answer: Answer) -> Figure:
+    """The share of devices done over time, in the first run. Raises `Missing` if not one ever was."""
+    lines = _courses(answer)
+    if not any(course.times.size for course in lines.values()):
+        raise Missing("The share of devices that is done is not drawn: not one ever was.")
+    looks = dict(zip(lines, LOOKS, strict=False))
+    return draw([Panel("", lines, looks)], looks, "the event")
+
+
+def done_rows(answer: Answer) -> Rows:
+    """The lines of `done`."""
+    rows = [
+        (name, float(t), float(share))
+        for name, course in _courses(answer).items()
+        for t, share in zip(course.times, course.share, strict=True)
+    ]
+    return Rows(("setting", "time_s", "share_of_devices"), tuple(rows))
+
+
+def collapse(answer: Answer) -> Figure:
+    """Queue of the bottleneck and the useful share of what it carries, over time, in the first run."""
+    found = _followed(answer)
+    looks = dict(zip(found, LOOKS, strict=False))
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH, 5.8), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        queue.panel_pair(above, below, found, looks)
+        first = next(iter(found.values()))
+        above.set_title(f"{first.link}, the busiest link")
+        above.set_ylabel("queue (kB)")
+        above.set_ylim(bottom=0)
+        above.set_xlim(left=0)
+        queue.waiting_axis(above, first)
+        below.set_ylabel("useful share of\nthe bytes carried")
+        below.set_ylim(0, 1.03)
+        below.set_xlabel(f"time (s); the event is at {LEAD_S} s")
+        below.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+        for axes in (above, below):
+            axes.axvline(LEAD_S, color=style.INK, linewidth=0.9, linestyle=(0, (2, 2)))
+        keys: list[marks.Key] = [marks.line_key(look, name) for name, look in looks.items()]
+        marks.legend_below(figure, keys, 2)
+    return figure
+
+
+def collapse_rows(answer: Answer) -> Rows:
+    """The lines of `collapse`."""
+    rows: list[tuple[object, ...]] = []
+    for name, course in _followed(answer).items():
+        rows += [(name, "queue", "B", float(t), float(v)) for t, v in zip(course.times, course.queue, strict=True)]
+        rows += [
+            (name, "useful share", "1", float(t), float(v))
+            for t, v in zip(course.share_times, course.share, strict=True)
+            if np.isfinite(v)
+        ]
+    return Rows(("setting", "quantity", "unit", "time_s", "value"), tuple(rows))
+
+
+def edges(answer: Answer) -> Figure:
+    """The share of runs that are safe, and when the goal's share is done, against the size of the fleet."""
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH, 5.6), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True)
+        looks = dict(zip((edge.change.title for edge in answer.edges), LOOKS, strict=False))
+        for edge in answer.edges:
+            look, sizes = looks[edge.change.title], _sizes(edge)
+            how = {"color": look.colour, "linestyle": look.dash, "marker": look.marker, "markersize": 5.0,
+                   "markeredgecolor": style.INK, "markeredgewidth": 0.5}  # fmt: skip
+            safe = np.array([point.probability("safe") for point in edge.points])
+            above.plot(sizes, safe[:, 0], **how)
+            above.fill_between(sizes, safe[:, 1], safe[:, 2], color=look.colour, alpha=0.15, linewidth=0)
+            times = np.array([point.median("goal_s") for point in edge.points])
+            below.plot(sizes, np.where(np.isfinite(times), times, np.nan), **how)
+            for axes in (above, below):
+                if edge.largest:
+                    axes.axvline(edge.largest, color=look.colour, linewidth=0.9, linestyle=(0, (2, 2)))
+            if edge.largest:
+                above.annotate(
+                    f"{edge.largest}", (edge.largest, 1.0), (3, 3), textcoords="offset points", color=look.colour,
+                    fontsize=9.5,
+                )  # fmt: skip
+        above.set_ylabel("share of runs\nthat are safe")
+        above.set_ylim(0, 1.12)
+        above.set_yticks((0, 0.25, 0.5, 0.75, 1.0))
+        above.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+        goal = answer.fleet.goal
+        below.axhline(goal.within_s, color=style.INK, linewidth=0.9, linestyle=(0, (4, 2)))
+        below.set_ylabel(f"{100 * goal.share:g} % done after (s)")
+        below.set_ylim(bottom=0)
+        below.set_xscale("log")
+        below.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        below.set_xlabel("devices in the fleet")
+        keys: list[marks.Key] = [marks.line_key(look, name) for name, look in looks.items()]
+        marks.legend_below(figure, keys, 2)
+    return figure
+
+
+def edges_rows(answer: Answer) -> Rows:
+    """The points of `edges`."""
+    rows = [
+        (edge.change.title, point.devices, point.verdict, *point.probability("safe"), point.median("goal_s"))
+        for edge in answer.edges
+        for point in edge.points
+    ]
+    return Rows(("setting", "devices", "verdict", "safe", "safe_low", "safe_high", "goal_s"), tuple(rows))
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _courses(answer: Answer) -> dict[str, Course]:
+    found = {}
+    for name, outcome in drawn(answer).items():
+        assert outcome.results is not None
+        measures = Measures(outcome.results)
+        cell = measures.cells[0]
+        found[name] = measures.reported.after_events(cell, fleet_groups(cell), cell.first_run)
+    return found
+
+
+def _followed(answer: Answer) -> dict[str, queue.Course]:
+    courses = _courses(answer)
+    last = max((float(course.times[-1]) for course in courses.values() if course.times.size), default=math.inf)
+    if any(course.end < 1 for course in courses.values()):
+        last = max(last, answer.fleet.goal.within_s)
+    until = LEAD_S + BEYOND * min(last, answer.fleet.horizon_s)
+    found = {}
+    for name, outcome in drawn(answer).items():
+        assert outcome.results is not None
+        data = Data(outcome.results)
+        cell = data.cells[0]
+        found |= queue.follow(data, {name: (cell, cell.first_run)}, until)
+    return found
+
+
+def _sizes(edge: Edge) -> Floats:
+    return np.array([point.devices for point in edge.points], dtype=np.float64)

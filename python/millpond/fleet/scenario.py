@@ -1,0 +1,225 @@
+"""From the words of the trade to a scenario: groups of clients, a path, an event, everyday traffic beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from millpond.fleet.change import Change, Effort
+from millpond.fleet.description import NEVER, REPORTING, Fleet, GroupKeys, share
+from millpond.plan import quantity
+from millpond.plan.scenario import laid_over
+from millpond.plan.toml_file import where
+
+#: The event comes so many seconds after the start: what others need on a quiet cell is known by then.
+LEAD_S = 60
+#: The group that the event leaves alone, and its like: a few devices whose reports tell how the cell is.
+OTHERS = "others"
+#: Told apart from groups of the description.
+CHANGED = ", changed"
+
+#: 3GPP TR 37.868 §6.1.1, model 2: devices that an event has synchronised.
+SYNCHRONISED: dict[str, Any] = {"kind": "beta", "over": "10 s", "alpha": 3, "beta": 4}
+#: min(2^n s + U(0, 1 s), 64 s) before the first attempt, n = 0 (Google Cloud IoT's rule): all wait 1 s, then this.
+CAPPED_EXPONENTIAL = "1 s"
+
+#: The load of the rule `by-load`: half of what the far end takes, as Azure's guidance for provisioning has it.
+BY_LOAD = 0.5
+
+#: Of a record of DTLS 1.2: header 13 B, explicit nonce 8 B, tag of AES-CCM-8 8 B (RFC 6347 §4.1, RFC 6655 §3).
+RECORD = 29
+#: Flights that a device sends in a handshake with a pre-shared key, in bytes, by the formats of RFC 6347 §4.2, RFC 5246
+#: §7.4 and RFC 4279 §2: a ClientHello with one cipher suite and no extension (67), the same with a cookie of 32 B, and
+#: ClientKeyExchange with an identity of 16 B (43), ChangeCipherSpec (14), Finished (53).
+FLIGHTS = (67, 99, 110)
+#: What CoAP adds to a flight that is modelled as a request: header 4 B, token 2 B, path 2 B, payload marker 1 B.
+AROUND_A_FLIGHT = 9
+
+
+def tree(fleet: Fleet, change: Change, work_s: float = 0.0, others_every_s: float | None = None) -> dict[str, Any]:
+    """The scenario of a fleet with a change.
+
+    Args:
+        fleet: The description.
+        change: What is different.
+        work_s: How long one device keeps the bottleneck busy.
+        others_every_s: How often each of the others reports; None leaves them out.
+    """
+    keys = fleet.keys
+    clients: list[dict[str, Any]] = []
+    for group, size in zip(keys.group, fleet.sizes, strict=True):
+        changed = round(size * change.reach) if change.on_devices else 0
+        parts = ((size - changed, group.name, False), (changed, group.name + CHANGED, True))
+        clients += [
+            _clients(fleet, group, count, name, change if new else None, work_s) for count, name, new in parts if count
+        ]
+    timeline = _timeline(fleet, [table["name"] for table in clients])
+    if others_every_s is not None and keys.everyday.others:
+        clients.append(_others(fleet, others_every_s))
+    server: dict[str, Any] = {
+        "payload": keys.event.block if keys.event.kind == "firmware" else keys.waking.answer,
+        "duplicates": change.duplicates or keys.server.duplicates,
+    }
+    if keys.event.kind == "command":
+        server |= {"controller": change.controller or keys.server.controller, "token_length": 2}
+    return {
+        "title": f"{fleet.title}: {change.title}",
+        "path": path(fleet, change.buffer),
+        "clients": clients,
+        "server": server,
+        "timeline": timeline,
+        "run": {"for": f"{LEAD_S + fleet.horizon_s:g} s"},
+    }
+
+
+def spread_s(devices: int, work_s: float, load: float) -> float:
+    """Over how long starts must be spread for so high a load of the cell."""
+    return devices * work_s / load
+
+
+def path(fleet: Fleet, buffer: str | None = None) -> dict[str, Any]:
+    """The cell: a named path with what the description lays over it."""
+    cell = fleet.keys.cell
+    told: dict[str, Any] = {"profile": cell.profile}
+    both: dict[str, Any] = {}
+    if buffer or cell.buffer:
+        both["queue"] = buffer or cell.buffer
+    if cell.loss is not None:
+        rate = share(cell.loss, where(fleet.origin, "cell", "loss"))
+        both |= {"loss": {"kind": "bernoulli", "rate": rate} if rate else "none", "loss_of": "each-client"}
+    if cell.delay is not None:
+        both["delay"] = f"{round(5e5 * quantity.in_seconds(cell.delay))} us"
+    if fleet.keys.waking.handshake != "none":
+        # every later message travels in a record
+        told["header"] = f"{28 + RECORD} B"
+    for link, rate_of in (("uplink", cell.uplink), ("downlink", cell.downlink)):
+        laid = {**both, **({"rate": rate_of} if rate_of else {})}
+        if laid:
+            told[link] = laid
+    return told
+
+
+def alone(fleet: Fleet) -> dict[str, Any]:
+    """One device of the fleet on an idle cell without losses: what the event costs it."""
+    one = tree(fleet.with_devices(1), Change("alone", "alone", Effort.NONE, reconnect="at-once"))
+    clients = [{**table, "workload": _first(table.get("workload"))} for table in one["clients"]]
+    timeline = [{**event, **({"back": "at-once"} if "back" in event else {})} for event in one["timeline"]]
+    return {**one, "path": _without_loss(one["path"]), "clients": clients, "timeline": timeline}
+
+
+def one_report(fleet: Fleet) -> dict[str, Any]:
+    """One of the others that reports once on such a cell."""
+    client = {**_others(fleet, 1.0), "count": 1, "workload": {"kind": "after-event", "payload": _report(fleet)}}
+    return {
+        "path": _without_loss(path(fleet)),
+        "clients": [client],
+        "server": {"payload": fleet.keys.waking.answer},
+        "run": {"until": "1 h"},
+    }
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _clients(
+    fleet: Fleet, group: GroupKeys, count: int, name: str, change: Change | None, work_s: float
+) -> dict[str, Any]:
+    keys = fleet.keys
+    arrival = _arrival(fleet, group, change, work_s)
+    after: dict[str, Any] = {"kind": "after-event", "arrival": arrival}
+    if keys.event.kind == "firmware":
+        after |= {"requests": _blocks(keys.event.image, keys.event.block)}
+    elif keys.event.kind == "hourly":
+        after |= {"script": [_reading(fleet)]}
+    else:
+        after |= {"script": _waking(fleet)}
+    workload = [*([] if keys.event.kind == "command" else [after]), *_everyday(fleet)]
+    table: dict[str, Any] = {
+        "name": name,
+        "count": count,
+        "controller": (change.controller if change else None) or group.controller,
+        "max_retransmit": (change.max_retransmit if change else None) or group.max_retransmit,
+        "token_length": 2,
+        "uri_path": "fw" if keys.event.kind == "firmware" else "r",
+        "workload": workload or "none",
+    }
+    if keys.event.kind == "command":
+        told = {"kind": "after-event", "arrival": arrival, "requests": 1}
+        table["commands"] = {"workload": told, "request_payload": keys.event.command}
+    return table
+
+
+def _arrival(fleet: Fleet, group: GroupKeys, change: Change | None, work_s: float) -> Any:
+    rule = group.reconnect if change is None or change.reconnect is None else change.reconnect
+    load = BY_LOAD if rule == "by-load" else None
+    load = load if change is None or change.load is None else change.load
+    if load is not None:
+        # finer than a microsecond no time is
+        return f"{round(1e6 * spread_s(fleet.keys.devices, work_s, load))} us"
+    if rule == "capped-exponential":
+        return CAPPED_EXPONENTIAL
+    if rule == "at-once" and fleet.keys.event.kind != "power-cut":
+        return fleet.keys.event.arrival or rule
+    return rule
+
+
+def _timeline(fleet: Fleet, names: list[str]) -> list[dict[str, Any]]:
+    at = f"{LEAD_S} s"
+    if fleet.keys.event.kind != "power-cut":
+        return [{"kind": "alarm", "at": at}]
+    back = fleet.keys.event.arrival or SYNCHRONISED
+    return [{"kind": "restart", "at": at, "clients": name, "back": back} for name in names]
+
+
+def _waking(fleet: Fleet) -> list[dict[str, Any]]:
+    waking = fleet.keys.waking
+    script: list[dict[str, Any]] = []
+    if waking.handshake != "none":
+        script += [{"method": "POST", "path": "h", "payload": f"{f - RECORD - AROUND_A_FLIGHT} B"} for f in FLIGHTS]
+    if quantity.in_bytes(waking.registration):
+        script.append({"method": "POST", "path": "rd", "payload": waking.registration})
+    script += [{"path": "o"}] * waking.observations
+    script += [_reading(fleet)] * waking.readings
+    return script
+
+
+def _reading(fleet: Fleet) -> dict[str, Any]:
+    return {"method": "POST", "path": "r", "payload": _report(fleet)}
+
+
+def _report(fleet: Fleet) -> str:
+    return fleet.keys.everyday.report
+
+
+def _everyday(fleet: Fleet) -> list[dict[str, Any]]:
+    every = fleet.keys.everyday.every
+    if every == NEVER:
+        return []
+    if every == REPORTING:
+        return [{"kind": "tr45820-reporting"}]
+    return [{"kind": "periodic", "period": every, "payload": _report(fleet)}]
+
+
+def _others(fleet: Fleet, every_s: float) -> dict[str, Any]:
+    return {
+        "name": OTHERS,
+        "count": fleet.keys.everyday.others or 1,
+        "controller": "rfc7252",
+        "token_length": 2,
+        "uri_path": "r",
+        "workload": {"kind": "periodic", "period": f"{max(1, round(1000 * every_s))} ms", "payload": _report(fleet)},
+    }
+
+
+def _first(workload: Any) -> Any:
+    """Of several workloads the event's, which comes first."""
+    return workload[0] if isinstance(workload, list) else workload
+
+
+def _without_loss(told: Mapping[str, Any]) -> dict[str, Any]:
+    return laid_over(told, {link: {"loss": "none"} for link in ("uplink", "downlink")})
+
+
+def _blocks(image: str, block: str) -> int:
+    return math.ceil(quantity.in_bytes(image) / quantity.in_bytes(block))

@@ -1,0 +1,186 @@
+"""The answer in words and rows, the same on the terminal, in Markdown and on the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from millpond.fleet.answer import SURE, Answer, Edge
+from millpond.fleet.outcome import VERDICTS, Outcome
+from millpond.fleet.remedies import Remedy
+from millpond.measure.reported import SHARES
+from millpond.show import labels
+
+MINUS = "\N{MINUS SIGN}"
+WORDS = {"safe": "Safe", "strained": "Strained", "collapse": "Congestion collapse"}
+MEANS = {
+    "safe": "the goal is met",
+    "strained": "the goal is missed, but the link mostly carries what is needed",
+    "collapse": "more than two thirds of what the link carries is of no use to anybody",
+}
+REMEDIES = ("remedy", "needs", "verdict", "safe", "done", "sooner by", "copies", "useful", "others feel it")
+
+
+def headline(answer: Answer) -> str:
+    """The answer in one line."""
+    outcome = answer.as_it_is
+    return f"{WORDS[outcome.verdict]}: {answer.fleet.title}"
+
+
+def lead(answer: Answer) -> list[str]:
+    """What a manager needs to know, a sentence or two a line."""
+    outcome, goal = answer.as_it_is, answer.fleet.goal
+    told = [f"{WORDS[outcome.verdict]} means: {MEANS[outcome.verdict]}. {_probabilities(outcome)}"]
+    reached = outcome.median("goal_s")
+    when = "never within the horizon" if math.isinf(reached) else f"after {time(reached)}"
+    told.append(
+        f"Goal: {100 * goal.share:g} % of the devices done within {time(goal.within_s)}. They are done {when} (median "
+        f"of {len(outcome.runs)} runs). The cell needs at least "
+        f"{time(outcome.devices * answer.cost.work_s)} for {outcome.devices} devices, whatever they do; one alone "
+        f"takes {time(answer.cost.alone_s)}."
+    )
+    if lacking := missed(answer):
+        told.append(f"Missed: {'; '.join(lacking)}.")
+    told.append(_helps(answer))
+    return told
+
+
+def missed(answer: Answer) -> list[str]:
+    """Which parts of the goal the fleet misses as it is, by the medians of its runs."""
+    outcome, goal = answer.as_it_is, answer.fleet.goal
+    found = []
+    if outcome.median("goal_s") > goal.within_s:
+        found.append(f"{100 * goal.share:g} % of the devices are not done within {time(goal.within_s)}")
+    if outcome.median("copies") > goal.copies:
+        found.append(
+            f"a message takes {labels.number(outcome.median('copies'), 3)} copies, not {goal.copies:g} at most"
+        )
+    if outcome.median("useful") < goal.useful:
+        useful = labels.percent(outcome.median("useful"))
+        found.append(
+            f"{useful} of what the {outcome.bottleneck} carries is useful, not {100 * goal.useful:g} % at least"
+        )
+    return found
+
+
+def facts(answer: Answer) -> list[tuple[str, str]]:
+    """What the runs of the fleet as it is gave, each with its range over runs."""
+    outcome = answer.as_it_is
+    done = [(f"{100 * share:g} % of the devices done", spread(outcome, f"done_{100 * share:.0f}")) for share in SHARES]
+    never = outcome.median("never")
+    return [
+        *done,
+        ("devices never done", f"{labels.percent(never)}"),
+        ("copies of a message", spread(outcome, "copies", "")),
+        ("messages sent in vain, a device", spread(outcome, "vain", "")),
+        (f"useful share of the {outcome.bottleneck}", labels.percent(outcome.median("useful"))),
+        (
+            "longest queue",
+            f"{labels.size(outcome.median('queue_bytes'))}, {time(outcome.median('queue_s'))} of waiting",
+        ),
+        ("others feel it for", spread(outcome, "others_s")),
+        ("messages a device sends", spread(outcome, "messages", "")),
+        ("bytes a device sends", spread(outcome, "bytes", "B")),
+    ]
+
+
+def remedies(answer: Answer, chosen: Sequence[Remedy] | None = None, interval: bool = True) -> list[tuple[str, ...]]:
+    """The rows below `REMEDIES`: how it is, then the remedies, the best first."""
+    rows = [_row(Remedy(answer.as_it_is, None, None), interval)]
+    return rows + [_row(remedy, interval) for remedy in (answer.remedies if chosen is None else chosen)]
+
+
+def edge(answer: Answer, found: Edge) -> str:
+    """How far it is to the edge, in one line."""
+    asked = answer.fleet.keys.devices
+    what = found.change.title
+    if found.largest == 0:
+        return f"{what}: not even one device is safe."
+    if found.smallest_unsafe is None:
+        return f"{what}: {found.largest} devices are safe, and no larger fleet was tried."
+    room = (
+        f"{labels.number(found.largest / asked, 3)} times this one" if found.largest >= asked
+        else f"{labels.percent(found.largest / asked)} of this one"
+    )  # fmt: skip
+    return (
+        f"{what}: the largest fleet that is safe has {found.largest} devices, {room}; {found.smallest_unsafe} are not."
+    )
+
+
+def time(seconds: float) -> str:
+    """A time as people say it: `34.1 s`, `44.7 min`; never."""
+    if math.isnan(seconds):
+        return "\N{EN DASH}"
+    if math.isinf(seconds):
+        return "never"
+    for unit, length in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 10 * length / (5 if unit == "h" else 1):
+            return f"{labels.number(seconds / length, 3)}\N{NARROW NO-BREAK SPACE}{unit}"
+    return f"{labels.number(seconds, 3)}\N{NARROW NO-BREAK SPACE}s"
+
+
+def spread(outcome: Outcome, name: str, unit: str = "s") -> str:
+    """The median of a number, and its least and largest over the runs."""
+    values = outcome.values(name)
+    values = values[~(values != values)]
+    if not values.size:
+        return "\N{EN DASH}"
+
+    def written(value: float) -> str:
+        return time(value) if unit == "s" else f"{labels.number(value, 3)} {unit}".rstrip()
+
+    low, high = float(values.min()), float(values.max())
+    middle = written(outcome.median(name))
+    return middle if written(low) == written(high) else f"{middle} ({written(low)} to {written(high)})"
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _probabilities(outcome: Outcome) -> str:
+    parts = []
+    for verdict in VERDICTS:
+        share, low, high = outcome.probability(verdict)
+        if share:
+            parts.append(f"{WORDS[verdict].lower()} {share:.0%} (95 % interval {low:.0%} to {high:.0%})")
+    return f"Of {len(outcome.runs)} runs with other luck: {', '.join(parts)}."
+
+
+def _helps(answer: Answer) -> str:
+    if answer.as_it_is.verdict == "safe":
+        told = "Nothing needs to be done."
+        best = answer.best
+        return told if best is None else f"{told} Sooner done: {_title(best)}."
+    easiest, best = answer.easiest, answer.best
+    if easiest is not None:
+        said = f"Safe with the least trouble ({easiest.outcome.change.effort.words}): {_title(easiest)}."
+        return said if best is None or best == easiest else f"{said} Best of all: {_title(best)}."
+    if best is None:
+        return "Of what was tried, nothing helps."
+    return f"Of what was tried, nothing makes it safe in {SURE:.0%} of the runs. What helps most: {_title(best)}."
+
+
+def _title(remedy: Remedy) -> str:
+    return f"{remedy.outcome.change.title}, done after {time(remedy.outcome.median('goal_s'))}"
+
+
+def _signed(seconds: float) -> str:
+    return f"{labels.number(seconds, 3).replace('-', MINUS)}\N{NARROW NO-BREAK SPACE}s"
+
+
+def _row(remedy: Remedy, interval: bool) -> tuple[str, ...]:
+    outcome = remedy.outcome
+    sooner = "" if remedy.sooner is None else _signed(remedy.sooner)
+    if interval and remedy.interval is not None:
+        sooner += f" ({_signed(remedy.interval[0])} to {_signed(remedy.interval[1])})"
+    return (
+        outcome.change.title,
+        outcome.change.effort.words,
+        outcome.verdict,
+        f"{outcome.count('safe')}/{len(outcome.runs)}",
+        time(outcome.median("goal_s")),
+        sooner,
+        labels.number(outcome.median("copies"), 3),
+        labels.percent(outcome.median("useful")),
+        time(outcome.median("others_s")),
+    )

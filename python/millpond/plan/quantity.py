@@ -1,0 +1,65 @@
+"""Quantities as the engine writes them back: `5 min`, `30 kbit/s`. Whatever people write, the engine reads first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from millpond.engine import Engine
+from millpond.errors import UsageError
+from millpond.plan import scenario as scenarios
+
+Kind = Literal["time", "rate", "queue", "size"]
+
+SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+BITS_PER_SECOND = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
+BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1024.0, "MiB": 1024.0**2}
+
+#: A scenario that any engine takes, and where it holds a quantity of each kind.
+_SMALLEST: dict[str, Any] = {
+    # over TCP, so that a size may be that of a whole body
+    "clients": [{"count": 1, "transport": "tcp"}],
+    "path": {
+        name: {"rate": "1 Mbit/s", "delay": "1 ms", "queue": "1 MB"} for name in ("uplink", "downlink")
+    },
+}  # fmt: skip
+_PLACES: dict[Kind, str] = {
+    "time": "run.until", "rate": "path.uplink.rate", "queue": "path.uplink.queue", "size": "server.payload",
+}  # fmt: skip
+
+
+def canonical(kind: Kind, written: Any, place: str, engine: Engine) -> str:
+    """A quantity as the engine writes it.
+
+    Args:
+        kind: What is measured.
+        written: What was written.
+        place: Where, for errors.
+        engine: Who reads it.
+
+    Raises:
+        UsageError: one line: the place, what was found and what is meant.
+    """
+    where = _PLACES[kind]
+    try:
+        tree = scenarios.in_full(scenarios.build(scenarios.with_changes(_SMALLEST, {where: written}), place, engine))
+    except UsageError as error:
+        raise UsageError(str(error).replace(f"{place}: {where}: ", f"{place}: ", 1)) from None
+    for step in where.split("."):
+        tree = tree[step]
+    return str(tree)
+
+
+def in_seconds(told: str) -> float:
+    """A time that the engine wrote, in s."""
+    return _times(told, SECONDS)
+
+
+def in_bytes(told: str) -> float:
+    """A size that the engine wrote, in bytes."""
+    return _times(told, BYTES)
+
+
+def _times(told: str, units: Mapping[str, float]) -> float:
+    number, unit = told.split()
+    return float(number) * units[unit]

@@ -1,0 +1,116 @@
+"""The verb `fleet`: what it prints, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millpond import cli
+from millpond.fleet import answer, page
+
+SMALL = ["--devices", "20", "--seeds", "2", "--set", "everyday.others=2", "--set", "try_controllers=['cocoa-03']"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["fleet", *words])
+    return int(ended.value.code or 0)
+
+
+def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--example") == 0
+    Path("mine.toml").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert run("mine.toml", *SMALL, "--no-report") == 0
+    assert capsys.readouterr().out.startswith("Safe: 400 meters after a power cut\n")
+
+
+def test_flags_alone_are_a_fleet(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*SMALL, "--profile", "nbiot-anrw18", "--after", "hourly", "--every", "1 h", "--within", "90% within 1min"]
+    assert run(*words, "--old-firmware", "0.5", "--json") == 0
+    out = json.loads(capsys.readouterr().out)
+    assert out["goal"] == {"share": 0.9, "within_s": 60.0, "copies": 3.0, "useful": 0.8}
+    assert out["devices"] == 20
+    assert out["answer"]["verdict"] == "safe"
+    assert out["answer"]["probability"]["safe"]["share"] == 1.0
+    assert sorted(out["answer"]["done_s"]) == ["100 %", "50 %", "90 %", "99 %"]
+    assert Path("results/fleet/report.html").is_file()
+    assert json.loads(Path("results/fleet/answer.json").read_text(encoding="utf-8")) == out
+
+
+def test_markdown_is_for_a_ticket(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*SMALL, "--markdown", "--no-report") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("## Safe: 20 devices after a power cut, cell nbiot-anrw18\n")
+    assert "\n| remedy | needs | verdict |" in out
+    assert "\n| a calm server | your server | safe | 2/2 |" in out
+    assert out.isascii()
+
+
+def test_the_report_answers_first_and_opens_offline() -> None:
+    assert run(*SMALL, "--largest", "--within", "99 % in 4 s", "--out", "out") == 0
+    text = Path("out/report.html").read_text(encoding="utf-8")
+    titles = [text.index(f"<h2>{title}</h2>") for title in ("In short", "What happens", "What would help",
+              "How far it is to the edge", "What was assumed")]  # fmt: skip
+    assert titles == sorted(titles)
+    for name in ("done", "collapse", "edge"):
+        assert f'<figure id="{name}">' in text
+    assert 'class="missing"' not in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert "https://" not in text
+    # again into the same folder
+    assert run(*SMALL, "--out", "out") == 0
+
+
+def test_equal_answers_give_equal_reports(here: Path) -> None:
+    for name in ("one", "other"):
+        assert run(*SMALL, "--out", name) == 0
+    assert (here / "one/report.html").read_bytes() == (here / "other/report.html").read_bytes()
+
+
+@pytest.mark.parametrize("where", ["simulate", "render"])
+def test_ctrl_c_leaves_no_half_written_report(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(answer if where == "simulate" else page, where, interrupted)
+    assert run(*SMALL, "--out", "out") == 130
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "which fleet? name its file, or --devices N"),
+        (["none.toml"], "none.toml: no such file"),
+        (["--devices", "0"], "fleet: devices: expected a whole number >= 1"),
+        (["--after", "storm"], "fleet: event.kind: unknown word 'storm'"),
+        (["--devices", "5", "--seeds", "1"], "--seeds: 1 makes no sense here"),
+        (["--devices", "5", "--seed", "-1"], "--seed: -1 is out of range"),
+        (["--devices", "5", "--json", "--markdown"], "--json and --markdown: only one of them"),
+        (["--devices", "5", "--no-report", "--out", "x"], "--no-report and --out: only one of them"),
+        (["--devices", "5", "--within", "soon"], "fleet: goal.done: 'soon' is no goal"),
+        (["--devices", "5", "--set", "cell.rate=5"], "fleet: cell: unknown key 'rate'"),
+        (["--devices", "5", "--profile", "moon"], "unknown profile `moon`"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*words) == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_with_something_else_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine").mkdir()
+    Path("mine/thesis.tex").write_text("all of it", encoding="utf-8")
+    assert run(*SMALL, "--out", "mine") == 2
+    assert "mine holds something else" in capsys.readouterr().err
