@@ -15,7 +15,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell fi
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo install install-c sizes header miri test test-rust test-c test-python interop traces bench bench-live
-.PHONY: lint lint-rust lint-packages lint-c lint-python lint-deps advisories clean
+.PHONY: docs lint lint-rust lint-packages lint-c lint-python lint-deps advisories clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,25 @@ header: ## write the C headers anew from the source
 # A nightly compiler with miri; some minutes.
 miri: ## the C library's records under an interpreter that sees undefined behaviour
 	$(CARGO) +nightly miri test --locked -p millpond-ffi --test records
+
+# ---------------------------------------------------------------- the manual
+
+SITE     := site
+MDBOOK   := $(or $(shell command -v mdbook 2>/dev/null),$(TOOLS)/bin/mdbook)
+RUST_API := $(or $(CARGO_TARGET_DIR),target)/doc
+PY_API   := $(or $(CARGO_TARGET_DIR),target)/pdoc
+
+# The explorer is on the front page if `make web` made it.
+docs: $(VENV)/.dev $(MDBOOK) ## the manual as a site with search and the API of Rust and Python, into site/
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
+	@rm -rf $(PY_API)
+	PYTHONPATH=python $(BIN)/python -m manual.api $(PY_API)
+	PYTHONPATH=python $(BIN)/python -m manual $(MDBOOK) $(SITE) \
+	  --rust $(RUST_API) --python $(PY_API) --explorer python/millpond/explore/site
+
+# Without optimisation: it is built in half the time, and is done with the manual in a second all the same.
+$(TOOLS)/bin/mdbook:
+	$(CARGO) install mdbook --version '^0.5' --locked --quiet --debug --no-default-features --features search --root $(TOOLS)
 
 # ---------------------------------------------------------------- checks
 
@@ -192,6 +211,6 @@ lint-python: $(VENV)/.dev
 	$(BIN)/python -m mypy.stubtest millpond._engine
 
 clean: ## forget every build and demo result
-	rm -rf target fuzz/target dist $(VENV) $(TOOLS) $(DEMO)
+	rm -rf target fuzz/target dist $(VENV) $(TOOLS) $(DEMO) $(SITE)
 	find python -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf .mypy_cache .pytest_cache .ruff_cache python/millpond/*.so

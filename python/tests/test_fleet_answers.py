@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import beta, binomtest
 
 from millpond.engine import native
-from millpond.fleet import answer, description, outcome
+from millpond.fleet import answer, description, outcome, told
 from millpond.fleet.change import AS_IT_IS, Change, Effort
 from millpond.fleet.remedies import Remedy, ranked
 from millpond.measure.measures import Measures
@@ -43,7 +43,8 @@ def test_an_idle_link_takes_one_round_trip() -> None:
     cost = outcome.demand(fleet(ONE), ENGINE)
     # header 28, CoAP 4, token 2, path 2; and an answer of 96 B
     assert cost.alone_s == pytest.approx(0.630 + 36 * 8 / 60_000 + 96 * 8 / 30_000, rel=1 / 32)
-    assert (cost.bottleneck, cost.work_s) == ("downlink", pytest.approx(96 * 8 / 30_000))
+    assert cost.bottleneck == "downlink"
+    assert cost.work_s == pytest.approx(96 * 8 / 30_000)
 
 
 def test_a_busy_link_takes_n_times_one_answer() -> None:
@@ -149,6 +150,14 @@ def test_every_event_has_an_end(kind: str) -> None:
     assert np.all(np.isfinite(found.values("done_100")))
     assert np.all(found.values("copies") >= 1)
     assert np.all(found.values("messages") > 0)
+
+
+def test_a_goal_that_the_cell_cannot_meet_is_told_to_be_one() -> None:
+    told_of = fleet({"event.kind": "firmware", "devices": 10, "event.image": "50 kB", "everyday.others": 0,
+                     "goal.done": "100 % in 1 min", "horizon": "2 min", "try_controllers": []})  # fmt: skip
+    lines = told.lead(answer.find(told_of, ENGINE, range(1, 3), pictures=False))
+    assert "they never are within the horizon of 120 s" in lines[1].replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert lines[2].startswith("No setting can meet that goal")
 
 
 def test_others_feel_a_collapse_and_not_a_spread() -> None:

@@ -46,6 +46,11 @@ def test_flags_alone_are_a_fleet(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(Path("results/fleet/answer.json").read_text(encoding="utf-8")) == out
 
 
+def test_everyday_reports_may_be_the_published_mix(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*SMALL, "--every", "tr45820", "--no-report") == 0
+    assert capsys.readouterr().out.startswith("Safe: ")
+
+
 def test_markdown_is_for_a_ticket(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*SMALL, "--markdown", "--no-report") == 0
     out = capsys.readouterr().out
@@ -100,6 +105,8 @@ def test_ctrl_c_leaves_no_half_written_report(where: str, monkeypatch: pytest.Mo
         (["--devices", "5", "--within", "soon"], "fleet: goal.done: 'soon' is no goal"),
         (["--devices", "5", "--set", "cell.rate=5"], "fleet: cell: unknown key 'rate'"),
         (["--devices", "5", "--profile", "moon"], "unknown profile `moon`"),
+        (["--devices", "5", "--every", "1 ms"], "fleet: everyday.every: the reports of 5 devices are 128 times what"),
+        (["--devices", "5", "--every", "1 mo"], "fleet: everyday.every: unknown unit `mo`"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,6 +80,7 @@ def test_every_event_is_a_scenario(kind: str, handshake: str) -> None:
         ({"goal.useful": "most"}, "fleet: goal.useful: 'most' is no share"),
         ({"event.kind": "power"}, "fleet: event.kind: unknown word 'power': did you mean 'power-cut'?"),
         ({"group[0].reconnect": "by-lod"}, "fleet: group[0].reconnect: unknown rule 'by-lod': did you mean 'by-load'?"),
+        ({"group[0].name": "others"}, "fleet: group: 'others' is no name for a group of the fleet"),
         ({"group[0].controller": "rfc7253"}, "did you mean `rfc7252`"),
         ({"try_controllers": ["cocoa"]}, "fleet: try_controllers: unknown controller 'cocoa'"),
         ({"devices": 0}, "fleet: devices: expected a whole number >= 1"),

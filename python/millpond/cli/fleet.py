@@ -104,11 +104,13 @@ def _answer(
     known = description.read(file, changes, engine)
     folder = None if no_report else files.folder(out, "fleet" if file is None else file.stem)
     found = answer.find(known, engine, seeds, jobs=jobs, largest=largest, pictures=not no_report, watch=Bar())
+    # before anything is printed: whoever reads it may go before the end
+    report = None if folder is None else files.write(found, folder)
     if as_json:
         print_json(found.to_json())
     elif markdown:
         click.echo(terminal.markdown(found), nl=False)
     else:
         shown.show(terminal.tables(found))
-    if folder is not None:
-        click.echo(f"report: {files.write(found, folder)}", err=as_json or markdown)
+    if report is not None:
+        click.echo(f"report: {report}", err=as_json or markdown)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from millpond.show.plain import as_json
 
 if TYPE_CHECKING:
     from millpond.api import Run
@@ -19,11 +19,6 @@ def print_json(content: Any) -> None:
     """Print JSON and nothing else."""
     sys.stdout.write(as_json(content))
     sys.stdout.flush()
-
-
-def as_json(content: Any) -> str:
-    """JSON text; null for numbers that are none."""
-    return json.dumps(_plain(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def print_run(done: Run, as_json: bool) -> None:
@@ -59,12 +54,3 @@ def _summary(done: Run) -> dict[str, Any]:
         "seeds": manifest["seeds"],
         "groups": done.summary.to_pylist(),
     }
-
-
-def _plain(content: Any) -> Any:
-    """JSON knows no number that is none."""
-    if isinstance(content, dict):
-        return {key: _plain(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_plain(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content

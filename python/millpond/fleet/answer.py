@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from millpond.engine import Engine
+from millpond.errors import UsageError
 from millpond.fleet import remedies
 from millpond.fleet.change import AS_IT_IS, Change
 from millpond.fleet.description import Fleet
 from millpond.fleet.outcome import SURE, VERDICTS, Demand, Outcome, demand, simulate
 from millpond.fleet.remedies import Remedy
+from millpond.fleet.scenario import everyday_load
 from millpond.measure.reported import SHARES
+from millpond.plan.toml_file import where
 
 #: A fleet that the cell takes is known to so large a share of its size.
 NEAR = 0.02
@@ -127,6 +130,11 @@ def find(
     """
     watch = watch or Watch()
     cost = demand(fleet, engine)
+    if (load := everyday_load(fleet, cost.report_s)) > 1:
+        raise UsageError(
+            f"{where(fleet.origin, 'everyday', 'every')}: the reports of {fleet.who} are {load:.3g} times "
+            "what the cell carries, without any event: write a longer time"
+        )
 
     def measured(change: Change, of: Fleet = fleet, keep: bool = False) -> Outcome:
         watch.step(change.title if of is fleet else f"{of.keys.devices} devices, {change.title}", len(seeds))
@@ -147,7 +155,7 @@ def find(
         edges: list[Edge] = []
         if largest:
             for change in [AS_IT_IS, *([answer.best.outcome.change] if answer.best else [])]:
-                edges.append(_edge(fleet, change, measured))
+                edges.append(_edge(fleet, change, measured, cost.report_s))
     finally:
         watch.end()
     return Answer(fleet, cost, tuple(seeds), as_it_is, tuple(found), tuple(shares), tuple(edges))
@@ -160,7 +168,7 @@ def _is_controller(change: Change, fleet: Fleet) -> bool:
     return change.controller is not None and fleet.keys.event.kind != "command"
 
 
-def _edge(fleet: Fleet, change: Change, measured: Any) -> Edge:
+def _edge(fleet: Fleet, change: Change, measured: Any, report_s: float) -> Edge:
     """The largest fleet that is safe with a change: doubled or halved until it is between two sizes, then bisected."""
     points: dict[int, Outcome] = {}
 
@@ -172,7 +180,7 @@ def _edge(fleet: Fleet, change: Change, measured: Any) -> Edge:
     low, high = 0, None
     if safe(at):
         low = at
-        while low < MOST * at:
+        while low < MOST * at and everyday_load(fleet.with_devices(2 * low), report_s) <= 1:
             if not safe(2 * low):
                 high = 2 * low
                 break

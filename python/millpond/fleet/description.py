@@ -31,6 +31,8 @@ RECONNECT = ("at-once", "by-load", "capped-exponential")
 #: The mix of reports of 3GPP TR 45.820 annex E, by the name that a scenario gives it.
 REPORTING = "tr45820"
 
+#: The group that the event leaves alone: a few devices whose reports tell how the cell is.
+OTHERS = "others"
 #: No reports from day to day.
 NEVER = "never"
 
@@ -180,7 +182,12 @@ class Fleet:
             "command": "that get a command at once",
             "firmware": "in a firmware campaign",
         }[self.keys.event.kind]
-        return self.keys.title or f"{self.keys.devices} devices {told}, cell {self.keys.cell.profile}"
+        return self.keys.title or f"{self.who} {told}, cell {self.keys.cell.profile}"
+
+    @property
+    def who(self) -> str:
+        """How many devices, with their noun."""
+        return "1 device" if self.keys.devices == 1 else f"{self.keys.devices} devices"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -229,6 +236,8 @@ def understood(tree: Mapping[str, Any], engine: Engine, origin: str, folder: Pat
         raise UsageError(f"{where(origin, 'group')}: no devices: write at least one group with a share above 0")
     names = [group.name for group in keys.group]
     for name in names:
+        if name in ("", OTHERS):
+            raise UsageError(f"{where(origin, 'group')}: {name!r} is no name for a group of the fleet: choose another")
         if names.count(name) > 1:
             raise UsageError(f"{where(origin, 'group')}: {name!r} is there twice: name groups apart")
     for at, group in enumerate(keys.group):

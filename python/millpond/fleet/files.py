@@ -8,6 +8,7 @@ from millpond.api import HOME
 from millpond.errors import UsageError
 from millpond.fleet.answer import Answer
 from millpond.results.store import write_text
+from millpond.show.plain import as_json
 
 REPORT, NUMBERS = "report.html", "answer.json"
 
@@ -33,7 +34,6 @@ def folder(asked: Path | None, name: str) -> Path:
 
 def write(answer: Answer, to: Path) -> Path:
     """Write both files, each whole or not at all. Gives the report."""
-    from millpond.cli.output import as_json
     from millpond.fleet import page
 
     text = page.render(answer)

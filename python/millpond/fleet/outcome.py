@@ -13,7 +13,7 @@ from millpond.controllers.own import OwnControllers
 from millpond.engine import Engine
 from millpond.fleet import scenario
 from millpond.fleet.change import Change
-from millpond.fleet.description import Fleet
+from millpond.fleet.description import OTHERS, Fleet
 from millpond.measure.links import COLLAPSE
 from millpond.measure.measures import Measures
 from millpond.measure.reported import SHARES, Course
@@ -193,7 +193,7 @@ def simulate(
 def fleet_groups(cell: Cell) -> list[Group]:
     """The groups that the event is about: what the server commands, if it does, else the devices."""
     commanded = [group for group in cell.groups if group.traffic == "commands"]
-    return commanded or [group for group in cell.groups if group.name != scenario.OTHERS]
+    return commanded or [group for group in cell.groups if group.name != OTHERS]
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -233,7 +233,7 @@ def _judged(fleet: Fleet, measures: Measures, cell: Cell, bottleneck: str, run: 
     sent, again, vain = (float(np.nansum(flows[name][ours])) for name in ("transmissions", "retransmissions",
                          "unnecessary"))  # fmt: skip
     devices = fleet.keys.devices
-    others = np.isin(flows["group"], [group.index for group in cell.groups if group.name == scenario.OTHERS])
+    others = np.isin(flows["group"], [group.index for group in cell.groups if group.name == OTHERS])
     theirs = float(np.nansum(flows["transmissions"][others]))
     packets, size = (measures.link_column(cell, f"offered_{what}", "uplink")[run] for what in ("packets", "bytes"))
     useful, queue = _bottleneck(measures, run, bottleneck, course)
@@ -298,7 +298,7 @@ def _others(measures: Measures, run: int) -> float:
     """How long others feel it, by the metric `settling_time`; infinite if to the end, NaN if there are none."""
     for population in measures.populations():
         group = measures.group(population)
-        if group is not None and group.name == scenario.OTHERS:
+        if group is not None and group.name == OTHERS:
             if measures.sample("settled", population).by_run("mean").get(run, math.nan) == 0:
                 return math.inf
             return measures.sample("settling_time", population).by_run("mean").get(run, math.nan)

@@ -71,8 +71,8 @@ def _helps(answer: Answer) -> Section:
     caption = (
         "The best first: safe before strained before collapse, then the sooner, then the less trouble. Equal seeds "
         "meet equal luck, so that remedies are compared run by run; in brackets the 95 % interval of the mean. Done: "
-        "the share that the goal names. Others feel it: until reports of other devices take at most 1.1 times as long "
-        "as before the event."
+        "the share that the goal names. Others late: until reports of other devices reach the server in at most 1.1 "
+        "times the time that they took before the event."
     )
     numeric = tuple(range(3, len(told.REMEDIES)))
     listings = [Listing("remedies", told.REMEDIES, tuple(told.remedies(answer)), caption, numeric)]

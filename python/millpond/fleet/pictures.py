@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from millpond.fleet.answer import Answer, Edge
 from millpond.fleet.outcome import Outcome, fleet_groups
@@ -120,7 +121,9 @@ def edges(answer: Answer) -> Figure:
         below.set_ylabel(f"{100 * goal.share:g} % done after (s)")
         below.set_ylim(bottom=0)
         below.set_xscale("log")
+        below.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         below.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        below.xaxis.set_minor_formatter(NullFormatter())
         below.set_xlabel("devices in the fleet")
         keys: list[marks.Key] = [marks.line_key(look, name) for name, look in looks.items()]
         marks.legend_below(figure, keys, 2)
@@ -156,7 +159,7 @@ def _followed(answer: Answer) -> dict[str, queue.Course]:
     if any(course.end < 1 for course in courses.values()):
         last = max(last, answer.fleet.goal.within_s)
     until = LEAD_S + BEYOND * min(last, answer.fleet.horizon_s)
-    found = {}
+    found: dict[str, queue.Course] = {}
     for name, outcome in drawn(answer).items():
         assert outcome.results is not None
         data = Data(outcome.results)

@@ -71,7 +71,7 @@ def tried(fleet: Fleet, cost: Demand, as_it_is: Outcome) -> list[Change]:
     if asks and keys.server.duplicates != "calm":
         found.append(Change("calm-server", "a calm server", Effort.SERVER, duplicates="calm"))
     for load in LOADS:
-        over = f"{spread_s(keys.devices, cost.work_s, load):.3g} s"
+        over = f"{labels.number(spread_s(keys.devices, cost.work_s, load), 3)} s"
         told = {"command": "send commands over", "firmware": "start in waves over"}.get(kind, "spread starts over")
         found.append(Change(f"spread-{load:g}", f"{told} {over} (load {load:g})", effort, load=load, reach=on))
     if kind == "power-cut":
@@ -89,7 +89,7 @@ def tried(fleet: Fleet, cost: Demand, as_it_is: Outcome) -> list[Change]:
             Change("patient", f"MAX_RETRANSMIT {PATIENT}", Effort.DEVICES, max_retransmit=PATIENT, reach=reach)
         )
     if asks and keys.server.duplicates != "calm":
-        over = f"{spread_s(keys.devices, cost.work_s, 1.0):.3g} s"
+        over = f"{labels.number(spread_s(keys.devices, cost.work_s, 1.0), 3)} s"
         found.append(
             Change(
                 "calm-spread",

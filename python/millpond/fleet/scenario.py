@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from millpond.engine import native
 from millpond.fleet.change import Change, Effort
-from millpond.fleet.description import NEVER, REPORTING, Fleet, GroupKeys, share
+from millpond.fleet.description import NEVER, OTHERS, REPORTING, CellKeys, Fleet, GroupKeys, share
 from millpond.plan import quantity
-from millpond.plan.scenario import laid_over
+from millpond.plan import scenario as scenarios
 from millpond.plan.toml_file import where
 
 #: The event comes so many seconds after the start: what others need on a quiet cell is known by then.
 LEAD_S = 60
-#: The group that the event leaves alone, and its like: a few devices whose reports tell how the cell is.
-OTHERS = "others"
 #: Told apart from groups of the description.
 CHANGED = ", changed"
 
@@ -197,8 +197,31 @@ def _everyday(fleet: Fleet) -> list[dict[str, Any]]:
     if every == NEVER:
         return []
     if every == REPORTING:
-        return [{"kind": "tr45820-reporting"}]
+        return [dict(_reporting())]
     return [{"kind": "periodic", "period": every, "payload": _report(fleet)}]
+
+
+@cache
+def _reporting() -> Mapping[str, Any]:
+    """The engine's mix of reports, written out: by its name a workload stands alone."""
+    tree = {
+        "clients": [{"count": 1, "controller": "rfc7252", "workload": "tr45820-reporting"}],
+        "path": {"profile": CellKeys().profile},
+        "run": {"for": "1 h"},
+    }
+    found: Mapping[str, Any] = scenarios.in_full(scenarios.build(tree, REPORTING, native()))["clients"][0]["workload"]
+    return found
+
+
+def everyday_load(fleet: Fleet, report_s: float) -> float:
+    """How much of the cell the fleet's reports take from day to day, each of which keeps it busy for so long."""
+    told = _everyday(fleet)
+    if not told:
+        return 0.0
+    period = told[0]["period"]
+    rhythms = period if isinstance(period, list) else [{"share": 1.0, "period": period}]
+    a_second = sum(float(one["share"]) / quantity.in_seconds(one["period"]) for one in rhythms)
+    return fleet.keys.devices * a_second * report_s
 
 
 def _others(fleet: Fleet, every_s: float) -> dict[str, Any]:
@@ -218,7 +241,7 @@ def _first(workload: Any) -> Any:
 
 
 def _without_loss(told: Mapping[str, Any]) -> dict[str, Any]:
-    return laid_over(told, {link: {"loss": "none"} for link in ("uplink", "downlink")})
+    return scenarios.laid_over(told, {link: {"loss": "none"} for link in ("uplink", "downlink")})
 
 
 def _blocks(image: str, block: str) -> int:

@@ -14,7 +14,7 @@ from millpond.fleet.remedies import Remedy
 from millpond.show.tables import titled
 
 _STYLE = {"safe": "bold green", "strained": "bold yellow", "collapse": "bold red"}
-_CAPTION = "Sooner by: mean over pairs of equal seeds. Others feel it until their reports take 1.1 times as before."
+_CAPTION = "Sooner by: mean over pairs of equal seeds. Others late: until reports arrive in 1.1 times as before."
 
 
 def tables(answer: Answer) -> list[RenderableType]:

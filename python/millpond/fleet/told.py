@@ -18,7 +18,7 @@ MEANS = {
     "strained": "the goal is missed, but the link mostly carries what is needed",
     "collapse": "more than two thirds of what the link carries is of no use to anybody",
 }
-REMEDIES = ("remedy", "needs", "verdict", "safe", "done", "sooner by", "copies", "useful", "others feel it")
+REMEDIES = ("remedy", "needs", "verdict", "safe", "done", "sooner by", "copies", "useful", "others late")
 
 
 def headline(answer: Answer) -> str:
@@ -31,14 +31,16 @@ def lead(answer: Answer) -> list[str]:
     """What a manager needs to know, a sentence or two a line."""
     outcome, goal = answer.as_it_is, answer.fleet.goal
     told = [f"{WORDS[outcome.verdict]} means: {MEANS[outcome.verdict]}. {_probabilities(outcome)}"]
-    reached = outcome.median("goal_s")
-    when = "never within the horizon" if math.isinf(reached) else f"after {time(reached)}"
+    reached, least = outcome.median("goal_s"), outcome.devices * answer.cost.work_s
+    never = f"they never are within the horizon of {time(answer.fleet.horizon_s)}"
+    when = never if math.isinf(reached) else f"they are after {time(reached)}"
     told.append(
-        f"Goal: {100 * goal.share:g} % of the devices done within {time(goal.within_s)}. They are done {when} (median "
-        f"of {len(outcome.runs)} runs). The cell needs at least "
-        f"{time(outcome.devices * answer.cost.work_s)} for {outcome.devices} devices, whatever they do; one alone "
-        f"takes {time(answer.cost.alone_s)}."
+        f"Goal: {100 * goal.share:g} % of the devices done within {time(goal.within_s)}; {when} (median of "
+        f"{len(outcome.runs)} runs). The cell needs at least {time(least)} for {answer.fleet.who}, whatever "
+        f"they do; one alone takes {time(answer.cost.alone_s)}."
     )
+    if goal.share * least > goal.within_s:
+        told.append("No setting can meet that goal, the cell is slower: fewer devices, smaller messages, or more time.")
     if lacking := missed(answer):
         told.append(f"Missed: {'; '.join(lacking)}.")
     told.append(_helps(answer))
@@ -78,7 +80,7 @@ def facts(answer: Answer) -> list[tuple[str, str]]:
             "longest queue",
             f"{labels.size(outcome.median('queue_bytes'))}, {time(outcome.median('queue_s'))} of waiting",
         ),
-        ("others feel it for", spread(outcome, "others_s")),
+        ("reports of others late", felt(outcome)),
         ("messages a device sends", spread(outcome, "messages", "")),
         ("bytes a device sends", spread(outcome, "bytes", "B")),
     ]
@@ -117,6 +119,12 @@ def time(seconds: float) -> str:
         if seconds >= 10 * length / (5 if unit == "h" else 1):
             return f"{labels.number(seconds / length, 3)}\N{NARROW NO-BREAK SPACE}{unit}"
     return f"{labels.number(seconds, 3)}\N{NARROW NO-BREAK SPACE}s"
+
+
+def felt(outcome: Outcome) -> str:
+    """How long reports of others are late; to the end of the run where that is no time at all."""
+    found = outcome.median("others_s")
+    return "to the end" if math.isinf(found) else time(found)
 
 
 def spread(outcome: Outcome, name: str, unit: str = "s") -> str:
@@ -182,5 +190,5 @@ def _row(remedy: Remedy, interval: bool) -> tuple[str, ...]:
         sooner,
         labels.number(outcome.median("copies"), 3),
         labels.percent(outcome.median("useful")),
-        time(outcome.median("others_s")),
+        felt(outcome),
     )
