@@ -124,7 +124,7 @@ impl Sessions {
     }
 
     /// Sessions that carry messages.
-    #[cfg(test)]
+    #[cfg(any(fuzzing, test))]
     pub(crate) const fn standing(&self) -> usize {
         self.standing.len()
     }
