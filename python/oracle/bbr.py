@@ -111,9 +111,7 @@ class Bbr(Algorithm[PathExchange]):
         first = between(cx.chance, low, high)
         self.last = cx.now
         limited, alone = cx.waiting == 0, cx.open <= 1
-        return PathExchange(
-            cx.now, first, "initial", first, delivered=self.delivered, limited=limited, alone=alone
-        )
+        return PathExchange(cx.now, first, "initial", first, delivered=self.delivered, limited=limited, alone=alone)
 
     def timeout(self, exchange: PathExchange, cx: Cx) -> tuple[Approx, Reason]:
         if exchange.retransmissions == 0 and self.mode is not Mode.PROBE:

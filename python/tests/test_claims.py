@@ -11,6 +11,7 @@ from millpond.judge.claim_file import Claim
 from millpond.judge.compare import Comparison, Verdict
 from millpond.judge.published import Published
 from millpond.measure.measures import Measures
+from millpond.plan import study
 from millpond.plan.study import STUDIES
 from millpond.results.directory import Results
 from millpond.studies import reproduction
@@ -257,3 +258,12 @@ def test_words_stand_for_bounds(tmp_path: Path, fake: Measures, bound: str, verd
 def test_a_bound_has_a_word_or_a_source(tmp_path: Path, check: str, told: str) -> None:
     with pytest.raises(UsageError, match=re.escape(told)):
         read(tmp_path, f"metric = 'fct'\nagainst = {{}}\n{check}", more="unjudged = ''\n")
+
+
+def test_intervals_are_as_sure_as_a_study_wants(tmp_path: Path, fake: Measures) -> None:
+    each = POINT.replace(" }", ", algorithm = 'default' }")
+    text = read(tmp_path, f"metric = 'fct'\n{each}\nabove = 0").checks[0]
+    assert claims.resolved(text, fake).confidence == pytest.approx(0.95)
+    assert claims.resolved(text, fake, sure=0.99).confidence == pytest.approx(0.99)
+    assert study.load(STUDIES / "burst23" / "plan.toml").reading.confidence == pytest.approx(0.99)
+    assert study.load(STUDIES / "anrw18" / "plan.toml").reading.confidence == pytest.approx(0.95)

@@ -82,6 +82,7 @@ const UNIT_GAIN: u32 = 256;
 const WINDOW_GAIN: u32 = 512;
 /// Probe, drain, then six round-trip times at the rate.
 const CYCLE: [u32; 8] = [320, 192, 256, 256, 256, 256, 256, 256];
+const LAST_PHASE: u8 = 7;
 /// The highest rate is that of the last one to two times so many rounds.
 const EPOCH_ROUNDS: u8 = 5;
 /// How long the least round-trip time counts.
@@ -344,15 +345,15 @@ impl BbrCon {
     }
 
     fn advance_phase(&mut self, now: Instant) {
-        self.phase = self.phase.wrapping_add(1) % CYCLE.len() as u8;
+        self.phase = if self.phase < LAST_PHASE { self.phase.saturating_add(1) } else { 0 };
         self.since = now;
     }
 
     /// Anywhere in the cycle but where it drains.
     fn probe_rate(&mut self, cx: Cx) {
-        let last = CYCLE.len() as u32 - 1;
+        let last = u32::from(LAST_PHASE);
         self.mode = Mode::ProbeRate;
-        self.phase = last.saturating_sub(cx.chance.pick(0, last - 1)) as u8;
+        self.phase = last.saturating_sub(cx.chance.pick(0, last.saturating_sub(1))) as u8;
         self.advance_phase(cx.now);
     }
 

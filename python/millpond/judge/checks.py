@@ -48,12 +48,14 @@ class Check:
     statistic_against: str = ""
     #: The bounds in a word of the glossary; empty if they are numbers.
     word: str = ""
+    #: How sure all points together are to be.
+    sure: float = CONFIDENCE
 
     @property
     def confidence(self) -> float:
         """How sure the interval of one point is: where any one is enough, all together are as sure as one is else."""
         several = len(self.points) * max(1, len(self.statistics))
-        return 1 - (1 - CONFIDENCE) / several if self.needed == "some" and several else CONFIDENCE
+        return 1 - (1 - self.sure) / several if self.needed == "some" and several else self.sure
 
 
 @dataclass(frozen=True)

@@ -13,23 +13,24 @@ from millpond.judge.checks import Check, Finding, Judgement, carry_out
 from millpond.judge.claim_file import CheckText, Claim
 from millpond.judge.compare import Verdict
 from millpond.measure.measures import Measures
+from millpond.measure.paired import CONFIDENCE
 from millpond.measure.population import VARIANT, Population
 
 #: The outcome of a claim is the first of these that one of its checks has.
 _WORST_FIRST: tuple[Judgement, ...] = ("fails", "unjudged", "noise", "holds")
 
 
-def judge(claim: Claim, measures: Measures, apart: bool = False) -> Verdict:
+def judge(claim: Claim, measures: Measures, apart: bool = False, sure: float = CONFIDENCE) -> Verdict:
     """Judge one claim: it holds if every check does, and fails if any does.
 
     With `apart`, on each reading of the test bed by itself; the verdict is that of the first one, the others stand
-    beside it.
+    beside it. Intervals are as sure as `sure` says.
     """
     if claim.unjudged:
         return Verdict(claim.id, claim.says, "unjudged", "", claim.unjudged)
 
     def findings(path: str) -> list[Finding]:
-        return [carry_out(resolved(check, measures, path), measures) for check in claim.checks]
+        return [carry_out(resolved(check, measures, path, sure), measures) for check in claim.checks]
 
     def verdict(found: Iterable[Finding]) -> Verdict:
         return conclude(claim.id, claim.says, found, claim.reading, claim.if_it_fails)
@@ -37,7 +38,7 @@ def judge(claim: Claim, measures: Measures, apart: bool = False) -> Verdict:
     return on_each_path(measures, findings, verdict) if apart else verdict(findings(""))
 
 
-def resolved(text: CheckText, measures: Measures, path: str = "") -> Check:
+def resolved(text: CheckText, measures: Measures, path: str = "", sure: float = CONFIDENCE) -> Check:
     """The check with its points: on every reading of the test bed, or on one."""
     points = [pair for of, against in text.pairs(measures) for pair in on_every_path(measures, of, against, path)]
     return Check(
@@ -53,6 +54,7 @@ def resolved(text: CheckText, measures: Measures, path: str = "") -> Check:
         informs=text.informs,
         statistic_against=text.statistic_against,
         word=text.word,
+        sure=sure,
     )
 
 

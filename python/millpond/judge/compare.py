@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millpond.judge.checks import Judgement
-from millpond.measure.paired import Interval
+from millpond.measure.paired import CONFIDENCE, Interval
 from millpond.measure.population import path_in_words
 from millpond.results.directory import Value
 
@@ -42,7 +42,7 @@ class Figure:
     ours: float | None
     #: How many values `ours` is a statistic of.
     n: int = 0
-    #: 95 % t-interval over replications of the same statistic taken per run; None with a single replication.
+    #: t-interval over replications of the same statistic taken per run; None with a single replication.
     interval: tuple[float, float] | None = None
     note: str = ""
     #: What was read off this figure when the test bed was built: that it comes out right is no test.
@@ -76,7 +76,7 @@ class Verdict:
     quantity: float | None = None
     #: How far inside its bounds that lies, in the same unit; negative outside.
     margin: float | None = None
-    #: Its 95 % interval over the runs; None for an extreme, and for a single run.
+    #: Its interval over the runs; None for an extreme, and for a single run.
     interval: Interval | None = None
     #: Runs that it rests on.
     n: int = 0
@@ -133,6 +133,8 @@ class Comparison:
     settings: list[Setting] = field(default_factory=list)
     #: Where the published figures came from: `built in` or the file given.
     published: str = "built in"
+    #: How sure intervals over runs are.
+    confidence: float = CONFIDENCE
 
     def variants(self) -> tuple[str, ...]:
         """The path variants that claims were judged on one by one; none if they were judged on all together."""

@@ -91,7 +91,7 @@ def _measured(
             scale, statistic = float(reading.replications), "mean"
         ours, n = scale * _take(row, name, statistic, sample, populations, measures), sample.n
         if len(populations) == 1 and statistic not in ("range_low", "range_high"):
-            told = t_interval(sample.per_run(statistic))
+            told = t_interval(sample.per_run(statistic), reading.confidence)
             interval = None if told is None else (scale * told[0], scale * told[1])
         if sample.missing:
             note = "; ".join(

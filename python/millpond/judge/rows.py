@@ -120,6 +120,7 @@ def checks(row: Row, measures: Measures, reading: Reading, path: str = "") -> li
                 word=word,
                 # a collapse that is placed nowhere is one that happens somewhere
                 needed="some" if word == "collapsed" and not _placed(row) else "all",
+                sure=reading.confidence,
             )
         )
     if row["qualifier"] == "up_to" and row.change is not None:

@@ -47,6 +47,7 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
         claims=[replace(verdict, calibrates=read_off.get(verdict.id, "")) for verdict in verdicts],
         settings=settings.match(chosen, measures),
         published=chosen.name,
+        confidence=plan.reading.confidence,
     )
 
 
@@ -74,7 +75,7 @@ def _verdicts(
     for name, told in (chosen.claims() if chosen.rows else {name: list[Row]() for name in written}).items():
         claim = written.get(name)
         if claim is not None and _says_the_same(told, known.get(name, [])):
-            verdicts.append(claims.judge(claim, measures, plan.reading.apart))
+            verdicts.append(claims.judge(claim, measures, plan.reading.apart, plan.reading.confidence))
         else:
             verdicts.append(rows.judge(name, told, measures, plan.reading))
     return verdicts

@@ -30,7 +30,8 @@ _QUALIFIERS = {
 
 def published_figures(data: Data, comparison: Comparison) -> Section:
     """Every published figure beside ours."""
-    header = ("statistic", "published", "ours", "unit", "difference", "95 % interval", "n", "note")
+    sure = f"{100 * comparison.confidence:.3g}"
+    header = ("statistic", "published", "ours", "unit", "difference", f"{sure} % interval", "n", "note")
     columns = ("id", "metric", "statistic", "bin", "where", "qualifier", "unit", "published", "ours", "relative", "n")
     plain = [
         (
@@ -54,9 +55,9 @@ def published_figures(data: Data, comparison: Comparison) -> Section:
         "figures",
         "Ours beside the published figures",
         (
-            "The difference is (ours \N{MINUS SIGN} published) / published; n is the number of values behind our "
-            "figure; the interval is a 95\N{NARROW NO-BREAK SPACE}% t-interval over replications of the same statistic "
-            f"taken run by run. Bold: more than 5\N{NARROW NO-BREAK SPACE}% apart. Published figures: "
+            f"The difference is (ours \N{MINUS SIGN} published) / published; n is the number of values behind our "
+            f"figure; the interval is a {sure}\N{NARROW NO-BREAK SPACE}% t-interval over replications of the same "
+            f"statistic taken run by run. Bold: more than 5\N{NARROW NO-BREAK SPACE}% apart. Published figures: "
             f"{comparison.published}.",
         ),
         listings=(
