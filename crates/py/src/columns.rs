@@ -1,121 +1,62 @@
-//! From rows of plain numbers to Arrow columns, one line a column.
+//! From the columns of a run's tables to Arrow arrays.
 
 use std::sync::Arc;
 
 use arrow_array::builder::StringDictionaryBuilder;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch};
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{ArrowError, Field, Schema};
+use millpond_sim::tables::{Column, Sink};
 
-/// Columns in the making, all drawn from the same rows.
-pub(crate) struct Columns<'r, R> {
-    rows: &'r [R],
-    fields: Vec<Field>,
-    arrays: Vec<ArrayRef>,
+/// Tables of one run by name, in the order of the results directory.
+pub(crate) type Tables = Vec<(&'static str, RecordBatch)>;
+
+/// Tables in the making.
+#[derive(Default)]
+pub(crate) struct Columns {
+    tables: Vec<(&'static str, Vec<Field>, Vec<ArrayRef>)>,
 }
 
-impl<'r, R> Columns<'r, R> {
-    pub(crate) fn of(rows: &'r [R]) -> Self {
-        Self { rows, fields: Vec::new(), arrays: Vec::new() }
-    }
-
-    /// Adds a column: its name, and how a row gives its cell. The cell's type decides the column's type.
-    pub(crate) fn column<C: Cell>(mut self, name: &str, cell: impl Fn(&'r R) -> C) -> Self {
-        let array = C::gather(self.rows.iter().map(cell));
-        self.fields.push(Field::new(name, array.data_type().clone(), C::NULLABLE));
-        self.arrays.push(array);
-        self
-    }
-
-    pub(crate) fn finish(self) -> Result<RecordBatch, ArrowError> {
-        RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
+impl Columns {
+    pub(crate) fn finish(self) -> Result<Tables, ArrowError> {
+        let table = |(name, fields, arrays)| Ok((name, RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?));
+        self.tables.into_iter().map(table).collect()
     }
 }
 
-/// A value that can stand in a column.
-pub(crate) trait Cell: Sized {
-    const NULLABLE: bool = false;
+impl Sink for Columns {
+    fn table(&mut self, name: &'static str) {
+        self.tables.push((name, Vec::new(), Vec::new()));
+    }
 
-    fn gather(cells: impl ExactSizeIterator<Item = Self>) -> ArrayRef;
+    fn column(&mut self, name: &'static str, cells: Column<'_>) {
+        let Some((_, fields, arrays)) = self.tables.last_mut() else { return };
+        let (array, nullable) = array(cells);
+        fields.push(Field::new(name, array.data_type().clone(), nullable));
+        arrays.push(array);
+    }
 }
 
-macro_rules! number_cells {
-    ($($number:ty => $arrow:ty),+) => {$(
-        impl Cell for $number {
-            fn gather(cells: impl ExactSizeIterator<Item = Self>) -> ArrayRef {
-                Arc::new(PrimitiveArray::<$arrow>::from_iter_values(cells))
-            }
-        }
-
-        impl Cell for Option<$number> {
-            const NULLABLE: bool = true;
-
-            fn gather(cells: impl ExactSizeIterator<Item = Self>) -> ArrayRef {
-                Arc::new(PrimitiveArray::<$arrow>::from_iter(cells))
-            }
-        }
-    )+};
-}
-
-number_cells!(u32 => UInt32Type, u64 => UInt64Type, i64 => Int64Type, f64 => Float64Type);
-
-impl Cell for bool {
-    fn gather(cells: impl ExactSizeIterator<Item = Self>) -> ArrayRef {
-        Arc::new(cells.map(Some).collect::<BooleanArray>())
+/// The same cells for Arrow, and whether some may be missing.
+fn array(cells: Column<'_>) -> (ArrayRef, bool) {
+    match cells {
+        Column::Bool(cells) => (Arc::new(BooleanArray::from(cells)), false),
+        Column::U32(cells) => (Arc::new(UInt32Array::from(cells)), false),
+        Column::MaybeU32(cells) => (Arc::new(UInt32Array::from(cells)), true),
+        Column::U64(cells) => (Arc::new(UInt64Array::from(cells)), false),
+        Column::MaybeU64(cells) => (Arc::new(UInt64Array::from(cells)), true),
+        Column::I64(cells) => (Arc::new(Int64Array::from(cells)), false),
+        Column::MaybeI64(cells) => (Arc::new(Int64Array::from(cells)), true),
+        Column::F64(cells) => (Arc::new(Float64Array::from(cells)), false),
+        Column::MaybeF64(cells) => (Arc::new(Float64Array::from(cells)), true),
+        Column::Word(cells) => (words(cells.into_iter().map(Some)), false),
+        Column::MaybeWord(cells) => (words(cells.into_iter()), true),
     }
 }
 
 /// Words of a small vocabulary, stored once each (Arrow's dictionary encoding).
-impl Cell for &str {
-    fn gather(cells: impl ExactSizeIterator<Item = Self>) -> ArrayRef {
-        let mut words = StringDictionaryBuilder::<Int32Type>::new();
-        words.extend(cells.map(Some));
-        Arc::new(words.finish())
-    }
-}
-
-impl Cell for Option<&str> {
-    const NULLABLE: bool = true;
-
-    fn gather(cells: impl ExactSizeIterator<Item = Self>) -> ArrayRef {
-        let mut words = StringDictionaryBuilder::<Int32Type>::new();
-        words.extend(cells);
-        Arc::new(words.finish())
-    }
-}
-
-/// Times are signed in tables, so that differences of columns are what they seem.
-pub(crate) fn time<T: Micros>(micros: T) -> T::Cell {
-    micros.cell()
-}
-
-/// Microseconds, maybe of something that never was.
-pub(crate) trait Micros {
-    type Cell: Cell;
-
-    fn cell(self) -> Self::Cell;
-}
-
-impl Micros for u32 {
-    type Cell = i64;
-
-    fn cell(self) -> i64 {
-        self.into()
-    }
-}
-
-impl Micros for u64 {
-    type Cell = i64;
-
-    fn cell(self) -> i64 {
-        i64::try_from(self).unwrap_or(i64::MAX)
-    }
-}
-
-impl<T: Micros<Cell = i64>> Micros for Option<T> {
-    type Cell = Option<i64>;
-
-    fn cell(self) -> Option<i64> {
-        self.map(Micros::cell)
-    }
+fn words<'w>(cells: impl Iterator<Item = Option<&'w str>>) -> ArrayRef {
+    let mut words = StringDictionaryBuilder::<Int32Type>::new();
+    words.extend(cells);
+    Arc::new(words.finish())
 }

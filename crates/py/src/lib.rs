@@ -9,7 +9,6 @@ mod columns;
 mod controllers;
 mod scenario;
 mod table;
-mod tables;
 mod workers;
 
 use pyo3::prelude::*;

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millpond_sim::{Options, RunError, Scenario};
+use millpond_sim::{Options, RunError, Scenario, tables};
 use pyo3::PyErr;
 
+use crate::columns::{Columns, Tables};
 use crate::controllers::{OwnClasses, Running};
-use crate::tables::{self, Tables};
 
 /// Finished runs that may wait to be fetched before workers pause.
 const WAITING: usize = 64;
@@ -149,7 +149,11 @@ impl Shared {
             Ok(Err(error)) => Err(error.to_string()),
             Ok(Ok(mut outcome)) => {
                 capture = outcome.capture.take();
-                tables::of(job, &self.options, &outcome, wall).map_err(|error| format!("tables: {error}"))
+                let wall_us = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
+                let label = tables::Label { run: job.run, seed: job.seed, wall_us };
+                let mut columns = Columns::default();
+                tables::write(label, &job.scenario, &self.options, &outcome, &mut columns);
+                columns.finish().map_err(|error| format!("tables: {error}"))
             }
             Err(panic) => Err(format!("the engine failed, which is a defect of it: {}", told(panic.as_ref()))),
         };

@@ -56,6 +56,7 @@ mod workload;
 mod world;
 
 pub mod scenario;
+pub mod tables;
 pub mod tcp;
 
 pub use network::LinkName;
