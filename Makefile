@@ -14,8 +14,8 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo install install-c sizes header miri test test-rust test-c test-python interop traces bench bench-live
-.PHONY: docs lint lint-rust lint-packages lint-c lint-python lint-deps advisories clean
+.PHONY: help build web demo install install-c sizes header miri test test-rust test-c test-python test-web interop traces bench
+.PHONY: bench-live docs lint lint-rust lint-packages lint-c lint-python lint-deps advisories clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,28 @@ $(VENV)/.package: $(RUST_SOURCES) $(VENV)/.maturin
 $(VENV)/.dev: $(VENV)/.package pyproject.toml
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --extras dev
 	@touch $@
+
+# ---------------------------------------------------------------- the explorer
+
+PAGE     := python/millpond/explore/site
+WASM     := wasm32-unknown-unknown
+BINDGEN  := $(TOOLS)/bin/millpond-bindgen
+WASM_OUT := $(or $(CARGO_TARGET_DIR),target)/$(WASM)/page/millpond_web.wasm
+
+# Without the target for WebAssembly there is no page, and nothing else suffers.
+web: | $(BIN)/python ## the explorer, a page for browsers, into python/millpond/explore/site; wheels carry it
+	@if rustup target list --installed 2>/dev/null | grep -qx $(WASM) || rustup target add $(WASM) 2>/dev/null; \
+	  then $(MAKE) --no-print-directory page; \
+	  else echo "left out: the explorer's page (rustup target add $(WASM))"; fi
+
+.PHONY: page
+page: $(BINDGEN)
+	$(CARGO) build --quiet --locked -p millpond-web --profile page --target $(WASM)
+	$(BIN)/python crates/web/assemble.py $(WASM_OUT) $(BINDGEN) $(PAGE)
+
+# Apart from our workspace, and without optimisation: it runs once, and is built in half the time.
+$(BINDGEN): crates/web/bindgen/Cargo.lock crates/web/bindgen/src/main.rs
+	$(CARGO) install --quiet --locked --debug --force --path crates/web/bindgen --root $(TOOLS) --target-dir $(TOOLS)/bindgen
 
 # ---------------------------------------------------------------- use
 
@@ -106,7 +128,7 @@ $(TOOLS)/bin/mdbook:
 
 # ---------------------------------------------------------------- checks
 
-test: test-rust test-c test-python interop ## every test
+test: test-rust test-c test-python test-web interop ## every test
 
 # The same random cases every time; looking for others is the fuzzers' work (fuzz/README.md).
 test-rust: export PROPTEST_RNG_SEED ?= 7252
@@ -126,6 +148,11 @@ test-c:
 # On every core: tests share nothing but what they read.
 test-python: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
+
+# The explorer in Node.js beside the engine in Python, and in a browser; what is not here is named, and its tests are skipped.
+test-web: web $(VENV)/.dev ## the explorer: results equal to the byte, and the page in Chromium
+	PYTHON=$(CURDIR)/$(BIN)/python crates/web/tests/install
+	$(BIN)/python -m pytest crates/web/tests
 
 # Other implementations, as packages; what cannot be installed here is named, and its tests are skipped.
 interop: $(VENV)/.dev ## our client and server against libcoap, aiocoap, node-coap and go-coap
@@ -205,12 +232,12 @@ advisories: $(CARGO_DENY) ## known security advisories of the dependencies (need
 	$(CARGO_DENY) --locked check advisories
 
 lint-python: $(VENV)/.dev
-	$(BIN)/ruff check python interop crates/py/benches
-	$(BIN)/ruff format --check python interop crates/py/benches
+	$(BIN)/ruff check python interop crates/py/benches crates/web
+	$(BIN)/ruff format --check python interop crates/py/benches crates/web
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest millpond._engine
 
 clean: ## forget every build and demo result
 	rm -rf target fuzz/target dist $(VENV) $(TOOLS) $(DEMO) $(SITE)
 	find python -name __pycache__ -prune -exec rm -rf {} +
-	rm -rf .mypy_cache .pytest_cache .ruff_cache python/millpond/*.so
+	rm -rf .mypy_cache .pytest_cache .ruff_cache python/millpond/*.so $(PAGE)

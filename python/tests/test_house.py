@@ -22,6 +22,7 @@ CRATES: dict[str, set[str]] = {
     "live": {"control", "coap"},
     "emulate": {"control", "link", "path"},
     "cli": {"control", "coap", "live", "path", "emulate"},
+    "web": {"control", "path", "sim"},
     "py": {"control", "link", "coap", "path", "sim", "cli"},
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from millpond import live
-from millpond.cli import arena, controllers, fleet, lab, paths
+from millpond.cli import arena, controllers, explore, fleet, lab, paths
 from millpond.cli.arguments import Group
 from millpond.errors import MillpondError
 
@@ -39,6 +39,7 @@ for _command in (
     *lab.COMMANDS,
     arena.arena,
     controllers.controllers,
+    explore.explore,
     fleet.fleet,
     paths.paths,
 ):

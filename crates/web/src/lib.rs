@@ -1,0 +1,20 @@
+//! The laboratory for a browser: the same scenarios, the same runs, the same tables.
+//!
+//! A scenario comes in as text, [`run`] computes it whole, and what comes back is kept here and handed out as packed arrays: what a
+//! page draws while time is moved to and fro. Nothing here knows what a page looks like.
+
+mod frames;
+mod packets;
+mod recording;
+mod scenario;
+mod text;
+
+pub use recording::{Recording, run};
+pub use scenario::{Scenario, controllers, profiles};
+
+/// The version of the engine, which is that of the package.
+#[wasm_bindgen::prelude::wasm_bindgen]
+#[must_use]
+pub fn version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}

@@ -1,0 +1,1 @@
+"""The explorer: the simulator in a page for browsers, served on this machine alone."""
