@@ -42,7 +42,9 @@ pub(crate) fn done(scenario: &Scenario, outcome: &Outcome, step_us: u64, frames:
         let rows: Vec<_> = outcome.reported.iter().filter(|row| (row.group, row.event) == (group, event)).collect();
         for (frame, done) in done.iter_mut().enumerate() {
             let Some(since) = (frame as u64 * step_us).checked_sub(began) else { continue };
-            let passed = rows.partition_point(|row| row.t_us <= since);
+            // Times are upper edges of bins: what is done when the run ends may have one behind its end.
+            let is_last = frame + 1 == frames;
+            let passed = if is_last { rows.len() } else { rows.partition_point(|row| row.t_us <= since) };
             *done += passed.checked_sub(1).map_or(0, |last| rows[last].clients);
         }
     }

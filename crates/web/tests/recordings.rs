@@ -80,6 +80,13 @@ fn devices_that_are_done_add_up() {
 }
 
 #[test]
+fn at_the_end_of_a_run_that_ends_everybody_is_done() {
+    let text = "path = \"nbiot-anrw18\"\n[[clients]]\ncount = 10\ncontroller = \"rfc7252\"\nexchanges = 3\n";
+    let recording = run(&Scenario::from_toml(text, "test").unwrap(), 1).unwrap();
+    assert_eq!(recording.done().last(), Some(&10));
+}
+
+#[test]
 fn devices_wait_one_copy_at_a_time() {
     let (recording, tables) = recorded();
     let clients = recording.wait_clients();
