@@ -21,7 +21,7 @@ _PATH = click.Path(path_type=Path)
     multiple=True,
     callback=arguments.controllers,
     metavar="A[,B]",
-    help="Who is judged: presets, with settings 'rfc7252?ack-timeout=3 s' or as a table, or your own: mine.py:Mine. [calm]",
+    help="Who is judged: presets, with settings 'rfc7252?ack-timeout=3 s' or as a table; mine.py:Mine. [calm]",
 )
 @click.option(
     "--against", multiple=True, callback=arguments.names, metavar="A,B", help="Presets to compare with. [one a family]"
