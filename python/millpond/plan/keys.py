@@ -39,6 +39,7 @@ class ReadingTable(Declared):
     apart: bool = False
     metrics: dict[str, str] = {}
     unmeasured: dict[str, list[str]] = {}
+    confidence: Annotated[float, msgspec.Meta(ge=0.5, lt=1)] = 0.95
 
 
 class PlanFile(Declared):

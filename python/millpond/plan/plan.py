@@ -30,7 +30,8 @@ name are one reading that changes something else in different cells: the first o
 A matrix may count `sites` instead of replications: parts of one fleet, such as radio cells, that share nothing, each
 with luck of its own. Those of the next matrix are further ones, and no row of a client is kept.
 `[trace]` traces replication 0 of the cells that `only` covers; with `largest` just those of them with the largest
-values of these factors, for each combination of the others.
+values of these factors, for each combination of the others. `[reading]` says how what is published is read; its
+`confidence` is that of the intervals by which figures and claims are judged.
 """
 
 from __future__ import annotations
@@ -156,6 +157,8 @@ class Reading:
     metrics: Mapping[str, str] = field(default_factory=dict)
     #: Why some metrics or rows of the source are not measured, by their names or ids.
     unmeasured: Mapping[str, str] = field(default_factory=dict)
+    #: How sure intervals over runs are by which its figures and claims are judged.
+    confidence: float = 0.95
 
     def metric(self, name: str) -> str:
         """The metric that a published row means by a name."""
@@ -400,6 +403,7 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
             reading.metrics,
             # lists of names under the reason that they share, turned round
             {name: reason for reason, names in reading.unmeasured.items() for name in names},
+            reading.confidence,
         ),
         first_seed=top.seed,
         bottleneck=top.bottleneck,
