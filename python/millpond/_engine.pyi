@@ -310,6 +310,12 @@ class Scenario:
     def to_json(self) -> str:
         """Give the whole scenario with every default filled in; equal scenarios give equal text."""
 
+    def nodes(self, seed: int) -> list[tuple[str, int, int, str, str | None, int]]:
+        """Give the nodes of its mesh: name, place in millimetres, role, parent with this seed, hops to the root.
+
+        None without a mesh.
+        """
+
     def estimated_bytes(self) -> int:
         """Estimate how many bytes one run of it holds at its peak."""
 

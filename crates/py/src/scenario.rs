@@ -50,6 +50,16 @@ impl Scenario {
         self.inner.estimated_bytes()
     }
 
+    /// The nodes of its mesh and the tree of a run with this seed: name, place in millimetres, role, parent, hops to
+    /// the border router; none without a mesh.
+    fn nodes(&self, seed: u64) -> Vec<NodeEntry> {
+        let entry = |row: millpond_sim::NodeRow| {
+            let parent = row.parent.map(|parent| parent.to_string());
+            (row.node.to_string(), row.x_mm, row.y_mm, row.role.to_string(), parent, row.depth)
+        };
+        self.inner.mesh_nodes(seed).into_iter().map(entry).collect()
+    }
+
     /// Clients of all groups together.
     #[getter]
     fn clients(&self) -> u64 {
@@ -83,6 +93,9 @@ impl Scenario {
         Ok(Self { inner: Arc::new(scenario), own: Arc::new(own) })
     }
 }
+
+/// Name, place, role, parent, hops.
+type NodeEntry = (String, i64, i64, String, Option<String>, u32);
 
 /// Name, title, source, text.
 type ProfileRow = (&'static str, String, String, &'static str);

@@ -211,6 +211,11 @@ impl World<'_> {
             false => Tag { exchange: number, ..tag },
         };
         self.ledger.accepted(&tag, now);
+        if answered.sample.is_some_and(|sample| sample.retransmissions() > 0)
+            && let Some(variation) = device.endpoint.view(SERVER).and_then(|view| view.weak_rttvar)
+        {
+            self.ledger.varied(flow, tag.sent, variation);
+        }
         let judged = answered.sample.and_then(|sample| self.evidence.take(device.group, &sample, &tag, now));
         if let Some(judged) = judged.filter(|_| self.rec.exchanges) {
             self.rec.judged(&tag, judged, device.endpoint.view(SERVER).and_then(|view| view.rto));

@@ -99,12 +99,26 @@ impl Ledger {
         record.first_send = tag.sent;
         record.first_wait = wait;
         let Some(request) = self.requests.get_mut(record.request) else { return };
-        if request.first_send == Instant::NEVER {
+        let is_first = request.first_send == Instant::NEVER;
+        if is_first {
             request.first_send = tag.sent;
-            if request.counts {
-                let group = self.accounts.get(tag.flow as usize).map_or(0, |account| account.group);
+        }
+        if request.counts {
+            let group = self.accounts.get(tag.flow as usize).map_or(0, |account| account.group);
+            if is_first {
                 self.totals.took(group, Kind::Wait, tag.sent, request.born);
             }
+            if wait > Span::ZERO {
+                self.totals.kept(group, Kind::FirstWait, wait);
+            }
+        }
+    }
+
+    /// The weak estimator of a client varies by so much, now that an exchange that began then was answered.
+    #[cold]
+    pub(crate) fn varied(&mut self, flow: u32, since: Instant, variation: Span) {
+        if let Some(account) = self.accounts.get(flow as usize).filter(|_| since >= self.warm_up) {
+            self.totals.kept(account.group, Kind::WeakVariation, variation);
         }
     }
 

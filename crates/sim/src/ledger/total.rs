@@ -1,6 +1,6 @@
 //! What the clients of each group did, all together.
 
-use millpond_control::Instant;
+use millpond_control::{Instant, Span};
 
 use super::{histogram::Histogram, reported::Reported, span};
 use crate::outcome::{DelayRow, HistogramRow, ReportedRow};
@@ -16,10 +16,14 @@ pub(super) enum Kind {
     Wait,
     /// From the first copy of an exchange to its answer.
     Rtt,
+    /// What an exchange waits for an answer after its first copy.
+    FirstWait,
+    /// What the weak estimator of a client varies by, after an exchange that was sent again.
+    WeakVariation,
 }
 
 impl Kind {
-    const NAMES: [&'static str; 4] = ["one_way", "answer", "wait", "rtt"];
+    const NAMES: [&'static str; 6] = ["one_way", "answer", "wait", "rtt", "first_wait", "weak_variation"];
 }
 
 #[derive(Clone, Debug, Default)]
@@ -43,8 +47,19 @@ impl Totals {
     /// A time was taken.
     #[inline]
     pub(super) fn took(&mut self, group: u32, kind: Kind, now: Instant, since: Instant) {
+        self.add(group, kind, span(now, since));
+    }
+
+    /// A time that a controller keeps was looked at.
+    #[inline]
+    pub(super) fn kept(&mut self, group: u32, kind: Kind, time: Span) {
+        self.add(group, kind, u64::from(time.as_micros()));
+    }
+
+    #[inline]
+    fn add(&mut self, group: u32, kind: Kind, micros: u64) {
         if let Some(total) = self.0.get_mut(group as usize) {
-            total.times[kind as usize].add(span(now, since));
+            total.times[kind as usize].add(micros);
         }
     }
 

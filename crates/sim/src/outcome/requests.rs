@@ -127,7 +127,8 @@ pub struct DelayRow {
     /// Number of the group in the scenario.
     pub group: u32,
     /// `one_way` (birth of a request to its arrival at the far application), `answer` (birth to answer), `wait` (birth to
-    /// first copy) or `rtt` (first copy of an exchange to its answer).
+    /// first copy), `rtt` (first copy of an exchange to its answer), `first_wait` (for an answer after the first copy of
+    /// an exchange) or `weak_variation` (of a client's weak estimator, after an answer to an exchange that was sent again).
     pub kind: &'static str,
     /// Upper edge of the bin, at most 1/64 above any value in it.
     pub upper_us: u64,

@@ -13,7 +13,7 @@ use crate::{
 
 impl Mesh {
     /// What became of frames and packets, a row a node.
-    pub(in crate::network) fn nodes(&self) -> Vec<NodeRow> {
+    pub(crate) fn nodes(&self) -> Vec<NodeRow> {
         let row = |(node, station): (usize, &Station)| {
             let counts = &station.counts;
             let [buffers, neighbours, no_ack, no_channel, air, reassembly] = counts.lost;

@@ -17,16 +17,25 @@ pub(super) const CONTIKI: Rules = Rules { access: Access::Contiki27, attempts: 4
 
 impl Rig {
     pub(super) fn new(metres: &[(i64, i64)], root: Node, rules: Rules, sinks: &[[Node; 2]], ratio: f64) -> Self {
+        let carrier = if rules.access == Access::Ieee { 10_000 } else { 7_882 };
+        Self::sensing(metres, root, rules, sinks, ratio, carrier)
+    }
+
+    /// The same with carriers that are sensed up to so many millimetres.
+    pub(super) fn sensing(
+        metres: &[(i64, i64)],
+        root: Node,
+        rules: Rules,
+        sinks: &[[Node; 2]],
+        ratio: f64,
+        carrier: u64,
+    ) -> Self {
         let name = |index: usize| LinkName::from(index.to_string().as_str());
         let plan = Plan {
             names: (0..metres.len()).map(name).collect(),
             places: metres.iter().map(|&(x, y)| Place { x: x * 1_000, y: y * 1_000 }).collect(),
             roles: vec![LinkName::from("device"); metres.len()],
-            reach: Reach {
-                transmission: 10_000,
-                interference: 20_000,
-                carrier: if rules.access == Access::Ieee { 10_000 } else { 7_882 },
-            },
+            reach: Reach { transmission: 10_000, interference: 20_000, carrier },
             delivery: Delivery::new(vec![(ratio * WHOLE as f64) as u64], false),
             border_router: root,
             rules: vec![rules; metres.len()],
@@ -71,7 +80,9 @@ impl Rig {
                 }
             }
             now = self.mesh.next().as_micros();
-            while self.mesh.deliver(Instant::from_micros(now), &mut self.rec).is_some() {}
+            while let Some(packet) = self.mesh.deliver(Instant::from_micros(now), &mut self.rec) {
+                self.arrivals.push((now, packet.tag.flow));
+            }
         }
         self.mesh.check_conservation().unwrap();
     }

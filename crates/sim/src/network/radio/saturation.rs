@@ -57,7 +57,7 @@ fn bianchi(nodes: f64) -> f64 {
 /// error here, up to a tenth.
 #[test]
 fn contending_nodes_carry_what_bianchis_model_says() {
-    for nodes in [2_u32, 5, 10] {
+    for nodes in [2_u32, 5, 10, 20] {
         // A receiver in the middle of a square of less than the range.
         let mut places = vec![(3, 3)];
         places.extend((0..).map(|at| (at % 7, at / 7)).filter(|place| *place != (3, 3)).take(nodes as usize));
@@ -66,5 +66,70 @@ fn contending_nodes_carry_what_bianchis_model_says() {
         rig.saturate(nodes, 37, MINUTE);
         let (ours, expected) = (carried(&rig, MINUTE), bianchi(f64::from(nodes)));
         assert!((ours / expected - 1.0).abs() < 0.1, "{nodes} nodes: {ours} instead of {expected}");
+    }
+}
+
+/// Four nodes in a row that all sense each other: the first always has something to send, two relays hand it on. Those that
+/// have something take turns, each as likely as the others, as many in a second as that number of contending nodes carry;
+/// a packet that finds the buffers of the next relay full is lost. Gives packets a second that get to the end.
+fn chain_of_three_hops(buffers: usize) -> f64 {
+    let turns = [1.0, 2.0, 3.0].map(bianchi);
+    let states = || (0..=buffers).flat_map(|first| (0..=buffers).map(move |second| (first, second)));
+    let place = |first: usize, second: usize| first * (buffers + 1) + second;
+    // Each of those with something to send has its turn so often.
+    let rate = |first: usize, second: usize| {
+        let contending = 1 + usize::from(first > 0) + usize::from(second > 0);
+        turns[contending - 1] / contending as f64
+    };
+    let mut chance = vec![1.0 / states().count() as f64; states().count()];
+    for _ in 0..20_000 {
+        let mut next = chance.clone();
+        for (first, second) in states() {
+            // A step of a millisecond, in which hardly ever two have a turn.
+            let moved = chance[place(first, second)] * rate(first, second) / 1_000.0;
+            let mut turn = |to: usize| {
+                next[place(first, second)] -= moved;
+                next[to] += moved;
+            };
+            turn(place((first + 1).min(buffers), second));
+            if first > 0 {
+                turn(place(first - 1, (second + 1).min(buffers)));
+            }
+            if second > 0 {
+                turn(place(first, second - 1));
+            }
+        }
+        chance = next;
+    }
+    states().filter(|state| state.1 > 0).map(|(first, second)| chance[place(first, second)] * rate(first, second)).sum()
+}
+
+#[test]
+fn a_chain_of_three_hops_carries_what_turns_and_buffers_leave() {
+    let row: Vec<(i64, i64)> = (0..4).map(|node| (node * 10, 0)).collect();
+    // With two buffers a relay that receives is full oftener than chance would have it.
+    for (buffers, error) in [(2, 0.2), (4, 0.1), (8, 0.1)] {
+        let rules = Rules { buffers, ..IEEE };
+        let mut rig = Rig::sensing(&row, 3, rules, &[[0, 3]], 1.0, 40_000);
+        rig.saturate(1, 37, MINUTE);
+        let ours = rig.arrivals.len() as f64 / (MINUTE as f64 / 1e6);
+        let expected = chain_of_three_hops(usize::from(buffers));
+        assert!((ours / expected - 1.0).abs() < error, "{buffers} buffers: {ours} instead of {expected}");
+    }
+}
+
+/// With one packet on its way at a time a chain is as slow as its hops.
+#[test]
+fn a_chain_that_waits_for_each_packet_takes_three_hops_for_it() {
+    let row: Vec<(i64, i64)> = (0..4).map(|node| (node * 10, 0)).collect();
+    let mut rig = Rig::new(&row, 3, CONTIKI, &[[0, 3]], 1.0);
+    let mut now = 0;
+    for packet in 1..=100 {
+        rig.send(now, 0, 37);
+        rig.pass(u64::MAX - 1);
+        assert_eq!(rig.arrivals.len(), packet);
+        let arrived = rig.arrivals[packet - 1].0;
+        assert_eq!(arrived - now, 3 * (128 + 192 + 3_264 + 2_000));
+        now = arrived + 10_000;
     }
 }

@@ -4,6 +4,7 @@ mod topology;
 
 use std::collections::BTreeMap;
 
+use millpond_control::ChanceSeed;
 use serde::{Deserialize, Serialize};
 
 use super::{Clients, Duration, Event, Length, Scenario, ScenarioError, Size, Transport, unknown};
@@ -11,6 +12,7 @@ use crate::network::{
     LinkName,
     radio::{self, Delivery, LONGEST_PACKET, Neighbours, Node, Plan, Reach, Rules, Tree, WHOLE},
 };
+use crate::outcome::NodeRow;
 use topology::Laid;
 pub use topology::Topology;
 
@@ -202,6 +204,10 @@ impl Mesh {
                 return Err((key, "no node: name those that answer, such as nodes = [\"0\"]".to_owned()));
             }
             let found = nodes.iter().map(|node| look_up(&key, node)).collect::<Result<Vec<_>, _>>()?;
+            if found.contains(&border_router) {
+                let problem = format!("`{router}` is the border router, which relays and does not answer: name others");
+                return Err((key, problem));
+            }
             sinks.insert(name.clone(), (found, *choose));
         }
         if sinks.is_empty() {
@@ -289,7 +295,7 @@ impl Mesh {
             return refuse("topology", format!("nodes `{a}` and `{b}` stand in one place: move one of them"));
         }
         let neighbours = Neighbours::new(places, self.reach());
-        let seed = millpond_control::ChanceSeed::new(0);
+        let seed = ChanceSeed::new(0);
         let tree = Tree::new(places.len(), &neighbours, settled.border_router, seed);
         let cut_off: Vec<&String> =
             (0..names.len()).filter(|&node| tree.depth(node as Node).is_none()).map(|node| &names[node]).collect();
@@ -391,6 +397,14 @@ impl Scenario {
             }
         }
         Ok(())
+    }
+
+    /// Where the nodes of its mesh stand, what they are, and the tree of a run with this seed, with nothing counted yet;
+    /// none without a mesh.
+    #[must_use]
+    pub fn mesh_nodes(&self, seed: u64) -> Vec<NodeRow> {
+        let mesh = self.mesh_plan(&[]);
+        mesh.map_or_else(Vec::new, |plan| radio::Mesh::new(plan, ChanceSeed::new(seed), false).nodes())
     }
 
     /// The mesh for a run whose clients belong to these groups; nothing if the scenario has none.

@@ -250,9 +250,10 @@ impl Topology {
                     return Err(("nodes", problem));
                 }
                 let place = file.as_deref().unwrap_or("the list");
-                for (number, line) in nodes.lines().enumerate() {
+                let has_commas = place.rsplit_once('.').is_some_and(|(_, kind)| kind.eq_ignore_ascii_case("csv"));
+                for (number, line) in nodes.trim_start_matches('\u{feff}').lines().enumerate() {
                     let told = |problem| ("nodes", format!("{place}, line {}: {problem}", number + 1));
-                    laid.read(line).map_err(told)?;
+                    laid.read(line, has_commas).map_err(told)?;
                 }
                 few(laid.names.len() as u64, "nodes")?;
                 Ok(laid)
@@ -262,18 +263,20 @@ impl Topology {
 }
 
 impl Laid {
-    /// Reads a line of a list.
-    fn read(&mut self, line: &str) -> Result<(), String> {
-        let line = line.split('#').next().unwrap_or_default();
-        let words: Vec<&str> = line.split_whitespace().collect();
+    /// Reads a line of a list: words with space between them, or of a file of comma-separated values.
+    fn read(&mut self, line: &str, has_commas: bool) -> Result<(), String> {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let words: Vec<&str> =
+            if has_commas { line.split(',').map(str::trim).collect() } else { line.split_whitespace().collect() };
         let (name, x, y, role) = match words[..] {
-            [] => return Ok(()),
-            [name, x, y] => (name, x, y, None),
-            [name, x, y, role] => (name, x, y, Some(role)),
+            _ if line.is_empty() => return Ok(()),
+            ["name", "x", "y"] | ["name", "x", "y", "role"] if has_commas && self.names.is_empty() => return Ok(()),
+            [name, x, y] | [name, x, y, ""] if !name.is_empty() => (name, x, y, None),
+            [name, x, y, role] if !name.is_empty() => (name, x, y, Some(role)),
             _ => {
-                let problem =
-                    "write a name, metres to the right, metres up, and a role if it has one: `a 0 10 primary`";
-                return Err(format!("`{}` is no node: {problem}", line.trim()));
+                let such = if has_commas { "a,0,10,primary" } else { "a 0 10 primary" };
+                let parts = "a name, metres to the right, metres up, and a role if it has one";
+                return Err(format!("`{line}` is no node: write {parts}: `{such}`"));
             }
         };
         let metres = |text: &str| {
@@ -351,6 +354,38 @@ mod tests {
             (laid.border_router.as_deref(), &laid.sinks["primary"].nodes[..]),
             (Some("c"), &["a".to_owned()][..])
         );
+    }
+
+    fn csv(nodes: &str) -> Result<Laid, (&'static str, String)> {
+        Topology::List { file: Some("nodes.csv".to_owned()), nodes: nodes.to_owned() }.lay()
+    }
+
+    #[test]
+    fn a_file_with_commas_has_a_header_and_empty_roles() {
+        let laid =
+            csv("\u{feff}name,x,y,role\r\na, 0, 0, primary\r\nb c,10,-2.5,\r\n\r\nc,20.125,0,border-router\n").unwrap();
+        assert_eq!(laid.names, ["a", "b c", "c"]);
+        assert_eq!(laid.places[1..], [Place { x: 10_000, y: -2_500 }, Place { x: 20_125, y: 0 }]);
+        assert_eq!(
+            (laid.border_router.as_deref(), &laid.sinks["primary"].nodes[..]),
+            (Some("c"), &["a".to_owned()][..])
+        );
+    }
+
+    #[test]
+    fn a_bad_line_of_a_file_with_commas_is_named() {
+        for (line, told) in [
+            ("b;10;0", "nodes.csv, line 3: `b;10;0` is no node"),
+            ("b,10", "nodes.csv, line 3: `b,10` is no node: write a name"),
+            (",10,0", "nodes.csv, line 3: `,10,0` is no node"),
+            ("b,ten,0", "line 3: `ten` is no place"),
+            ("name,x,y", "line 3: `x` is no place"),
+            ("a,1,1", "line 3: there is a node `a` already"),
+            ("b,1,1,border-router", "line 3: `a` is the border router already"),
+        ] {
+            let (_, problem) = csv(&format!("name,x,y,role\na,0,0,border-router\n{line}")).err().unwrap();
+            assert!(problem.contains(told), "{problem}");
+        }
     }
 
     #[test]
