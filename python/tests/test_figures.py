@@ -108,7 +108,7 @@ def test_small_buffers_are_shown_on_both_paths(rows: MakeRows, fake: Measures, p
         ({"error_profile": "high"}, "not run: error_profile=high"),
         ({"topology": "chain"}, "topology=chain is no part of this study's plan"),
         ({"bin": "bufferbloat"}, "condition 'bufferbloat' is not one this program can select by"),
-        ({"statistic": "ci95_half"}, "statistic 'ci95_half' is not one this program takes"),
+        ({"statistic": "ci99_half"}, "statistic 'ci99_half' is not one this program takes"),
     ],
 )
 def test_what_cannot_be_matched_says_why(

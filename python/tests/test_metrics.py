@@ -133,8 +133,35 @@ def test_an_event_is_over_when_requests_take_as_long_as_before_it() -> None:
     flows = [{"run": run, "flow": 0} for run in range(3)]
     measures = alone(flows=flows, births=[*felt, *never, *unknown], replications=3)
     times, settled = (measures.sample(name, HERE) for name in ("settling_time", "settled"))
-    assert (times.values.tolist(), times.missing) == ([8.0], 2)
+    # what never settles counts with the thirty seconds in which something was born
+    assert (times.values.tolist(), times.missing) == ([8.0, 30.0], 1)
     assert (settled.values.tolist(), settled.missing) == ([1.0, 0.0], 1)
+
+
+def test_clients_with_more_requests_count_for_more_of_what_a_mesh_carries() -> None:
+    flows = [
+        {"run": 0, "flow": 0, "born": 90, "delivered": 45},
+        {"run": 0, "flow": 1, "born": 10, "delivered": 10},
+        {"run": 1, "flow": 0, "born": 100, "delivered": 75},
+        {"run": 1, "flow": 1, "born": 0, "delivered": 0},
+    ]
+    loaded = Measures(results([({"offered_kbps": 4}, ["mine"])], flows=flows, replications=2))
+    here = Population.of("mine", offered_kbps=4)
+    assert loaded.sample("packet_delivery_ratio", here).values.tolist() == [0.55, 0.75]
+    assert loaded.sample("carried_load", here).values.tolist() == pytest.approx([2200, 3000])
+    assert METRICS["carried_load"].factor("kbps") == 1e-3
+    # nothing says what was offered
+    assert alone(flows=flows[:2]).sample("carried_load", HERE).missing == 1
+
+
+def test_first_waits_and_variations_are_distributions_of_exchanges() -> None:
+    rows = [
+        {"run": 0, "group": 0, "kind": kind, "upper_us": upper, "count": count}
+        for kind, upper, count in (("first_wait", 2_000_000, 3), ("first_wait", 6_000_000, 1), ("weak_variation", 8, 5))
+    ]
+    measures = alone(flows=[{"run": 0, "flow": 0}], delays=rows)
+    assert (measures.usual("first_wait", HERE), measures.sample("first_wait", HERE).take("mean")) == (2, 3)
+    assert measures.sample("rttvar_weak", HERE).take("mean") == pytest.approx(8e-6)
 
 
 def test_what_is_born_within_ten_seconds_after_any_event_is_delayed_by_it() -> None:
@@ -164,14 +191,16 @@ def test_a_mesh_is_summed_over_its_nodes() -> None:
     none = dict.fromkeys(("data_duplicate", "data_collided", "data_deaf", "data_faded", *lost), 0)
     nodes = [
         none | {"run": 0, "data_sent": 10, "acks_sent": 2, "data_received": 4, "data_collided": 1, "data_duplicate": 1,
-                "packets_begun": 5, "lost_buffers": 1},
+                "packets_begun": 5, "lost_buffers": 1, "on_air_us": 7_000},
         none | {"run": 0, "data_sent": 6, "acks_sent": 6, "data_received": 4, "data_faded": 1, "packets_begun": 3,
-                "lost_no_ack": 1},
+                "lost_no_ack": 1, "data_deaf": 0, "on_air_us": 5_000},
     ]  # fmt: skip
     measures = alone(flows=[{"run": 0, "flow": 0}], runs=[{"run": 0, "delivered": 4}], nodes=nodes)
     names = ("frames_per_message", "frames_collided", "frames_faded", "frames_duplicate", "packets_lost_in_mesh",
-             "packets_lost_for_room")  # fmt: skip
-    assert [measures.usual(name, HERE) for name in names] == pytest.approx([6, 0.1, 0.1, 0.125, 0.25, 0.125])
+             "packets_lost_for_room", "packets_lost_buffers", "packets_lost_no_ack", "packets_lost_air",
+             "airtime_per_message", "frames_deaf")  # fmt: skip
+    expected = [6, 0.1, 0.1, 0.125, 0.25, 0.125, 0.125, 0.125, 0, 0.003, 0]
+    assert [measures.usual(name, HERE) for name in names] == pytest.approx(expected)
     without = alone(flows=[{"run": 0, "flow": 0}])
     assert [without.sample(name, HERE).missing for name in names] == [1] * len(names)
 

@@ -24,6 +24,9 @@ from millpond.measure.statistics import known as known_statistic
 from millpond.plan.study import Reading
 from millpond.results.directory import Value
 
+#: A published statistic: half the 95 % interval of what stands in the row beside it.
+HALF = "ci95_half"
+
 
 def match(
     published: Published, measures: Measures, reading: Reading, compared: Mapping[str, CheckText] | None = None
@@ -89,8 +92,11 @@ def _measured(
         if row["unit"] == "runs":
             # so many of the runs: the share of ours, of as many as theirs
             scale, statistic = float(reading.replications), "mean"
-        ours, n = scale * _take(row, name, statistic, sample, populations, measures), sample.n
-        if len(populations) == 1 and statistic not in ("range_low", "range_high"):
+        if row["statistic"] == HALF:
+            ours, n = _half(sample, METRICS[name].usual, scale), sample.n
+        else:
+            ours, n = scale * _take(row, name, statistic, sample, populations, measures), sample.n
+        if row["statistic"] != HALF and len(populations) == 1 and statistic not in ("range_low", "range_high"):
             told = t_interval(sample.per_run(statistic), reading.confidence)
             interval = None if told is None else (scale * told[0], scale * told[1])
         if sample.missing:
@@ -106,7 +112,7 @@ def _populations(row: Row, measures: Measures, reading: Reading) -> dict[str, li
     metric = reading.metric(row["metric"])
     if metric != HISTOGRAM and ALIASES.get(metric, metric) not in METRICS:
         raise UnreadableError(f"metric {metric!r} is not measured by these runs")
-    conditions = conditions_of(row, measures)
+    conditions = conditions_of(row, measures, reading)
     names = {population.algorithm for population in measures.populations()}
     wanted = row.list("algorithm") or tuple(name for name in reading.algorithms if name in names)
     chosen: list[Population] = []
@@ -164,11 +170,21 @@ def _histogram(
 
 def _statistic(row: Row, metric: str) -> str:
     statistic = row["statistic"]
+    if statistic == HALF:
+        return METRICS[metric].usual
     if statistic in ("", "value", "typical") or (statistic == "percent" and METRICS[metric].unit == "1"):
         return METRICS[metric].usual
     if not known_statistic(statistic) or (statistic == "count" and METRICS[metric].unit == "s"):
         raise UnreadableError(f"statistic {statistic!r} is not one this program takes")
     return statistic
+
+
+def _half(sample: Sample, usual: str, scale: float) -> float:
+    """Half the 95 % interval over runs of the metric's usual statistic."""
+    told = t_interval(sample.per_run(usual))
+    if told is None:
+        raise UnreadableError("one run does not tell how much runs differ: it takes at least two")
+    return scale * (told[1] - told[0]) / 2
 
 
 def _take(

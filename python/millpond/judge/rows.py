@@ -29,6 +29,9 @@ from millpond.plan.study import Reading
 #: Its `bin` is a number of retransmissions, not a condition.
 HISTOGRAM = "exchanges_by_retransmissions"
 
+#: Its statistic says of how many points it speaks.
+MAJORITY = "majority"
+
 #: What a direction of one side alone means, in a word of the glossary.
 _STATES = {
     "collapse": "collapsed", "no_collapse": "not collapsed", "zero": "none", "few": "few", "many": "many",
@@ -100,7 +103,10 @@ def checks(row: Row, measures: Measures, reading: Reading, path: str = "") -> li
     for metric in metrics:
         if not known(metric):
             raise UnreadableError(f"metric {metric!r} is not measured by these runs")
-    for statistic in row.list("statistic"):
+    # so many of the points are not a statistic of any
+    statistics = tuple(statistic for statistic in row.list("statistic") if statistic != MAJORITY)
+    usual_needed = "most" if MAJORITY in row.list("statistic") else "all"
+    for statistic in statistics:
         if not known_statistic(statistic):
             raise UnreadableError(f"statistic {statistic!r} is not one this program takes")
     two_sided = row["baseline"] != ""
@@ -115,11 +121,11 @@ def checks(row: Row, measures: Measures, reading: Reading, path: str = "") -> li
                 points=tuple(dict.fromkeys(points)),
                 bounds=bounds,
                 quantity=quantity,
-                statistics=("max",) if word == "none" else row.list("statistic"),
+                statistics=("max",) if word == "none" else statistics,
                 missing=missing,
                 word=word,
                 # a collapse that is placed nowhere is one that happens somewhere
-                needed="some" if word == "collapsed" and not _placed(row) else "all",
+                needed="some" if word == "collapsed" and not _placed(row) else usual_needed,
                 sure=reading.confidence,
             )
         )
@@ -129,7 +135,7 @@ def checks(row: Row, measures: Measures, reading: Reading, path: str = "") -> li
     return made
 
 
-def conditions_of(row: Row, measures: Measures) -> tuple[Condition, ...]:
+def conditions_of(row: Row, measures: Measures, reading: Reading) -> tuple[Condition, ...]:
     """The conditions of a row's scenario columns and its `bin`. Raises `UnreadableError` for one of another kind."""
     found = []
     for column in SCENARIO_COLUMNS:
@@ -139,7 +145,12 @@ def conditions_of(row: Row, measures: Measures) -> tuple[Condition, ...]:
             raise UnreadableError(f"{column}={row[column]} is no part of this study's plan")
         found.append(Condition(column, "=", row.list(column)))
     text = row["bin"]
-    if text and row["metric"] != HISTOGRAM and not text.isdecimal():
+    if text in reading.bins:
+        named = reading.bins[text]
+        found += [Condition(name, "=", tuple(map(str, values))) for name, values in named.values.items()]
+        for name, (low, high) in named.within.items():
+            found += [Condition(name, ">=", (str(low),)), Condition(name, "<=", (str(high),))]
+    elif text and row["metric"] != HISTOGRAM and not text.isdecimal():
         condition = Condition.parse(text)
         if condition is None:
             raise UnreadableError(f"condition {text!r} is not one this program can select by")
@@ -195,7 +206,7 @@ def _points(
         for algorithm in [left["algorithm"]] if isinstance(left.get("algorithm"), str) else usual:
             column = left.get("condition")
             others = {column.column} if isinstance(column, Condition) else set()
-            conditions = [c for c in conditions_of(row, measures) if c.column not in others]
+            conditions = [c for c in conditions_of(row, measures, reading) if c.column not in others]
             conditions += [column] if isinstance(column, Condition) else []
             here, gone = select(measures, conditions, algorithm)
             missing.update(dict.fromkeys(gone))

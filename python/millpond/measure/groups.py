@@ -14,6 +14,7 @@ from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
 from millpond.measure.reported import SHARES, What
 from millpond.measure.sample import Sample
+from millpond.measure.statistics import Floats
 from millpond.plan.quantity import in_seconds
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ _DELAYS = {
     "answer": ("answer_delay", "birth of a request to its answer", "time to an answer"),
     "wait": ("waiting_time", "birth of a request to its first copy", "wait for the first copy"),
     "rtt": ("exchange_time", "first copy of an exchange to its answer", "time of an exchange"),
+    "first_wait": ("first_wait", "what each exchange waits after its first copy: RTO_init", "first wait of exchanges"),
+    "weak_variation": (
+        "rttvar_weak",
+        "variation of a client's weak estimator after each answer to an exchange that was sent again",
+        "variation of the weak estimator",
+    ),
 }
 
 
@@ -59,8 +66,10 @@ def _done(share: float, what: What) -> Compute:
     return compute
 
 
-def _settling(measures: Measures, population: Population) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """How long an event is felt in each run, in s: NaN without requests before it, infinite if felt to the end.
+def _settling(measures: Measures, population: Population) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """How long an event is felt in each run, in s, and whether it ends: NaN without requests before it.
+
+    One that is felt to the end counts with the time that was left of births.
 
     The smallest s, in whole seconds, from which on those of `SETTLING_WINDOW` seconds are delivered in at most
     `SETTLED` times the mean delay of those born before the event.
@@ -70,7 +79,7 @@ def _settling(measures: Measures, population: Population) -> tuple[NDArray[np.fl
     )
     cell = measures.cell(population)
     wanted = np.arange(cell.first_run, cell.first_run + cell.replications)
-    found = np.full(len(wanted), np.nan)
+    found, settled = np.full(len(wanted), np.nan), np.full(len(wanted), np.nan)
     for place, run in enumerate(wanted):
         mine = runs == run
         seconds = since[mine].astype(np.int64) // 1_000_000
@@ -89,8 +98,8 @@ def _settling(measures: Measures, population: Population) -> tuple[NDArray[np.fl
         ends = np.minimum(np.arange(last) + SETTLING_WINDOW, last)
         number, whole = (total[ends] - total[:last] for total in totals)
         calm = np.flatnonzero((number > 0) & (whole <= SETTLED * usual * number))
-        found[place] = float(calm[0]) if calm.size else np.inf
-    return found, wanted
+        found[place], settled[place] = (float(calm[0]), 1.0) if calm.size else (float(last), 0.0)
+    return found, settled, wanted
 
 
 def _event_delay(measures: Measures, population: Population) -> Sample:
@@ -115,13 +124,13 @@ def _event_delay(measures: Measures, population: Population) -> Sample:
 
 
 def _settling_time(measures: Measures, population: Population) -> Sample:
-    found, runs = _settling(measures, population)
-    return Sample.of(np.where(np.isfinite(found), found, np.nan), runs)
+    found, _, runs = _settling(measures, population)
+    return Sample.of(found, runs)
 
 
 def _settled(measures: Measures, population: Population) -> Sample:
-    found, runs = _settling(measures, population)
-    return Sample.of(np.where(np.isnan(found), np.nan, np.isfinite(found).astype(np.float64)), runs)
+    _, settled, runs = _settling(measures, population)
+    return Sample.of(settled, runs)
 
 
 METRICS = (
@@ -139,7 +148,8 @@ METRICS = (
     ),
     Metric("settling_time", "s", "group", "mean",
            f"the first event of the timeline until requests of {SETTLING_WINDOW} s reach the far application in at "
-           f"most {SETTLED} times the mean one-way delay before it; of runs in which they do", _settling_time, "less"),
+           f"most {SETTLED} times the mean one-way delay before it; where they never do, until the last was born",
+           _settling_time, "less"),
     Metric("event_delay", "s", "group", "mean",
            f"mean one-way delay of a run's requests that were born within {BURST} s after an event of the timeline",
            _event_delay, "less"),

@@ -23,6 +23,7 @@ UNITS: dict[str, dict[str, float]] = {
     "s": {"s": 1.0, "ms": 1e3, "us": 1e6, "min": 1 / 60},
     "1": {"": 1.0, "1": 1.0, "percent": 100.0, "percent of runs": 100.0, "fraction": 1.0, "runs": 1.0},
     "bytes": {"bytes": 1.0, "kB": 1e-3},
+    "bit/s": {"bit/s": 1.0, "bps": 1.0, "kbit/s": 1e-3, "kbps": 1e-3},
 }
 
 

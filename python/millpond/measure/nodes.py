@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 #: What becomes of a frame with data at the node that it is for.
 FATES = ("data_received", "data_collided", "data_deaf", "data_faded")
 #: Why a packet gets no further.
-LOSSES = ("lost_buffers", "lost_neighbours", "lost_no_ack", "lost_no_channel", "lost_air", "lost_reassembly")
+LOSSES = {
+    "lost_buffers": "no buffer of a node was free",
+    "lost_neighbours": "a third neighbour at once",
+    "lost_no_ack": "no attempt was acknowledged",
+    "lost_no_channel": "the channel was never idle",
+    "lost_air": "lost where frames are not acknowledged",
+    "lost_reassembly": "no room for its parts",
+}
 
 
 def _sums(
@@ -46,12 +53,20 @@ def _share(what: Sequence[str], of: Sequence[str]) -> Compute:
     return compute
 
 
+def _airtime_per_message(measures: Measures, population: Population) -> Sample:
+    return _per_message(measures, population, ("on_air_us",), 1e-6)
+
+
 def _frames_per_message(measures: Measures, population: Population) -> Sample:
-    frames, runs = _sums(measures, population, ("data_sent", "acks_sent"))
+    return _per_message(measures, population, ("data_sent", "acks_sent"))
+
+
+def _per_message(measures: Measures, population: Population, columns: Sequence[str], scale: float = 1.0) -> Sample:
+    spent, runs = _sums(measures, population, columns)
     if not len(runs):
         return Sample.none(measures.cell(population).replications)
     cell = measures.cell(population)
-    return Sample.of(_ratio(frames, measures.run_column(cell, "delivered").astype(np.float64)), runs)
+    return Sample.of(scale * _ratio(spent, measures.run_column(cell, "delivered").astype(np.float64)), runs)
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
@@ -63,13 +78,22 @@ METRICS = (
     Metric("frames_per_message", "frames", "run", "mean",
            "frames on the air, acknowledgements of the link included, for each request that was delivered",
            _frames_per_message, "less", "frames per message delivered"),
+    Metric("airtime_per_message", "s", "run", "mean",
+           "time on the air, of all nodes together, for each request that was delivered", _airtime_per_message, "less"),
     Metric("frames_collided", "1", "run", "mean", "frames with data that another frame destroyed",
            _share(("data_collided",), FATES), "less"),
     Metric("frames_faded", "1", "run", "mean", "frames with data that the link lost", _share(("data_faded",), FATES)),
+    Metric("frames_deaf", "1", "run", "mean", "frames with data that came while their receiver was sending",
+           _share(("data_deaf",), FATES), "less"),
     Metric("frames_duplicate", "1", "run", "mean", "frames with data received that had been received before",
            _share(("data_duplicate",), ("data_received",)), "less", "frames received again"),
     Metric("packets_lost_in_mesh", "1", "run", "mean", "packets that entered the mesh and got lost on their way",
-           _share(LOSSES, ("packets_begun",)), "less"),
+           _share(tuple(LOSSES), ("packets_begun",)), "less"),
     Metric("packets_lost_for_room", "1", "run", "mean", "packets that entered the mesh and found no buffer on it",
-           _share(LOSSES[:2], ("packets_begun",)), "less"),
+           _share(("lost_buffers", "lost_neighbours"), ("packets_begun",)), "less"),
+    *(
+        Metric(f"packets_{cause}", "1", "run", "mean", f"packets that entered the mesh and got lost: {why}",
+               _share((cause,), ("packets_begun",)), "less")
+        for cause, why in LOSSES.items()
+    ),
 )  # fmt: skip

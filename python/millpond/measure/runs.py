@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +73,25 @@ def _unfinished(measures: Measures, population: Population) -> Floats:
     return np.where(known, np.isnan(done).astype(np.float64), np.nan)
 
 
+def _packet_delivery_ratio(measures: Measures, population: Population) -> Sample:
+    """Of all requests of a run's clients together, so that clients with more of them count for more."""
+    runs, starts = np.unique(measures.flow_column(population, "run"), return_index=True)
+    if not len(runs):
+        return Sample.none(measures.cell(population).replications)
+    delivered, born = (
+        np.add.reduceat(clients.column(name)(measures, population), starts) for name in ("delivered", "born")
+    )
+    return Sample.of(np.divide(delivered, born, out=np.full(len(runs), np.nan), where=born > 0), runs)
+
+
+def _carried_load(measures: Measures, population: Population) -> Sample:
+    offered = population.column(OFFERED) or measures.cell(population).columns.get(OFFERED)
+    delivered = _packet_delivery_ratio(measures, population)
+    if not isinstance(offered, int | float):
+        return Sample.none(delivered.n + delivered.missing)
+    return replace(delivered, values=delivered.values * float(offered) * 1000)
+
+
 def _last_starts_last(measures: Measures, population: Population) -> Sample:
     begun = clients.column("first_send_us")(measures, population)
     ended = begun + clients.column("fct_us")(measures, population)
@@ -102,6 +122,9 @@ def _named(metric: str) -> Compute:
     return lambda measures, population: measures.named(metric, population)
 
 
+#: The factor that says what load all clients of a run offer together, in kbit/s.
+OFFERED = "offered_kbps"
+
 _FCT = clients.column("fct_us")
 _ANSWERED = clients.either(clients.column("answered"), clients.column("completed"))
 
@@ -124,6 +147,11 @@ METRICS = (
     Metric("goodput_fairness", "1", "run", "mean", "Jain's index of the clients' goodput; of those that finished",
            _each(clients.ratio(clients.column("body_bytes"), _FCT),
                  lambda values: statistics.jain(values[np.isfinite(values)])), "more", "Jain's index of goodput"),
+    Metric("packet_delivery_ratio", "1", "run", "mean",
+           "of all requests of a run those that reached the far application (CoCoA+, Betzler et al. 2015, section 4)",
+           _packet_delivery_ratio, "more", "requests delivered"),
+    Metric("carried_load", "bit/s", "run", "mean",
+           "the same share of the load that the plan's factor offered_kbps says is offered", _carried_load, "more"),
     Metric("share_taken_from_neighbours", "1", "run", "mean",
            "of what the other half of a mix gets where all clients are like it, the share that it does not get in the "
            "mix; below 0 if it gets more", _share_taken, "less", "share taken from neighbours"),

@@ -40,6 +40,7 @@ class ReadingTable(Declared):
     metrics: dict[str, str] = {}
     unmeasured: dict[str, list[str]] = {}
     confidence: Annotated[float, msgspec.Meta(ge=0.5, lt=1)] = 0.95
+    bins: dict[str, Tree] = {}
 
 
 class PlanFile(Declared):

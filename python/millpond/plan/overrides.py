@@ -98,7 +98,7 @@ def changed(
     """
     if not changes:
         return scenarios.build(tree, origin, engine, own)
-    here = dict(tree)
+    tree = here = _open_counts(tree, [place for places in changes.values() for place in places])
     for option, places in changes.items():
         try:
             here = scenarios.with_changes(here, places)
@@ -112,6 +112,17 @@ def changed(
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _open_counts(tree: Mapping[str, Any], places: Sequence[str]) -> dict[str, Any]:
+    """The scenario without what follows from the nodes of a mesh, if those change."""
+    if "mesh" not in tree or not any(scenarios.overlap(place, "mesh") or place.endswith(".at") for place in places):
+        return dict(tree)
+    groups = [{key: value for key, value in group.items() if key != "count"} for group in tree["clients"]]
+    mesh = dict(tree["mesh"])
+    if "mesh.topology.file" in places and isinstance(mesh.get("topology"), Mapping):
+        mesh["topology"] = {key: value for key, value in mesh["topology"].items() if key != "nodes"}
+    return {**tree, "clients": groups, "mesh": mesh}
 
 
 def _blame(

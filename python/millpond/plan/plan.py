@@ -159,6 +159,8 @@ class Reading:
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     #: How sure intervals over runs are by which its figures and claims are judged.
     confidence: float = 0.95
+    #: What stands in the column `bin`, as the factors that it names and their values.
+    bins: Mapping[str, Only] = field(default_factory=dict)
 
     def metric(self, name: str) -> str:
         """The metric that a published row means by a name."""
@@ -404,6 +406,7 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
             # lists of names under the reason that they share, turned round
             {name: reason for reason, names in reading.unmeasured.items() for name in names},
             reading.confidence,
+            {text: read_only(tree, file, f"reading.bins.{text}", factors) for text, tree in reading.bins.items()},
         ),
         first_seed=top.seed,
         bottleneck=top.bottleneck,

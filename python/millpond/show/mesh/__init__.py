@@ -1,0 +1,1 @@
+"""Meshes of radios drawn: where their nodes stand, what they are, and the tree between them."""

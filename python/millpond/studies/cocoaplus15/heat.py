@@ -1,0 +1,75 @@
+"""Where on a topology frames die."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from millpond.measure.nodes import FATES
+from millpond.measure.population import Population
+from millpond.show.mesh import picture
+from millpond.show.mesh.nodes import Node
+from millpond.show.report import style
+from millpond.show.report.data import Data
+from millpond.show.report.values import Missing, Rows
+from millpond.studies.cocoaplus15.points import TOPOLOGIES, populations
+
+LOAD = 4
+CONTROLLER = "cocoa_plus"
+
+
+def frames(data: Data) -> Figure:
+    """The share of the frames for each node that it did not receive, lossy links; the tree of the first run."""
+    found = _found(data)
+    shares = {p: _shares(data, p) for p in found}
+    most = max(max(values.values()) for values in shares.values())
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH, 2.9 * ((len(found) + 1) // 2)), layout="constrained")
+        panels = figure.subplots((len(found) + 1) // 2, min(2, len(found)), squeeze=False).ravel()
+        shown: Any = None
+        for panel, p in zip(panels, found, strict=False):
+            nodes = Node.of_run(data.results, data.measures.cell(p).first_run)
+            shown = picture.paint(panel, nodes, shares[p], most)
+            panel.set_title(TOPOLOGIES[str(p.column("topology"))], fontsize=9)
+            panel.set_axis_off()
+        for panel in panels[len(found) :]:
+            panel.axis("off")
+        bar = figure.colorbar(shown, ax=list(panels), shrink=0.7)
+        bar.set_label("frames not received (%)")
+        bar.ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
+    return figure
+
+
+def frames_rows(data: Data) -> Rows:
+    """What `frames` draws."""
+    rows = [(p.column("topology"), name, share) for p in _found(data) for name, share in _shares(data, p).items()]
+    return Rows(("topology", "node", "share_lost"), tuple(rows))
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _found(data: Data) -> list[Population]:
+    found = populations(data, traffic="constant", ldr="lossy", offered_kbps=LOAD, mac_retx="on")
+    found = [p for p in found if p.algorithm == CONTROLLER]
+    if not found or not data.results.has("nodes"):
+        raise Missing(f"Where frames die: not drawn, constant traffic of {LOAD} kbit/s was not run.")
+    return found
+
+
+def _shares(data: Data, population: Population) -> dict[str, float]:
+    """By node, over all runs of its cell."""
+    cell = data.measures.cell(population)
+    table = data.measures.table("nodes")
+    names = table.of(cell, "node").astype(str)
+    known, place = np.unique(names, return_inverse=True)
+    every, got = (
+        sum(np.bincount(place, weights=table.of(cell, column).astype(np.float64)) for column in columns)
+        for columns in (FATES, FATES[:1])
+    )
+    return {
+        str(name): float(1 - mine / whole) if whole else 0.0
+        for name, mine, whole in zip(known, got, every, strict=True)  # type: ignore[arg-type]
+    }

@@ -1,0 +1,91 @@
+"""Numbers of the study by place and controller, with what the runs scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from millpond.judge.compare import Comparison
+from millpond.measure.population import VARIANT, Population
+from millpond.measure.statistics import t_interval
+from millpond.results.directory import Value
+from millpond.show.report.data import Data
+
+TOPOLOGIES = {"grid-6x6": "6x6 grid", "grid-7x7": "7x7 grid", "chain": "chain of 17", "dumbbell": "dumbbell of 21"}
+LINKS = {"100": "all", "lossy": "75 to 100 %"}
+#: The controllers of the paper, in its order.
+PAPER = ("default", "cocoa", "cocoa_plus")
+#: What came later, and the paper's own with gains as it prints them.
+LATER = ("cocoa_swapped", "cocoa_plus_swapped", "cocoa_03", "cocoa_fb2", "default_fb2", "fasor", "linux_rto")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A metric of one population over its runs."""
+
+    mean: float
+    #: Half its 95 % interval; NaN of a single run.
+    half: float
+    #: The standard deviation of the runs.
+    deviation: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3g} ± {self.half:.2g}"
+
+
+def populations(data: Data, **factors: Value) -> list[Population]:
+    """The populations in cells with these factors, on the first reading of the test bed unless one is named."""
+    wanted = {VARIANT: data.first, **factors}
+    return [
+        population
+        for population in data.measures.populations()
+        if all(str(population.column(name)) == str(value) for name, value in wanted.items() if value is not None)
+    ]
+
+
+def point(data: Data, metric: str, population: Population) -> Point | None:
+    """The mean of a metric over runs, in its base unit; None if these results do not hold it."""
+    sample = data.measures.sample(metric, population)
+    values = sample.per_run("mean")
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    told = t_interval(values)
+    half = float("nan") if told is None else (told[1] - told[0]) / 2
+    return Point(float(np.mean(values)), half, float(np.std(values, ddof=1)) if len(values) > 1 else 0.0)
+
+
+def scaled(found: Point | None, factor: float) -> Point | None:
+    """The same in another unit."""
+    return None if found is None else Point(found.mean * factor, found.half * factor, found.deviation * factor)
+
+
+def at(data: Data, metric: str, algorithm: str, **factors: Value) -> Point | None:
+    """The metric of one algorithm in the one cell with these factors."""
+    found = [population for population in populations(data, **factors) if population.algorithm == algorithm]
+    return point(data, metric, found[0]) if len(found) == 1 else None
+
+
+def names(data: Data, found: Iterable[Population]) -> list[str]:
+    """Their algorithms, in the order of the legend."""
+    there = {population.algorithm for population in found}
+    return [name for name in (*PAPER, *LATER) if name in there and name in data.looks]
+
+
+def published(comparison: Comparison | None, metric: str) -> Mapping[tuple[str, str, str], tuple[float, float]]:
+    """Printed means and half intervals in the metric's base unit, by topology, links and algorithm."""
+    found: dict[tuple[str, str, str], tuple[float, float]] = {}
+    means: dict[tuple[str, str, str], dict[str, float]] = {}
+    for figure in () if comparison is None else comparison.figures:
+        told = figure.scenario
+        if figure.metric != metric or "topology" not in told or figure.statistic not in ("mean", "ci95_half"):
+            continue
+        scale = {"ms": 1e-3, "percent": 1e-2}.get(figure.unit, 1.0)
+        key = str(told["topology"]), str(told.get("ldr", "")), str(told.get("algorithm", ""))
+        means.setdefault(key, {}).setdefault(figure.statistic, figure.published * scale)
+    for key, told_here in means.items():
+        if "mean" in told_here:
+            found[key] = told_here["mean"], told_here.get("ci95_half", 0.0)
+    return found
