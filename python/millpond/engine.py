@@ -38,6 +38,10 @@ class EngineScenario(Protocol):
         """The whole scenario with every default filled in."""
         ...
 
+    def nodes(self, seed: int) -> list[tuple[str, int, int, str, str | None, int]]:
+        """The nodes of its mesh with the tree of a run: name, place in millimetres, role, parent, hops to the root."""
+        ...
+
     def estimated_bytes(self) -> int:
         """Estimated peak memory of one run."""
         ...

@@ -32,6 +32,10 @@ class FakeScenario:
     def to_json(self) -> str:
         return json.dumps(self.tree, sort_keys=True)
 
+    def nodes(self, seed: int) -> list[tuple[str, int, int, str, str | None, int]]:
+        assert seed >= 0
+        return []
+
     def estimated_bytes(self) -> int:
         return 3000 * self.clients
 

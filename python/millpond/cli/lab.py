@@ -146,9 +146,18 @@ def sweep(
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the first run.")
 @_listing("--trace", callback=arguments.names, metavar="A,B", text=_TRACE)
 @click.option("--capture", type=_PATH, metavar="FILE.pcapng", help="Write every packet of run 0 for Wireshark.")
+@click.option("--draw", is_flag=True, help="Run nothing, but show the nodes of a mesh, their roles and the tree.")
+@click.option("--picture", type=_PATH, metavar="FILE.svg", help="With --draw: as a picture into this file.")
 @_of_any_run
-def run(scenario: Path, as_json: bool, no_report: bool, **options: Any) -> None:
+def run(scenario: Path, as_json: bool, no_report: bool, draw: bool, picture: Path | None, **options: Any) -> None:
     """Run any scenario."""
+    if picture is not None and not draw:
+        raise UsageError("--picture: goes with --draw alone")
+    if draw:
+        from millpond.show.mesh import sheet
+
+        click.echo(sheet.drawn(scenario, options["changes"], options["seed"], picture))
+        return
     from millpond import api
 
     print_run(api.run(scenario, report=not no_report, watcher=bar(), command=sys.argv, **options), as_json)

@@ -12,8 +12,9 @@ from typing import Any
 from millpond.controllers.own import OwnControllers
 from millpond.engine import Engine, EngineScenario, native
 from millpond.errors import UsageError
-from millpond.plan.toml_file import read_text, read_tree
+from millpond.plan.toml_file import parse, read_text, read_tree
 
+_FILE = re.compile(r"\bfile\b")
 _STEPS = re.compile(r"[^.\[\]]+")
 
 
@@ -23,15 +24,36 @@ def load(file: Path | str, engine: Engine | None = None, own: OwnControllers | N
     Files of controllers of one's own are looked for beside it, unless `own` says where.
     """
     path = Path(file)
+    own = own or OwnControllers(path.parent)
+    text = read_text(path)
+    if _FILE.search(text) and named_files(tree := parse(text, str(path))):
+        return build(with_files(tree, path.parent), str(path), engine or native(), own)
     try:
-        return (engine or native()).scenario_from_toml(read_text(path), str(path), own or OwnControllers(path.parent))
+        return (engine or native()).scenario_from_toml(text, str(path), own)
     except ValueError as error:
         raise UsageError(str(error)) from error.__cause__
 
 
 def load_tree(file: Path) -> dict[str, Any]:
     """A scenario file as a plain tree, unchecked: a template for `with_changes` and `build`."""
-    return read_tree(file)
+    return with_files(read_tree(file), file.parent)
+
+
+def named_files(tree: Mapping[str, Any], *, held: bool = False) -> tuple[str, ...]:
+    """The files that a scenario names: that of a mesh's topology, unless it is read already, or `held`."""
+    mesh = tree.get("mesh")
+    topology = mesh.get("topology") if isinstance(mesh, Mapping) else None
+    if not isinstance(topology, Mapping) or not isinstance(topology.get("file"), str):
+        return ()
+    return (topology["file"],) if held or "nodes" not in topology else ()
+
+
+def with_files(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The tree with what its files say, which are looked for from `folder` on. Raises `UsageError` without them."""
+    here = copy.deepcopy(dict(tree))
+    for name in named_files(tree):
+        here["mesh"]["topology"]["nodes"] = read_text(folder / name)
+    return here
 
 
 def with_changes(tree: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,6 +98,7 @@ def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, A
 
 def build(tree: Mapping[str, Any], origin: str, engine: Engine, own: OwnControllers | None = None) -> EngineScenario:
     """Check a tree. Raises `UsageError`; `origin` names where it came from."""
+    tree = with_files(tree, Path())
     try:
         return engine.scenario_from_json(json.dumps(tree), origin, own or OwnControllers())
     except ValueError as error:

@@ -14,6 +14,7 @@ from millpond.judge.published import Published, Row
 from millpond.judge.published import read as read_published
 from millpond.measure.measures import Measures
 from millpond.plan import study
+from millpond.plan.scenario import named_files
 from millpond.plan.study import Plan
 from millpond.results.directory import Results
 
@@ -59,8 +60,18 @@ def kept_files(plan: Plan) -> dict[str, Path]:
     scenarios = (matrix.scenario_file for matrix in study.load(plan.file).matrices)
     published = [] if plan.published is None else [plan.published]
     claims = [] if plan.claims is None else [plan.claims]
+    # maps lie where the scenarios find them
+    maps = [
+        (name, matrix.scenario_file.parent / name)
+        for matrix in study.load(plan.file).matrices
+        for name in named_files(matrix.scenario, held=True)
+    ]
     files = (file for file in (*scenarios, *published, *claims) if file != plan.file)
-    return {f"{KEPT}/{study.PLAN}": plan.file, **{f"{KEPT}/{file.name}": file for file in files}}
+    return {
+        f"{KEPT}/{study.PLAN}": plan.file,
+        **{f"{KEPT}/{file.name}": file for file in files},
+        **{f"{KEPT}/{name}": file for name, file in maps},
+    }
 
 
 def _verdicts(
