@@ -4,6 +4,26 @@
 //! [`endpoint`] is what speaks with them: a client and server without clock and socket, driven by whoever has both.
 //! [`stream`] is the same over TCP, with the frames and signals of RFC 8323. [`block`] carries over either of them what
 //! does not fit one message, and [`transfer`] is client and server of whole bodies and observations.
+//!
+//! # Words
+//!
+//! Those of the RFCs mean what they mean there: message, exchange, token, request, response, block, observation. Beside them:
+//!
+//! | word | is |
+//! |---|---|
+//! | peer | whoever is at one address, as the caller tells addresses apart |
+//! | acquainted peer | one that was asked for something or has answered something; a stranger is any other |
+//! | path | what peers share whose answers stand in one queue; told by the caller (`with_paths`) |
+//! | host | an endpoint, or a connection, with whole bodies above it |
+//! | ask | a request with its whole body, until its answer is whole, however many exchanges that takes |
+//! | kept representation | an answer of several blocks, as long as later ones of it may be asked for |
+//! | observer | a token of a peer on which notifications go; the other side of an observation |
+//! | further response | one on the token of a request that was answered before: a notification, or a block of a burst |
+//! | claim | all tokens that begin alike, held for the requests of one body in bursts |
+//! | burst, set | the blocks that leave without a pause: MAX_PAYLOADS of RFC 9177 |
+//! | evidence, sample | what a reply says about the round trip, with a grade for how sure that is |
+//! | name of a copy | what tells the copies of a request apart, and which its response repeats |
+//! | chance | random words by address, given by the caller, so that a run can be repeated |
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -19,6 +39,14 @@
 )]
 
 extern crate alloc;
+
+/// What cannot be has happened. Debug builds, and with them all tests and fuzzers, stop here; a release goes on as the code
+/// behind it says, because whoever has a service runs rather on than not.
+macro_rules! broken {
+    ($($words:tt)+) => {
+        debug_assert!(false, $($words)+)
+    };
+}
 
 pub mod block;
 pub mod endpoint;

@@ -132,6 +132,7 @@ pub(crate) fn options(scenario: &Scenario, clients: &Clients) -> Option<BurstOpt
             body: body.max(1),
             bodies: clients.count as usize * 4,
             bodies_per_peer: 4,
+            requests: clients.count as usize * 4,
             bytes: (body + 4_096) * (clients.count as usize + 1) * 4,
             peers: clients.count as usize + 1,
         },

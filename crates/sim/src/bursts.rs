@@ -97,7 +97,7 @@ impl World<'_> {
             let answer = match device.bursts.act(now, &mut device.endpoint) {
                 ClientAct::Again => continue,
                 ClientAct::Told(ClientTold::Done { code, body, .. }) => (code.class() == 2).then_some(body.len()),
-                ClientAct::Told(ClientTold::Failed { .. }) => None,
+                ClientAct::Told(ClientTold::Failed { .. } | ClientTold::Unsupported { .. }) => None,
                 ClientAct::Sleep(at) => {
                     self.agenda.set(flow, until.min(at).min(device.application.wakes()));
                     return Ok(());

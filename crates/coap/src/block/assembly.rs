@@ -131,7 +131,11 @@ impl<K: PartialEq> Assemblies<K> {
     /// Drops the body that is worth least: of those of nobody known, of these those of which the fewest blocks came, of
     /// these the one that nothing came for the longest. False if there is none.
     pub fn drop_least(&mut self) -> bool {
-        let places = self.bodies.iter().enumerate();
+        self.drop_least_of(|_| true)
+    }
+
+    fn drop_least_of(&mut self, is_meant: impl Fn(&Assembly<K>) -> bool) -> bool {
+        let places = self.bodies.iter().enumerate().filter(|(_, assembly)| is_meant(assembly));
         let least = places.min_by_key(|(place, assembly)| (assembly.is_known, assembly.came, *place));
         let Some((place, _)) = least else { return false };
         self.bodies.remove(place);
@@ -148,6 +152,19 @@ impl<K: PartialEq> Assemblies<K> {
             if let Some(place) = self.bodies.iter().position(|assembly| is_owners(&assembly.key)) {
                 self.bodies.remove(place);
             }
+        }
+    }
+
+    /// Drops bodies of those in a group who are not known to be there, that which is worth least first, until one more makes
+    /// at most so many, unless it is one that is there already.
+    pub fn make_room_for_strangers(&mut self, key: &K, is_in_group: impl Fn(&K) -> bool, most: usize) {
+        if self.bodies.iter().any(|assembly| assembly.key == *key) {
+            return;
+        }
+        let is_meant = |assembly: &Assembly<K>| !assembly.is_known && is_in_group(&assembly.key);
+        let there = self.bodies.iter().filter(|assembly| is_meant(assembly)).count();
+        for _ in most.max(1)..=there {
+            self.drop_least_of(is_meant);
         }
     }
 

@@ -25,6 +25,10 @@ pub struct Config {
     /// Whether a non-confirmable message leaves as a confirmable one where the peer's controller wishes that
     /// ([`Wishes::confirmable_every`](millpond_control::Wishes)). Without it draft-ietf-core-cocoa-03 §5 is not kept.
     pub may_confirm: bool,
+    /// Whether a non-confirmable message of a body in bursts ([`send_of_body`](super::Endpoint::send_of_body)) waits until the
+    /// peer's controller admits it, beside the pauses after each set that its sender keeps (RFC 9177 §7.2). Controllers that let
+    /// one such message go in a round trip take what sets are for away; those that pace are better than sets.
+    pub admits_pieces: bool,
     /// What the endpoint may hold.
     pub limits: Limits,
 }
@@ -41,6 +45,7 @@ impl Config {
         leisure: super::DEFAULT_LEISURE,
         naming: NamingOptions::DEFAULT,
         may_confirm: true,
+        admits_pieces: true,
         limits: Limits::DEFAULT,
     };
 

@@ -33,7 +33,7 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
         Self {
             requests: Requests::new(),
             duplicates: Duplicates::new(config.limits.duplicate_bytes),
-            calm: (config.duplicates == Policy::Calm).then(|| Calm::new(*path_of)),
+            calm: (config.duplicates == Policy::Calm).then(|| Calm::new(path_of.unwrap_or(|_| 0))),
         }
     }
 

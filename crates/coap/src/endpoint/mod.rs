@@ -183,8 +183,8 @@ struct Setup<A> {
     lifetimes: Lifetimes,
     chance: ChanceSeed,
     identities: Identities,
-    /// The path that a peer is on, for [`Duplicates::Calm`].
-    path_of: fn(&A) -> u64,
+    /// The path that a peer is on, if it was said.
+    path_of: Option<fn(&A) -> u64>,
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -203,15 +203,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         config.check()?;
         let prototype = controller.into();
         let lifetimes = Lifetimes::of(&prototype, &config.transmission);
-        let setup = Setup { config, prototype, lifetimes, chance, identities, path_of: |_| 0 };
+        let setup = Setup { config, prototype, lifetimes, chance, identities, path_of: None };
         Ok(Self::with(Arc::new(setup), node))
     }
 
-    /// Says which peers share a path, for [`Duplicates::Calm`]: those of which this gives the same. Unless it is said,
-    /// all do. To be said before anything comes in.
+    /// Says which peers share a path: those of which this gives the same. For [`Duplicates::Calm`], where all do unless it is
+    /// said, and for what strangers in one network may take of a host. To be said before anything comes in.
     #[must_use]
     pub fn with_paths(mut self, path_of: fn(&A) -> u64) -> Self {
-        self.setup = Arc::new(Setup { path_of, ..(*self.setup).clone() });
+        self.setup = Arc::new(Setup { path_of: Some(path_of), ..(*self.setup).clone() });
         self
     }
 
@@ -444,6 +444,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Where something stands in a hash table of whoever owns this endpoint.
     pub(crate) fn hash(&self, key: &impl Hash) -> u64 {
         self.setup.identities.hash(key)
+    }
+
+    /// The path that a peer is on, if it was said which share one.
+    pub(crate) fn path_of(&self, peer: &A) -> Option<u64> {
+        self.setup.path_of.map(|path_of| path_of(peer))
     }
 
     pub(crate) const fn node(&self) -> u32 {

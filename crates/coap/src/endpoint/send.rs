@@ -269,6 +269,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return Gate::Until(free, SleepReason::MessageId);
         }
         let class = if kind == Kind::Confirmable { Class::Confirmable } else { Class::Plain };
+        if exchange.role == Role::Piece && class == Class::Plain && !self.setup.config.admits_pieces {
+            return Gate::Open;
+        }
         let open = peer.outstanding.saturating_add(u16::from(is_counted));
         let cx = self.luck().cx(peer, now, open, peer.ids.used() as u32, Word::Admission);
         match peer.controller.admit(class, exchange.length(), cx) {

@@ -2,9 +2,10 @@ use core::{fmt, num::NonZeroU32};
 
 use millpond_control::Instant;
 
-use crate::block::{Block, BlockSize, DownloadError, UploadError};
+use crate::block::{Block, BlockSize, DownloadError, UploadError, robust::BurstFailure};
 use crate::endpoint::{self, Failure, Patience};
 use crate::message::{Code, Kind, Token};
+use crate::stream::{Lost, StreamRefused};
 
 /// A request with its whole body, and what is wanted for it.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,10 @@ pub struct Ask<'a> {
     pub deadline: Option<Instant>,
     /// How long copies of each of its messages are sent.
     pub patience: Patience,
+    /// Bodies of more than one block travel in bursts, by Q-Block1 and Q-Block2 (RFC 9177), to and from a peer that knows
+    /// these; from any other block by block. Whether it does is asked once, by a confirmable request. `kind`, `token` and
+    /// `patience` are for what goes block by block, and so are all observations.
+    pub q_block: bool,
     /// It is about one block, and its answer is told as it came.
     pub piece: Option<Piece>,
 }
@@ -64,6 +69,7 @@ impl<'a> Ask<'a> {
             deadline: None,
             patience: Patience::DEFAULT,
             piece: None,
+            q_block: false,
         }
     }
 
@@ -71,6 +77,12 @@ impl<'a> Ask<'a> {
     #[must_use]
     pub const fn with_body(self, body: &'a [u8]) -> Self {
         Self { body, ..self }
+    }
+
+    /// The same in bursts, if the peer knows them.
+    #[must_use]
+    pub const fn in_bursts(self) -> Self {
+        Self { q_block: true, ..self }
     }
 
     /// The same as an observation.
@@ -132,4 +144,20 @@ pub enum AskFailure {
     /// The host holds as many bytes as it may.
     #[error("the host may not hold more (limits.bytes)")]
     OutOfBytes,
+    /// Over a stream: the connection ended, or the request was lost with it.
+    #[error("the connection ended before the answer")]
+    Lost(Lost),
+    /// Over a stream: one of its messages could not be sent.
+    #[error(transparent)]
+    Connection(#[from] StreamRefused),
+    /// Over a stream: the response has a critical option that is not understood, or may not stand there (RFC 7252 §5.4.1).
+    /// An endpoint takes no such response.
+    #[error("the response has option {number}, which is critical and not understood there")]
+    BadOption {
+        /// Its number.
+        number: u16,
+    },
+    /// A body in bursts did not become whole, or did not arrive.
+    #[error(transparent)]
+    Burst(BurstFailure),
 }

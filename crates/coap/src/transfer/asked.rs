@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use millpond_control::Instant;
 
 use super::{Ask, AskFailure, GroupId, Piece, Progress, Refused, options, options::Read};
-use crate::block::{Answer, Block, BlockSize, Download, DownloadError, Next, Part, Upload, UploadError, UploadNext};
+use crate::block::{
+    Answer, Block, BlockSize, Download, DownloadError, Next, Part, Upload, UploadError, UploadNext, robust::BurstId,
+};
 use crate::endpoint::{ExchangeId, Outgoing, Patience};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
 
@@ -51,6 +53,8 @@ pub(super) struct Asked<A> {
     pub(super) deadline: Option<Instant>,
     /// Of each of its messages.
     patience: Patience,
+    /// It is under way in bursts.
+    pub(super) burst: Option<BurstId>,
     /// It fetches the rest of an answer to this request to a group.
     pub(super) gathers: Option<GroupId>,
 }
@@ -137,6 +141,7 @@ impl<A> Asked<A> {
             was_notified: false,
             deadline: ask.deadline,
             patience: ask.patience,
+            burst: None,
             gathers: None,
         })
     }

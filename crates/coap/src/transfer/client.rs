@@ -33,6 +33,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             && self.asks.slots.iter().any(|(_, other)| other.as_deref().is_some_and(uploads));
         self.asks.count = self.asks.count.wrapping_add(1);
         let asked = Asked::new(to, ask, is_tagged.then_some(self.asks.count))?;
+        if ask.q_block && !ask.observe && ask.piece.is_none() && self.may_burst(to) {
+            return self.begin_burst(now, asked, ask);
+        }
         if self.waiting_bytes().saturating_add(asked.memory()) > limits.bytes {
             return Err(Refused::OutOfBytes { limit: limits.bytes });
         }
@@ -261,7 +264,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// An ask, which is in no slot, ends without an answer.
-    fn fail(&mut self, slot: u32, asked: Asked<A>, why: AskFailure, copies: u8) {
+    pub(super) fn fail(&mut self, slot: u32, asked: Asked<A>, why: AskFailure, copies: u8) {
         let (ask, to, gathers) = (self.asks.name(slot), asked.to, asked.gathers);
         self.abandon(asked, false);
         self.asks.forget(slot);
@@ -274,6 +277,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
 
     /// Nothing more is wanted of an ask.
     pub(super) fn abandon(&mut self, asked: Asked<A>, deregisters: bool) {
+        if let Some(burst) = asked.burst {
+            self.abandon_burst(burst);
+        }
         for exchange in [asked.exchange, asked.renewal].into_iter().flatten() {
             self.owners.take(exchange);
             self.acts.push_back(Act::Cancel(exchange));
@@ -325,7 +331,8 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     pub(super) fn progress_of(&self, id: AskId) -> Option<Progress> {
-        self.asks.find(id).map(Asked::progress)
+        let asked = self.asks.find(id)?;
+        asked.burst.map_or_else(|| Some(asked.progress()), |burst| self.progress_of_burst(burst))
     }
 
     pub(super) fn name_of(&self, slot: u32) -> AskId {

@@ -1,6 +1,9 @@
 use millpond_control::Span;
 
-use crate::block::BlockSize;
+use crate::block::{
+    BlockSize,
+    robust::{BurstOptionsError, BurstParameters},
+};
 
 /// How a host behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,18 +23,24 @@ pub struct Config {
     /// A registration is renewed so long after its representation is no longer fresh: drawn from this interval
     /// (RFC 7641 §3.3.1: 5 to 15 s).
     pub renew_after: (Span, Span),
+    /// Requests whose bodies, or whose answers', travel in bursts (RFC 9177) are taken, with these parameters; both ends must
+    /// have the same. With `None` they are answered as RFC 7252 §5.4.1 has it. RFC 9177 §11 recommends against them where
+    /// peers are not authenticated: a stranger can have a whole body sent to an address that is not his, unless whoever answers
+    /// sees to that.
+    pub q_block: Option<BurstParameters>,
     /// What the host may hold.
     pub limits: Limits,
 }
 
 impl Config {
-    /// Blocks of 1024 bytes, one hour, 3 s, 247 s, 5 to 15 s.
+    /// Blocks of 1024 bytes, one hour, 3 s, 247 s, 5 to 15 s, no bursts for who asks.
     pub const DEFAULT: Self = Self {
         block: BlockSize::B1024,
         confirm_every: 3_600 * 1_000_000,
         notify_every: Span::from_secs(3),
         lifetime: Span::from_secs(247),
         renew_after: (Span::from_secs(5), Span::from_secs(15)),
+        q_block: None,
         limits: Limits::DEFAULT,
     };
 }
@@ -51,9 +60,13 @@ pub struct Limits {
     pub bytes: usize,
     /// Bytes of one request's body that comes in blocks.
     pub body: usize,
-    /// Bytes of all of them together. Those go first of which the fewest blocks came, and of these those that nothing came
+    /// Bytes of all of them together; as many again of bodies in bursts, those that are kept for what was lost of them
+    /// included. Those go first of which the fewest blocks came, and of these those that nothing came
     /// for the longest; bodies of peers that were asked for something, or have answered something, go last.
     pub bodies: usize,
+    /// Bodies of peers in one network that are not known to be there, of requests that come in blocks, where it is said which
+    /// peers are ([`Endpoint::with_paths`](crate::Endpoint::with_paths)). Beyond that one of these goes.
+    pub bodies_per_network: u32,
     /// Bodies of one peer's requests that come in blocks. Beyond that its own oldest one goes.
     pub bodies_per_peer: u32,
     /// Bytes of representations kept for later blocks. The one that was not asked for the longest goes first.
@@ -65,13 +78,15 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// 16 384 asks, 64 MiB; bodies of 1 MiB, 16 MiB of them and of what is kept, 16 bodies of one peer; 16 384 observers, 64 for each peer. A
+    /// 16 384 asks, 64 MiB; bodies of 1 MiB, 16 MiB of them and of what is kept, 16 bodies of one peer, 256 of
+    /// strangers in one network; 16 384 observers, 64 for each peer. A
     /// judgement, like those of the endpoint.
     pub const DEFAULT: Self = Self {
         asks: 16_384,
         bytes: 64 << 20,
         body: 1 << 20,
         bodies: 16 << 20,
+        bodies_per_network: 256,
         bodies_per_peer: 16,
         kept: 16 << 20,
         observers: 16_384,
@@ -100,6 +115,9 @@ pub enum ConfigError {
         /// Bytes of a datagram.
         datagram: usize,
     },
+    /// Parameters of bursts that RFC 9177 forbids.
+    #[error("q_block: {0}")]
+    QBlock(#[from] BurstOptionsError),
     /// An interval that ends before it begins.
     #[error("renew_after ends before it begins")]
     RenewAfter,

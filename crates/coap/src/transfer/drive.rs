@@ -15,12 +15,16 @@ use crate::endpoint::{
     self, Step,
     queue::{Entry, What},
 };
+use crate::message::Message;
 
 impl<A: Copy + Eq + Hash + Debug> Host<A> {
     /// The next output. Also does what is due.
     pub fn poll(&mut self, now: Instant) -> Output<'_, A> {
         loop {
             if let Some(told) = self.told.pop_front() {
+                if let Told::BurstRequest { whole, .. } | Told::BurstAnswer { whole, .. } = &told {
+                    whole.write(&mut self.shown);
+                }
                 return self.show(told);
             }
             match self.endpoint.step(now) {
@@ -50,6 +54,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     fn said(&mut self, now: Instant, entry: Entry<A>) -> Output<'_, A> {
         let told = match entry.what {
             What::Request { id } => self.request_came(now, entry, id),
+            _ if self.bursts.take(now, &self.endpoint, &entry) => None,
             What::Response { exchange, sample, copies } => {
                 self.response_came(now, entry, exchange, Exchanged { sample, copies })
             }
@@ -98,6 +103,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             self.act(now, act);
             return ControlFlow::Continue(());
         }
+        if self.act_for_bursts(now) {
+            return ControlFlow::Continue(());
+        }
         let next = self.next();
         match next {
             Some((at, Asleep::Ask)) if at <= now => {
@@ -112,7 +120,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
                 }
             }
             Some((at, Asleep::Group)) if at <= now => self.group_is_due(now),
-            Some((at, _)) if at <= now => {
+            Some((at, Asleep::Expiry)) if at <= now => {
                 self.bodies.expire(now);
                 let endpoint = &self.endpoint;
                 self.shelf.expire(now, |key| endpoint.hash(&key));
@@ -155,6 +163,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         consider(self.shelf.next_expiry(), Asleep::Expiry);
         consider(self.bodies.next_expiry(), Asleep::Expiry);
         consider(self.groups.next_end(), Asleep::Group);
+        consider(self.bursts.wakes(), Asleep::Burst);
         first
     }
 
@@ -179,6 +188,23 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             }),
             Told::GroupAnswerLost { group, from, why } => Some(Event::GroupAnswerLost { group, from, why }),
             Told::GroupOver { group } => Some(Event::GroupOver { group }),
+            Told::BurstRequest { id, from, whole } => Message::parse(&self.shown).ok().map(|message| Event::Request {
+                from,
+                id,
+                message,
+                body: Cow::Owned(whole.body),
+                wants_to_observe: false,
+                by_group: false,
+            }),
+            Told::BurstAnswer { ask, from, whole } => Message::parse(&self.shown).ok().map(|message| Event::Answer {
+                ask,
+                from,
+                message,
+                body: Cow::Owned(whole.body),
+                goes_on: false,
+                sample: None,
+                copies: 1,
+            }),
             Told::ObserverGone { observer, peer, why } => Some(Event::ObserverGone { observer, peer, why }),
         };
         // The bytes are there: inputs come once everything is drained.

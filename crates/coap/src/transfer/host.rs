@@ -1,4 +1,4 @@
-use alloc::collections::VecDeque;
+use alloc::{collections::VecDeque, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{ChanceSeed, Instant, PeerController};
@@ -7,13 +7,14 @@ use super::{
     Answer, Ask, AskId, Config, ConfigError, Counters, ObserverId, Progress, Refused,
     act::{Act, Owner, Owners},
     asks::Asks,
+    bursts::{self, Bursts},
     groups::Gatherings,
     kept::Shelf,
     observers::Observers,
     server::AllPending,
     told::Told,
 };
-use crate::block::{Assemblies, AssemblyLimits};
+use crate::block::{Assemblies, AssemblyLimits, robust::BurstOptions};
 use crate::endpoint::{Endpoint, ExchangeId, RequestId};
 
 /// Bodies being collected at a time, however short they are.
@@ -33,9 +34,12 @@ pub struct Host<A> {
     pub(super) bodies: Assemblies<(A, u64)>,
     pub(super) shelf: Shelf<A>,
     pub(super) observers: Observers<A>,
+    pub(super) bursts: Bursts<A>,
     /// Inputs for the endpoint, once that is drained.
     pub(super) acts: VecDeque<Act<A>>,
     pub(super) told: VecDeque<Told<A>>,
+    /// What was told last, if no datagram holds it.
+    pub(super) shown: Vec<u8>,
     pub(super) counts: Counters,
 }
 
@@ -55,6 +59,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         if config.renew_after.0 > config.renew_after.1 {
             return Err(ConfigError::RenewAfter);
         }
+        if let Some(parameters) = config.q_block {
+            BurstOptions { parameters, ..BurstOptions::RFC9177 }.check()?;
+        }
         Ok(Self::with(endpoint, config, chance))
     }
 
@@ -71,6 +78,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             lifetime: config.lifetime,
             size: config.block,
         };
+        let bursts = Bursts::new(&config, chance, endpoint.node());
         Self {
             endpoint,
             config,
@@ -82,8 +90,10 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             bodies: Assemblies::new(limits),
             shelf: Shelf::new(config.limits.kept, config.lifetime),
             observers: Observers::new(),
+            bursts,
             acts: VecDeque::new(),
             told: VecDeque::new(),
+            shown: Vec::new(),
             counts: Counters::default(),
         }
     }
@@ -132,7 +142,10 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     /// exceeds a limit: the request is dropped then.
     pub fn answer(&mut self, now: Instant, to: RequestId, answer: &Answer<'_>) -> Result<(), Refused> {
         self.input(now);
-        self.respond_with(now, to, answer, None)
+        match bursts::burst_of(to) {
+            Some(id) => self.answer_in_bursts(now, id, answer),
+            None => self.respond_with(now, to, answer, None),
+        }
     }
 
     /// Input: the application cannot make sense of a request. A reset goes back if the request was not acknowledged
@@ -142,6 +155,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     /// A request answered before.
     pub fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
         self.input(now);
+        if let Some(id) = bursts::burst_of(request) {
+            return self.reject_in_bursts(id);
+        }
         self.pending.remove(request);
         Ok(self.endpoint.reject(now, request)?)
     }
@@ -169,7 +185,10 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         answer: &Answer<'_>,
     ) -> Result<Option<ObserverId>, Refused> {
         self.input(now);
-        self.accept(now, to, answer)
+        match bursts::burst_of(to) {
+            Some(id) => self.answer_in_bursts(now, id, answer).map(|()| None),
+            None => self.accept(now, to, answer),
+        }
     }
 
     /// Input: what an observer observes has a new state. If a notification is under way or may not leave yet, this one
@@ -294,6 +313,8 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             .saturating_add(self.bodies.memory())
             .saturating_add(self.shelf.memory())
             .saturating_add(self.observers.memory())
+            .saturating_add(self.bursts.memory())
+            .saturating_add(self.shown.capacity())
             .saturating_add(queues)
             .saturating_add(told)
     }
@@ -307,6 +328,6 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
 
     /// Bytes of bodies of asks and of notifications that wait.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.asks.bytes.saturating_add(self.observers.waiting)
+        self.asks.bytes.saturating_add(self.observers.waiting).saturating_add(self.bursts.asked_bytes())
     }
 }

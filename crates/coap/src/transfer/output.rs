@@ -36,6 +36,8 @@ pub enum Asleep {
     Expiry,
     /// The answers of a group have had their time.
     Group,
+    /// A body in bursts goes on, or waits no longer.
+    Burst,
 }
 
 /// What the application learns.
@@ -164,6 +166,14 @@ pub enum Refused {
     #[error("the host may not hold more than {limit} bytes (limits.bytes)")]
     OutOfBytes {
         /// How many it may hold.
+        limit: usize,
+    },
+    /// An answer to a request in bursts that is longer than the host may hold.
+    #[error("an answer of {length} bytes to a request in bursts, but at most {limit} are kept (limits.bodies)")]
+    LongAnswer {
+        /// Bytes of its body.
+        length: usize,
+        /// How many are kept.
         limit: usize,
     },
     /// The observer is gone.

@@ -8,6 +8,7 @@ use millpond_control::Instant;
 use super::{
     Answer, Gone, Host, Refused,
     act::Act,
+    bursts::is_of_burst,
     kept::{Kept, Key},
     options::{self, Read},
     representation::Representation,
@@ -77,10 +78,16 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let message = self.endpoint.message(&entry)?;
         let read = Read::of(&message);
         let respond = |code, block1, size1| Act::Respond { request: id, code, block1, size1 };
-        // No bursts here (RFC 9177 §3); what else is critical is for the application to know.
-        let is_known = |number| !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
+        // What is critical and not the host's own is for the application to know.
+        let takes_bursts = self.bursts.are_served() && !self.endpoint.came_by_group(id);
+        let is_known = |number| takes_bursts || !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
         if message.options().refused(is_known).is_some() {
             self.acts.push_back(respond(Code::BAD_OPTION, None, None));
+            return None;
+        }
+        if takes_bursts && is_of_burst(&message) {
+            let is_known = self.endpoint.is_acquainted(from);
+            self.bursts.request_came(now, (from, is_known), id, &message);
             return None;
         }
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
@@ -122,6 +129,13 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let is_known = self.endpoint.is_acquainted(from);
         if block1.number == 0 {
             self.bodies.make_room_for(&(from, key), |(other, _)| *other == from, limits.bodies_per_peer as usize);
+        }
+        if block1.number == 0
+            && !is_known
+            && let Some(network) = self.endpoint.path_of(&from)
+        {
+            let is_in_it = |(other, _): &(A, u64)| self.endpoint.path_of(other) == Some(network);
+            self.bodies.make_room_for_strangers(&(from, key), is_in_it, limits.bodies_per_network as usize);
         }
         let verdict = self.bodies.take_of(now, (from, key), is_known, block1, read.size1, message.payload());
         while self.bodies.memory() > limits.bodies && self.bodies.drop_least() {}

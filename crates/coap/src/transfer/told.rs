@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 
 use super::{AskFailure, AskId, Gone, GroupId, ObserverId, asks::Exchanged};
+use crate::block::robust::OwnedOptions;
 use crate::endpoint::{RequestId, queue::Entry};
+use crate::message::{Code, Kind, MessageId, Token, Writer};
 
 #[derive(Debug)]
 pub(super) enum Told<A> {
@@ -14,4 +16,26 @@ pub(super) enum Told<A> {
     GroupAnswerLost { group: GroupId, from: A, why: AskFailure },
     GroupOver { group: GroupId },
     ObserverGone { observer: ObserverId, peer: A, why: Gone },
+    BurstRequest { id: RequestId, from: A, whole: Whole },
+    BurstAnswer { ask: AskId, from: A, whole: Whole },
+}
+
+/// A request or a response that came in bursts.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) code: Code,
+    pub(super) options: OwnedOptions,
+    pub(super) body: Vec<u8>,
+}
+
+impl Whole {
+    /// A message with its code and options, for whoever reads them there. Its options stood in messages, each in its order.
+    pub(super) fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        let mut writer = Writer::start(bytes, Kind::Confirmable, self.code, MessageId(0), Token::EMPTY);
+        for (number, value) in &self.options {
+            let _ = writer.option(*number, value);
+        }
+        let _ = writer.finish();
+    }
 }

@@ -124,7 +124,7 @@ fn confirmable_payloads_are_answered_in_their_acknowledgements() {
 /// Whatever a peer begins, what is held stays within the limits, and it is all given back.
 #[test]
 fn what_is_begun_and_not_ended_stays_within_the_limits() {
-    let limits = BurstLimits { body: 4_096, bodies: 8, bodies_per_peer: 4, bytes: 20_000, peers: 4 };
+    let limits = BurstLimits { body: 4_096, bodies: 8, bodies_per_peer: 4, requests: 8, bytes: 20_000, peers: 4 };
     let options = BurstOptions { limits, ..BurstOptions::default() };
     let mut world = World::new(options).serving(body(4_000));
     for count in 0..200_u8 {
@@ -165,6 +165,22 @@ fn a_client_gives_up_on_blocks_that_do_not_fit() {
     }
 }
 
+/// So does libcoap: what it answers the question for support with says neither how long the body is nor which one.
+#[test]
+fn a_first_block_of_nothing_in_particular_is_fetched_again_with_the_others() {
+    let mut world = serving();
+    world.ask(&BurstAsk { size: BlockSize::B16, ..BurstAsk::get(&[(number::URI_PATH, b"hello")]) });
+    world.run(at(0));
+    let request = world.sent[0].clone();
+    let (id, token) = (request.message().id.0, request.message().token);
+    let first: Options<'_> = &[(31, &[8])];
+    world.inject(CLIENT, &message(Kind::Acknowledgement, Code::CONTENT, id, token.as_bytes(), first, &body(16)));
+    world.run(at(10_000));
+    let (_, code, bytes, _) = world.answer();
+    assert_eq!((code, bytes), (Code::CONTENT, body(25 * 16)));
+    assert_eq!(world.said(CLIENT)[1], "NON 0.01 QB2:0/1");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -199,6 +215,7 @@ proptest! {
         match &world.told[0].1 {
             ClientTold::Done { body: answer, .. } => prop_assert_eq!(answer, &if upload { vec![1] } else { bytes }),
             ClientTold::Failed { why, .. } => prop_assert!(loss > 0, "{why}"),
+            ClientTold::Unsupported { .. } => prop_assert!(false, "it is known"),
         }
         prop_assert_eq!((world.client.transfers(), world.server.bodies()), (0, 0));
         prop_assert!(world.client.memory() < 4_096);

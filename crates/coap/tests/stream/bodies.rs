@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use millpond_coap::block::{BlockSize, DownloadError, UploadError};
+use millpond_coap::block::{BlockSize, DownloadError};
 use millpond_coap::message::Token;
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::host::{Answer, Ask, AskFailure, Config, Event, Host, Output, Refused};
@@ -161,7 +161,7 @@ fn a_side_without_blocks_gets_none() {
     let mut hosts = Hosts::new(Options::default(), plain);
     hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
     hosts.run();
-    assert!(matches!(hosts.failure(), AskFailure::Refused(StreamRefused::Message(_))), "{:?}", hosts.failure());
+    assert!(matches!(hosts.failure(), AskFailure::Connection(StreamRefused::Message(_))), "{:?}", hosts.failure());
 
     let now = Instant::ORIGIN;
     let (mut client, mut server) =
@@ -274,7 +274,7 @@ fn bodies_over_the_limit_are_refused() {
     hosts.client = Host::new(Options::default(), Config::default());
     hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
     hosts.run();
-    assert_eq!(hosts.failure(), AskFailure::Upload(UploadError::TooLarge { most: Some(4_000) }));
+    assert_eq!(hosts.answered().0, Code::REQUEST_ENTITY_TOO_LARGE, "an error is an answer");
     assert_eq!(hosts.up.len(), 2, "after the first block");
     assert_eq!(hosts.closed, [None; 2], "the connection stays");
     // An answer's.

@@ -181,7 +181,7 @@ impl Hosts {
     fn answer(&mut self, id: RequestId, code: Code, body: &[u8], wants_to_observe: bool) {
         let (code, options, body) = (self.application)(code, body);
         let options: Vec<(u16, &[u8])> = options.iter().map(|(number, value)| (*number, &value[..])).collect();
-        let answer = Answer { code, options: &options, body: &body };
+        let answer = Answer::new(code, &options).with_body(&body);
         if wants_to_observe {
             self.observers.extend(self.server.accept_observer(self.now, id, &answer).unwrap());
         } else {

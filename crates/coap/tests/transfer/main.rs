@@ -12,6 +12,7 @@
 
 mod bad_options;
 mod both;
+mod bursts;
 mod corpus;
 mod downloads;
 mod groups;

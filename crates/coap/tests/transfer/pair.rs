@@ -25,7 +25,13 @@ pub(crate) fn steady() -> AnyController {
 }
 
 pub(crate) fn host(node: u32, endpoint: millpond_coap::Config, config: Config) -> Host<u8> {
-    let endpoint = Endpoint::new(endpoint, steady(), ChanceSeed::new(1), node, Identities::counted()).unwrap();
+    known_by(node, endpoint, config, Identities::counted())
+}
+
+pub(crate) fn known_by(node: u32, endpoint: millpond_coap::Config, config: Config, identities: Identities) -> Host<u8> {
+    let endpoint = Endpoint::new(endpoint, steady(), ChanceSeed::new(1), node, identities).unwrap();
+    // Strangers from 128 on are in a network of their own.
+    let endpoint = endpoint.with_paths(|address| u64::from(address >> 7));
     Host::new(endpoint, config, ChanceSeed::new(1)).unwrap()
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use millpond_coap::block::BlockSize;
+use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Kind, number};
 use millpond_coap::transfer::{Answer, Ask, AskId, Config, Event, Host, ObserverId, Output};
 use millpond_coap::{Duplicates, Endpoint, Identities, RequestId};
@@ -81,6 +82,7 @@ impl Session {
         settings.limits.datagram = 200;
         let mut config = Config::DEFAULT;
         config.block = [BlockSize::B16, BlockSize::B32, BlockSize::B64, BlockSize::B128][usize::from(sizes & 3)];
+        config.q_block = (shape & 32 != 0).then_some(BurstParameters { set: 3, ..BurstParameters::RFC9177 });
         config.limits.asks = 6;
         config.limits.bytes = 4_096;
         config.limits.body = 300;
@@ -103,7 +105,7 @@ impl Session {
         };
         let actors = [actor(0), actor(1)];
         let limits = config.limits;
-        let most = settings.limits.bytes + limits.bytes + limits.bodies + limits.kept + (48 << 10);
+        let most = settings.limits.bytes + limits.bytes + 2 * limits.bodies + limits.kept + (48 << 10);
         Some(Self { now: Instant::from_micros(1), actors, wire: Vec::new(), state: 1, is_spoilt: false, most })
     }
 
@@ -172,6 +174,7 @@ impl Session {
             kind: if shape & 4 == 0 { Kind::Confirmable } else { Kind::NonConfirmable },
             upload: BlockSize::from_exponent(shape as u8 >> 3 & 3).unwrap(),
             early: if shape & 32 == 0 { None } else { Some(BlockSize::B32) },
+            q_block: shape & 32 != 0,
             observe: shape & 64 != 0,
             longest: if shape & 128 == 0 { 1_000 } else { 100 },
             ..Ask::new(code, &[(number::URI_PATH, b"state")]).with_body(&body)

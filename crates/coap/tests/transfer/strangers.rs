@@ -1,9 +1,10 @@
 //! What strangers begin keeps nobody from going on.
 
+use millpond_coap::Identities;
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Message};
 
-use crate::pair::{CLIENT, Pair, SECOND, SERVER, Told, body};
+use crate::pair::{CLIENT, Pair, SECOND, SERVER, Told, body, known_by};
 
 /// A block of a body of 100 blocks of 16 bytes, with a path of its sender's.
 fn block(id: u16, number: u16) -> Vec<u8> {
@@ -119,4 +120,41 @@ fn a_transfer_goes_on_behind_a_full_queue() {
     assert_eq!(told.len(), 66);
     let is_answer = |told: &Told| matches!(told, Told::Answer { body, .. } if *body == whole);
     assert!(told.iter().all(is_answer), "{told:?}");
+}
+
+/// Nobody of these is known, and one block of each came: strangers of one network make room for each other.
+#[test]
+fn strangers_of_one_network_leave_room_for_those_of_another() {
+    let mut pair = Pair::new(|_, _, config| config.limits.bodies_per_peer = 100_000);
+    pair.inject(SERVER, &block(1, 0));
+    for round in 0..3_000_u16 {
+        pair.inject_from(round as u8 | 128, SERVER, &start(round));
+        pair.datagrams.clear();
+    }
+    pair.inject(SERVER, &block(2, 1));
+    assert_eq!(code_of_last(&pair), Code::CONTINUE);
+}
+
+/// Behind a proxy requests of different clients are of one peer. With a hash that has no secret (that of rustc-hash: all
+/// strings of 16 bytes that begin with its first seed have the same) one client could have another's body end in its own.
+#[test]
+fn bodies_whose_names_were_made_to_collide_do_not_mix() {
+    const SEED: [u8; 8] = 0x243f_6a88_85a3_08d3_u64.to_le_bytes();
+    let named = |id: u8, client: u8, number: u8| {
+        let path = [&SEED[..], &[client; 8]].concat();
+        let value = number << 4 | u8::from(number == 0) << 3;
+        [&[0x40, 3, 0, id][..], b"\xbd\x03", &path, b"\xd1\x03", &[value], b"\xff", &[client; 16]].concat()
+    };
+    let bodies = |identities| {
+        let mut pair = Pair::new(|_, _, _| {});
+        pair.hosts[1] = known_by(1, Default::default(), Default::default(), identities);
+        for (id, client, number) in [(1, 1, 0), (2, 2, 0), (3, 1, 1), (4, 2, 1)] {
+            pair.inject(SERVER, &named(id, client, number));
+        }
+        let body = |told| if let Told::Asked { body, .. } = told { body } else { vec![] };
+        pair.take_told(SERVER).into_iter().map(body).collect::<Vec<_>>()
+    };
+    assert_eq!(bodies(Identities::secret([7; 16])), [vec![1; 32], vec![2; 32]]);
+    let mixed = [vec![2; 16], vec![1; 16]].concat();
+    assert_eq!(bodies(Identities::counted()), [mixed], "without a secret they do, else this shows nothing");
 }

@@ -21,12 +21,11 @@ pub(crate) struct Draft {
     pub(crate) code: Code,
     options: OwnedOptions,
     payload: Vec<u8>,
-    token: Option<Token>,
 }
 
 impl Draft {
     pub(crate) fn new(kind: Kind, code: Code, options: &OwnedOptions) -> Self {
-        Self { kind, code, options: options.clone(), payload: Vec::new(), token: None }
+        Self { kind, code, options: options.clone(), payload: Vec::new() }
     }
 
     /// A non-confirmable message.
@@ -70,11 +69,6 @@ impl Draft {
         Self { payload: payload.to_vec(), ..self }
     }
 
-    /// With this token, or one that is made for it.
-    pub(crate) fn with_token(self, token: Option<Token>) -> Self {
-        Self { token, ..self }
-    }
-
     /// Bytes of it on the wire, roughly.
     pub(crate) fn len(&self) -> usize {
         self.options.iter().fold(self.payload.len().saturating_add(16), |sum, (_, value)| {
@@ -91,7 +85,7 @@ impl Draft {
             code: self.code,
             options: &options,
             payload: &self.payload,
-            token: self.token,
+            token: None,
             patience: Patience::DEFAULT,
         })
     }

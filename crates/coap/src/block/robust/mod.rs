@@ -23,6 +23,8 @@ mod settings;
 
 use millpond_control::{Chance, Span};
 
+pub(crate) use draft::{OwnedOptions, is_robust};
+
 pub use client::{AskRefused, BurstAsk, BurstClient, BurstFailure, BurstId, Carried, ClientAct, ClientTold};
 pub use missing::{BadMissingBlocks, missing_blocks, read_missing_blocks};
 pub use receiver::{Accepted, BurstReceiver, Receipt, Wanted};

@@ -21,6 +21,8 @@ pub struct BurstReceiver {
     /// The blocks behind the first gap, and the bytes that they hold.
     ahead: BTreeMap<u32, Vec<u8>>,
     ahead_bytes: usize,
+    /// Blocks that came.
+    came: u32,
     /// The highest block that came.
     highest: u32,
     /// All blocks before this one are there.
@@ -85,6 +87,7 @@ impl BurstReceiver {
             body: Vec::new(),
             ahead: BTreeMap::new(),
             ahead_bytes: 0,
+            came: 0,
             highest: 0,
             complete: 0,
             told: 0,
@@ -114,6 +117,7 @@ impl BurstReceiver {
         if self.has(block.number) {
             return Accepted::Repeated;
         }
+        self.came = self.came.saturating_add(1);
         self.ahead.insert(block.number, payload.to_vec());
         self.ahead_bytes = self.ahead_bytes.saturating_add(payload.len());
         // The first block of a later set shows that the earlier ones will not come by themselves.
@@ -188,6 +192,12 @@ impl BurstReceiver {
     #[must_use]
     pub const fn complete(&self) -> u32 {
         self.complete
+    }
+
+    /// Blocks that came.
+    #[must_use]
+    pub(super) const fn came(&self) -> u32 {
+        self.came
     }
 
     /// Whether no block came yet.

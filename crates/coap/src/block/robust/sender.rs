@@ -226,6 +226,12 @@ impl BurstSender {
         self.next >= self.blocks
     }
 
+    /// The next block that was never sent; as many as there are once all were.
+    #[must_use]
+    pub const fn next(&self) -> u32 {
+        self.next
+    }
+
     /// Blocks of the body.
     #[must_use]
     pub const fn blocks(&self) -> u32 {

@@ -111,10 +111,13 @@ pub enum BurstOptionsError {
 pub struct BurstLimits {
     /// Bytes of one body, sent or received.
     pub body: usize,
-    /// Bodies at a time; a client's transfers.
+    /// Bodies at a time; a client's transfers. On a server those make room of which the fewest blocks came, and those of peers
+    /// that are known to be there for nobody else.
     pub bodies: usize,
     /// Bodies of one peer at a time on a server; the one idle for longest makes room.
     pub bodies_per_peer: usize,
+    /// Requests that a server's application has not answered.
+    pub requests: usize,
     /// Bytes of all bodies together.
     pub bytes: usize,
     /// Peers of which a client remembers whether they know the options.
@@ -122,8 +125,9 @@ pub struct BurstLimits {
 }
 
 impl BurstLimits {
-    /// 1 MiB a body, 64 bodies, 4 of one peer, 16 MiB together, 256 peers.
-    pub const DEFAULT: Self = Self { body: 1 << 20, bodies: 64, bodies_per_peer: 4, bytes: 16 << 20, peers: 256 };
+    /// 1 MiB a body, 64 bodies, 4 of one peer, 64 requests, 16 MiB together, 256 peers.
+    pub const DEFAULT: Self =
+        Self { body: 1 << 20, bodies: 64, bodies_per_peer: 4, requests: 64, bytes: 16 << 20, peers: 256 };
 }
 
 impl Default for BurstLimits {

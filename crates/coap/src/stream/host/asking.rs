@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     block::{
-        Answer as UploadAnswer, Block, BlockSize, Download, Next, Part, Upload, UploadNext,
+        Answer as UploadAnswer, Block, BlockSize, Download, Next, Part, Upload, UploadError, UploadNext,
         robust::{
             REQUEST_TAG,
             draft::{Draft, OwnedOptions, memory_of, own_options},
@@ -262,7 +262,8 @@ impl Asking {
             let most = frame.uint(number::SIZE1);
             match upload.take(&UploadAnswer { code: frame.code, block, most }) {
                 Ok(UploadNext::Send) => return Outcome::Going,
-                Ok(UploadNext::Done) => {}
+                // The server's own words say more than that it refuses.
+                Ok(UploadNext::Done) | Err(UploadError::Refused(_) | UploadError::TooLarge { .. }) => {}
                 Err(why) => return Outcome::Failed(why.into()),
             }
         }

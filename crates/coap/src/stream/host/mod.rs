@@ -49,6 +49,8 @@
 //!   replaces it. [`Host::cancel`] deregisters with the token of the registration.
 //! * **Back pressure** is the driver's: while the stream takes no bytes, do not poll, and read nothing. Notifications wait
 //!   inside, of each observer the newest.
+//! * **Requests and answers** are those of [`transfer`](crate::transfer). Of an ask its kind, the size of its blocks, its
+//!   patience and its wish for bursts are not looked at, nor of an answer its kind and its blocks: there is none of it here.
 //! * **Nothing is repeated** by a stream, so the last block of a body again, without those before it, is answered with 4.08.
 
 mod asking;
@@ -67,7 +69,8 @@ use crate::{
     message::{Code, Token, is_of_transfer},
 };
 
-pub use types::{Answer, Ask, AskFailure, AskId, Config, Event, ObserverId, Output, Refused, RequestId};
+pub use crate::transfer::{Answer, Ask, AskFailure};
+pub use types::{AskId, Config, Event, ObserverId, Output, Refused, RequestId};
 
 use asking::{Asking, Outcome};
 use came::{Came, Frame};

@@ -211,7 +211,7 @@ impl Serving {
         let (id, asked, key, wish) = (observer.id, observer.asked, observer.key.clone(), observer.wish);
         let sequence = (code.class() == 2).then_some(observer.sequence);
         let options: Vec<(u16, &[u8])> = options.iter().map(|(number, value)| (*number, value.as_slice())).collect();
-        let answer = Answer { code, options: &options, body: &body };
+        let answer = Answer::new(code, &options).with_body(&body);
         let sent = self.write(now, asked, &key, wish, &answer, sequence, connection);
         if sequence.is_none() || sent.is_err() {
             self.observers.retain(|observer| observer.id != id);

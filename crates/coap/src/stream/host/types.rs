@@ -2,11 +2,8 @@ use alloc::vec::Vec;
 
 use millpond_control::{Instant, Span};
 
-use super::super::{Closing, Lost, Settings, StreamRefused};
-use crate::{
-    block::{BlockSize, DownloadError, UploadError, robust::draft::memory_of},
-    message::{Code, Token},
-};
+use super::super::{Closing, Settings, StreamRefused};
+use crate::{block::robust::draft::memory_of, message::Code, transfer::AskFailure};
 
 /// How a host behaves and what it may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,75 +34,6 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self::DEFAULT
-    }
-}
-
-/// A request with its whole body, and what is wanted for it.
-#[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
-    /// Method.
-    pub code: Code,
-    /// Options in ascending order of their numbers, without those that are the host's own: Observe, Block1, Block2,
-    /// Size1, Size2, Q-Block1, Q-Block2, Request-Tag.
-    pub options: &'a [(u16, &'a [u8])],
-    /// The body; empty for none.
-    pub body: &'a [u8],
-    /// Blocks in which the response is asked for from the first request on; with `None` the server chooses.
-    pub early: Option<BlockSize>,
-    /// Every new representation is wanted (RFC 7641), of GET and FETCH.
-    pub observe: bool,
-    /// Bytes of the longest body taken.
-    pub longest: usize,
-    /// A token for its first message, for all blocks of its body, and for an observation, instead of one that is made. It
-    /// waits while another request has the token.
-    pub token: Option<Token>,
-    /// When it fails if it has got no answer by then; an observation, if it has got no first one.
-    pub deadline: Option<Instant>,
-}
-
-impl<'a> Ask<'a> {
-    /// Without body; the server chooses its blocks; bodies of at most 1 MiB.
-    #[must_use]
-    pub const fn new(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
-        Self { code, options, body: &[], early: None, observe: false, longest: 1 << 20, token: None, deadline: None }
-    }
-
-    /// The same with this body.
-    #[must_use]
-    pub const fn with_body(self, body: &'a [u8]) -> Self {
-        Self { body, ..self }
-    }
-
-    /// The same as an observation.
-    #[must_use]
-    pub const fn observing(self) -> Self {
-        Self { observe: true, ..self }
-    }
-}
-
-/// A whole response, or a representation for an observer.
-#[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
-    /// Response code.
-    pub code: Code,
-    /// Options in ascending order of their numbers, without those that are the host's own. An ETag is added if the
-    /// body needs several blocks and none is given.
-    pub options: &'a [(u16, &'a [u8])],
-    /// The body; empty for none.
-    pub body: &'a [u8],
-}
-
-impl<'a> Answer<'a> {
-    /// Without body.
-    #[must_use]
-    pub const fn new(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
-        Self { code, options, body: &[] }
-    }
-
-    /// The same with this body.
-    #[must_use]
-    pub const fn with_body(self, body: &'a [u8]) -> Self {
-        Self { body, ..self }
     }
 }
 
@@ -208,39 +136,6 @@ impl Event {
             _ => 0,
         }
     }
-}
-
-/// Why an ask ended without an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AskFailure {
-    /// The connection ended, or the request was lost with it.
-    #[error("the connection ended before the answer")]
-    Lost(Lost),
-    /// The application no longer wanted it.
-    #[error("it was cancelled")]
-    Cancelled,
-    /// It had got no answer by its deadline.
-    #[error("there was no answer by its deadline")]
-    Deadline,
-    /// The response's body did not become whole.
-    #[error(transparent)]
-    Download(#[from] DownloadError),
-    /// The request's body did not arrive.
-    #[error(transparent)]
-    Upload(#[from] UploadError),
-    /// One of its messages could not be sent.
-    #[error(transparent)]
-    Refused(#[from] StreamRefused),
-    /// The response has a critical option that is not understood, or may not stand there (RFC 7252 §5.4.1).
-    #[error("the response has option {number}, which is critical and not understood there")]
-    BadOption {
-        /// Its number.
-        number: u16,
-    },
-    /// The server sent something as Block1 or Block2 that is no block.
-    #[error("the server sent a block option that is none")]
-    BadBlock,
 }
 
 /// Why the host does not do what it was asked for. Nothing was sent.

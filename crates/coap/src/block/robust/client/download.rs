@@ -76,6 +76,15 @@ impl Download {
         self.asked && self.part.is_some()
     }
 
+    /// Bytes that are there without a gap, and bytes of the whole.
+    pub(super) fn progress(&self) -> (usize, Option<u32>) {
+        let of = |part: &Part| {
+            let bytes = (part.receiver.complete() as usize).saturating_mul(part.receiver.size().bytes() as usize);
+            (bytes.min(part.receiver.total()), u32::try_from(part.receiver.total()).ok())
+        };
+        self.part.as_ref().map_or((0, None), of)
+    }
+
     pub(super) fn memory(&self) -> usize {
         self.part.as_ref().map_or(0, |part| part.receiver.memory())
     }

@@ -1,6 +1,5 @@
 //! The client's side: whole bodies asked for and sent in bursts.
 
-mod blocks;
 mod download;
 mod peers;
 mod told;
@@ -52,6 +51,7 @@ use transfer::{Body, Step, Transfer, Verdict};
 ///             ClientAct::Again => {}
 ///             ClientAct::Told(ClientTold::Done { body, .. }) => println!("{} bytes", body.len()),
 ///             ClientAct::Told(ClientTold::Failed { why, .. }) => println!("{why}"),
+///             ClientAct::Told(ClientTold::Unsupported { .. }) => println!("asked block by block, then"),
 ///             ClientAct::Sleep(until) => break Some(until),
 ///             ClientAct::Idle => break None,
 ///         },
@@ -64,8 +64,9 @@ use transfer::{Body, Step, Transfer, Verdict};
 /// # What it does
 ///
 /// Whether a peer knows the options is asked once, with a confirmable request (§4.1): for a body in the response it is
-/// the request itself, for its first block; for a body in the request it is a GET of the server's root. A peer that
-/// answers 4.02, or with Block2, gets RFC 7959 instead. Then requests are non-confirmable, with tokens of their own.
+/// the request itself, for its first block; for a body in the request it is a GET of the server's root. Of a peer that
+/// answers 4.02, or with Block2, it is told that it does not know them: whoever asked can go on as RFC 7959 has it. Then
+/// requests are non-confirmable, with tokens of their own.
 ///
 /// * **Silence** ends a transfer after NON_MAX_RETRANSMIT repetitions, NON_RECEIVE_TIMEOUT and its doubles apart; after a
 ///   body in the request without any answer the next body waits as PROBING_RATE has it.
@@ -120,6 +121,20 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     /// # Errors
     /// What exceeds a limit. Nothing is begun then.
     pub fn ask(&mut self, now: Instant, to: A, ask: &BurstAsk<'_>) -> Result<BurstId, AskRefused> {
+        self.ask_within(now, to, ask, usize::MAX)
+    }
+
+    /// Input: the same for an answer whose body may have so many bytes at most.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn ask_within(
+        &mut self,
+        now: Instant,
+        to: A,
+        ask: &BurstAsk<'_>,
+        longest: usize,
+    ) -> Result<BurstId, AskRefused> {
         let limits = self.options.limits;
         if !ask.code.is_request() {
             return Err(AskRefused::Code(ask.code));
@@ -134,6 +149,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         self.made = self.made.wrapping_add(1);
         let id = BurstId(self.made);
         let body = Body {
+            longest,
             code: ask.code,
             options: own_options(ask.options.iter().copied(), is_ours),
             bytes: ask.body.to_vec(),
@@ -272,6 +288,13 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         self.peers.support(peer)
     }
 
+    /// How far a transfer has come: bytes of its body that have left, of the answer's that have come, and of that in all if
+    /// the server said so. `None` if it is over.
+    #[must_use]
+    pub fn progress(&self, id: BurstId) -> Option<(usize, usize, Option<u32>)> {
+        self.transfers.iter().find(|transfer| transfer.id == id).map(Transfer::progress)
+    }
+
     /// Bytes held, this value itself not included.
     #[must_use]
     pub fn memory(&self) -> usize {
@@ -289,8 +312,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     fn hand(&mut self, index: usize, take: impl FnOnce(&mut Transfer<A>, &BurstOptions, &mut Peers<A>) -> Verdict) {
         let mut options = self.options;
         let room = options.limits.bytes.saturating_sub(self.memory());
-        options.limits.body = options.limits.body.min(room);
         let Some(transfer) = self.transfers.get_mut(index) else { return };
+        options.limits.body = options.limits.body.min(room).min(transfer.longest());
         let verdict = take(transfer, &options, &mut self.peers);
         self.finish(index, verdict);
     }
@@ -317,6 +340,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
                 Some(ClientTold::Done { id, code, options, body, carried })
             }
             Verdict::Fail(why) => Some(ClientTold::Failed { id, why }),
+            Verdict::Unsupported => Some(ClientTold::Unsupported { id }),
         };
         let Some(transfer) = self.transfers.get(index) else { return };
         let Some(told) = told(transfer.id) else { return };

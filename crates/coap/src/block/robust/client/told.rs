@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use millpond_control::Instant;
 
-use super::super::super::{BlockSize, DownloadError, UploadError};
+use super::super::super::BlockSize;
 use crate::{Failure, Refused, message::Code};
 
 /// Names a transfer until its end has been told.
@@ -75,8 +75,6 @@ pub enum Carried {
     Whole,
     /// In bursts.
     Bursts,
-    /// Block by block (RFC 7959): the server does not know bursts.
-    Blocks,
 }
 
 /// The end of a transfer.
@@ -101,6 +99,11 @@ pub enum ClientTold {
         id: BurstId,
         /// Why.
         why: BurstFailure,
+    },
+    /// The server does not know the options. Nothing of the request was carried out.
+    Unsupported {
+        /// Which transfer.
+        id: BurstId,
     },
 }
 
@@ -132,10 +135,4 @@ pub enum BurstFailure {
     /// The body changed again and again while it was fetched, or the server lost what it had of it.
     #[error("the body had to be begun anew too often")]
     Unstable,
-    /// RFC 7959, with a body in the response.
-    #[error(transparent)]
-    Download(DownloadError),
-    /// RFC 7959, with a body in the requests.
-    #[error(transparent)]
-    Upload(UploadError),
 }

@@ -8,11 +8,9 @@ use super::{
     super::{
         super::{Block, BlockSize},
         BurstOptions, Q_BLOCK1, Q_BLOCK2,
-        draft::{Draft, OwnedOptions, Recent, block_of, is_block_wise, options_of, own_options, token_of},
+        draft::{Draft, OwnedOptions, Recent, block_of, options_of, own_options, token_of},
     },
-    BurstFailure, BurstId, Carried,
-    blocks::Blocks,
-    done,
+    BurstFailure, BurstId, Carried, done,
     download::Download,
     peers::Peers,
     upload::Upload,
@@ -29,6 +27,8 @@ pub(super) struct Body {
     pub(super) options: OwnedOptions,
     pub(super) bytes: Vec<u8>,
     pub(super) size: BlockSize,
+    /// Bytes of the longest answer that is taken.
+    pub(super) longest: usize,
     /// Request-Tag.
     pub(super) tag: Vec<u8>,
     /// NON_TIMEOUT_RANDOM, drawn for this body.
@@ -80,6 +80,8 @@ pub(super) enum Verdict {
         carried: Carried,
     },
     Fail(BurstFailure),
+    /// The server does not know bursts.
+    Unsupported,
 }
 
 #[derive(Debug)]
@@ -94,7 +96,6 @@ enum Stage {
     Ask,
     Upload(Upload),
     Download(Download),
-    Blocks(Blocks),
 }
 
 #[derive(Debug)]
@@ -187,7 +188,6 @@ impl<A: Copy + Eq> Transfer<A> {
     pub(super) fn memory(&self) -> usize {
         let stage = match &self.stage {
             Stage::Download(download) => download.memory(),
-            Stage::Blocks(blocks) => blocks.memory(),
             _ => 0,
         };
         self.body.bytes.capacity().saturating_add(stage).saturating_add(self.recent.memory())
@@ -197,7 +197,10 @@ impl<A: Copy + Eq> Transfer<A> {
     pub(super) fn step(&mut self, now: Instant, options: &BurstOptions, peers: &mut Peers<A>) -> Step {
         match &mut self.stage {
             Stage::Held(until) if now < *until => return Step::Wait(*until),
-            Stage::Held(_) | Stage::Fresh => self.begin(options, peers.support(self.to)),
+            Stage::Held(_) | Stage::Fresh if peers.support(self.to) == Some(false) => {
+                return Step::End(Box::new(Verdict::Unsupported));
+            }
+            Stage::Held(_) | Stage::Fresh => self.begin(options, peers.support(self.to).is_some()),
             _ => {}
         }
         if self.exchange.is_some() {
@@ -210,7 +213,6 @@ impl<A: Copy + Eq> Transfer<A> {
             Stage::Upload(upload) if has_claim => upload.step(now, body),
             Stage::Download(download) if has_claim => download.step(now, body),
             Stage::Upload(_) | Stage::Download(_) => Step::Claim,
-            Stage::Blocks(blocks) => blocks.step(body),
             Stage::Held(_) | Stage::Fresh => Step::Nothing,
         };
         if let Step::End(verdict) = &step
@@ -221,15 +223,31 @@ impl<A: Copy + Eq> Transfer<A> {
         step
     }
 
-    fn begin(&mut self, options: &BurstOptions, support: Option<bool>) {
+    fn begin(&mut self, options: &BurstOptions, is_supported: bool) {
         let is_long = self.body.is_long();
-        self.stage = match support {
-            Some(false) => Stage::Blocks(Blocks::new(&self.body, options)),
-            None if is_long => Stage::Probe,
-            Some(true) if is_long => Stage::Upload(Upload::new(&self.body, options)),
-            Some(true) if self.body.bytes.is_empty() => Stage::Download(Download::of_whole(&self.body, options)),
+        self.stage = match is_supported {
+            false if is_long => Stage::Probe,
+            true if is_long => Stage::Upload(Upload::new(&self.body, options)),
+            true if self.body.bytes.is_empty() => Stage::Download(Download::of_whole(&self.body, options)),
             _ => Stage::Ask,
         };
+    }
+
+    /// Bytes of its body that have left, of the answer's that have come, and of that in all.
+    pub(super) fn progress(&self) -> (usize, usize, Option<u32>) {
+        match &self.stage {
+            Stage::Upload(upload) => (upload.sent(&self.body), 0, None),
+            Stage::Download(download) => {
+                let (received, total) = download.progress();
+                (self.body.bytes.len(), received, total)
+            }
+            _ => (0, 0, None),
+        }
+    }
+
+    /// Bytes of the longest answer that is taken.
+    pub(super) const fn longest(&self) -> usize {
+        self.body.longest
     }
 
     /// The confirmable request was answered.
@@ -242,8 +260,7 @@ impl<A: Copy + Eq> Transfer<A> {
     ) -> Verdict {
         self.exchange = None;
         match &mut self.stage {
-            Stage::Blocks(blocks) => blocks.take(message),
-            _ if message.code == Code::BAD_OPTION => self.fall_back(options, peers),
+            _ if message.code == Code::BAD_OPTION => self.is_unsupported(peers),
             Stage::Probe => {
                 peers.set_support(self.to, Some(true));
                 self.stage = Stage::Upload(Upload::new(&self.body, options));
@@ -264,8 +281,16 @@ impl<A: Copy + Eq> Transfer<A> {
         if message.code.class() == 2 {
             match block_of(message, Q_BLOCK2) {
                 Some(Err(_)) => return Verdict::Fail(BurstFailure::Misfit),
-                Some(Ok(_)) => {
+                Some(Ok(block)) => {
                     peers.set_support(self.to, Some(true));
+                    // Some servers (libcoap 4.3.5) give the first block alone without saying of what: it is asked for again
+                    // with all others.
+                    let is_nameless = [number::ETAG, number::SIZE2].iter().all(|it| message.option(*it).is_none());
+                    let is_asked = matches!(self.stage, Stage::Ask) && self.body.bytes.is_empty();
+                    if is_asked && is_nameless && block.more {
+                        self.stage = Stage::Download(Download::of_whole(&self.body, options));
+                        return Verdict::Go;
+                    }
                     // In an acknowledgement it is the only one; in a message of its own the others follow.
                     let mut download = match message.kind {
                         Kind::Acknowledgement => Download::of_rest(&self.body, options),
@@ -276,13 +301,7 @@ impl<A: Copy + Eq> Transfer<A> {
                     self.stage = Stage::Download(download);
                     return verdict;
                 }
-                None if is_block_wise(message) && message.option(number::BLOCK2).is_some() => {
-                    peers.set_support(self.to, Some(false));
-                    let mut blocks = Blocks::of_answer(&self.body, options);
-                    let verdict = blocks.take(message);
-                    self.stage = Stage::Blocks(blocks);
-                    return verdict;
-                }
+                None if message.option(number::BLOCK2).is_some() => return self.is_unsupported(peers),
                 None => {}
             }
         }
@@ -300,7 +319,7 @@ impl<A: Copy + Eq> Transfer<A> {
     ) -> Verdict {
         self.unheard = 0;
         if message.code == Code::BAD_OPTION {
-            return self.fall_back(options, peers);
+            return self.is_unsupported(peers);
         }
         match &mut self.stage {
             Stage::Upload(upload) => {
@@ -333,11 +352,10 @@ impl<A: Copy + Eq> Transfer<A> {
         Verdict::Go
     }
 
-    /// The server does not know bursts: RFC 7959 from the beginning.
-    fn fall_back(&mut self, options: &BurstOptions, peers: &mut Peers<A>) -> Verdict {
+    /// The server does not know bursts.
+    fn is_unsupported(&self, peers: &mut Peers<A>) -> Verdict {
         peers.set_support(self.to, Some(false));
-        self.stage = Stage::Blocks(Blocks::new(&self.body, options));
-        Verdict::Go
+        Verdict::Unsupported
     }
 }
 

@@ -39,6 +39,11 @@ impl Upload {
         Self { parameters, sender, touched: Instant::ORIGIN, repeats: 0, heard: false, restarts: 0, again: 0 }
     }
 
+    /// Bytes that have left at least once.
+    pub(super) fn sent(&self, body: &Body) -> usize {
+        (self.sender.next() as usize).saturating_mul(body.size.bytes() as usize).min(body.bytes.len())
+    }
+
     pub(super) fn step(&mut self, now: Instant, body: &Body) -> Step {
         match self.sender.poll(now) {
             Leaving::Block { number, asked, .. } => {

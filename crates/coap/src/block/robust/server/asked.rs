@@ -71,6 +71,11 @@ impl Wants {
         }
     }
 
+    /// Bytes held beside this value.
+    pub(super) fn memory(&self) -> usize {
+        if let Self::Blocks(numbers, _) = self { numbers.capacity().saturating_mul(size_of::<u32>()) } else { 0 }
+    }
+
     /// Whether it asks for a representation anew, rather than for more of one.
     pub(super) const fn begins(&self) -> bool {
         matches!(self, Self::First(_) | Self::All(_))

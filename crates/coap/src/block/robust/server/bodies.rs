@@ -24,7 +24,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn payload_came(
         &mut self,
         now: Instant,
-        from: A,
+        (from, is_known): (A, bool),
         reply: Reply,
         message: &Message<'_>,
         key: Vec<u8>,
@@ -34,9 +34,16 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let tag = message.option(REQUEST_TAG).ok_or(Code::BAD_REQUEST)?;
         let total = uint_of(message, number::SIZE1).ok_or(Code::BAD_REQUEST)?;
         let is_it = |body: &Inbound<A>| body.from == from && body.tag == tag && body.key == key;
+        // What it brings must fit; of what is there what is worth least makes room, but never the body itself.
+        let length = message.payload().len();
+        while self.memory().saturating_add(length) > self.options.limits.bytes {
+            if !self.drop_least(is_known, |body| !is_it(body)) {
+                return Err(Code::SERVICE_UNAVAILABLE);
+            }
+        }
         let place = match self.inbound.iter().position(is_it) {
             Some(place) => place,
-            None => match self.room_for(from, total) {
+            None => match self.room_for(from, is_known, total) {
                 Err(Code::REQUEST_ENTITY_TOO_LARGE) => {
                     let most = u32::try_from(self.options.limits.body).unwrap_or(u32::MAX);
                     let draft = Draft::plain(Code::REQUEST_ENTITY_TOO_LARGE, &Vec::new());
@@ -49,6 +56,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                     let receiver = BurstReceiver::new(parameters, block.size, total, limit, now);
                     self.inbound.push(Inbound {
                         from,
+                        is_known,
                         key,
                         tag: tag.to_vec(),
                         code: message.code,
@@ -65,11 +73,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             },
         };
         let set = self.options.parameters.set;
-        if self.memory().saturating_add(message.payload().len()) > self.options.limits.bytes {
-            return Err(Code::SERVICE_UNAVAILABLE);
-        }
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         (body.token, body.touched, body.is_confirmable) = (message.token, now, message.kind == Kind::Confirmable);
+        body.is_known = is_known;
         let accepted = body.take(now, &Receipt { block, total, payload: message.payload() });
         match (accepted, &body.stage) {
             (Some(Accepted::Misfit), Stage::Collecting(receiver)) => {
@@ -107,7 +113,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// Makes room for a body of so many bytes.
-    fn room_for(&mut self, from: A, total: u32) -> Result<(), Code> {
+    fn room_for(&mut self, from: A, is_known: bool, total: u32) -> Result<(), Code> {
         let limits = self.options.limits;
         if total as usize > limits.body {
             return Err(Code::REQUEST_ENTITY_TOO_LARGE);
@@ -122,8 +128,20 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         // What is claimed takes no room; what comes does.
         let first = total.min(BlockSize::B1024.bytes()) as usize;
         self.give_up_kept(from, first);
-        let has_room = self.memory().saturating_add(first) <= limits.bytes;
-        if has_room && self.bodies() < limits.bodies { Ok(()) } else { Err(Code::SERVICE_UNAVAILABLE) }
+        while self.memory().saturating_add(first) > limits.bytes || self.bodies() >= limits.bodies {
+            if !self.drop_least(is_known, |_| true) {
+                return Err(Code::SERVICE_UNAVAILABLE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the body in the requests that is worth least of those that may go: to begin one costs a forged datagram. Nobody
+    /// known makes room for somebody who is not. False if there is none.
+    fn drop_least(&mut self, for_known: bool, may_go: impl Fn(&Inbound<A>) -> bool) -> bool {
+        let all = self.inbound.iter().enumerate().filter(|(_, body)| may_go(body) && (for_known || !body.is_known));
+        let least = all.min_by_key(|(_, body)| (body.worth(), body.touched)).map(|(place, _)| place);
+        least.map(|place| self.inbound.remove(place)).is_some()
     }
 
     /// Drops bodies that are kept for what may have been lost, the one idle for longest first, until there is room.
@@ -142,9 +160,10 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
     }
 
-    /// Where the representation is kept that a request asks for more of.
-    pub(super) fn kept(&self, from: A, key: &[u8], tag: Option<&[u8]>) -> Option<usize> {
-        let is_it = |body: &&Outbound<A>| body.to == from && body.key == key;
+    /// Where the representation is kept, in blocks of this size, that a request asks for more of. Who fetches it in two sizes,
+    /// or fetches it while the first block is asked for as the question whether bursts are known, has it twice.
+    pub(super) fn kept(&self, from: A, key: &[u8], tag: Option<&[u8]>, size: BlockSize) -> Option<usize> {
+        let is_it = |body: &&Outbound<A>| body.to == from && body.key == key && body.size() == size;
         let all = || self.outbound.iter().enumerate().filter(|(_, body)| is_it(body));
         let tagged = all().find(|(_, body)| tag.is_some() && body.request_tag.as_deref() == tag);
         // A request need not name the body that was answered.
@@ -158,7 +177,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let given = answer.options.iter().find(|(number, _)| *number == number::ETAG).map(|(_, value)| *value);
         let options = own_options(answer.options.iter().copied(), is_of_transfer);
         let is_short = answer.code.class() != 2 || answer.body.len() <= size.bytes() as usize;
-        let kept = self.kept(from, &key, tag.as_deref());
+        let kept = self.kept(from, &key, tag.as_deref(), size);
         if is_short {
             if let Some(place) = kept {
                 self.outbound.remove(place);

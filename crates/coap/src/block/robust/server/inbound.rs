@@ -6,7 +6,7 @@ use super::{
     super::{
         super::{Block, BlockSize},
         Accepted, BurstReceiver, MISSING_BLOCKS_FORMAT, Q_BLOCK1, Receipt, Wanted,
-        draft::{Draft, OwnedOptions, Recent},
+        draft::{Draft, OwnedOptions, Recent, memory_of},
         missing_blocks,
     },
     asked::Wants,
@@ -17,6 +17,8 @@ use crate::message::{Code, Token, number};
 #[derive(Debug)]
 pub(super) struct Inbound<A> {
     pub(super) from: A,
+    /// It is of somebody who is known to be there.
+    pub(super) is_known: bool,
     pub(super) key: Vec<u8>,
     /// Request-Tag.
     pub(super) tag: Vec<u8>,
@@ -93,13 +95,27 @@ impl<A> Inbound<A> {
         }
     }
 
+    /// What it is worth when there is no room for all: what nobody known began first, then that of which the fewest blocks
+    /// came. One that is whole has yet to be answered, or to be answered again.
+    pub(super) const fn worth(&self) -> (bool, u32) {
+        match &self.stage {
+            Stage::Collecting(receiver) => (self.is_known, receiver.came()),
+            Stage::Asked | Stage::Answered(_) => (self.is_known, u32::MAX),
+        }
+    }
+
     pub(super) fn memory(&self) -> usize {
         let stage = match &self.stage {
             Stage::Collecting(receiver) => receiver.memory(),
             Stage::Asked => 0,
-            Stage::Answered(draft) => draft.len(),
+            Stage::Answered(draft) => draft.memory(),
         };
-        stage.saturating_add(self.key.capacity()).saturating_add(self.recent.memory())
+        stage
+            .saturating_add(self.key.capacity())
+            .saturating_add(self.tag.capacity())
+            .saturating_add(memory_of(&self.options))
+            .saturating_add(self.wants.memory())
+            .saturating_add(self.recent.memory())
     }
 }
 

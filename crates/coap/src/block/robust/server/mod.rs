@@ -106,6 +106,14 @@ struct Owed<A> {
     until: Instant,
 }
 
+impl<A> Owed<A> {
+    /// Bytes held beside this value.
+    fn memory(&self) -> usize {
+        let tag = self.tag.as_ref().map_or(0, Vec::capacity);
+        self.key.capacity().saturating_add(tag).saturating_add(self.wants.memory())
+    }
+}
+
 /// How a request is answered.
 #[derive(Clone, Copy, Debug)]
 enum Reply {
@@ -156,10 +164,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 if !draft::is_robust(message) {
                     return false;
                 }
-                self.expire(now);
-                if let Err(code) = self.requested(now, from, id, message) {
-                    self.reply(from, Self::reply_to(id, message), Draft::plain(code, &Vec::new()));
-                }
+                self.request_came(now, from, id, message, false);
                 true
             }
             // Some messages leave as confirmable ones if the controller wishes so.
@@ -177,6 +182,20 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
     }
 
+    /// Input: a request that has either option, of somebody who `is_known` to be at its address, or is not.
+    pub fn request_came(&mut self, now: Instant, from: A, id: RequestId, message: &Message<'_>, is_known: bool) {
+        self.expire(now);
+        if let Err(code) = self.requested(now, (from, is_known), id, message) {
+            self.reply(from, Self::reply_to(id, message), Draft::plain(code, &Vec::new()));
+        }
+    }
+
+    /// Input: nobody will answer a request. False if it was answered or dropped before.
+    pub fn forget(&mut self, request: BurstRequestId) -> bool {
+        let place = self.owed.iter().position(|owed| owed.id == request);
+        place.map(|place| self.owed.remove(place)).is_some()
+    }
+
     /// Input: the answer to a request.
     ///
     /// # Errors
@@ -191,7 +210,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             return Err(AnswerRefused::Code(answer.code));
         }
         let place = self.owed.iter().position(|owed| owed.id == request).ok_or(AnswerRefused::UnknownRequest)?;
-        let limit = self.options.limits.body;
+        let limit = self.options.limits.bytes;
         if answer.body.len() > limit {
             return Err(AnswerRefused::TooLarge { length: answer.body.len(), limit });
         }
@@ -272,6 +291,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub fn memory(&self) -> usize {
         let entries = self.inbound.capacity().saturating_mul(size_of::<Inbound<A>>());
         let entries = entries.saturating_add(self.outbound.capacity().saturating_mul(size_of::<Outbound<A>>()));
+        let entries = entries.saturating_add(self.owed.capacity().saturating_mul(size_of::<Owed<A>>()));
+        let entries = self.owed.iter().fold(entries, |sum, owed| sum.saturating_add(owed.memory()));
         let inbound = self.inbound.iter().fold(entries, |sum, body| sum.saturating_add(body.memory()));
         self.outbound.iter().fold(inbound, |sum, body| sum.saturating_add(body.memory()))
     }

@@ -6,7 +6,7 @@ use super::{
     super::{
         super::{Block, BlockSize},
         Asked, BurstParameters, BurstSender, Leaving, Q_BLOCK2,
-        draft::{Draft, OwnedOptions, Recent},
+        draft::{Draft, OwnedOptions, Recent, memory_of},
     },
     asked::Wants,
 };
@@ -137,6 +137,11 @@ impl<A> Outbound<A> {
         Served::Flowing
     }
 
+    /// The size of its blocks.
+    pub(super) const fn size(&self) -> BlockSize {
+        self.size
+    }
+
     /// Whether messages of it have this token.
     pub(super) fn has_token(&self, token: Token) -> bool {
         self.token == Some(token) || self.asked_by == token
@@ -181,6 +186,12 @@ impl<A> Outbound<A> {
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.body.capacity().saturating_add(self.key.capacity()).saturating_add(self.recent.memory())
+        let tags = self.etag.capacity().saturating_add(self.request_tag.as_ref().map_or(0, Vec::capacity));
+        self.body
+            .capacity()
+            .saturating_add(self.key.capacity())
+            .saturating_add(tags)
+            .saturating_add(memory_of(&self.options))
+            .saturating_add(self.recent.memory())
     }
 }

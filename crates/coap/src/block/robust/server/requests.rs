@@ -27,7 +27,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn requested(
         &mut self,
         now: Instant,
-        from: A,
+        (from, is_known): (A, bool),
         id: RequestId,
         message: &Message<'_>,
     ) -> Result<(), Code> {
@@ -45,7 +45,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             (Some(block), wants) => {
                 let block = block.map_err(|_| Code::BAD_REQUEST)?;
                 let wants = wants.filter(Wants::begins).unwrap_or(Wants::All(block.size));
-                self.payload_came(now, from, reply, message, key, block, wants)
+                self.payload_came(now, (from, is_known), reply, message, key, block, wants)
             }
             (None, Some(wants)) => self.more_asked(now, from, reply, message, key, wants),
             (None, None) => Err(Code::BAD_REQUEST),
@@ -70,7 +70,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             _ => false,
         };
         let tag = message.option(REQUEST_TAG);
-        if !begins && let Some(place) = self.kept(from, &key, tag) {
+        if !begins && let Some(place) = self.kept(from, &key, tag, wants.size()) {
             let Some(body) = self.outbound.get_mut(place) else { return Ok(()) };
             return match body.serve(now, &wants, message.token, false) {
                 Served::Flowing => {
@@ -108,7 +108,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         reply: Reply,
         tag: Option<Vec<u8>>,
     ) -> Result<BurstRequestId, Code> {
-        if self.owed.len() >= self.options.limits.bodies {
+        if self.owed.len() >= self.options.limits.requests {
             return Err(Code::SERVICE_UNAVAILABLE);
         }
         self.made = self.made.wrapping_add(1);

@@ -10,6 +10,17 @@ use crate::message::Code;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BurstRequestId(pub(super) u64);
 
+impl BurstRequestId {
+    /// Requests are numbered one after the other.
+    pub(crate) const fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn of(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// An answer, with a body of any length.
 #[derive(Clone, Copy, Debug)]
 pub struct BurstAnswer<'a> {
@@ -32,7 +43,7 @@ pub enum AnswerRefused {
     #[error("code {0} does not make a response")]
     Code(Code),
     /// The body is longer than allowed. The request can still be answered.
-    #[error("a body of {length} bytes, but at most {limit} are allowed (limits.body)")]
+    #[error("a body of {length} bytes, but at most {limit} are allowed (limits.bytes)")]
     TooLarge {
         /// Its length.
         length: usize,

@@ -1,0 +1,293 @@
+//! Bodies in bursts (RFC 9177), as one way for the bodies of a host to travel: see [`Ask::q_block`](super::Ask::q_block).
+
+use alloc::{boxed::Box, vec::Vec};
+use core::{fmt::Debug, hash::Hash, num::NonZeroU32};
+
+use millpond_control::{ChanceSeed, Instant};
+
+use super::{
+    Answer, Ask, AskFailure, AskId, Config, Host, Progress, Refused,
+    act::Act,
+    asked::Asked,
+    options,
+    told::{Told, Whole},
+};
+use crate::block::robust::{
+    AnswerRefused, AskRefused, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions,
+    BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold, is_robust,
+};
+use crate::endpoint::{self, Endpoint, RequestId, queue::Entry};
+use crate::message::Message;
+
+/// Asks in bursts at a time.
+const MOST_ASKS: usize = 1_024;
+/// Bodies that a server collects and keeps at a time, however short they are: each of them is looked at when one moves.
+const MOST_BODIES: usize = 256;
+/// Requests that the application has not answered.
+const MOST_REQUESTS: usize = 4_096;
+/// Peers of which it is remembered whether they know bursts.
+const MOST_PEERS: usize = 1_024;
+
+/// Requests that came in bursts have names of their own: no slot of an endpoint is that high.
+const OF_BURSTS: u32 = 1 << 31;
+
+/// Both sides of a host.
+#[derive(Debug)]
+pub(super) struct Bursts<A> {
+    /// Once somebody has asked.
+    client: Option<Box<BurstClient<A>>>,
+    /// If requests are taken.
+    server: Option<Box<BurstServer<A>>>,
+    /// The slots of asks under way.
+    asks: Vec<(BurstId, u32)>,
+    /// When one of the two has something to do.
+    wakes: Option<Instant>,
+}
+
+impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
+    pub(super) fn new(config: &Config, chance: ChanceSeed, node: u32) -> Self {
+        let server = config.q_block.map(|parameters| {
+            let limits = BurstLimits {
+                body: config.limits.body,
+                bodies: MOST_BODIES,
+                bodies_per_peer: config.limits.bodies_per_peer as usize,
+                requests: MOST_REQUESTS,
+                bytes: config.limits.bodies,
+                peers: 0,
+            };
+            Box::new(BurstServer::new(options_of(config, parameters, limits), chance, node))
+        });
+        Self { client: None, server, asks: Vec::new(), wakes: None }
+    }
+
+    /// Requests are taken.
+    pub(super) const fn are_served(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// When it has something to do.
+    pub(super) const fn wakes(&self) -> Option<Instant> {
+        self.wakes
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        let client =
+            self.client.as_ref().map_or(0, |client| size_of::<BurstClient<A>>().saturating_add(client.memory()));
+        let server =
+            self.server.as_ref().map_or(0, |server| size_of::<BurstServer<A>>().saturating_add(server.memory()));
+        let asks = self.asks.capacity().saturating_mul(size_of::<(BurstId, u32)>());
+        client.saturating_add(server).saturating_add(asks)
+    }
+
+    /// Bytes of the bodies of asks.
+    pub(super) fn asked_bytes(&self) -> usize {
+        self.client.as_ref().map_or(0, |client| client.memory())
+    }
+
+    /// What the endpoint told is of a body in bursts. Requests are not looked at.
+    pub(super) fn take(&mut self, now: Instant, endpoint: &Endpoint<A>, entry: &Entry<A>) -> bool {
+        let client = self.client.as_deref_mut();
+        let server = self.server.as_deref_mut().filter(|server| server.bodies() > 0);
+        if client.is_none() && server.is_none() {
+            return false;
+        }
+        let endpoint::Output::Event(event) = endpoint.show(entry) else { return false };
+        let is_request = matches!(event, endpoint::Event::Request { .. });
+        !is_request
+            && (client.is_some_and(|client| client.take(now, &event))
+                || server.is_some_and(|server| server.take(now, &event)))
+    }
+
+    /// A request that has either option.
+    pub(super) fn request_came(
+        &mut self,
+        now: Instant,
+        (from, is_known): (A, bool),
+        id: RequestId,
+        message: &Message<'_>,
+    ) {
+        if let Some(server) = &mut self.server {
+            server.request_came(now, from, id, message, is_known);
+        }
+    }
+
+    /// Where an ask stands in the slots of the host; it is forgotten here.
+    fn ended(&mut self, id: BurstId) -> Option<u32> {
+        let place = self.asks.iter().position(|(other, _)| *other == id)?;
+        Some(self.asks.swap_remove(place).1)
+    }
+}
+
+/// Whether a message is of a body in bursts.
+pub(super) fn is_of_burst(message: &Message<'_>) -> bool {
+    is_robust(message)
+}
+
+fn options_of(config: &Config, parameters: BurstParameters, limits: BurstLimits) -> BurstOptions {
+    BurstOptions { parameters, size: config.block, limits, ..BurstOptions::RFC9177 }
+}
+
+/// The name of a request that came in bursts.
+fn name(id: BurstRequestId) -> RequestId {
+    let number = id.number();
+    let slot = OF_BURSTS | number as u32 & (OF_BURSTS - 1);
+    let generation = NonZeroU32::MIN.saturating_add((number >> 31) as u32);
+    RequestId { slot, generation }
+}
+
+/// The opposite; none of another request.
+pub(super) const fn burst_of(id: RequestId) -> Option<BurstRequestId> {
+    if id.slot & OF_BURSTS == 0 {
+        return None;
+    }
+    let high = (id.generation.get() as u64).saturating_sub(1) << 31;
+    Some(BurstRequestId::of(high | (id.slot & (OF_BURSTS - 1)) as u64))
+}
+
+impl<A: Copy + Eq + Hash + Debug> Host<A> {
+    /// Whether a peer may take bursts, as far as is known.
+    pub(super) fn may_burst(&mut self, to: A) -> bool {
+        let (config, chance, node) = (self.config, self.chance, self.endpoint.node());
+        let client = self.bursts.client.get_or_insert_with(|| {
+            let limits = BurstLimits {
+                body: config.limits.bytes,
+                bodies: MOST_ASKS,
+                bodies_per_peer: MOST_ASKS,
+                requests: 0,
+                bytes: config.limits.bytes,
+                peers: MOST_PEERS,
+            };
+            let parameters = config.q_block.unwrap_or(BurstParameters::RFC9177);
+            Box::new(BurstClient::new(options_of(&config, parameters, limits), chance, node))
+        });
+        client.is_supported_by(to) != Some(false)
+    }
+
+    /// Begins an ask in bursts. Its body is kept here as well: a peer that does not know bursts gets it block by block.
+    pub(super) fn begin_burst(&mut self, now: Instant, asked: Asked<A>, ask: &Ask<'_>) -> Result<AskId, Refused> {
+        let limit = self.config.limits.bytes;
+        let (to, mut asked) = (asked.to, Box::new(asked));
+        let needed = asked.memory().saturating_add(ask.body.len());
+        if self.waiting_bytes().saturating_add(needed) > limit {
+            return Err(Refused::OutOfBytes { limit });
+        }
+        let Some(client) = &mut self.bursts.client else { return Err(Refused::OutOfBytes { limit }) };
+        let size = ask.early.unwrap_or(ask.upload);
+        let wanted = BurstAsk { code: ask.code, options: ask.options, body: ask.body, size };
+        let id = client.ask_within(now, to, &wanted, ask.longest).map_err(|why| match why {
+            AskRefused::Code(code) => Refused::Endpoint(endpoint::Refused::Code(code)),
+            AskRefused::TooManyTransfers { limit } => {
+                Refused::TooManyAsks { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
+            }
+            AskRefused::TooLarge { .. } => Refused::OutOfBytes { limit },
+        })?;
+        asked.burst = Some(id);
+        asked.has_next = false;
+        let slot = self.asks.slots.put(None);
+        self.asks.put_back(slot, asked);
+        self.bursts.asks.push((id, slot));
+        self.counts.asks = self.counts.asks.saturating_add(1);
+        Ok(self.asks.name(slot))
+    }
+
+    /// An ask in bursts is no longer wanted.
+    pub(super) fn abandon_burst(&mut self, id: BurstId) {
+        self.bursts.ended(id);
+        if let Some(client) = &mut self.bursts.client {
+            client.cancel(id);
+        }
+    }
+
+    /// How far an ask in bursts has come.
+    pub(super) fn progress_of_burst(&self, id: BurstId) -> Option<Progress> {
+        let (sent, received, total) = self.bursts.client.as_ref()?.progress(id)?;
+        Some(Progress { sent, received, total })
+    }
+
+    /// Does one thing for bodies in bursts, now that the endpoint is drained. False if there is none.
+    pub(super) fn act_for_bursts(&mut self, now: Instant) -> bool {
+        let Self { bursts, endpoint, .. } = self;
+        bursts.wakes = None;
+        let mut sleep = |until: Instant| bursts.wakes = Some(bursts.wakes.map_or(until, |other| other.min(until)));
+        if let Some(server) = &mut bursts.server {
+            match server.act(now, endpoint) {
+                ServerAct::Again => return true,
+                ServerAct::Told(ServerTold::Request { id, from, code, options, body }) => {
+                    self.counts.requests = self.counts.requests.saturating_add(1);
+                    let whole = Whole { code, options, body };
+                    self.told.push_back(Told::BurstRequest { id: name(id), from, whole });
+                    return true;
+                }
+                ServerAct::Sleep(until) => sleep(until),
+                ServerAct::Idle => {}
+            }
+        }
+        let Some(client) = &mut bursts.client else { return false };
+        match client.act(now, endpoint) {
+            ClientAct::Again => true,
+            ClientAct::Told(told) => {
+                self.burst_ended(told);
+                true
+            }
+            ClientAct::Sleep(until) => {
+                sleep(until);
+                false
+            }
+            ClientAct::Idle => false,
+        }
+    }
+
+    fn burst_ended(&mut self, told: ClientTold) {
+        let (ClientTold::Done { id, .. } | ClientTold::Failed { id, .. } | ClientTold::Unsupported { id }) = told;
+        let found = self.bursts.ended(id).and_then(|slot| Some((slot, self.asks.take(slot)?)));
+        let Some((slot, mut asked)) = found else {
+            return broken!("{id:?} ended and no ask has it");
+        };
+        asked.burst = None;
+        match told {
+            ClientTold::Done { code, options, body, .. } => {
+                let (ask, from) = (self.asks.name(slot), asked.to);
+                self.asks.forget(slot);
+                self.told.push_back(Told::BurstAnswer { ask, from, whole: Whole { code, options, body } });
+            }
+            ClientTold::Failed { why, .. } => {
+                let why = match why {
+                    BurstFailure::Exchange(why) => AskFailure::Exchange(why),
+                    BurstFailure::Refused(why) => AskFailure::Refused(why),
+                    why => AskFailure::Burst(why),
+                };
+                self.fail(slot, *asked, why, 0);
+            }
+            ClientTold::Unsupported { .. } => {
+                asked.has_next = true;
+                self.acts.push_back(Act::Send(slot));
+                self.asks.put_back(slot, asked);
+            }
+        }
+    }
+
+    /// The application answers a request that came in bursts.
+    pub(super) fn answer_in_bursts(
+        &mut self,
+        now: Instant,
+        id: BurstRequestId,
+        answer: &Answer<'_>,
+    ) -> Result<(), Refused> {
+        options::check(answer.options)?;
+        let gone = Refused::Endpoint(endpoint::Refused::UnknownRequest);
+        let Some(server) = &mut self.bursts.server else { return Err(gone) };
+        let Answer { code, options, body, .. } = *answer;
+        server.answer(now, id, &BurstAnswer { code, options, body }).map_err(|why| match why {
+            AnswerRefused::UnknownRequest => gone,
+            AnswerRefused::Code(code) => Refused::Endpoint(endpoint::Refused::Code(code)),
+            AnswerRefused::TooLarge { limit, .. } => Refused::LongAnswer { length: body.len(), limit },
+        })
+    }
+
+    /// Nobody answers a request that came in bursts.
+    pub(super) fn reject_in_bursts(&mut self, id: BurstRequestId) -> Result<(), Refused> {
+        let is_known = self.bursts.server.as_mut().is_some_and(|server| server.forget(id));
+        if is_known { Ok(()) } else { Err(Refused::Endpoint(endpoint::Refused::UnknownRequest)) }
+    }
+}

@@ -1,0 +1,323 @@
+//! Bodies in bursts (RFC 9177) between two hosts.
+
+use millpond_coap::block::BlockSize;
+use millpond_coap::block::robust::BurstParameters;
+use millpond_coap::message::{Code, Kind, Message, MessageId, Token, Writer, number};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Host};
+use millpond_coap::{Endpoint, Identities};
+use millpond_control::{ChanceSeed, Instant, Preset};
+use proptest::prelude::*;
+
+use crate::pair::{CLIENT, Pair, SECOND, SERVER, Told, body, get, put};
+
+/// Two hosts that both take bursts, in blocks of 64 bytes.
+fn both(length: usize) -> Pair {
+    let mut pair = Pair::new(|node, _, config| {
+        config.q_block = (node == SERVER).then_some(BurstParameters::RFC9177);
+        config.block = BlockSize::B64;
+    });
+    pair.application.body = body(length);
+    pair
+}
+
+fn down() -> Ask<'static> {
+    Ask { early: Some(BlockSize::B64), ..get().in_bursts() }
+}
+
+fn up(body: &[u8]) -> Ask<'_> {
+    Ask { upload: BlockSize::B64, ..put(body).in_bursts() }
+}
+
+/// How many datagrams one side sent have an option.
+fn with(pair: &Pair, side: u8, option: u16) -> usize {
+    let has = |bytes: &[u8]| Message::parse(bytes).unwrap().option(option).is_some();
+    pair.datagrams.iter().filter(|(_, from, bytes)| *from == side && has(bytes)).count()
+}
+
+#[test]
+fn a_download_travels_in_sets() {
+    let mut pair = both(64 * 40);
+    pair.ask(&down());
+    pair.settle();
+    assert_eq!(pair.answers(), [(body(64 * 40), false)]);
+    assert_eq!((with(&pair, SERVER, number::Q_BLOCK2), with(&pair, SERVER, number::BLOCK2)), (40, 0));
+    // The first block, the rest, and a word after each set.
+    assert_eq!(with(&pair, CLIENT, number::Q_BLOCK2), 5);
+    assert_eq!(pair.hosts[0].asks(), 0);
+    assert!(pair.now < SECOND, "{}", pair.now);
+}
+
+#[test]
+fn an_upload_travels_in_sets_and_arrives_once() {
+    let mut pair = both(0);
+    let bytes = body(64 * 35 + 7);
+    pair.ask(&up(&bytes));
+    pair.settle();
+    let told = pair.take_told(SERVER);
+    // The root, to learn whether bursts are known; then the body.
+    let bodies: Vec<_> =
+        told.iter().filter_map(|told| if let Told::Asked { body, .. } = told { Some(body) } else { None }).collect();
+    assert_eq!(bodies, [&Vec::new(), &bytes]);
+    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Answer { code: Code::CHANGED, .. }]));
+    assert_eq!((with(&pair, CLIENT, number::Q_BLOCK1), with(&pair, CLIENT, number::BLOCK1)), (36, 0));
+}
+
+/// Each datagram in turn is lost: the body arrives all the same.
+#[test]
+fn whichever_datagram_is_lost_bodies_arrive() {
+    let bytes = body(64 * 25);
+    for lost in 0..45 {
+        let mut pair = both(64 * 25).losing([lost]);
+        pair.ask(&down());
+        pair.ask(&up(&bytes));
+        pair.settle();
+        let answers = pair.answers();
+        assert_eq!(answers.len(), 2, "{lost}");
+        assert!(answers.contains(&(body(64 * 25), false)), "{lost}");
+    }
+}
+
+/// The question whether bursts are known is a request for the first 16 bytes of the root, which may be what is being fetched.
+#[test]
+fn a_question_for_support_leaves_a_download_of_the_same_resource_alone() {
+    let mut pair = both(64 * 100);
+    pair.ask(&Ask { options: &[], ..down() });
+    let bytes = body(64 * 25);
+    pair.ask(&up(&bytes));
+    pair.settle();
+    let told = pair.take_told(CLIENT);
+    let is_download =
+        |told: &Told| matches!(told, Told::Answer { code: Code::CONTENT, body, .. } if *body == self::body(64 * 100));
+    let is_upload = |told: &Told| matches!(told, Told::Answer { code: Code::CHANGED, .. });
+    assert!(told.len() == 2 && told.iter().any(is_download) && told.iter().any(is_upload));
+}
+
+/// RFC 9177 §4.1: 4.02, then as RFC 7959 has it; and the next time at once.
+#[test]
+fn a_server_without_bursts_is_asked_block_by_block() {
+    let mut pair = Pair::serving(1_000, BlockSize::B64);
+    for probes in [1, 0] {
+        pair.datagrams.clear();
+        pair.ask(&down());
+        pair.settle();
+        assert_eq!(pair.answers(), [(body(1_000), false)]);
+        assert_eq!(with(&pair, CLIENT, number::Q_BLOCK2), probes);
+        assert_eq!(with(&pair, SERVER, number::BLOCK2), 16);
+    }
+    let bytes = body(500);
+    pair.ask(&up(&bytes));
+    pair.settle();
+    let told = pair.take_told(SERVER);
+    assert!(matches!(told.last(), Some(Told::Asked { body, .. }) if *body == bytes), "{told:?}");
+}
+
+#[test]
+fn what_fits_one_message_is_one() {
+    let mut pair = both(20);
+    pair.ask(&up(b"short"));
+    pair.settle();
+    assert!(matches!(&pair.take_told(SERVER)[..], [Told::Asked { body, .. }] if body == b"short"));
+    pair.take_told(CLIENT);
+    pair.ask(&down());
+    pair.settle();
+    assert_eq!(pair.answers(), [(body(20), false)]);
+}
+
+/// CoCoA lets one non-confirmable message go in a round trip, and as long as it knows none in 2 s.
+#[test]
+fn a_set_leaves_at_once_where_the_controller_is_not_asked() {
+    let took = |admits_pieces| {
+        let mut pair = both(64 * 40);
+        pair.hosts = [CLIENT, SERVER].map(|node| {
+            let endpoint = millpond_coap::Config { admits_pieces, ..Default::default() };
+            let (controller, chance) = (Preset::COCOA_03.build(), ChanceSeed::new(1));
+            let endpoint = Endpoint::new(endpoint, controller, chance, node.into(), Identities::counted()).unwrap();
+            let config = Config { q_block: Some(BurstParameters::RFC9177), block: BlockSize::B64, ..Config::DEFAULT };
+            Host::new(endpoint, config, chance).unwrap()
+        });
+        pair.ask(&down());
+        pair.settle();
+        assert_eq!(pair.answers(), [(body(64 * 40), false)]);
+        pair.now
+    };
+    assert!(took(true) > 2 * SECOND, "{}", took(true));
+    assert!(took(false) < 2 * SECOND, "{}", took(false));
+}
+
+#[test]
+fn an_observation_goes_block_by_block() {
+    let mut pair = both(200);
+    pair.ask(&down().observing());
+    pair.run_for(SECOND);
+    assert_eq!(pair.answers(), [(body(200), true)]);
+    assert_eq!(with(&pair, SERVER, number::Q_BLOCK2), 0);
+}
+
+#[test]
+fn a_body_that_is_cancelled_or_late_leaves_nothing_behind() {
+    let mut pair = both(64 * 40);
+    let empty = pair.hosts[0].memory();
+    let ask = pair.ask(&down());
+    assert!(pair.cancel(ask) && !pair.cancel(ask));
+    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: AskFailure::Cancelled, .. }]));
+    let bytes = body(64 * 40);
+    let deadline = Some(Instant::from_micros(pair.now + SECOND / 4));
+    pair.ask(&Ask { deadline, ..up(&bytes) });
+    pair.settle();
+    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: AskFailure::Deadline, .. }]));
+    pair.run();
+    assert_eq!(pair.hosts[0].endpoint().exchanges(), 0);
+    assert!(pair.hosts[0].memory() < empty + 8_192, "{}", pair.hosts[0].memory() - empty);
+}
+
+#[test]
+fn a_body_longer_than_is_taken_is_refused() {
+    let mut pair = both(64 * 40);
+    pair.ask(&Ask { longest: 1_000, ..down() });
+    pair.settle();
+    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Failed { why: AskFailure::Burst(_), .. }]));
+    let mut pair = both(0);
+    let bytes = body((1 << 20) + 1);
+    pair.ask(&up(&bytes));
+    pair.settle();
+    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Answer { code: Code::REQUEST_ENTITY_TOO_LARGE, .. }]));
+}
+
+#[test]
+fn progress_is_told() {
+    let mut pair = both(64 * 40);
+    let ask = pair.ask(&down());
+    pair.run_for(SECOND / 4);
+    let progress = pair.hosts[0].progress(ask).unwrap();
+    assert!(progress.received > 0 && progress.total == Some(64 * 40), "{progress:?}");
+    pair.settle();
+    assert_eq!(pair.hosts[0].progress(ask), None);
+}
+
+/// A payload of a body of 1 MiB in blocks of 16 bytes, of which only this one ever comes.
+fn claim(id: u16, tag: u16, number: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::start(
+        &mut bytes,
+        Kind::NonConfirmable,
+        Code::PUT,
+        MessageId(id),
+        Token::new(&id.to_be_bytes()).unwrap(),
+    );
+    writer.option(number::URI_PATH, b"x").unwrap();
+    writer.option(number::Q_BLOCK1, &(number << 4 | 8).to_be_bytes()[1..]).unwrap();
+    writer.option(number::SIZE1, &[0x10, 0, 0]).unwrap();
+    writer.option(number::REQUEST_TAG, &tag.to_be_bytes()).unwrap();
+    writer.payload(&[7; 16]).unwrap();
+    writer.finish().unwrap();
+    bytes
+}
+
+fn code_of_last(pair: &Pair) -> Option<Code> {
+    pair.datagrams.last().map(|sent| Message::parse(&sent.2).unwrap().code)
+}
+
+/// Who claims a length has sent nothing yet.
+#[test]
+fn claimed_lengths_are_not_held() {
+    let mut pair = both(0);
+    let empty = pair.hosts[1].memory();
+    for from in 2..=255 {
+        pair.inject_from(from, SERVER, &claim(1, 1, 0));
+    }
+    let held = pair.hosts[1].memory() - empty;
+    assert!(held < 600_000, "{held} bytes for 254 claims of 1 MiB");
+}
+
+/// However many begin a body and never go on, whoever does go on is not refused, and all that is held is bounded.
+#[test]
+fn a_flood_of_beginnings_keeps_no_upload_from_its_end() {
+    let mut pair = Pair::new(|node, endpoint, config| {
+        config.q_block = (node == SERVER).then_some(BurstParameters::RFC9177);
+        config.block = BlockSize::B64;
+        config.limits.bodies = 300_000;
+        endpoint.limits.bytes = 8 << 20;
+    });
+    let bytes = body(64 * 60);
+    pair.ask(&up(&bytes));
+    let mut round = 0_u16;
+    while pair.hosts[0].asks() > 0 {
+        for _ in 0..300 {
+            round = round.wrapping_add(1);
+            pair.inject_from(2 | round as u8, SERVER, &claim(round, round, u32::from(round % 50)));
+            let endpoint = pair.hosts[1].endpoint().memory();
+            let held = pair.hosts[1].memory() - endpoint;
+            assert!(held < 400_000, "{held}");
+        }
+        pair.take_told(SERVER);
+        pair.run_for(SECOND / 20);
+        pair.datagrams.clear();
+        assert!(pair.now < 60 * SECOND, "it never ends");
+    }
+    assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Answer { code: Code::CHANGED, .. }]));
+}
+
+/// Two bodies under one tag are one to whoever collects them: what does not fit is refused, and nothing is handed up of two.
+#[test]
+fn tags_mixed_and_sizes_that_are_wrong_are_refused() {
+    let mut pair = both(0);
+    pair.inject(SERVER, &claim(1, 9, 0));
+    let mut other = claim(2, 9, 1);
+    // Another Size1.
+    let place = other.windows(3).position(|bytes| bytes == [0x10, 0, 0]).unwrap();
+    other[place] = 0x08;
+    pair.inject(SERVER, &other);
+    assert_eq!(code_of_last(&pair), Some(Code::BAD_REQUEST));
+    assert_eq!(pair.asked(), 0);
+}
+
+/// Who asks for many bodies that nobody answers takes no more than so many places, and gets none twice.
+#[test]
+fn requests_that_are_never_answered_are_forgotten() {
+    let mut pair = both(64 * 40);
+    pair.application.answers = false;
+    for id in 0..5_000_u16 {
+        let mut bytes = Vec::new();
+        let token = Token::new(&id.to_be_bytes()).unwrap();
+        let mut writer = Writer::start(&mut bytes, Kind::NonConfirmable, Code::GET, MessageId(id), token);
+        writer.option(number::Q_BLOCK2, &[8]).unwrap();
+        writer.finish().unwrap();
+        pair.inject_from(2 | id as u8, SERVER, &bytes);
+    }
+    assert_eq!(pair.asked(), 4_096);
+    let now = pair.now();
+    let answer = Answer::new(Code::CONTENT, &[]).with_body(b"late");
+    for id in pair.application.handed.clone() {
+        let _ = pair.hosts[1].reject(now, id);
+        pair.drain(SERVER);
+        assert!(pair.hosts[1].answer(now, id, &answer).is_err());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever is lost, each ask ends once, with the whole body or with a word why not, and nothing is left of it.
+    #[test]
+    fn every_ask_ends_once(
+        blocks in 1_usize..50,
+        last in 1_usize..=64,
+        lost in prop::collection::btree_set(0_usize..150, 0..40),
+        upload in any::<bool>(),
+    ) {
+        let bytes = body((blocks - 1) * 64 + last);
+        let mut pair = both(bytes.len()).losing(lost.iter().copied());
+        pair.ask(&if upload { up(&bytes) } else { down() });
+        pair.settle();
+        let told = pair.take_told(CLIENT);
+        prop_assert_eq!(told.len(), 1);
+        match &told[0] {
+            Told::Answer { body, .. } if !upload => prop_assert_eq!(body, &bytes),
+            Told::Answer { code, .. } => prop_assert_eq!(*code, Code::CHANGED),
+            Told::Failed { why, .. } => prop_assert!(lost.len() > 3, "{why}"),
+            other => prop_assert!(false, "{other:?}"),
+        }
+        pair.run();
+        prop_assert_eq!(pair.hosts[0].endpoint().exchanges(), 0);
+    }
+}
