@@ -107,6 +107,9 @@ pub(crate) fn prepared(
     if let Some(size) = flags.block_size {
         request = request.block_size(size);
     }
+    if flags.q_block {
+        request = request.q_block();
+    }
     if let Some(time) = flags.timeout {
         request = request.deadline(time);
     }

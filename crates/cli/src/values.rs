@@ -32,6 +32,8 @@ const OWN_OPTIONS: &[(u16, &str)] = &[
     (registry::OBSERVE, "the verb observe"),
     (registry::BLOCK1, "--block-size"),
     (registry::BLOCK2, "--block-size"),
+    (registry::Q_BLOCK1, "--q-block"),
+    (registry::Q_BLOCK2, "--q-block"),
     (registry::CONTENT_FORMAT, "--content-format"),
     (registry::ACCEPT, "--accept"),
 ];

@@ -84,6 +84,15 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// So much was asked of this peer that no message ID is free for it: none may come again within EXCHANGE_LIFETIME
+    /// (RFC 7252 §4.4), and no further source port may be used.
+    #[error(
+        "no message ID is free for {peer}, which was asked too often; ask less often or later, or raise most_sockets"
+    )]
+    NoMessageId {
+        /// The peer.
+        peer: SocketAddr,
+    },
     /// The address cannot be bound.
     #[error("cannot listen on {address}: {reason}")]
     Bind {

@@ -262,6 +262,12 @@ impl Lane {
         self.sessions.as_ref().and_then(|sessions| sessions.inside(outside)).unwrap_or(outside)
     }
 
+    /// All that a peer may be to the host: one for each of our addresses that it has spoken to.
+    pub(crate) fn all_known_as(&self, peer: SocketAddr) -> impl Iterator<Item = Address> + use<> {
+        let known = self.known_as(peer);
+        (0..=self.port.locals_met()).map(move |local| known.by(local))
+    }
+
     /// What there is with a peer for requests to a server of this name.
     pub(crate) fn link(&mut self, now: Instant, peer: SocketAddr, name: &ServerName) -> Link {
         self.sessions.as_mut().map_or(Link::None, |sessions| sessions.link(now, Address::of(peer), name))
@@ -311,7 +317,7 @@ impl Lane {
             let (to, reason) = (unsent.to.peer(), unsent.why.to_string());
             watch.unsent += 1;
             if unsent.is_for_good() && refused.len() < MOST_REFUSED {
-                refused.push(PortError { to, reason: reason.clone(), start: Vec::new() });
+                refused.push(PortError { to, reason: reason.clone(), is_refused: false, start: Vec::new() });
             }
             watch.tell(now, to, || Happened::Complaint { reason });
         });

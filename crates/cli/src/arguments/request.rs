@@ -100,6 +100,9 @@ pub struct Request {
     /// Size of blocks, both ways: 16, 32, 64, 128, 256, 512 or 1024 bytes.
     #[arg(long, short, value_name = "BYTES", value_parser = values::block_size)]
     pub block_size: Option<u16>,
+    /// Long bodies in bursts, both ways, if the server knows Q-Block1 and Q-Block2 (RFC 9177).
+    #[arg(long)]
+    pub q_block: bool,
     /// Give up after this long [when the controller does].
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub timeout: Option<Duration>,

@@ -51,6 +51,9 @@ pub struct Serve {
     /// Do not answer copies of requests while the answers are still in the queue of a slow link.
     #[arg(long)]
     pub calm: bool,
+    /// Let long bodies travel in bursts to and from clients that ask for it (RFC 9177).
+    #[arg(long)]
+    pub q_block: bool,
     /// Metrics for Prometheus at http://ADDRESS/metrics.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics: Option<SocketAddr>,

@@ -53,7 +53,7 @@ struct Shared {
 pub(super) async fn run(plan: Plan, silent: bool, interrupt: &mut Interrupt) -> Result<(Tally, bool), Failure> {
     let mut clients = Vec::with_capacity(plan.clients);
     for _ in 0..plan.clients {
-        let builder = Client::builder().nstart(plan.nstart).most_sockets(1).security(plan.security.clone());
+        let builder = Client::builder().nstart(plan.nstart).security(plan.security.clone());
         let mut builder = plan.repeating.apply(builder, Some(&plan.controller), plan.uri.transport())?;
         if plan.trace {
             builder = builder.trace(|event| trace::print(event, false));
@@ -194,12 +194,22 @@ impl Shared {
             ended = self.request(client).send() => Some(ended),
             _ = phase.wait_for(|phase| *phase == Phase::Over) => None,
         };
-        let mut tally = self.tally();
-        match ended {
-            Some(ended) => tally.take(ended, since.elapsed()),
-            None => tally.unfinished += 1,
+        // It takes time until one is free; asking again at once would be all that is done.
+        let must_rest = matches!(ended, Some(Err(millpond_live::Error::NoMessageId { .. })));
+        {
+            let mut tally = self.tally();
+            match ended {
+                Some(ended) => tally.take(ended, since.elapsed()),
+                None => tally.unfinished += 1,
+            }
+            tally.elapsed = self.start.elapsed();
         }
-        tally.elapsed = self.start.elapsed();
+        if must_rest {
+            tokio::select! {
+                () = sleep_until(Instant::now() + Duration::from_secs(1)) => {}
+                _ = phase.wait_for(|phase| *phase != Phase::Starting) => {}
+            }
+        }
     }
 
     fn request(&self, client: &Client) -> RequestBuilder {

@@ -60,7 +60,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     if flags.calm {
         builder = builder.duplicates(Duplicates::Calm);
     }
-    builder = in_groups(builder, &flags);
+    builder = in_groups(builder.q_block(flags.q_block), &flags);
     if let Some(address) = flags.metrics {
         builder = builder.metrics(address);
     }

@@ -3,7 +3,11 @@
 use std::{collections::HashMap, hash::BuildHasherDefault, net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
-use millpond_coap::{Event as Below, ExchangeId, Failure, block::DownloadError, message::Message};
+use millpond_coap::{
+    Event as Below, ExchangeId, Failure,
+    block::{DownloadError, robust::BurstFailure},
+    message::Message,
+};
 use millpond_control::Instant;
 use rustc_hash::FxHasher;
 use tokio::sync::oneshot;
@@ -61,6 +65,8 @@ pub(crate) struct Asks {
     pub(crate) gatherings: Gatherings,
     /// How many of them are acknowledged and await their response.
     acknowledged: usize,
+    /// Peers that have acknowledged a request, once for each.
+    pub(crate) acknowledged_by: Vec<SocketAddr>,
     /// Peers for which a request left the books, once for each.
     pub(crate) ended: Vec<SocketAddr>,
 }
@@ -203,6 +209,9 @@ impl Sink for AskSink<'_> {
             && pending.is_acknowledged != is
         {
             pending.is_acknowledged = is;
+            if is {
+                self.asks.acknowledged_by.push(pending.peer);
+            }
             self.asks.acknowledged =
                 if is { self.asks.acknowledged + 1 } else { self.asks.acknowledged.saturating_sub(1) };
         }
@@ -229,7 +238,9 @@ fn error(peer: SocketAddr, why: AskFailure, copies: u8, after: Duration) -> Erro
         AskFailure::Exchange(Failure::Reset) => Error::Reset { peer },
         AskFailure::Exchange(Failure::NoResponse) => Error::NoResponse { peer, after },
         AskFailure::Deadline => Error::Deadline { after },
-        AskFailure::Download(DownloadError::TooLarge { limit }) => Error::BodyTooLarge { limit },
+        AskFailure::Download(DownloadError::TooLarge { limit })
+        | AskFailure::Burst(BurstFailure::TooLarge { limit }) => Error::BodyTooLarge { limit },
+        AskFailure::Burst(BurstFailure::Silent) => Error::NoResponse { peer, after },
         AskFailure::Refused(error) => Error::Refused { reason: error.to_string() },
         AskFailure::OutOfBytes => Error::Refused { reason: why.to_string() },
         AskFailure::Cancelled => Error::Closed,

@@ -35,6 +35,7 @@ pub(crate) struct Settings {
     pub(crate) longest_body: usize,
     /// Bytes of representations that are kept.
     pub(crate) cache: Option<usize>,
+    pub(crate) q_block: bool,
     pub(crate) most_sockets: u16,
     pub(crate) security: ClientSecurity,
     pub(crate) multicast_interface: Option<Interface>,
@@ -73,7 +74,7 @@ impl Settings {
             waiting_per_peer: self.window().saturating_mul(2),
             ..Limits::DEFAULT
         };
-        Config { transmission: self.transmission, limits, ..Config::DEFAULT }
+        Config { transmission: self.transmission, admits_pieces: false, limits, ..Config::DEFAULT }
     }
 }
 
@@ -90,6 +91,7 @@ impl Default for ClientBuilder {
             block: BlockSize::B1024,
             longest_body: 16 << 20,
             cache: None,
+            q_block: false,
             most_sockets: 64,
             security: ClientSecurity::default(),
             multicast_interface: None,
@@ -184,6 +186,13 @@ impl ClientBuilder {
     #[must_use]
     pub const fn block_size(mut self, bytes: u16) -> Self {
         self.block_size = Some(bytes);
+        self
+    }
+
+    /// Whether the long bodies of all requests travel in bursts, as with [`q_block`](super::RequestBuilder::q_block); no.
+    #[must_use]
+    pub const fn q_block(mut self, all: bool) -> Self {
+        self.settings.q_block = all;
         self
     }
 

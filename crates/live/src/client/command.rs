@@ -53,6 +53,8 @@ pub(crate) struct Wanted {
     /// Whose certificate the server must have, if the request goes over DTLS.
     pub(crate) name: Option<ServerName>,
     pub(crate) patience: Patience,
+    /// Long bodies travel in bursts, if the server knows them.
+    pub(crate) q_block: bool,
     pub(crate) progress: Option<OnProgress>,
     /// One block of a body that whoever asks takes or sends block by block.
     pub(crate) piece: Option<Piece>,
@@ -104,6 +106,7 @@ pub(crate) fn asked_for_trial(peer: SocketAddr, reply: Reply) -> Wanted {
         token: None,
         name: None,
         patience: Patience::DEFAULT,
+        q_block: false,
         progress: None,
         piece: None,
         reply,

@@ -331,7 +331,8 @@ impl Driver {
             let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
         }
         let Wanted { number, kind, method, options, payload, block, is_block_wished, longest, token, .. } = wanted;
-        let (patience, progress, piece, reply) = (wanted.patience, wanted.progress, wanted.piece, wanted.reply);
+        let (patience, q_block, piece) = (wanted.patience, wanted.q_block, wanted.piece);
+        let (progress, reply) = (wanted.progress, wanted.reply);
         let options = options.borrowed();
         let ask = Ask {
             kind,
@@ -343,6 +344,7 @@ impl Driver {
             token,
             patience,
             piece,
+            q_block,
             ..Ask::new(method, &options)
         };
         let Some(lane) = self.lanes.get_mut(at) else { return };
@@ -378,11 +380,10 @@ impl Driver {
                 };
                 match self.open(any) {
                     Ok(at) => at,
-                    // The ports that there are go on as soon as their IDs are free again.
-                    Err(_) => return self.stay(peer),
+                    Err(error) => return self.go_no_further(peer, &error),
                 }
             }
-            None => return self.stay(peer),
+            None => return self.go_no_further(peer, &Error::NoMessageId { peer }),
         };
         let to = self.known_as(at, peer);
         let controller = self.lanes.get(from).and_then(|lane| lane.host.endpoint().controller(lane.known_as(peer)));
@@ -398,20 +399,13 @@ impl Driver {
         true
     }
 
-    /// No port has message IDs left for a peer: its endpoint lets requests wait until one is free.
-    fn stay(&mut self, peer: SocketAddr) -> bool {
-        let Some(route) = self.routes.get_mut(peer) else { return false };
-        route.is_moving = false;
-        let (at, room) = (route.lane, usize::from(self.settings.window()).saturating_sub(route.open));
-        let now = self.clock.now();
-        let wanted: Vec<_> = std::iter::from_fn(|| self.routes.next_held(peer)).take(room).collect();
-        for wanted in wanted {
-            match wanted.name.clone().map_or(Ok(true), |name| self.session(now, peer, at, name)) {
-                Ok(true) => self.ask(now, peer, at, *wanted),
-                Ok(false) => self.routes.hold(peer, at, wanted),
-                Err(error) => wanted.reply.end(Err(error)),
-            }
+    /// No port has message IDs left for a peer but those for the blocks of what is under way: who waits is told so, because
+    /// it could be minutes before one is free.
+    fn go_no_further(&mut self, peer: SocketAddr, why: &Error) -> bool {
+        if let Some(route) = self.routes.get_mut(peer) {
+            route.is_moving = false;
         }
+        self.routes.take_held_for(peer).into_iter().for_each(|wanted| wanted.reply.end(Err(why.clone())));
         false
     }
 
@@ -423,6 +417,12 @@ impl Driver {
             }
             self.launch(peer);
             self.settle_route(peer);
+        }
+        // What is acknowledged is outstanding no more, however long its response takes.
+        for peer in std::mem::take(&mut self.asks.acknowledged_by) {
+            if self.routes.get_mut(peer).is_some_and(|route| route.is_moving) {
+                self.launch(peer);
+            }
         }
     }
 

@@ -44,6 +44,7 @@ pub struct RequestBuilder {
     pub(super) deadline: Option<Duration>,
     pub(super) token: Option<Token>,
     patience: Patience,
+    q_block: bool,
     pub(super) progress: Option<OnProgress>,
 }
 
@@ -51,6 +52,7 @@ impl RequestBuilder {
     pub(crate) fn new(client: Client, method: Code, uri: impl IntoUri) -> Self {
         Self {
             deadline: client.settings.deadline,
+            q_block: client.settings.q_block,
             client,
             uri: uri.into_uri(),
             method,
@@ -152,6 +154,15 @@ impl RequestBuilder {
     /// [`with_ack_timeout`](crate::ControllerChoice::with_ack_timeout).
     pub fn ack_timeout(mut self, least: Duration) -> Self {
         self.patience.ack_timeout = span(least);
+        self
+    }
+
+    /// Long bodies travel in bursts, both ways, by Q-Block1 and Q-Block2 (RFC 9177), if the server knows these; it is asked
+    /// once. Else they go block by block, and so do observations. For paths that lose much, and for UDP and DTLS; TCP needs
+    /// neither. [`max_retransmit`](Self::max_retransmit), [`ack_timeout`](Self::ack_timeout), [`token`](Self::token) and
+    /// [`non_confirmable`](Self::non_confirmable) are for what goes block by block.
+    pub const fn q_block(mut self) -> Self {
+        self.q_block = true;
         self
     }
 
@@ -306,6 +317,7 @@ impl RequestBuilder {
             token: self.token,
             name: secure_name(uri.transport(), uri.host())?,
             patience: self.patience,
+            q_block: self.q_block,
             // Of a block nothing is told but that it came.
             progress: self.progress.clone().filter(|_| piece.is_none()),
             piece,

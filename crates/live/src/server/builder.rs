@@ -44,6 +44,8 @@ pub struct ServerBuilder {
     pub(super) duplicates: Duplicates,
     pub(super) block_size: u16,
     pub(super) longest_body: usize,
+    pub(super) q_block: bool,
+    pub(super) confirm_every: Duration,
     pub(super) most_running: usize,
     pub(super) most_running_per_peer: usize,
     pub(super) handling_time: Duration,
@@ -83,6 +85,8 @@ impl Default for ServerBuilder {
             duplicates: Duplicates::Stored,
             block_size: 1_024,
             longest_body: 1 << 20,
+            q_block: false,
+            confirm_every: Duration::from_secs(3_600),
             most_running: 4_096,
             most_running_per_peer: 64,
             handling_time: Duration::from_secs(247),
@@ -242,6 +246,23 @@ impl ServerBuilder {
     #[must_use]
     pub const fn longest_body(mut self, bytes: usize) -> Self {
         self.longest_body = bytes;
+        self
+    }
+
+    /// Whether long bodies may travel in bursts, by Q-Block1 and Q-Block2 (RFC 9177), to and from clients that ask for it; no.
+    /// Others go block by block in any case. RFC 9177 §11 recommends them under security only. Handlers do not notice.
+    #[must_use]
+    pub const fn q_block(mut self, may: bool) -> Self {
+        self.q_block = may;
+        self
+    }
+
+    /// How often a notification is confirmable whatever its resource says; once an hour. Who does not acknowledge it observes no
+    /// more. RFC 7641 §4.5 asks for one in 24 hours. The first one is confirmable in any case, and so are all of
+    /// [`Observable::confirmable`](crate::Observable::confirmable). For UDP and DTLS.
+    #[must_use]
+    pub const fn confirm_notifications_every(mut self, interval: Duration) -> Self {
+        self.confirm_every = interval;
         self
     }
 

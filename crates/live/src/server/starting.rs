@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use millpond_coap::{Config, Endpoint, Limits};
+use millpond_coap::{Config, Endpoint, Limits, block::robust::BurstParameters};
 use millpond_control::ChanceSeed;
 use tokio::sync::mpsc;
 
@@ -146,7 +146,8 @@ impl ServerBuilder {
                 let (router, admission) = (Arc::clone(&router), Arc::clone(&admission));
                 let desk = Desk::new(router, limits, Reachability::new(rule)?, admission, telling);
                 let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
-                let lane = Lane::new(Arc::clone(&port), pattern.sibling(number), sessions);
+                let mut lane = Lane::new(Arc::clone(&port), pattern.sibling(number), sessions);
+                lane.vet_complaints();
                 number = number.wrapping_add(sockets);
                 Ok(Worker::new(lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone())))
             };
@@ -197,6 +198,8 @@ impl ServerBuilder {
             ack_delay: span(self.ack_delay),
             duplicates: self.duplicates,
             leisure: span(self.leisure),
+            // A set leaves as RFC 9177 §7.2 has it.
+            admits_pieces: false,
             limits: Limits { waiting_per_peer: 64, ..Limits::DEFAULT },
             ..Config::DEFAULT
         };
@@ -208,7 +211,13 @@ impl ServerBuilder {
         let defaults = transfer::Limits::DEFAULT;
         let bodies = defaults.bodies.max(self.longest_body.saturating_mul(4));
         let limits = transfer::Limits { body: self.longest_body, bodies, ..defaults };
-        let config = transfer::Config { block: block_size(self.block_size)?, limits, ..transfer::Config::DEFAULT };
+        let config = transfer::Config {
+            block: block_size(self.block_size)?,
+            confirm_every: u64::try_from(self.confirm_every.as_micros()).unwrap_or(u64::MAX),
+            q_block: self.q_block.then_some(BurstParameters::RFC9177),
+            limits,
+            ..transfer::Config::DEFAULT
+        };
         Host::new(endpoint, config, jitter)
             .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })
     }

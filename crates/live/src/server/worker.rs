@@ -29,7 +29,7 @@ use crate::{
     lane::{Lane, Sink},
     security::ServerSecurity,
     transfer::{Answer, Event, ObserverId},
-    udp::{Address, Inbox},
+    udp::{Address, Inbox, PortError},
     watch::Watch,
 };
 
@@ -175,11 +175,18 @@ impl Worker {
         let clock = self.clock;
         let Self { lane, inbox, watch, arrivals, .. } = self;
         lane.flush(clock.now(), watch);
-        // What the network says of answers concerns nobody here: their retransmission gives up by itself.
-        lane.receive(|| clock.now(), inbox, watch, arrivals, |_| {});
+        let mut refused = Vec::new();
+        let complain = |error: PortError| refused.extend(error.is_refused.then_some(error.to));
+        lane.receive(|| clock.now(), inbox, watch, arrivals, complain);
         let now = clock.now();
         if lane.next.is_some_and(|next| next <= now) {
             lane.poll(now, watch, arrivals);
+        }
+        // Of answers the network's complaints concern nobody: their retransmission gives up by itself.
+        for peer in refused {
+            for address in self.lane.all_known_as(peer) {
+                self.end_observers_at(now, address);
+            }
         }
         self.hear(now);
         for told in told.drain(..) {
@@ -224,13 +231,18 @@ impl Worker {
                 }
                 Turn::Ended { why, .. } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why });
-                    for observer in self.lane.host.observers_of(news.inside).collect::<Vec<_>>() {
-                        self.desk.observers.remove(observer);
-                        self.lane.host.dismiss(now, observer);
-                    }
-                    self.drain(now);
+                    self.end_observers_at(now, news.inside);
                 }
             }
+        }
+    }
+
+    /// Who observed at this address does so no more.
+    fn end_observers_at(&mut self, now: Instant, address: Address) {
+        for observer in self.lane.host.observers_of(address).collect::<Vec<_>>() {
+            self.desk.observers.remove(observer);
+            self.lane.host.dismiss(now, observer);
+            self.drain(now);
         }
     }
 

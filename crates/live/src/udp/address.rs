@@ -134,6 +134,11 @@ impl Locals {
         u8::try_from(place + 1).unwrap_or(0)
     }
 
+    /// How many there are.
+    pub(crate) fn met(&self) -> u8 {
+        u8::try_from(self.met.len()).unwrap_or(u8::MAX)
+    }
+
     /// The address at a place.
     pub(crate) fn at(&self, place: u8) -> Option<IpAddr> {
         self.met.get(usize::from(place).checked_sub(1)?).copied()

@@ -42,6 +42,8 @@ pub(crate) struct PortError {
     pub(crate) to: SocketAddr,
     /// What happened, in words.
     pub(crate) reason: String,
+    /// Its host says that nobody listens at that port; else it is a way that is lost, perhaps for a while.
+    pub(crate) is_refused: bool,
     /// How the datagram began, as far as it came back.
     pub(crate) start: Vec<u8>,
 }
@@ -147,8 +149,9 @@ impl Port {
                 continue;
             }
             let Some(to) = address.and_then(|address| SocketAddr::try_from(address).ok()) else { continue };
+            let is_refused = error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
             let reason = error.map_or_else(|| "unreachable".into(), |error| error.to_string());
-            tell(PortError { to: SocketAddr::new(to.ip().to_canonical(), to.port()), reason, start });
+            tell(PortError { to: SocketAddr::new(to.ip().to_canonical(), to.port()), reason, is_refused, start });
         }
     }
 
@@ -187,6 +190,11 @@ impl Port {
     /// How many equal datagrams to one peer the kernel takes at once.
     pub(super) fn most_segments(&self) -> usize {
         self.state.max_gso_segments()
+    }
+
+    /// How many of our addresses datagrams came in at.
+    pub(crate) fn locals_met(&self) -> u8 {
+        self.locals.as_ref().and_then(|locals| locals.lock().ok()).map_or(0, |locals| locals.met())
     }
 
     /// From which of our addresses a datagram leaves.

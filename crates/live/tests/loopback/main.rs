@@ -4,6 +4,7 @@
 
 mod authority;
 mod bodies;
+mod bursts;
 mod caching;
 mod conditions;
 mod connections;

@@ -148,3 +148,21 @@ async fn what_is_not_observed_is_an_error_with_the_answer_in_it() {
         }
     }
 }
+
+/// The host of an observer says that nobody listens there any more: it is one no more, before all copies have left.
+#[tokio::test]
+async fn an_observer_whose_port_is_closed_is_forgotten() {
+    let counter = Counter::new(Observable::confirmable());
+    let server = Server::builder().bind(ANY).route("/n", counter.resource()).start().await.unwrap();
+    let socket = tokio::net::UdpSocket::bind(ANY).await.unwrap();
+    // GET /n with Observe 0.
+    socket.send_to(b"\x41\x01\x12\x34\x77\x60\x51n", server.local_addr()).await.unwrap();
+    let mut answer = [0; 64];
+    socket.recv_from(&mut answer).await.unwrap();
+    counter.observed_by(1).await;
+    drop(socket);
+    counter.set(1);
+    counter.observed_by(0).await;
+    let stats = server.stats().await;
+    assert_eq!((stats.retransmissions, stats.exchanges), (0, 0), "{stats:?}");
+}

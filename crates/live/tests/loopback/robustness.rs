@@ -213,3 +213,48 @@ async fn message_ids_do_not_run_out() {
         "{peer:?}"
     );
 }
+
+/// A port has used its message IDs: the next request waits for what is outstanding, which an acknowledged one is not; and
+/// where there may be no further port it is told so, instead of a wait of minutes.
+#[tokio::test]
+async fn who_asks_when_no_message_id_is_free_is_told_so() {
+    let released = Arc::new(tokio::sync::Semaphore::new(0));
+    let waiting = Arc::clone(&released);
+    let slow = Resource::new().get(move |_| {
+        let waiting = Arc::clone(&waiting);
+        async move {
+            let _ = waiting.acquire().await;
+            Response::content("late")
+        }
+    });
+    let quick = Resource::new().get(|_| async { Response::content("x") });
+    let builder = Server::builder().bind(ANY).route("/", quick).route("/slow", slow);
+    let server = builder.start().await.unwrap();
+    let client = Client::builder().nstart(32).most_sockets(1).build().await.unwrap();
+    let uri: millpond_live::Uri = format!("coap://{}/", server.local_addr()).parse().unwrap();
+    // All but what the port keeps for blocks of what is under way: 65,536 less 2,048.
+    let tasks: Vec<_> = (0..31)
+        .map(|_| {
+            let (client, uri) = (client.clone(), uri.clone());
+            tokio::spawn(async move {
+                for _ in 0..2_048 {
+                    client.get(&uri).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let late = {
+        let (client, uri) = (client.clone(), format!("coap://{}/slow", server.local_addr()));
+        tokio::spawn(async move { client.get(uri).await })
+    };
+    while client.stats().await.unwrap().exchanges == 0 {
+        tokio::task::yield_now().await;
+    }
+    let peer = server.local_addr();
+    assert_eq!(client.get(&uri).await.unwrap_err(), Error::NoMessageId { peer });
+    released.add_permits(1);
+    assert_eq!(late.await.unwrap().unwrap().text(), Ok("late"));
+}
