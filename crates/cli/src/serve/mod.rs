@@ -84,7 +84,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
             // Both are the ordinary end of a server.
             () = interrupt.heard() => break Ok(()),
             () = termination.heard() => break Ok(()),
-            Some(()) = heard(&mut hang_up) => reload(&server, &flags)?,
+            Some(()) = heard(&mut hang_up) => reload(&server, &flags).await?,
             // It cannot go on.
             ended = server.wait() => break ended,
         }
@@ -99,8 +99,11 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
 }
 
 /// Reads certificate and keys again. What cannot be used is told, and what there was stays.
-fn reload(server: &Server, flags: &Serve) -> Result<(), Failure> {
-    let read = flags.credentials.read().and_then(|security| Ok(server.set_security(security)?));
+async fn reload(server: &Server, flags: &Serve) -> Result<(), Failure> {
+    let read = match flags.credentials.read() {
+        Ok(security) => server.set_security(security).await.map_err(Failure::from),
+        Err(failure) => Err(failure),
+    };
     let mut out = std::io::stdout().lock();
     match read {
         Ok(()) => writeln!(out, "certificate and keys were read again; new sessions are made with them")?,

@@ -113,12 +113,12 @@ impl Server {
     }
 
     /// Makes further secure sessions with this: another certificate, other keys, other trust anchors. Sessions that stand go
-    /// on as they are, handshakes under way may end either way.
+    /// on as they are, handshakes under way may end either way. Whatever begins once this is done is made with it.
     ///
     /// # Errors
     /// It cannot be used for the listeners that there are; then nothing has changed.
     #[cfg(feature = "_secure")]
-    pub fn set_security(&self, security: ServerSecurity) -> Result<(), Error> {
+    pub async fn set_security(&self, security: ServerSecurity) -> Result<(), Error> {
         let listens = |by: Transport| self.addresses.iter().any(|(transport, _)| *transport == by);
         if listens(Transport::Dtls) {
             ServerKeys::new(&security)?;
@@ -130,9 +130,16 @@ impl Server {
         if let Ok(mut current) = self.running.security.write() {
             current.clone_from(&security);
         }
+        let mut told = Vec::new();
         for order in &self.running.orders {
-            // A worker that has ended needs none.
-            let _ = order.send(Order::Secure(Box::new(security.clone())));
+            let (done, is_done) = oneshot::channel();
+            if order.send(Order::Secure(Box::new(security.clone()), done)).is_ok() {
+                told.push(is_done);
+            }
+        }
+        for is_done in told {
+            // A worker that has ended meanwhile needs none.
+            let _ = is_done.await;
         }
         Ok(())
     }

@@ -39,8 +39,8 @@ pub(crate) enum Order {
     Stats(oneshot::Sender<Stats>),
     /// Answer what was asked, tell observers, end.
     Shutdown,
-    /// Make further sessions with this.
-    Secure(Box<ServerSecurity>),
+    /// Make further sessions with this, and say when that is so.
+    Secure(Box<ServerSecurity>, oneshot::Sender<()>),
 }
 
 /// What the server's handle asks, whichever worker hears it.
@@ -155,7 +155,10 @@ impl Worker {
             for order in orders.drain(..) {
                 match order {
                     Order::Stats(reply) => drop(reply.send(self.stats())),
-                    Order::Secure(security) => self.lane.secure(&security),
+                    Order::Secure(security, done) => {
+                        self.lane.secure(&security);
+                        let _ = done.send(());
+                    }
                     Order::Shutdown => {
                         from.is_ending = true;
                         let now = tokio::time::Instant::now();

@@ -125,13 +125,16 @@ pub(crate) async fn listen(
                 }
                 order = orders.recv() => match order {
                     Some(Order::Stats(reply)) => drop(reply.send(counted.stats(&stats))),
-                    Some(Order::Secure(security)) if acceptor.is_some() => match secure::acceptor(&security) {
-                        Ok(renewed) => acceptor = Some(renewed),
-                        Err(error) => {
-                            tracing::error!(target: "millpond_live", "sessions are made with what there was before: {error}");
+                    Some(Order::Secure(security, done)) => {
+                        match acceptor.as_ref().map(|_| secure::acceptor(&security)) {
+                            Some(Ok(renewed)) => acceptor = Some(renewed),
+                            Some(Err(error)) => {
+                                tracing::error!(target: "millpond_live", "sessions are made with what there was before: {error}");
+                            }
+                            None => {}
                         }
-                    },
-                    Some(Order::Secure(_)) => {}
+                        let _ = done.send(());
+                    }
                     Some(Order::Shutdown) => {
                         drop(listener);
                         let _ = ending.send(true);

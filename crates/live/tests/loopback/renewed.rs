@@ -20,7 +20,7 @@ async fn sessions_go_on_and_new_ones_see_the_new_certificate() {
     for uri in &uris {
         assert_eq!(known.get(uri).await.unwrap().text(), Ok("there"));
     }
-    server.set_security(after.server(&names)).unwrap();
+    server.set_security(after.server(&names)).await.unwrap();
     for uri in &uris {
         assert_eq!(known.get(uri).await.unwrap().text(), Ok("there"), "{uri}: the session stands");
         let trusting = client(after.client()).await;
@@ -35,7 +35,7 @@ async fn what_cannot_be_used_changes_nothing() {
     let authority = Authority::new();
     let server = Server::builder().bind_tls(ANY).security(authority.server(&["127.0.0.1"]));
     let server = server.route("/", Resource::new().get(|_| async { "there" })).start().await.unwrap();
-    assert!(matches!(server.set_security(ServerSecurity::new()), Err(Error::Setting { .. })));
+    assert!(matches!(server.set_security(ServerSecurity::new()).await, Err(Error::Setting { .. })));
     let uri = format!("coaps+tcp://{}/", server.local_addr());
     assert_eq!(client(authority.client()).await.get(uri).await.unwrap().text(), Ok("there"));
 }
