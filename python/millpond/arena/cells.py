@@ -25,8 +25,9 @@ AGAINST = ("rfc7252", "default-fb2", "cocoa-03", "cocoa-s", "fasor", "fasor-toke
 ALONE = "alone"
 #: The other clients of a cell that has some.
 NEIGHBOUR = "neighbours"
-#: Studies whose cells are not exchanges of one controller with one server.
-NO_CELLS = ("echo",)
+#: Studies whose cells are not exchanges of one controller with one server, or take minutes on all their meshes: drawn
+#: meshes stand for these.
+NO_CELLS = ("echo", "cocoaplus15")
 
 
 @dataclass(frozen=True)
