@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from millpond.errors import MillpondError, UsageError
-from millpond.judge.compare import Comparison, Judgement
+from millpond.judge.checks import Judgement
+from millpond.judge.compare import Comparison
 from millpond.measure.population import path_in_words
 from millpond.results.directory import Results
 from millpond.studies.reproduction import compare
