@@ -117,7 +117,7 @@ pub struct ExchangeRow {
     pub winning_copy: Option<u32>,
     /// The first copy whose response ever reached the client.
     pub first_useful_copy: Option<u32>,
-    /// The grade of the evidence, see [`EvidenceRow::grade`].
+    /// The grade of the evidence, see [`EvidenceRow::grade`](super::EvidenceRow::grade).
     pub grade: Option<&'static str>,
     /// The copy that the response names.
     pub named_copy: Option<u32>,
