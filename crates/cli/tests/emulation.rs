@@ -206,3 +206,30 @@ fn what_cannot_be_emulated_is_one_line() {
     assert!(text(&output.stderr).contains("IPv4 alone"), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("10.77.0.2 server") && !text(&output.stdout).contains("fd77"));
 }
+
+#[test]
+fn what_the_radio_loses_is_marked_in_the_capture_as_in_the_simulators() {
+    if !possible("losses of the radio in a capture") {
+        return;
+    }
+    let path = quick_path("lossy");
+    let lossy = std::fs::read_to_string(&path)
+        .expect("a path")
+        .replace("queue", "loss = { kind = \"bernoulli\", rate = 0.3 }\nqueue");
+    std::fs::write(&path, lossy).expect("written");
+    let capture = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lossy.pcapng");
+    let _ = std::fs::remove_file(&capture);
+    let server = format!("{PROGRAM} serve --quiet --bind 10.77.0.2");
+    let file = capture.to_str().expect("plain");
+    let ask = [PROGRAM, "load", "--clients", "20", "--count-each", "2", "coap://10.77.0.2/hello"];
+    let mut arguments = vec![&*path, BOUND[0], BOUND[1], "--json", "--capture", file, "--server", &server, "--"];
+    arguments.extend(ask);
+    let output = emulate(&arguments);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    let lost: u64 =
+        report["links"].as_array().expect("links").iter().filter_map(|row| row["dropped_radio_packets"].as_u64()).sum();
+    assert!(lost > 0, "{report}");
+    let written = std::fs::read(&capture).expect("a capture");
+    let marked = written.windows(11).filter(|window| window == b"lost: radio").count();
+    assert_eq!(marked as u64, lost);
+}

@@ -13,7 +13,8 @@
 //! |---|---|
 //! | peer | whoever is at one address, as the caller tells addresses apart |
 //! | acquainted peer | one that was asked for something or has answered something; a stranger is any other |
-//! | path | what peers share whose answers stand in one queue; told by the caller (`with_paths`) |
+//! | path | what peers share whose answers stand in one queue; told by the caller (`with_paths`). It has a controller, which they share if the caller says so (`sharing_controllers`) |
+//! | turn | of peers that share a path, whose message leaves next |
 //! | host | an endpoint, or a connection, with whole bodies above it |
 //! | ask | a request with its whole body, until its answer is whole, however many exchanges that takes |
 //! | kept representation | an answer of several blocks, as long as later ones of it may be asked for |

@@ -3,6 +3,7 @@
 use crate::{
     controller::{Admit, Class, Controller, Cx, End, Exchange, View, Wait, Wishes},
     evidence::Sample,
+    feedback::Feedback,
     preset::{Preset, Text},
     setting::{Place, Setting, SettingConflict, SettingError, SettingValue},
     time::Span,
@@ -107,6 +108,12 @@ macro_rules! families {
             fn on_plain_send(&mut self, len: u16, cx: Cx) {
                 match *self {
                     $(#[cfg(feature = $feature)] Self::$family(ref mut inner) => inner.on_plain_send(len, cx),)*
+                }
+            }
+
+            fn on_feedback(&mut self, feedback: Feedback, cx: Cx) {
+                match *self {
+                    $(#[cfg(feature = $feature)] Self::$family(ref mut inner) => inner.on_feedback(feedback, cx),)*
                 }
             }
 

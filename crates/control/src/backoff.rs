@@ -38,6 +38,7 @@ impl Factor {
 
     /// `span` times this factor, rounded to the nearest microsecond (halves up), saturating.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn times(self, span: Span) -> Span {
         // Whole thousands of microseconds and the rest apart, so that 32 bits suffice.
         let thousands = thousandth(span.as_micros());

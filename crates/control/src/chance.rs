@@ -31,19 +31,21 @@ impl Chance {
 
     /// A length spread evenly over `[low, high]`, both ends included, without a modulo.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn between(self, low: Span, high: Span) -> Span {
-        let width = high.minus(low).as_micros() as u64;
-        // (2^32 - 1) · 2^32 fits, and the shift brings the product below 2^32.
-        let offset = width.saturating_add(1).saturating_mul(self.0 as u64) >> 32;
-        low.plus(Span::from_micros(offset as u32))
+        low.plus(Span::from_micros(self.part(high.minus(low).as_micros())))
     }
 
     /// A whole number spread evenly over `[low, high]`, both ends included.
     #[must_use]
     pub const fn pick(self, low: u32, high: u32) -> u32 {
-        let width = high.saturating_sub(low) as u64;
-        let offset = width.saturating_add(1).saturating_mul(self.0 as u64) >> 32;
-        low.saturating_add(offset as u32)
+        low.saturating_add(self.part(high.saturating_sub(low)))
+    }
+
+    /// Evenly from 0 to `width`, both included: (`width` + 1) times the word, without its lower 32 bits. That is `width` times
+    /// the word and the word once more, (2^32 - 1) · 2^32 at the most: 64 bits hold it, and small cores need no check.
+    const fn part(self, width: u32) -> u32 {
+        ((width as u64).wrapping_mul(self.0 as u64).wrapping_add(self.0 as u64) >> 32) as u32
     }
 
     /// True with probability `millionths` / 1 000 000.

@@ -3,6 +3,7 @@
 use crate::{
     controller::{Admit, Class, Controller, Cx, End, Exchange, View, Wait, Wishes},
     evidence::Sample,
+    feedback::Feedback,
     time::{Instant, Span},
 };
 use core::fmt;
@@ -185,6 +186,12 @@ impl<C: Controller> Controller for Checked<C> {
         self.leave(cx);
     }
 
+    fn on_feedback(&mut self, feedback: Feedback, cx: Cx) {
+        self.enter(cx);
+        self.inner.on_feedback(feedback, cx);
+        self.leave(cx);
+    }
+
     fn wishes(&self) -> Wishes {
         self.inner.wishes()
     }
@@ -253,6 +260,14 @@ mod tests {
 
     const SAMPLE: Sample = Sample::new(ReplyKind::EmptyAck, Span::from_secs(1), Span::from_secs(1), 0);
 
+    const LOST: Feedback = Feedback {
+        message: crate::feedback::PlainMessage::Request,
+        fate: crate::feedback::Fate::Lost,
+        since: Span::ZERO,
+        len: 40,
+        reply_len: 0,
+    };
+
     fn at(seconds: u32) -> Cx {
         Cx::new(Instant::ORIGIN.after(Span::from_secs(seconds)), Chance::MIDDLE)
     }
@@ -266,6 +281,7 @@ mod tests {
         watched.on_timeout(&mut one, at(3));
         watched.on_timeout(&mut one, at(5));
         watched.on_plain_send(40, at(5));
+        watched.on_feedback(LOST, at(5));
         watched.on_reply(&one, SAMPLE, at(6));
         watched.on_end(&other, End::Reset, at(6));
         one = Exchange::new();
@@ -279,6 +295,10 @@ mod tests {
         let mut watched = Checked::new(GOOD);
         watched.on_plain_send(40, at(2));
         watched.on_plain_send(40, at(1));
+        assert_eq!(watched.violation(), Some(Violation::TimeWentBack));
+        let mut watched = Checked::new(GOOD);
+        watched.on_plain_send(40, at(2));
+        watched.on_feedback(LOST, at(1));
         assert_eq!(watched.violation(), Some(Violation::TimeWentBack));
     }
 

@@ -3,6 +3,7 @@
 use crate::{
     chance::Chance,
     evidence::Sample,
+    feedback::Feedback,
     layout::laid_out,
     time::{Instant, Span},
 };
@@ -146,11 +147,13 @@ pub struct Wishes {
     pub naming: Naming,
     /// Among this many consecutive unacknowledged messages, make one confirmable; zero: no wish.
     pub confirmable_every: u8,
+    /// NSTART (RFC 7252 §4.7): exchanges that may be outstanding on the path; zero: no wish, as the endpoint is set.
+    pub nstart: u16,
 }
 
 impl Wishes {
     /// Nothing.
-    pub const NONE: Self = Self { naming: Naming::None, confirmable_every: 0 };
+    pub const NONE: Self = Self { naming: Naming::None, confirmable_every: 0, nstart: 0 };
 }
 
 /// Numbers for traces and reports, never for decisions. What a controller does not keep is `None`.
@@ -259,7 +262,7 @@ impl Exchange {
     }
 }
 
-/// One peer's congestion controller: a small value with a handful of calls.
+/// The congestion controller of a path, to one peer or to several that share it: a small value with a handful of calls.
 ///
 /// The contract, checked by [`Checked`](crate::Checked) in debug builds:
 ///
@@ -279,7 +282,7 @@ impl Exchange {
 /// May grow by provided methods.
 pub trait Controller {
     /// May a message of this class and length (bytes of CoAP) leave now, and if not, when? Asking changes nothing.
-    /// NSTART is the endpoint's and is not asked about here.
+    /// NSTART is not asked about here: it is the endpoint's setting, or a [wish](Wishes::nstart).
     fn admit(&self, class: Class, len: u16, cx: Cx) -> Admit {
         let _ = (class, len, cx);
         Admit::Now
@@ -302,6 +305,13 @@ pub trait Controller {
     /// A message of `len` bytes that nobody will acknowledge left now.
     fn on_plain_send(&mut self, len: u16, cx: Cx) {
         let _ = (len, cx);
+    }
+
+    /// It became known what happened to a message that nobody acknowledges: a non-confirmable request was answered or was
+    /// not, or the receiver of a burst (RFC 9177) said which of its blocks came. Of most such messages nothing becomes
+    /// known, so nothing may wait for this call.
+    fn on_feedback(&mut self, feedback: Feedback, cx: Cx) {
+        let _ = (feedback, cx);
     }
 
     /// What this algorithm asks of the endpoint.
@@ -346,6 +356,10 @@ impl<C: Controller + ?Sized> Controller for &mut C {
 
     fn on_plain_send(&mut self, len: u16, cx: Cx) {
         (**self).on_plain_send(len, cx);
+    }
+
+    fn on_feedback(&mut self, feedback: Feedback, cx: Cx) {
+        (**self).on_feedback(feedback, cx);
     }
 
     fn wishes(&self) -> Wishes {

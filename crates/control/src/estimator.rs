@@ -44,11 +44,17 @@ impl Share {
 
     /// The average after `new` got its share and `old` the rest, rounded to the nearest microsecond, halves up.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn blend(self, old: Span, new: Span) -> Span {
-        let (old, new) = (old.as_micros() as u64, new.as_micros() as u64);
-        // At most 2^37, and an average of two 32-bit values fits 32 bits.
-        let weighed = (old << self.0).saturating_sub(old).saturating_add(new).saturating_add((1 << self.0) >> 1);
-        Span::from_micros((weighed >> self.0) as u32)
+        // A part of the distance, rounded up to the new value where that is half-way; 32 bits suffice.
+        let distance = old.distance(new).as_micros();
+        let below_one = (1_u32 << self.0).saturating_sub(1);
+        let half = (below_one >> 1).saturating_add(below_one & 1);
+        let is_longer = new.as_micros() >= old.as_micros();
+        let rounding = if is_longer { half } else { below_one.saturating_sub(half) };
+        let rest = (distance & below_one).saturating_add(rounding) >> self.0;
+        let step = Span::from_micros((distance >> self.0).saturating_add(rest));
+        if is_longer { old.plus(step) } else { old.minus(step) }
     }
 }
 
@@ -194,6 +200,20 @@ mod tests {
     /// A running average with 32 binary digits after the point.
     fn blend_finely(share: Share, old: u128, new: u128) -> u128 {
         (old << share.0).saturating_sub(old).saturating_add(new) >> share.0
+    }
+
+    #[test]
+    fn averages_are_rounded_to_the_nearest() {
+        let ends = [0, 1, 2, 3, 7, 8, 31, 1_000_003, u32::MAX / 2, u32::MAX - 1, u32::MAX];
+        let near = (0..70).flat_map(|old| (0..70).map(move |new| (old, new)));
+        for (old, new) in near.chain(ends.into_iter().flat_map(|old| ends.map(|new| (old, new)))) {
+            for share in [Share::WHOLE, Share::HALF, Share::QUARTER, Share::EIGHTH, Share(4), Share::SIXTY_FOURTH] {
+                let half = 1_u128 << share.0 >> 1;
+                let exact = ((u128::from(old) << share.0) - u128::from(old) + u128::from(new) + half) >> share.0;
+                let ours = share.blend(Span::from_micros(old), Span::from_micros(new));
+                assert_eq!(u128::from(ours.as_micros()), exact, "{old} {new} {share:?}");
+            }
+        }
     }
 
     const fn micros(span: Option<Span>) -> u128 {

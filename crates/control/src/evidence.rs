@@ -33,6 +33,11 @@ impl ExactRtt {
     pub const fn span(self) -> Span {
         self.0
     }
+
+    /// That of a message sent once, from when it left to its answer.
+    pub(crate) const fn of_a_single_copy(span: Span) -> Self {
+        Self(span)
+    }
 }
 
 /// A round-trip time on the word of a reply that names a copy: of that copy, or longer where the server answered a
@@ -80,6 +85,8 @@ pub struct Sample {
     retransmissions: u8,
     named: u8,
     kind: ReplyKind,
+    len: u16,
+    reply_len: u16,
 }
 
 /// Marks a sample whose reply names no copy.
@@ -103,7 +110,22 @@ impl Sample {
     /// `retransmissions` is how many copies followed the first.
     #[must_use]
     pub const fn new(kind: ReplyKind, since_first: Span, since_last: Span, retransmissions: u8) -> Self {
-        Self { since_first, since_last, since_named: Span::ZERO, retransmissions, named: NAMES_NONE, kind }
+        Self {
+            since_first,
+            since_last,
+            since_named: Span::ZERO,
+            retransmissions,
+            named: NAMES_NONE,
+            kind,
+            len: 0,
+            reply_len: 0,
+        }
+    }
+
+    /// The same, of a message of `len` bytes of CoAP, answered by one of `reply_len` bytes.
+    #[must_use]
+    pub const fn of_bytes(self, len: u16, reply_len: u16) -> Self {
+        Self { len, reply_len, ..self }
     }
 
     /// The same, but the reply names copy number `copy` (0 is the first), sent `since_named` ago.
@@ -149,6 +171,18 @@ impl Sample {
     #[must_use]
     pub const fn since_last(&self) -> Span {
         self.since_last
+    }
+
+    /// The length of one copy of the message, bytes of CoAP; zero if whoever tells does not know.
+    #[must_use]
+    pub const fn message_len(&self) -> u16 {
+        self.len
+    }
+
+    /// The length of the reply, bytes of CoAP; zero if whoever tells does not know.
+    #[must_use]
+    pub const fn reply_len(&self) -> u16 {
+        self.reply_len
     }
 
     /// The copy that the reply names.
@@ -259,7 +293,15 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_fits_sixteen_bytes() {
-        assert_eq!(size_of::<Sample>(), 16);
+    fn bytes_change_nothing_else() {
+        let sample = Sample::new(ReplyKind::Piggybacked, FIRST, LAST, 2).naming(2, LAST);
+        assert_eq!((sample.message_len(), sample.reply_len()), (0, 0));
+        let told = sample.of_bytes(40, 1_100);
+        assert_eq!((told.message_len(), told.reply_len(), told.evidence()), (40, 1_100, sample.evidence()));
+    }
+
+    #[test]
+    fn a_sample_fits_twenty_bytes() {
+        assert_eq!(size_of::<Sample>(), 20);
     }
 }

@@ -284,7 +284,7 @@ impl Controller for Fasor {
     }
 
     fn wishes(&self) -> Wishes {
-        Wishes { naming: self.parts.naming, confirmable_every: Pacing::CONFIRMABLE_EVERY }
+        Wishes { naming: self.parts.naming, confirmable_every: Pacing::CONFIRMABLE_EVERY, ..Wishes::NONE }
     }
 
     fn view(&self) -> View {

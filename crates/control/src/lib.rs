@@ -105,6 +105,7 @@ pub mod dither;
 pub mod estimator;
 pub mod frame;
 pub mod layout;
+pub mod least_wait;
 pub mod pacing;
 pub mod rate;
 
@@ -134,6 +135,7 @@ mod chance;
 mod checked;
 mod controller;
 mod evidence;
+mod feedback;
 #[cfg(feature = "alloc")]
 mod own;
 mod preset;
@@ -158,6 +160,7 @@ pub use controller::{Admit, Class, Controller, Cx, End, Exchange, Naming, Reason
 pub use evidence::{Evidence, ExactRtt, Named, NamedRtt, ReplyKind, Sample};
 #[cfg(feature = "fasor")]
 pub use fasor::Fasor;
+pub use feedback::{Fate, Feedback, PlainMessage};
 #[cfg(feature = "linux-rto")]
 pub use linux_rto::LinuxRto;
 #[cfg(feature = "alloc")]

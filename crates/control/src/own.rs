@@ -7,6 +7,7 @@ use crate::{
     any::AnyController,
     controller::{Admit, Class, Controller, Cx, End, Exchange, View, Wait, Wishes},
     evidence::Sample,
+    feedback::Feedback,
     time::Span,
 };
 
@@ -92,6 +93,10 @@ impl Controller for PeerController {
 
     fn on_plain_send(&mut self, len: u16, cx: Cx) {
         each!(self, inner => inner.on_plain_send(len, cx));
+    }
+
+    fn on_feedback(&mut self, feedback: Feedback, cx: Cx) {
+        each!(self, inner => inner.on_feedback(feedback, cx));
     }
 
     fn wishes(&self) -> Wishes {

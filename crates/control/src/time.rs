@@ -32,12 +32,14 @@ impl Instant {
 
     /// The point `span` later; stays at [`Instant::NEVER`] once there.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn after(self, span: Span) -> Self {
         Self(self.0.saturating_add(span.0 as u64))
     }
 
     /// The length from `earlier` to here: zero if `earlier` is later, [`Span::MAX`] if it does not fit.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn since(self, earlier: Self) -> Span {
         let micros = self.0.saturating_sub(earlier.0);
         if micros > u32::MAX as u64 { Span::MAX } else { Span(micros as u32) }
@@ -123,6 +125,7 @@ impl Span {
 
     /// So many times the length, saturating.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn times(self, factor: u32) -> Self {
         Self(self.0.saturating_mul(factor))
     }
@@ -130,7 +133,7 @@ impl Span {
     /// Twice the length, saturating.
     #[must_use]
     pub const fn doubled(self) -> Self {
-        Self(self.0.saturating_mul(2))
+        Self(self.0.saturating_add(self.0))
     }
 
     /// Half the length, rounded down.
@@ -142,6 +145,7 @@ impl Span {
 
 /// `number / 1000`, by a multiplication: small cores have no division, and the function that stands in for it takes
 /// more room than some of the algorithms here.
+#[cfg_attr(target_os = "none", inline(never))]
 pub(crate) const fn thousandth(number: u32) -> u32 {
     // 274877907 is 2^38 / 1000, rounded up; the product stays below 2^61.
     ((number as u64).saturating_mul(274_877_907) >> 38) as u32
@@ -149,12 +153,14 @@ pub(crate) const fn thousandth(number: u32) -> u32 {
 
 /// `number / 3`, likewise.
 #[allow(dead_code, reason = "one algorithm needs it")]
+#[cfg_attr(target_os = "none", inline(never))]
 pub(crate) const fn third(number: u32) -> u32 {
     // 2863311531 is 2^33 / 3, rounded up; the product stays below 2^64.
     ((number as u64).saturating_mul(2_863_311_531) >> 33) as u32
 }
 
 /// A tenth, rounded to the nearest microsecond, halves up, likewise.
+#[cfg_attr(target_os = "none", inline(never))]
 pub(crate) const fn tenth(length: Span) -> Span {
     // 3435973837 is 2^35 / 10, rounded up; the product stays below 2^64.
     Span(((length.0 as u64).saturating_add(5).saturating_mul(3_435_973_837) >> 35) as u32)

@@ -26,6 +26,6 @@ pub use error::Error;
 pub use lateness::{Lateness, LatenessBound, LatenessRow};
 pub use passage::{LinkStanding, Standing, Watch};
 pub use relay::{Gate, MOST_CLIENTS, Relay, RelayOptions};
-pub use rows::{FlowRow, LeftOut, LinkRow, Report};
+pub use rows::{FlowRow, GateRow, LeftOut, LinkRow, Report};
 pub use shaper::{Outgoing, Shaper, Toward};
 pub use stop::Stop;

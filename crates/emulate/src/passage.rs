@@ -24,6 +24,8 @@ pub struct Standing {
     pub elapsed_us: u64,
     /// The uplink, then the downlink.
     pub links: [LinkStanding; 2],
+    /// Packets and datagrams left out until now, for whatever reason.
+    pub left_out: u64,
     /// How late packets were.
     pub lateness: LatenessRow,
 }
@@ -147,8 +149,9 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
                 dropped_radio: counters.lost.packets,
             }
         });
+        let left_out = self.left_out.iter().map(|left_out| left_out.packets).sum();
         if let Ok(mut standing) = self.watch.0.try_lock() {
-            *standing = Some(Standing { elapsed_us: now.as_micros(), links, lateness: self.lateness.row() });
+            *standing = Some(Standing { elapsed_us: now.as_micros(), links, left_out, lateness: self.lateness.row() });
         }
     }
 
@@ -163,6 +166,7 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
             links: self.shaper.rows(now)?,
             flows: self.flows.rows(),
             left_out: self.left_out.clone(),
+            gate: Vec::new(),
         })
     }
 }

@@ -11,7 +11,7 @@ use millpond_path::Path;
 use mio::{Events, Interest, Poll, Token, net::UdpSocket};
 
 use crate::{
-    Error, LatenessBound, Report, Stop, Toward, Watch,
+    Error, GateRow, LatenessBound, Report, Stop, Toward, Watch,
     clock::{Alarm, Clock},
     passage::Passage,
     priority,
@@ -61,6 +61,11 @@ pub trait Gate: Send {
 
     /// A datagram of the server goes into the path.
     fn answer(&mut self, now: Instant, client: SocketAddr, datagram: &[u8]);
+
+    /// What it counted, for the report.
+    fn rows(&self) -> Vec<GateRow> {
+        Vec::new()
+    }
 }
 
 /// One client's way to the server.
@@ -209,7 +214,8 @@ impl Relay {
             self.forget_idle();
             self.passage.tell();
         }
-        self.passage.report()
+        let gate = self.gate.as_ref().map_or_else(Vec::new, |gate| gate.rows());
+        Ok(Report { gate, ..self.passage.report()? })
     }
 
     /// Everything that is due.
@@ -221,7 +227,7 @@ impl Relay {
                 || out.toward == Toward::Clients
                 || self.gate.as_mut().is_none_or(|gate| gate.request(now, client, &bytes));
             if !goes_on {
-                self.passage.leave_out("copies of requests whose answers are on their way (--calm)");
+                self.passage.leave_out("held back by the gate before the server");
             } else if !out.lost {
                 let sent = match out.toward {
                     Toward::Clients => self.front.send_to(&bytes, client),

@@ -22,6 +22,9 @@ pub struct Report {
     pub flows: Vec<FlowRow>,
     /// Packets and datagrams that no link was offered, by reason; only reasons that occurred.
     pub left_out: Vec<LeftOut>,
+    /// What the gate before the server counted; nothing without one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gate: Vec<GateRow>,
 }
 
 /// One link. The columns are those of the simulator's table `links`.
@@ -107,6 +110,15 @@ pub struct FlowRow {
     pub dropped_queue: u64,
     /// Packets to it or from it that the radio lost.
     pub dropped_radio: u64,
+}
+
+/// One count of the gate before the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct GateRow {
+    /// What was counted.
+    pub what: &'static str,
+    /// How many.
+    pub datagrams: u64,
 }
 
 /// What no link was offered.

@@ -31,7 +31,7 @@ extern "C" {
 /* The controller of one peer. millpond_peer_init makes it; its words are not yours to look at.
  * It holds no pointer: copy it with memcpy, keep it where you like, forget it when you like. */
 typedef struct {
-  uint64_t w[12]; /* opaque */
+  uint64_t w[13]; /* opaque */
 } millpond_peer;
 
 /* What goes with one confirmable message from its first copy to its end. Keep it beside the
@@ -81,6 +81,8 @@ typedef struct {
   uint8_t kind;            /* a MILLPOND_KIND_ */
   uint8_t names;           /* a MILLPOND_NAMES_ */
   uint8_t named;           /* the number of that copy, 0 being the first (MILLPOND_NAMES_COPY) */
+  uint16_t len;            /* bytes of one copy of the message; 0 if you do not say */
+  uint16_t reply_len;      /* bytes of the answer; 0 if you do not say */
 } millpond_sample;
 
 /* What kind of message the answer is. */
@@ -95,6 +97,30 @@ enum {
   MILLPOND_NAMES_NOTHING = 0, /* none */
   MILLPOND_NAMES_COPY = 1,    /* the copy whose number is given */
   MILLPOND_NAMES_FURTHER = 2  /* one after the first, not said which */
+};
+
+/* What became of a message that nobody acknowledges. Set all of it to zero, then what you know. */
+typedef struct {
+  uint32_t since_us;  /* microseconds since it left */
+  uint16_t len;       /* bytes of it */
+  uint16_t reply_len; /* bytes of the answer (MILLPOND_FATE_ANSWERED) */
+  uint8_t message;    /* a MILLPOND_MESSAGE_: what it was */
+  uint8_t fate;       /* a MILLPOND_FATE_ */
+  uint16_t reserved;  /* zero */
+} millpond_feedback;
+
+/* What a message was that nobody acknowledges. */
+enum {
+  MILLPOND_MESSAGE_REQUEST = 0, /* a request that awaits an answer */
+  MILLPOND_MESSAGE_FURTHER = 1, /* a response beyond the first to its request: a notification */
+  MILLPOND_MESSAGE_BLOCK = 2    /* a block of a body in bursts (RFC 9177) */
+};
+
+/* What became of it. */
+enum {
+  MILLPOND_FATE_ANSWERED = 0, /* it drew an answer, which came now */
+  MILLPOND_FATE_ARRIVED = 1,  /* it arrived, as the answer to another message says */
+  MILLPOND_FATE_LOST = 2      /* it is lost */
 };
 
 /* Why an exchange ended without an answer. */
@@ -195,7 +221,8 @@ int32_t millpond_peer_init(millpond_peer *peer, uint32_t sizes, uint16_t preset)
 /* Sets a MILLPOND_SETTING_, meant for before the first use: what was learnt stays as it is.
  * value is in microseconds or thousandths, a number, or a constant of that setting. After
  * MILLPOND_E_CONFLICT the value is set, but until the settings go together the peer serves only
- * this call and those that look: where two depend on each other, set both. */
+ * this call and those that look: where two depend on each other, set both. Every peer has
+ * MILLPOND_SETTING_LEAST_WAIT: no wait is shorter, 0 for none, 600 s at most. */
 int32_t millpond_peer_set(millpond_peer *peer, uint16_t setting, uint32_t value);
 
 /* May a message of this MILLPOND_CLASS_ and of len bytes leave now? Answers a MILLPOND_ADMIT_.
@@ -222,8 +249,14 @@ int32_t millpond_on_end(millpond_peer *peer, millpond_exchange *exchange, uint8_
 /* A message of len bytes that nobody will acknowledge left now. */
 int32_t millpond_on_plain_send(millpond_peer *peer, uint16_t len, const millpond_cx *cx);
 
+/* It became known what happened to a message that nobody acknowledges. Nothing depends on this
+ * call: for many such messages it is never known. */
+int32_t millpond_on_feedback(millpond_peer *peer, const millpond_feedback *feedback,
+                             const millpond_cx *cx);
+
 /* What the algorithm asks of your message layer: in the low byte a MILLPOND_NAMING_, in the next
- * one among how many plain messages one should be confirmable (0: no wish). */
+ * one among how many plain messages one should be confirmable (0: no wish), and above these 16
+ * bits how many exchanges may be open (NSTART; 0: as you are set). */
 int32_t millpond_wishes(const millpond_peer *peer);
 
 /* Numbers for traces and reports. */

@@ -123,7 +123,9 @@ enum {
   /* a length of time from 0.001 s to 4294.967295 s, or none */
   MILLPOND_SETTING_PATIENCE = 49,
   /* one of nothing, delay-pause, falls, long-steps, short-steps, grades, last-bound */
-  MILLPOND_SETTING_WITHOUT = 50
+  MILLPOND_SETTING_WITHOUT = 50,
+  /* no wait is shorter, whatever the controller: a length of time up to 600 s, 0 for none */
+  MILLPOND_SETTING_LEAST_WAIT = 32768
 };
 
 /* The value of a length of time that may be none. */

@@ -7,13 +7,13 @@ use crate::{
     record::{self, aligned, controller_of, families},
     types::{
         millpond_admission, millpond_class, millpond_cx, millpond_end, millpond_error, millpond_exchange,
-        millpond_kind, millpond_names, millpond_naming, millpond_numbers, millpond_peer, millpond_reason,
-        millpond_sample, millpond_then, millpond_wait,
+        millpond_fate, millpond_feedback, millpond_kind, millpond_message, millpond_names, millpond_naming,
+        millpond_numbers, millpond_peer, millpond_reason, millpond_sample, millpond_then, millpond_wait,
     },
 };
 use millpond_control::{
-    Admit, AnyController, Chance, Class, Controller, Cx, End, Exchange, Instant, Naming, Preset, Reason, ReplyKind,
-    Sample, SettingKind, SettingValue, Span, Then, Wait,
+    Admit, AnyController, Chance, Class, Controller, Cx, End, Exchange, Fate, Feedback, Instant, Naming, PlainMessage,
+    Preset, Reason, ReplyKind, Sample, SettingKind, SettingValue, Span, Then, Wait, least_wait,
 };
 
 /// Looks at the controller of a peer of this family.
@@ -40,6 +40,12 @@ macro_rules! told {
     };
 }
 
+/// Settings of the library, whatever the controller: their numbers begin here.
+pub const MILLPOND_SETTING_LEAST_WAIT: u16 = 0x8000;
+
+/// The longest least wait, microseconds.
+const LONGEST_LEAST_WAIT: u32 = 600_000_000;
+
 /// The version of the library: MILLPOND_VERSION of the header that belongs to it.
 #[unsafe(no_mangle)]
 pub extern "C" fn millpond_version() -> u32 {
@@ -62,13 +68,14 @@ pub unsafe extern "C" fn millpond_peer_init(peer: *mut millpond_peer, sizes: u32
         }
         let preset = Preset::from_id(preset).ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)?;
         // SAFETY: the sizes agree, so there is memory for a peer.
-        unsafe { record::make_peer(peer, preset.build(), true) }
+        unsafe { record::make_peer(peer, preset.build(), Span::ZERO, true) }
     })
 }
 
 /// Sets a MILLPOND_SETTING_, meant for before the first use: what was learnt stays as it is. value is in microseconds
 /// or thousandths, a number, or a constant of that setting. After MILLPOND_E_CONFLICT the value is set, but until the
 /// settings go together the peer serves only this call and those that look: where two depend on each other, set both.
+/// Every peer has MILLPOND_SETTING_LEAST_WAIT: no wait is shorter, 0 for none, 600 s at most.
 ///
 /// # Safety
 ///
@@ -78,6 +85,16 @@ pub unsafe extern "C" fn millpond_peer_set(peer: *mut millpond_peer, setting: u1
     answer(|| {
         // SAFETY: see the module.
         let mut controller = unsafe { copy_of(peer)? };
+        // SAFETY: the peer was found to be one.
+        let least_wait = unsafe { record::least_wait(peer) };
+        if setting == MILLPOND_SETTING_LEAST_WAIT {
+            if value > LONGEST_LEAST_WAIT {
+                return Err(millpond_error::MILLPOND_E_OUT_OF_RANGE);
+            }
+            let settled = controller.check().is_ok();
+            // SAFETY: see the module.
+            return unsafe { record::make_peer(peer, controller, Span::from_micros(value), settled) };
+        }
         let mut settings = controller.settings().iter();
         let setting = settings.find(|known| known.id() == setting).ok_or(millpond_error::MILLPOND_E_UNKNOWN_SETTING)?;
         let value = match setting.kind() {
@@ -93,7 +110,7 @@ pub unsafe extern "C" fn millpond_peer_set(peer: *mut millpond_peer, setting: u1
         controller.put(*setting, value).map_err(|_| millpond_error::MILLPOND_E_OUT_OF_RANGE)?;
         let settled = controller.check().is_ok();
         // SAFETY: see the module.
-        unsafe { record::make_peer(peer, controller, settled)? };
+        unsafe { record::make_peer(peer, controller, least_wait, settled)? };
         if settled { Ok(0) } else { Err(millpond_error::MILLPOND_E_CONFLICT) }
     })
 }
@@ -156,6 +173,8 @@ pub unsafe extern "C" fn millpond_on_start(
         let (family, cx) = unsafe { serving(peer, cx)? };
         let mut begun = Exchange::new();
         let armed = told!(peer, family, |controller| controller.on_start(&mut begun, len, cx));
+        // SAFETY: the peer was found to be one.
+        let armed = least_wait::begun(&mut begun, cx.now, armed, unsafe { record::least_wait(peer) });
         // SAFETY: see the module.
         unsafe { keep(peer, family, exchange, &begun, wait, armed) }
     })
@@ -179,7 +198,10 @@ pub unsafe extern "C" fn millpond_on_timeout(
         let (family, cx) = unsafe { serving(peer, cx)? };
         // SAFETY: see the module.
         let mut open = unsafe { record::load_exchange(exchange, family)? };
+        let before = open;
         let armed = told!(peer, family, |controller| controller.on_timeout(&mut open, cx));
+        // SAFETY: the peer was found to be one.
+        let armed = least_wait::advanced(&mut open, &before, armed, unsafe { record::least_wait(peer) });
         // SAFETY: see the module.
         unsafe { keep(peer, family, exchange, &open, wait, armed) }
     })
@@ -259,8 +281,33 @@ pub unsafe extern "C" fn millpond_on_plain_send(peer: *mut millpond_peer, len: u
     })
 }
 
+/// It became known what happened to a message that nobody acknowledges. Nothing depends on this call: for many such
+/// messages it is never known.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_on_feedback(
+    peer: *mut millpond_peer,
+    feedback: *const millpond_feedback,
+    cx: *const millpond_cx,
+) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        let (family, cx) = unsafe { serving(peer, cx)? };
+        aligned(feedback)?;
+        // SAFETY: see the module.
+        let feedback = known(unsafe { feedback.read() })?;
+        told!(peer, family, |controller| controller.on_feedback(feedback, cx));
+        // SAFETY: see the module.
+        unsafe { record::seal_peer(peer, family, true) }
+    })
+}
+
 /// What the algorithm asks of your message layer: in the low byte a MILLPOND_NAMING_, in the next one among how many
-/// plain messages one should be confirmable (0: no wish).
+/// plain messages one should be confirmable (0: no wish), and above these 16 bits how many exchanges may be open (NSTART; 0:
+/// as you are set).
 ///
 /// # Safety
 ///
@@ -278,7 +325,9 @@ pub unsafe extern "C" fn millpond_wishes(peer: *const millpond_peer) -> i32 {
             Naming::Timestamp => millpond_naming::MILLPOND_NAMING_TIMESTAMP,
             _ => millpond_naming::MILLPOND_NAMING_NONE,
         };
-        Ok(i32::from(wishes.confirmable_every) << 8 | naming as i32)
+        // What is answered is not negative.
+        let nstart = i32::from(wishes.nstart & 0x7fff);
+        Ok(nstart << 16 | i32::from(wishes.confirmable_every) << 8 | naming as i32)
     })
 }
 
@@ -415,13 +464,37 @@ fn evidence(said: millpond_sample) -> Result<Sample, millpond_error> {
         _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
     };
     let [first, last, named] = [said.since_first_us, said.since_last_us, said.since_named_us].map(Span::from_micros);
-    let sample = Sample::new(kind, first, last, said.retransmissions);
+    let sample = Sample::new(kind, first, last, said.retransmissions).of_bytes(said.len, said.reply_len);
     match said.names {
         NOTHING => Ok(sample),
         COPY => Ok(sample.naming(said.named, named)),
         FURTHER => Ok(sample.naming_a_further_copy()),
         _ => Err(millpond_error::MILLPOND_E_ARGUMENT),
     }
+}
+
+/// What C says of a message that nobody acknowledges.
+fn known(said: millpond_feedback) -> Result<Feedback, millpond_error> {
+    const REQUEST: u8 = millpond_message::MILLPOND_MESSAGE_REQUEST as u8;
+    const FURTHER: u8 = millpond_message::MILLPOND_MESSAGE_FURTHER as u8;
+    const BLOCK: u8 = millpond_message::MILLPOND_MESSAGE_BLOCK as u8;
+    const ANSWERED: u8 = millpond_fate::MILLPOND_FATE_ANSWERED as u8;
+    const ARRIVED: u8 = millpond_fate::MILLPOND_FATE_ARRIVED as u8;
+    const LOST: u8 = millpond_fate::MILLPOND_FATE_LOST as u8;
+    let message = match said.message {
+        REQUEST => PlainMessage::Request,
+        FURTHER => PlainMessage::Further,
+        BLOCK => PlainMessage::Block,
+        _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
+    };
+    let fate = match said.fate {
+        ANSWERED => Fate::Answered,
+        ARRIVED => Fate::Arrived,
+        LOST => Fate::Lost,
+        _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
+    };
+    let since = Span::from_micros(said.since_us);
+    Ok(Feedback { message, fate, since, len: said.len, reply_len: said.reply_len })
 }
 
 /// As `MILLPOND_VERSION` of the header: one byte each for major, minor and patch.

@@ -77,13 +77,13 @@ pub unsafe extern "C" fn millpond_calm_asked(
     answer(|| {
         // SAFETY: see the module.
         unsafe {
-            let mut of_all: CalmServer = record::load(server, CALM_SERVER, SERVER)?;
-            let mut of_path: CalmPath = record::load(path, CALM_PATH, PATH)?;
-            let mut of_peer: CalmPeer = record::load(peer, CALM_PEER, PEER)?;
-            of_all.asked(&mut of_path, &mut of_peer, Instant::from_micros(now_us));
-            record::store(server, CALM_SERVER, SERVER, of_all);
-            record::store(path, CALM_PATH, PATH, of_path);
-            record::store(peer, CALM_PEER, PEER, of_peer);
+            let of_all: &mut CalmServer = record::find(server, CALM_SERVER, SERVER)?;
+            let of_path: &mut CalmPath = record::find(path, CALM_PATH, PATH)?;
+            let of_peer: &mut CalmPeer = record::find(peer, CALM_PEER, PEER)?;
+            of_all.asked(of_path, of_peer, Instant::from_micros(now_us));
+            record::seal(server, CALM_SERVER, SERVER);
+            record::seal(path, CALM_PATH, PATH);
+            record::seal(peer, CALM_PEER, PEER);
         }
         Ok(0)
     })
@@ -99,9 +99,9 @@ pub unsafe extern "C" fn millpond_calm_answered(peer: *mut millpond_calm_peer, n
     answer(|| {
         // SAFETY: see the module.
         unsafe {
-            let mut of_peer: CalmPeer = record::load(peer, CALM_PEER, PEER)?;
-            CalmServer::new().answered(&mut of_peer, Instant::from_micros(now_us));
-            record::store(peer, CALM_PEER, PEER, of_peer);
+            let of_peer: &mut CalmPeer = record::find(peer, CALM_PEER, PEER)?;
+            CalmServer::new().answered(of_peer, Instant::from_micros(now_us));
+            record::seal(peer, CALM_PEER, PEER);
         }
         Ok(0)
     })
@@ -124,12 +124,12 @@ pub unsafe extern "C" fn millpond_calm_asked_again(
     answer(|| {
         // SAFETY: see the module.
         unsafe {
-            let mut of_all: CalmServer = record::load(server, CALM_SERVER, SERVER)?;
-            let of_path: CalmPath = record::load(path, CALM_PATH, PATH)?;
-            let mut of_peer: CalmPeer = record::load(peer, CALM_PEER, PEER)?;
-            let verdict = of_all.asked_again(&of_path, &mut of_peer, Instant::from_micros(now_us));
-            record::store(server, CALM_SERVER, SERVER, of_all);
-            record::store(peer, CALM_PEER, PEER, of_peer);
+            let of_all: &mut CalmServer = record::find(server, CALM_SERVER, SERVER)?;
+            let of_path: &mut CalmPath = record::find(path.cast_mut(), CALM_PATH, PATH)?;
+            let of_peer: &mut CalmPeer = record::find(peer, CALM_PEER, PEER)?;
+            let verdict = of_all.asked_again(of_path, of_peer, Instant::from_micros(now_us));
+            record::seal(server, CALM_SERVER, SERVER);
+            record::seal(peer, CALM_PEER, PEER);
             Ok(told(verdict))
         }
     })
@@ -151,11 +151,11 @@ pub unsafe extern "C" fn millpond_calm_asked_late(
     answer(|| {
         // SAFETY: see the module.
         unsafe {
-            let mut of_all: CalmServer = record::load(server, CALM_SERVER, SERVER)?;
-            let of_path: CalmPath = record::load(path, CALM_PATH, PATH)?;
+            let of_all: &mut CalmServer = record::find(server, CALM_SERVER, SERVER)?;
+            let of_path: &mut CalmPath = record::find(path.cast_mut(), CALM_PATH, PATH)?;
             let [first, now] = [first_us, now_us].map(Instant::from_micros);
-            let verdict = of_all.asked_late(&of_path, first, now);
-            record::store(server, CALM_SERVER, SERVER, of_all);
+            let verdict = of_all.asked_late(of_path, first, now);
+            record::seal(server, CALM_SERVER, SERVER);
             Ok(told(verdict))
         }
     })

@@ -5,7 +5,7 @@ use crate::{
     types::{millpond_error, millpond_exchange, millpond_peer},
 };
 use core::ptr;
-use millpond_control::{AnyController, Exchange, layout::Layout};
+use millpond_control::{AnyController, Exchange, Span, layout::Layout};
 
 /// What a record starts with. Every bit pattern is one.
 #[derive(Clone, Copy)]
@@ -39,6 +39,9 @@ pub(crate) const CALM_PEER: u8 = 0x60;
 pub(crate) const CALM_PATH: u8 = 0x61;
 pub(crate) const CALM_SERVER: u8 = 0x62;
 
+/// Where the least wait of a peer is, in bytes behind its head.
+const LEAST_WAIT: usize = 88;
+
 /// How a value lies in memory.
 pub(crate) struct Shape {
     /// One bit for each byte, set if it holds information.
@@ -65,6 +68,14 @@ impl Shape {
         }
         let filled = T::FILLED;
         Self { filled: [filled as u32, (filled >> 32) as u32, (filled >> 64) as u32], print }
+    }
+
+    /// The same with what a peer holds behind its controller, which has so many bytes.
+    const fn with_least_wait(self, controller: usize) -> Self {
+        assert!(controller <= LEAST_WAIT, "no room for the least wait");
+        let [first, second, third] = self.filled;
+        // Its bytes hold information.
+        Self { filled: [first, second, third | 0xf << (LEAST_WAIT % 32)], ..self }
     }
 
     /// The check of a record; a change of any one byte changes it.
@@ -188,7 +199,10 @@ macro_rules! families {
 pub(crate) use families;
 
 fn shape_of(family: u32) -> Option<&'static Shape> {
-    families!(family, |Family, _any| const { &Shape::of::<Family, millpond_peer>() })
+    families!(
+        family,
+        |Family, _any| const { &Shape::of::<Family, millpond_peer>().with_least_wait(size_of::<Family>()) }
+    )
 }
 
 /// Finds out whether this is a peer, and of which family. Then a controller of that family lies at
@@ -217,6 +231,21 @@ pub(crate) fn controller_of<T>(peer: *const millpond_peer) -> *mut T {
     behind(peer.cast_mut().cast())
 }
 
+/// Where the least wait of a peer is, in microseconds.
+fn least_wait_of(peer: *const millpond_peer) -> *mut u32 {
+    behind::<u8>(peer.cast_mut().cast()).wrapping_add(LEAST_WAIT).cast()
+}
+
+/// The least wait of a peer.
+///
+/// # Safety
+///
+/// `peer` was found to be one.
+pub(crate) unsafe fn least_wait(peer: *const millpond_peer) -> Span {
+    // SAFETY: so says the caller; it was written when the peer was made.
+    Span::from_micros(unsafe { least_wait_of(peer).read() })
+}
+
 /// Makes the record vouch for the controller as it is now.
 ///
 /// # Safety
@@ -236,15 +265,23 @@ pub(crate) unsafe fn seal_peer(peer: *mut millpond_peer, family: u32, settled: b
 /// # Safety
 ///
 /// `peer` points to the memory of a peer, aligned.
-pub(crate) unsafe fn make_peer(peer: *mut millpond_peer, controller: AnyController, settled: bool) -> Answer {
+pub(crate) unsafe fn make_peer(
+    peer: *mut millpond_peer,
+    controller: AnyController,
+    least_wait: Span,
+    settled: bool,
+) -> Answer {
     let family = families!(controller => |number, inner| {
         // SAFETY: so says the caller; `Shape::of` has asserted room and alignment.
         unsafe { ptr::write(controller_of(peer), inner) };
         number
     });
     let family = family.ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)?;
-    // SAFETY: the controller was just written.
-    unsafe { seal_peer(peer, family, settled) }
+    // SAFETY: there is room for it behind every controller, and the controller was just written.
+    unsafe {
+        least_wait_of(peer).write(least_wait.as_micros());
+        seal_peer(peer, family, settled)
+    }
 }
 
 /// Makes a peer blank, so that every later call refuses it. Writes no more than the head.
@@ -321,23 +358,51 @@ pub(crate) unsafe fn end_exchange(exchange: *mut millpond_exchange) {
     unsafe { exchange.cast::<Head>().write(Head { kind: ENDED, ..Head::BLANK }) };
 }
 
-/// Reads the value of a record of this kind and shape.
+/// Finds the value of a record of this kind and shape, where it lies: copying it would bring a function for that along.
 ///
 /// # Safety
 ///
-/// `record` is null or points to an initialised record with room for this shape, which is that of `T`.
-pub(crate) unsafe fn load<T: Layout, R>(record: *const R, kind: u8, shape: &Shape) -> Result<T, millpond_error> {
-    aligned(record)?;
-    let head = record.cast_mut().cast::<Head>();
+/// `record` is null or points to an initialised record with room for this shape, which is that of `T`, and nothing else
+/// refers to it for as long as the value is used.
+pub(crate) unsafe fn find<'r, T: Layout, R>(
+    record: *mut R,
+    kind: u8,
+    shape: &Shape,
+) -> Result<&'r mut T, millpond_error> {
+    let head = record.cast::<Head>();
     // SAFETY: so says the caller. Once it is verified, a value lies behind the head.
+    unsafe {
+        verify(head, align_of::<R>(), kind, shape)?;
+        Ok(&mut *behind::<T>(head))
+    }
+}
+
+/// Whether a record of this kind and shape lies there.
+///
+/// # Safety
+///
+/// `head` is null or points to an initialised record with room for this shape.
+#[inline(never)]
+unsafe fn verify(head: *const Head, unit: usize, kind: u8, shape: &Shape) -> Result<(), millpond_error> {
+    is_multiple(head.addr(), unit)?;
+    // SAFETY: so says the caller.
     unsafe {
         let found = head.read().kind;
         if found != kind {
             return Err(strange(found));
         }
-        shape.verify(head)?;
-        Ok(behind::<T>(head).read())
+        shape.verify(head)
     }
+}
+
+/// Makes a record vouch for the value that it has now.
+///
+/// # Safety
+///
+/// `record` holds a value of this shape.
+pub(crate) unsafe fn seal<R>(record: *mut R, kind: u8, shape: &Shape) {
+    // SAFETY: so says the caller.
+    unsafe { shape.seal(record.cast(), kind, 0) };
 }
 
 /// Writes a record of this kind and shape.

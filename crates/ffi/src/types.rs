@@ -9,7 +9,7 @@
 #[repr(C)]
 pub struct millpond_peer {
     /// Opaque.
-    pub w: [u64; 12],
+    pub w: [u64; 13],
 }
 
 /// What goes with one confirmable message from its first copy to its end. Keep it beside the message.
@@ -95,6 +95,10 @@ pub struct millpond_sample {
     pub names: u8,
     /// The number of that copy, 0 being the first (MILLPOND_NAMES_COPY).
     pub named: u8,
+    /// Bytes of one copy of the message; 0 if you do not say.
+    pub len: u16,
+    /// Bytes of the answer; 0 if you do not say.
+    pub reply_len: u16,
 }
 
 /// What kind of message the answer is.
@@ -119,6 +123,48 @@ pub enum millpond_names {
     MILLPOND_NAMES_COPY = 1,
     /// One after the first, not said which.
     MILLPOND_NAMES_FURTHER = 2,
+}
+
+/// What became of a message that nobody acknowledges. Set all of it to zero, then what you know.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct millpond_feedback {
+    /// Microseconds since it left.
+    pub since_us: u32,
+    /// Bytes of it.
+    pub len: u16,
+    /// Bytes of the answer (MILLPOND_FATE_ANSWERED).
+    pub reply_len: u16,
+    /// A MILLPOND_MESSAGE_: what it was.
+    pub message: u8,
+    /// A MILLPOND_FATE_.
+    pub fate: u8,
+    /// Zero.
+    pub reserved: u16,
+}
+
+/// What a message was that nobody acknowledges.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub enum millpond_message {
+    /// A request that awaits an answer.
+    MILLPOND_MESSAGE_REQUEST = 0,
+    /// A response beyond the first to its request: a notification.
+    MILLPOND_MESSAGE_FURTHER = 1,
+    /// A block of a body in bursts (RFC 9177).
+    MILLPOND_MESSAGE_BLOCK = 2,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub enum millpond_fate {
+    /// It drew an answer, which came now.
+    MILLPOND_FATE_ANSWERED = 0,
+    /// It arrived, as the answer to another message says.
+    MILLPOND_FATE_ARRIVED = 1,
+    /// It is lost.
+    MILLPOND_FATE_LOST = 2,
 }
 
 /// Why an exchange ended without an answer.

@@ -53,7 +53,7 @@ fn start(peer: &mut Peer, open: &mut Open) -> i32 {
 }
 
 /// What the calls that need a peer or an exchange answer.
-fn answers(peer: &mut Peer, open: &mut Open) -> [i32; 8] {
+fn answers(peer: &mut Peer, open: &mut Open) -> [i32; 9] {
     let (mut wait, mut numbers, mut at) = (NO_WAIT, millpond_numbers::default(), 0);
     let sample = millpond_sample {
         since_first_us: 9,
@@ -63,7 +63,10 @@ fn answers(peer: &mut Peer, open: &mut Open) -> [i32; 8] {
         kind: 1,
         names: 1,
         named: 1,
+        len: 40,
+        reply_len: 100,
     };
+    let feedback = millpond_feedback { since_us: 5, len: 40, reply_len: 0, message: 0, fate: 2, reserved: 0 };
     // SAFETY: as above.
     unsafe {
         [
@@ -71,6 +74,7 @@ fn answers(peer: &mut Peer, open: &mut Open) -> [i32; 8] {
             millpond_wishes(peer.pointer()),
             millpond_admit(peer.pointer(), 1, 40, &CX, &mut at),
             millpond_on_plain_send(peer.pointer(), 40, &CX),
+            millpond_on_feedback(peer.pointer(), &feedback, &CX),
             millpond_on_timeout(peer.pointer(), open.pointer(), &CX, &mut wait),
             millpond_on_reply(peer.pointer(), open.pointer(), &sample, &CX),
             millpond_on_end(peer.pointer(), open.pointer(), 0, &CX),
@@ -121,6 +125,8 @@ fn the_calls_answer_what_the_controllers_answer() {
                     kind: millpond_kind::MILLPOND_KIND_PIGGYBACKED as u8,
                     names: word(14).pick(0, 2) as u8,
                     named: copies,
+                    len: 40,
+                    reply_len: 0,
                 };
                 // SAFETY: as above.
                 assert_eq!(unsafe { millpond_on_reply(peer.pointer(), open.pointer(), &sample, &cx(now, 15)) }, 0);

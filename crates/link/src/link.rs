@@ -168,7 +168,13 @@ impl<P> Link<P> {
         if self.paused.is_some() {
             return None;
         }
-        let Flying { due, number, left, len, lost, payload } = self.air.pop(now)?;
+        self.hand_out(now)
+    }
+
+    /// The first in the air, if it is due by then.
+    #[inline]
+    fn hand_out(&mut self, by: u64) -> Option<Delivered<P>> {
+        let Flying { due, number, left, len, lost, payload } = self.air.pop(by)?;
         let at = Instant::from_micros(due.max(self.resumed));
         let parcel = Parcel { payload, len, number, left: Instant::from_micros(left), at };
         if lost {
@@ -178,6 +184,13 @@ impl<P> Link<P> {
             self.counters.delivered.add(len);
             Some(Delivered::Arrived(parcel))
         }
+    }
+
+    /// The next packet that has left the queue by `now`, due or not yet: for an owner that must know arrivals ahead of time, and
+    /// neither pauses this link nor asks [`Link::deliver`]. With jitter that may reorder, one that leaves later may be due before it.
+    pub fn deliver_ahead(&mut self, now: Instant) -> Option<Delivered<P>> {
+        self.advance(now);
+        self.hand_out(u64::MAX)
     }
 
     /// What is in the queue at `now`, the packet in service included. What has left it is no part of this, nor of the

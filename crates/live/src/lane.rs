@@ -313,7 +313,7 @@ impl Lane {
             return;
         }
         let refused = &mut self.refused;
-        self.outbox.flush(&self.port, |unsent| {
+        self.outbox.flush(now, &self.port, |unsent| {
             let (to, reason) = (unsent.to.peer(), unsent.why.to_string());
             watch.unsent += 1;
             if unsent.is_for_good() && refused.len() < MOST_REFUSED {

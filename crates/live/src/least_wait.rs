@@ -1,12 +1,8 @@
-//! No timer shorter than a peer may take to acknowledge.
-//!
-//! An estimator knows how long the path takes when a peer answers at once. A server may also take its time before it
-//! acknowledges (RFC 7252 §5.2.2), and nothing in a fast answer tells so. On a path of a millisecond all copies would be
-//! sent, and the message given up, before such an acknowledgement leaves. TCP has the same trouble with delayed
-//! acknowledgements and the same cure: a least timeout.
+//! No timer shorter than a peer may take to acknowledge: see [`millpond_control::least_wait`].
 
 use millpond_control::{
-    Admit, AnyController, Class, Controller, Cx, End, Exchange, PeerController, Sample, Span, View, Wait, Wishes,
+    Admit, AnyController, Class, Controller, Cx, End, Exchange, Feedback, PeerController, Sample, Span, View, Wait,
+    Wishes, least_wait,
 };
 
 /// The least wait: 200 ms, as Linux has for TCP.
@@ -30,17 +26,14 @@ impl Controller for NotBelow {
     }
 
     fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait {
-        let mut told = *exchange;
-        let wait = self.inner.on_start(&mut told, len, cx);
-        exchange.begin(cx.now, wait.span.max(self.least));
-        self.keep(exchange, &told, wait)
+        let wait = self.inner.on_start(exchange, len, cx);
+        least_wait::begun(exchange, cx.now, wait, self.least)
     }
 
     fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
-        let mut told = *exchange;
-        let wait = self.inner.on_timeout(&mut told, cx);
-        exchange.advance(wait.span.max(self.least));
-        self.keep(exchange, &told, wait)
+        let before = *exchange;
+        let wait = self.inner.on_timeout(exchange, cx);
+        least_wait::advanced(exchange, &before, wait, self.least)
     }
 
     fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
@@ -53,6 +46,10 @@ impl Controller for NotBelow {
 
     fn on_plain_send(&mut self, len: u16, cx: Cx) {
         self.inner.on_plain_send(len, cx);
+    }
+
+    fn on_feedback(&mut self, feedback: Feedback, cx: Cx) {
+        self.inner.on_feedback(feedback, cx);
     }
 
     fn wishes(&self) -> Wishes {
@@ -69,15 +66,6 @@ impl Controller for NotBelow {
 
     fn longest_wait(&self, copy: u8, previous: Span) -> Span {
         self.inner.longest_wait(copy, previous).max(self.least)
-    }
-}
-
-impl NotBelow {
-    /// What the controller inside left in its record.
-    fn keep(&self, exchange: &mut Exchange, told: &Exchange, wait: Wait) -> Wait {
-        exchange.set_mark(told.mark());
-        exchange.set_series(told.series());
-        Wait { span: exchange.current(), ..wait }
     }
 }
 

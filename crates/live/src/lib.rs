@@ -64,7 +64,9 @@ pub use security::PeerIdentity;
 #[cfg(feature = "_secure")]
 pub use security::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors};
 #[cfg(feature = "server")]
-pub use server::{AddressRule, HandlerError, IntoResponse, Next, Observable, Request, Resource, Server, ServerBuilder};
+pub use server::{
+    AddressRule, HandlerError, IntoResponse, Next, Observable, Request, RequestBody, Resource, Server, ServerBuilder,
+};
 pub use stats::{PeerStats, Stats};
 #[cfg(feature = "cbor")]
 pub use structured::Cbor;

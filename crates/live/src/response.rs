@@ -1,12 +1,20 @@
 //! Responses, as a client gets them and as a server makes them.
 
-use std::{fmt, net::SocketAddr, str::Utf8Error, time::Duration};
+use std::{
+    fmt,
+    net::SocketAddr,
+    pin::Pin,
+    str::Utf8Error,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use millpond_coap::message::{Code, number};
 use millpond_control::{Evidence, Sample};
+use tokio::io::AsyncRead;
 
-use crate::{ContentFormat, Options};
+use crate::{ContentFormat, Options, Progress, client::OnProgress};
 
 /// A response with its whole body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,19 +23,85 @@ pub struct Response {
     options: Options,
     payload: Bytes,
     exchange: Option<ExchangeReport>,
+    stream: Option<Box<ResponseStream>>,
 }
+
+/// A body that is read as it is asked for, and who is told how far it has come. Clones share it: whoever takes it first has it.
+#[derive(Clone)]
+pub(crate) struct ResponseStream {
+    reader: Arc<Mutex<Option<Reader>>>,
+    pub(crate) progress: Option<OnProgress>,
+}
+
+/// What a body is read from.
+pub(crate) type Reader = Pin<Box<dyn AsyncRead + Send>>;
+
+impl ResponseStream {
+    /// Its reader, unless somebody has it.
+    pub(crate) fn reader(&self) -> Option<Reader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl fmt::Debug for ResponseStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResponseStream")
+    }
+}
+
+impl PartialEq for ResponseStream {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.reader, &other.reader)
+    }
+}
+
+impl Eq for ResponseStream {}
 
 impl Response {
     /// One with this code and nothing else.
     #[must_use]
     pub const fn new(code: Code) -> Self {
-        Self { code, options: Options::new(), payload: Bytes::new(), exchange: None }
+        Self { code, options: Options::new(), payload: Bytes::new(), exchange: None, stream: None }
     }
 
     /// 2.05 with this payload.
     #[must_use]
     pub fn content(payload: impl Into<Bytes>) -> Self {
         Self::new(Code::CONTENT).with_payload(payload)
+    }
+
+    /// 2.05 with a body that is read from this as the client asks for its blocks: one block and a byte of it are in memory. For
+    /// resources that [stream](crate::Resource::streaming) alone. Without an ETag it gets one that no other answer has: who loses
+    /// his place in it begins anew.
+    #[must_use]
+    pub fn stream(reader: impl AsyncRead + Send + 'static) -> Self {
+        Self::new(Code::CONTENT).with_stream(reader)
+    }
+
+    /// The same with a body that is read from this.
+    #[must_use]
+    pub fn with_stream(mut self, reader: impl AsyncRead + Send + 'static) -> Self {
+        let reader: Reader = Box::pin(reader);
+        self.stream = Some(Box::new(ResponseStream { reader: Arc::new(Mutex::new(Some(reader))), progress: None }));
+        self
+    }
+
+    /// Calls this each time that the client has shown, by asking for what follows, that so much of the stream has arrived, and
+    /// once more when the last of it leaves. It is called by the server's task, and must not block.
+    #[must_use]
+    pub fn with_progress(mut self, hook: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
+        if let Some(stream) = &mut self.stream {
+            stream.progress = Some(OnProgress(Arc::new(hook)));
+        }
+        self
+    }
+
+    pub(crate) fn take_stream(&mut self) -> Option<ResponseStream> {
+        self.stream.take().map(|stream| *stream)
+    }
+
+    pub(crate) const fn has_stream(&self) -> bool {
+        self.stream.is_some()
     }
 
     /// 2.04.
@@ -129,7 +203,7 @@ impl Response {
     }
 
     pub(crate) fn received(code: Code, options: Options, payload: Bytes, exchange: ExchangeReport) -> Self {
-        Self { code, options, payload, exchange: Some(exchange) }
+        Self { code, options, payload, exchange: Some(exchange), stream: None }
     }
 
     /// Its code.

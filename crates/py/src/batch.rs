@@ -31,15 +31,17 @@ pub(crate) struct Batch {
 #[pymethods]
 impl Batch {
     /// Starts the jobs `(scenario, seed, run)` in their order. `workers = 0` uses every core; `capture` keeps every packet
-    /// of every run, which is for a few runs at a time.
+    /// of every run, which is for a few runs at a time. `together`: they are sites that share the links which their scenarios
+    /// name as shared, all under way at the same time, with built-in controllers and without traces.
     #[new]
-    #[pyo3(signature = (jobs, *, workers = 0, trace = Vec::new(), trace_step_us = 1_000_000, capture = false))]
+    #[pyo3(signature = (jobs, *, workers = 0, trace = Vec::new(), trace_step_us = 1_000_000, capture = false, together = false))]
     fn new(
         jobs: Vec<(PyRef<'_, Scenario>, u64, u32)>,
         workers: usize,
         trace: Vec<String>,
         trace_step_us: u64,
         capture: bool,
+        together: bool,
     ) -> PyResult<Self> {
         let traces = trace.iter().map(|name| name.parse()).collect::<Result<Vec<TraceKind>, _>>();
         let options = Options { traces: traces.map_err(PyValueError::new_err)?, trace_step_us, capture };
@@ -53,7 +55,13 @@ impl Batch {
             })
             .collect();
         let total = jobs.len();
-        let workers = Workers::start(jobs, options, workers)
+        let is_plain = options.traces.is_empty() && !options.capture && jobs.iter().all(|job| job.own.is_empty());
+        if together && !is_plain {
+            return Err(PyValueError::new_err(
+                "sites that share links have built-in controllers and neither traces nor captures: leave these out",
+            ));
+        }
+        let workers = Workers::start(jobs, options, workers, together)
             .map_err(|error| PyOSError::new_err(format!("cannot start worker threads: {error}")))?;
         Ok(Self { workers, total, handed_out: AtomicUsize::new(0) })
     }

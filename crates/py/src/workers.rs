@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millpond_sim::{Options, RunError, Scenario, tables};
+use millpond_sim::{Options, Outcome, RunError, Scenario, Site, tables};
 use pyo3::PyErr;
 
 use crate::columns::{Columns, Tables};
@@ -56,7 +56,8 @@ pub(crate) enum Received {
 
 impl Workers {
     /// Starts `threads` workers (0: as many as this machine runs at once), which take the jobs in their order.
-    pub(crate) fn start(jobs: Vec<Job>, options: Options, threads: usize) -> std::io::Result<Self> {
+    /// `together`: they are sites that share links.
+    pub(crate) fn start(jobs: Vec<Job>, options: Options, threads: usize, together: bool) -> std::io::Result<Self> {
         let wanted = if threads == 0 { thread::available_parallelism().map_or(1, usize::from) } else { threads };
         let threads = wanted.min(jobs.len());
         let (sender, receiver) =
@@ -64,6 +65,11 @@ impl Workers {
         let cancelled = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(Shared { jobs, options, next: AtomicUsize::new(0), cancelled: Arc::clone(&cancelled) });
         let workers = Self { finished: Mutex::new(receiver), cancelled, done: AtomicBool::new(threads == 0), threads };
+        if together && threads > 0 {
+            // One of them takes the others along.
+            thread::Builder::new().name("millpond".to_owned()).spawn(move || shared.work_together(threads, &sender))?;
+            return Ok(workers);
+        }
         for _ in 0..threads {
             let (shared, sender) = (Arc::clone(&shared), sender.clone());
             thread::Builder::new().name("millpond".to_owned()).spawn(move || shared.work(&sender))?;
@@ -128,6 +134,40 @@ impl Shared {
         }
     }
 
+    /// Does all jobs, sites of one fleet. What goes wrong with one of them is told of it, and there are no others.
+    #[expect(clippy::disallowed_methods, reason = "the wall clock of a run is measured outside of the simulation")]
+    fn work_together(&self, threads: usize, sender: &SyncSender<Finished>) {
+        let began = Instant::now();
+        let sites: Vec<Site<'_>> =
+            self.jobs.iter().map(|job| Site { scenario: &job.scenario, seed: job.seed }).collect();
+        let is_cancelled = || self.cancelled.load(Ordering::Relaxed);
+        let each = |number: usize, outcome: Outcome| {
+            // Of the time that all took together.
+            let wall = began.elapsed() / u32::try_from(self.jobs.len()).unwrap_or(u32::MAX).max(1);
+            let job = &self.jobs[number];
+            let tables = self.tables(job, &outcome, wall);
+            // Whoever waits no more has gone.
+            _ = sender.send(Finished { run: job.run, tables, capture: None, cause: None });
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| millpond_sim::run_sites(&sites, threads, is_cancelled, each)));
+        let (number, told) = match ended {
+            Ok(Ok(()) | Err((_, RunError::Cancelled))) => return,
+            Ok(Err((number, error))) => (number, error.to_string()),
+            Err(panic) => (0, failed(panic.as_ref())),
+        };
+        let run = self.jobs.get(number).map_or(0, |job| job.run);
+        _ = sender.send(Finished { run, tables: Err(told), capture: None, cause: None });
+    }
+
+    /// The tables of a run that took so long.
+    fn tables(&self, job: &Job, outcome: &Outcome, wall: Duration) -> Result<Tables, String> {
+        let wall_us = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
+        let label = tables::Label { run: job.run, seed: job.seed, wall_us };
+        let mut columns = Columns::default();
+        tables::write(label, &job.scenario, &self.options, outcome, &mut columns);
+        columns.finish().map_err(|error| format!("tables: {error}"))
+    }
+
     /// Does one job; `None` if it was cut short. A panic of the engine is this run's error, not the program's end.
     #[expect(clippy::disallowed_methods, reason = "the wall clock of a run is measured outside of the simulation")]
     fn run(&self, job: &Job) -> Option<Finished> {
@@ -149,19 +189,16 @@ impl Shared {
             Ok(Err(error)) => Err(error.to_string()),
             Ok(Ok(mut outcome)) => {
                 capture = outcome.capture.take();
-                let wall_us = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
-                let label = tables::Label { run: job.run, seed: job.seed, wall_us };
-                let mut columns = Columns::default();
-                tables::write(label, &job.scenario, &self.options, &outcome, &mut columns);
-                columns.finish().map_err(|error| format!("tables: {error}"))
+                self.tables(job, &outcome, wall)
             }
-            Err(panic) => Err(format!("the engine failed, which is a defect of it: {}", told(panic.as_ref()))),
+            Err(panic) => Err(failed(panic.as_ref())),
         };
         Some(Finished { run: job.run, tables, capture, cause: own.cause() })
     }
 }
 
-fn told(panic: &(dyn Any + Send)) -> &str {
+fn failed(panic: &(dyn Any + Send)) -> String {
     let fixed = panic.downcast_ref::<&str>().copied();
-    fixed.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+    let told = fixed.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    format!("the engine failed, which is a defect of it: {told}")
 }

@@ -76,9 +76,7 @@ impl World<'_> {
                         (tag.exchange, tag.copy) = (number, copy);
                         self.ledger.sent(&tag, wait.map_or(Span::ZERO, |wait| wait.span));
                     }
-                    if let Some(wait) = wait {
-                        self.rec.armed(&tag, wait);
-                    }
+                    self.rec.left(&tag, wait);
                     device.sent.get_or_insert(now);
                     device.application.leaves(now);
                     self.transmissions += 1;

@@ -133,9 +133,7 @@ impl Callers {
         };
         let tag = Tag { exchange: number, copy, is_one_way, ..Tag::of(flow, bytes, now) };
         ledger.sent(&tag, wait.map_or(Span::ZERO, |wait| wait.span));
-        if let Some(wait) = wait {
-            rec.armed(&tag, wait);
-        }
+        rec.left(&tag, wait);
         Some(tag)
     }
 

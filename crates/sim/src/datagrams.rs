@@ -286,6 +286,7 @@ impl World<'_> {
         if is_own && tag.exchange != NO_EXCHANGE {
             self.ledger.reached(tag);
         }
+        self.server.change(now);
         self.server.endpoint.receive(now, client, self.network.datagram());
         if !is_own && self.clients[client as usize].is_burst() {
             if tag.copy == 0 {
@@ -392,12 +393,13 @@ fn label(ledger: &mut Ledger, rec: &mut Recorder, tag: Tag, cause: &Cause) -> Op
         Cause::Exchange { id, copy, wait } => {
             let place = ledger.open_place(tag.flow, id)?;
             let tag = ledger.sent_of(place, Tag { copy, ..tag }, wait.span);
-            rec.armed(&tag, wait);
+            rec.left(&tag, Some(wait));
             Some(tag)
         }
         Cause::Plain => {
             let tag = Tag { exchange: ledger.unsent(tag.flow)?, ..tag };
             ledger.sent(&tag, Span::ZERO);
+            rec.left(&tag, None);
             Some(tag)
         }
         _ => None,

@@ -49,6 +49,7 @@ mod recording;
 mod restarts;
 mod server;
 mod sight;
+mod sites;
 mod stream_end;
 mod streams;
 mod trace;
@@ -61,10 +62,11 @@ pub mod tcp;
 
 pub use network::LinkName;
 pub use outcome::{
-    BirthRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, HistogramRow, LinkRow, NodeRow, Outcome, PacketEvent,
-    QueueSample, ReportedRow, ShareSample, Summary, TcpCounts, TcpSample, TimerSample,
+    BirthRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, FrameEvent, HistogramRow, LinkRow, NodeRow, Outcome,
+    PacketEvent, QueueSample, ReportedRow, SentSample, ShareSample, Summary, TcpCounts, TcpSample, TimerSample,
 };
 pub use scenario::{Controllers, Scenario, ScenarioError};
+pub use sites::{Site, run_sites};
 pub use trace::{Options, TraceKind};
 
 /// Why a run has no result.

@@ -1,6 +1,8 @@
 //! A scenario's word on how the copies of a request are named, over the controller's.
 
-use millpond_control::{Admit, Class, Controller, Cx, End, Exchange, PeerController, Sample, Span, View, Wait, Wishes};
+use millpond_control::{
+    Admit, Class, Controller, Cx, End, Exchange, Feedback, PeerController, Sample, Span, View, Wait, Wishes,
+};
 
 use crate::scenario::Naming;
 
@@ -41,6 +43,10 @@ impl Controller for Renamed {
 
     fn on_plain_send(&mut self, len: u16, cx: Cx) {
         self.inner.on_plain_send(len, cx);
+    }
+
+    fn on_feedback(&mut self, feedback: Feedback, cx: Cx) {
+        self.inner.on_feedback(feedback, cx);
     }
 
     fn wishes(&self) -> Wishes {

@@ -49,6 +49,8 @@ pub(crate) struct Server {
     working: VecDeque<(Instant, Asked, Tag)>,
     /// Transfers in bursts, if there are any.
     bursts: Option<BurstSide>,
+    /// What becomes of copies later on, and when.
+    changes: VecDeque<(Instant, Duplicates)>,
     /// When the endpoint, or what works beside it, wants to go on.
     pub(crate) wakes: Instant,
     /// The ends of connections, one for each client over TCP, and their wake-ups.
@@ -71,11 +73,7 @@ impl Server {
         let (transmission, controller) = slowest(&scenario.clients, controllers);
         let config = Config {
             transmission: Transmission { nstart: described.nstart, ..transmission },
-            duplicates: match described.duplicates {
-                scenario::Duplicates::Stored => Duplicates::Stored,
-                scenario::Duplicates::Afresh => Duplicates::Afresh,
-                scenario::Duplicates::Calm => Duplicates::Calm,
-            },
+            duplicates: policy(described.duplicates),
             token_length: described.token_length,
             naming: echoes(&described.echoes),
             // Above the longest time that a scenario lets a server think: every response is piggybacked.
@@ -102,11 +100,21 @@ impl Server {
             sizes: scenario.clients.iter().map(|group| group.transfer.block_size()).collect(),
             working: VecDeque::new(),
             bursts: BurstSide::new(scenario, seed, clients),
+            changes: scenario.timeline.iter().filter_map(change).collect(),
             wakes: Instant::NEVER,
             stream_agenda: Agenda::new(streams.len()),
             streams,
             callers,
         })
+    }
+
+    /// Does what the timeline says by `now`.
+    #[inline]
+    pub(crate) fn change(&mut self, now: Instant) {
+        while let Some(&(_, duplicates)) = self.changes.front().filter(|(at, _)| *at <= now) {
+            self.endpoint.set_duplicates(duplicates);
+            self.changes.pop_front();
+        }
     }
 
     /// It has this controller for what it sends to a client by itself.
@@ -198,6 +206,23 @@ impl Server {
         let response =
             Outgoing { kind: asked.kind, ..Outgoing::confirmable(code, options) }.with_payload(piece.payload);
         self.endpoint.respond(now, asked.id, &response).map_err(|why| refused(why.to_string()))
+    }
+}
+
+/// What the endpoint calls it.
+const fn policy(described: scenario::Duplicates) -> Duplicates {
+    match described {
+        scenario::Duplicates::Stored => Duplicates::Stored,
+        scenario::Duplicates::Afresh => Duplicates::Afresh,
+        scenario::Duplicates::Calm => Duplicates::Calm,
+    }
+}
+
+/// What an event changes about copies, and when.
+fn change(event: &scenario::Event) -> Option<(Instant, Duplicates)> {
+    match event {
+        scenario::Event::Server { at, duplicates } => Some((Instant::from_micros(at.0), policy(*duplicates))),
+        _ => None,
     }
 }
 

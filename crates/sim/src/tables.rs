@@ -67,10 +67,13 @@ pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Out
         match kind {
             TraceKind::Queue => queue_trace(run, outcome, sink),
             TraceKind::Share => share_trace(run, outcome, sink),
+            TraceKind::Sent => sent_trace(run, outcome, sink),
             TraceKind::Rto => rto_trace(run, outcome, sink),
             TraceKind::Packets => packets(run, outcome, sink),
             TraceKind::Exchanges => exchanges(run, outcome, sink),
             TraceKind::Tcp => tcp_trace(run, outcome, sink),
+            TraceKind::Frames if scenario.mesh.is_some() => frames(run, outcome, sink),
+            TraceKind::Frames => {}
         }
     }
 }
@@ -182,6 +185,12 @@ fn share_trace(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
     }
 }
 
+fn sent_trace(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
+    table! { sink, "sent_trace", &outcome.sent_trace, row =>
+        run = run, group, t_us: time, first, again, bytes,
+    }
+}
+
 fn rto_trace(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
     table! { sink, "rto_trace", &outcome.rto_trace, row =>
         run = run, flow, exchange, copy, t_us: time, wait_us: time, reason,
@@ -197,6 +206,12 @@ fn packets(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
 fn tcp_trace(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
     table! { sink, "tcp_trace", &outcome.tcp_trace, row =>
         run = run, flow, t_us: time, cwnd, ssthresh, in_flight, state, phase, pacing_bps, rto_us: time, srtt_us: time,
+    }
+}
+
+fn frames(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
+    table! { sink, "frames", &outcome.frames, row =>
+        run = run, t_us: time, us, node = &*row.node, to = &*row.to, kind, fate,
     }
 }
 

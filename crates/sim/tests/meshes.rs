@@ -111,6 +111,17 @@ fn traces_and_captures_are_taken_in_a_mesh_too() {
     assert!(events("enq") > 500 && events("recv") >= sum(|node| node.packets_passed));
     assert_eq!(events("drop_queue"), sum(|node| node.lost_buffers + node.lost_neighbours));
     assert!(!traced.queue_trace.is_empty() && !traced.rto_trace.is_empty() && traced.capture.is_some());
+    // Every frame is there once, with what the books say of it.
+    let frames = |kind: &str, fate: &str| {
+        traced.frames.iter().filter(|frame| (frame.kind, frame.fate) == (kind, fate)).count() as u64
+    };
+    assert_eq!(frames("data", "received"), sum(|node| node.data_received));
+    assert_eq!(frames("data", "collided"), sum(|node| node.data_collided));
+    assert_eq!(frames("data", "faded"), sum(|node| node.data_faded));
+    assert_eq!(frames("ack", "received"), sum(|node| node.acks_received));
+    assert_eq!(traced.frames.len() as u64, sum(|node| node.data_sent + node.acks_sent));
+    let on_air: u64 = traced.frames.iter().map(|frame| u64::from(frame.us)).sum();
+    assert_eq!(on_air, sum(|node| node.on_air_us));
     let carried: u64 = traced.share_trace.iter().map(|window| window.carried_bytes).sum();
     assert!(carried > 0 && traced.share_trace.iter().any(|window| window.useful_bytes > 0));
 }

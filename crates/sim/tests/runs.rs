@@ -98,6 +98,12 @@ fn traces_change_nothing() {
     assert_eq!(traced.exchanges.len(), 80 * 50);
     let sent: u32 = traced.flows.iter().map(|row| row.transmissions).sum();
     assert_eq!(traced.rto_trace.len(), sent as usize);
+    // The same in windows.
+    let again: u32 = traced.flows.iter().map(|row| row.retransmissions).sum();
+    let of = |what: fn(&millpond_sim::SentSample) -> u32| traced.sent_trace.iter().map(what).sum::<u32>();
+    assert_eq!((of(|window| window.first), of(|window| window.again)), (sent - again, again));
+    let bytes: u64 = traced.sent_trace.iter().map(|window| window.bytes).sum();
+    assert_eq!(bytes, traced.links[0].offered_bytes);
     for (link, row) in traced.links.iter().enumerate() {
         let count = |event| traced.packets.iter().filter(|p| p.link == row.link && p.event == event).count() as u64;
         assert_eq!(count("enq") + count("drop_queue"), row.offered_packets);

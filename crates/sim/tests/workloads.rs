@@ -127,6 +127,37 @@ fn poisson_arrivals_wait_at_a_busy_link_as_queueing_theory_says() {
     assert!((mean - exact).abs() < error, "{mean} µs instead of {exact} ± {error}");
 }
 
+#[test]
+fn links_count_what_comes_after_the_warm_up() {
+    // A request of 38 B and a response of 94 B every 10 s each, of ten clients together: a burst that the narrow path takes
+    // 0.25 s for. The first five bursts are warm-up, and a tenth of the time for which the downlink counts it is busy.
+    let group = "count = 10\ncontroller = \"rfc7252\"\nstart_spread = \"0 s\"\n\
+                 workload = { kind = \"periodic\", period = \"10 s\", aligned = true }";
+    let run_for = |lines: &str| go(NARROW, &format!("{group}\n[run]\nfor = \"99 s\"\n{lines}"));
+    let (all, half) = (run_for(""), run_for("warm_up = \"45 s\""));
+    let rows = |outcome: &Outcome| -> Vec<_> {
+        let row =
+            |row: &millpond_sim::LinkRow| (row.offered_packets, row.delivered_bytes, row.useful_bytes, row.busy_us);
+        outcome.links.iter().map(row).collect()
+    };
+    let (bursts, counted) = (all.flows[0].born, half.flows[0].born);
+    assert!(bursts > counted && counted > 0, "{bursts} bursts, {counted} of them counted");
+    let share = |(packets, carried, useful, busy): (u64, u64, u64, u64)| {
+        let of = |count: u64| count * u64::from(counted) / u64::from(bursts);
+        (of(packets), of(carried), of(useful), of(busy))
+    };
+    assert_eq!(rows(&half), rows(&all).into_iter().map(share).collect::<Vec<_>>());
+    // The queue is as long in each burst, and empty for as large a part of the time.
+    for (all, half) in all.links.iter().zip(&half.links) {
+        assert_eq!(all.queue_max_bytes, half.queue_max_bytes);
+        let bursts_a_second = |born: u32, seconds: f64| f64::from(born) / seconds;
+        let ratio = bursts_a_second(counted, 54.0) / bursts_a_second(bursts, 99.0);
+        assert!((half.queue_mean_bytes / all.queue_mean_bytes - ratio).abs() < 1e-6, "{ratio}");
+    }
+    // Events are those of the whole run: what was done, not what counts.
+    assert_eq!(all.summary.events, half.summary.events);
+}
+
 /// 3GPP TR 37.868, traffic model 2: 400 clients over 10 s peak at 83 arrivals a second.
 #[test]
 fn arrivals_after_an_event_peak_where_the_source_says() {
@@ -295,6 +326,53 @@ fn a_script_asks_for_one_thing_after_another() {
     assert_eq!(count(&[b'.'; 120]), 10);
 }
 
+/// LwM2M 1.1's rule: the n-th attempt comes 60 s · 2^(n−2) after the end of the one before. The uplink loses everything until
+/// 400 s, and each attempt of one copy ends after its timer of 2 to 3 s.
+#[test]
+fn who_got_no_answer_begins_anew_after_twice_the_wait() {
+    let text = |retry: &str| {
+        format!(
+            "{EMPTY}[[clients]]\ncount = 20\ncontroller = \"rfc7252\"\nmax_retransmit = 0\n\
+             workload = {{ kind = \"after-event\", arrival = \"at-once\"{retry}, script = [ {{ path = \"rd\" }}, {{ path = \"o\" }} ] }}\n\
+             [[timeline]]\nkind = \"loss\"\nat = \"5 s\"\nlink = \"uplink\"\nloss = {{ kind = \"bernoulli\", rate = 0.999999 }}\n\
+             [[timeline]]\nkind = \"alarm\"\nat = \"10 s\"\n\
+             [[timeline]]\nkind = \"loss\"\nat = \"400 s\"\nlink = \"uplink\"\nloss = \"none\"\n\
+             [run]\nuntil = \"1 h\"\n"
+        )
+    };
+    let go = |retry: &str| {
+        let outcome =
+            run(&Scenario::from_toml(&text(retry), "test").unwrap(), 1, &Options::default(), || false).unwrap();
+        balances(&outcome);
+        outcome
+    };
+    let outcome = go(", retry = { timer = \"60 s\", attempts = 5 }");
+    for row in &outcome.flows {
+        // Three attempts of one request, and the fourth with both.
+        assert_eq!((row.born, row.answered, row.requests_failed), (5, 2, 3));
+        let done = row.done_us.unwrap();
+        assert!((436_000_000..440_000_000).contains(&done), "{done}");
+    }
+    let last = outcome.reported.last().unwrap();
+    assert_eq!((last.clients, last.clients_of), (20, 20), "done, if late");
+    // Without, or with too few attempts, nobody is.
+    for (retry, born) in [("", 2), (", retry = { timer = \"60 s\", attempts = 3 }", 3)] {
+        let outcome = go(retry);
+        assert!(
+            outcome.flows.iter().all(|row| (row.born, row.answered) == (born, 0)),
+            "{retry}: {:?}",
+            outcome.flows[0]
+        );
+        assert_eq!(outcome.reported.last().unwrap().clients, 0);
+    }
+    // Another row of attempts after the first.
+    let outcome = go(", retry = { timer = \"60 s\", attempts = 2, then = \"10 min\" }");
+    assert!(outcome.flows.iter().all(|row| (row.born, row.answered) == (4, 2)), "{:?}", outcome.flows[0]);
+    let bad =
+        Scenario::from_toml(&text(", retry = { timer = \"60 s\", attempts = 0 }"), "test").unwrap_err().to_string();
+    assert!(bad.contains("clients[0].workload.retry.attempts: 0 attempts are none: write at least 1"), "{bad}");
+}
+
 #[test]
 fn non_confirmable_requests_leave_once_and_block_nobody_for_ever() {
     let lossy = EMPTY.replacen("queue = \"1 MB\"", "queue = \"1 MB\"\nloss = { kind = \"bernoulli\", rate = 0.2 }", 1);
@@ -402,6 +480,7 @@ fn every_transport_carries_every_workload() {
             "{ kind = \"backlog\", for = \"20 s\" }",
             "{ kind = \"periodic\", period = \"30 s\", jitter = \"5 s\", requests = 5 }",
             "{ kind = \"poisson\", interval = \"20 s\", requests = 5 }",
+            "{ kind = \"ramp\", from = \"0 /s\", to = \"6 /min\", over = \"1 min\", requests = 5 }",
             "{ kind = \"after-event\", arrival = { kind = \"exponential\", mean = \"5 s\" }, requests = 2 }",
             "[ { kind = \"after-event\", arrival = \"at-once\" }, { kind = \"periodic\", period = \"10 s\", burst = 2, requests = 6 } ]",
         ] {

@@ -95,6 +95,30 @@ def test_two_runs_stand_side_by_side_on_the_same_luck(opened: Any) -> None:
     assert not opened.locator("#side-b").is_visible()
 
 
+def test_the_calm_client_ends_the_collapse_and_the_headline_says_so(opened: Any) -> None:
+    assert opened.locator("h1").inner_text() == "Nothing is broken, and nothing gets through."
+    opened.locator("#beside").select_option("controller:calm")
+    _settled(opened)
+    assert [opened.locator(f"#word-{side}").inner_text() for side in "ab"] == ["Collapse", "Recovered"]
+    opened.locator("#beside").select_option("")
+    opened.locator("#set-controller").select_option("calm")
+    _settled(opened)
+    assert opened.locator("h1").inner_text() == "It was near, and the cell came back."
+
+
+def test_either_link_is_looked_at_and_the_verdict_stays(opened: Any) -> None:
+    told = opened.locator("#verdict-a").inner_text()
+    assert opened.locator("#link").input_value() == "downlink"
+    assert opened.locator("#link option").all_inner_texts() == ["uplink", "downlink (the bottleneck)"]
+    stood = opened.locator("#stage-a").screenshot()
+    now = opened.locator("#now").inner_text()
+    opened.locator("#link").select_option("uplink")
+    assert opened.locator("#stage-a").screenshot() != stood
+    assert opened.locator("#now").inner_text() != now
+    assert opened.locator("#verdict-a").inner_text() == told
+    opened.wait_for_function("location.hash.includes('link=uplink')")
+
+
 def test_each_control_changes_the_run(opened: Any) -> None:
     told = {opened.locator("#verdict-a").inner_text()}
     for key, text in (
@@ -216,6 +240,7 @@ def test_a_bad_file_is_refused_in_place_and_nothing_is_lost(opened: Any, text: s
         ("devices=many", "address: devices: `many` is no number"),
         ("controller=cocoa", "address: controller: unknown `cocoa`"),
         ("beside=buffer", "address: buffer: `` is no number"),
+        ("link=downlnk", "address: link: unknown `downlnk` (known: uplink, downlink)"),
         ("scenario=%%%", "address: scenario: it is damaged"),
     ],
 )

@@ -67,7 +67,25 @@ workload = { kind = "periodic", period = { together = "512 ms" } }
 for = "60 s"
 """
 
-CASES = {"mixed": MIXED, "mesh": MESH} | {
+#: A collapse that the server ends: its answers are held back by what it knows of times and paths.
+CALM = """
+[path.uplink]
+rate = "60 kbit/s"
+delay = "215 ms"
+queue = "1410000 B"
+[path.downlink]
+rate = "30 kbit/s"
+delay = "415 ms"
+queue = "1410000 B"
+[[clients]]
+count = 200
+controller = "rfc7252"
+exchanges = 10
+[server]
+duplicates = "calm"
+"""
+
+CASES = {"mixed": MIXED, "mesh": MESH, "calm": CALM} | {
     name: (SCENARIOS / f"{name}.toml").read_text("utf-8") for name in ("first", "chain", "star", "commands")
 }
 

@@ -25,6 +25,10 @@ pub struct OverPath {
     /// Print what it came to as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Write what it came to into this folder as report.json; the program that comes with Python also as Parquet, in the
+    /// simulator's tables links and flows.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Show nothing while it runs and nothing after it but what went wrong.
     #[arg(long, short, conflicts_with = "json")]
     pub quiet: bool,
@@ -45,6 +49,11 @@ pub struct Relay {
     /// As many clients have a way to the server at a time; whoever is silent for 5 minutes loses it.
     #[arg(long, default_value_t = millpond_emulate::MOST_CLIENTS, value_name = "N", value_parser = clients)]
     pub clients: usize,
+    /// Before a server that answers every copy of a request: hold back copies whose answers are on their way, as a
+    /// calm server does. Nothing is answered here, no key is needed, and within DTLS nothing can be held back. PATH may be
+    /// `none`: a gateway without a link.
+    #[arg(long)]
+    pub calm: bool,
     /// End after this long [when it is stopped].
     #[arg(long = "for", value_name = "TIME", value_parser = values::duration)]
     pub duration: Option<Duration>,

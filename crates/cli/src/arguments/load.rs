@@ -24,12 +24,15 @@ pub struct Load {
     /// Open loop: reach the rate evenly over this time.
     #[arg(long, value_name = "TIME", value_parser = values::duration, requires = "rate")]
     pub ramp: Option<Duration>,
-    /// Ask for this long [10s, unless --count is given].
+    /// Ask for this long [10s, unless --count or --count-each is given].
     #[arg(long, short, value_name = "TIME", value_parser = values::duration)]
     pub duration: Option<Duration>,
     /// Ask this many times, all clients together.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+    /// Closed loop: ask this many times with each client.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["count", "rate"])]
+    pub count_each: Option<u64>,
     /// The method: get, put, post or fetch.
     #[arg(long, short, value_enum, default_value_t = Method::Get, hide_possible_values = true)]
     pub method: Method,

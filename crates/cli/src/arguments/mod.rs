@@ -151,6 +151,7 @@ pub enum Verb {
     /// Hand on UDP over a slow or lossy path, the very links of the simulator.
     #[command(after_help = "Examples:\n  \
         millpond relay nbiot-anrw18 --listen 127.0.0.1:5684 --to 127.0.0.1:5683\n  \
+        millpond relay none --calm --listen [::]:5683 --to 192.0.2.7:5683\n  \
         millpond relay my-path.toml --seed 3 --for 60s --json --listen [::1]:5684 --to server.example:5683\n\n\
         A file with a path:\n  \
         [uplink]               # to the server\n  \

@@ -29,6 +29,7 @@ pub async fn emulate(flags: Emulate, interrupt: &mut Interrupt) -> Result<(), Fa
     let mut termination = Signalled::to_terminate().map_err(no_signals)?;
     let over = &flags.over;
     let path = paths::read(&over.path)?;
+    told::make_room(over)?;
     let failed = |error: millpond_emulate::Error| Failure::Failed(error.to_string());
     if let Some(deputy) = linux::enter().map_err(failed)? {
         // It is in the foreground as we are, and hears Ctrl-C itself.

@@ -1,5 +1,6 @@
 //! The verbs that put a path between real programs.
 
+mod calm;
 #[cfg(target_os = "linux")]
 mod inside;
 mod paths;

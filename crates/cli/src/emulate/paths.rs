@@ -2,12 +2,24 @@
 
 use std::io;
 
-use millpond_path::{Direction, Path};
+use millpond_path::{BitRate, Direction, Path, QueueLimit, Size};
 
 use crate::failure::Failure;
 
 /// The longest packet where the path has no limit of its own: Ethernet's.
 const USUAL_MTU: u32 = 1_500;
+
+/// What a relay is told for no path at all.
+pub(super) const NONE: &str = "none";
+/// The rate and the queue of none, bit/s and bytes: what a relay can hand on comes near neither.
+const UNNOTICED: (BitRate, QueueLimit) = (BitRate(100_000_000_000), QueueLimit::Bytes(64 << 20));
+
+/// A path that changes nothing.
+pub(super) fn none() -> Path {
+    let (rate, queue) = UNNOTICED;
+    let direction = || Direction::plain(rate, millpond_path::Duration(0), queue);
+    Path { header: Size(28), uplink: direction(), downlink: direction() }
+}
 
 /// The path of a profile's name, or of a file.
 ///

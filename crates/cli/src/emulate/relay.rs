@@ -2,14 +2,18 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use millpond_emulate::{LatenessBound, RelayOptions};
 use tokio::sync::oneshot;
 
-use super::{paths, told};
+use super::{calm, paths, told};
 use crate::arguments::Relay;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
+
+/// Nobody waits for a packet for so long.
+const A_DAY: Duration = Duration::from_secs(86_400);
 
 /// Relays until Ctrl-C, a request to terminate, or its time is over.
 ///
@@ -18,22 +22,36 @@ use crate::interrupt::{Interrupt, Signalled, no_signals};
 pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let mut termination = Signalled::to_terminate().map_err(no_signals)?;
     let over = &flags.over;
-    let path = paths::read(&over.path)?;
+    let none = over.path == paths::NONE;
+    let path = if none { paths::none() } else { paths::read(&over.path)? };
+    told::make_room(over)?;
+    // A gateway has no model whose figures must be believed.
+    let bound = over.lateness.or(none.then_some(A_DAY));
     let options = RelayOptions {
         listen: flags.listen,
         to: resolved(&flags.to).await?,
         seed: over.seed,
         most_clients: flags.clients,
-        bound: over.lateness.map(LatenessBound::from_usual),
+        bound: bound.map(LatenessBound::from_usual),
     };
     let failed = |error: millpond_emulate::Error| Failure::Failed(error.to_string());
-    let relay = millpond_emulate::Relay::bind(&path, options).map_err(failed)?;
+    let mut relay = millpond_emulate::Relay::bind(&path, options).map_err(failed)?;
+    if flags.calm {
+        relay = relay.with_gate(calm::gate()?);
+    }
     let (stop, watch, at) = (relay.stop(), relay.watch(), relay.local_addr().map_err(failed)?);
     if !over.quiet {
         let mut err = anstream::stderr().lock();
         // Where it listens is told even if nobody reads it.
-        let _ = writeln!(err, "relaying {at} to {} over {}, seed {}", options.to, over.path, over.seed);
-        let _ = writeln!(err, "uplink {}; downlink {}", paths::words(&path.uplink), paths::words(&path.downlink));
+        if none {
+            let _ = writeln!(err, "relaying {at} to {}", options.to);
+        } else {
+            let _ = writeln!(err, "relaying {at} to {} over {}, seed {}", options.to, over.path, over.seed);
+            let _ = writeln!(err, "uplink {}; downlink {}", paths::words(&path.uplink), paths::words(&path.downlink));
+        }
+        if flags.calm {
+            let _ = writeln!(err, "calm: copies whose answers are on their way are held back; DTLS passes as it is");
+        }
     }
     let (done, mut ended) = oneshot::channel();
     // A thread of its own, which may get real-time priority and gives it back by ending.

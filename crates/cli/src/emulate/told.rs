@@ -12,6 +12,8 @@ use tokio::time::interval;
 use crate::arguments::OverPath;
 use crate::failure::Failure;
 
+/// The file in the folder of `--out`.
+const REPORT: &str = "report.json";
 /// How often the line changes.
 const SHOWN_EVERY: Duration = Duration::from_millis(500);
 
@@ -70,18 +72,35 @@ fn live_line(now: &Standing, before: Option<&Standing>) -> String {
             }
         }
     }
+    if now.left_out > 0 {
+        let _ = write!(line, " | {} left out", now.left_out);
+    }
     let _ = write!(line, " | 99 % at most {:.2} ms late", now.lateness.p99_us as f64 / 1e3);
     line
+}
+
+/// The folder that a run is written into, made if it is not there, before the run and not after it.
+///
+/// # Errors
+/// It cannot be made.
+pub(super) fn make_room(flags: &OverPath) -> Result<(), Failure> {
+    let Some(folder) = &flags.out else { return Ok(()) };
+    std::fs::create_dir_all(folder).map_err(|error| Failure::of_file(folder.display(), &error))
 }
 
 /// Prints what a run came to, as JSON on standard output or for a person on standard error.
 ///
 /// # Errors
-/// Standard output cannot be written; the run was too late to be believed.
+/// Standard output or the file in `--out` cannot be written; the run was too late to be believed.
 pub(super) fn report(flags: &OverPath, report: &Report) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(report).map_err(std::io::Error::from)?;
+    if let Some(folder) = &flags.out {
+        let file = folder.join(REPORT);
+        let written = std::fs::write(&file, format!("{text}\n"));
+        written.map_err(|error| Failure::of_file(file.display(), &error))?;
+    }
     if flags.json {
         let mut out = std::io::stdout().lock();
-        let text = serde_json::to_string_pretty(report).map_err(std::io::Error::from)?;
         writeln!(out, "{text}")?;
         out.flush()?;
     } else if !flags.quiet {
@@ -123,6 +142,9 @@ fn table(report: &Report) -> String {
         writeln!(text, "{:.1} s, {} clients; {}", report.elapsed_us as f64 / 1e6, report.flows.len(), report.lateness);
     for left_out in &report.left_out {
         let _ = writeln!(text, "left out: {} packets, {}", left_out.packets, left_out.why);
+    }
+    for row in &report.gate {
+        let _ = writeln!(text, "calm: {} {}", row.datagrams, row.what);
     }
     text
 }

@@ -46,8 +46,10 @@ pub struct Plan {
     pub pace: Pace,
     /// No request starts after this; `None`: only the count ends it.
     pub duration: Option<Duration>,
-    /// No more requests than this.
+    /// No more requests than this, all clients together.
     pub count: Option<u64>,
+    /// No more requests of one client than this.
+    pub count_each: Option<u64>,
     /// Transmissions are told as they happen.
     pub trace: bool,
     /// What secure sessions are made with.
@@ -102,8 +104,9 @@ async fn plans(flags: &Load) -> Result<Vec<Plan>, Failure> {
         nstart: flags.nstart,
         repeating: flags.repeating.clone(),
         pace: flags.rate.map_or(Pace::Closed, |rate| Pace::Open { rate, ramp: flags.ramp.unwrap_or_default() }),
-        duration: flags.duration.or(flags.count.is_none().then_some(USUAL_DURATION)),
+        duration: flags.duration.or((flags.count.or(flags.count_each).is_none()).then_some(USUAL_DURATION)),
         count: flags.count,
+        count_each: flags.count_each,
         trace: flags.trace,
         security: security.clone(),
         controller,
@@ -132,6 +135,11 @@ async fn resolved(uri: &Uri) -> Result<(Uri, Option<String>), Failure> {
 }
 
 impl Plan {
+    /// How many requests there are in the end; `None`: time ends them.
+    fn whole(&self) -> Option<u64> {
+        self.count.or(self.count_each.map(|each| each.saturating_mul(self.clients as u64)))
+    }
+
     /// Uri-Host, if a name was resolved.
     fn host_option(&self) -> Option<(u16, Vec<u8>)> {
         self.name.as_ref().map(|name| (number::URI_HOST, name.clone().into_bytes()))

@@ -87,10 +87,12 @@ async fn closed(
 ) -> bool {
     let mut tasks = JoinSet::new();
     for client in clients {
+        let own = Arc::new(AtomicU64::new(0));
         for _ in 0..shared.plan.nstart {
-            let (shared, client) = (Arc::clone(shared), client.clone());
+            let (shared, client, own) = (Arc::clone(shared), client.clone(), Arc::clone(&own));
             tasks.spawn(async move {
-                while shared.may_start() {
+                let left = || shared.plan.count_each.is_none_or(|each| own.fetch_add(1, Ordering::Relaxed) < each);
+                while left() && shared.may_start() {
                     shared.ask(&client, Instant::now()).await;
                 }
             });
@@ -233,7 +235,7 @@ impl Shared {
 /// A bar on standard error while the load runs; none where that is no terminal.
 fn show_progress(shared: &Arc<Shared>, silent: bool) -> JoinHandle<()> {
     let target = if silent { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let whole = shared.plan.count.unwrap_or_else(|| millis(shared.plan.duration.unwrap_or_default()));
+    let whole = shared.plan.whole().unwrap_or_else(|| millis(shared.plan.duration.unwrap_or_default()));
     let bar = ProgressBar::with_draw_target(Some(whole), target);
     if let Ok(style) = ProgressStyle::with_template("{prefix:>16} [{bar:40}] {msg}") {
         bar.set_style(style.progress_chars("=> "));
@@ -250,7 +252,7 @@ fn show_progress(shared: &Arc<Shared>, silent: bool) -> JoinHandle<()> {
             let ended = tally.answered() + tally.failed;
             bar.set_message(format!("{} answers, {:.0}/s, {} failed", tally.answered(), tally.rate(), tally.failed));
             drop(tally);
-            bar.set_position(if shared.plan.count.is_some() { ended } else { millis(shared.start.elapsed()) });
+            bar.set_position(if shared.plan.whole().is_some() { ended } else { millis(shared.start.elapsed()) });
         }
     })
 }

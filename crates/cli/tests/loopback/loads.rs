@@ -13,6 +13,19 @@ fn a_count_is_answered_to_the_last() {
 }
 
 #[test]
+fn every_client_may_have_a_count_of_its_own() {
+    let server = Server::start(&["--quiet"]);
+    let uri = server.at("/hello");
+    let said = millpond(&["load", "--trace", "--count-each", "7", "--clients", "3", &uri]);
+    assert!(said.well().contains("requests"), "{}", said.well());
+    let said = millpond(&["load", "--json", "--count-each", "7", "--nstart", "2", "--clients", "3", &uri]).json();
+    let load = &said["loads"][0];
+    assert_eq!((&load["requests"], &load["answers"]), (&21.into(), &21.into()), "{said}");
+    let said = millpond(&["load", "--count-each", "7", "--count", "9", &uri]);
+    assert_eq!((said.code, said.err.lines().count()), (Some(2), 1), "{}", said.err);
+}
+
+#[test]
 fn controllers_stand_side_by_side() {
     let server = Server::start(&["--quiet"]);
     let said = millpond(&["load", "--count", "20", "--compare", "rfc7252,cocoa-03,fasor", &server.at("/hello")]);

@@ -1,7 +1,10 @@
 //! The relay between our own client and server.
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
 use std::process::{Child, ChildStderr};
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::program::{Said, Server, command, fresh_directory, millpond, signal};
 
@@ -75,6 +78,48 @@ fn a_run_that_was_later_than_its_bound_says_so_with_an_exit_code_of_its_own() {
     assert!(line.starts_with("millpond: not valid: ") && line.contains("--lateness"), "{line}");
 }
 
+/// A confirmable GET of /hello.
+fn hello(id: u16) -> Vec<u8> {
+    let [high, low] = id.to_be_bytes();
+    [0x41, 1, high, low, 7, 0xb5, b'h', b'e', b'l', b'l', b'o'].to_vec()
+}
+
+/// Answers that come until there is none for two seconds.
+fn answers(socket: &UdpSocket) -> usize {
+    let mut bytes = [0; 1_500];
+    std::iter::from_fn(|| socket.recv(&mut bytes).ok()).count()
+}
+
+#[test]
+fn a_calm_relay_keeps_copies_from_a_server_that_answers_all_of_them() {
+    let server = Server::start(&[]);
+    let relay = Relay::start(&server, &["none", "--calm", "--json"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a socket");
+    socket.connect(&relay.at).expect("an address");
+    // A first answer at once, and then two that seem to take four seconds: a queue, as far as anybody can see.
+    for (id, pause) in [(1, 0), (2, 0), (3, 4), (4, 4), (5, 4)] {
+        sleep(Duration::from_secs(pause));
+        socket.send(&hello(id)).expect("sent");
+        socket.recv(&mut [0; 1_500]).expect("an answer");
+    }
+    for _ in 0..20 {
+        socket.send(&hello(5)).expect("sent");
+    }
+    // A record of DTLS, which no server answers in the clear.
+    socket.send(&[0x17, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 1, 0, 2, 1, 2]).expect("sent");
+    let answered = answers(&socket);
+    let report = relay.end("INT").json();
+    let counts: Vec<_> = report["gate"].as_array().expect("rows").iter().map(|row| row["datagrams"].as_u64()).collect();
+    let [Some(withheld), Some(calm), Some(due), Some(allowed), Some(unknown), Some(unreadable)] = counts[..] else {
+        panic!("{report}");
+    };
+    assert_eq!((withheld + calm + due + allowed + unknown, unreadable), (20, 1), "{report}");
+    assert!(withheld >= 10 && allowed >= 5, "{report}");
+    assert_eq!(answered as u64, 20 - withheld, "the server answers every copy that it sees");
+    assert_eq!(report["left_out"][0]["packets"], withheld);
+}
+
 #[test]
 fn a_relay_ends_when_its_time_is_over() {
     let server = Server::start(&[]);
@@ -108,4 +153,30 @@ fn what_cannot_be_relayed_is_one_line() {
         assert!(said.err.contains(part), "{path}: {}", said.err);
         assert_eq!((said.code, said.err.lines().count()), (Some(code), 1), "{}", said.err);
     }
+}
+
+#[test]
+fn what_a_relay_came_to_is_kept_in_a_folder() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("relayed").join("once");
+    let _ = std::fs::remove_dir_all(&folder);
+    let place = folder.to_str().expect("plain");
+    let said = millpond(&[
+        "relay",
+        "nbiot-anrw18",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        "127.0.0.1:9",
+        "--for",
+        "10ms",
+        "--out",
+        place,
+    ]);
+    said.well();
+    let text = std::fs::read_to_string(folder.join("report.json")).expect("it was written");
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["links"][1]["link"], "downlink", "{report}");
+    let said =
+        millpond(&["relay", "nbiot-anrw18", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--out", "/dev/null/x"]);
+    assert_eq!((said.code, said.err.lines().count()), (Some(1), 1), "{}", said.err);
 }

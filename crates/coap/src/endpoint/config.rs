@@ -101,7 +101,8 @@ impl Default for Config {
 pub struct Transmission {
     /// MAX_RETRANSMIT: copies of a confirmable message after the first, at most 250.
     pub max_retransmit: u8,
-    /// NSTART: interactions outstanding with one peer, at least 1 (RFC 7252 §4.7).
+    /// NSTART: interactions outstanding with one peer, or with all that share its path, at least 1 (RFC 7252 §4.7). A
+    /// controller that wishes another number ([`Wishes::nstart`](millpond_control::Wishes)) has it.
     pub nstart: u16,
     /// MAX_LATENCY: the longest that a datagram is assumed to be under way.
     pub max_latency: Span,

@@ -4,7 +4,8 @@ use hashbrown::HashTable;
 use millpond_control::{Instant, Named, ReplyKind, Sample, Span, Then, Wait};
 
 use super::{
-    ExchangeId, Identities, RequestId, SleepReason,
+    ExchangeId, RequestId, SleepReason,
+    finding::Key,
     naming::Mark,
     slots::{Linked, Links, List, Slots},
 };
@@ -209,9 +210,10 @@ impl Exchange {
         }
     }
 
-    /// What a reply that comes now and names this copy says about the path.
-    pub(super) fn sample(&self, kind: ReplyKind, named: Named, now: Instant) -> Sample {
-        let sample = Sample::new(kind, now.since(self.first), now.since(self.last), self.retransmissions);
+    /// What a reply of so many bytes that comes now and names this copy says about the path.
+    pub(super) fn sample(&self, kind: ReplyKind, named: Named, reply_len: u16, now: Instant) -> Sample {
+        let sample = Sample::new(kind, now.since(self.first), now.since(self.last), self.retransmissions)
+            .of_bytes(self.length(), reply_len);
         match named {
             Named::Nothing => sample,
             Named::Further => sample.naming_a_further_copy(),
@@ -230,7 +232,7 @@ impl Exchange {
 pub(super) struct Exchanges {
     pub(super) slots: Slots<Exchange>,
     /// By peer and message ID and by peer and token, for endpoints that may have many exchanges with one peer.
-    table: Option<Box<HashTable<Key>>>,
+    pub(super) table: Option<Box<HashTable<Key>>>,
     /// Bytes held by buffers of messages.
     buffers: usize,
     /// Those that count in the books.
@@ -243,13 +245,6 @@ pub(super) struct Exchanges {
     pub(super) has_claims: bool,
     /// Some further response ever had to wait.
     pub(super) holds_furthers: bool,
-}
-
-/// An entry of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
-    slot: u32,
-    by_token: bool,
 }
 
 impl Exchanges {
@@ -353,193 +348,5 @@ impl Exchanges {
             self.buffers = self.buffers.saturating_sub(exchange.bytes.capacity());
             exchange.bytes = Vec::new();
         }
-    }
-
-    /// The exchange that is under way with this peer and has this message ID.
-    #[inline]
-    pub(super) fn with_id(&self, peer: u32, open: &List, id: MessageId, identities: &Identities) -> Option<u32> {
-        let fits = |exchange: &Exchange| exchange.peer == peer && exchange.id() == id;
-        // A request acknowledged long ago may have an ID that was used again since: its successor comes first.
-        let mut acknowledged = None;
-        let mut sent = None;
-        let mut look = |slot: u32, exchange: &Exchange| {
-            if fits(exchange) && exchange.stage != Stage::Subscribed {
-                *(if exchange.stage == Stage::Acknowledged { &mut acknowledged } else { &mut sent }) = Some(slot);
-            }
-        };
-        match &self.table {
-            None => open.iter(&self.slots).for_each(|(slot, exchange)| look(slot, exchange)),
-            Some(table) => {
-                for key in table.iter_hash(identities.hash(&(peer, id.0))).filter(|key| !key.by_token) {
-                    if let Some(exchange) = self.slots.get(key.slot) {
-                        look(key.slot, exchange);
-                    }
-                }
-            }
-        }
-        sent.or(acknowledged)
-    }
-
-    /// The request that is under way with this peer and has this token in one of the copies sent.
-    #[inline]
-    pub(super) fn with_token(&self, peer: u32, open: &List, token: Token, identities: &Identities) -> Option<u32> {
-        let found = self.with_first_token(peer, open, token, identities, |_| true);
-        if found.is_some() || !self.names_by_token {
-            return found;
-        }
-        let (rest, _) = token.split_last()?;
-        self.with_first_token(peer, open, rest, identities, |exchange| exchange.copy_with(token).is_some())
-    }
-
-    /// The request of this subscription's token that is to renew it, if nothing but its response is awaited any more.
-    ///
-    /// Until its acknowledgement a message with the token may as well be one that crossed it, and would be taken for
-    /// the fastest of answers.
-    pub(super) fn renewal_of(&self, subscription: u32, open: &List) -> Option<u32> {
-        let old = self.slots.get(subscription).filter(|old| old.stage == Stage::Subscribed)?;
-        open.iter(&self.slots)
-            .find(|(_, exchange)| {
-                exchange.role == Role::Subscription
-                    && matches!(exchange.stage, Stage::Acknowledged | Stage::Asked)
-                    && exchange.token() == old.token()
-            })
-            .map(|(slot, _)| slot)
-    }
-
-    /// The subscription that has this token already.
-    pub(super) fn subscription_with(
-        &self,
-        peer: u32,
-        open: &List,
-        token: Token,
-        identities: &Identities,
-    ) -> Option<u32> {
-        self.with_first_token(peer, open, token, identities, |exchange| exchange.stage == Stage::Subscribed)
-    }
-
-    /// Whether this token is in use by subscriptions that were answered, and by nothing else.
-    pub(super) fn is_only_subscribed(&self, peer: u32, open: &List, token: Token, identities: &Identities) -> bool {
-        let is_open = |exchange: &Exchange| exchange.stage != Stage::Subscribed;
-        self.subscription_with(peer, open, token, identities).is_some()
-            && self.with_first_token(peer, open, token, identities, is_open).is_none()
-            && !self.is_claimed(open, token)
-    }
-
-    /// The claim that this token begins like.
-    pub(super) fn claim_of(&self, open: &List, token: Token) -> Option<u32> {
-        let is_it = |exchange: &Exchange| {
-            exchange.role == Role::Claim && token.as_bytes().starts_with(exchange.token().as_bytes())
-        };
-        open.iter(&self.slots).find(|(_, exchange)| is_it(exchange)).map(|(slot, _)| slot)
-    }
-
-    /// Whether this token begins like one that is claimed.
-    fn is_claimed(&self, open: &List, token: Token) -> bool {
-        self.has_claims && self.claim_of(open, token).is_some()
-    }
-
-    /// Whether any exchange, with whomever, has a token like this one, or one of which this is a copy's.
-    pub(super) fn any_like(&self, token: Token) -> bool {
-        let token = token.as_bytes();
-        self.slots.iter().any(|(_, exchange)| {
-            let other = exchange.token();
-            token.starts_with(other.as_bytes()) && token.len() <= other.len().saturating_add(1)
-        })
-    }
-
-    /// Whether a token begins like this one, or the other way round.
-    pub(super) fn is_beginning(&self, open: &List, token: Token) -> bool {
-        let token = token.as_bytes();
-        open.iter(&self.slots).any(|(_, exchange)| {
-            let other = exchange.token();
-            let is_with_token = exchange.role.is_request() || exchange.role == Role::Claim;
-            is_with_token && (other.as_bytes().starts_with(token) || token.starts_with(other.as_bytes()))
-        })
-    }
-
-    /// Whether a token of a request with so many copies, the first of which has this token, is or will be that of
-    /// another request under way with this peer.
-    pub(super) fn is_taken(
-        &self,
-        peer: u32,
-        open: &List,
-        (token, mark): (Token, Mark),
-        copies: u8,
-        identities: &Identities,
-    ) -> bool {
-        let find = |first: Token, fits: fn(&Exchange) -> bool| {
-            self.with_first_token(peer, open, first, identities, fits).is_some()
-        };
-        let is_theirs = || {
-            let (rest, copy) = token.split_last()?;
-            let is_one = |exchange: &Exchange| exchange.mark == Mark::Token && copy <= exchange.most;
-            Some(copy > 0 && self.with_first_token(peer, open, rest, identities, is_one).is_some())
-        };
-        let is_later_ours = |copy| token.followed_by(copy).is_some_and(|token| find(token, |_| true));
-        find(token, |_| true)
-            || self.is_claimed(open, token)
-            || (self.names_by_token && is_theirs() == Some(true))
-            || (mark == Mark::Token && (1..=copies).any(is_later_ours))
-    }
-
-    /// The first request found that is under way with this peer, has this token in its first copy, and fits.
-    #[inline]
-    fn with_first_token(
-        &self,
-        peer: u32,
-        open: &List,
-        token: Token,
-        identities: &Identities,
-        fits: impl Fn(&Exchange) -> bool,
-    ) -> Option<u32> {
-        let is_it = |exchange: &Exchange| {
-            exchange.peer == peer && exchange.role.is_request() && exchange.token() == token && fits(exchange)
-        };
-        match &self.table {
-            None => open.iter(&self.slots).find(|(_, exchange)| is_it(exchange)).map(|(slot, _)| slot),
-            Some(table) => table
-                .find(identities.hash(&(peer, token)), |key| {
-                    key.by_token && self.slots.get(key.slot).is_some_and(is_it)
-                })
-                .map(|key| key.slot),
-        }
-    }
-
-    /// Makes an exchange that is under way findable.
-    #[inline]
-    pub(super) fn enter(&mut self, slot: u32, identities: &Identities) {
-        let Self { slots, table: Some(table), .. } = self else { return };
-        let hash = |key: &Key| hash(slots, key, identities);
-        for by_token in keys(slots, slot) {
-            let key = Key { slot, by_token };
-            table.insert_unique(hash(&key), key, hash);
-        }
-    }
-
-    /// The opposite of [`enter`](Self::enter).
-    #[inline]
-    pub(super) fn leave(&mut self, slot: u32, identities: &Identities) {
-        let Self { slots, table: Some(table), .. } = self else { return };
-        for by_token in keys(slots, slot) {
-            let key = Key { slot, by_token };
-            if let Ok(entry) = table.find_entry(hash(slots, &key, identities), |other| *other == key) {
-                entry.remove();
-            }
-        }
-    }
-}
-
-/// By what an exchange is found: its message ID (`false`) and its token.
-fn keys(slots: &Slots<Exchange>, slot: u32) -> impl Iterator<Item = bool> {
-    let has_id = slots.get(slot).is_some_and(|exchange| exchange.stage != Stage::Subscribed);
-    [false, true].into_iter().filter(move |by_token| has_id || *by_token)
-}
-
-fn hash(slots: &Slots<Exchange>, key: &Key, identities: &Identities) -> u64 {
-    let Some(exchange) = slots.get(key.slot) else { return 0 };
-    if key.by_token {
-        identities.hash(&(exchange.peer, exchange.token()))
-    } else {
-        identities.hash(&(exchange.peer, exchange.id().0))
     }
 }

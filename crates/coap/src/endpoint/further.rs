@@ -158,7 +158,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A peer has answered a message of ours.
     #[inline]
     pub(super) fn heard(&mut self, number: u32, now: Instant) {
-        self.peers.acquaint(number);
+        self.acquaint(number, now);
         let Some(peer) = self.peers.get_mut(number) else { return };
         if !core::mem::replace(&mut peer.answers, true)
             && self.beyond.as_deref_mut().is_some_and(|beyond| beyond.probes.remove(&number).is_some())

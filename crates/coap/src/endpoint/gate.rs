@@ -37,6 +37,7 @@ pub struct CalmGate<A> {
     /// Bytes that either table may take.
     most: usize,
     repeats: Repeats,
+    unreadable: u64,
 }
 
 impl<A> fmt::Debug for CalmGate<A> {
@@ -58,7 +59,14 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
             identities,
             most,
             repeats: Repeats::default(),
+            unreadable: 0,
         }
+    }
+
+    /// Datagrams for the server that are no CoAP messages in the clear, such as those of DTLS. They were handed on.
+    #[must_use]
+    pub const fn unreadable(&self) -> u64 {
+        self.unreadable
     }
 
     /// What became of copies.
@@ -69,7 +77,10 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
 
     /// A datagram for the server came from a peer: is it handed on?
     pub fn request(&mut self, now: Instant, from: A, datagram: &[u8]) -> bool {
-        let Ok(message) = Message::parse(datagram) else { return true };
+        let Ok(message) = Message::parse(datagram) else {
+            self.unreadable = self.unreadable.saturating_add(1);
+            return true;
+        };
         if message.kind != Kind::Confirmable || !message.code.is_request() {
             return true;
         }

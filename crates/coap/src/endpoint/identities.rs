@@ -96,7 +96,7 @@ impl Identities {
     #[inline]
     fn keyed(&self, key: &impl Hash, purpose: Use) -> u64 {
         match self.0 {
-            Source::Counted => BuildHasherDefault::<FxHasher>::default().hash_one(key),
+            Source::Counted => spread(BuildHasherDefault::<FxHasher>::default().hash_one(key)),
             Source::Secret(low, high) => {
                 let mut hasher = SipHasher13::new_with_keys(low, high ^ purpose as u64);
                 key.hash(&mut hasher);
@@ -127,6 +127,12 @@ impl Identities {
         }
         hasher.finish()
     }
+}
+
+/// A hash of FxHasher in all its bits: on machines of 32 bits, such as a browser's, the upper half is empty, and tables that
+/// choose by it would have one place for everybody.
+const fn spread(hash: u64) -> u64 {
+    if usize::BITS < u64::BITS { hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) } else { hash }
 }
 
 /// Never shows the key.

@@ -29,11 +29,11 @@ pub(super) struct Inbox<A> {
 }
 
 impl<A: Copy + Eq + Hash> Inbox<A> {
-    pub(super) fn new(Setup { config, path_of, .. }: &Setup<A>) -> Self {
+    pub(super) fn new(setup: &Setup<A>) -> Self {
         Self {
             requests: Requests::new(),
-            duplicates: Duplicates::new(config.limits.duplicate_bytes),
-            calm: (config.duplicates == Policy::Calm).then(|| Calm::new(path_of.unwrap_or(|_| 0))),
+            duplicates: Duplicates::new(setup.config.limits.duplicate_bytes),
+            calm: calm(setup),
         }
     }
 
@@ -55,6 +55,11 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
         }
         requests.remove(slot);
     }
+}
+
+/// What says which copies are not answered, if that is a question; it knows nobody yet.
+pub(super) fn calm<A: Copy + Eq + Hash>(Setup { config, path_of, .. }: &Setup<A>) -> Option<Calm<A>> {
+    (config.duplicates == Policy::Calm).then(|| Calm::new(path_of.unwrap_or(|_| 0)))
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {

@@ -1,7 +1,5 @@
 use millpond_control::{ChanceSeed, Cx, Instant, Purpose};
 
-use super::peers::Peer;
-
 /// Where the words of chance come from that controllers are given.
 ///
 /// Words are addressed by node, peer (in the order of first contact), message to that peer, and what the call is about,
@@ -20,19 +18,22 @@ pub(super) enum Word {
     Reply,
     End,
     Admission,
+    Feedback,
 }
 
 impl Luck {
-    /// What a controller may know in a call about message `number` to this peer. `open` includes that message.
+    /// What a controller may know in a call about message `number` to peer `whose`, while so many messages wait on its path.
+    /// `open` includes that message.
     #[inline]
-    pub(super) fn cx<A>(self, peer: &Peer<A>, now: Instant, open: u16, number: u32, word: Word) -> Cx {
+    pub(super) fn cx(self, (whose, waiting): (u32, u32), now: Instant, open: u16, number: u32, word: Word) -> Cx {
         let word = match word {
             Word::Copy(copy) => u32::from(copy),
             Word::Reply => 0x100,
             Word::End => 0x101,
             Word::Admission => 0x102,
+            Word::Feedback => 0x103,
         };
-        let chance = self.seed.at(Purpose::Dither, [self.node, peer.number, number, word]);
-        Cx { now, chance, open, waiting: u16::try_from(peer.waiting.len()).unwrap_or(u16::MAX) }
+        let chance = self.seed.at(Purpose::Dither, [self.node, whose, number, word]);
+        Cx { now, chance, open, waiting: u16::try_from(waiting).unwrap_or(u16::MAX) }
     }
 }

@@ -247,7 +247,7 @@ mod tests {
         let of_a_response = size_of::<Message<'_>>() + size_of::<(ExchangeId, u32, Option<Sample>, u8)>();
         assert_eq!(size_of::<Event<'_, u32>>(), of_a_response.next_multiple_of(8));
         assert_eq!(size_of::<Output<'_, u32>>(), size_of::<Event<'_, u32>>());
-        assert_eq!((size_of::<Event<'_, u32>>(), size_of::<Transmit<'_, u32>>()), (80, 40));
-        assert_eq!(size_of::<crate::endpoint::queue::Entry<u32>>(), 48);
+        assert_eq!((size_of::<Event<'_, u32>>(), size_of::<Transmit<'_, u32>>()), (88, 40));
+        assert_eq!(size_of::<crate::endpoint::queue::Entry<u32>>(), 56);
     }
 }

@@ -2,53 +2,17 @@ use alloc::boxed::Box;
 use core::hash::Hash;
 
 use hashbrown::HashTable;
-use millpond_control::{Controller, Instant, PeerController};
+use millpond_control::{Instant, PeerController};
 
 use super::{
     Identities,
-    exchanges::Role,
     identities::Pair,
     message_ids::MessageIds,
     naming::Echoes,
+    paths::{Path, Sharing, Whereabouts, beside},
     slots::{Ends, Linked, Links, List, NONE, Slots},
 };
-use crate::message::{Kind, MessageId};
-
-/// The controller as a peer keeps it: in debug builds with both sides of its contract watched.
-#[cfg(debug_assertions)]
-pub(super) type Kept = millpond_control::Checked<PeerController>;
-/// The controller as a peer keeps it.
-#[cfg(not(debug_assertions))]
-pub(super) type Kept = PeerController;
-
-/// Bytes that a controller holds elsewhere: one of the user's own is behind a pointer. What it points to is not known.
-pub(super) fn beside(controller: &PeerController) -> usize {
-    match controller {
-        PeerController::Built(_) => 0,
-        PeerController::Own(own) => size_of_val(&**own),
-    }
-}
-
-/// The same of a controller that is kept.
-fn kept_beside(controller: &Kept) -> usize {
-    #[cfg(debug_assertions)]
-    let controller = controller.inner();
-    beside(controller)
-}
-
-/// A copy of a controller that is kept.
-pub(super) fn unkept(controller: &Kept) -> PeerController {
-    #[cfg(debug_assertions)]
-    let controller = controller.inner();
-    controller.clone()
-}
-
-/// A controller as it is kept.
-fn keep(controller: PeerController) -> Kept {
-    #[cfg(debug_assertions)]
-    let controller = millpond_control::Checked::new(controller);
-    controller
-}
+use crate::message::MessageId;
 
 /// So many peers are looked through one by one; beyond that there is a hash table.
 const LOOKED_THROUGH: usize = 4;
@@ -57,7 +21,6 @@ const LOOKED_THROUGH: usize = 4;
 #[derive(Debug)]
 pub(super) struct Peer<A> {
     pub(super) address: A,
-    pub(super) controller: Kept,
     pub(super) ids: MessageIds,
     /// In the list of strangers if it is one, else in that of idle peers if it is idle.
     links: Links,
@@ -67,14 +30,20 @@ pub(super) struct Peer<A> {
     pub(super) waiting: List,
     /// How manieth peer of this endpoint it is: its place in addressed chance.
     pub(super) number: u32,
-    /// Interactions outstanding in the sense of RFC 7252 §4.7.
-    pub(super) outstanding: u16,
     /// It has answered one of our messages, and no confirmable one was given up since.
     pub(super) answers: bool,
-    /// Non-confirmable requests, and responses, that left since the last confirmable one of their sort.
-    plain: [u8; 2],
     pub(super) echoes: Echoes,
     standing: Standing,
+    pub(super) path: Whereabouts,
+    /// Its turn is yet to come on the path that it shares.
+    pub(super) has_turn: bool,
+}
+
+/// A peer, and the path that it is on unless it shares one.
+#[derive(Debug)]
+pub(super) struct Place<A> {
+    pub(super) peer: Peer<A>,
+    pub(super) own: Path,
 }
 
 /// What a peer is to us, in one byte.
@@ -106,42 +75,18 @@ impl Standing {
     }
 }
 
-impl<A> Linked for Peer<A> {
+impl<A> Linked for Place<A> {
     fn links(&self) -> &Links {
-        &self.links
+        &self.peer.links
     }
     fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
+        &mut self.peer.links
     }
 }
 
 impl<A> Peer<A> {
     pub(super) const fn is_stranger(&self) -> bool {
         self.standing.is_stranger()
-    }
-
-    /// Neither side of the controller's contract was broken. Only debug builds look.
-    #[inline]
-    pub(super) fn keeps_contract(&self) {
-        #[cfg(debug_assertions)]
-        debug_assert_eq!(self.controller.violation(), None, "the contract between endpoint and controller");
-    }
-
-    /// The controller wishes the next message of this sort to be confirmable.
-    #[inline]
-    pub(super) fn wishes_confirmable(&self, role: Role) -> bool {
-        let every = self.controller.wishes().confirmable_every;
-        let [requests, responses] = self.plain;
-        let before = if role.is_request() { requests } else { responses };
-        every > 0 && before >= every.saturating_sub(1)
-    }
-
-    /// A message of this sort left.
-    #[inline]
-    pub(super) fn left(&mut self, role: Role, kind: Kind) {
-        let [requests, responses] = &mut self.plain;
-        let before = if role.is_request() { requests } else { responses };
-        *before = if kind == Kind::Confirmable { 0 } else { before.saturating_add(1) };
     }
 
     fn has_nothing_to_do(&self) -> bool {
@@ -153,7 +98,8 @@ impl<A> Peer<A> {
 /// something was last done for them.
 #[derive(Debug)]
 pub(super) struct Peers<A> {
-    slots: Slots<Peer<A>>,
+    pub(super) slots: Slots<Place<A>>,
+    pub(super) shared: Sharing,
     /// Numbers of slots, once there were more than [`LOOKED_THROUGH`].
     table: Option<Box<HashTable<u32>>>,
     idle: Ends,
@@ -161,7 +107,7 @@ pub(super) struct Peers<A> {
     /// Peers ever met.
     met: u32,
     /// Bytes held beside the slots, by message IDs and controllers.
-    beside: u32,
+    pub(super) beside: u32,
 }
 
 /// There is no place for another peer.
@@ -172,17 +118,52 @@ pub(super) struct Full {
 
 impl<A: Copy + Eq + Hash> Peers<A> {
     pub(super) const fn new() -> Self {
-        Self { slots: Slots::new(), table: None, idle: Ends::EMPTY, strangers: Ends::EMPTY, met: 0, beside: 0 }
+        Self {
+            slots: Slots::new(),
+            shared: None,
+            table: None,
+            idle: Ends::EMPTY,
+            strangers: Ends::EMPTY,
+            met: 0,
+            beside: 0,
+        }
     }
 
     #[inline]
     pub(super) fn get(&self, number: u32) -> Option<&Peer<A>> {
-        self.slots.get(number)
+        self.slots.get(number).map(|place| &place.peer)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Peer<A>> {
-        self.slots.get_mut(number)
+        self.slots.get_mut(number).map(|place| &mut place.peer)
+    }
+
+    /// A peer, the path that it is on, and how many messages are held back on that.
+    #[inline]
+    pub(super) fn with_path(&self, number: u32) -> Option<(&Peer<A>, &Path, u32)> {
+        let Place { peer, own } = self.slots.get(number)?;
+        let Some(shared) = peer.path.shared() else { return Some((peer, own, peer.waiting.len())) };
+        let shared = self.shared.as_deref()?.get(shared)?;
+        Some((peer, &shared.path, shared.waiting))
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(super) fn with_path_mut(&mut self, number: u32) -> Option<(&mut Peer<A>, &mut Path, u32)> {
+        let Place { peer, own } = self.slots.get_mut(number)?;
+        let Some(shared) = peer.path.shared() else {
+            let waiting = peer.waiting.len();
+            return Some((peer, own, waiting));
+        };
+        let shared = self.shared.as_deref_mut()?.get_mut(shared)?;
+        Some((peer, &mut shared.path, shared.waiting))
+    }
+
+    /// The path that a peer is on.
+    #[inline]
+    pub(super) fn path(&self, number: u32) -> Option<&Path> {
+        self.with_path(number).map(|(_, path, _)| path)
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -191,23 +172,24 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     /// The addresses of all.
     pub(super) fn addresses(&self) -> impl Iterator<Item = A> {
-        self.slots.iter().map(|(_, peer)| peer.address)
+        self.slots.iter().map(|(_, place)| place.peer.address)
     }
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
         let table = self.table.as_deref();
         let table = table.map_or(0, |table| size_of_val(table).saturating_add(table.allocation_size()));
-        self.slots.memory().saturating_add(table).saturating_add(self.beside as usize)
+        let shared = self.shared.as_deref().map_or(0, |shared| size_of_val(shared).saturating_add(shared.memory()));
+        self.slots.memory().saturating_add(shared).saturating_add(table).saturating_add(self.beside as usize)
     }
 
     /// The slot of the peer with this address.
     #[inline]
     pub(super) fn find(&self, address: A, identities: &Identities) -> Option<u32> {
         let Some(table) = &self.table else {
-            return self.slots.iter().find(|(_, peer)| peer.address == address).map(|(number, _)| number);
+            return self.slots.iter().find(|(_, place)| place.peer.address == address).map(|(number, _)| number);
         };
-        let is_it = |number: &u32| self.slots.get(*number).is_some_and(|peer| peer.address == address);
+        let is_it = |number: &u32| self.get(*number).is_some_and(|peer| peer.address == address);
         table.find(identities.hash(&address), is_it).copied()
     }
 
@@ -223,7 +205,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     pub(super) fn forgettable(&self, now: Instant, lifetime: u64) -> Result<u32, Full> {
         let mut until = None;
         for oldest in [self.strangers.first(), self.idle.first()] {
-            let Some(peer) = self.slots.get(oldest).filter(|peer| peer.standing.is_idle()) else { continue };
+            let Some(peer) = self.get(oldest).filter(|peer| peer.standing.is_idle()) else { continue };
             let at = peer.ids.forgettable(lifetime);
             if at <= now {
                 return Ok(oldest);
@@ -238,25 +220,31 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         Some(self.strangers.first()).filter(|first| *first != NONE)
     }
 
-    /// A peer is no stranger any more.
+    /// A peer is no stranger any more. False if it was none before.
     #[inline]
-    pub(super) fn acquaint(&mut self, number: u32) {
-        let Some(peer) = self.slots.get_mut(number).filter(|peer| peer.standing.is_stranger()) else { return };
+    pub(super) fn acquaint(&mut self, number: u32) -> bool {
+        let Some(peer) = self.get_mut(number).filter(|peer| peer.standing.is_stranger()) else { return false };
         let is_idle = peer.standing.is_idle();
         peer.standing = Standing::of(false, is_idle);
         self.strangers.remove(&mut self.slots, number);
         if is_idle {
             self.idle.push(&mut self.slots, number);
         }
+        true
     }
 
     /// Forgets a peer that is idle. Its place must be taken again at once: its controller goes then.
     pub(super) fn forget(&mut self, oldest: u32, identities: &Identities) {
-        let Some(peer) = self.slots.get_mut(oldest) else { return };
+        let Some(Place { peer, own }) = self.slots.get_mut(oldest) else { return };
         let is_stranger = peer.standing.is_stranger();
-        let freed = peer.ids.memory().saturating_add(kept_beside(&peer.controller));
+        let freed = peer.ids.memory().saturating_add(own.beside());
         self.beside = self.beside.saturating_sub(freed as u32);
         peer.ids = MessageIds::starting_at(0);
+        let path = core::mem::replace(&mut peer.path, Whereabouts::OWN);
+        if let (Some(number), Some(shared)) = (path.shared(), self.shared.as_deref_mut()) {
+            shared.left(number, oldest, identities);
+        }
+        let Some(Place { peer, .. }) = self.slots.get(oldest) else { return };
         if let Some(table) = &mut self.table
             && let Ok(entry) = table.find_entry(identities.hash(&peer.address), |number| *number == oldest)
         {
@@ -273,39 +261,40 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         let first_id = identities.first_id(Pair { node, peer: number });
         self.met = self.met.wrapping_add(1);
         self.beside = self.beside.saturating_add(beside(&controller) as u32);
-        let controller = keep(controller);
         let peer = Peer {
             address,
-            controller,
             ids: MessageIds::starting_at(first_id),
             links: Links::NOWHERE,
             open: List::EMPTY,
             waiting: List::EMPTY,
             number,
-            outstanding: 0,
             answers: false,
-            plain: [0; 2],
             echoes: Echoes::default(),
             standing: Standing::IdleStranger,
+            path: Whereabouts::OWN,
+            has_turn: false,
         };
-        let slot = self.slots.put(peer);
+        let slot = self.slots.put(Place { peer, own: Path::new(controller) });
         self.strangers.push(&mut self.slots, slot);
         self.enter(slot, identities);
         slot
     }
 
-    /// Gives a peer another controller.
+    /// Gives the path of a peer another controller.
     pub(super) fn replace_controller(&mut self, number: u32, controller: PeerController) {
-        let Some(peer) = self.slots.get_mut(number) else { return };
-        let freed = kept_beside(&peer.controller);
+        let Some(Place { peer, own }) = self.slots.get_mut(number) else { return };
+        if let (Some(shared), Some(paths)) = (peer.path.shared(), self.shared.as_deref_mut()) {
+            return paths.replace_controller(shared, controller);
+        }
+        let freed = own.beside();
         self.beside = self.beside.saturating_add(beside(&controller) as u32).saturating_sub(freed as u32);
-        peer.controller = keep(controller);
+        own.controller = Path::new(controller).controller;
     }
 
     /// Enters a peer into the table, or all of them once there are too many to look through.
     fn enter(&mut self, slot: u32, identities: &Identities) {
         let Self { slots, table, .. } = self;
-        let hash = |number: &u32| slots.get(*number).map_or(0, |peer| identities.hash(&peer.address));
+        let hash = |number: &u32| slots.get(*number).map_or(0, |place| identities.hash(&place.peer.address));
         if let Some(table) = table {
             table.insert_unique(hash(&slot), slot, hash);
         } else if slots.ever_taken() > LOOKED_THROUGH {
@@ -320,7 +309,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// the end of those idle.
     #[inline]
     pub(super) fn settle(&mut self, number: u32, did_something: bool) {
-        let Some(peer) = self.slots.get_mut(number) else { return };
+        let Some(peer) = self.get_mut(number) else { return };
         let (was, is) = (peer.standing.is_idle(), peer.has_nothing_to_do());
         peer.standing = Standing::of(peer.standing.is_stranger(), is);
         if peer.standing.is_stranger() {
@@ -341,7 +330,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// Uses the next message ID of a peer, which must be free. It is used for the lifetime and so many microseconds longer.
     #[inline]
     pub(super) fn take_id(&mut self, number: u32, now: Instant, lifetime: u64, longer: u64) -> Option<MessageId> {
-        let peer = self.slots.get_mut(number)?;
+        let peer = &mut self.slots.get_mut(number)?.peer;
         let before = peer.ids.memory();
         let id = peer.ids.take(now, lifetime, longer);
         self.beside = self.beside.saturating_add(peer.ids.memory() as u32).saturating_sub(before as u32);

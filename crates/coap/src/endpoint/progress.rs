@@ -2,7 +2,9 @@
 
 use core::{fmt::Debug, hash::Hash};
 
-use millpond_control::{Controller, End, Instant, Named, Reason, ReplyKind, Sample, Span, Then, Wait};
+use millpond_control::{
+    Controller, End, Fate, Feedback, Instant, Named, PlainMessage, Reason, ReplyKind, Sample, Span, Then, Wait,
+};
 
 use super::{
     Endpoint, Failure, SleepReason,
@@ -13,7 +15,7 @@ use super::{
     queue::What,
     slots::List,
 };
-use crate::message::Message;
+use crate::message::{HEADER, Message};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The timer of a message ran out.
@@ -44,17 +46,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let luck = self.luck();
         let id = self.exchanges.name(slot);
         let exchange = self.exchanges.get_mut(slot)?;
-        let peer = self.peers.get_mut(exchange.peer)?;
+        let (peer, path, waiting) = self.peers.with_path_mut(exchange.peer)?;
         exchange.next_copy(now, &self.setup.config.naming);
         let copy = exchange.retransmissions;
         let doubled = exchange.wait.doubled();
         let wait = if exchange.controlled {
-            let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Copy(copy));
-            peer.controller.on_timeout(&mut exchange.record, cx)
+            let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(copy));
+            path.controller.on_timeout(&mut exchange.record, cx)
         } else {
             Wait::then_retransmit(doubled, Reason::BackedOff)
         };
-        peer.keeps_contract();
+        path.keeps_contract();
         let least = if exchange.is_lengthened { doubled } else { Span::ZERO };
         let wait = exchange.lengthen(wait, least);
         self.queue.push(peer.address, What::Copy { id, copy, wait }, exchange.message());
@@ -64,39 +66,73 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Some(())
     }
 
-    /// The peer's controller learns what a reply said about the path, if it waits for that.
-    pub(super) fn learn(&mut self, slot: u32, now: Instant, kind: ReplyKind, named: Named) -> Option<Sample> {
+    /// The peer's controller learns what a reply of so many bytes said about the path, if it waits for that.
+    pub(super) fn learn(
+        &mut self,
+        slot: u32,
+        now: Instant,
+        (kind, named): (ReplyKind, Named),
+        reply_len: u16,
+    ) -> Option<Sample> {
         let luck = self.luck();
         let exchange = self.exchanges.get_mut(slot)?;
-        let peer = self.peers.get_mut(exchange.peer)?;
-        let sample = exchange.sample(kind, named, now);
+        let (peer, path, waiting) = self.peers.with_path_mut(exchange.peer)?;
+        let sample = exchange.sample(kind, named, reply_len, now);
         if core::mem::take(&mut exchange.controlled) {
-            let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Reply);
-            peer.controller.on_reply(&exchange.record, sample, cx);
-            peer.keeps_contract();
+            let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Reply);
+            path.controller.on_reply(&exchange.record, sample, cx);
+            path.keeps_contract();
         }
         Some(sample)
+    }
+
+    /// The peer's controller learns what became of a non-confirmable request.
+    fn tell(&mut self, slot: u32, now: Instant, fate: Fate, reply_len: u16) {
+        let luck = self.luck();
+        let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.stage == Stage::Asked) else { return };
+        let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
+        let (message, len, since) = (PlainMessage::Request, exchange.length(), now.since(exchange.first));
+        let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Feedback);
+        path.controller.on_feedback(Feedback { message, fate, since, len, reply_len }, cx);
+        path.keeps_contract();
+    }
+
+    /// Input: whoever sends bodies in bursts to a peer (RFC 9177) has learnt what became of a message of one, which the
+    /// peer's controller is told. Nothing happens if the peer is not known.
+    pub fn feedback(&mut self, now: Instant, peer: A, feedback: Feedback) {
+        let now = self.input(now);
+        let luck = self.luck();
+        let Some(number) = self.peers.find(peer, &self.setup.identities) else { return };
+        let Some((peer, path, waiting)) = self.peers.with_path_mut(number) else { return };
+        let message = peer.ids.used() as u32;
+        let cx = luck.cx((peer.number, waiting), now, path.outstanding, message, Word::Feedback);
+        path.controller.on_feedback(feedback, cx);
+        path.keeps_contract();
+        // It may admit more now, or less.
+        self.pump(number, now);
+        self.peers.settle(number, false);
     }
 
     /// The peer's controller learns that there is nothing to learn, if it waits for anything.
     fn unlearn(&mut self, slot: u32, now: Instant, why: End) {
         let luck = self.luck();
         let Some(exchange) = self.exchanges.get_mut(slot) else { return };
-        let Some(peer) = self.peers.get_mut(exchange.peer) else { return };
+        let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
         if core::mem::take(&mut exchange.controlled) {
-            let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::End);
-            peer.controller.on_end(&exchange.record, why, cx);
-            peer.keeps_contract();
+            let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::End);
+            path.controller.on_end(&exchange.record, why, cx);
+            path.keeps_contract();
         }
     }
 
     /// A confirmable message was acknowledged without a response.
     pub(super) fn acknowledge(&mut self, slot: u32, now: Instant) {
-        let Some(sample) = self.learn(slot, now, ReplyKind::EmptyAck, Named::Nothing) else { return };
+        let evidence = (ReplyKind::EmptyAck, Named::Nothing);
+        let Some(sample) = self.learn(slot, now, evidence, HEADER as u16) else { return };
         let id = self.exchanges.name(slot);
         let Some(exchange) = self.exchanges.get_mut(slot) else { return };
         let number = exchange.peer;
-        let Some(peer) = self.peers.get_mut(number) else { return };
+        let Some((peer, path, _)) = self.peers.with_path_mut(number) else { return };
         if !exchange.role.is_request() {
             let (what, count) = match exchange.role {
                 Role::Ping => (What::Pong { exchange: id, sample }, Count::Answered),
@@ -107,7 +143,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return self.leave(slot, now);
         }
         exchange.stage = Stage::Acknowledged;
-        peer.outstanding = peer.outstanding.saturating_sub(1);
+        path.settled();
         self.queue.push(peer.address, What::Acknowledged { exchange: id, sample }, &[]);
         let due = self.response_due(slot, now);
         self.arm(slot, now, due, SleepReason::Response);
@@ -124,11 +160,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         datagram: &[u8],
     ) {
         let id = self.exchanges.name(slot);
-        let mut sample = None;
-        if self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Sent) {
-            let named = if kind == ReplyKind::Piggybacked { self.named(slot, response) } else { Named::Nothing };
-            sample = self.learn(slot, now, kind, named);
-        }
+        let sample = self.heard_of(slot, now, kind, response);
         let Some((from, retransmissions)) = self.whose(slot) else { return };
         let copies = retransmissions.saturating_add(1);
         self.queue.push_message(from, What::Response { exchange: id, sample, copies }, response, datagram);
@@ -142,11 +174,23 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// A request was answered with what must not be processed (RFC 7252 §5.4.1). What that says about the path is true.
     pub(super) fn answered_badly(&mut self, slot: u32, now: Instant, kind: ReplyKind, response: &Message<'_>) {
-        if self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Sent) {
-            let named = if kind == ReplyKind::Piggybacked { self.named(slot, response) } else { Named::Nothing };
-            self.learn(slot, now, kind, named);
-        }
+        self.heard_of(slot, now, kind, response);
         self.fail(slot, now, Failure::BadOption);
+    }
+
+    /// The peer's controller learns what a response says about the path. A sample, if that says anything.
+    fn heard_of(&mut self, slot: u32, now: Instant, kind: ReplyKind, response: &Message<'_>) -> Option<Sample> {
+        let reply_len = u16::try_from(response.length()).unwrap_or(u16::MAX);
+        match self.exchanges.get(slot)?.stage {
+            Stage::Sent => {
+                let named = if kind == ReplyKind::Piggybacked { self.named(slot, response) } else { Named::Nothing };
+                self.learn(slot, now, (kind, named), reply_len)
+            }
+            _ => {
+                self.tell(slot, now, Fate::Answered, reply_len);
+                None
+            }
+        }
     }
 
     /// The copy that a piggybacked response names. Also, whether the peer's server knows how.
@@ -172,6 +216,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Failure::Cancelled | Failure::NoResponse | Failure::BadOption => End::Cancelled,
             },
         );
+        match why {
+            Failure::Reset => self.tell(slot, now, Fate::Answered, HEADER as u16),
+            Failure::NoResponse => self.tell(slot, now, Fate::Lost, 0),
+            Failure::GaveUp | Failure::Cancelled | Failure::BadOption => {}
+        }
         let Some((to, retransmissions)) = self.whose(slot) else { return };
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let id = self.exchanges.name(slot);
@@ -193,20 +242,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.leave(slot, now);
     }
 
-    /// Exchanges under way with this peer go on without its controller: it learns that they were cancelled, and from
+    /// Exchanges under way with this peer go on without the controller of its path: it learns that they were cancelled, and from
     /// now on their waits double.
     pub(super) fn release_controller(&mut self, number: u32, now: Instant) {
         let luck = self.luck();
-        let Some(peer) = self.peers.get_mut(number) else { return };
-        let mut open = peer.outstanding;
+        let Some((peer, path, waiting)) = self.peers.with_path_mut(number) else { return };
+        let mut open = path.outstanding;
         let mut slot = peer.open.first();
         loop {
             let next = List::after(&self.exchanges.slots, slot);
             let Some(exchange) = self.exchanges.get_mut(slot) else { return };
             if core::mem::take(&mut exchange.controlled) {
-                let cx = luck.cx(peer, now, open, exchange.number, Word::End);
-                peer.controller.on_end(&exchange.record, End::Cancelled, cx);
-                peer.keeps_contract();
+                let cx = luck.cx((peer.number, waiting), now, open, exchange.number, Word::End);
+                path.controller.on_end(&exchange.record, End::Cancelled, cx);
+                path.keeps_contract();
                 open = open.saturating_sub(1);
             }
             slot = next;
@@ -219,13 +268,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let (number, stage) = (exchange.peer, exchange.stage);
         let is_counted = exchange.is_counted() && stage != Stage::Subscribed;
-        let Some(peer) = self.peers.get_mut(number) else { return };
         if stage == Stage::Waiting {
-            peer.waiting.remove(&mut self.exchanges.slots, slot);
+            self.peers.unhold(number, &mut self.exchanges, slot);
         } else {
+            let Some((peer, path, _)) = self.peers.with_path_mut(number) else { return };
             peer.open.remove(&mut self.exchanges.slots, slot);
             match stage {
-                Stage::Sent | Stage::Asked => peer.outstanding = peer.outstanding.saturating_sub(1),
+                Stage::Sent | Stage::Asked => path.settled(),
                 Stage::Acknowledged | Stage::Subscribed | Stage::Waiting => {}
             }
             self.exchanges.leave(slot, &self.setup.identities);

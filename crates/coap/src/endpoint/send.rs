@@ -3,30 +3,21 @@
 use alloc::vec::Vec;
 use core::{fmt::Debug, hash::Hash};
 
-use millpond_control::{Admit, Class, Controller, Instant, Naming, Span, Wishes};
+use millpond_control::{Controller, Instant, Naming, Span, Wishes};
 
 use super::{
-    Endpoint, ExchangeId, Failure, Lifetimes, Outgoing, Patience, Refused, RequestId, Setup, SleepReason, Transmission,
+    Endpoint, ExchangeId, Failure, Lifetimes, Outgoing, Patience, Refused, RequestId, SleepReason, Transmission,
+    admission::Gate,
     counters::Count,
-    exchanges::{Exchange, Role, Stage},
-    identities::Pair,
+    exchanges::{Role, Stage},
     luck::Word,
     message_ids::later,
     naming::Mark,
-    peers::{Full, Peer},
+    peers::Full,
     queue::What,
-    slots::{List, NONE},
+    slots::NONE,
 };
 use crate::message::{Kind, MessageId, Token, WriteError, Writer};
-
-/// Whether a message may leave.
-enum Gate {
-    Open,
-    /// Until something happens.
-    Closed,
-    /// Until then.
-    Until(Instant, SleepReason),
-}
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Accepts a message for sending: it leaves now or waits. Returns its name, which names nothing any more if it was
@@ -70,7 +61,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             None => self.new_peer(now, to, role.is_for_a_request()).inspect_err(|_| self.exchanges.release(slot))?,
         };
         if !role.is_for_a_request() {
-            self.peers.acquaint(peer);
+            self.acquaint(peer, now);
         }
         let Some(exchange) = self.exchanges.get_mut(slot) else { return Err(self.out_of_bytes()) };
         exchange.peer = peer;
@@ -80,7 +71,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_counted = exchange.is_counted();
         let waiting = self.peers.get(peer).map_or(0, |peer| peer.waiting.len());
         // A non-confirmable response is not subject to NSTART, so it need not stand behind what is, nor the other way.
-        let is_next = waiting == 0 || !is_counted || self.only_furthers_wait(peer);
+        let others_wait = is_counted && self.peers.others_wait(peer);
+        let is_next = !others_wait && (waiting == 0 || !is_counted || self.only_furthers_wait(peer));
         let gate = if is_next { self.gate(slot, now) } else { Gate::Closed };
         match gate {
             Gate::Open => self.launch(slot, now),
@@ -92,9 +84,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 });
             }
             closed => {
-                if let Some(peer) = self.peers.get_mut(peer) {
-                    peer.waiting.push(&mut self.exchanges.slots, slot);
-                }
+                self.peers.hold(peer, &mut self.exchanges, slot);
                 self.exchanges.holds_furthers |=
                     matches!(role, Role::Further | Role::Piece | Role::Group | Role::GroupResponse);
                 if let Gate::Until(at, reason) = closed
@@ -107,6 +97,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if is_counted {
             self.counts.one_more(Count::Begun);
             self.exchanges.counted = self.exchanges.counted.saturating_add(1);
+        }
+        if others_wait {
+            // They may wait for what is theirs alone.
+            self.pump(peer, now);
         }
         self.peers.settle(peer, true);
         Ok(name)
@@ -165,8 +159,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// What the controller of a peer wishes, or would if the peer were known.
     #[inline]
     fn wishes(&self, peer: Option<u32>) -> Wishes {
-        let known = peer.and_then(|peer| self.peers.get(peer));
-        known.map_or_else(|| self.setup.prototype.wishes(), |peer| peer.controller.wishes())
+        let known = peer.and_then(|peer| self.peers.path(peer));
+        known.map_or_else(|| self.setup.prototype.wishes(), |path| path.controller.wishes())
     }
 
     /// What is to tell the copies of a request apart: what the peer's controller wishes, unless the caller uses the same
@@ -194,7 +188,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Some(peer) => peer,
             None => self.new_peer(now, address, false)?,
         };
-        self.peers.acquaint(peer);
+        self.acquaint(peer, now);
         Ok(peer)
     }
 
@@ -237,95 +231,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// May this message, which waits or is about to, leave now?
-    fn gate(&self, slot: u32, now: Instant) -> Gate {
-        let Some(exchange) = self.exchanges.get(slot) else { return Gate::Closed };
-        let Some(peer) = self.peers.get(exchange.peer) else { return Gate::Closed };
-        let kind = self.kind_now(peer, exchange);
-        let is_counted = !exchange.role.is_for_a_request() || kind == Kind::Confirmable;
-        if is_counted {
-            let open = peer.open.len().saturating_sub(self.exchanges.tokens_kept(&peer.open));
-            if peer.outstanding >= self.setup.config.transmission.nstart
-                || open >= u32::from(self.setup.config.limits.exchanges_per_peer)
-            {
-                return Gate::Closed;
-            }
-            // Without tokens of our own making, one request at a time keeps tokens apart.
-            if exchange.role.is_request()
-                && self.has_fixed_token(exchange)
-                && !peer.open.is_empty()
-                && self.is_taken(peer, exchange, exchange.token())
-                && !self.renews(peer, exchange)
-            {
-                return Gate::Closed;
-            }
-        } else if matches!(exchange.role, Role::Further | Role::Group)
-            && let Some(until) = self.probing(peer, exchange.peer).filter(|until| *until > now)
-        {
-            return Gate::Until(until, SleepReason::Probing);
-        }
-        let free = peer.ids.next_free(now, self.exchange_lifetime());
-        if free > now {
-            return Gate::Until(free, SleepReason::MessageId);
-        }
-        let class = if kind == Kind::Confirmable { Class::Confirmable } else { Class::Plain };
-        if exchange.role == Role::Piece && class == Class::Plain && !self.setup.config.admits_pieces {
-            return Gate::Open;
-        }
-        let open = peer.outstanding.saturating_add(u16::from(is_counted));
-        let cx = self.luck().cx(peer, now, open, peer.ids.used() as u32, Word::Admission);
-        match peer.controller.admit(class, exchange.length(), cx) {
-            Admit::Now => Gate::Open,
-            Admit::At(at) if at > now => Gate::Until(at, SleepReason::Admission),
-            // Nothing could end: waiting for it would be for ever.
-            Admit::At(_) => Gate::Open,
-            Admit::WhenOneEnds if peer.outstanding == 0 => Gate::Open,
-            Admit::WhenOneEnds => Gate::Closed,
-        }
-    }
-
-    /// The kind as which a message would leave now: one asked for as non-confirmable may have to be confirmable.
-    fn kind_now(&self, peer: &Peer<A>, exchange: &Exchange) -> Kind {
-        let is_plain = exchange.kind == Kind::NonConfirmable;
-        let may_confirm = self.setup.config.may_confirm && !exchange.role.is_for_a_group();
-        if is_plain && may_confirm && peer.wishes_confirmable(exchange.role) {
-            return Kind::Confirmable;
-        }
-        exchange.kind
-    }
-
-    /// There is no choice of a token.
-    pub(super) fn has_fixed_token(&self, exchange: &Exchange) -> bool {
-        exchange.own_token || self.setup.config.token_length == 0
-    }
-
-    /// Whether this token does not set a request apart from all that are under way to its peer.
-    fn is_taken(&self, peer: &Peer<A>, exchange: &Exchange, token: Token) -> bool {
-        let identities = &self.setup.identities;
-        self.exchanges.is_taken(exchange.peer, &peer.open, (token, exchange.mark), exchange.most, identities)
-    }
-
-    /// A token for a request. One that is still under way, because it is short or somebody gave it, is passed over.
-    fn make_token(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Token> {
-        let Setup { config, identities, .. } = &*self.setup;
-        let length = exchange.token().len() as u8;
-        let whose = Pair { node: self.node, peer: peer.number };
-        // Each exchange that is under way takes as many as it may have copies, one more for a first token that is
-        // longer than its neighbours', and one that a longer one given by somebody begins with.
-        let each = u64::from(config.transmission.max_retransmit.max(exchange.most)).saturating_add(2);
-        (0..=each.saturating_mul(u64::from(config.limits.exchanges_per_peer)))
-            .map(|more| identities.token(whose, peer.ids.used().wrapping_add(more), length))
-            .find(|token| (peer.open.is_empty() || !self.is_taken(peer, exchange, *token)) && !self.is_groups(*token))
-    }
-
     /// The first copy leaves.
-    fn launch(&mut self, slot: u32, now: Instant) {
+    pub(super) fn launch(&mut self, slot: u32, now: Instant) {
         let luck = self.luck();
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let number = exchange.peer;
-        let Some(peer) = self.peers.get(number) else { return };
+        let Some((peer, path, _)) = self.peers.with_path(number) else { return };
         let token = if self.has_fixed_token(exchange) { None } else { self.make_token(peer, exchange) };
-        let kind = self.kind_now(peer, exchange);
+        let kind = self.kind_now(path, exchange);
         let count = peer.ids.used();
         if kind != exchange.kind {
             self.confirm(slot);
@@ -334,7 +247,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Self { peers, exchanges, setup, .. } = self;
         let Some(id) = peers.take_id(number, now, lifetime, longer) else { return };
         let name = exchanges.name(slot);
-        let (Some(exchange), Some(peer)) = (exchanges.get_mut(slot), peers.get_mut(number)) else { return };
+        let (Some(exchange), Some((peer, path, waiting))) = (exchanges.get_mut(slot), peers.with_path_mut(number))
+        else {
+            return;
+        };
         exchange.number = count as u32;
         (exchange.first, exchange.last) = (now, now);
         exchange.address(id, token);
@@ -343,13 +259,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let mark = if is_repeated { peer.echoes.granted(exchange.mark) } else { Mark::Nothing };
             exchange.mark_first(mark, &setup.config.naming, now);
         }
-        peer.left(exchange.role, kind);
+        path.left(exchange.role, kind);
         self.counts.one_more(Count::Sent(exchange.kind));
         let length = exchange.length();
 
         if exchange.role.is_for_a_request() && exchange.kind == Kind::NonConfirmable {
-            let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Copy(0));
-            peer.controller.on_plain_send(length, cx);
+            let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
+            path.controller.on_plain_send(length, cx);
             let what = match exchange.answers {
                 Some(request) => What::Reply { request, repeated: false },
                 None => What::PlainFurther { exchange: name },
@@ -365,25 +281,25 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.exchanges.release(slot);
             return;
         }
-        peer.outstanding = peer.outstanding.saturating_add(1);
-        let cx = luck.cx(peer, now, peer.outstanding, exchange.number, Word::Copy(0));
+        path.outstanding = path.outstanding.saturating_add(1);
+        let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
         if exchange.kind == Kind::Confirmable {
             exchange.stage = Stage::Sent;
             exchange.controlled = true;
-            let wait = peer.controller.on_start(&mut exchange.record, length, cx);
+            let wait = path.controller.on_start(&mut exchange.record, length, cx);
             let wait = exchange.lengthen(wait, exchange.wait);
             let at = now.after(wait.span);
             self.queue.push(peer.address, What::Copy { id: name, copy: 0, wait }, exchange.message());
             self.arm(slot, now, at, SleepReason::Retransmission);
         } else {
             exchange.stage = Stage::Asked;
-            peer.controller.on_plain_send(length, cx);
+            path.controller.on_plain_send(length, cx);
             self.queue.push(peer.address, What::Plain, exchange.message());
             let at = self.response_due(slot, now);
             self.arm(slot, now, at, SleepReason::Response);
         }
-        if let Some(peer) = self.peers.get_mut(number) {
-            peer.keeps_contract();
+        if let Some((peer, path, _)) = self.peers.with_path_mut(number) {
+            path.keeps_contract();
             peer.open.push(&mut self.exchanges.slots, slot);
         }
         self.exchanges.enter(slot, &self.setup.identities);
@@ -399,9 +315,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if exchange.wait == Span::ZERO && exchange.most <= transmission.max_retransmit {
             return 0;
         }
-        let Some(peer) = self.peers.get(exchange.peer) else { return 0 };
+        let Some(path) = self.peers.path(exchange.peer) else { return 0 };
         let patience = Patience { max_retransmit: Some(exchange.most), ack_timeout: exchange.wait };
-        let lifetimes = Lifetimes::with_patience(&peer.controller, transmission, patience);
+        let lifetimes = Lifetimes::with_patience(&path.controller, transmission, patience);
         lifetimes.exchange.saturating_sub(self.exchange_lifetime())
     }
 
@@ -414,43 +330,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.counts.one_more(Count::Begun);
             self.exchanges.counted = self.exchanges.counted.saturating_add(1);
         }
-    }
-
-    /// Lets messages leave that wait for this peer, as many as may. Those that NSTART is for keep their order, and so
-    /// do the others; neither stands behind the other.
-    pub(super) fn pump(&mut self, number: u32, now: Instant) {
-        let mut next = self.peers.get(number).map_or(NONE, |peer| peer.waiting.first());
-        let (mut is_counted_held, mut is_plain_held) = (false, false);
-        while let Some(exchange) = self.exchanges.get(next) {
-            let (slot, is_counted) = (next, exchange.is_counted());
-            next = List::after(&self.exchanges.slots, slot);
-            let is_held = if is_counted { &mut is_counted_held } else { &mut is_plain_held };
-            if *is_held {
-                continue;
-            }
-            match self.gate(slot, now) {
-                Gate::Open => {
-                    self.timers.clear(slot);
-                    if let Some(peer) = self.peers.get_mut(number) {
-                        peer.waiting.remove(&mut self.exchanges.slots, slot);
-                    }
-                    self.launch(slot, now);
-                    continue;
-                }
-                Gate::Closed => self.timers.clear(slot),
-                Gate::Until(at, reason) => self.arm(slot, now, at, reason),
-            }
-            *is_held = true;
-            if is_plain_held || !self.exchanges.holds_furthers {
-                return;
-            }
-        }
-    }
-
-    /// Nothing waits for this peer that NSTART is for.
-    fn only_furthers_wait(&self, number: u32) -> bool {
-        let Some(peer) = self.peers.get(number).filter(|_| self.exchanges.holds_furthers) else { return false };
-        !peer.waiting.iter(&self.exchanges.slots).any(|(_, exchange)| exchange.is_counted())
     }
 
     /// Sets the timer of a message. It never fires at once, so that draining always comes to an end.
@@ -468,6 +347,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let is_confirmable = exchange.kind == Kind::Confirmable;
         let lifetime = if is_confirmable { self.exchange_lifetime() } else { self.non_lifetime() };
         let Transmission { nstart, probing_rate, .. } = self.setup.config.transmission;
+        let nstart = self.peers.path(exchange.peer).map_or(nstart, |path| path.nstart(nstart));
         let bytes = (exchange.message_length() as u64).saturating_mul(u64::from(nstart));
         let probing = bytes.saturating_mul(1_000_000).checked_div(u64::from(probing_rate.max(1))).unwrap_or(0);
         later(now, lifetime.max(probing))

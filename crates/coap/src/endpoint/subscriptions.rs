@@ -96,11 +96,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let identities = &self.setup.identities;
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let (number, stage) = (exchange.peer, exchange.stage);
-        let Some(peer) = self.peers.get_mut(number) else { return };
+        let Some((peer, path, _)) = self.peers.with_path_mut(number) else { return };
         let renewed = self.exchanges.subscription_with(number, &peer.open, token, identities);
         peer.open.remove(&mut self.exchanges.slots, slot);
         if stage != Stage::Acknowledged {
-            peer.outstanding = peer.outstanding.saturating_sub(1);
+            path.settled();
         }
         self.exchanges.leave(slot, identities);
         self.exchanges.counted = self.exchanges.counted.saturating_sub(1);

@@ -98,6 +98,13 @@ impl<'a> Message<'a> {
         Some(Self { kind: Kind::of_first_byte(first), code: Code::from_byte(code), id, token, options, payload, last })
     }
 
+    /// Bytes of the whole message.
+    #[inline]
+    pub(crate) const fn length(&self) -> usize {
+        let payload = if self.payload.is_empty() { 0 } else { self.payload.len().saturating_add(1) };
+        HEADER.saturating_add(self.token.len()).saturating_add(self.options.len()).saturating_add(payload)
+    }
+
     /// The number of the last option, which is the highest; 0 if there is none.
     #[inline]
     pub(crate) const fn last_option(&self) -> u16 {

@@ -19,19 +19,28 @@ pub struct Answer<'a> {
     pub body: &'a [u8],
     /// The largest blocks for this one, if smaller than the host's.
     pub block: Option<BlockSize>,
+    /// The body is one block of a longer one that the application cuts by itself, as asked for by a request in
+    /// [pieces](super::Host::take_pieces): it leaves as it is, and `options` may have Block1, Block2, Size1 and Size2.
+    pub is_piece: bool,
 }
 
 impl<'a> Answer<'a> {
     /// Without body, as the request came, in the host's blocks.
     #[must_use]
     pub const fn new(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
-        Self { kind: None, code, options, body: &[], block: None }
+        Self { kind: None, code, options, body: &[], block: None, is_piece: false }
     }
 
     /// The same with this body.
     #[must_use]
     pub const fn with_body(self, body: &'a [u8]) -> Self {
         Self { body, ..self }
+    }
+
+    /// The same as a piece of a longer body.
+    #[must_use]
+    pub const fn as_piece(self) -> Self {
+        Self { is_piece: true, ..self }
     }
 }
 

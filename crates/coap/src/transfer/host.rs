@@ -4,7 +4,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{ChanceSeed, Instant, PeerController};
 
 use super::{
-    Answer, Ask, AskId, Config, ConfigError, Counters, ObserverId, Progress, Refused,
+    Answer, Ask, AskId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused, TakesPieces,
     act::{Act, Owner, Owners},
     asks::Asks,
     bursts::{self, Bursts},
@@ -32,6 +32,7 @@ pub struct Host<A> {
     pub(super) pending: AllPending<A>,
     /// Bodies of requests that are not whole.
     pub(super) bodies: Assemblies<(A, u64)>,
+    pub(super) in_pieces: InPieces,
     pub(super) shelf: Shelf<A>,
     pub(super) observers: Observers<A>,
     pub(super) bursts: Bursts<A>,
@@ -88,6 +89,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             groups: Gatherings::new(),
             pending: AllPending::new(),
             bodies: Assemblies::new(limits),
+            in_pieces: InPieces::default(),
             shelf: Shelf::new(config.limits.kept, config.lifetime),
             observers: Observers::new(),
             bursts,
@@ -96,6 +98,14 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             shown: Vec::new(),
             counts: Counters::default(),
         }
+    }
+
+    /// From now on the requests of which `is_meant` says so come in pieces: the body of each [event](super::Event::Request) is
+    /// the payload of one message, whatever its Block1, and nothing is kept for later blocks. The application answers every
+    /// one [as a piece](Answer::as_piece). Such requests do not travel in bursts. A [sibling](Self::sibling) does not have this
+    /// by itself.
+    pub fn take_pieces(&mut self, is_meant: TakesPieces) {
+        self.in_pieces = InPieces(Some(is_meant));
     }
 
     /// Input: a datagram came in. Whatever its bytes, this ends in at most a few outputs.

@@ -149,7 +149,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let Some(waiting) = observer.waiting.as_deref() else { return };
         let options: Vec<_> = options::decode(&waiting.options).collect();
         let Waiting { kind, code, body, block, .. } = waiting;
-        let answer = Answer { kind: *kind, code: *code, options: &options, body, block: *block };
+        let answer = Answer { kind: *kind, code: *code, options: &options, body, block: *block, is_piece: false };
         let may_leave = self.may_leave(now, observer, &answer);
         if may_leave > now {
             return self.observers.timers.set(slot, may_leave);
@@ -158,7 +158,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let Some(waiting) = self.observers.wait(slot, None) else { return };
         let options: Vec<_> = options::decode(&waiting.options).collect();
         let Waiting { kind, code, body, block, .. } = &*waiting;
-        let answer = Answer { kind: *kind, code: *code, options: &options, body, block: *block };
+        let answer = Answer { kind: *kind, code: *code, options: &options, body, block: *block, is_piece: false };
         match self.send_notification(now, slot, &answer) {
             Ok(()) => {}
             // It will never fit.

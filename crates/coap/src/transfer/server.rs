@@ -79,7 +79,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let read = Read::of(&message);
         let respond = |code, block1, size1| Act::Respond { request: id, code, block1, size1 };
         // What is critical and not the host's own is for the application to know.
-        let takes_bursts = self.bursts.are_served() && !self.endpoint.came_by_group(id);
+        let by_group = self.endpoint.came_by_group(id);
+        let in_pieces = (read.block1.is_some() || is_of_burst(&message))
+            && !by_group
+            && self.in_pieces.has(message.code, message.options().legal());
+        let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces;
         let is_known = |number| takes_bursts || !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
         if message.options().refused(is_known).is_some() {
             self.acts.push_back(respond(Code::BAD_OPTION, None, None));
@@ -107,12 +111,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             wants_size: read.size2 == Some(0),
             wants_to_observe: false,
         };
-        let by_group = self.endpoint.came_by_group(id);
         let is_observable = !by_group && matches!(message.code, Code::GET | Code::FETCH);
         pending.wants_to_observe =
             is_observable && read.observe == Some(0) && block2.is_none_or(|block| block.number == 0);
         let deregisters = is_observable && read.observe == Some(1);
-        let Some(block1) = block1 else {
+        let Some(block1) = block1.filter(|_| !in_pieces) else {
             pending.asked = self.hash_of_body(&message, message.payload());
             let has_body = !message.payload().is_empty();
             if let Some(act) = self.serve(&pending, has_body, id) {
@@ -221,10 +224,13 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         answer: &Answer<'_>,
         observe: Option<u32>,
     ) -> Result<(), Refused> {
-        options::check(answer.options)?;
         let Some(pending) = self.pending.get(id) else {
             return Err(Refused::Endpoint(endpoint::Refused::UnknownRequest));
         };
+        if answer.is_piece {
+            return self.respond_with_piece(now, id, answer, &pending);
+        }
+        options::check(answer.options)?;
         let representation = Representation::of(answer, self.block_size(answer.block, pending.block2));
         let sent = representation
             .message(pending.block2, &pending, observe, |outgoing| self.endpoint.respond(now, id, outgoing));
@@ -242,6 +248,23 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             self.keep(now, &pending, &representation);
         }
         Ok(())
+    }
+
+    /// The application answers with a block that it has cut by itself.
+    fn respond_with_piece(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        answer: &Answer<'_>,
+        pending: &Pending<A>,
+    ) -> Result<(), Refused> {
+        let kind = answer.kind.unwrap_or(pending.kind);
+        let message = Outgoing { kind, payload: answer.body, ..Outgoing::confirmable(answer.code, answer.options) };
+        let sent = self.endpoint.respond(now, id, &message);
+        if !sent.is_err_and(|why| why.is_of_message()) {
+            self.pending.remove(id);
+        }
+        Ok(sent?)
     }
 
     /// Keeps a representation for its later blocks.
@@ -266,7 +289,8 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             return self.respond_plainly(now, id, Code::REQUEST_ENTITY_INCOMPLETE, None, None);
         };
         let options: Vec<_> = options::decode(&kept.options).collect();
-        let answer = Answer { kind: None, code: kept.code, options: &options, body: &kept.body, block: None };
+        let answer =
+            Answer { kind: None, code: kept.code, options: &options, body: &kept.body, block: None, is_piece: false };
         let representation = Representation { answer: &answer, size: kept.size, etag: None };
         let endpoint = &mut self.endpoint;
         let sent = representation.message(pending.block2, &pending, None, |message| endpoint.respond(now, id, message));

@@ -22,7 +22,7 @@ struct Listening {
 
 impl Listening {
     fn new(confirmable_every: u8, naming: Naming) -> Self {
-        Self { wishes: Wishes { naming, confirmable_every }, told: Arc::default() }
+        Self { wishes: Wishes { naming, confirmable_every, ..Wishes::NONE }, told: Arc::default() }
     }
 
     fn note(&self, what: &str) {

@@ -98,6 +98,32 @@ fn what_it_cannot_read_is_handed_on() {
 }
 
 #[test]
+fn datagrams_that_it_cannot_read_are_counted() {
+    let mut gate = gate();
+    in_a_queue(&mut gate, 1);
+    assert_eq!(gate.unreadable(), 0);
+    assert!(gate.request(at(1), 1, &[0x17, 0xfe, 0xfd, 0, 1]));
+    assert_eq!(gate.unreadable(), 1);
+}
+
+/// The same request protected by OSCORE (RFC 8613): a POST with the option, and ciphertext for the rest.
+fn protected(id: u16, sequence: u8) -> Vec<u8> {
+    let [high, low] = id.to_be_bytes();
+    [0x41, 2, high, low, 7, 0x92, 0x01, sequence, 0xff, 0xc1, sequence].to_vec()
+}
+
+#[test]
+fn copies_of_protected_messages_are_copies_and_messages_protected_anew_are_not() {
+    let mut gate = gate();
+    let (now, id) = in_a_queue(&mut gate, 1);
+    assert!(gate.request(at(now + SECOND), 1, &protected(id + 1, 1)));
+    gate.answer(at(now + SECOND), 1, &response(id + 1, 7));
+    assert!(gate.request(at(now + SECOND + 1), 1, &protected(id + 1, 1)), "out of the allowance");
+    assert!(!gate.request(at(now + SECOND + 2), 1, &protected(id + 1, 1)));
+    assert!(gate.request(at(now + SECOND + 3), 1, &protected(id + 1, 2)), "another sequence number");
+}
+
+#[test]
 fn forged_requests_of_other_ids_make_it_hand_on_more_not_less() {
     let mut gate = gate();
     let (now, id) = in_a_queue(&mut gate, 1);

@@ -10,6 +10,7 @@
     reason = "a test may fail loudly"
 )]
 
+mod abuse;
 mod bad_options;
 mod calm;
 mod confirming;
@@ -30,6 +31,7 @@ mod naming;
 mod naming_tokens;
 mod own_controllers;
 mod pair;
+mod paths;
 mod patience;
 mod piggybacked;
 mod plain;

@@ -94,7 +94,7 @@ fn an_idle_client_is_small() {
             drain(client, now);
         }
         assert_eq!((client.counters().answered, client.peers()), (3, 1));
-        assert!(client.memory() <= 768 + WATCH, "{} bytes", client.memory());
+        assert!(client.memory() <= 792 + WATCH, "{} bytes", client.memory());
     }
 }
 
@@ -178,7 +178,7 @@ fn copies_told_apart_allocate_nothing_in_the_steady_state() {
         let mut memory = 0;
         let held = allocation_counter::measure(|| {
             let mut client = endpoint::<u32>(0, |config| config.transmission.max_retransmit = 20);
-            let wishes = Wishes { naming, confirmable_every: 0 };
+            let wishes = Wishes { naming, ..Wishes::NONE };
             let controller = PeerController::own(Wishing { inner: steady(), wishes });
             client.set_controller(Instant::ORIGIN, 1, controller).unwrap();
             drain(&mut client, 0);

@@ -713,7 +713,7 @@ fn separate_responses_are_not_marked() {
                 Side::Client,
                 millpond_control::PeerController::own(crate::session::Wishing {
                     inner: crate::pair::steady(),
-                    wishes: Wishes { naming, confirmable_every: 0 },
+                    wishes: Wishes { naming, ..Wishes::NONE },
                 }),
             )
             .unwrap();

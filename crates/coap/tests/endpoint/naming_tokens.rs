@@ -15,7 +15,7 @@ fn client(token_length: u8, by_hash: bool, identities: Identities) -> Endpoint<u
     let mut config = Config { token_length, ..Config::default() };
     config.transmission.nstart = 10;
     config.limits.exchanges_per_peer = if by_hash { 17 } else { 16 };
-    let wishes = Wishes { naming: Naming::Token, confirmable_every: 0 };
+    let wishes = Wishes { naming: Naming::Token, ..Wishes::NONE };
     let controller = PeerController::own(Wishing { inner: steady(), wishes });
     Endpoint::new(config, controller, ChanceSeed::new(1), 0, identities).unwrap()
 }

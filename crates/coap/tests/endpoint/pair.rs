@@ -131,7 +131,7 @@ impl Pair {
     }
 
     pub(crate) fn naming(self, naming: Naming) -> Self {
-        self.wishing(Wishes { naming, confirmable_every: 0 })
+        self.wishing(Wishes { naming, ..Wishes::NONE })
     }
 
     pub(crate) fn thinking(mut self, think: u64) -> Self {

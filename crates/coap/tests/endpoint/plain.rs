@@ -1,9 +1,15 @@
 //! Non-confirmable requests and responses (RFC 7252 §4.3, §5.2.3).
 
-use millpond_coap::Outgoing;
-use millpond_coap::message::{Code, Kind};
+use std::sync::{Arc, Mutex};
 
-use crate::pair::{HELLO, Pair, SECOND, Side};
+use millpond_coap::message::{Code, Kind};
+use millpond_coap::{Config, Endpoint, Identities, Outgoing, Output};
+use millpond_control::{
+    AnyController, ChanceSeed, Controller, Cx, Exchange, Fate, Feedback, Instant, PeerController, PlainMessage, Sample,
+    Span, View, Wait,
+};
+
+use crate::pair::{HELLO, Pair, SECOND, Side, get, steady};
 
 const ASK: Outgoing<'static> = Outgoing::non_confirmable(Code::GET, HELLO);
 
@@ -112,4 +118,116 @@ fn a_response_that_nobody_waits_for_is_late_and_not_rejected() {
     pair.inject(Side::Client, b"\x54\x45\x00\x07\x01\x02\x03\x04");
     pair.happened(&["0 C is told late NON Content 7"]);
     assert_eq!(pair.client.counters().sent.total(), 0);
+}
+
+/// Notes what it is told.
+#[derive(Clone, Debug)]
+struct Noting {
+    inner: AnyController,
+    told: Arc<Mutex<Vec<Feedback>>>,
+    bytes: Arc<Mutex<Vec<(u16, u16)>>>,
+}
+
+impl Controller for Noting {
+    fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait {
+        self.inner.on_start(exchange, len, cx)
+    }
+
+    fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
+        self.inner.on_timeout(exchange, cx)
+    }
+
+    fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
+        self.bytes.lock().unwrap().push((sample.message_len(), sample.reply_len()));
+        self.inner.on_reply(exchange, sample, cx);
+    }
+
+    fn on_feedback(&mut self, feedback: Feedback, cx: Cx) {
+        assert_eq!(cx.open, 1, "the request itself");
+        self.told.lock().unwrap().push(feedback);
+    }
+
+    fn view(&self) -> View {
+        self.inner.view()
+    }
+
+    fn longest_wait(&self, copy: u8, previous: Span) -> Span {
+        self.inner.longest_wait(copy, previous)
+    }
+}
+
+/// A client whose controller notes what it is told, and that has asked peer 1 at the start.
+fn asking(request: &Outgoing<'_>) -> (Endpoint<u8>, Noting) {
+    let noting = Noting { inner: steady(), told: Arc::default(), bytes: Arc::default() };
+    let controller = PeerController::own(noting.clone());
+    let mut client =
+        Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+    client.request(Instant::ORIGIN, 1, request).unwrap();
+    drain(&mut client, 0);
+    (client, noting)
+}
+
+fn drain(client: &mut Endpoint<u8>, now: u64) {
+    while !matches!(client.poll(Instant::from_micros(now)), Output::Sleep(..) | Output::Idle) {}
+}
+
+/// Header, token of 4 bytes and the option of `hello`: 14 bytes. The answer has a payload of 5 and its marker instead.
+#[test]
+fn its_controller_learns_what_became_of_a_request() {
+    let fate = |fate, since, reply_len| Feedback {
+        message: PlainMessage::Request,
+        fate,
+        since: Span::from_millis(since),
+        len: 14,
+        reply_len,
+    };
+    let answered: [(&[u8], u16); 3] = [
+        (b"\x54\x45\x00\x07\0\0\0\0\xffworld", 14),
+        // A critical option that nobody knows says as much about the path.
+        (b"\x54\x45\x00\x07\0\0\0\0\x90\xffworld", 15),
+        (b"\x70\x00\x00\x00", 4),
+    ];
+    for (reply, reply_len) in answered {
+        let (mut client, noting) = asking(&ASK);
+        client.receive(Instant::from_micros(700_000), 1, reply);
+        drain(&mut client, 700_000);
+        drain(&mut client, 1_000 * SECOND);
+        assert_eq!(*noting.told.lock().unwrap(), [fate(Fate::Answered, 700, reply_len)]);
+    }
+    let (mut client, noting) = asking(&ASK);
+    drain(&mut client, 1_000 * SECOND);
+    let [lost] = noting.told.lock().unwrap()[..] else { panic!("one feedback") };
+    assert_eq!(lost, Feedback { since: lost.since, ..fate(Fate::Lost, 0, 0) });
+}
+
+#[test]
+fn nothing_is_told_of_a_request_that_nobody_wants_answered_any_more_or_that_is_acknowledged() {
+    let (mut client, noting) = asking(&ASK);
+    let other = client.request(Instant::ORIGIN, 2, &ASK).unwrap();
+    drain(&mut client, 0);
+    assert!(client.cancel(Instant::from_micros(1), other));
+    drain(&mut client, 1);
+    assert!(noting.told.lock().unwrap().is_empty());
+
+    let (mut client, noting) = asking(&get());
+    client.receive(Instant::from_micros(1), 1, b"\x64\x45\0\0\0\0\0\0\xffworld");
+    drain(&mut client, 1);
+    assert!(noting.told.lock().unwrap().is_empty());
+    assert_eq!(*noting.bytes.lock().unwrap(), [(14, 14)], "of the request and of its response");
+    client.request(Instant::from_micros(2), 1, &get()).unwrap();
+    drain(&mut client, 2);
+    client.receive(Instant::from_micros(3), 1, b"\x60\0\0\x01");
+    drain(&mut client, 3);
+    assert_eq!(noting.bytes.lock().unwrap()[1], (14, 4), "an empty acknowledgement");
+}
+
+/// Whoever sends bodies in bursts above tells what it learns.
+#[test]
+fn what_the_layer_above_learns_is_told_to_the_controller_of_that_peer() {
+    let (mut client, noting) = asking(&get());
+    let feedback =
+        Feedback { message: PlainMessage::Block, fate: Fate::Lost, since: Span::from_secs(2), len: 300, reply_len: 0 };
+    client.feedback(Instant::from_micros(1), 1, feedback);
+    client.feedback(Instant::from_micros(1), 9, feedback);
+    assert_eq!(*noting.told.lock().unwrap(), [feedback], "and nobody else's");
 }

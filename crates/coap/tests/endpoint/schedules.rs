@@ -81,7 +81,7 @@ struct World<'s> {
 
 fn play(schedule: &Schedule) -> Vec<Outcome> {
     let config = Config { duplicates: schedule.duplicates, token_length: schedule.token_length, ..Config::default() };
-    let wishes = Wishes { naming: schedule.naming, confirmable_every: 0 };
+    let wishes = Wishes { naming: schedule.naming, ..Wishes::NONE };
     let make = |node, controller: PeerController| {
         Endpoint::new(config, controller, ChanceSeed::new(1), node, Identities::counted()).unwrap()
     };

@@ -381,7 +381,7 @@ impl Session {
         let actor = &mut self.actors[who];
         let how = source.some();
         let naming = NAMINGS.get(how >> 1 & 7).copied().unwrap_or_default();
-        let wishes = Wishes { naming, confirmable_every: (how >> 4) as u8 };
+        let wishes = Wishes { naming, confirmable_every: (how >> 4) as u8, ..Wishes::NONE };
         if how & 1 == 0 {
             actor.endpoint.forget_controller(self.now, to);
         } else if wishes == Wishes::NONE {

@@ -140,6 +140,24 @@ fn what_is_begun_and_not_ended_stays_within_the_limits() {
 }
 
 /// Responses that do not belong together, or say what cannot be.
+/// A datagram may claim any length; what it takes is what it brought.
+#[test]
+fn a_claimed_length_takes_no_memory() {
+    let limits =
+        BurstLimits { body: 1 << 20, bytes: 16 << 20, bodies: 64, bodies_per_peer: 64, ..BurstLimits::default() };
+    let mut world = World::new(BurstOptions { limits, ..BurstOptions::default() }).serving(body(16));
+    let before = world.server.memory();
+    for count in 0..16 {
+        // The first 1024 bytes of a body of 1 MiB.
+        let options: [(u16, &[u8]); 3] =
+            [(19, &[0x0e]), (number::SIZE1, &[0x10, 0, 0]), (number::REQUEST_TAG, &[count])];
+        answer(&mut world, Kind::NonConfirmable, Code::PUT, &options, &body(1_024));
+    }
+    assert_eq!(world.server.bodies(), 16, "they are taken");
+    let held = world.server.memory() - before;
+    assert!(held < 64 * 1_024, "16 KiB came, and {held} bytes are held");
+}
+
 #[test]
 fn a_client_gives_up_on_blocks_that_do_not_fit() {
     const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];

@@ -70,10 +70,10 @@ laid_out!(Calm { pacing, hold, ended, srtt, rttvar, least, recent, falls, kept, 
 
 impl Controller for Calm {
     fn admit(&self, class: Class, _len: u16, cx: Cx) -> Admit {
-        let left = self.left(cx.now);
+        let held = cx.now.after(self.left(cx.now));
         match self.pacing.admit(class, cx) {
-            Admit::Now if left > Span::ZERO => Admit::At(cx.now.after(left)),
-            Admit::At(at) => Admit::At(at.max(cx.now.after(left))),
+            Admit::Now if held > cx.now => Admit::At(held),
+            Admit::At(at) => Admit::At(at.max(held)),
             paced => paced,
         }
     }
@@ -136,13 +136,11 @@ impl Controller for Calm {
             }
             Evidence::Echoed { at_most } => {
                 let next_to_last = sample.named() == Named::Copy(sample.retransmissions().saturating_sub(1));
-                let fits = self.reaches_least(last);
-                if next_to_last && !fits {
+                if next_to_last && !self.reaches_least(last) {
                     Some(at_most)
                 } else {
                     // Another copy fits it as well: a stored reply, most likely. It got through, and that is all.
-                    let is_near = fits && last <= self.least.doubled();
-                    self.kept = if is_near { Span::ZERO } else { wait };
+                    self.kept = if self.fits(last) { Span::ZERO } else { wait };
                     None
                 }
             }
@@ -154,8 +152,9 @@ impl Controller for Calm {
         let mut pause = Span::ZERO;
         if let Some(rtt) = certain {
             self.take(rtt);
-            let is_late = matches!(sample.evidence(), Evidence::Exact(_)) && !self.is_near(rtt);
-            self.kept = if sample.retransmissions() > 0 && is_late { wait } else { Span::ZERO };
+            let is_late =
+                matches!(sample.evidence(), Evidence::Exact(_)) && sample.retransmissions() > 0 && !self.is_near(rtt);
+            self.kept = if is_late { wait } else { Span::ZERO };
             pause = self.pause();
         }
         self.hold_back(pause, cx);
@@ -179,7 +178,7 @@ impl Controller for Calm {
     }
 
     fn wishes(&self) -> Wishes {
-        Wishes { naming: Naming::Token, confirmable_every: Pacing::CONFIRMABLE_EVERY }
+        Wishes { naming: Naming::Token, confirmable_every: Pacing::CONFIRMABLE_EVERY, ..Wishes::NONE }
     }
 
     fn view(&self) -> View {
@@ -257,7 +256,7 @@ impl Calm {
             return true;
         }
         // A round trip that is a twentieth above the shortest.
-        let queue = wide(self.srtt, 20) > wide(self.least, 21);
+        let queue = exceeds((self.srtt, 20), (self.least, 21));
         let mut lost = self.lost;
         for _ in 0..further.min(LATE) {
             lost = moved(lost, GAIN, WHOLE);
@@ -271,22 +270,28 @@ impl Calm {
         match sample.named() {
             Named::Copy(copy) if copy < copies => {
                 // It came when an answer to the last copy would have: a stored reply to it.
-                let of_last = self.reaches_least(last) && last <= self.least.doubled();
-                if of_last && self.parts.without != Without::Grades { copies } else { copy }
+                if self.fits(last) && self.parts.without != Without::Grades { copies } else { copy }
             }
             Named::Copy(copy) => copy,
             Named::Nothing | Named::Further => 0,
         }
     }
 
+    /// As long as round trips are without a long queue.
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn fits(&self, age: Span) -> bool {
+        self.reaches_least(age) && age <= self.least.doubled()
+    }
+
     /// At least nine tenths of the shortest round trip.
+    #[cfg_attr(target_os = "none", inline(never))]
     fn reaches_least(&self, age: Span) -> bool {
-        self.least != Span::MAX && wide(age, 10) >= wide(self.least, 9)
+        self.least != Span::MAX && !exceeds((self.least, 9), (age, 10))
     }
 
     /// A round trip that shows no long queue.
     fn is_near(&self, rtt: Span) -> bool {
-        rtt <= self.least.doubled() && (rtt < NEAR || wide(rtt, 4) < wide(self.least, 5))
+        rtt <= self.least.doubled() && (rtt < NEAR || exceeds((self.least, 5), (rtt, 4)))
     }
 
     /// So many copies were lost, and then one got through or the exchange was given up.
@@ -358,23 +363,51 @@ impl Calm {
     }
 }
 
-/// A length times a number, without a limit.
-const fn wide(length: Span, times: u64) -> u64 {
-    (length.as_micros() as u64).saturating_mul(times)
+/// Whether so many times the one length is more than so many times the other, without a limit.
+#[cfg_attr(target_os = "none", inline(never))]
+const fn exceeds((one, times): (Span, u32), (other, times_other): (Span, u32)) -> bool {
+    (one.as_micros() as u64).wrapping_mul(times as u64) > (other.as_micros() as u64).wrapping_mul(times_other as u64)
 }
 
-/// An average in thousandths after one of `gain` values moved it, cut off.
-const fn moved(average: u16, gain: u8, value: u16) -> u16 {
-    let sum = (average as u32).saturating_mul(gain.saturating_sub(1) as u32).saturating_add(value as u32);
-    match sum.checked_div(gain as u32) {
-        Some(average) => average as u16,
+/// An average in thousandths after one of `gain` values moved it, cut off. A gain that is none of those in use moves nothing.
+///
+/// By a multiplication, as in [`time`](crate::time): the sum is at most 1000 times [`GAIN`].
+#[cfg_attr(target_os = "none", inline(never))]
+fn moved(average: u16, gain: u8, value: u16) -> u16 {
+    let sum = u32::from(average).wrapping_mul(u32::from(gain).wrapping_sub(1)).wrapping_add(u32::from(value));
+    match PARTS.get(usize::from(gain.wrapping_sub(LEAST_GAIN))) {
+        Some(part) => (sum.wrapping_mul(u32::from(*part)) >> 18) as u16,
         None => average,
     }
 }
 
+/// The smallest gain in use: a peer is known as if [`SEEN_AT_FIRST`] copies had been seen.
+const LEAST_GAIN: u8 = SEEN_AT_FIRST + 1;
+
+/// 2¹⁸ divided by each gain from the smallest to [`GAIN`], rounded up.
+const PARTS: [u16; 8] = [52_429, 43_691, 37_450, 32_768, 29_128, 26_215, 23_832, 21_846];
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn averages_are_moved_by_what_division_gives() {
+        assert_eq!(usize::from(GAIN - LEAST_GAIN) + 1, PARTS.len());
+        for gain in LEAST_GAIN..=GAIN {
+            for average in 0..=WHOLE {
+                for value in [0, 1, WHOLE / 2, WHOLE] {
+                    let sum = u32::from(average) * u32::from(gain - 1) + u32::from(value);
+                    assert_eq!(
+                        u32::from(moved(average, gain, value)),
+                        sum / u32::from(gain),
+                        "{average} {gain} {value}"
+                    );
+                }
+            }
+        }
+        assert_eq!(moved(7, 0, WHOLE), 7);
+    }
 
     #[test]
     fn a_peer_stays_small() {

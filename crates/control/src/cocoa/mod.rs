@@ -225,7 +225,7 @@ impl Controller for Cocoa {
             LearnsFrom::Number => Naming::Count,
             LearnsFrom::Flag => Naming::Flag,
         };
-        Wishes { naming, confirmable_every: Pacing::CONFIRMABLE_EVERY }
+        Wishes { naming, confirmable_every: Pacing::CONFIRMABLE_EVERY, ..Wishes::NONE }
     }
 
     fn view(&self) -> View {

@@ -184,3 +184,38 @@ fn the_preset_is_what_the_page_says() {
 fn admit(peer: &Peer<Calm>) -> Admit {
     peer.controller.admit(Class::Confirmable, 40, Cx::new(peer.now, Chance::LOWEST))
 }
+
+/// Answers come a second after the request, over a path of 0.24 s, and name the first copy or the last whichever they
+/// answer. Waits stay below their cap, and after some forty honest answers at most nothing of it is left.
+#[test]
+fn abuse_by_a_peer_that_lies_in_echoed_names() {
+    let exchange = |peer: &mut Peer<Calm>, names_last: bool| {
+        peer.start();
+        let end = peer.started.after(secs("1"));
+        let mut longest = peer.wait.span;
+        // MAX_RETRANSMIT of RFC 7252.
+        while peer.now.after(peer.wait.span) < end && peer.copies.len() < 5 {
+            longest = longest.max(peer.expire());
+        }
+        peer.wait.span = Span::from_secs(60);
+        let last = peer.copies.len() as u8 - 1;
+        peer.answer_naming("1", Named::Copy(if names_last { last } else { 0 }));
+        peer.now = peer.now.after(Span::from_secs(300));
+        longest
+    };
+    for names_last in [false, true] {
+        let mut peer = measured(RTT);
+        for _ in 0..200 {
+            let longest = exchange(&mut peer, names_last);
+            assert!(longest <= secs("60"), "{longest}");
+        }
+        let mut honest = 0;
+        while peer.start() > secs("0.6") || peer.wait.span < secs(RTT) {
+            peer.answer_after(RTT);
+            peer.now = peer.now.after(Span::from_secs(300));
+            honest += 1;
+            assert!(honest <= 40, "{:?}", peer.controller.view());
+        }
+        println!("names the {}: {honest} honest answers", if names_last { "last" } else { "first" });
+    }
+}

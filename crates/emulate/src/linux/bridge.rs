@@ -16,7 +16,7 @@ use super::{
     addresses::End,
     namespace::Namespace,
     packet::{Party, addresses, transport},
-    recorder::Recorder,
+    recorder::{Recorder, Told},
 };
 use crate::{
     Error, LatenessBound, Report, Stop, Toward, Watch,
@@ -29,6 +29,8 @@ use crate::{
 const BATCH: usize = 64;
 /// The longest packet.
 const LONGEST: usize = 65_536;
+/// What a capture says of a packet that the medium lost, as the simulator's captures do.
+const LOST_BY_RADIO: &str = "lost: radio";
 /// Buffers that are kept to be used again.
 const MOST_SPARE: usize = 4_096;
 
@@ -41,6 +43,8 @@ const FIRST: usize = 2;
 struct IpPacket {
     to: End,
     bytes: Vec<u8>,
+    /// What a capture calls it.
+    number: u64,
 }
 
 pub(super) struct Bridge {
@@ -51,6 +55,8 @@ pub(super) struct Bridge {
     namespaces: Arc<Mutex<Vec<Namespace>>>,
     tuns: Vec<std::fs::File>,
     recorder: Option<Recorder>,
+    /// Packets that were offered to a link.
+    offered: u64,
     /// Interfaces that may hold packets still.
     ready: Vec<usize>,
     spare: Vec<Vec<u8>>,
@@ -88,6 +94,7 @@ impl Bridge {
             ready: (0..tuns.len()).collect(),
             tuns,
             recorder,
+            offered: 0,
             spare: Vec::new(),
             scratch: vec![0; LONGEST],
         })
@@ -142,13 +149,15 @@ impl Bridge {
     fn hand_on(&mut self) {
         while let Some(out) = self.passage.due() {
             let flow = out.payload.flow;
-            let IpPacket { to, bytes } = out.payload.payload;
+            let IpPacket { to, bytes, number } = out.payload.payload;
+            self.record(|| Told::Fate(number, if out.lost { LOST_BY_RADIO } else { "" }));
             if out.lost {
                 self.keep(bytes);
                 continue;
             }
             let now = self.passage.clock.now();
-            self.record(now, if out.toward == Toward::Server { Seen::Server } else { Seen::Clients }, &bytes, "");
+            let seen = if out.toward == Toward::Server { Seen::Server } else { Seen::Clients };
+            self.record(|| Told::Packet { at: now, seen, bytes: bytes.clone(), comment: "", offered: None });
             if let (Toward::Server, End::Device(number)) = (out.toward, to) {
                 // From one device to another: at the cell's other side it turns round.
                 self.offer(now, Toward::Clients, number, flow, to, bytes);
@@ -206,23 +215,25 @@ impl Bridge {
         let copy = self.recorder.as_ref().map(|_| bytes.clone());
         let len = bytes.len() as u32;
         let radio = u32::from(device.saturating_sub(1));
-        let offered = self.passage.offer(now, toward, (radio, flow), len, IpPacket { to, bytes });
-        let comment = match &offered {
-            Ok(()) => "",
-            Err((DropReason::Radio, _)) => "lost: radio",
-            Err(_) => "lost: queue full",
+        let number = self.offered;
+        self.offered += 1;
+        let offered = self.passage.offer(now, toward, (radio, flow), len, IpPacket { to, bytes, number });
+        let (comment, open) = match &offered {
+            Ok(()) => ("", Some(number)),
+            Err((DropReason::Radio, _)) => (LOST_BY_RADIO, None),
+            Err(_) => ("lost: queue full", None),
         };
-        if let Some(copy) = copy {
-            self.record(now, seen, &copy, comment);
+        if let Some(bytes) = copy {
+            self.record(|| Told::Packet { at: now, seen, bytes, comment, offered: open });
         }
         if let Err((_, packet)) = offered {
             self.keep(packet.bytes);
         }
     }
 
-    fn record(&mut self, at: Instant, seen: Seen, bytes: &[u8], comment: &'static str) {
+    fn record(&mut self, told: impl FnOnce() -> Told) {
         if let Some(recorder) = &self.recorder
-            && !recorder.packet(at, seen, bytes, comment)
+            && !recorder.tell(told())
         {
             self.passage.leave_out("not written to the capture: the disk was too slow");
         }

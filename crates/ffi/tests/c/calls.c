@@ -30,15 +30,18 @@ static millpond_peer peer_of(uint16_t preset) {
 }
 
 static void sizes_are_those_of_the_header(void) {
-  SAME(sizeof(millpond_peer), 96);
+  SAME(sizeof(millpond_peer), 104);
   SAME(sizeof(millpond_exchange), 32);
   SAME(sizeof(millpond_cx), 16);
   SAME(sizeof(millpond_wait), 8);
-  SAME(sizeof(millpond_sample), 16);
+  SAME(sizeof(millpond_sample), 20);
+  SAME(sizeof(millpond_feedback), 12);
   SAME(sizeof(millpond_numbers), 28);
   SAME(offsetof(millpond_cx, chance), 8);
   SAME(offsetof(millpond_cx, waiting), 14);
   SAME(offsetof(millpond_sample, named), 15);
+  SAME(offsetof(millpond_sample, reply_len), 18);
+  SAME(offsetof(millpond_feedback, fate), 9);
   SAME(offsetof(millpond_wait, reason), 5);
   SAME(millpond_version(), MILLPOND_VERSION);
 }
@@ -110,6 +113,40 @@ static void an_answer_moves_the_estimate(void) {
   SAME(millpond_on_reply(&copy, &exchange, &sample, &cx), 0);
   SAME(millpond_view(&copy, &numbers), 0);
   SAME(numbers.rto_us, 2200000);
+}
+
+/* Four exchanges of a tenth of a millisecond, as over loopback, and then silence: without a least wait CoCoA's copies leave
+   before a server would acknowledge that takes its time. */
+static void a_least_wait_holds_whatever_was_learnt(void) {
+  static const uint32_t least[] = {0, 200000};
+  unsigned place, exchanges, copy;
+  for (place = 0; place < 2; place++) {
+    millpond_peer peer = peer_of(MILLPOND_PRESET_COCOA_03);
+    millpond_exchange exchange;
+    millpond_wait wait;
+    millpond_cx cx = at(0);
+    millpond_sample sample = answer(100, 100, 0);
+    SAME(millpond_peer_set(&peer, MILLPOND_SETTING_LEAST_WAIT, least[place]), 0);
+    SAME(millpond_peer_set(&peer, MILLPOND_SETTING_LEAST_WAIT, 600000001u), MILLPOND_E_OUT_OF_RANGE);
+    /* Another setting leaves it as it is. */
+    SAME(millpond_peer_set(&peer, MILLPOND_SETTING_MAX_WAIT, 60 * SECOND), 0);
+    for (exchanges = 0; exchanges < 4; exchanges++) {
+      SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+      cx.now_us += 100;
+      SAME(millpond_on_reply(&peer, &exchange, &sample, &cx), 0);
+    }
+    SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+    if (place == 0) {
+      /* 2 s, halved four times, with what the round trips add. */
+      SAME(wait.span_us, 125199);
+    }
+    for (copy = 0; copy < 4; copy++) {
+      SAME(wait.span_us >= least[place], 1);
+      cx.now_us += wait.span_us;
+      SAME(millpond_on_timeout(&peer, &exchange, &cx, &wait), 0);
+    }
+    SAME(millpond_on_end(&peer, &exchange, MILLPOND_END_GAVE_UP, &cx), 0);
+  }
 }
 
 /* The same section: an exchange with one retransmission is a weak sample, from its first copy. */
@@ -279,13 +316,35 @@ static void every_error_has_a_text(void) {
   EXPECT(strcmp(millpond_error_text(0), "no error") == 0, "zero");
 }
 
+/* What became of a plain message may be told, and words that are none are refused. */
+static void what_became_of_plain_messages_is_told(void) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_COCOA_03);
+  millpond_cx cx = at(SECOND);
+  millpond_feedback known;
+  memset(&known, 0, sizeof known);
+  known.since_us = 800000;
+  known.len = 40;
+  known.reply_len = 100;
+  SAME(millpond_on_feedback(&peer, &known, &cx), 0);
+  known.message = MILLPOND_MESSAGE_BLOCK;
+  known.fate = MILLPOND_FATE_LOST;
+  SAME(millpond_on_feedback(&peer, &known, &cx), 0);
+  known.message = 3;
+  SAME(millpond_on_feedback(&peer, &known, &cx), MILLPOND_E_ARGUMENT);
+  known.message = 0;
+  known.fate = 3;
+  SAME(millpond_on_feedback(&peer, &known, &cx), MILLPOND_E_ARGUMENT);
+}
+
 int main(void) {
   sizes_are_those_of_the_header();
   a_message_without_an_answer();
   an_answer_moves_the_estimate();
+  a_least_wait_holds_whatever_was_learnt();
   an_answer_after_a_retransmission();
   a_wait_is_carried_over();
   plain_messages_are_held_back();
+  what_became_of_plain_messages_is_told();
   an_answer_may_name_its_copy();
   settings();
   names();

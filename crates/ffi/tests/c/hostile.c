@@ -12,18 +12,20 @@ static const uint16_t presets[] = {MILLPOND_PRESET_RFC7252,   MILLPOND_PRESET_CO
 
 /* Every call with this peer and exchange; answers what most of them answered. */
 typedef struct {
-  int32_t set, admit, start, timeout, reply, end, plain, wishes, view;
+  int32_t set, admit, start, timeout, reply, end, plain, feedback, wishes, view;
 } answers;
 
 static answers call_everything(millpond_peer *peer, millpond_exchange *exchange) {
   millpond_cx cx = {7, 1, 1, 0};
   millpond_wait wait;
   millpond_sample sample;
+  millpond_feedback known;
   millpond_numbers numbers;
   millpond_exchange other;
   uint64_t at_us;
   answers all;
   memset(&sample, 0, sizeof sample);
+  memset(&known, 0, sizeof known);
   all.view = millpond_view(peer, &numbers);
   all.wishes = millpond_wishes(peer);
   all.admit = millpond_admit(peer, MILLPOND_CLASS_PLAIN, 1, &cx, &at_us);
@@ -31,6 +33,7 @@ static answers call_everything(millpond_peer *peer, millpond_exchange *exchange)
   all.reply = millpond_on_reply(peer, exchange, &sample, &cx);
   all.end = millpond_on_end(peer, exchange, MILLPOND_END_RESET, &cx);
   all.plain = millpond_on_plain_send(peer, 1, &cx);
+  all.feedback = millpond_on_feedback(peer, &known, &cx);
   all.set = millpond_peer_set(peer, MILLPOND_SETTING_ACK_TIMEOUT, 1000000);
   all.start = millpond_on_start(peer, &other, 1, &cx, &wait);
   return all;
@@ -45,6 +48,7 @@ static void all_refuse(millpond_peer *peer, millpond_exchange *exchange, int32_t
   SAME(all.reply, error);
   SAME(all.end, error);
   SAME(all.plain, error);
+  SAME(all.feedback, error);
   SAME(all.wishes, error);
   SAME(all.view, error);
 }
@@ -82,6 +86,7 @@ static void null_pointers(void) {
   SAME(millpond_on_end(&peer, NULL, 0, &cx), MILLPOND_E_NULL);
   SAME(millpond_on_end(&peer, &exchange, 0, NULL), MILLPOND_E_NULL);
   SAME(millpond_on_plain_send(&peer, 1, NULL), MILLPOND_E_NULL);
+  SAME(millpond_on_feedback(&peer, NULL, &cx), MILLPOND_E_NULL);
   SAME(millpond_view(&peer, NULL), MILLPOND_E_NULL);
   SAME(millpond_preset_id(NULL), MILLPOND_E_NULL);
   SAME(millpond_setting_id(&peer, NULL), MILLPOND_E_NULL);

@@ -27,7 +27,8 @@ impl Measured {
 
 /// CPU for each request, requests a second and memory of all sides, one after the other in each round.
 pub(crate) fn cost(arguments: &Arguments) -> Result<(), Failure> {
-    let sides = [vec![sides::floor()?, sides::ours()?], sides::others(arguments)].into_iter().flatten();
+    let bare = [Some(sides::floor()?), sides::batched_floor()?].into_iter().flatten();
+    let sides = bare.chain([sides::ours()?, sides::ours_at_all()?]).chain(sides::others(arguments));
     let mut all = sides.map(Measured::start).collect::<Result<Vec<_>, _>>()?;
     for measured in &mut all {
         measured.generator.run(&measured.running, Limit::Time(measured.side.warm_up))?;

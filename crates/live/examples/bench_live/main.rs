@@ -2,8 +2,9 @@
 //! `cargo run --release -p millpond-live --example bench_live`.
 //!
 //! One generator, in one thread, asks servers that are processes of their own, over loopback, for the same resource of 40
-//! bytes: a bare loop of recvfrom and sendto, which is the least that the kernel asks for, ours, and those that
-//! `interop/install` has installed. CPU is that of all threads of the server's process.
+//! bytes: a bare loop of recvfrom and sendto, which is the least that the kernel asks for, another of recvmmsg and sendmmsg,
+//! ours, bound to one address and to all (which is what it does unless told otherwise), and those that `interop/install` has
+//! installed. CPU is that of all threads of the server's process.
 //!
 //! Arguments: `--quick` for short measurements, `--seconds N` for each of them (2), `--rounds N` of the comparison (3),
 //! `--steady N` seconds for the one busy peer (60), `--requests N` for the memory over many requests (1,000,000),
@@ -23,6 +24,8 @@ mod idle;
 mod process;
 mod serving;
 mod sides;
+
+use std::net::Ipv4Addr;
 
 use arguments::Arguments;
 use sides::Side;
@@ -44,8 +47,11 @@ fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     // The program is its own server, too, in a process of its own.
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["serve", port] => return serving::ours(port.parse()?),
+        ["serve", port] => return serving::ours(Ipv4Addr::LOCALHOST, port.parse()?),
+        ["serve-all", port] => return serving::ours(Ipv4Addr::UNSPECIFIED, port.parse()?),
         ["floor", port] => return serving::floor(port.parse()?),
+        #[cfg(target_os = "linux")]
+        ["batched-floor", port] => return serving::batched_floor(port.parse()?),
         _ => {}
     }
     let arguments = Arguments::read(words)?;

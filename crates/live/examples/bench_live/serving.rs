@@ -11,8 +11,8 @@ use millpond_live::{AddressRule, Observable, Resource, Response, Server};
 use crate::{Failure, PAYLOAD};
 
 /// Serves until killed: `/bench`, `/tally`, which counts how often it was asked, `/state`, which can be observed, `/slow`,
-/// which takes a minute, and `/large`, which has 16 MiB.
-pub(crate) fn ours(port: u16) -> Result<(), Failure> {
+/// which takes a minute, and `/large`, which has 16 MiB. At this address, of all of ours at `0.0.0.0`.
+pub(crate) fn ours(host: Ipv4Addr, port: u16) -> Result<(), Failure> {
     static ASKED: AtomicU64 = AtomicU64::new(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -25,7 +25,7 @@ pub(crate) fn ours(port: u16) -> Result<(), Failure> {
             Response::content(PAYLOAD)
         });
         let large = Resource::new().get(|_| async { Response::content(vec![b'.'; 16 << 20]) });
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let address = SocketAddr::from((host, port));
         let _server = Server::builder()
             .bind(address)
             .bind_tcp(address)
@@ -52,5 +52,48 @@ pub(crate) fn floor(port: u16) -> Result<(), Failure> {
         let Ok((_, from)) = socket.recv_from(&mut buffer) else { continue };
         answer[..6].copy_from_slice(&[0x62, 0x45, buffer[2], buffer[3], buffer[4], buffer[5]]);
         let _ = socket.send_to(&answer, from);
+    }
+}
+
+/// The same with as many datagrams in each call as there are.
+#[cfg(target_os = "linux")]
+pub(crate) fn batched_floor(port: u16) -> Result<(), Failure> {
+    use std::io::{ErrorKind, IoSlice, IoSliceMut};
+
+    use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
+    use rustix::{
+        event::{PollFd, PollFlags, poll},
+        net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg},
+    };
+
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, port))?;
+    let state = UdpSocketState::new((&socket).into())?;
+    let mut room = vec![[0; 2_048]; BATCH_SIZE];
+    let mut metas = [RecvMeta::default(); BATCH_SIZE];
+    let mut answers = [[0; 7 + PAYLOAD.len()]; BATCH_SIZE];
+    for answer in &mut answers {
+        answer[6] = 0xff;
+        answer[7..].copy_from_slice(PAYLOAD);
+    }
+    loop {
+        let mut places: Vec<IoSliceMut<'_>> = room.iter_mut().map(|place| IoSliceMut::new(place)).collect();
+        let count = match state.recv((&socket).into(), &mut places, &mut metas) {
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                poll(&mut [PollFd::new(&socket, PollFlags::IN)], None)?;
+                continue;
+            }
+            Err(_) => continue,
+        };
+        let peers: Vec<SocketAddrAny> = metas.iter().take(count).map(|meta| meta.addr.into()).collect();
+        for (answer, asked) in answers.iter_mut().zip(&room).take(count) {
+            answer[..6].copy_from_slice(&[0x62, 0x45, asked[2], asked[3], asked[4], asked[5]]);
+        }
+        let contents: Vec<[IoSlice<'_>; 1]> = answers.iter().take(count).map(|answer| [IoSlice::new(answer)]).collect();
+        let mut nothing: Vec<_> = peers.iter().map(|_| SendAncillaryBuffer::default()).collect();
+        let messages = peers.iter().zip(&contents).zip(&mut nothing);
+        let mut messages: Vec<_> =
+            messages.map(|((peer, contents), nothing)| MMsgHdr::new_with_addr(peer, contents, nothing)).collect();
+        let _ = sendmmsg(&socket, &mut messages, SendFlags::empty());
     }
 }

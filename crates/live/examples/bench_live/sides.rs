@@ -53,6 +53,18 @@ pub(crate) fn floor() -> Result<Side, Failure> {
     Ok(Side { is_server: false, ..Side::new("recvfrom, sendto", std::env::current_exe()?, &["floor"], &[]) })
 }
 
+/// The bare loop with many datagrams in a call, where there are such calls.
+pub(crate) fn batched_floor() -> Result<Option<Side>, Failure> {
+    let program = std::env::current_exe()?;
+    let side = Side { is_server: false, ..Side::new("recvmmsg, sendmmsg", program, &["batched-floor"], &[]) };
+    Ok(cfg!(target_os = "linux").then_some(side))
+}
+
+/// Our server, bound to all addresses.
+pub(crate) fn ours_at_all() -> Result<Side, Failure> {
+    Ok(Side::new("millpond, 0.0.0.0", std::env::current_exe()?, &["serve-all"], &[]))
+}
+
 /// Our server.
 pub(crate) fn ours() -> Result<Side, Failure> {
     Ok(Side::new("millpond", std::env::current_exe()?, &["serve"], &[]))

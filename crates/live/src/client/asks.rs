@@ -129,6 +129,11 @@ impl Asks {
         self.pending.keys().copied().collect()
     }
 
+    /// Whether any of them is acknowledged and awaits its response.
+    pub(crate) const fn has_acknowledged(&self) -> bool {
+        self.acknowledged > 0
+    }
+
     /// A request is no longer wanted by anyone who could be told.
     pub(crate) fn drop_silently(&mut self, place: (usize, AskId)) {
         self.end(place, Err(Error::Closed));
@@ -218,7 +223,7 @@ impl Sink for AskSink<'_> {
     }
 
     fn has_acknowledged(&self) -> bool {
-        self.asks.acknowledged > 0
+        self.asks.has_acknowledged()
     }
 }
 

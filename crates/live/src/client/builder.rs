@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Sets up a [`Client`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ClientBuilder {
     settings: Settings,
     block_size: Option<u16>,
@@ -78,9 +78,9 @@ impl Settings {
     }
 }
 
-impl Default for ClientBuilder {
+impl Default for Settings {
     fn default() -> Self {
-        let settings = Settings {
+        Self {
             bind: None,
             controller: ControllerChoice::default(),
             controllers: BTreeMap::new(),
@@ -97,8 +97,7 @@ impl Default for ClientBuilder {
             multicast_interface: None,
             multicast_hops: 1,
             hook: None,
-        };
-        Self { settings, block_size: None }
+        }
     }
 }
 

@@ -1,27 +1,30 @@
 //! The task that owns the sockets of a client.
 
+mod asking;
+mod ports;
 mod secure;
+mod unreachable;
 
 use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
-use millpond_coap::{Endpoint, ExchangeId};
+use millpond_coap::Endpoint;
 use millpond_control::{ChanceSeed, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Command, Settings, Wanted,
-    asks::{AskSink, Asks, EarlyPing, Ping},
+    Command, Settings,
+    asks::{AskSink, Asks, EarlyPing},
     progress::Watched,
     routes::Routes,
 };
 use crate::{
-    ControllerChoice, Error, Happened, Stats,
+    ControllerChoice, Error, Stats,
     clock::Clock,
-    dtls::{Keys, Sessions},
+    dtls::Keys,
     lane::Lane,
     secrets,
-    transfer::{Ask, AskId, Host, Refused},
-    udp::{Address, Inbox, Port, PortError, Role},
+    transfer::{AskId, Host, Refused},
+    udp::{Address, Inbox, PortError},
     watch::Watch,
 };
 
@@ -40,6 +43,10 @@ pub(crate) struct Driver {
     clock: Clock,
     commands: mpsc::UnboundedReceiver<Command>,
     pub(super) lanes: Vec<Lane>,
+    /// When a request last left from each of them.
+    used: Vec<Instant>,
+    /// Lanes that were ever opened.
+    opened: u32,
     /// What each further lane's host is made like.
     pattern: Host<Address>,
     pub(super) asks: Asks,
@@ -77,6 +84,8 @@ impl Driver {
             clock: Clock::start(),
             commands,
             lanes: Vec::new(),
+            used: Vec::new(),
+            opened: 0,
             pattern,
             asks: Asks::default(),
             routes: Routes::default(),
@@ -104,7 +113,7 @@ impl Driver {
         let mut sleep: Option<Pin<Box<tokio::time::Sleep>>> = None;
         while !self.is_over() {
             let wakes = self.lanes.iter().filter_map(|lane| lane.next).map(|at| self.clock.at(at));
-            let next = wakes.chain(self.end).min();
+            let next = wakes.chain(self.end).chain(self.next_closing()).min();
             match (&mut sleep, next) {
                 (Some(sleep), Some(at)) if sleep.deadline() == at => {}
                 (Some(sleep), Some(at)) => sleep.as_mut().reset(at),
@@ -157,6 +166,7 @@ impl Driver {
     /// Takes in what came, fires what is due, hands over what leaves.
     fn turn(&mut self) {
         let clock = self.clock;
+        self.close_idle(clock.now());
         for number in 0..self.lanes.len() {
             let Some(lane) = self.lanes.get_mut(number) else { continue };
             let mut sink = AskSink { lane: number, asks: &mut self.asks };
@@ -255,160 +265,6 @@ impl Driver {
         }
     }
 
-    fn ping(&mut self, now: Instant, peer: SocketAddr, reply: oneshot::Sender<Result<Duration, Error>>) {
-        match self.begin_ping(now, peer) {
-            Ok((lane, exchange)) => self.asks.pings.push(Ping { lane, exchange, peer, started: now, reply }),
-            Err(error) => drop(reply.send(Err(error))),
-        }
-    }
-
-    fn begin_ping(&mut self, now: Instant, peer: SocketAddr) -> Result<(usize, ExchangeId), Error> {
-        let home = self.lane_for(peer)?;
-        let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
-        let to = self.known_as(at, peer);
-        match self.on_host(at, now, |host| host.ping(now, to)) {
-            Some(Ok(exchange)) => Ok((at, exchange)),
-            Some(Err(error)) => Err(refused(error)),
-            None => Err(Error::Closed),
-        }
-    }
-
-    /// A request came from a handle.
-    fn accept(&mut self, wanted: Box<Wanted>) {
-        let peer = wanted.peer;
-        match self.lane_for(peer) {
-            Ok(home) => {
-                self.routes.hold(peer, home, wanted);
-                self.launch(peer);
-            }
-            Err(error) => wanted.reply.end(Err(error)),
-        }
-    }
-
-    /// Hands the host of a peer what is held back, as far as there is room.
-    fn launch(&mut self, peer: SocketAddr) {
-        let window = usize::from(self.settings.window());
-        loop {
-            let now = self.clock.now();
-            let Some(route) = self.routes.get_mut(peer) else { return };
-            if route.held.is_empty() || (route.open >= window && !route.is_moving) {
-                return;
-            }
-            let at = route.lane;
-            let name = route.held.front().and_then(|wanted| wanted.name.clone());
-            if let Some(lane) = self.lanes.get(at)
-                && lane.host.endpoint().message_ids_left(now, lane.known_as(peer)) < RESERVE
-            {
-                route.is_moving = true;
-                if self.asks.outstanding(peer) > 0 || !self.move_on(now, peer, at) {
-                    return;
-                }
-                continue;
-            }
-            let unfit = match name {
-                None => None,
-                Some(name) => match self.session(now, peer, at, name) {
-                    Ok(true) => None,
-                    Ok(false) => return,
-                    Err(error) => Some(error),
-                },
-            };
-            let Some(wanted) = self.routes.next_held(peer) else { return };
-            match unfit {
-                None => self.ask(now, peer, at, *wanted),
-                Some(error) => wanted.reply.end(Err(error)),
-            }
-        }
-    }
-
-    fn ask(&mut self, now: Instant, peer: SocketAddr, at: usize, wanted: Wanted) {
-        let to = self.known_as(at, peer);
-        let is_known = self.lanes.get(at).is_some_and(|lane| lane.host.endpoint().view(to).is_some());
-        let chosen = || self.settings.chooser.as_ref().and_then(|choose| choose(peer));
-        if !is_known && let Some(choice) = self.controllers.get(&peer).cloned().or_else(chosen) {
-            let controller = choice.build(self.settings.least_wait);
-            // Without room for the peer the request itself is refused next.
-            let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
-        }
-        let Wanted { number, kind, method, options, payload, block, is_block_wished, longest, token, .. } = wanted;
-        let (patience, q_block, piece) = (wanted.patience, wanted.q_block, wanted.piece);
-        let (progress, reply) = (wanted.progress, wanted.reply);
-        let options = options.borrowed();
-        let ask = Ask {
-            kind,
-            body: &payload,
-            upload: block,
-            early: is_block_wished.then_some(block),
-            observe: reply.observes(),
-            longest,
-            token,
-            patience,
-            piece,
-            q_block,
-            ..Ask::new(method, &options)
-        };
-        let Some(lane) = self.lanes.get_mut(at) else { return };
-        match lane.host.ask(now, to, &ask) {
-            Ok(ask) => {
-                self.asks.add(at, ask, number, peer, reply, now);
-                self.watched.extend(progress.map(|hook| ((at, ask), Watched::new(hook))));
-                if let Some(route) = self.routes.get_mut(peer) {
-                    route.open += 1;
-                }
-                lane.poll(now, &mut self.watch, &mut AskSink { lane: at, asks: &mut self.asks });
-            }
-            Err(error) => {
-                reply.end(Err(refused(error)));
-                lane.poll(now, &mut self.watch, &mut AskSink { lane: at, asks: &mut self.asks });
-            }
-        }
-    }
-
-    /// Lets a peer be asked from another port. False if there is none with message IDs left.
-    fn move_on(&mut self, now: Instant, peer: SocketAddr, from: usize) -> bool {
-        let has_ids = |lane: &Lane| {
-            lane.local().is_ipv4() == peer.is_ipv4()
-                && lane.host.endpoint().message_ids_left(now, lane.known_as(peer)) > RESERVE.saturating_mul(2)
-        };
-        let found = self.lanes.iter().position(has_ids);
-        let at = match found {
-            Some(at) => at,
-            None if self.lanes.len() < usize::from(self.settings.most_sockets) => {
-                let any = match self.settings.bind {
-                    Some(local) if local.is_ipv4() == peer.is_ipv4() => SocketAddr::new(local.ip(), 0),
-                    _ => unspecified(peer),
-                };
-                match self.open(any) {
-                    Ok(at) => at,
-                    Err(error) => return self.go_no_further(peer, &error),
-                }
-            }
-            None => return self.go_no_further(peer, &Error::NoMessageId { peer }),
-        };
-        let to = self.known_as(at, peer);
-        let controller = self.lanes.get(from).and_then(|lane| lane.host.endpoint().controller(lane.known_as(peer)));
-        // Where no session stands yet there is no peer that could get it.
-        if let Some(controller) = controller.filter(|_| self.keys.is_none() || to.session().is_some()) {
-            let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
-        }
-        if let Some(route) = self.routes.get_mut(peer) {
-            (route.lane, route.is_moving) = (at, false);
-        }
-        let sockets = self.lanes.len();
-        self.watch.tell(now, peer, || Happened::MovedPort { sockets });
-        true
-    }
-
-    /// No port has message IDs left for a peer but those for the blocks of what is under way: who waits is told so, because
-    /// it could be minutes before one is free.
-    fn go_no_further(&mut self, peer: SocketAddr, why: &Error) -> bool {
-        if let Some(route) = self.routes.get_mut(peer) {
-            route.is_moving = false;
-        }
-        self.routes.take_held_for(peer).into_iter().for_each(|wanted| wanted.reply.end(Err(why.clone())));
-        false
-    }
-
     /// Requests ended: others take their place.
     fn settle(&mut self) {
         while let Some(peer) = self.asks.ended.pop() {
@@ -430,40 +286,6 @@ impl Driver {
         let lanes = &self.lanes;
         let is_home = |at: usize| lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) == Some(at);
         self.routes.settle(peer, is_home);
-    }
-
-    /// The network says that a peer cannot be reached. Requests to which nothing came back yet end with that; what is
-    /// half done goes on, because servers come back.
-    fn complain(&mut self, error: &PortError) {
-        self.watch.tell(self.clock.now(), error.to, || Happened::Complaint { reason: error.reason.clone() });
-        self.cut_off(error);
-    }
-
-    /// A peer cannot be reached.
-    fn cut_off(&mut self, PortError { to, reason, .. }: &PortError) {
-        let now = self.clock.now();
-        let (to_it, others) = std::mem::take(&mut self.asks.pings).into_iter().partition(|ping| ping.peer == *to);
-        self.asks.pings = others;
-        let to_it: Vec<Ping> = to_it;
-        for ping in to_it {
-            // Its exchange gives up by itself.
-            let _ = ping.reply.send(Err(Error::Unreachable { peer: *to, reason: reason.clone(), source: None }));
-        }
-        let mut had_begun = false;
-        for lane in &mut self.lanes {
-            had_begun |= lane.sessions.as_mut().is_some_and(|sessions| sessions.abandon(Address::of(*to)));
-        }
-        if had_begun {
-            self.end_held(*to, &Error::Unreachable { peer: *to, reason: reason.clone(), source: None });
-        }
-        for (lane, ask) in self.asks.unheard(*to) {
-            let progress = self.lanes.get(lane).and_then(|lane| lane.host.progress(ask));
-            if progress.is_some_and(|progress| progress.sent + progress.received > 0) {
-                continue;
-            }
-            self.asks.end((lane, ask), Err(Error::Unreachable { peer: *to, reason: reason.clone(), source: None }));
-            self.on_host(lane, now, |host| host.cancel(now, ask));
-        }
     }
 
     fn known_as(&self, at: usize, peer: SocketAddr) -> Address {
@@ -488,25 +310,6 @@ impl Driver {
         Some(done)
     }
 
-    /// The lane where peers of a family begin.
-    pub(super) fn lane_for(&mut self, peer: SocketAddr) -> Result<usize, Error> {
-        match self.lanes.iter().position(|lane| lane.local().is_ipv4() == peer.is_ipv4()) {
-            Some(at) => Ok(at),
-            None => self.open(unspecified(peer)),
-        }
-    }
-
-    fn open(&mut self, local: SocketAddr) -> Result<usize, Error> {
-        let at = self.lanes.len();
-        let port = Port::bind(local, Role::Client)?;
-        let node = u32::try_from(at).unwrap_or(u32::MAX);
-        let sessions = self.keys.clone().map(|keys| Sessions::standard(keys, self.clock.origin()));
-        let mut lane = Lane::new(port, self.pattern.sibling(node), sessions);
-        lane.vet_complaints();
-        self.lanes.push(lane);
-        Ok(at)
-    }
-
     fn stats(&self) -> Stats {
         let mut stats = Stats { sockets: self.lanes.len(), ..Stats::default() };
         for lane in &self.lanes {
@@ -525,13 +328,6 @@ impl Driver {
         });
         stats
     }
-}
-
-/// Any address of a peer's family, any port.
-fn unspecified(peer: SocketAddr) -> SocketAddr {
-    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-    let ip = if peer.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
-    SocketAddr::new(ip, 0)
 }
 
 pub(super) fn refused(error: Refused) -> Error {

@@ -1,6 +1,7 @@
 //! The client: handles that ask, and a driver that owns sockets and hosts.
 
 mod asks;
+mod beginning;
 mod builder;
 mod cache;
 mod command;
@@ -28,12 +29,16 @@ use std::{
 use millpond_coap::message::Code;
 use tokio::sync::{mpsc, oneshot};
 
+pub(crate) use asks::{AskSink, Asks, Ping};
+pub(crate) use beginning::begin;
 pub use builder::ClientBuilder;
 pub use groups::{GroupAnswers, GroupRequest};
 pub use observation::Observation;
 pub use peer::{IntoPeer, IntoUri};
 pub use progress::Progress;
+pub(crate) use progress::{OnProgress, Watched};
 pub use request::RequestBuilder;
+pub(crate) use routes::Routes;
 
 use names::Names;
 
@@ -113,8 +118,13 @@ impl Client {
         let settings = Arc::new(settings);
         let driver = driver::Driver::new(Arc::clone(&settings), orders, None)?;
         tokio::spawn(driver.run());
+        Ok(Self::over(settings, commands))
+    }
+
+    /// One whose requests over UDP are taken by whoever hears these commands.
+    pub(crate) fn over(settings: Arc<Settings>, commands: Commands) -> Self {
         let cache = settings.cache.map(|bytes| Arc::new(std::sync::Mutex::new(cache::Cache::new(bytes))));
-        Ok(Self {
+        Self {
             settings,
             commands,
             numbers: Arc::default(),
@@ -127,7 +137,7 @@ impl Client {
             names: Arc::default(),
             room: Arc::new(tokio::sync::Semaphore::new(MOST_REQUESTS)),
             cache,
-        })
+        }
     }
 
     /// A GET request.

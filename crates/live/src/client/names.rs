@@ -58,6 +58,13 @@ impl Names {
         Ok(addresses)
     }
 
+    /// A name has these addresses.
+    #[cfg(test)]
+    pub(super) fn know(&self, name: &str, addresses: &[SocketAddr]) {
+        let port = addresses.first().map_or(0, SocketAddr::port);
+        self.lock().insert((name.to_owned(), port), (Instant::now() + GOOD_FOR, addresses.to_vec()));
+    }
+
     /// This address of a name served better than those before it: it is tried first from now on.
     pub(crate) fn prefer(&self, name: &str, address: SocketAddr) {
         if let Some((_, addresses)) = self.lock().get_mut(&(name.to_owned(), address.port()))

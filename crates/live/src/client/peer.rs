@@ -177,3 +177,58 @@ impl Peers {
         outcome
     }
 }
+
+#[cfg(all(test, feature = "server"))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Client, ControllerChoice, Resource, Server};
+
+    /// Over datagrams nobody says at once that a way leads nowhere: the addresses of a name are asked one after the other.
+    #[tokio::test]
+    async fn the_next_address_of_a_name_is_asked_where_one_cannot_be_reached_or_is_silent() {
+        let at = |last: u8, port: u16| SocketAddr::from(([127, 0, 0, last], port));
+        let hello = || async { "hello" };
+        let resource = Resource::new().get(move |_| hello()).post(move |_| hello());
+        let server = Server::builder().bind(at(1, 0)).route("/", resource).start().await.unwrap();
+        let port = server.local_addr().port();
+        // It hears everything, and says nothing.
+        let silent = tokio::net::UdpSocket::bind(at(3, port)).await.unwrap();
+        let controller = || "rfc7252".parse::<ControllerChoice>().unwrap();
+        let client = || async move {
+            let patient = Duration::from_secs(1);
+            Client::builder()
+                .controller(controller().with_ack_timeout(patient).unwrap())
+                .max_retransmit(0)
+                .build()
+                .await
+                .unwrap()
+        };
+        let uri = format!("coap://device.example:{port}/");
+        let (closed, silent_one, open) = (at(2, port), silent.local_addr().unwrap(), at(1, port));
+        // Elsewhere the kernel does not tell that nobody listens, and a closed port is a silent one.
+        let may_post = cfg!(target_os = "linux");
+        for (first, is_post, is_answered) in [
+            (closed, false, true),
+            (silent_one, false, true),
+            (closed, true, may_post),
+            // It may have arrived there and been carried out.
+            (silent_one, true, false),
+        ] {
+            let client = client().await;
+            client.names.know("device.example", &[first, open]);
+            let method = if is_post { Code::POST } else { Code::GET };
+            let asked = client.request(method, &uri).await;
+            match is_answered {
+                true => assert_eq!(asked.unwrap().exchange().unwrap().peer, open, "{first} {method}"),
+                false => assert!(asked.unwrap_err().is_timeout(), "{first} {method}"),
+            }
+            if is_answered {
+                let start = tokio::time::Instant::now();
+                assert_eq!(client.get(&uri).await.unwrap().exchange().unwrap().peer, open);
+                assert!(start.elapsed() < Duration::from_secs(1), "it comes first from now on");
+            }
+        }
+    }
+}

@@ -8,7 +8,7 @@ use crate::transfer;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Bytes of its body that the server has acknowledged.
+    /// Bytes of its body that the other side has acknowledged: the server, and of a server's stream the client.
     pub sent: usize,
     /// Bytes of the answer's body so far.
     pub received: usize,

@@ -130,6 +130,26 @@ impl Routes {
         std::iter::from_fn(|| self.next_held(peer)).map(|wanted| *wanted).collect()
     }
 
+    /// Whether a peer is being asked, or will be, from a lane.
+    pub(crate) fn is_used(&self, lane: usize) -> bool {
+        let is_used =
+            |route: &Route| route.lane == lane && (route.open > 0 || !route.held.is_empty() || route.is_moving);
+        self.routes.values().any(is_used)
+    }
+
+    /// Forgets the routes from a lane that is not used. Returns to whom they led.
+    pub(crate) fn leave(&mut self, lane: usize) -> Vec<SocketAddr> {
+        let mut left: Vec<SocketAddr> = Vec::new();
+        self.routes.retain(|peer, route| {
+            let leaves = route.lane == lane;
+            if leaves {
+                left.push(*peer);
+            }
+            !leaves
+        });
+        left
+    }
+
     /// Forgets a route that says nothing any more.
     pub(crate) fn settle(&mut self, peer: SocketAddr, is_home: impl FnOnce(usize) -> bool) {
         let is_over = |route: &Route| route.open == 0 && route.held.is_empty() && !route.is_moving;

@@ -1,5 +1,8 @@
 //! All sessions over one socket.
 
+mod beginning;
+mod ending;
+
 use std::{
     collections::{BTreeSet, HashMap},
     hash::BuildHasherDefault,
@@ -15,10 +18,9 @@ use super::{
     Origin,
     cookie::{Proof, Verdict},
     fault::Fault,
-    hello::Hello,
     keys::Keys,
     limits::Limits,
-    news::{Link, News, Turn},
+    news::{Link, News},
     record::Shape,
     session::{Out, Session, Stage},
     shares::Shares,
@@ -268,50 +270,6 @@ impl Sessions {
         }
     }
 
-    /// A ClientHello came to a server. Before a cookie comes back nothing is kept. A session that stands goes on until
-    /// another handshake is done (RFC 6347 §4.2.8).
-    fn welcome(&mut self, now: Instant, from: Address, place: Place, datagram: &[u8], outbox: &mut Outbox) {
-        let hello = Hello::of(datagram);
-        let verdict = hello.zip(self.keys.cookies()).map(|(hello, cookies)| cookies.judge(now, from.peer(), &hello));
-        let proof = match verdict {
-            Some(Verdict::Answer(answer)) => return outbox.push(from, &answer),
-            Some(Verdict::Proved(proof)) => proof,
-            Some(Verdict::Ignore) | None => return self.ignored += 1,
-        };
-        let is_its = |number: &u32| self.sessions.get(number).is_some_and(|it| it.handshake == Some(proof.handshake));
-        if let Some(number) = [place.rising, place.standing].into_iter().flatten().find(is_its) {
-            // It came once more.
-            return self
-                .on(now, number, outbox, |session, keys, room, out| session.receive(keys, now, datagram, room, out));
-        }
-        if let Some(number) = place.rising {
-            // The client has begun anew.
-            self.remove(number);
-        }
-        if let Some(number) = self.raise(now, from, None) {
-            self.has_proved(number, from, &proof);
-            self.on(now, number, outbox, |session, keys, room, out| {
-                session.begin(keys, now, (&proof, datagram), room, out)
-            });
-        }
-    }
-
-    fn raise(&mut self, now: Instant, peer: Address, name: Option<ServerName<'static>>) -> Option<u32> {
-        if self.places.get(&peer).is_some_and(|place| place.rising.is_some()) {
-            return None;
-        }
-        loop {
-            self.last = self.last.wrapping_add(1);
-            if !self.sessions.contains_key(&self.last) {
-                break;
-            }
-        }
-        let number = self.last;
-        self.sessions.insert(number, Session::new(&self.keys, self.origin, now, (number, peer), name));
-        self.places.entry(peer).or_default().rising = Some(number);
-        Some(number)
-    }
-
     /// Gives a session an input, and does what follows from it.
     fn on(
         &mut self,
@@ -355,128 +313,6 @@ impl Sessions {
             self.order.remove(&(session.listed, number));
             self.order.insert((at, number));
             session.listed = at;
-        }
-    }
-
-    /// A handshake begins with an address that is proved. If there are too many another one gives way.
-    fn has_proved(&mut self, number: u32, peer: Address, proof: &Proof) {
-        // A keyed hash: nobody knows it beforehand.
-        let seed = proof.handshake.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        self.chance = self.chance.rotate_left(23) ^ seed;
-        if self.rising.len() >= self.limits.rising {
-            let candidates = self.rising.of_the_largest();
-            let chosen = self.chance.checked_rem(candidates.len() as u64).and_then(|place| usize::try_from(place).ok());
-            if let Some(number) = chosen.and_then(|place| candidates.get(place)).copied() {
-                self.remove(number);
-            }
-        }
-        self.rising.add(peer.peer(), number);
-    }
-
-    /// A handshake is done.
-    fn stands(&mut self, now: Instant, number: u32, outbox: &mut Outbox) {
-        let Some(session) = self.sessions.get(&number) else { return };
-        let (peer, inside) = (session.peer, session.inside());
-        let place = self.places.entry(peer).or_default();
-        let before = place.standing.replace(number);
-        place.rising = None;
-        self.rising.remove(peer.peer(), number);
-        self.standing.add(peer.peer(), number);
-        if let Some(before) = before {
-            // The other side knows it no more.
-            let was_used = self.sessions.remove(&before).is_some_and(|session| session.is_used);
-            self.standing.remove(peer.peer(), before);
-            let what = Turn::Ended { why: "the peer began another session".into(), was_used };
-            self.news.push(News { peer, inside: peer.in_session(before), what });
-        }
-        let what = Turn::Stands { before: before.map(|before| peer.in_session(before)) };
-        self.news.push(News { peer, inside, what });
-        if self.standing.len() > self.limits.standing {
-            let of_largest = self.standing.of_the_largest().iter().filter_map(|number| self.sessions.get(number));
-            let stands = |it: &&Session| it.stage == Stage::Standing && it.number != number;
-            let most_silent = of_largest.filter(stands).min_by_key(|it| (it.heard, it.number));
-            // The largest network may have this one alone.
-            let of_all = || self.sessions.values().filter(stands).min_by_key(|it| (it.heard, it.number));
-            let most_silent = most_silent.or_else(of_all);
-            if let Some(number) = most_silent.map(|session| session.number) {
-                self.close(now, number, "the session made room for others", outbox);
-            }
-        }
-    }
-
-    /// Ends a session with a word to the other side.
-    fn close(&mut self, now: Instant, number: u32, why: &str, outbox: &mut Outbox) {
-        let Some(session) = self.sessions.get_mut(&number) else { return };
-        let (peer, inside, was_standing) = (session.peer, session.inside(), session.stage == Stage::Standing);
-        let was_used = session.is_used;
-        session.close(&self.keys, now, &mut self.room, &mut |out| {
-            if let Out::Datagram(datagram) = out {
-                outbox.push(peer, datagram);
-            }
-        });
-        self.remove(number);
-        let why = why.to_owned();
-        let what = if was_standing { Turn::Ended { why, was_used } } else { Turn::Failed { why } };
-        self.news.push(News { peer, inside, what });
-    }
-
-    /// A session is over, because of this if it matters to anyone.
-    fn end(&mut self, number: u32, why: Option<&Fault>, outbox: &mut Outbox) {
-        let Some(session) = self.sessions.get(&number) else { return };
-        let (peer, inside, stage, was_used) = (session.peer, session.inside(), session.stage, session.is_used);
-        if let Some(alert) = why.and_then(|fault| session.refusal(fault)) {
-            outbox.push(peer, &alert);
-        }
-        let is_last_hope = self.keys.is_client() && stage == Stage::Rising;
-        let doubted =
-            self.places.get(&peer).and_then(|place| place.standing).filter(|it| is_last_hope && *it != number);
-        self.remove(number);
-        let Some(fault) = why else { return };
-        match stage {
-            Stage::Rising => {
-                let why = fault.words(&self.keys);
-                self.news.push(News { peer, inside, what: Turn::Failed { why: why.clone() } });
-                if let Some(doubted) = doubted {
-                    self.remove(doubted);
-                    self.news.push(News {
-                        peer,
-                        inside: peer.in_session(doubted),
-                        what: Turn::Ended { why, was_used: true },
-                    });
-                }
-            }
-            Stage::Standing | Stage::Closed => {
-                let why = match fault {
-                    Fault::Alert(0) if self.keys.is_client_without_certificate() && !was_used => {
-                        "the server closed the session at once; if it demands a certificate, give one and its key"
-                            .into()
-                    }
-                    Fault::Alert(0) if self.keys.is_client() && !self.keys.knows_pre_shared() && !was_used => {
-                        "the server closed the session at once; it may not accept the certificate that it was shown"
-                            .into()
-                    }
-                    Fault::Alert(0) => "the peer closed the session".into(),
-                    fault => fault.words(&self.keys),
-                };
-                self.news.push(News { peer, inside, what: Turn::Ended { why, was_used } });
-            }
-        }
-    }
-
-    fn remove(&mut self, number: u32) {
-        let Some(session) = self.sessions.remove(&number) else { return };
-        self.order.remove(&(session.listed, number));
-        let Some(place) = self.places.get_mut(&session.peer) else { return };
-        if place.rising == Some(number) {
-            place.rising = None;
-        }
-        if place.standing == Some(number) {
-            place.standing = None;
-        }
-        self.rising.remove(session.peer.peer(), number);
-        self.standing.remove(session.peer.peer(), number);
-        if place.rising.is_none() && place.standing.is_none() {
-            self.places.remove(&session.peer);
         }
     }
 }

@@ -1,9 +1,16 @@
 //! Between hosts and handlers: what becomes of each request, whatever carried it.
 
+mod finding;
+mod observing;
+mod streams;
+
 use std::{collections::VecDeque, hash::Hash, sync::Arc, time::Duration};
 
-use millpond_coap::message::{Code, Kind, Uint, number};
+use finding::{Refusal, Which};
+use millpond_coap::message::{Code, Kind, number};
 use millpond_control::Instant;
+pub(crate) use streams::Room;
+use streams::{Name, Pieces, Step, Streams};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -16,7 +23,7 @@ use super::{
     observers::Observers,
     reachability::Reachability,
     request::Unrouted,
-    router::{Found, Router},
+    router::Router,
     running::{start, within},
 };
 use crate::{Options, Response};
@@ -46,12 +53,16 @@ pub(crate) struct Arrived<R> {
     pub(crate) length: usize,
     pub(crate) wants_to_observe: bool,
     pub(crate) by_group: bool,
+    /// Over a connection: how much a message to the client may carry.
+    pub(crate) room: Option<Room>,
 }
 
 /// What a host is to do.
 #[derive(Debug)]
 pub(crate) enum Action<R, O> {
     Answer(R, Response),
+    /// The same as it is: one block of a longer body.
+    Piece(R, Response),
     /// The same in blocks that are small enough for an address that is not proved.
     AnswerBriefly(R, Response),
     /// Answer, and keep the client as an observer.
@@ -91,6 +102,8 @@ pub(crate) enum Told<R> {
     State(u64, Option<(Response, Held)>),
     /// The state of a resource has changed.
     Changed(usize),
+    /// A task of a stream has done something.
+    Step(Name, u64, Step, Option<Held>),
 }
 
 /// A request whose handler runs.
@@ -106,6 +119,8 @@ pub(crate) struct Asked<R> {
     version: u64,
     /// Of a handler that waits.
     place: Option<Place>,
+    /// Its resource streams.
+    pieces: Option<Pieces>,
 }
 
 /// Finds handlers, runs them, keeps observers.
@@ -122,6 +137,7 @@ pub(crate) struct Desk<R, O> {
     /// Groups of observers whose handlers are still to be asked for their state, and how many are being asked.
     stale: VecDeque<u64>,
     states: usize,
+    streams: Streams<R>,
     pub(crate) observers: Observers<O>,
     pub(crate) reachability: Reachability,
     pub(crate) overloaded: u64,
@@ -162,6 +178,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
             giving_up: watch::channel(false).0,
             stale: VecDeque::new(),
             states: 0,
+            streams: Streams::default(),
             observers,
             reachability,
             overloaded: 0,
@@ -192,7 +209,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
 
     /// A request came in.
     pub(crate) fn arrived(&mut self, now: Instant, arrived: Arrived<R>) {
-        let Arrived { id, kind, request, length, wants_to_observe, by_group } = arrived;
+        let Arrived { id, kind, request, length, wants_to_observe, by_group, room } = arrived;
         if by_group && !matches!(request.method, Code::GET | Code::FETCH) && !self.limits.changes_by_group {
             return self.actions.push_back(Action::Reject(id));
         }
@@ -212,10 +229,11 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
             request.prove();
         }
         let version = resource.filter(|_| wants_to_observe).map_or(0, |resource| self.observers.version(resource));
-        let mut asked = Asked { id, request, length, resource, wants_to_observe, by_group, version, place: None };
+        let mut asked =
+            Asked { id, request, length, resource, wants_to_observe, by_group, version, place: None, pieces: None };
         let Some(handler) = handler else {
             let response = links::answer(&self.router, &asked.request);
-            return self.answered(now, asked, response);
+            return self.answered(now, asked, response, None);
         };
         let router = Arc::clone(&self.router);
         let handling = match handler {
@@ -223,6 +241,12 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
                 let found = router.resources.get(resource).map(|(_, resource)| resource);
                 if found.is_some_and(|resource| resource.is_after_proof) && !asked.request.is_address_proved() {
                     return self.ask_for_proof(now, asked);
+                }
+                if found.is_some_and(|resource| resource.is_streaming) {
+                    match self.sort(now, asked, room) {
+                        Some(begins) => asked = begins,
+                        None => return,
+                    }
                 }
                 found.and_then(|resource| resource.handling(asked.request.method()))
             }
@@ -232,15 +256,22 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         if self.is_closing {
             return self.refuse(now, asked, Busy::Server);
         }
+        let upload = asked.pieces.and_then(|pieces| pieces.block1);
+        if upload.is_some_and(|block| block.more) && !asked.request.is_address_proved() {
+            return self.ask_for_proof(now, asked);
+        }
         // What answers at once needs no place, and is answered however much is under way.
-        if handling.waits() {
+        if upload.is_some() || handling.waits() {
             match self.admission.enter(asked.request.peer(), standing) {
                 Ok(place) => asked.place = Some(place),
                 Err(busy) => return self.refuse(now, asked, busy),
             }
         }
+        if let Some(block) = upload {
+            return self.begin_upload(now, asked, block, handling);
+        }
         match start(|| handling.ask(asked.request.clone())) {
-            Ok(response) => self.answered(now, asked, response),
+            Ok(response) => self.answered(now, asked, response, None),
             Err(answering) => {
                 handling.has_waited();
                 asked.place.get_or_insert_with(|| self.admission.enter_anyway(asked.request.peer(), standing));
@@ -248,7 +279,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
                 let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
                 let admission = Arc::clone(&self.admission);
                 self.tasks.spawn(async move {
-                    let response = within(limit, answering, giving_up).await;
+                    let response = within(limit, answering, giving_up, None).await;
                     let (response, held) = match admission.hold(response.payload().len()) {
                         Some(held) => (response, Some(held)),
                         None => (Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN), None),
@@ -268,7 +299,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
                 if held.is_none() {
                     self.overloaded += 1;
                 }
-                self.answered(now, *asked, response);
+                self.answered(now, *asked, response, held);
             }
             Told::State(group, state) => {
                 while self.tasks.try_join_next().is_some() {}
@@ -282,6 +313,12 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
                     }
                 }
             }
+            Told::Step(name, number, step, held) => {
+                if held.is_none() && matches!(step, Step::Answered(_)) {
+                    self.overloaded += 1;
+                }
+                self.step(now, name, number, step);
+            }
             Told::Changed(resource) => {
                 let Some(changed) = self.observers.changed(resource) else { return };
                 if let Some(last) = changed.end {
@@ -294,76 +331,21 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         }
     }
 
-    /// The host has made an observer of who asked for this.
-    pub(crate) fn observe(&mut self, observer: O, observed: Observed) {
-        let Observed { resource, request, version } = observed;
-        if let Some(group) = self.observers.add(observer, resource, request, version) {
-            self.queue(group);
-        }
-    }
-
-    /// The handler of a group of observers is to be asked, once.
-    fn queue(&mut self, group: u64) {
-        if self.observers.queue(group) {
-            self.stale.push_back(group);
-        }
-    }
-
-    /// Asks the handler for the state that a group of observers is to get.
-    fn refresh(&mut self, group: u64) {
-        let Some((resource, request)) = self.observers.begin(group) else { return };
-        let router = Arc::clone(&self.router);
-        let Some(handling) = router.resources.get(resource).and_then(|(_, known)| known.handling(request.method()))
-        else {
-            return;
-        };
-        match start(|| handling.ask(request)) {
-            Ok(response) => self.state(group, response),
-            Err(answering) => {
-                handling.has_waited();
-                self.states += 1;
-                let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
-                let admission = Arc::clone(&self.admission);
-                self.tasks.spawn(async move {
-                    let response = within(limit, answering, giving_up).await;
-                    let state = admission.hold(response.payload().len()).map(|held| (response, held));
-                    let _ = told.send(Told::State(group, state));
-                });
-            }
-        }
-    }
-
-    fn state(&mut self, group: u64, response: Response) {
-        let is_confirmable = self.observers.is_confirmable(group);
-        let is_last = !response.is_success();
-        for observer in self.observers.members(group) {
-            let response = response.clone();
-            self.actions.push_back(Action::Notify { observer, response, is_confirmable, is_last });
-        }
-        if is_last {
-            self.observers.remove_group(group);
-        } else if self.observers.finish(group) {
-            self.queue(group);
-        }
-    }
-
-    /// All observers, or those of one resource, get this and are none afterwards.
-    pub(crate) fn end_observers(&mut self, resource: Option<usize>, last: &Response) {
-        for group in self.observers.groups(resource) {
-            let is_confirmable = self.observers.is_confirmable(group);
-            for observer in self.observers.members(group) {
-                let response = last.clone();
-                self.actions.push_back(Action::Notify { observer, response, is_confirmable, is_last: true });
-            }
-            self.observers.remove_group(group);
-        }
-    }
-
     /// A response is there: it goes out unless it is too large for an address that is not proved.
-    fn answered(&mut self, now: Instant, asked: Asked<R>, response: Response) {
+    fn answered(&mut self, now: Instant, asked: Asked<R>, response: Response, held: Option<Held>) {
         let response = validated(&asked.request, response);
         if response.asks_for_proof() {
             return self.ask_for_proof(now, asked);
+        }
+        if let Some(pieces) = asked.pieces {
+            return self.answered_in_pieces(now, asked, pieces, response, held);
+        }
+        if response.has_stream() {
+            tracing::error!(
+                target: "millpond_live",
+                "a handler answered with a stream, and its resource is not streaming(); its request is answered with 5.00"
+            );
+            return self.actions.push_back(Action::Answer(asked.id, Response::new(Code::INTERNAL_SERVER_ERROR)));
         }
         let block = asked.request.block_asked().unwrap_or(self.limits.block).min(self.limits.block);
         let size = response.payload().len().min(block) + 16;
@@ -404,92 +386,6 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
         self.overloaded += 1;
         let refusal = Response::new(code).with_max_age(ASK_AGAIN);
         self.actions.push_back(heeding(asked.request.options(), asked.id, refusal));
-    }
-
-    /// Who answers a request: `None` as a handler is the list of links.
-    fn find(&self, request: &Unrouted) -> Result<(Option<Found>, Option<Which>), Refusal> {
-        /// Critical options that are understood here or by the host below, or left to handlers that say so.
-        const UNDERSTOOD: [u16; 9] = [
-            number::IF_MATCH,
-            number::URI_HOST,
-            number::IF_NONE_MATCH,
-            number::URI_PORT,
-            number::URI_PATH,
-            number::URI_QUERY,
-            number::ACCEPT,
-            number::BLOCK2,
-            number::BLOCK1,
-        ];
-        for (number, value) in request.options.iter() {
-            match number {
-                number::PROXY_URI | number::PROXY_SCHEME => return Err(Refusal::Proxy),
-                number::HOP_LIMIT if Uint::read(value) == Some(0) => return Err(Refusal::HopLimit),
-                _ if number & 1 == 1 && !UNDERSTOOD.contains(&number) => return Err(Refusal::BadOption),
-                number::URI_PATH | number::URI_QUERY if std::str::from_utf8(value).is_err() => {
-                    return Err(Refusal::BadText);
-                }
-                _ => {}
-            }
-        }
-        let is_conditional = [number::IF_MATCH, number::IF_NONE_MATCH];
-        let is_conditional = is_conditional.iter().any(|number| request.options.get(*number).is_some());
-        let path = || request.options.all(number::URI_PATH);
-        match self.router.find(path()) {
-            Some(found) => {
-                let resource = self.router.resources.get(found.resource).map(|(_, resource)| resource);
-                match resource.and_then(|resource| resource.handling(request.method)) {
-                    Some(_) if is_conditional && !resource.is_some_and(|resource| resource.is_conditional) => {
-                        Err(Refusal::BadOption)
-                    }
-                    Some(_) => {
-                        let which = Which::Of(found.resource);
-                        Ok((Some(found), Some(which)))
-                    }
-                    None => Err(Refusal::Method),
-                }
-            }
-            None if links::is_path(path()) => match request.method {
-                Code::GET if is_conditional => Err(Refusal::BadOption),
-                Code::GET => Ok((None, None)),
-                _ => Err(Refusal::Method),
-            },
-            None if self.router.fallback.is_some() => match is_conditional && !self.router.is_fallback_conditional {
-                true => Err(Refusal::BadOption),
-                false => Ok((None, Some(Which::Fallback))),
-            },
-            None => Err(Refusal::NotFound),
-        }
-    }
-}
-
-/// Whose handler.
-#[derive(Clone, Copy, Debug)]
-enum Which {
-    Of(usize),
-    Fallback,
-}
-
-/// Why no handler is asked.
-#[derive(Clone, Copy, Debug)]
-enum Refusal {
-    NotFound,
-    Method,
-    BadOption,
-    BadText,
-    HopLimit,
-    Proxy,
-}
-
-impl Refusal {
-    fn response(self) -> Response {
-        match self {
-            Self::NotFound => Response::not_found(),
-            Self::Method => Response::new(Code::METHOD_NOT_ALLOWED),
-            Self::BadOption => Response::new(Code::BAD_OPTION),
-            Self::BadText => Response::bad_request("path or query is no UTF-8"),
-            Self::HopLimit => Response::bad_request("a Hop-Limit of 0"),
-            Self::Proxy => Response::new(Code::PROXYING_NOT_SUPPORTED),
-        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The server: resources at paths, handlers, observers.
 
 mod admission;
+mod asking;
+mod body;
 mod builder;
 mod desk;
 mod into_response;
@@ -19,11 +21,12 @@ mod starting;
 mod worker;
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     net::SocketAddr,
     pin::Pin,
     sync::{
-        Arc, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     task::Poll,
@@ -34,6 +37,7 @@ use tokio::{
     task::JoinHandle,
 };
 
+pub use body::RequestBody;
 pub use builder::ServerBuilder;
 pub use into_response::{HandlerError, IntoResponse};
 pub use layer::Next;
@@ -43,7 +47,7 @@ pub use request::Request;
 pub use resource::Resource;
 
 pub(crate) use admission::{Admission, Network};
-pub(crate) use desk::{Action, Arrived, Desk, DeskLimits};
+pub(crate) use desk::{Action, Arrived, Desk, DeskLimits, Room};
 pub(crate) use reachability::Reachability;
 pub(crate) use request::Unrouted;
 pub(crate) use router::Router;
@@ -51,7 +55,7 @@ pub(crate) use worker::{GRACE, HANDLERS_GRACE, Order};
 
 #[cfg(feature = "_secure")]
 use crate::dtls::ServerKeys;
-use crate::{Error, Stats, Transport, security::ServerSecurity};
+use crate::{Client, Error, Stats, Transport, client::Settings, security::ServerSecurity};
 
 /// A CoAP server. It runs in tasks of the runtime in which it was started, until it is shut down or dropped.
 ///
@@ -71,6 +75,10 @@ pub struct Server {
     groups: Vec<SocketAddr>,
     metrics: Option<SocketAddr>,
     running: Running,
+    /// How clients on its sockets behave, and those that there are, by the address that they ask from.
+    settings: Arc<Settings>,
+    clients: Mutex<BTreeMap<SocketAddr, Client>>,
+    workers: usize,
     tasks: Vec<JoinHandle<Result<(), Error>>>,
     /// Tasks that end with the server and have nothing to say.
     helpers: Vec<JoinHandle<()>>,
@@ -142,6 +150,48 @@ impl Server {
             let _ = is_done.await;
         }
         Ok(())
+    }
+
+    /// A client that asks from one of the addresses over UDP at which this server listens: what it asks and what it is asked
+    /// go through one socket and one endpoint, so that answers come through NATs, and peers may tell who asks by its
+    /// address. It has the server's settings, asks no groups, and goes on from no further ports. Over other transports it asks from
+    /// sockets of its own. It ends with the server.
+    ///
+    /// ```no_run
+    /// use millpond_live::{Resource, Server};
+    ///
+    /// # async fn run() -> Result<(), millpond_live::Error> {
+    /// // A device behind a NAT: it registers, and is asked by way of the port that it registered from.
+    /// let reading = Resource::new().get(|_| async { "21.5" });
+    /// let device = Server::builder().bind("0.0.0.0:0".parse().unwrap()).route("/reading", reading).start().await?;
+    /// let client = device.client(device.local_addr())?;
+    /// client.post("coap://192.0.2.1/rd?ep=device").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The server does not listen there over UDP, or with [several workers](ServerBuilder::workers), of which the kernel chooses who
+    /// hears the answer; it has ended.
+    pub fn client(&self, local: SocketAddr) -> Result<Client, Error> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&local) {
+            return Ok(client.clone());
+        }
+        let wrong = |name, reason: String| Err(Error::Setting { name, reason });
+        let Some(place) = self.addresses.iter().position(|known| *known == (Transport::Udp, local)) else {
+            return wrong("client", format!("the server does not listen at {local} over UDP"));
+        };
+        if self.workers > 1 {
+            return wrong("workers", "a client on a server's socket wants a single worker".into());
+        }
+        let (commands, asked) = mpsc::unbounded_channel();
+        // With one worker there is one task for each address, those of UDP first.
+        let order = self.running.orders.get(place).ok_or(Error::Closed)?;
+        order.send(Order::Ask(asked)).map_err(|_| Error::Closed)?;
+        let client = Client::over(Arc::clone(&self.settings), commands);
+        clients.insert(local, client.clone());
+        Ok(client)
     }
 
     /// Waits for the server to end by itself, which it does only if it cannot go on.

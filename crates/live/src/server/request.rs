@@ -1,18 +1,26 @@
 //! Requests as handlers get them.
 
-use std::{any::Any, fmt, net::SocketAddr, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use bytes::Bytes;
 use millpond_coap::message::{Code, Opt, Uint, number};
 
-use super::HandlerError;
+use super::{HandlerError, RequestBody};
 use crate::{ContentFormat, Options, PeerIdentity, Response, Transport};
 
-/// A whole request: its blocks are put together. Cloning it copies no bytes.
+/// A whole request: its blocks are put together, unless its resource [streams](crate::Resource::streaming). Cloning it copies no
+/// bytes.
 #[derive(Clone, Debug)]
 pub struct Request {
     inner: Arc<Inner>,
     is_address_proved: bool,
+    /// Its body, if that comes bit by bit and nobody has taken it.
+    body: Option<Arc<Mutex<Option<RequestBody>>>>,
 }
 
 #[derive(Debug)]
@@ -95,7 +103,7 @@ impl Unrouted {
     pub(crate) fn routed(self, parameters: Vec<(Arc<str>, String)>, state: State) -> Request {
         let Self { method, options, payload, peer, transport, identity } = self;
         let inner = Inner { method, options, payload, peer, transport, identity, parameters, state };
-        Request { inner: Arc::new(inner), is_address_proved: false }
+        Request { inner: Arc::new(inner), is_address_proved: false, body: None }
     }
 }
 
@@ -170,7 +178,29 @@ impl Request {
         })
     }
 
-    /// The whole body.
+    /// Its body, to be read as it comes where its resource [streams](crate::Resource::streaming), else all at once. Only who asks
+    /// first gets it; later ones get one that is over.
+    #[must_use]
+    pub fn body(&self) -> RequestBody {
+        match &self.body {
+            None => RequestBody::whole(self.payload().clone()),
+            Some(body) => {
+                let taken = body.lock().unwrap_or_else(PoisonError::into_inner).take();
+                taken.unwrap_or_else(|| RequestBody::whole(Bytes::new()))
+            }
+        }
+    }
+
+    /// Its body comes bit by bit: what has come of it already is handed over.
+    pub(super) fn take_payload(&mut self) -> Bytes {
+        Arc::get_mut(&mut self.inner).map(|inner| std::mem::take(&mut inner.payload)).unwrap_or_default()
+    }
+
+    pub(super) fn give_body(&mut self, body: RequestBody) {
+        self.body = Some(Arc::new(Mutex::new(Some(body))));
+    }
+
+    /// The whole body; empty if its resource [streams](crate::Resource::streaming) and it comes in blocks.
     #[must_use]
     pub fn payload(&self) -> &Bytes {
         &self.inner.payload
@@ -203,6 +233,10 @@ impl Request {
     #[must_use]
     pub fn identity(&self) -> Option<&PeerIdentity> {
         self.inner.identity.as_deref()
+    }
+
+    pub(super) fn shared_identity(&self) -> Option<Arc<PeerIdentity>> {
+        self.inner.identity.clone()
     }
 
     fn texts(&self, number: u16) -> impl Iterator<Item = &str> {

@@ -82,6 +82,7 @@ pub struct Resource {
     pub(crate) is_hidden: bool,
     pub(crate) is_after_proof: bool,
     pub(crate) is_conditional: bool,
+    pub(crate) is_streaming: bool,
 }
 
 impl fmt::Debug for Resource {
@@ -223,6 +224,43 @@ impl Resource {
     #[must_use]
     pub const fn after_proof(mut self) -> Self {
         self.is_after_proof = true;
+        self
+    }
+
+    /// Bodies of its requests and answers are never whole in memory, however long they are: its handlers read them by
+    /// [`Request::body`] as they come, and may answer with a [stream](Response::stream). [`longest_body`](crate::ServerBuilder::longest_body)
+    /// is no limit for either; what is too much a handler says with 4.13.
+    ///
+    /// Over datagrams each block waits until the handler has taken the one before (RFC 7959), and a body of more than one is
+    /// taken from proved addresses alone, as with [`after_proof`](Self::after_proof). Over connections bodies of up to 64 KiB come in
+    /// one message, and longer ones in blocks of as much. It cannot be observed, and does not take bodies in bursts.
+    ///
+    /// ```no_run
+    /// use millpond_live::{Code, HandlerError, Request, Resource, Response};
+    ///
+    /// async fn store(request: Request) -> Result<Code, HandlerError> {
+    ///     let mut body = request.body();
+    ///     if body.total().is_some_and(|total| total > 8 << 20) {
+    ///         return Ok(Code::REQUEST_ENTITY_TOO_LARGE);
+    ///     }
+    ///     let mut image = Vec::new(); // or a file, or flash
+    ///     while let Some(chunk) = body.chunk().await? {
+    ///         image.extend_from_slice(&chunk);
+    ///         println!("{} of {:?} bytes", body.received(), body.total());
+    ///     }
+    ///     Ok(Code::CHANGED)
+    /// }
+    ///
+    /// async fn fetch(_: Request) -> Response {
+    ///     Response::stream(tokio::io::repeat(7)).with_progress(|progress| println!("{} bytes arrived", progress.sent))
+    /// }
+    ///
+    /// let firmware = Resource::new().put(store).get(fetch).streaming();
+    /// # drop(firmware);
+    /// ```
+    #[must_use]
+    pub const fn streaming(mut self) -> Self {
+        self.is_streaming = true;
         self
     }
 

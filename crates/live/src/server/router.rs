@@ -9,7 +9,7 @@ use super::{
     request::State,
     resource::{Handling, Resource},
 };
-use crate::Error;
+use crate::{Error, transfer::TakesPieces};
 
 /// All resources of a server.
 #[derive(Default)]
@@ -69,6 +69,9 @@ impl Router {
         if self.resources.iter().any(|(known, _)| known == path) {
             return wrong("is there twice");
         }
+        if resource.is_streaming && resource.observable.is_some() {
+            return wrong("streams and can be observed; choose one of the two");
+        }
         let number = self.resources.len();
         self.resources.push((path.into(), resource));
         if pieces.iter().all(|piece| matches!(piece, Piece::Literal(_))) {
@@ -82,6 +85,21 @@ impl Router {
             });
         }
         Ok(())
+    }
+
+    /// Whether any resource streams.
+    pub(crate) fn streams(&self) -> bool {
+        self.resources.iter().any(|(_, resource)| resource.is_streaming)
+    }
+
+    /// Says to hosts which requests come block by block.
+    pub(crate) fn takes_pieces(self: &Arc<Self>) -> TakesPieces {
+        let router = Arc::clone(self);
+        Box::new(move |method, path| {
+            let path: Vec<Bytes> = path.iter().map(|segment| Bytes::copy_from_slice(segment)).collect();
+            let found = router.find(path.iter()).and_then(|found| router.resources.get(found.resource));
+            found.is_some_and(|(_, resource)| resource.is_streaming && resource.handling(method).is_some())
+        })
     }
 
     /// The resource of a path.

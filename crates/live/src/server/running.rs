@@ -4,6 +4,10 @@ use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -46,7 +50,13 @@ pub(super) fn start(ask: impl FnOnce() -> Answering) -> Result<Response, Answeri
 }
 
 /// A handler that never ends does not keep its place for ever, nor beyond the end of its server: then its answer is 5.03.
-pub(super) async fn within(limit: Duration, answering: Answering, mut giving_up: watch::Receiver<bool>) -> Response {
+/// One whose request's body comes bit by bit is given as long for each of these, which `came` counts.
+pub(super) async fn within(
+    limit: Duration,
+    answering: Answering,
+    mut giving_up: watch::Receiver<bool>,
+    came: Option<Arc<AtomicU64>>,
+) -> Response {
     let unavailable = || Response::new(Code::SERVICE_UNAVAILABLE);
     let ended = async {
         // Who would say so is gone with the server, and this task with it.
@@ -54,8 +64,19 @@ pub(super) async fn within(limit: Duration, answering: Answering, mut giving_up:
             std::future::pending::<()>().await;
         }
     };
+    let came = || came.as_ref().map_or(0, |came| came.load(Ordering::Relaxed));
+    let mut answering = Caught(Box::pin(answering));
+    let in_time = async {
+        loop {
+            let before = came();
+            let answered = tokio::time::timeout(limit, &mut answering).await;
+            if answered.is_ok() || came() == before {
+                break answered;
+            }
+        }
+    };
     tokio::select! {
-        answered = tokio::time::timeout(limit, Caught(Box::pin(answering))) => match answered {
+        answered = in_time => match answered {
             Ok(answered) => answered.unwrap_or_else(|Panicked| broken()),
             Err(_) => {
                 tracing::error!(target: "millpond_live", "a handler took more than {limit:?}; its request is answered with 5.03");

@@ -2,7 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
 use millpond_coap::{Config, Endpoint, Limits, block::robust::BurstParameters};
@@ -24,7 +24,7 @@ use super::{
 use crate::tcp;
 use crate::{
     DEFAULT_PORT, Error, Transport,
-    client::block_size,
+    client::{Settings, block_size},
     clock::{Clock, span},
     dtls::{Keys, ServerKeys, Sessions},
     lane::Lane,
@@ -90,6 +90,9 @@ impl ServerBuilder {
                 security: Arc::new(RwLock::new(self.security.clone())),
                 panics: Arc::default(),
             },
+            settings: Arc::new(self.settings_of_clients()?),
+            clients: Mutex::default(),
+            workers: self.workers,
             tasks: Vec::new(),
             helpers: Vec::new(),
         };
@@ -143,10 +146,15 @@ impl ServerBuilder {
             node += 1;
             let mut make = move |keys: Option<Keys>| -> Result<Worker, Error> {
                 let (telling, told) = mpsc::unbounded_channel();
-                let (router, admission) = (Arc::clone(&router), Arc::clone(&admission));
-                let desk = Desk::new(router, limits, Reachability::new(rule)?, admission, telling);
+                let takes_pieces = || router.streams().then(|| router.takes_pieces());
+                let admission = Arc::clone(&admission);
+                let desk = Desk::new(Arc::clone(&router), limits, Reachability::new(rule)?, admission, telling);
                 let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
-                let mut lane = Lane::new(Arc::clone(&port), pattern.sibling(number), sessions);
+                let mut host = pattern.sibling(number);
+                if let Some(takes_pieces) = takes_pieces() {
+                    host.take_pieces(takes_pieces);
+                }
+                let mut lane = Lane::new(Arc::clone(&port), host, sessions);
                 lane.vet_complaints();
                 number = number.wrapping_add(sockets);
                 Ok(Worker::new(lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone())))
@@ -181,6 +189,20 @@ impl ServerBuilder {
             server.tasks.push(task);
         }
         Ok(())
+    }
+
+    /// How clients on the server's sockets behave.
+    fn settings_of_clients(&self) -> Result<Settings, Error> {
+        Ok(Settings {
+            controller: self.controller.clone(),
+            controllers: self.controllers.clone(),
+            transmission: self.transmission,
+            block: block_size(self.block_size)?,
+            longest_body: self.longest_body,
+            q_block: false,
+            hook: self.hook.clone(),
+            ..Settings::default()
+        })
     }
 
     fn limits(&self) -> Result<DeskLimits, Error> {

@@ -13,22 +13,24 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{RequestId, block::BlockSize, message::Kind};
+use millpond_coap::{Event as Below, RequestId, block::BlockSize, message::Kind};
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    asking::{Asking, sink},
     desk::{Action, Arrived, Desk, Told},
     request::Unrouted,
     running::Caught,
 };
 use crate::{
     ControllerChoice, Error, Happened, Response, Stats, Transport,
+    client::{Asks, Command},
     clock::Clock,
     dtls::Turn,
     lane::{Lane, Sink},
     security::ServerSecurity,
-    transfer::{Answer, Event, ObserverId},
+    transfer::{Answer, AskId, Event, ObserverId},
     udp::{Address, Inbox, PortError},
     watch::Watch,
 };
@@ -39,6 +41,8 @@ pub(crate) enum Order {
     Stats(oneshot::Sender<Stats>),
     /// Answer what was asked, tell observers, end.
     Shutdown,
+    /// Ask what is wanted here, from the same socket.
+    Ask(mpsc::UnboundedReceiver<Command>),
     /// Make further sessions with this, and say when that is so.
     Secure(Box<ServerSecurity>, oneshot::Sender<()>),
 }
@@ -47,6 +51,8 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) struct Orders {
     orders: mpsc::UnboundedReceiver<Order>,
+    /// What a client on the same socket wants, if there is one.
+    asked: Option<mpsc::UnboundedReceiver<Command>>,
     /// The server ends.
     is_ending: bool,
 }
@@ -59,7 +65,7 @@ pub(crate) async fn keep_running(
     panics: Arc<AtomicU64>,
     mut another: impl FnMut() -> Result<Worker, Error>,
 ) -> Result<(), Error> {
-    let mut orders = Orders { orders, is_ending: false };
+    let mut orders = Orders { orders, asked: None, is_ending: false };
     let mut worker = first;
     while Caught(Box::pin(worker.run(&mut orders))).await.is_err() {
         panics.fetch_add(1, Ordering::Relaxed);
@@ -76,13 +82,14 @@ pub(crate) async fn keep_running(
 #[derive(Debug)]
 pub(crate) struct Worker {
     clock: Clock,
-    lane: Lane,
+    pub(super) lane: Lane,
     desk: Desk<RequestId, ObserverId>,
     told: mpsc::UnboundedReceiver<Told<RequestId>>,
     controllers: Arc<BTreeMap<SocketAddr, ControllerChoice>>,
     inbox: Inbox,
     watch: Watch,
-    arrivals: Arrivals,
+    pub(super) arrivals: Arrivals,
+    pub(super) asking: Asking,
     /// Handshakes that failed.
     insecure: u64,
 }
@@ -102,12 +109,13 @@ impl Worker {
         watch: Watch,
     ) -> Self {
         let (clock, inbox) = (Clock::start(), Inbox::new());
-        Self { clock, lane, desk, told, controllers, inbox, watch, arrivals: Arrivals::default(), insecure: 0 }
+        let (arrivals, asking) = (Arrivals::default(), Asking::default());
+        Self { clock, lane, desk, told, controllers, inbox, watch, arrivals, asking, insecure: 0 }
     }
 
     /// Runs until it is told to end, or the server is gone.
     async fn run(mut self, from: &mut Orders) {
-        let (mut told, mut orders) = (Vec::new(), Vec::new());
+        let (mut told, mut orders, mut commands) = (Vec::new(), Vec::new(), Vec::new());
         let mut sleep: Option<Pin<Box<tokio::time::Sleep>>> = None;
         let mut end: Option<tokio::time::Instant> = None;
         let mut patience: Option<tokio::time::Instant> = None;
@@ -130,8 +138,8 @@ impl Worker {
                 (_, None) => {}
             }
             let Self { lane, told: telling, .. } = &mut self;
-            let ordering = &mut from.orders;
-            let mut is_orphaned = false;
+            let Orders { orders: ordering, asked, .. } = from;
+            let (mut is_orphaned, mut asks_no_more) = (false, false);
             std::future::poll_fn(|cx| {
                 let mut is_ready = lane.poll_ready(cx).is_ready();
                 is_ready |= telling.poll_recv_many(cx, &mut told, AT_ONCE).is_ready();
@@ -139,6 +147,13 @@ impl Worker {
                     && let Poll::Ready(count) = ordering.poll_recv_many(cx, &mut orders, AT_ONCE)
                 {
                     is_orphaned = count == 0;
+                    is_ready = true;
+                }
+                if let Some(asked) = asked
+                    && !lane.is_full()
+                    && let Poll::Ready(count) = asked.poll_recv_many(cx, &mut commands, AT_ONCE)
+                {
+                    asks_no_more = count == 0;
                     is_ready = true;
                 }
                 if next.is_some()
@@ -152,8 +167,12 @@ impl Worker {
             if is_orphaned {
                 return;
             }
+            if asks_no_more {
+                from.asked = None;
+            }
             for order in orders.drain(..) {
                 match order {
+                    Order::Ask(asked) => from.asked = Some(asked),
                     Order::Stats(reply) => drop(reply.send(self.stats())),
                     Order::Secure(security, done) => {
                         self.lane.secure(&security);
@@ -169,6 +188,9 @@ impl Worker {
                     }
                 }
             }
+            for command in commands.drain(..) {
+                self.command(self.clock.now(), command);
+            }
             self.turn(&mut told);
         }
     }
@@ -179,17 +201,21 @@ impl Worker {
         let Self { lane, inbox, watch, arrivals, .. } = self;
         lane.flush(clock.now(), watch);
         let mut refused = Vec::new();
-        let complain = |error: PortError| refused.extend(error.is_refused.then_some(error.to));
+        let complain = |error: PortError| refused.push(error);
         lane.receive(|| clock.now(), inbox, watch, arrivals, complain);
         let now = clock.now();
         if lane.next.is_some_and(|next| next <= now) {
             lane.poll(now, watch, arrivals);
         }
-        // Of answers the network's complaints concern nobody: their retransmission gives up by itself.
-        for peer in refused {
-            for address in self.lane.all_known_as(peer) {
-                self.end_observers_at(now, address);
+        // Of answers the network's complaints concern nobody: their retransmission gives up by itself. Observers are told so,
+        // and who asked.
+        for error in refused {
+            if error.is_refused {
+                for address in self.lane.all_known_as(error.to) {
+                    self.end_observers_at(now, address);
+                }
             }
+            self.cut_off(now, &error);
         }
         self.hear(now);
         for told in told.drain(..) {
@@ -219,6 +245,7 @@ impl Worker {
             requests.append(&mut self.arrivals.requests);
             self.arrivals.requests = requests;
         }
+        self.settle_asks(now);
         self.lane.flush(now, &mut self.watch);
     }
 
@@ -250,7 +277,7 @@ impl Worker {
     }
 
     /// A peer that is met for the first time gets the controller chosen for it.
-    fn choose_controller(&mut self, now: Instant, peer: Address) {
+    pub(super) fn choose_controller(&mut self, now: Instant, peer: Address) {
         if self.controllers.is_empty() || self.lane.host.endpoint().view(peer).is_some() {
             return;
         }
@@ -265,8 +292,9 @@ impl Worker {
     fn act(&mut self, now: Instant) {
         while let Some(action) = self.desk.action() {
             match action {
-                Action::Answer(id, response) => self.answer(now, id, response, None),
-                Action::AnswerBriefly(id, response) => self.answer(now, id, response, Some(BlockSize::B128)),
+                Action::Answer(id, response) => self.answer(now, id, response, None, false),
+                Action::Piece(id, response) => self.answer(now, id, response, None, true),
+                Action::AnswerBriefly(id, response) => self.answer(now, id, response, Some(BlockSize::B128), false),
                 Action::Reject(id) => {
                     // It was dropped meanwhile.
                     let _ = self.lane.host.reject(now, id);
@@ -303,9 +331,9 @@ impl Worker {
         }
     }
 
-    fn answer(&mut self, now: Instant, id: RequestId, response: Response, block: Option<BlockSize>) {
+    fn answer(&mut self, now: Instant, id: RequestId, response: Response, block: Option<BlockSize>, is_piece: bool) {
         let options = response.options().borrowed();
-        let answer = Answer { block, ..Answer::new(response.code(), &options).with_body(response.payload()) };
+        let answer = Answer { block, is_piece, ..Answer::new(response.code(), &options).with_body(response.payload()) };
         if let Err(error) = self.lane.host.answer(now, id, &answer) {
             tracing::warn!(target: "millpond_live", "an answer could not be sent: {error}");
             self.drain(now);
@@ -318,11 +346,11 @@ impl Worker {
         }
     }
 
-    fn drain(&mut self, now: Instant) {
+    pub(super) fn drain(&mut self, now: Instant) {
         self.lane.poll(now, &mut self.watch, &mut self.arrivals);
     }
 
-    fn stats(&self) -> Stats {
+    pub(super) fn stats(&self) -> Stats {
         let host = &self.lane.host;
         let mut stats = Stats {
             sockets: 1,
@@ -348,7 +376,9 @@ impl Worker {
 
 /// What the host handed up and the desk has not seen yet.
 #[derive(Debug, Default)]
-struct Arrivals {
+pub(super) struct Arrivals {
+    /// Requests of our own.
+    pub(super) asks: Asks,
     requests: Vec<(Address, Arrived<RequestId>)>,
     gone: Vec<ObserverId>,
 }
@@ -360,17 +390,30 @@ impl Arrivals {
 }
 
 impl Sink for Arrivals {
-    fn event(&mut self, _now: Instant, event: Event<'_, Address>) {
+    fn event(&mut self, now: Instant, event: Event<'_, Address>) {
         match event {
             Event::Request { from, id, message, body, wants_to_observe, by_group } => {
                 let request = Unrouted::new(message.code, message.options(), &body, from.peer(), Transport::Udp);
                 let options: usize = message.options().map(|option| option.value.len() + 1).sum();
                 let length = 4 + message.token.len() + options + message.payload().len();
                 let kind = message.kind;
-                self.requests.push((from, Arrived { id, kind, request, length, wants_to_observe, by_group }));
+                self.requests
+                    .push((from, Arrived { id, kind, request, length, wants_to_observe, by_group, room: None }));
             }
             Event::ObserverGone { observer, .. } => self.gone.push(observer),
-            _ => {}
+            event => sink(&mut self.asks).event(now, event),
         }
+    }
+
+    fn told(&mut self, now: Instant, event: &Below<'_, Address>) {
+        sink(&mut self.asks).told(now, event);
+    }
+
+    fn acknowledged(&mut self, ask: AskId, is: bool) {
+        sink(&mut self.asks).acknowledged(ask, is);
+    }
+
+    fn has_acknowledged(&self) -> bool {
+        self.asks.has_acknowledged()
     }
 }

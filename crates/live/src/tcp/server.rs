@@ -35,8 +35,8 @@ use crate::{
     error::is_out_of_files,
     security::Other,
     server::{
-        Action, AddressRule, Admission, Arrived, Desk, DeskLimits, GRACE, HANDLERS_GRACE, Order, Reachability, Router,
-        Unrouted,
+        Action, AddressRule, Admission, Arrived, Desk, DeskLimits, GRACE, HANDLERS_GRACE, Order, Reachability, Room,
+        Router, Unrouted,
     },
     trace::Hook,
     watch::Watch,
@@ -135,6 +135,8 @@ pub(crate) async fn listen(
                         }
                         let _ = done.send(());
                     }
+                    // A client asks over connections of its own.
+                    Some(Order::Ask(_)) => {}
                     Some(Order::Shutdown) => {
                         drop(listener);
                         let _ = ending.send(true);
@@ -216,10 +218,14 @@ async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Result<(), Str
     let config = Config { body: shared.longest_body, ..Config::DEFAULT };
     let (telling, mut told) = mpsc::unbounded_channel();
     let (router, admission) = (Arc::clone(&shared.router), Arc::clone(&shared.admission));
+    let mut host = Host::new(Settings::default(), config);
+    if router.streams() {
+        host.take_pieces(router.takes_pieces());
+    }
     let mut serving = Serving {
         whom,
         clock: Clock::start(),
-        link: Link::new(stream, Host::new(Settings::default(), config), Other::Client),
+        link: Link::new(stream, host, Other::Client),
         desk: Desk::new(router, shared.limits, reachability, admission, telling),
         seat,
         figures: Figures { counted, overloaded: 0, observers: 0 },
@@ -370,8 +376,17 @@ impl<S: Stream> Serving<S> {
                     request.identity.clone_from(&self.whom.identity);
                     self.figures.counted.requests.fetch_add(1, Ordering::Relaxed);
                     let length = body.len();
-                    let arrived =
-                        Arrived { id, kind: Kind::Confirmable, request, length, wants_to_observe, by_group: false };
+                    let theirs = self.link.host.settings();
+                    let room = Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise };
+                    let arrived = Arrived {
+                        id,
+                        kind: Kind::Confirmable,
+                        request,
+                        length,
+                        wants_to_observe,
+                        by_group: false,
+                        room: Some(room),
+                    };
                     self.desk.arrived(now, arrived);
                 }
                 Event::Settings(_) if self.stage == Stage::Opened => {
@@ -390,6 +405,11 @@ impl<S: Stream> Serving<S> {
         match action {
             Action::Answer(id, response) | Action::AnswerBriefly(id, response) => {
                 let sent = self.link.host.answer(now, id, &answer(&response, &response.options().borrowed()));
+                self.check(id, sent);
+            }
+            Action::Piece(id, response) => {
+                let options = response.options().borrowed();
+                let sent = self.link.host.answer(now, id, &answer(&response, &options).as_piece());
                 self.check(id, sent);
             }
             Action::Hush(id, response) => {

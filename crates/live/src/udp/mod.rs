@@ -1,6 +1,7 @@
 //! UDP sockets: whole batches in, whole batches out, and nothing lost silently.
 
 mod address;
+mod choices;
 mod inbox;
 mod interface;
 mod multicast;

@@ -4,7 +4,9 @@ use std::{collections::VecDeque, io, net::SocketAddr, ops::Range};
 
 use quinn_udp::Transmit;
 
-use super::{Address, Port};
+use millpond_control::Instant;
+
+use super::{Address, Port, choices::Choices};
 
 /// Datagrams that wait to be handed to the kernel, in order.
 #[derive(Debug, Default)]
@@ -12,6 +14,7 @@ pub(crate) struct Outbox {
     bytes: Vec<u8>,
     waiting: VecDeque<(Address, Range<usize>)>,
     lately: Option<Lately>,
+    choices: Choices,
 }
 
 /// How datagrams began that left lately, and to whom they went.
@@ -98,11 +101,12 @@ impl Outbox {
     }
 
     /// Hands over as many as the kernel takes. What it refuses for good is told; what it has no room for stays.
-    pub(crate) fn flush(&mut self, port: &Port, mut unsent: impl FnMut(Unsent)) {
+    pub(crate) fn flush(&mut self, now: Instant, port: &Port, mut unsent: impl FnMut(Unsent)) {
         while let Some((to, range)) = self.waiting.front().cloned() {
             let (segments, range) = self.run(range, to, port.most_segments());
-            let sent = if segments == 1 && self.waiting.len() > 1 && port.sends_many() {
-                self.send_many(port)
+            let together = if segments == 1 && Port::sends_many() { self.together(now, port) } else { 0 };
+            let sent = if together > 1 {
+                self.send_many(port, together)
             } else {
                 let length = range.len();
                 let contents = self.bytes.get(range).unwrap_or_default();
@@ -131,11 +135,24 @@ impl Outbox {
         self.bytes.clear();
     }
 
-    /// Hands over those at the front in one call, each to a peer of its own. Returns how many were taken, at least one.
-    fn send_many(&self, port: &Port) -> io::Result<usize> {
+    /// How many of those at the front leave from the right address without a word about it.
+    fn together(&mut self, now: Instant, port: &Port) -> usize {
         /// Datagrams in one call.
         const AT_ONCE: usize = 64;
-        let datagrams = self.waiting.iter().take(AT_ONCE).map(|(to, range)| {
+        let most = self.waiting.len().min(AT_ONCE);
+        if !port.names_source() || most < 2 {
+            return most;
+        }
+        let choices = &mut self.choices;
+        let is_free = |(to, _): &&(Address, Range<usize>)| {
+            port.source(*to).is_none_or(|source| choices.is(now, to.peer(), source, |peer| port.choice_for(peer)))
+        };
+        self.waiting.iter().take(most).take_while(is_free).count()
+    }
+
+    /// Hands over so many of those at the front in one call, each to a peer of its own. Returns how many were taken, at least one.
+    fn send_many(&self, port: &Port, count: usize) -> io::Result<usize> {
+        let datagrams = self.waiting.iter().take(count).map(|(to, range)| {
             let contents = self.bytes.get(range.clone()).unwrap_or_default();
             (to.peer(), contents)
         });

@@ -159,9 +159,14 @@ impl Port {
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn complaints(&self, _tell: impl FnMut(PortError)) {}
 
-    /// Datagrams to several peers can be handed over in one call: none of them says from which of our addresses.
-    pub(super) const fn sends_many(&self) -> bool {
-        cfg!(target_os = "linux") && self.locals.is_none()
+    /// Datagrams to several peers can be handed over in one call, if none of them says from which of our addresses.
+    pub(super) const fn sends_many() -> bool {
+        cfg!(target_os = "linux")
+    }
+
+    /// What is sent has to say from which of our addresses.
+    pub(super) const fn names_source(&self) -> bool {
+        self.locals.is_some()
     }
 
     /// Hands over datagrams in one call. Returns how many of them the kernel took, at least one.
@@ -195,6 +200,24 @@ impl Port {
     /// How many of our addresses datagrams came in at.
     pub(crate) fn locals_met(&self) -> u8 {
         self.locals.as_ref().and_then(|locals| locals.lock().ok()).map_or(0, |locals| locals.met())
+    }
+
+    /// A peer, spoken to by the address of ours that the kernel would choose: answers come from there, whoever begins.
+    pub(crate) fn way_to(&self, peer: SocketAddr) -> Address {
+        let to = Address::of(peer);
+        let Some(locals) = &self.locals else { return to };
+        match (self.choice_for(peer), locals.lock()) {
+            (Some(local), Ok(mut locals)) => to.by(locals.place(local)),
+            _ => to,
+        }
+    }
+
+    /// From which of our addresses the kernel would send to a peer.
+    pub(super) fn choice_for(&self, peer: SocketAddr) -> Option<IpAddr> {
+        // Nothing is sent by that.
+        let socket = std::net::UdpSocket::bind((self.local.ip(), 0)).ok()?;
+        socket.connect(peer).ok()?;
+        socket.local_addr().ok().map(|local| local.ip())
     }
 
     /// From which of our addresses a datagram leaves.

@@ -418,10 +418,15 @@ pub(crate) struct Wishes(pub(super) control::Wishes);
 #[pymethods]
 impl Wishes {
     #[new]
-    #[pyo3(signature = (naming = "none", confirmable_every = None))]
-    fn new(naming: &str, confirmable_every: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    #[pyo3(signature = (naming = "none", confirmable_every = None, nstart = None))]
+    fn new(
+        naming: &str,
+        confirmable_every: Option<&Bound<'_, PyAny>>,
+        nstart: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         let every = confirmable_every.map_or(Ok(0), |number| whole("confirmable_every", number))?;
-        Ok(Self(control::Wishes { naming: word("naming", naming, NAMINGS)?, confirmable_every: every }))
+        let nstart = nstart.map_or(Ok(0), |number| whole("nstart", number))?;
+        Ok(Self(control::Wishes { naming: word("naming", naming, NAMINGS)?, confirmable_every: every, nstart }))
     }
 
     /// How copies of a request are to be told apart.
@@ -436,7 +441,16 @@ impl Wishes {
         self.0.confirmable_every
     }
 
+    /// Exchanges that may be open at once; zero: no wish.
+    #[getter]
+    fn nstart(&self) -> u16 {
+        self.0.nstart
+    }
+
     fn __repr__(&self) -> String {
-        format!("Wishes('{}', {})", self.naming(), self.confirmable_every())
+        match self.nstart() {
+            0 => format!("Wishes('{}', {})", self.naming(), self.confirmable_every()),
+            nstart => format!("Wishes('{}', {}, {nstart})", self.naming(), self.confirmable_every()),
+        }
     }
 }

@@ -55,8 +55,8 @@ impl Application {
                 self.go_on(now, number, false, conduct, luck);
                 self.moment(now, conduct, luck)
             }
-            // Those of links concern no client.
-            Event::Rate { .. } | Event::Loss { .. } | Event::Outage { .. } => None,
+            // Those of links and of the server concern no client.
+            Event::Rate { .. } | Event::Loss { .. } | Event::Outage { .. } | Event::Server { .. } => None,
         }
     }
 

@@ -7,6 +7,7 @@ use millpond_link::{Delivered, DropReason, Link};
 
 use super::{
     Address, Arrival, Carried, LinkName, Load, Packet, SERVER,
+    away::{Away, Offer},
     changes::{self, Change, Moment},
     route::Routes,
 };
@@ -29,6 +30,19 @@ struct Hop {
     useful: u64,
     /// Outages that are not over.
     outages: u32,
+    /// Set while the link is elsewhere, shared with others: what is known of it here.
+    away: Option<Box<Away>>,
+}
+
+impl Hop {
+    /// When it is to be looked at next.
+    #[inline]
+    fn next(&self) -> Instant {
+        match &self.away {
+            None => self.link.next().unwrap_or(Instant::NEVER),
+            Some(away) => away.next(),
+        }
+    }
 }
 
 /// Packets for one client that did not arrive.
@@ -56,6 +70,8 @@ pub(crate) struct Graph {
     drops: Vec<Drops>,
     /// The tags of datagrams that were lost since somebody asked.
     lost: Vec<Tag>,
+    /// Packets that came to links which are elsewhere since somebody took them.
+    pub(super) offers: Vec<Offer>,
     recording: Option<Box<Recording>>,
 }
 
@@ -64,7 +80,7 @@ impl Graph {
         let build = |(name, direction): (&str, &crate::scenario::Direction)| {
             let name = LinkName::from(name);
             match Link::new(&direction.config(), seed, name.number()) {
-                Ok(link) => Ok(Hop { name, link, useful: 0, outages: 0 }),
+                Ok(link) => Ok(Hop { name, link, useful: 0, outages: 0, away: None }),
                 Err(error) => Err(RunError::Link(name.to_string(), error.to_string())),
             }
         };
@@ -84,6 +100,7 @@ impl Graph {
             arrived: 0,
             drops: vec![Drops::default(); groups.len()],
             lost: Vec::new(),
+            offers: Vec::new(),
             recording: capture.then(|| Box::new(Recording::new(hops.len()))),
             hops,
         })
@@ -161,7 +178,12 @@ impl Graph {
         {
             rec.packet(now, "enq", place, packet, length);
         }
-        let Some(Hop { link, .. }) = self.hops.get_mut(place) else { return };
+        let Some(Hop { link, away, .. }) = self.hops.get_mut(place) else { return };
+        if let Some(away) = away {
+            away.offered(length);
+            self.offers.push(Offer { at: now, place: place as u16, client, length, number });
+            return;
+        }
         // Behind another packet it is not the next to arrive.
         let is_first = !link.is_waiting();
         if let Err((reason, _)) = link.offer_of(now, client, length, number) {
@@ -173,7 +195,7 @@ impl Graph {
 
     /// A link did not take a packet.
     #[cold]
-    fn refused(&mut self, place: usize, number: u32, reason: DropReason, rec: &mut Recorder) {
+    pub(super) fn refused(&mut self, place: usize, number: u32, reason: DropReason, rec: &mut Recorder) {
         let radio = reason == DropReason::Radio;
         rec.dropped(if radio { "drop_radio" } else { "drop_queue" });
         if let Some(recording) = &mut self.recording {
@@ -182,11 +204,16 @@ impl Graph {
         self.dropped(number, radio);
     }
 
+    /// What is known of a link that is elsewhere; it is so from now on.
+    pub(super) fn away_at(&mut self, place: usize) -> &mut Away {
+        self.hops[place].away.get_or_insert_default()
+    }
+
     /// Puts a link's next wake-up on the agenda.
     #[inline]
-    fn wake(&mut self, place: usize) {
+    pub(super) fn wake(&mut self, place: usize) {
         if let Some(hop) = self.hops.get(place) {
-            self.agenda.set(place as u32, hop.link.next().unwrap_or(Instant::NEVER));
+            self.agenda.set(place as u32, hop.next());
         }
     }
 
@@ -210,8 +237,11 @@ impl Graph {
                 self.change(now);
                 continue;
             };
-            let delivered = hop.link.deliver(now);
-            self.agenda.set(place as u32, hop.link.next().unwrap_or(Instant::NEVER));
+            let delivered = match &mut hop.away {
+                None => hop.link.deliver(now),
+                Some(away) => away.deliver(now),
+            };
+            self.agenda.set(place as u32, hop.next());
             match delivered {
                 None => {}
                 Some(Delivered::Arrived(parcel)) => {
@@ -347,6 +377,12 @@ impl Graph {
         (row.dropped_queue, row.dropped_radio) = (drops.queue, drops.radio);
     }
 
+    /// From `now` on what is known of queues, and drops, are those since then.
+    pub(super) fn restart_statistics(&mut self, now: Instant) {
+        self.hops.iter_mut().for_each(|hop| hop.link.restart_statistics(now));
+        self.drops.fill(Drops::default());
+    }
+
     pub(super) fn take_recording(&mut self) -> Option<Box<Recording>> {
         self.recording.take()
     }
@@ -355,10 +391,12 @@ impl Graph {
         let mut events = self.arrived;
         let mut rows = Vec::with_capacity(self.hops.len());
         let (mut offered, mut handed_on) = (self.arrived, self.sent);
-        for Hop { name, link, useful, .. } in &mut self.hops {
+        for Hop { name, link, useful, away, .. } in &mut self.hops {
             link.check_conservation().map_err(|error| RunError::Conservation(name.to_string(), error.to_string()))?;
-            let counters = *link.counters();
-            let statistics = link.statistics(end);
+            let (counters, statistics) = match away {
+                None => (*link.counters(), link.statistics(end)),
+                Some(away) => away.told(),
+            };
             events += counters.offered.packets + counters.carried.packets + counters.delivered.packets;
             offered += counters.offered.packets;
             handed_on += counters.delivered.packets;

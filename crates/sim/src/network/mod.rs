@@ -1,6 +1,7 @@
 //! What lies between the nodes. They hand packets over and are handed what arrives; that there are links, and how many,
 //! nobody outside knows.
 
+mod away;
 mod changes;
 mod graph;
 mod name;
@@ -9,7 +10,9 @@ pub(crate) mod radio;
 mod route;
 
 use millpond_control::{ChanceSeed, Instant};
+use millpond_link::{Delivered, DropReason, Statistics};
 
+pub(crate) use away::Offer;
 pub use name::LinkName;
 use packet::Spare;
 pub(crate) use packet::{Address, Arrival, Carried, Load, Packet, SERVER};
@@ -197,6 +200,21 @@ impl Network {
         }
     }
 
+    /// The books as they stand when the warm-up ends at `now`: a row for each link, and for each node of a mesh. From then on
+    /// what is known of queues, and the drops of each client, are those since then; other counts go on.
+    pub(crate) fn warmed_up(&mut self, now: Instant) -> Result<(Vec<LinkRow>, Vec<NodeRow>), RunError> {
+        let (mut links, nodes) = (self.rows(now)?.0, self.nodes());
+        match self {
+            Self::Graph(graph) => {
+                graph.restart_statistics(now);
+                // Links forget with what they know of their queues how long they were busy.
+                links.iter_mut().for_each(|row| row.busy_us = 0);
+            }
+            Self::Mesh(mesh) => mesh.restart_statistics(now),
+        }
+        Ok((links, nodes))
+    }
+
     /// Closes the books: a row for each link, and how many events there were.
     pub(crate) fn rows(&mut self, end: Instant) -> Result<(Vec<LinkRow>, u64), RunError> {
         match self {
@@ -210,6 +228,41 @@ impl Network {
         match self {
             Self::Graph(_) => Vec::new(),
             Self::Mesh(mesh) => mesh.nodes(),
+        }
+    }
+
+    /// The links of these places are elsewhere: sites of a fleet share them.
+    pub(crate) fn send_away(&mut self, places: &[usize]) {
+        if let Self::Graph(graph) = self {
+            places.iter().for_each(|&place| graph.send_away(place));
+        }
+    }
+
+    /// Packets that came to such links, in the order of time.
+    pub(crate) fn take_offers(&mut self, into: &mut Vec<Offer>) {
+        if let Self::Graph(graph) = self {
+            graph.take_offers(into);
+        }
+    }
+
+    /// Such a link, told by its place, says when a packet comes back, or that it does not.
+    pub(crate) fn comes_back(&mut self, place: usize, packet: Delivered<u32>) {
+        if let Self::Graph(graph) = self {
+            graph.comes_back(place, packet);
+        }
+    }
+
+    /// Such a link did not take a packet.
+    pub(crate) fn turned_away(&mut self, offer: &Offer, reason: DropReason, rec: &mut Recorder) {
+        if let Self::Graph(graph) = self {
+            graph.turned_away(offer, reason, rec);
+        }
+    }
+
+    /// What the queue of such a link was like, once all is over.
+    pub(crate) fn was_like(&mut self, place: usize, statistics: Statistics) {
+        if let Self::Graph(graph) = self {
+            graph.was_like(place, statistics);
         }
     }
 

@@ -8,7 +8,7 @@ use millpond_control::Instant;
 
 pub use network::{LinkRow, NodeRow};
 pub use requests::{BirthRow, DelayRow, EvidenceRow, FlowRow, HistogramRow, ReportedRow, TcpCounts};
-pub use traces::{ExchangeRow, PacketEvent, QueueSample, ShareSample, TcpSample, TimerSample};
+pub use traces::{ExchangeRow, FrameEvent, PacketEvent, QueueSample, SentSample, ShareSample, TcpSample, TimerSample};
 
 /// The results of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +37,8 @@ pub struct Outcome {
     pub queue_trace: Vec<QueueSample>,
     /// Carried and useful bytes over time, if asked for.
     pub share_trace: Vec<ShareSample>,
+    /// What groups sent, if traced.
+    pub sent_trace: Vec<SentSample>,
     /// Every timer that was armed, if asked for.
     pub rto_trace: Vec<TimerSample>,
     /// What happened to each packet, if asked for.
@@ -45,6 +47,8 @@ pub struct Outcome {
     pub exchanges: Vec<ExchangeRow>,
     /// How the server's senders of TCP stood, if asked for.
     pub tcp_trace: Vec<TcpSample>,
+    /// Every frame on the air of a mesh, if asked for.
+    pub frames: Vec<FrameEvent>,
     /// Every packet as a pcapng file, if asked for.
     pub capture: Option<Vec<u8>>,
 }

@@ -39,6 +39,19 @@ pub struct LinkRow {
     pub queue_max_packets: u64,
 }
 
+/// Takes from these counts those of the same row at an earlier time.
+macro_rules! subtract {
+    ($row:ident, $before:ident, $($count:ident)+) => { $( $row.$count = $row.$count.saturating_sub($before.$count); )+ };
+}
+
+impl LinkRow {
+    /// What was counted since the row was as it was `before`. Of the queue it says what it said.
+    pub(crate) fn since(&mut self, before: &Self) {
+        subtract!(self, before, offered_packets offered_bytes dropped_queue_packets dropped_queue_bytes
+            dropped_radio_packets dropped_radio_bytes delivered_packets delivered_bytes useful_bytes busy_us);
+    }
+}
+
 /// One node of a mesh. What became of frames is counted at the node that they were for, what became of packets at the node
 /// that held them last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,4 +112,13 @@ pub struct NodeRow {
     pub lost_reassembly: u64,
     /// Microseconds that its radio was sending.
     pub on_air_us: u64,
+}
+
+impl NodeRow {
+    /// What was counted since the row was as it was `before`.
+    pub(crate) fn since(&mut self, before: &Self) {
+        subtract!(self, before, data_sent acks_sent data_received data_duplicate data_collided data_deaf data_faded
+            acks_received acks_collided acks_deaf acks_faded acks_omitted packets_begun packets_arrived packets_passed
+            lost_buffers lost_neighbours lost_no_ack lost_no_channel lost_air lost_reassembly on_air_us);
+    }
 }

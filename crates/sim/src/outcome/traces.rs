@@ -28,6 +28,21 @@ pub struct ShareSample {
     pub useful_bytes: u64,
 }
 
+/// What the flows of one group sent in one window of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentSample {
+    /// Number of the group.
+    pub group: u32,
+    /// Start of the window.
+    pub t_us: u64,
+    /// Requests that left for the first time.
+    pub first: u32,
+    /// Further copies of requests that left.
+    pub again: u32,
+    /// Bytes of both, headers included.
+    pub bytes: u64,
+}
+
 /// One armed timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerSample {
@@ -43,6 +58,23 @@ pub struct TimerSample {
     pub wait_us: u32,
     /// Why this long.
     pub reason: &'static str,
+}
+
+/// One frame on the air of a mesh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameEvent {
+    /// When it began.
+    pub t_us: u64,
+    /// How long it was on the air.
+    pub us: u32,
+    /// The node that sent it.
+    pub node: LinkName,
+    /// The node that it was for.
+    pub to: LinkName,
+    /// `data` or `ack`.
+    pub kind: &'static str,
+    /// What became of it there: `received`, `collided`, `deaf` (the receiver was sending) or `faded` (the link lost it).
+    pub fate: &'static str,
 }
 
 /// What happened to one packet.

@@ -35,7 +35,7 @@ pub use timeline::{Event, Memory, Queued};
 pub use transfer::{Blocks, Bursts, Negotiation, Transfer};
 pub(crate) use transport::SEGMENT_OVER_DATAGRAM;
 pub use transport::{Congestion, DelayedAcks, Recovery, Tcp, TimerRule, Transport};
-pub use workload::{Births, Method, Periods, Share, Step, Workload, Workloads};
+pub use workload::{Births, Frequency, Method, Periods, Ramp, Retry, Share, Spacing, Step, Workload, Workloads};
 
 /// Everything that a run needs, apart from its seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,7 +157,8 @@ pub struct Run {
     /// The run lasts exactly this long; what is open then has not finished. Left out: until all clients are done.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Duration>,
-    /// Requests born before this are left out of all counts of requests and exchanges.
+    /// Requests born before this are left out of all counts of requests and exchanges, and what links and nodes did before
+    /// it out of theirs.
     #[serde(skip_serializing_if = "is_zero")]
     pub warm_up: Duration,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clients, Direction, Scenario, ScenarioError, Size, unknown};
+use super::{Clients, Direction, Duration, Event, Scenario, ScenarioError, Size, unknown};
 
 /// Named links and the routes over them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct Network {
     /// The same for packets of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub down: Vec<String>,
+    /// Those of the links that all sites of a fleet share. In a run of its own a site has them for itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<String>,
     /// The links by name. One that stands in both directions of a route is half-duplex: one queue and one rate for both.
     #[serde(default)]
     pub links: BTreeMap<String, Direction>,
@@ -38,6 +41,9 @@ pub struct Route {
 const MOST_HOPS: usize = u8::MAX as usize;
 /// As many links as have places.
 const MOST_LINKS: usize = u16::MAX as usize;
+
+/// The least delay of a link that sites share.
+const LEAST_SHARED: Duration = Duration(1_000);
 
 /// IPv4 and UDP.
 fn default_header() -> Size {
@@ -64,6 +70,12 @@ impl Scenario {
         let path = self.path.iter().flat_map(|path| [("uplink", &path.uplink), ("downlink", &path.downlink)]);
         let network = self.network.iter().flat_map(|network| &network.links);
         path.chain(network.map(|(name, link)| (name.as_str(), link))).collect()
+    }
+
+    /// The names of the links that all sites of a fleet share.
+    #[must_use]
+    pub fn shared(&self) -> &[String] {
+        self.network.as_ref().map_or(&[], |network| &network.shared)
     }
 
     /// Which of its links, told by their places, packets of a group cross: those to the server, and those back.
@@ -100,7 +112,10 @@ impl Scenario {
             (None, None) => {
                 refuse("path", "missing key: write [path.uplink] and [path.downlink], or [network], or [mesh]")
             }
-            (None, Some(network)) => network.check(&self.clients, origin),
+            (None, Some(network)) => {
+                network.check(&self.clients, origin)?;
+                network.check_shared(&self.timeline, origin)
+            }
             (Some(path), None) => {
                 if let Some(index) = self.clients.iter().position(|group| group.route.is_some()) {
                     let problem = "a [path] is the one route of all: write [network] with named links instead of it";
@@ -151,6 +166,38 @@ impl Network {
         if let Some(idle) = self.links.keys().find(|name| !used.contains(&name.as_str())) {
             let problem = "nobody uses this link: name it in a route, or leave it out";
             return refuse(&format!("network.links.{idle}"), problem.to_owned());
+        }
+        Ok(())
+    }
+
+    /// What sites share has a delay, within which they cannot feel each other, and is what it is all the time.
+    fn check_shared(&self, timeline: &[Event], origin: &str) -> Result<(), ScenarioError> {
+        let refuse = |problem: String| Err(ScenarioError::at_key(origin, "network.shared", problem));
+        for (place, name) in self.shared.iter().enumerate() {
+            let Some(link) = self.links.get(name) else {
+                let known: Vec<&str> = self.links.keys().map(String::as_str).collect();
+                return refuse(unknown("link", name, &known));
+            };
+            if self.shared[..place].contains(name) {
+                return refuse(format!("`{name}` stands there twice: write it once"));
+            }
+            if link.delay.0 < LEAST_SHARED.0 {
+                let least = LEAST_SHARED;
+                return refuse(format!(
+                    "`{name}` has a delay of {}: sites share links of at least {least}",
+                    link.delay
+                ));
+            }
+            let changes = |event: &&Event| match event {
+                Event::Rate { link, .. } | Event::Loss { link, .. } => link == name,
+                Event::Outage { link, .. } => link.as_ref().is_none_or(|link| link == name),
+                Event::Restart { .. } | Event::Alarm { .. } | Event::Server { .. } => false,
+            };
+            if timeline.iter().any(|event| changes(&event)) {
+                return refuse(format!(
+                    "the timeline changes `{name}`, which no single site may: name another link there"
+                ));
+            }
         }
         Ok(())
     }

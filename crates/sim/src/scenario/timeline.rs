@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrival, BitRate, Clients, Direction, Duration, Loss, Scenario, ScenarioError, unknown};
+use super::{Arrival, BitRate, Clients, Direction, Duplicates, Duration, Loss, Scenario, ScenarioError, unknown};
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         link: Option<String>,
     },
+    /// The server meets copies of requests otherwise from now on. The responses that it stored it keeps.
+    Server {
+        /// When.
+        at: Duration,
+        /// What becomes of them.
+        duplicates: Duplicates,
+    },
 }
 
 /// What becomes of what a client knows of its server when it restarts.
@@ -96,7 +103,8 @@ impl Event {
             | Self::Alarm { at, .. }
             | Self::Rate { at, .. }
             | Self::Loss { at, .. }
-            | Self::Outage { at, .. } => *at,
+            | Self::Outage { at, .. }
+            | Self::Server { at, .. } => *at,
         }
     }
 
@@ -105,7 +113,7 @@ impl Event {
     pub fn clients(&self) -> Option<&str> {
         match self {
             Self::Restart { clients, .. } | Self::Alarm { clients, .. } => clients.as_deref(),
-            Self::Rate { .. } | Self::Loss { .. } | Self::Outage { .. } => None,
+            Self::Rate { .. } | Self::Loss { .. } | Self::Outage { .. } | Self::Server { .. } => None,
         }
     }
 
@@ -115,7 +123,7 @@ impl Event {
         match self {
             Self::Rate { link, .. } | Self::Loss { link, .. } => Some(link),
             Self::Outage { link, .. } => link.as_deref(),
-            Self::Restart { .. } | Self::Alarm { .. } => None,
+            Self::Restart { .. } | Self::Alarm { .. } | Self::Server { .. } => None,
         }
     }
 
@@ -130,7 +138,7 @@ impl Event {
         match self {
             Self::Rate { rate, .. } => Some(Direction { rate: *rate, ..direction.clone() }),
             Self::Loss { loss, .. } => Some(Direction { loss: loss.clone(), ..direction.clone() }),
-            Self::Restart { .. } | Self::Alarm { .. } | Self::Outage { .. } => None,
+            Self::Restart { .. } | Self::Alarm { .. } | Self::Outage { .. } | Self::Server { .. } => None,
         }
     }
 
@@ -171,7 +179,9 @@ impl Event {
             Self::Outage { lasts: Duration(0), .. } => {
                 refuse("for", "an outage of 0 s is none: write how long it lasts".to_owned())
             }
-            Self::Alarm { .. } | Self::Rate { .. } | Self::Loss { .. } | Self::Outage { .. } => Ok(()),
+            Self::Alarm { .. } | Self::Rate { .. } | Self::Loss { .. } | Self::Outage { .. } | Self::Server { .. } => {
+                Ok(())
+            }
         }
     }
 }

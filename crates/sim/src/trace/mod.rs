@@ -1,18 +1,20 @@
 //! What a run records beside its results, only when asked for.
 
+mod sent;
 mod share;
 
 use std::str::FromStr;
 
 use millpond_control::{Instant, Span, Wait};
 
+use sent::Sent;
 use share::Shares;
 
 use crate::{
     evidence::Judged,
     ledger::Tag,
     network::{LinkName, Packet},
-    outcome::{Outcome, PacketEvent, QueueSample, TcpSample, TimerSample},
+    outcome::{FrameEvent, Outcome, PacketEvent, QueueSample, TcpSample, TimerSample},
     sight::contents,
     tcp::Progress,
 };
@@ -24,6 +26,8 @@ pub enum TraceKind {
     Queue,
     /// Carried and useful bytes of both directions, in windows.
     Share,
+    /// Copies of requests that each group sent, for the first time and again, in windows.
+    Sent,
     /// Every timer that is armed.
     Rto,
     /// What happens to each packet.
@@ -32,11 +36,14 @@ pub enum TraceKind {
     Exchanges,
     /// How the server's senders of TCP stand, whenever that changes.
     Tcp,
+    /// Every frame on the air of a mesh.
+    Frames,
 }
 
 impl TraceKind {
     /// Every kind.
-    pub const ALL: &'static [Self] = &[Self::Queue, Self::Share, Self::Rto, Self::Packets, Self::Exchanges, Self::Tcp];
+    pub const ALL: &'static [Self] =
+        &[Self::Queue, Self::Share, Self::Sent, Self::Rto, Self::Packets, Self::Exchanges, Self::Tcp, Self::Frames];
 
     /// The kind's name.
     #[must_use]
@@ -44,10 +51,12 @@ impl TraceKind {
         match self {
             Self::Queue => "queue",
             Self::Share => "share",
+            Self::Sent => "sent",
             Self::Rto => "rto",
             Self::Packets => "packets",
             Self::Exchanges => "exchanges",
             Self::Tcp => "tcp",
+            Self::Frames => "frames",
         }
     }
 }
@@ -85,10 +94,12 @@ impl Default for Options {
 pub(crate) struct Recorder {
     queue: bool,
     shares: Option<Box<Shares>>,
+    sent: Option<Box<Sent>>,
     rto: bool,
     pub(crate) packets: bool,
     pub(crate) exchanges: bool,
     pub(crate) tcp: bool,
+    pub(crate) frames: bool,
     step: u64,
     next: Instant,
     links: Vec<LinkName>,
@@ -96,6 +107,7 @@ pub(crate) struct Recorder {
     rto_rows: Vec<TimerSample>,
     packet_rows: Vec<PacketEvent>,
     tcp_rows: Vec<TcpSample>,
+    frame_rows: Vec<FrameEvent>,
     judgements: Vec<Judgement>,
 }
 
@@ -108,18 +120,20 @@ struct Judgement {
 }
 
 impl Recorder {
-    /// A recorder of what `options` asks for on a network with these links.
-    pub(crate) fn new(options: &Options, links: Vec<LinkName>) -> Self {
+    /// A recorder of what `options` asks for on a network with these links, of flows of these groups.
+    pub(crate) fn new(options: &Options, links: Vec<LinkName>, groups: impl Iterator<Item = u32>) -> Self {
         let asked = |kind| options.traces.contains(&kind);
-        let sampled = asked(TraceKind::Queue) || asked(TraceKind::Share);
+        let sampled = [TraceKind::Queue, TraceKind::Share, TraceKind::Sent].into_iter().any(asked);
         let step = if options.trace_step_us == 0 { 1_000_000 } else { options.trace_step_us };
         Self {
             queue: asked(TraceKind::Queue),
             shares: asked(TraceKind::Share).then(|| Box::new(Shares::new(step, links.len()))),
+            sent: asked(TraceKind::Sent).then(|| Box::new(Sent::new(step, groups.collect()))),
             rto: asked(TraceKind::Rto),
             packets: asked(TraceKind::Packets),
             exchanges: asked(TraceKind::Exchanges),
             tcp: asked(TraceKind::Tcp),
+            frames: asked(TraceKind::Frames),
             step,
             next: if sampled { Instant::ORIGIN } else { Instant::NEVER },
             links,
@@ -127,6 +141,7 @@ impl Recorder {
             rto_rows: Vec::new(),
             packet_rows: Vec::new(),
             tcp_rows: Vec::new(),
+            frame_rows: Vec::new(),
             judgements: Vec::new(),
         }
     }
@@ -192,9 +207,13 @@ impl Recorder {
         }
     }
 
+    /// A copy left; if somebody acknowledges it, its sender waits so long.
     #[inline]
-    pub(crate) fn armed(&mut self, tag: &Tag, wait: Wait) {
-        if self.rto {
+    pub(crate) fn left(&mut self, tag: &Tag, wait: Option<Wait>) {
+        if let Some(sent) = &mut self.sent {
+            sent.left(tag.sent, tag);
+        }
+        if let Some(wait) = wait.filter(|_| self.rto) {
             self.rto_rows.push(TimerSample {
                 flow: tag.flow,
                 exchange: tag.exchange,
@@ -256,6 +275,27 @@ impl Recorder {
         });
     }
 
+    /// A frame was on the air until now, from one node to another. Asked for with `frames`.
+    #[cold]
+    pub(crate) fn frame(
+        &mut self,
+        now: Instant,
+        [from, to]: [u32; 2],
+        kind: &'static str,
+        lasted: Span,
+        fate: &'static str,
+    ) {
+        let name = |node: u32| self.links.get(node as usize).cloned().unwrap_or_default();
+        self.frame_rows.push(FrameEvent {
+            t_us: now.as_micros().saturating_sub(u64::from(lasted.as_micros())),
+            us: lasted.as_micros(),
+            node: name(from),
+            to: name(to),
+            kind,
+            fate,
+        });
+    }
+
     /// A response was accepted. Asked for with the exchanges.
     pub(crate) fn judged(&mut self, tag: &Tag, sample: Judged, rto: Option<Span>) {
         self.judgements.push(Judgement { flow: tag.flow, exchange: tag.exchange, sample, rto });
@@ -278,8 +318,10 @@ impl Recorder {
         // The last window may be shorter; it is there even if nothing ever happened.
         let windows = (self.next.as_micros() / self.step).max(1) as usize;
         outcome.share_trace = self.shares.map_or_else(Vec::new, |shares| shares.rows(windows, &self.links));
+        outcome.sent_trace = self.sent.map_or_else(Vec::new, |sent| sent.rows(windows));
         outcome.rto_trace = self.rto_rows;
         outcome.packets = self.packet_rows;
         outcome.tcp_trace = self.tcp_rows;
+        outcome.frames = self.frame_rows;
     }
 }

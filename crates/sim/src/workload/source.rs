@@ -1,11 +1,12 @@
 //! One workload of one client.
 
 use millpond_control::Instant;
+use millpond_link::minus_ln;
 
 use super::draws::{Luck, Of, below, exponential, time};
 use crate::{
     ledger::NO_EVENT,
-    scenario::{Births, Periods, Workload},
+    scenario::{Births, Periods, Ramp, Retry, Spacing, Workload},
 };
 
 /// What all clients of a group share of one workload.
@@ -34,7 +35,7 @@ pub(crate) struct Source {
     next: Instant,
     /// Nothing is born from here on.
     until: Instant,
-    /// The next beat of a rhythm, without jitter.
+    /// The next beat of a rhythm, without jitter; of a ramp its beginning.
     beat: Instant,
     /// Requests born since it began last.
     born: u32,
@@ -49,6 +50,8 @@ pub(crate) struct Source {
     event: u8,
     /// Not every request since it began last was answered.
     has_lost: bool,
+    /// Attempts since then that failed, where there are several.
+    failed: u32,
 }
 
 impl Source {
@@ -65,13 +68,14 @@ impl Source {
             begun: 0,
             event: NO_EVENT,
             has_lost: false,
+            failed: 0,
         }
     }
 
     /// It begins: at the start of its client, or after an event that it waited for. What it began before is not finished.
     pub(crate) fn begin(&mut self, now: Instant, event: u8, plan: &Plan<'_>, luck: Luck) {
         // What was open belongs to what it began before, which nobody completes any more.
-        (self.born, self.event, self.has_lost) = (0, event, self.open > 0);
+        (self.born, self.event, self.has_lost, self.beat, self.failed) = (0, event, self.open > 0, now, 0);
         self.until = plan.workload.lasts.map_or(Instant::NEVER, |lasts| later(now, lasts.0));
         self.go_on(now, plan, luck);
     }
@@ -87,6 +91,10 @@ impl Source {
             Births::AfterEvent { arrival, .. } => later(now, luck.arrival(index, begun, Of::Arrival, arrival)),
             Births::Poisson { interval } => {
                 later(now, exponential(luck.word(index, self.number, Of::Interval), interval.0))
+            }
+            Births::Ramp(ramp) => {
+                let share = luck.word(index, begun, Of::Phase) >> 32;
+                self.on_ramp(now, ramp, share, plan, luck)
             }
             Births::Periodic { phase, aligned, burst, .. } => {
                 let period = self.period(plan, luck);
@@ -132,6 +140,7 @@ impl Source {
             Births::Poisson { interval } => {
                 later(now, exponential(luck.word(plan.index, self.number, Of::Interval), interval.0))
             }
+            Births::Ramp(ramp) => self.on_ramp(now, ramp, 1 << 32, plan, luck),
             Births::Periodic { burst, .. } => {
                 self.burst_left -= 1;
                 if self.burst_left > 0 {
@@ -151,6 +160,12 @@ impl Source {
     pub(crate) fn ended(&mut self, now: Instant, answered: bool, plan: &Plan<'_>, luck: Luck) {
         self.open = self.open.saturating_sub(1);
         self.has_lost |= !answered;
+        if let Births::AfterEvent { retry: Some(retry), .. } = &plan.workload.births
+            && self.has_lost
+        {
+            self.try_again(now, retry, plan);
+            return;
+        }
         if self.next == Instant::NEVER {
             self.next = match &plan.workload.births {
                 Births::Continuous { think } | Births::AfterEvent { think, .. } if self.open == 0 => {
@@ -161,6 +176,23 @@ impl Source {
                 _ => return,
             };
             self.cut(plan);
+        }
+    }
+
+    /// All of it begins anew, once nothing of the attempt that failed is open and the time has come; or nothing does.
+    fn try_again(&mut self, now: Instant, retry: &Retry, plan: &Plan<'_>) {
+        self.next = Instant::NEVER;
+        if self.open > 0 {
+            return;
+        }
+        self.failed = self.failed.saturating_add(1);
+        match retry.wait(self.failed) {
+            Some(wait) => {
+                (self.born, self.has_lost) = (0, false);
+                self.next = later(now, wait);
+                self.cut(plan);
+            }
+            None => self.until = Instant::ORIGIN,
         }
     }
 
@@ -197,6 +229,17 @@ impl Source {
             }
         };
         period.0.max(1)
+    }
+
+    /// The next birth of a ramp after a point, where even ones are so far apart (in 2^-32 of one). While its client is away
+    /// a ramp goes on, and nobody is born.
+    fn on_ramp(&self, now: Instant, ramp: &Ramp, even: u64, plan: &Plan<'_>, luck: Luck) -> Instant {
+        let births = match ramp.spacing {
+            Spacing::Even => even,
+            Spacing::Poisson => minus_ln(luck.word(plan.index, self.number, Of::Interval)),
+        };
+        let since = now.as_micros().saturating_sub(self.beat.as_micros());
+        ramp.reaches(since, births).map_or(Instant::NEVER, |at| later(self.beat, at))
     }
 
     /// The time of the next beat with its jitter.

@@ -84,6 +84,7 @@ impl<'s> World<'s> {
         if let Some(event) = scenario.timeline.first() {
             ledger = ledger.with_births(flows.len(), Instant::from_micros(event.at().0));
         }
+        let grouped: Vec<u32> = groups.iter().copied().chain(callers.groups()).collect();
         let called: Vec<_> = callers.clients().collect();
         let mut server = Server::new(scenario, seed, count, &controllers, streams, callers)?;
         for (client, group) in called {
@@ -101,10 +102,13 @@ impl<'s> World<'s> {
             server,
             controllers,
             restarted: Vec::new(),
-            rec: Recorder::new(options, network.links()),
+            rec: Recorder::new(options, network.links(), grouped.into_iter()),
             network,
             transmissions: 0,
+            before: Default::default(),
             unfinished: everybody as u32,
+            last: Instant::ORIGIN,
+            is_over: false,
         })
     }
 }

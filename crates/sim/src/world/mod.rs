@@ -20,7 +20,7 @@ use crate::{
     evidence::Evidence,
     ledger::Ledger,
     network::{Network, SERVER},
-    outcome::{Outcome, Summary},
+    outcome::{LinkRow, NodeRow, Outcome, Summary},
     scenario::{FlowGroup, Scenario, Traffic},
     server::Server,
     stream_end::StreamClient,
@@ -104,20 +104,54 @@ pub(crate) struct World<'s> {
     pub(crate) evidence: Evidence,
     pub(crate) rec: Recorder,
     pub(crate) transmissions: u64,
+    /// What links and nodes had counted when the warm-up ended; nothing if there is none.
+    pub(crate) before: (Vec<LinkRow>, Vec<NodeRow>),
     pub(crate) unfinished: u32,
+    /// When anything happened last.
+    last: Instant,
+    /// Its time is up.
+    is_over: bool,
 }
 
 impl<'s> World<'s> {
     /// Runs until every client is done, the time is up or `is_cancelled` says so (asked every few thousand steps).
     pub(crate) fn run(&mut self, mut is_cancelled: impl FnMut() -> bool) -> Result<Instant, RunError> {
-        let until = Instant::from_micros(self.scenario.run.end().0);
+        let end = Instant::from_micros(self.scenario.run.end().0);
+        let warm_up @ 1.. = self.scenario.run.warm_up.0 else { return self.run_until(end, &mut is_cancelled) };
+        let warm_up = Instant::from_micros(warm_up);
+        let last = self.run_until(warm_up, &mut is_cancelled)?;
+        if last < warm_up {
+            // All was over in the warm-up.
+            self.before = self.network.warmed_up(last)?;
+            return Ok(last);
+        }
+        self.before = self.network.warmed_up(warm_up)?;
+        Ok(self.run_until(end, &mut is_cancelled)?.max(warm_up))
+    }
+
+    /// Runs until there is nothing left to do, or nothing that comes by `until`, which is then what it gives.
+    fn run_until(&mut self, until: Instant, is_cancelled: &mut impl FnMut() -> bool) -> Result<Instant, RunError> {
+        let stop = Instant::from_micros(until.as_micros().saturating_add(1));
+        Ok(if self.run_before(stop, is_cancelled)? { until } else { self.last })
+    }
+
+    /// All that happens before `limit` of a site, whose time may be up by then.
+    pub(crate) fn pass(&mut self, limit: Instant) -> Result<(), RunError> {
+        let end = Instant::from_micros(self.scenario.run.end().0);
+        let stop = limit.min(Instant::from_micros(end.as_micros().saturating_add(1)));
+        self.is_over |= self.run_before(stop, &mut || false)? && limit > end;
+        Ok(())
+    }
+
+    /// All that happens before a point; whether something comes later.
+    fn run_before(&mut self, stop: Instant, is_cancelled: &mut impl FnMut() -> bool) -> Result<bool, RunError> {
         let mut steps = 0_u32;
-        let mut last = Instant::ORIGIN;
+        let mut last = self.last;
         while self.unfinished > 0 {
             let Some((now, turn)) = self.next() else { break };
-            if now > until {
-                last = until;
-                break;
+            if now >= stop {
+                self.last = last;
+                return Ok(true);
             }
             debug_assert!(now >= last, "time went back");
             last = now;
@@ -138,12 +172,23 @@ impl<'s> World<'s> {
                 return Err(RunError::Cancelled);
             }
         }
-        Ok(last)
+        self.last = last;
+        Ok(false)
+    }
+
+    /// Whether nothing happens any more, whatever arrives.
+    pub(crate) fn is_over(&self) -> bool {
+        self.unfinished == 0 || self.is_over
+    }
+
+    /// When something happens next; never, once it is over.
+    pub(crate) fn wakes(&self) -> Instant {
+        if self.is_over() { Instant::NEVER } else { self.next().map_or(Instant::NEVER, |(at, _)| at) }
     }
 
     /// Notes which datagrams the network has lost, and of which there is one more.
     #[inline(never)]
-    fn hear_news(&mut self, now: Instant) {
+    pub(crate) fn hear_news(&mut self, now: Instant) {
         while let Some(tag) = self.network.branched() {
             self.ledger.branched(&tag, 1);
         }
@@ -285,7 +330,9 @@ impl<'s> World<'s> {
         outcome.exchanges = self.ledger.rows();
         let (links, events) = self.network.rows(end)?;
         outcome.links = links;
+        outcome.links.iter_mut().zip(&self.before.0).for_each(|(row, before)| row.since(before));
         outcome.nodes = self.network.nodes();
+        outcome.nodes.iter_mut().zip(&self.before.1).for_each(|(row, before)| row.since(before));
         outcome.summary = Summary::of(&outcome.flows, end, events + self.transmissions);
         outcome.capture = self.network.take_recording().map(|recording| recording.into_file());
         self.rec.give(&mut outcome);

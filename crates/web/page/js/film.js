@@ -80,15 +80,16 @@ export class Film {
     // The bottleneck is the link on which packets wait longest; where none wait, that of a path to the devices.
     const waits = recording.links.map((link) => sum(link.queueBytes) / Math.max(1, greatest(link.carried)));
     this.bottleneck = waits.reduce((best, now, place) => (now >= waits[best] ? place : best), 0);
+    // The link that is looked at, which a reader may choose. What became of the run is told by the bottleneck.
     this.refused = this.lanes.reduce((sum, lane) => sum + lane.refused.length, 0);
     this.waits = ordered(recording.waits, this.devices);
     this.times = Float64Array.from(this.done, (_, frame) => frame * this.step);
     this.look(this.bottleneck);
   }
 
-  /** Tells of this link from now on. */
+  /** Shows this link from now on. */
   look(link) {
-    this.bottleneck = link;
+    this.shown = link;
     this.shares = smoothed(this.lines[link], this.step);
     // Bytes a second while it is busy.
     this.drain = greatest(this.lines[link].carried) / this.step;
@@ -98,7 +99,7 @@ export class Film {
     return Math.max(0, Math.min(this.done.length - 1, Math.floor(at / this.step + 1e-6)));
   }
 
-  queueAt(at, link = this.bottleneck) {
+  queueAt(at, link = this.shown) {
     return this.lines[link].queue[this.frame(at)];
   }
 
@@ -106,9 +107,9 @@ export class Film {
     return this.done[this.frame(at)];
   }
 
-  /** Of what the bottleneck carried in the seconds before, the part that was of use; NaN if it carried nothing. */
-  shareAt(at, span = 5) {
-    const { carried, useful } = this.lines[this.bottleneck];
+  /** Of what a link carried in the seconds before, the part that was of use; NaN if it carried nothing. */
+  shareAt(at, span = 5, link = this.shown) {
+    const { carried, useful } = this.lines[link];
     let [all, part] = [0, 0];
     for (let frame = Math.max(0, this.frame(at - span)); frame <= this.frame(at); frame++) {
       all += carried[frame];
@@ -121,7 +122,7 @@ export class Film {
   lowest() {
     let least = 1;
     for (let at = (this.event ?? 0) + 15; at <= this.seconds; at += 5) {
-      const share = this.shareAt(at, 15);
+      const share = this.shareAt(at, 15, this.bottleneck);
       if (share < least) least = share;
     }
     return least;

@@ -10,7 +10,7 @@ import { events, limit, setting } from "./settings.js";
 import { colours, Stage } from "./stage.js";
 import { fresh, read, scenario, value, write } from "./state.js";
 import { Tour } from "./tour.js";
-import { clock, count, moment, verdict } from "./words.js";
+import { clock, count, HEADLINES, moment, verdict } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
@@ -112,22 +112,40 @@ function display(made, scenarios) {
     const cut = events(scenarios[place]).find((event) => event.kind === "restart" || event.kind === "alarm");
     return new Film(recording, cut?.at ?? null, cut === undefined && scenarios[place].run.for !== undefined);
   });
-  // Two pictures show the same link.
-  films.slice(1).filter((film) => film.lines.length === films[0].lines.length).forEach((film) => film.look(films[0].bottleneck));
-  const most = Math.max(1, ...films.map((film) => film.longest[film.bottleneck]));
+  // Two pictures are judged by the same link.
+  films.slice(1).filter((film) => film.lines.length === films[0].lines.length).forEach((film) => (film.bottleneck = films[0].bottleneck));
+  look(scenarios);
   $("side-b").hidden = films.length < 2;
   $("stages").classList.toggle("two", films.length === 2);
   films.forEach((film, place) => {
-    stages[place].show(film, limit(scenarios[place], film.lines[film.bottleneck].name), most);
     const { word, text } = verdict(film);
     const side = "ab"[place];
     $(`word-${side}`).textContent = word;
     $(`word-${side}`).dataset.word = word;
     $(`verdict-${side}`).textContent = text;
   });
+  $("headline").textContent = HEADLINES[$("word-a").textContent];
   document.body.dataset.took = films.map((film) => film.took.toFixed(1)).join(" ");
   charts.show(films, palette);
   player.load(Math.max(...films.map((film) => film.seconds)));
+}
+
+/** Shows the queue of the link that the reader has chosen, else that of the bottleneck. */
+function look(scenarios) {
+  const links = films[0].lines.map((line) => line.name);
+  if (state.link !== "" && !links.includes(state.link)) {
+    fail(`address: link: unknown \`${state.link}\` (known: ${links.join(", ")})`);
+    state.link = "";
+  }
+  for (const film of films) {
+    const chosen = film.lines.findIndex((line) => line.name === state.link);
+    film.look(chosen < 0 ? film.bottleneck : chosen);
+  }
+  const options = links.map((name, place) => new Option(place === films[0].bottleneck ? `${name} (the bottleneck)` : name, name));
+  $("link").replaceChildren(...options);
+  $("link").value = films[0].lines[films[0].shown].name;
+  const most = Math.max(1, ...films.map((film) => film.longest[film.shown]));
+  films.forEach((film, place) => stages[place].show(film, limit(scenarios[place], film.lines[film.shown].name), most));
 }
 
 /** Names and words that follow from the state alone. */
@@ -167,6 +185,13 @@ $("seed").addEventListener("change", () => {
   }
   state.seed = seed;
   compute();
+});
+$("link").addEventListener("change", () => {
+  state.link = $("link").value;
+  look([false, true].slice(0, films.length).map((side) => scenario(state, side)));
+  charts.show(films, palette);
+  player.draw();
+  remember();
 });
 $("reset").addEventListener("click", () => {
   state = fresh();

@@ -19,7 +19,7 @@ export class Stage {
     this.film = null;
   }
 
-  /** `limit`: of the bottleneck's queue in bytes, or null. `most`: the longest queue of all runs shown, for a common scale. */
+  /** `limit`: of the queue in bytes, or null. `most`: the longest queue of all runs shown, for a common scale. */
   show(film, limit, most) {
     Object.assign(this, { film, limit, most });
   }
@@ -43,8 +43,8 @@ export class Stage {
     const places = this.places(width, height);
     this.devices(places.devices, at);
     this.pond(places.pond, at);
-    this.link(places.link, film.bottleneck, at, speed, -1);
-    const other = film.lanes.length === 2 ? 1 - film.bottleneck : -1;
+    this.link(places.link, film.shown, at, speed, -1);
+    const other = film.lanes.length === 2 ? 1 - film.shown : -1;
     if (other >= 0) this.link(places.back, other, at, speed, 1);
     this.server(places.server);
   }
@@ -113,10 +113,10 @@ export class Stage {
     this.text(`${count(kinds[2].length)} sent again`, x, y + h + 20, { colour: kinds[2].length > 0 ? palette.vain : palette.soft });
   }
 
-  /** The queue of the bottleneck as water: who leaves next lies at the bottom. In each row the useful ones come first. */
+  /** The queue of the link that is looked at as water: who leaves next lies at the bottom. In each row the useful ones come first. */
   pond({ x, y, w, h }, at) {
     const { context: ctx, film, palette } = this;
-    const lane = film.lanes[film.bottleneck];
+    const lane = film.lanes[film.shown];
     const size = Math.max(3, Math.min(9, Math.floor(2 * Math.sqrt((w * h) / Math.max(1, this.most * 1.08))) / 2));
     const columns = Math.max(1, Math.floor(w / size));
     const rows = Math.max(1, Math.floor(h / size));
@@ -152,7 +152,7 @@ export class Stage {
     ctx.lineTo(x + columns * size + 2, y - 6);
     ctx.stroke();
     const queued = film.queueAt(at);
-    const wait = film.lines[film.bottleneck].queueBytes[film.frame(at)] / film.drain;
+    const wait = film.lines[film.shown].queueBytes[film.frame(at)] / film.drain;
     const told = `${count(queued)} ${this.small ? "wait" : "in the queue"}`;
     this.text(told, x, y - (queued > 0 ? 25 : 10), { colour: palette.ink, size: this.small ? 12 : 14, weight: 600 });
     if (queued > 0 && Number.isFinite(wait)) this.text(`${duration(wait)} ${this.small ? "long" : "until the last one leaves"}`, x, y - 10);
@@ -172,7 +172,7 @@ export class Stage {
     ctx.moveTo(x + 5, y);
     ctx.lineTo(x + w - 5, y);
     ctx.stroke();
-    const isBottleneck = link === film.bottleneck;
+    const isShown = link === film.shown;
     if (film.hasPackets) {
       // As many packets lie on the link as leave in 1.2 s of the reader's time, or as are really on it.
       const pace = Math.max(lane.pace(film.seconds / 2, film.seconds / 2), 1);
@@ -195,7 +195,7 @@ export class Stage {
       ctx.lineWidth = 2;
       ctx.stroke(paint.vain);
     }
-    if (!isBottleneck) return;
+    if (!isShown) return;
     const share = film.shareAt(at);
     if (Number.isFinite(share) && !this.small) {
       const colour = share < 0.5 ? palette.vain : palette.useful;

@@ -3,9 +3,9 @@
 import { OWN, SETTINGS, setting } from "./settings.js";
 
 /** `own`: a scenario file that was put in, `{ name, json, text }`. `values`: what was set, by key. `beside`: the one thing that is
- * different in the run beside, as `key:value`. */
+ * different in the run beside, as `key:value`. `link`: whose queue is shown; empty: the bottleneck's. */
 export function fresh() {
-  return { own: null, values: {}, beside: "", seed: 1, at: 0 };
+  return { own: null, values: {}, beside: "", link: "", seed: 1, at: 0 };
 }
 
 /** The value of a setting: what was set, or what the scenario has. */
@@ -39,6 +39,7 @@ export async function write(state) {
   const words = new URLSearchParams();
   for (const [key, what] of Object.entries(state.values)) words.set(key, what);
   if (state.beside !== "") words.set("beside", state.beside);
+  if (state.link !== "") words.set("link", state.link);
   if (state.seed !== 1) words.set("seed", state.seed);
   if (state.at > 0) words.set("at", state.at.toFixed(1));
   if (state.own !== null) {
@@ -55,6 +56,7 @@ export async function read(hash, open) {
   const state = fresh();
   for (const [key, text] of words) {
     if (key === "beside") state.beside = checkedBeside(text);
+    else if (key === "link") state.link = text;
     else if (key === "seed") state.seed = whole(key, text, 0, 0xffff_ffff);
     else if (key === "at") state.at = number(key, text, 0, Infinity);
     else if (key !== "file" && key !== "scenario") state.values[key] = checked(key, text);

@@ -55,13 +55,21 @@ export function moment(film, at) {
   return `At ${clock(at)}: ${parts.join(", ")}.`;
 }
 
+/** What stands above the picture once it is known what becomes of the run. */
+export const HEADLINES = {
+  Collapse: "Nothing is broken, and nothing gets through.",
+  Recovered: "It was near, and the cell came back.",
+  Calm: "Everybody gets an answer.",
+  Strained: "It gets through, and it takes its time.",
+};
+
 /** What became of a run, in one or two sentences. */
 export function verdict(film) {
-  const end = film.shareAt(film.seconds, 30);
+  const end = film.shareAt(film.seconds, 30, film.bottleneck);
   const finished = film.finished();
   const stand = film.endless ? "" : ` ${count(film.doneAt(film.seconds))} of ${count(film.devices)} devices have all their answers.`;
   const turned = film.refused > 0 ? ` ${count(film.refused)} packets found the buffer full.` : "";
-  if (Number.isFinite(end) && end < 0.5 && film.queueAt(film.seconds) > 0) {
+  if (Number.isFinite(end) && end < 0.5 && film.queueAt(film.seconds, film.bottleneck) > 0) {
     return { word: "Collapse", text: `At the end ${percent(1 - end)} of what the link carries are copies that nobody needs.${stand}` };
   }
   if (finished !== null && !film.endless) {

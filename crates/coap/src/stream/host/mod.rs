@@ -67,6 +67,7 @@ use super::{Closing, Connection, Options, ResponseId, Settings};
 use crate::{
     block::robust::draft::Draft,
     message::{Code, Token, is_of_transfer},
+    transfer::{InPieces, TakesPieces},
 };
 
 pub use crate::transfer::{Answer, Ask, AskFailure};
@@ -109,6 +110,12 @@ impl Host {
             closing: None,
             closed: false,
         }
+    }
+
+    /// From now on the requests of which `is_meant` says so come in pieces, as with
+    /// [`transfer::Host::take_pieces`](crate::transfer::Host::take_pieces). Their events have all of their options.
+    pub fn take_pieces(&mut self, is_meant: TakesPieces) {
+        self.serving.take_pieces(InPieces(Some(is_meant)));
     }
 
     /// Input: bytes came in, cut in whatever way.

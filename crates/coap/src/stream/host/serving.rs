@@ -19,7 +19,8 @@ use crate::{
         },
         slice_of_blocks,
     },
-    message::{Code, Kind, WriteError, is_cache_key, is_of_transfer, number},
+    message::{Code, Kind, Opt, WriteError, is_cache_key, is_of_transfer, number},
+    transfer::InPieces,
 };
 
 /// Bytes that may be held of requests and observers, however little may be kept of representations.
@@ -37,6 +38,7 @@ pub(super) struct Serving {
     kept: Kept,
     owed: Vec<Owed>,
     observers: Vec<Observer>,
+    in_pieces: InPieces,
     made: u64,
 }
 
@@ -87,8 +89,14 @@ impl Serving {
             kept: Kept::new(config.kept, config.lifetime),
             owed: Vec::new(),
             observers: Vec::new(),
+            in_pieces: InPieces::default(),
             made: 0,
         }
+    }
+
+    /// From now on these come in pieces.
+    pub(super) fn take_pieces(&mut self, in_pieces: InPieces) {
+        self.in_pieces = in_pieces;
     }
 
     /// A request came. What the application is to learn is appended to `events`.
@@ -109,7 +117,11 @@ impl Serving {
             return reply(now, connection, asked, &plain(Code::BAD_REQUEST));
         };
         let mut wish = Wish { received: None, block, total: frame.uint(number::SIZE2) == Some(0) };
-        let body = match sent {
+        let in_pieces = self.in_pieces.has(frame.code, frame.options().map(|(number, value)| Opt { number, value }));
+        if in_pieces {
+            wish = Wish::default();
+        }
+        let body = match sent.filter(|_| !in_pieces) {
             None => frame.payload.clone(),
             Some(block) => {
                 let total = frame.uint(number::SIZE1);
@@ -135,6 +147,7 @@ impl Serving {
         };
         let key = key_of(&frame, false);
         if let Some(block) = block.filter(|block| block.number > 0 && sent.is_none())
+            && !in_pieces
             && let Some(kept) = self.kept.find(now, &key)
         {
             let cut = cut(kept, Wish { block: Some(block), ..wish }, connection.settings());
@@ -147,9 +160,10 @@ impl Serving {
         let id = RequestId(self.made);
         // A later block is never observed by itself (RFC 7959 §2.6).
         let observe = frame.uint(number::OBSERVE) == Some(0)
+            && !in_pieces
             && matches!(frame.code, Code::GET | Code::FETCH)
             && block.is_none_or(|block| block.number == 0);
-        let options = own_options(frame.options(), is_of_transfer);
+        let options = own_options(frame.options(), |number| !in_pieces && is_of_transfer(number));
         self.owed.push(Owed { id, asked, key, wish, observe });
         events.push_back(Event::Request { id, code: frame.code, options, body, wants_to_observe: observe });
     }
@@ -166,9 +180,16 @@ impl Serving {
         observe: bool,
         connection: &mut Connection,
     ) -> Result<Option<ObserverId>, Refused> {
-        super::check(answer.options)?;
         let place = self.owed.iter().position(|owed| owed.id == id).ok_or(Refused::UnknownRequest)?;
         let owed = self.owed.get(place).ok_or(Refused::UnknownRequest)?;
+        if answer.is_piece {
+            let options = own_options(answer.options.iter().copied(), |_| false);
+            let draft = Draft::new(Kind::Confirmable, answer.code, &options).with_payload(answer.body);
+            draft.lend(|message| connection.respond(now, owed.asked, message))?;
+            self.owed.remove(place);
+            return Ok(None);
+        }
+        super::check(answer.options)?;
         let observes =
             observe && owed.observe && answer.code.class() == 2 && self.observers.len() < self.config.observers;
         let sequence = observes.then_some(1);

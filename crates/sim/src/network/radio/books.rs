@@ -3,7 +3,7 @@
 use millpond_control::Instant;
 
 use super::{
-    Mesh, Node,
+    Drops, Mesh, Node,
     station::{OnAir, Station},
 };
 use crate::{
@@ -49,6 +49,12 @@ impl Mesh {
             }
         };
         self.stations.iter().enumerate().map(row).collect()
+    }
+
+    /// From `now` on occupancy and drops are those since then.
+    pub(in crate::network) fn restart_statistics(&mut self, now: Instant) {
+        self.stations.iter_mut().for_each(|station| station.occupancy.restart(now));
+        self.drops.fill(Drops::default());
     }
 
     /// Closes the books: a row for each node's radio, and how many events there were.

@@ -42,7 +42,7 @@ impl Rig {
             processing: Span::from_millis(2),
             clients: sinks.to_vec(),
         };
-        let rec = Recorder::new(&Options::default(), Vec::new());
+        let rec = Recorder::new(&Options::default(), Vec::new(), std::iter::empty());
         Self { mesh: Mesh::new(plan, ChanceSeed::new(1), false), rec, arrivals: Vec::new() }
     }
 

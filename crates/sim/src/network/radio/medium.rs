@@ -22,6 +22,18 @@ pub(crate) enum Fate {
     Faded,
 }
 
+impl Fate {
+    /// One word for traces.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Collided => "collided",
+            Self::Deaf => "deaf",
+            Self::Faded => "faded",
+        }
+    }
+}
+
 /// A share of one in units of 2⁻³².
 pub(crate) type Share = u64;
 

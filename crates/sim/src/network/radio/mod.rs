@@ -270,6 +270,9 @@ impl Mesh {
         let fate = self.medium.end(node, &mut heard);
         match self.stations[node as usize].on_air.take() {
             Some(OnAir::Data(frame)) => {
+                if rec.frames {
+                    rec.frame(now, [node, frame.to], "data", airtime(frame.bytes), fate.name());
+                }
                 self.stations[frame.to as usize].counts.data.count(fate);
                 if fate == Fate::Received {
                     self.received(now, node, frame, rec);
@@ -287,6 +290,9 @@ impl Mesh {
     /// An acknowledgement was sent, and heard by these.
     fn acknowledged(&mut self, now: Instant, node: Node, number: u8, fate: Fate, heard: &[Node], rec: &mut Recorder) {
         let to = self.stations[node as usize].owes.take().map_or(node, |(to, _)| to);
+        if rec.frames {
+            rec.frame(now, [node, to], "ack", airtime(ACK_BYTES), fate.name());
+        }
         self.stations[to as usize].counts.acks.count(fate);
         for &other in heard {
             let station = &mut self.stations[other as usize];

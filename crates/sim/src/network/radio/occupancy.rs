@@ -43,6 +43,13 @@ impl Occupancy {
         (self.frames, self.bytes) = (self.frames.saturating_sub(1), self.bytes.saturating_sub(bytes));
     }
 
+    /// Forgets what was until now.
+    pub(super) fn restart(&mut self, now: Instant) {
+        self.pass(now);
+        self.times.clear();
+        (self.area, self.most_frames) = (0, self.frames);
+    }
+
     /// Mean, 95th percentile and most bytes; mean and most frames.
     pub(super) fn close(&mut self, end: Instant) -> (f64, u64, u64, f64, u64) {
         self.pass(end);
@@ -77,5 +84,17 @@ mod tests {
         assert_eq!(buffers.now(), (0, 0));
         // 10 µs of 200 B, 10 µs of 100 B, 80 µs of nothing.
         assert_eq!(buffers.close(at(100)), (30.0, 200, 200, 0.3, 2));
+    }
+
+    #[test]
+    fn what_was_before_a_restart_counts_no_more() {
+        let at = Instant::from_micros;
+        let mut buffers = Occupancy::default();
+        buffers.enter(at(0), 2, 200);
+        buffers.leave(at(50), 100);
+        buffers.restart(at(60));
+        buffers.leave(at(70), 100);
+        // 10 µs of one frame of 100 B, 30 µs of nothing.
+        assert_eq!(buffers.close(at(100)), (25.0, 100, 100, 0.25, 1));
     }
 }

@@ -371,7 +371,7 @@ impl Scenario {
             told.map_err(|(key, problem)| ScenarioError::at_key(origin, &key, problem))?;
         }
         for (index, event) in self.timeline.iter().enumerate() {
-            if !matches!(event, Event::Restart { .. } | Event::Alarm { .. }) {
+            if !matches!(event, Event::Restart { .. } | Event::Alarm { .. } | Event::Server { .. }) {
                 return refuse(format!("timeline[{index}].kind"), "a mesh has no links with names".to_owned());
             }
         }

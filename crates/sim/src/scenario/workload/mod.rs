@@ -1,9 +1,14 @@
 //! What the clients of a group do over time, as a scenario says it: a word, a table, or a list of tables that run side
 //! by side.
 
+mod frequency;
+mod ramp;
 mod written;
 
 use serde::{Deserialize, Serialize};
+
+pub use frequency::Frequency;
+pub use ramp::{Ramp, Spacing};
 
 use super::{Arrival, Clients, Duration, ScenarioError, Size, Sizes, Times};
 
@@ -56,13 +61,44 @@ pub enum Births {
         /// Mean time between two births.
         interval: Duration,
     },
+    /// As often as a rate says that changes over time.
+    Ramp(Ramp),
     /// After an event of the timeline that concerns the group; if there is none, after the start.
     AfterEvent {
         /// From the event to the first request.
         arrival: Arrival,
         /// Between the end of a request and the birth of the next.
         think: Times,
+        /// What follows a request that nobody answered; left out, the next one.
+        retry: Option<Retry>,
     },
+}
+
+/// All requests for an event begin anew, some time after one of them got no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// The wait before the second attempt; before each further one of a row it is twice as long.
+    pub timer: Duration,
+    /// Attempts in a row.
+    pub attempts: u8,
+    /// The wait before another row; without it there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<Duration>,
+}
+
+impl Retry {
+    /// The longest wait that doubling comes to.
+    const MOST_DOUBLINGS: u32 = 31;
+
+    /// The wait after so many attempts that failed, from 1 on; none if nobody tries again.
+    pub(crate) fn wait(&self, failed: u32) -> Option<u64> {
+        let attempts = u32::from(self.attempts.max(1));
+        match (failed % attempts, self.then) {
+            (0, then) => then.map(|then| then.0),
+            (in_row, _) => Some(self.timer.0.saturating_mul(1 << (in_row - 1).min(Self::MOST_DOUBLINGS))),
+        }
+    }
 }
 
 /// The time between two births of a client.
@@ -181,8 +217,15 @@ impl Workload {
             Births::Continuous { think } | Births::AfterEvent { think, .. } if think.problem().is_some() => {
                 refuse("think", think.problem().unwrap_or_default())
             }
+            Births::AfterEvent { retry: Some(Retry { attempts: 0, .. }), .. } => {
+                refuse("retry.attempts", "0 attempts are none: write at least 1".to_owned())
+            }
             Births::AfterEvent { arrival, .. } => match arrival.problem() {
                 Some(problem) => refuse("arrival", problem),
+                None => Ok(()),
+            },
+            Births::Ramp(ramp) => match ramp.problem() {
+                Some((name, problem)) => refuse(name, problem),
                 None => Ok(()),
             },
             Births::Poisson { interval: Duration(0) } => {

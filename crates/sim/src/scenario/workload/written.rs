@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{Births, Periods, Share, Step, Workload, Workloads};
+use super::{Births, Frequency, Periods, Ramp, Retry, Share, Spacing, Step, Workload, Workloads};
 use crate::scenario::{Arrival, Duration, Sizes, Times, unknown, word_or_table};
 
 /// The kinds that need nothing more, and the preset.
 const WORDS: [&str; 5] = ["continuous", "fresh-batches", "random", "backlog", "tr45820-reporting"];
 /// No workload at all.
 const NONE: &str = "none";
-const KINDS: [&str; 6] = ["continuous", "fresh-batches", "backlog", "periodic", "poisson", "after-event"];
+const KINDS: [&str; 7] = ["continuous", "fresh-batches", "backlog", "periodic", "poisson", "ramp", "after-event"];
 
 /// A workload as a table: every key that any kind has.
 #[derive(Default, Serialize, Deserialize)]
@@ -38,6 +38,20 @@ struct Written {
     rate: Option<Frequency>,
     #[serde(skip_serializing_if = "Option::is_none")]
     arrival: Option<Arrival>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<Frequency>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Frequency>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    back: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spacing: Option<Spacing>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<Retry>,
     #[serde(alias = "exchanges", skip_serializing_if = "Option::is_none")]
     requests: Option<u32>,
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
@@ -61,6 +75,13 @@ impl Written {
             ("interval", self.interval.is_some()),
             ("rate", self.rate.is_some()),
             ("arrival", self.arrival.is_some()),
+            ("from", self.from.is_some()),
+            ("to", self.to.is_some()),
+            ("over", self.over.is_some()),
+            ("hold", self.hold.is_some()),
+            ("back", self.back.is_some()),
+            ("spacing", self.spacing.is_some()),
+            ("retry", self.retry.is_some()),
         ];
         keys.into_iter().filter_map(|(key, given)| given.then_some(key))
     }
@@ -71,7 +92,8 @@ impl Written {
             "fresh-batches" | "random" | "backlog" => &[],
             "periodic" => &["period", "phase", "jitter", "aligned", "burst"],
             "poisson" => &["interval", "rate"],
-            "after-event" => &["arrival", "think"],
+            "ramp" => &["from", "to", "over", "hold", "back", "spacing"],
+            "after-event" => &["arrival", "think", "retry"],
             "" => return Err(format!("missing key `kind` (one of {})", KINDS.join(", "))),
             other => return Err(unknown("kind", other, &KINDS)),
         };
@@ -102,10 +124,21 @@ impl Written {
                     (Some(_), Some(_)) => {
                         return Err("`interval` and `rate` say the same: write one of the two".to_owned());
                     }
-                    (interval, rate) => interval.or(rate.map(|rate| rate.0)).ok_or_else(|| needs("interval", "1 h"))?,
+                    (interval, rate) => match rate {
+                        Some(rate) => rate.interval()?,
+                        None => interval.ok_or_else(|| needs("interval", "1 h"))?,
+                    },
                 },
             },
-            "after-event" => Births::AfterEvent { arrival: self.arrival.unwrap_or_default(), think },
+            "ramp" => Births::Ramp(Ramp {
+                from: self.from.ok_or_else(|| needs("from", "1 /min"))?,
+                to: self.to.ok_or_else(|| needs("to", "2 /s"))?,
+                over: self.over.ok_or_else(|| needs("over", "10 min"))?,
+                hold: self.hold,
+                back: self.back,
+                spacing: self.spacing.unwrap_or_default(),
+            }),
+            "after-event" => Births::AfterEvent { arrival: self.arrival.unwrap_or_default(), think, retry: self.retry },
             _ => Births::FreshBatches,
         };
         let Self { requests, lasts, payload, script, .. } = self;
@@ -130,33 +163,19 @@ impl Written {
                 ..common
             },
             Births::Poisson { interval } => Self { kind: kind("poisson"), interval: Some(interval), ..common },
-            Births::AfterEvent { arrival, think } => {
-                Self { kind: kind("after-event"), arrival: Some(arrival), think: Some(think), ..common }
+            Births::Ramp(Ramp { from, to, over, hold, back, spacing }) => Self {
+                kind: kind("ramp"),
+                from: Some(from),
+                to: Some(to),
+                over: Some(over),
+                hold,
+                back,
+                spacing: Some(spacing),
+                ..common
+            },
+            Births::AfterEvent { arrival, think, retry } => {
+                Self { kind: kind("after-event"), arrival: Some(arrival), think: Some(think), retry, ..common }
             }
-        }
-    }
-}
-
-/// How often, as the time between: `2 /min` is 30 s.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(try_from = "String")]
-struct Frequency(Duration);
-
-impl TryFrom<String> for Frequency {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let complaint =
-            || format!("`{text}` is no rate: write how often in a time, such as `0.5 /s`, `6 /h` or `2 /d`");
-        let (number, unit) = text.split_once('/').ok_or_else(complaint)?;
-        let number: f64 = number.trim().parse().map_err(|_| complaint())?;
-        let unit: Duration = format!("1 {}", unit.trim()).parse().map_err(|_| complaint())?;
-        let between = unit.0 as f64 / number;
-        // Beyond a million years it is no rate any more; not a number is neither.
-        if number > 0.0 && (1.0..3e19).contains(&between) {
-            Ok(Self(Duration(between.round() as u64)))
-        } else {
-            Err(complaint())
         }
     }
 }
@@ -173,6 +192,12 @@ fn word(word: &str) -> Result<Workload, String> {
         }
         "poisson" => {
             return Err("`poisson` needs an interval: write { kind = \"poisson\", interval = \"1 h\" }".to_owned());
+        }
+        "ramp" => {
+            return Err(
+                "`ramp` needs rates and a time: write { kind = \"ramp\", from = \"1 /min\", to = \"2 /s\", over = \"10 min\" }"
+                    .to_owned(),
+            );
         }
         "after-event" => {
             return Err(

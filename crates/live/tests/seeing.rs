@@ -1,4 +1,8 @@
-//! What subscribers of `tracing` get.
+//! What subscribers of `tracing` get. A test program of its own: as long as there is one subscriber, of one thread, `tracing` asks
+//! the thread that makes a call first who wants it, and notes the answer for all threads. Where that is another test's, nobody does,
+//! and this one's subscriber is not told. So this one subscribes for all threads.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +13,8 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-use crate::ANY;
+/// Any free port of this machine.
+const ANY: std::net::SocketAddr = std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
 /// Writes down level and message of every event of this crate.
 #[derive(Clone, Default)]
@@ -50,7 +55,7 @@ impl Subscriber for Recorder {
 #[tokio::test]
 async fn a_subscriber_is_told_every_transmission_and_what_goes_wrong() {
     let recorder = Recorder::default();
-    let _subscribed = tracing::subscriber::set_default(recorder.clone());
+    tracing::subscriber::set_global_default(recorder.clone()).unwrap();
     async fn broken(_: Request) -> Response {
         panic!("on purpose")
     }

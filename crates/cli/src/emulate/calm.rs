@@ -1,0 +1,72 @@
+//! A calm server's rules before a server that knows nothing of them.
+
+use std::net::{IpAddr, SocketAddr};
+
+use millpond_coap::{CalmGate, Identities, Repeats};
+use millpond_control::Instant;
+use millpond_emulate::{Gate, GateRow};
+
+use crate::failure::Failure;
+
+/// Bytes that the table of peers may take, and that of paths: some ten thousand peers.
+const MOST: usize = 1 << 20;
+
+/// A gate that knows nobody, with keys that nobody guesses.
+///
+/// # Errors
+/// The operating system gives no random bytes.
+pub(super) fn gate() -> Result<Box<dyn Gate>, Failure> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key)
+        .map_err(|error| Failure::Failed(format!("the operating system gives no random bytes: {error}")))?;
+    Ok(Box::new(Calm(CalmGate::new(network, Identities::secret(key), MOST))))
+}
+
+/// The network that a client is in, taken for the path to it: 24 bits of an IPv4 address, 48 of an IPv6 one.
+fn network(client: &SocketAddr) -> u64 {
+    match client.ip().to_canonical() {
+        IpAddr::V4(ip) => u64::from(ip.to_bits() >> 8),
+        IpAddr::V6(ip) => (ip.to_bits() >> 80) as u64 | 1 << 63,
+    }
+}
+
+struct Calm(CalmGate<SocketAddr>);
+
+impl Gate for Calm {
+    fn request(&mut self, now: Instant, client: SocketAddr, datagram: &[u8]) -> bool {
+        self.0.request(now, client, datagram)
+    }
+
+    fn answer(&mut self, now: Instant, client: SocketAddr, datagram: &[u8]) {
+        self.0.answer(now, client, datagram);
+    }
+
+    fn rows(&self) -> Vec<GateRow> {
+        let Repeats { calm, due, allowed, unknown, withheld } = self.0.repeats();
+        [
+            ("copies held back, their answers being on their way", withheld),
+            ("copies handed on, nothing suggesting a queue", calm),
+            ("copies handed on, the answer before being likely to be lost", due),
+            ("copies handed on out of the allowance of one a second", allowed),
+            ("copies handed on, no answer having been seen", unknown),
+            ("datagrams handed on that cannot be read, such as those of DTLS", self.0.unreadable()),
+        ]
+        .map(|(what, datagrams)| GateRow { what, datagrams })
+        .to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_share_a_path_and_strangers_do_not() {
+        let of = |text: &str| network(&text.parse().expect("an address"));
+        assert_eq!(of("192.0.2.1:1"), of("192.0.2.254:2"));
+        assert_eq!(of("192.0.2.1:1"), of("[::ffff:192.0.2.9]:1"));
+        assert_ne!(of("192.0.2.1:1"), of("192.0.3.1:1"));
+        assert_eq!(of("[2001:db8:1:2::3]:1"), of("[2001:db8:1:9::4]:1"));
+        assert_ne!(of("[2001:db8:1::3]:1"), of("[2001:db8:2::3]:1"));
+    }
+}

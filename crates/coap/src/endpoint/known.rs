@@ -1,0 +1,131 @@
+//! What an endpoint knows and holds, for whoever looks.
+
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::{Controller, Instant, PeerController, View};
+
+use super::{
+    Arc, Counters, Endpoint, Repeats, RequestId, Setup,
+    exchanges::{Exchange, Stage},
+    further::Beyond,
+    inbox::Inbox,
+    paths::{self, Path},
+    requests::Owed,
+};
+use crate::message::Kind;
+
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// Where something stands in a hash table of whoever owns this endpoint.
+    pub(crate) fn hash(&self, key: &impl Hash) -> u64 {
+        self.setup.identities.hash(key)
+    }
+
+    /// The path that a peer is on, if it was said which share one.
+    pub(crate) fn path_of(&self, peer: &A) -> Option<u64> {
+        self.setup.path_of.map(|path_of| path_of(peer))
+    }
+
+    pub(crate) const fn node(&self) -> u32 {
+        self.node
+    }
+
+    /// Bytes of the longest datagram.
+    pub(crate) fn longest_datagram(&self) -> usize {
+        usize::from(self.setup.config.limits.datagram)
+    }
+
+    /// As what a response to this request should leave that nothing else is wished for: as the request came.
+    pub(crate) fn kind_of_answer(&self, request: RequestId) -> Kind {
+        let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
+        match found.map(|(_, request)| request.owed) {
+            Some(Owed::Acknowledgement | Owed::Response) => Kind::Confirmable,
+            Some(Owed::Nothing | Owed::Leisurely) | None => Kind::NonConfirmable,
+        }
+    }
+
+    /// Whether a peer was asked for something, or has answered something: no forged address does the latter.
+    pub(crate) fn is_acquainted(&self, peer: A) -> bool {
+        let number = self.peers.find(peer, &self.setup.identities);
+        number.and_then(|number| self.peers.get(number)).is_some_and(|peer| !peer.is_stranger())
+    }
+
+    /// What a peer's controller knows; `None` if the peer is not known.
+    #[must_use]
+    pub fn view(&self, peer: A) -> Option<View> {
+        let number = self.peers.find(peer, &self.setup.identities)?;
+        self.peers.path(number).map(|path| path.controller.view())
+    }
+
+    /// A copy of a peer's controller with all that it knows; `None` if the peer is not known. Given to another endpoint
+    /// with [`set_controller`](Self::set_controller), it goes on there with what was learnt here. Of exchanges under way
+    /// the copy is never told an end.
+    #[must_use]
+    pub fn controller(&self, peer: A) -> Option<PeerController> {
+        let number = self.peers.find(peer, &self.setup.identities)?;
+        self.peers.path(number).map(Path::unkept)
+    }
+
+    /// How many messages could leave to a peer now before one had to wait for a message ID, as far as these are
+    /// concerned: up to 65 536 (RFC 7252 §4.4).
+    #[must_use]
+    pub fn message_ids_left(&self, now: Instant, peer: A) -> u32 {
+        let number = self.peers.find(peer, &self.setup.identities);
+        let peer = number.and_then(|number| self.peers.get(number));
+        peer.map_or(1 << 16, |peer| peer.ids.left(now.max(self.now), self.exchange_lifetime()))
+    }
+
+    /// The addresses of the peers that are known, in no particular order.
+    pub fn known_peers(&self) -> impl Iterator<Item = A> {
+        self.peers.addresses()
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let calm = self.inbox.as_deref().and_then(|inbox| inbox.calm.as_ref());
+        Counters { repeats: calm.map_or_else(Repeats::default, |calm| calm.repeats), ..self.counts.all() }
+    }
+
+    /// Requests, pings, and confirmable separate and further responses that are not over, those that wait included.
+    /// Subscriptions count until their first response.
+    #[must_use]
+    pub const fn exchanges(&self) -> u32 {
+        self.exchanges.counted
+    }
+
+    /// Subscriptions that were answered, and claims.
+    #[must_use]
+    pub fn subscriptions(&self) -> u32 {
+        let is_kept = |(_, exchange): &(u32, &Exchange)| exchange.stage == Stage::Subscribed;
+        if self.exchanges.keeps_tokens { self.exchanges.slots.iter().filter(is_kept).count() as u32 } else { 0 }
+    }
+
+    /// Peers that are known.
+    #[must_use]
+    pub fn peers(&self) -> u32 {
+        self.peers.len()
+    }
+
+    /// Requests that the application has been handed and has not answered.
+    #[must_use]
+    pub fn requests(&self) -> u32 {
+        self.inbox.as_deref().map_or(0, |inbox| inbox.requests.len())
+    }
+
+    /// Bytes held, this value itself included, and of what is shared between [siblings](Self::sibling) its share.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let shared = size_of::<Setup<A>>().saturating_add(paths::beside(&self.setup.prototype));
+        let shared = shared.checked_div(Arc::strong_count(&self.setup)).unwrap_or(0);
+        size_of::<Self>()
+            .saturating_add(shared)
+            .saturating_add(self.slower.as_deref().map_or(0, size_of_val))
+            .saturating_add(self.counts.memory())
+            .saturating_add(self.peers.memory())
+            .saturating_add(self.exchanges.memory())
+            .saturating_add(self.timers.memory())
+            .saturating_add(self.queue.memory())
+            .saturating_add(self.inbox.as_deref().map_or(0, Inbox::memory))
+            .saturating_add(self.beyond.as_deref().map_or(0, Beyond::memory))
+    }
+}

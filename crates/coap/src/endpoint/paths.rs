@@ -1,0 +1,239 @@
+//! What is kept of a path: the controller, and what that allows to be outstanding. A peer has one of its own, or shares one.
+
+use alloc::{boxed::Box, collections::VecDeque};
+
+use hashbrown::HashTable;
+use millpond_control::{Controller, PeerController};
+
+use super::{
+    Identities,
+    exchanges::Role,
+    slots::{NONE, Slots},
+};
+use crate::message::Kind;
+
+/// The controller as a path keeps it: in debug builds with both sides of its contract watched.
+#[cfg(debug_assertions)]
+pub(super) type Kept = millpond_control::Checked<PeerController>;
+/// The controller as a path keeps it.
+#[cfg(not(debug_assertions))]
+pub(super) type Kept = PeerController;
+
+/// Bytes that a controller holds elsewhere: one of the user's own is behind a pointer. What it points to is not known.
+pub(super) fn beside(controller: &PeerController) -> usize {
+    match controller {
+        PeerController::Built(_) => 0,
+        PeerController::Own(own) => size_of_val(&**own),
+    }
+}
+
+/// A path to one peer, or to several that share it.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) controller: Kept,
+    /// Interactions outstanding in the sense of RFC 7252 §4.7.
+    pub(super) outstanding: u16,
+    /// Non-confirmable requests, and responses, that left since the last confirmable one of their sort.
+    plain: [u8; 2],
+}
+
+impl Path {
+    /// One on which nothing is under way.
+    pub(super) fn new(controller: PeerController) -> Self {
+        #[cfg(debug_assertions)]
+        let controller = millpond_control::Checked::new(controller);
+        Self { controller, outstanding: 0, plain: [0; 2] }
+    }
+
+    /// A copy of its controller.
+    pub(super) fn unkept(&self) -> PeerController {
+        self.inner().clone()
+    }
+
+    /// Bytes that its controller holds elsewhere.
+    pub(super) fn beside(&self) -> usize {
+        beside(self.inner())
+    }
+
+    fn inner(&self) -> &PeerController {
+        let controller = &self.controller;
+        #[cfg(debug_assertions)]
+        let controller = controller.inner();
+        controller
+    }
+
+    /// Neither side of the controller's contract was broken. Only debug builds look.
+    #[inline]
+    pub(super) fn keeps_contract(&self) {
+        #[cfg(debug_assertions)]
+        debug_assert_eq!(self.controller.violation(), None, "the contract between endpoint and controller");
+    }
+
+    /// So many interactions may be outstanding: as the controller wishes, else so many.
+    #[inline]
+    pub(super) fn nstart(&self, configured: u16) -> u16 {
+        match self.controller.wishes().nstart {
+            0 => configured,
+            wished => wished,
+        }
+    }
+
+    /// The controller wishes the next message of this sort to be confirmable.
+    #[inline]
+    pub(super) fn wishes_confirmable(&self, role: Role) -> bool {
+        let every = self.controller.wishes().confirmable_every;
+        let [requests, responses] = self.plain;
+        let before = if role.is_request() { requests } else { responses };
+        every > 0 && before >= every.saturating_sub(1)
+    }
+
+    /// A message of this sort left.
+    #[inline]
+    pub(super) fn left(&mut self, role: Role, kind: Kind) {
+        let [requests, responses] = &mut self.plain;
+        let before = if role.is_request() { requests } else { responses };
+        *before = if kind == Kind::Confirmable { 0 } else { before.saturating_add(1) };
+    }
+
+    /// An interaction is outstanding no more.
+    #[inline]
+    pub(super) fn settled(&mut self) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+    }
+}
+
+/// A path that peers share, and who of them waits.
+#[derive(Debug)]
+pub(super) struct Shared {
+    key: u64,
+    pub(super) path: Path,
+    /// Peers on it.
+    peers: u32,
+    /// Messages held back, of all of them.
+    pub(super) waiting: u32,
+    /// Those that may have something waiting, in the order of their turns; each once.
+    turns: VecDeque<u32>,
+}
+
+/// The paths that peers share.
+#[derive(Debug)]
+pub(super) struct SharedPaths {
+    slots: Slots<Shared>,
+    table: HashTable<u32>,
+    /// Bytes of the queues of turns, and beside the controllers.
+    beside: usize,
+}
+
+impl SharedPaths {
+    pub(super) const fn new() -> Self {
+        Self { slots: Slots::new(), table: HashTable::new(), beside: 0 }
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&Shared> {
+        self.slots.get(number)
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Shared> {
+        self.slots.get_mut(number)
+    }
+
+    pub(super) fn find(&self, key: u64, identities: &Identities) -> Option<u32> {
+        let is_it = |number: &u32| self.slots.get(*number).is_some_and(|shared| shared.key == key);
+        self.table.find(identities.hash(&key), is_it).copied()
+    }
+
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        self.slots.memory().saturating_add(self.table.allocation_size()).saturating_add(self.beside)
+    }
+
+    /// Adds a path on which nobody is yet.
+    pub(super) fn add(&mut self, key: u64, path: Path, identities: &Identities) -> u32 {
+        self.beside = self.beside.saturating_add(path.beside());
+        let number = self.slots.put(Shared { key, path, peers: 0, waiting: 0, turns: VecDeque::new() });
+        let Self { slots, table, .. } = self;
+        let hash = |number: &u32| slots.get(*number).map_or(0, |shared| identities.hash(&shared.key));
+        table.insert_unique(identities.hash(&key), number, hash);
+        number
+    }
+
+    /// A peer comes onto a path.
+    pub(super) fn joined(&mut self, number: u32) {
+        if let Some(shared) = self.slots.get_mut(number) {
+            shared.peers = shared.peers.saturating_add(1);
+        }
+    }
+
+    /// A peer that has nothing under way goes. The last one takes the path along.
+    pub(super) fn left(&mut self, number: u32, peer: u32, identities: &Identities) {
+        let Some(shared) = self.slots.get_mut(number) else { return };
+        shared.turns.retain(|other| *other != peer);
+        shared.peers = shared.peers.saturating_sub(1);
+        if shared.peers > 0 {
+            return;
+        }
+        let freed = shared.path.beside().saturating_add(shared.turns.capacity().saturating_mul(size_of::<u32>()));
+        shared.turns = VecDeque::new();
+        self.beside = self.beside.saturating_sub(freed);
+        let hash = identities.hash(&shared.key);
+        if let Ok(entry) = self.table.find_entry(hash, |other| *other == number) {
+            entry.remove();
+        }
+        self.slots.release(number);
+    }
+
+    /// Gives a path another controller.
+    pub(super) fn replace_controller(&mut self, number: u32, controller: PeerController) {
+        let Some(shared) = self.slots.get_mut(number) else { return };
+        let freed = shared.path.beside();
+        shared.path.controller = Path::new(controller).controller;
+        self.beside = self.beside.saturating_add(shared.path.beside()).saturating_sub(freed);
+    }
+
+    /// A peer that has no turn yet gets the last one.
+    pub(super) fn queue(&mut self, number: u32, peer: u32) {
+        let Some(shared) = self.slots.get_mut(number) else { return };
+        let before = shared.turns.capacity();
+        shared.turns.push_back(peer);
+        let grown = shared.turns.capacity().saturating_sub(before);
+        self.beside = self.beside.saturating_add(grown.saturating_mul(size_of::<u32>()));
+    }
+
+    /// Whose turn comes after so many others.
+    pub(super) fn turn(&self, number: u32, place: usize) -> Option<u32> {
+        self.slots.get(number)?.turns.get(place).copied()
+    }
+
+    /// The turn at this place is over; who has more to send gets another one, behind all others.
+    pub(super) fn end_turn(&mut self, number: u32, place: usize, waits: bool) {
+        let Some(shared) = self.slots.get_mut(number) else { return };
+        let peer = shared.turns.remove(place);
+        if waits {
+            shared.turns.extend(peer);
+        }
+    }
+}
+
+/// On which path a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Whereabouts {
+    shared: u32,
+}
+
+impl Whereabouts {
+    /// On one of its own.
+    pub(super) const OWN: Self = Self { shared: NONE };
+
+    pub(super) const fn on(shared: u32) -> Self {
+        Self { shared }
+    }
+
+    /// The number of the path that it shares.
+    #[inline]
+    pub(super) const fn shared(self) -> Option<u32> {
+        if self.shared == NONE { None } else { Some(self.shared) }
+    }
+}
+
+/// The paths that peers share, once any do.
+pub(super) type Sharing = Option<Box<SharedPaths>>;

@@ -1,0 +1,183 @@
+//! What comes out.
+
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::Instant;
+
+use super::{
+    Endpoint, Output, SleepReason,
+    further::Beyond,
+    queue::{Entry, Place},
+};
+use crate::message::Message;
+
+/// What comes next: an output by its place.
+pub(crate) enum Step {
+    Said(Place),
+    Sleep(Instant, SleepReason),
+    Idle,
+}
+
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// The next output. Also fires timers that are due.
+    #[inline]
+    pub fn poll(&mut self, now: Instant) -> Output<'_, A> {
+        self.advance(now);
+        if !self.queue.is_empty() {
+            return self.queue.take();
+        }
+        self.queue.clear();
+        // Most calls find nothing due.
+        if self.beyond.is_none() {
+            let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
+            match (owed, self.timers.earliest()) {
+                (None, None) => return Output::Idle,
+                (Some((due, _)), timer) if due > self.now && timer.is_none_or(|(at, _)| due <= at) => {
+                    return Output::Sleep(due, SleepReason::Acknowledgement);
+                }
+                (_, Some((at, slot))) if at > self.now && owed.is_none_or(|(due, _)| at < due) => {
+                    return Output::Sleep(at, self.alarm(slot));
+                }
+                _ => {}
+            }
+        }
+        self.say(now)
+    }
+
+    /// The same when there may be something to do.
+    #[inline(never)]
+    fn say(&mut self, now: Instant) -> Output<'_, A> {
+        match self.step(now) {
+            Step::Said(place) => self.queue.at(place).map_or(Output::Idle, |entry| self.queue.output(entry)),
+            Step::Sleep(until, reason) => Output::Sleep(until, reason),
+            Step::Idle => Output::Idle,
+        }
+    }
+
+    /// What the timer of a message is for.
+    #[inline]
+    fn alarm(&self, slot: u32) -> SleepReason {
+        self.exchanges.get(slot).map_or(SleepReason::Retransmission, |exchange| exchange.alarm)
+    }
+
+    /// The next output, to be looked at before anything else is done.
+    #[inline]
+    pub(crate) fn step(&mut self, now: Instant) -> Step {
+        let now = self.advance(now);
+        loop {
+            if let Some(place) = self.queue.pop() {
+                return Step::Said(place);
+            }
+            let timer = self.timers.earliest();
+            let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
+            if let Some(due) = self.beyond.as_deref().and_then(Beyond::first_due) {
+                if due <= now {
+                    self.leave_after_leisure(now);
+                    continue;
+                }
+                let is_first = owed.is_none_or(|(other, _)| due < other) && timer.is_none_or(|(other, _)| due < other);
+                if is_first {
+                    return Step::Sleep(due, SleepReason::Leisure);
+                }
+            }
+            match (owed, timer) {
+                (Some((due, slot)), _) if due <= now => self.acknowledge_request(slot, now),
+                (_, Some((at, slot))) if at <= now => self.fire(slot, now),
+                (Some((due, _)), timer) if timer.is_none_or(|(at, _)| due <= at) => {
+                    return Step::Sleep(due, SleepReason::Acknowledgement);
+                }
+                (_, Some((at, slot))) => return Step::Sleep(at, self.alarm(slot)),
+                (_, None) => return Step::Idle,
+            }
+        }
+    }
+
+    /// An output that was just taken, without its bytes.
+    pub(crate) fn entry(&self, place: Place) -> Option<Entry<A>> {
+        self.queue.at(place).copied()
+    }
+
+    /// An output that was just taken, with its bytes.
+    pub(crate) fn show(&self, entry: &Entry<A>) -> Output<'_, A> {
+        self.queue.output(entry)
+    }
+
+    /// The message of an output that was just taken.
+    pub(crate) fn message(&self, entry: &Entry<A>) -> Option<Message<'_>> {
+        Message::parse(self.queue.bytes_of(entry)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, Event, Failure, Identities, Outgoing, exchanges::Role};
+    use super::*;
+    use crate::message::Code;
+    use alloc::vec::Vec;
+    use millpond_control::{ChanceSeed, Preset};
+
+    fn endpoint() -> Endpoint<u8> {
+        let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
+        Endpoint::new(Config::default(), controller, chance, 0, Identities::counted()).unwrap()
+    }
+
+    /// What release builds do where debug builds would stop: the inputs are the functions behind the assertion.
+    #[test]
+    fn nothing_is_lost_if_nobody_drains() {
+        let now = Instant::ORIGIN;
+        let mut endpoint = endpoint();
+        let request = Outgoing::confirmable(Code::GET, &[]);
+        let mut slots = Vec::new();
+        for to in 0..3 {
+            slots.extend(endpoint.submit(now, to, (Role::Request, None), &request, None).map(|id| id.slot));
+        }
+        for id in 0..3_u8 {
+            endpoint.take(now, 9, &[0x40, 1, 0, id, 0xff, b'a' + id]);
+        }
+        endpoint.take(now, 0, &[0x64, 0x45, 0, 0, 0, 0, 0, 0, 0xff, b'!']);
+        assert_eq!(slots.len(), 3);
+        endpoint.fail(slots[1], now, Failure::Cancelled);
+
+        let mut said = Vec::new();
+        loop {
+            said.push(match endpoint.poll(now) {
+                Output::Transmit(transmit) => (transmit.to, transmit.bytes.to_vec()),
+                Output::Event(Event::Request { from, message, .. } | Event::Response { from, message, .. }) => {
+                    (from, message.payload().to_vec())
+                }
+                Output::Event(Event::Failed { to, why: Failure::Cancelled, .. }) => (to, b"cancelled".to_vec()),
+                Output::Event(event) => panic!("{event:?}"),
+                Output::Sleep(..) | Output::Idle => break,
+            });
+        }
+        let copy = b"\x44\x01\0\0\0\0\0\0";
+        let expected: [(u8, &[u8]); 8] =
+            [(0, copy), (1, copy), (2, copy), (9, b"a"), (9, b"b"), (9, b"c"), (0, b"!"), (1, b"cancelled")];
+        assert!(said.iter().map(|(peer, bytes)| (*peer, &bytes[..])).eq(expected), "{said:?}");
+    }
+
+    /// Outputs pile up as far as memory may; then datagrams are dropped, and counted.
+    #[test]
+    fn memory_is_bounded_even_if_nobody_drains() {
+        let mut endpoint = endpoint();
+        let limit = endpoint.setup.config.limits.bytes;
+        // An acknowledgement with a response that nobody waits for.
+        let late = [&b"\x60\x45\0\0\xff"[..], &[b'.'; 1_000]].concat();
+        for _ in 0..100_000 {
+            endpoint.take(Instant::ORIGIN, 0, &late);
+        }
+        assert!((limit / 2..=limit).contains(&endpoint.memory()), "{} bytes", endpoint.memory());
+        let counters = endpoint.counters();
+        assert_eq!(counters.late + counters.ignored.no_room, 100_000);
+        assert!(counters.ignored.no_room > 0);
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    #[should_panic(expected = "input before all output was drained")]
+    fn debug_builds_insist_on_draining() {
+        let mut endpoint = endpoint();
+        endpoint.receive(Instant::ORIGIN, 0, &[0x40, 1, 0, 1]);
+        endpoint.receive(Instant::ORIGIN, 0, &[0x40, 1, 0, 2]);
+    }
+}

@@ -1,0 +1,210 @@
+//! Peers that share a path: its controller, its places for what is outstanding, and turns for what waits.
+
+use alloc::{boxed::Box, vec, vec::Vec};
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::{Instant, PeerController};
+
+use super::{
+    Endpoint, Identities, Lifetimes, Refused,
+    exchanges::Exchanges,
+    paths::{Path, SharedPaths, Whereabouts},
+    peers::{Peers, Place},
+};
+
+/// What may not leave now because of its path, whoever waits: messages that NSTART is for, and others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) counted: bool,
+    pub(super) plain: bool,
+}
+
+impl<A: Copy + Eq + Hash> Peers<A> {
+    /// Whether a peer shares its path.
+    #[inline]
+    pub(super) fn is_sharing(&self, number: u32) -> bool {
+        self.get(number).is_some_and(|peer| peer.path.shared().is_some())
+    }
+
+    /// Whether peers that share a path with this one may have something waiting there.
+    pub(super) fn others_wait(&self, number: u32) -> bool {
+        self.is_sharing(number) && self.with_path(number).is_some_and(|(peer, _, waiting)| waiting > peer.waiting.len())
+    }
+
+    /// The slots of all that are on the path of this one.
+    pub(super) fn sharers(&self, number: u32) -> Vec<u32> {
+        let Some(path) = self.get(number).map(|peer| peer.path).filter(|path| path.shared().is_some()) else {
+            return vec![number];
+        };
+        self.slots.iter().filter(|(_, place)| place.peer.path == path).map(|(number, _)| number).collect()
+    }
+
+    /// Puts a peer that has just become acquainted onto the path with this key. If nobody is on it yet, the peer's own
+    /// becomes that path, with all that it knows. Else the peer's own controller must have been told the ends of what is
+    /// under way; that goes on as so many interactions outstanding on the other path.
+    pub(super) fn share(&mut self, number: u32, key: u64, blank: &PeerController, identities: &Identities) {
+        let paths = self.shared.get_or_insert_with(|| Box::new(SharedPaths::new()));
+        let Some(Place { peer, own }) = self.slots.get_mut(number) else { return };
+        let blank = Path::new(blank.clone());
+        self.beside = self.beside.saturating_add(blank.beside() as u32).saturating_sub(own.beside() as u32);
+        let own = core::mem::replace(own, blank);
+        let outstanding = own.outstanding;
+        let shared = match paths.find(key, identities) {
+            Some(shared) => {
+                if let Some(shared) = paths.get_mut(shared) {
+                    shared.path.outstanding = shared.path.outstanding.saturating_add(outstanding);
+                }
+                shared
+            }
+            None => paths.add(key, own, identities),
+        };
+        paths.joined(shared);
+        peer.path = Whereabouts::on(shared);
+        if let Some(path) = paths.get_mut(shared) {
+            path.waiting = path.waiting.saturating_add(peer.waiting.len());
+        }
+        if !peer.waiting.is_empty() {
+            peer.has_turn = true;
+            paths.queue(shared, number);
+        }
+    }
+
+    /// Whether some peer is on the path with this key.
+    pub(super) fn is_shared(&self, key: u64, identities: &Identities) -> bool {
+        self.shared.as_deref().is_some_and(|paths| paths.find(key, identities).is_some())
+    }
+
+    /// A message to this peer is held back.
+    pub(super) fn hold(&mut self, number: u32, exchanges: &mut Exchanges, slot: u32) {
+        let Some(peer) = self.get_mut(number) else { return };
+        peer.waiting.push(&mut exchanges.slots, slot);
+        let Some(shared) = peer.path.shared() else { return };
+        let had_turn = core::mem::replace(&mut peer.has_turn, true);
+        let Some(paths) = self.shared.as_deref_mut() else { return };
+        if let Some(path) = paths.get_mut(shared) {
+            path.waiting = path.waiting.saturating_add(1);
+        }
+        if !had_turn {
+            paths.queue(shared, number);
+        }
+    }
+
+    /// A message to this peer is held back no more.
+    pub(super) fn unhold(&mut self, number: u32, exchanges: &mut Exchanges, slot: u32) {
+        let Some(peer) = self.get_mut(number) else { return };
+        peer.waiting.remove(&mut exchanges.slots, slot);
+        let shared = peer.path.shared();
+        if let Some(path) = shared.and_then(|shared| self.shared.as_deref_mut()?.get_mut(shared)) {
+            path.waiting = path.waiting.saturating_sub(1);
+        }
+    }
+
+    /// Whose turn it is on the path that this peer shares, after so many others.
+    fn turn(&self, number: u32, place: usize) -> Option<u32> {
+        self.shared.as_deref()?.turn(self.get(number)?.path.shared()?, place)
+    }
+
+    /// The turn of this peer, at this place, is over.
+    fn end_turn(&mut self, number: u32, place: usize) {
+        let Some(peer) = self.get_mut(number) else { return };
+        peer.has_turn = !peer.waiting.is_empty();
+        let (waits, shared) = (peer.has_turn, peer.path.shared());
+        if let (Some(shared), Some(paths)) = (shared, self.shared.as_deref_mut()) {
+            paths.end_turn(shared, place, waits);
+        }
+    }
+}
+
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// Input: the congestion-control state of a peer's path starts afresh from the prototype; message IDs and tokens go on.
+    /// Nothing happens if the peer is not known.
+    ///
+    /// Exchanges under way keep their armed timers. They end as cancelled for the old controller, are unknown to the
+    /// new one, and double their waits from now on.
+    pub fn forget_controller(&mut self, now: Instant, peer: A) {
+        let now = self.input(now);
+        if let Some(number) = self.peers.find(peer, &self.setup.identities) {
+            self.replace_controller(number, now, self.setup.prototype.clone());
+        }
+    }
+
+    /// Input: the path of a peer gets this controller instead of the one it has, or instead of a copy of the prototype. Exchanges
+    /// under way fare as with [`forget_controller`](Self::forget_controller). Lifetimes become those of the slowest
+    /// controller ever set. A peer that is forgotten to make room for others starts from the prototype again.
+    ///
+    /// # Errors
+    /// The peer is not known and there is no room for another.
+    pub fn set_controller(
+        &mut self,
+        now: Instant,
+        peer: A,
+        controller: impl Into<PeerController>,
+    ) -> Result<(), Refused> {
+        let (now, controller) = (self.input(now), controller.into());
+        let number = self.peer_for(now, peer)?;
+        let lifetimes = Lifetimes::of(&controller, &self.setup.config.transmission);
+        let longest = self.lifetimes().longest(lifetimes);
+        if longest != *self.lifetimes() {
+            self.slower = Some(Box::new(longest));
+        }
+        self.replace_controller(number, now, controller);
+        Ok(())
+    }
+
+    /// A peer has answered, or is asked: it is no stranger any more, and comes onto the path that it shares. Strangers have
+    /// paths of their own, so that whoever forges addresses neither slows nor blocks anybody.
+    #[inline]
+    pub(super) fn acquaint(&mut self, number: u32, now: Instant) {
+        if self.peers.acquaint(number) && self.setup.shares {
+            self.share(number, now);
+        }
+    }
+
+    #[cold]
+    fn share(&mut self, number: u32, now: Instant) {
+        let Some(path_of) = self.setup.path_of else { return };
+        let Some(key) = self.peers.get(number).map(|peer| path_of(&peer.address)) else { return };
+        if self.peers.is_shared(key, &self.setup.identities) {
+            self.release_controller(number, now);
+        }
+        self.peers.share(number, key, &self.setup.prototype, &self.setup.identities);
+        self.pump(number, now);
+    }
+
+    /// Lets messages leave that wait on the path of this peer, as many as may. Peers that share it take turns, a message
+    /// each.
+    pub(super) fn pump(&mut self, number: u32, now: Instant) {
+        let mut held = Held::default();
+        if !self.peers.is_sharing(number) {
+            self.pump_peer(number, now, u32::MAX, &mut held);
+            return;
+        }
+        let mut place = 0_usize;
+        while let Some(next) = self.peers.turn(number, place) {
+            let launched = self.pump_peer(next, now, 1, &mut held);
+            let waits = self.peers.get(next).is_some_and(|peer| !peer.waiting.is_empty());
+            if launched > 0 || !waits {
+                self.peers.end_turn(next, place);
+            } else {
+                place = place.saturating_add(1);
+            }
+            if held.counted && (held.plain || !self.exchanges.holds_furthers) {
+                return;
+            }
+        }
+    }
+
+    /// Exchanges under way on the path of this peer go on without its controller.
+    pub(super) fn release_path(&mut self, number: u32, now: Instant) {
+        for sharer in self.peers.sharers(number) {
+            self.release_controller(sharer, now);
+        }
+    }
+
+    fn replace_controller(&mut self, number: u32, now: Instant, controller: PeerController) {
+        self.release_path(number, now);
+        self.peers.replace_controller(number, controller);
+        self.pump(number, now);
+        self.peers.settle(number, false);
+    }
+}

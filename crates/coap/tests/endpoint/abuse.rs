@@ -1,0 +1,117 @@
+//! What strangers and liars can do to a calm server and to a calm client: nothing but what docs/calm-server.md and
+//! docs/calm.md state.
+
+use millpond_coap::message::Message;
+use millpond_coap::{Duplicates, Endpoint};
+use millpond_control::Preset;
+
+use crate::{
+    duplicates::serve,
+    pair::{Pair, SECOND, Side, endpoint},
+};
+
+/// A confirmable GET of a path of five letters, with this message ID and token.
+fn request(id: u16, token: u8, path: &[u8; 5]) -> Vec<u8> {
+    let [high, low] = id.to_be_bytes();
+    [&[0x41, 1, high, low, token, 0xb5][..], path].concat()
+}
+
+fn hello(id: u16) -> Vec<u8> {
+    request(id, 7, b"hello")
+}
+
+fn calm(paths: usize) -> Endpoint<u32> {
+    let server = endpoint(0, |config| {
+        config.duplicates = Duplicates::Calm;
+        config.limits.duplicate_bytes = paths;
+    });
+    server.with_paths(|from| u64::from(*from / 100))
+}
+
+/// A second for the first answer, then ten for each, and the allowance for copies is used up. When, and the last ID.
+fn in_a_queue(server: &mut Endpoint<u32>, peer: u32) -> (u64, u16) {
+    let mut now = 0;
+    for (id, took) in [0, 1, 10, 10, 10].into_iter().enumerate() {
+        now += took * SECOND;
+        assert_eq!(serve(server, now, peer, &hello(id as u16)).len(), 1);
+    }
+    for _ in 0..5 {
+        assert_eq!(serve(server, now, peer, &hello(4)).len(), 1);
+    }
+    assert_eq!(serve(server, now, peer, &hello(4)).len(), 0, "a copy is withheld");
+    (now, 4)
+}
+
+/// Somebody sends requests of other message IDs in a peer's name: its times get shorter, and more is answered.
+#[test]
+fn abuse_by_forged_new_ids() {
+    let mut server = calm(1 << 20);
+    let (now, id) = in_a_queue(&mut server, 1);
+    for forged in 0..100 {
+        assert_eq!(serve(&mut server, now + u64::from(forged), 1, &hello(1_000 + forged)).len(), 1);
+    }
+    let now = now + SECOND;
+    assert_eq!(serve(&mut server, now, 1, &hello(id)).len(), 1, "the copy that it withheld before");
+    assert_eq!(serve(&mut server, now, 1, &hello(id + 1)).len(), 1, "the peer's next request");
+    assert_eq!(serve(&mut server, now + 1, 1, &hello(id + 1)).len(), 1, "and its copy");
+}
+
+/// Somebody guesses the message ID that a peer uses next and is first: the peer's request looks like a copy, in this server
+/// as in one that stores replies (RFC 7252 §11.4). It is silent for as long as answers take, the later copies of the peer
+/// are answered with what the forger got, and the request after that is answered as ever.
+#[test]
+fn abuse_by_forged_copies_of_the_next_id() {
+    let mut stored = endpoint(0, |_| {});
+    let mut server = calm(1 << 20);
+    let (now, id) = in_a_queue(&mut server, 1);
+    let forged = request(id + 1, 9, b"other");
+    for server in [&mut server, &mut stored] {
+        assert_eq!(serve(server, now, 1, &forged).len(), 1);
+    }
+    assert_eq!(serve(&mut server, now + 9 * SECOND, 1, &hello(id + 1)).len(), 1, "out of the allowance");
+    let late = now + 22 * SECOND;
+    let of_both = [&mut server, &mut stored].map(|server| serve(server, late, 1, &hello(id + 1)));
+    assert_eq!(of_both[0], of_both[1], "once the answer is due, what every server sends");
+    assert_eq!(Message::parse(&of_both[0][0].0).unwrap().token.as_bytes(), [9], "no peer takes it for its answer");
+    assert_eq!(serve(&mut server, late + SECOND, 1, &hello(id + 2)).len(), 1);
+}
+
+/// Requests of very many networks: memory stays bounded, and those who are forgotten for it are answered.
+#[test]
+fn abuse_by_a_flood_of_prefixes() {
+    let mut server = calm(100_000);
+    let empty = server.memory();
+    let (now, id) = in_a_queue(&mut server, 1);
+    for network in 1..50_000 {
+        assert_eq!(serve(&mut server, now, 100 * network, &hello(1)).len(), 1);
+    }
+    assert!(server.memory() - empty <= 100_000 + 2 * 100_000 / 8 + 1_024, "{}", server.memory());
+    for copy in 0..20 {
+        assert_eq!(serve(&mut server, now + SECOND + copy, 1, &hello(id)).len(), 1);
+    }
+}
+
+/// A reply under the token of a copy that never left is no reply to anything: the exchange goes on, and the controller
+/// has learnt nothing.
+#[test]
+fn abuse_by_a_reply_that_names_a_copy_never_sent() {
+    let mut pair = Pair::usual().losing(0..100);
+    pair.client.set_controller(pair.now(), Side::Server, Preset::CALM.build()).unwrap();
+    pair.get();
+    pair.run_until(4 * SECOND);
+    let known = |pair: &Pair| format!("{:?}", pair.client.controller(Side::Server));
+    let (before, sent) = (known(&pair), pair.datagrams.len());
+    let message = Message::parse(&pair.datagrams[0]).unwrap();
+    let (id, token) = (message.id.0.to_be_bytes(), message.token.as_bytes().to_vec());
+    for copy in sent as u8..=u8::MAX {
+        let mut named = token.clone();
+        *named.last_mut().unwrap() = copy;
+        let head = [0x60 | named.len() as u8, 0x45, id[0], id[1]];
+        pair.inject(Side::Client, &[&head[..], &named].concat());
+    }
+    assert_eq!(known(&pair), before);
+    pair.take_log();
+    pair.lose.clear();
+    pair.run_until(60 * SECOND);
+    assert!(pair.take_log().iter().any(|line| line.contains("gets")), "it asks again and is answered");
+}

@@ -1,0 +1,106 @@
+//! How sessions begin: cookies, handshakes, and who gives way to whom.
+
+use millpond_control::Instant;
+use rustls::pki_types::ServerName;
+
+use super::{Place, Proof, Sessions, Verdict};
+use crate::{
+    dtls::{
+        hello::Hello,
+        news::{News, Turn},
+        session::{Session, Stage},
+    },
+    udp::{Address, Outbox},
+};
+
+impl Sessions {
+    /// A ClientHello came to a server. Before a cookie comes back nothing is kept. A session that stands goes on until
+    /// another handshake is done (RFC 6347 §4.2.8).
+    pub(super) fn welcome(&mut self, now: Instant, from: Address, place: Place, datagram: &[u8], outbox: &mut Outbox) {
+        let hello = Hello::of(datagram);
+        let verdict = hello.zip(self.keys.cookies()).map(|(hello, cookies)| cookies.judge(now, from.peer(), &hello));
+        let proof = match verdict {
+            Some(Verdict::Answer(answer)) => return outbox.push(from, &answer),
+            Some(Verdict::Proved(proof)) => proof,
+            Some(Verdict::Ignore) | None => return self.ignored += 1,
+        };
+        let is_its = |number: &u32| self.sessions.get(number).is_some_and(|it| it.handshake == Some(proof.handshake));
+        if let Some(number) = [place.rising, place.standing].into_iter().flatten().find(is_its) {
+            // It came once more.
+            return self
+                .on(now, number, outbox, |session, keys, room, out| session.receive(keys, now, datagram, room, out));
+        }
+        if let Some(number) = place.rising {
+            // The client has begun anew.
+            self.remove(number);
+        }
+        if let Some(number) = self.raise(now, from, None) {
+            self.has_proved(number, from, &proof);
+            self.on(now, number, outbox, |session, keys, room, out| {
+                session.begin(keys, now, (&proof, datagram), room, out)
+            });
+        }
+    }
+
+    pub(super) fn raise(&mut self, now: Instant, peer: Address, name: Option<ServerName<'static>>) -> Option<u32> {
+        if self.places.get(&peer).is_some_and(|place| place.rising.is_some()) {
+            return None;
+        }
+        loop {
+            self.last = self.last.wrapping_add(1);
+            if !self.sessions.contains_key(&self.last) {
+                break;
+            }
+        }
+        let number = self.last;
+        self.sessions.insert(number, Session::new(&self.keys, self.origin, now, (number, peer), name));
+        self.places.entry(peer).or_default().rising = Some(number);
+        Some(number)
+    }
+
+    /// A handshake begins with an address that is proved. If there are too many another one gives way.
+    pub(super) fn has_proved(&mut self, number: u32, peer: Address, proof: &Proof) {
+        // A keyed hash: nobody knows it beforehand.
+        let seed = proof.handshake.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        self.chance = self.chance.rotate_left(23) ^ seed;
+        if self.rising.len() >= self.limits.rising {
+            let candidates = self.rising.of_the_largest();
+            let chosen = self.chance.checked_rem(candidates.len() as u64).and_then(|place| usize::try_from(place).ok());
+            if let Some(number) = chosen.and_then(|place| candidates.get(place)).copied() {
+                self.remove(number);
+            }
+        }
+        self.rising.add(peer.peer(), number);
+    }
+
+    /// A handshake is done.
+    pub(super) fn stands(&mut self, now: Instant, number: u32, outbox: &mut Outbox) {
+        let Some(session) = self.sessions.get(&number) else { return };
+        let (peer, inside) = (session.peer, session.inside());
+        let place = self.places.entry(peer).or_default();
+        let before = place.standing.replace(number);
+        place.rising = None;
+        self.rising.remove(peer.peer(), number);
+        self.standing.add(peer.peer(), number);
+        if let Some(before) = before {
+            // The other side knows it no more.
+            let was_used = self.sessions.remove(&before).is_some_and(|session| session.is_used);
+            self.standing.remove(peer.peer(), before);
+            let what = Turn::Ended { why: "the peer began another session".into(), was_used };
+            self.news.push(News { peer, inside: peer.in_session(before), what });
+        }
+        let what = Turn::Stands { before: before.map(|before| peer.in_session(before)) };
+        self.news.push(News { peer, inside, what });
+        if self.standing.len() > self.limits.standing {
+            let of_largest = self.standing.of_the_largest().iter().filter_map(|number| self.sessions.get(number));
+            let stands = |it: &&Session| it.stage == Stage::Standing && it.number != number;
+            let most_silent = of_largest.filter(stands).min_by_key(|it| (it.heard, it.number));
+            // The largest network may have this one alone.
+            let of_all = || self.sessions.values().filter(stands).min_by_key(|it| (it.heard, it.number));
+            let most_silent = most_silent.or_else(of_all);
+            if let Some(number) = most_silent.map(|session| session.number) {
+                self.close(now, number, "the session made room for others", outbox);
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! How sessions end, and what is told of that.
+
+use millpond_control::Instant;
+
+use super::Sessions;
+use crate::{
+    dtls::{
+        fault::Fault,
+        news::{News, Turn},
+        session::{Out, Stage},
+    },
+    udp::Outbox,
+};
+
+impl Sessions {
+    /// Ends a session with a word to the other side.
+    pub(super) fn close(&mut self, now: Instant, number: u32, why: &str, outbox: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let (peer, inside, was_standing) = (session.peer, session.inside(), session.stage == Stage::Standing);
+        let was_used = session.is_used;
+        session.close(&self.keys, now, &mut self.room, &mut |out| {
+            if let Out::Datagram(datagram) = out {
+                outbox.push(peer, datagram);
+            }
+        });
+        self.remove(number);
+        let why = why.to_owned();
+        let what = if was_standing { Turn::Ended { why, was_used } } else { Turn::Failed { why } };
+        self.news.push(News { peer, inside, what });
+    }
+
+    /// A session is over, because of this if it matters to anyone.
+    pub(super) fn end(&mut self, number: u32, why: Option<&Fault>, outbox: &mut Outbox) {
+        let Some(session) = self.sessions.get(&number) else { return };
+        let (peer, inside, stage, was_used) = (session.peer, session.inside(), session.stage, session.is_used);
+        if let Some(alert) = why.and_then(|fault| session.refusal(fault)) {
+            outbox.push(peer, &alert);
+        }
+        let is_last_hope = self.keys.is_client() && stage == Stage::Rising;
+        let doubted =
+            self.places.get(&peer).and_then(|place| place.standing).filter(|it| is_last_hope && *it != number);
+        self.remove(number);
+        let Some(fault) = why else { return };
+        match stage {
+            Stage::Rising => {
+                let why = fault.words(&self.keys);
+                self.news.push(News { peer, inside, what: Turn::Failed { why: why.clone() } });
+                if let Some(doubted) = doubted {
+                    self.remove(doubted);
+                    self.news.push(News {
+                        peer,
+                        inside: peer.in_session(doubted),
+                        what: Turn::Ended { why, was_used: true },
+                    });
+                }
+            }
+            Stage::Standing | Stage::Closed => {
+                let why = match fault {
+                    Fault::Alert(0) if self.keys.is_client_without_certificate() && !was_used => {
+                        "the server closed the session at once; if it demands a certificate, give one and its key"
+                            .into()
+                    }
+                    Fault::Alert(0) if self.keys.is_client() && !self.keys.knows_pre_shared() && !was_used => {
+                        "the server closed the session at once; it may not accept the certificate that it was shown"
+                            .into()
+                    }
+                    Fault::Alert(0) => "the peer closed the session".into(),
+                    fault => fault.words(&self.keys),
+                };
+                self.news.push(News { peer, inside, what: Turn::Ended { why, was_used } });
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, number: u32) {
+        let Some(session) = self.sessions.remove(&number) else { return };
+        self.order.remove(&(session.listed, number));
+        let Some(place) = self.places.get_mut(&session.peer) else { return };
+        if place.rising == Some(number) {
+            place.rising = None;
+        }
+        if place.standing == Some(number) {
+            place.standing = None;
+        }
+        self.rising.remove(session.peer.peer(), number);
+        self.standing.remove(session.peer.peer(), number);
+        if place.rising.is_none() && place.standing.is_none() {
+            self.places.remove(&session.peer);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Bodies that are never whole in memory: of each request block by block to its handler, of each answer block by block from
+//! what it is read from. What leaves and what comes is a message of its own each time (RFC 7959); here is kept what belongs
+//! together.
+
+mod downloads;
+mod uploads;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    net::SocketAddr,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use millpond_coap::{
+    block::{Block, BlockSize},
+    message::{Code, is_cache_key, number},
+};
+
+use millpond_control::Instant;
+
+use super::{Action, Asked, Desk};
+use crate::{PeerIdentity, Request, Response, Transport, server::RequestBody};
+use downloads::Download;
+use uploads::Upload;
+
+/// Streams that are over and whose last block may come, or be asked for, once more.
+const MOST_OVER: usize = 256;
+/// Bytes of a message over a connection beside its payload.
+const OVERHEAD: usize = 256;
+/// Bytes of a block over a connection that carries several in a message.
+const MOST_AT_ONCE: usize = 16 << 10;
+
+/// Which stream: whose, and of what.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Name {
+    peer: SocketAddr,
+    key: Arc<[u8]>,
+    identity: Option<Arc<PeerIdentity>>,
+}
+
+impl Name {
+    /// Of a request's body, or else of what it asks for. That it was cut, and how, makes no difference.
+    fn of(request: &Request, of_body: bool) -> Self {
+        let mut key = vec![u8::from(request.transport().is_secure()), request.method().to_byte()];
+        for (number, value) in request.options().iter() {
+            let is_key = match number {
+                number::REQUEST_TAG | number::CONTENT_FORMAT => of_body,
+                _ => is_cache_key(number),
+            };
+            if is_key {
+                key.extend_from_slice(&number.to_be_bytes());
+                key.extend_from_slice(&u32::try_from(value.len()).unwrap_or(u32::MAX).to_be_bytes());
+                key.extend_from_slice(value);
+            }
+        }
+        if !of_body && request.method() == Code::FETCH {
+            // What it asks for (RFC 8132 §2).
+            key.extend_from_slice(request.payload());
+        }
+        Self { peer: request.peer(), key: key.into(), identity: request.shared_identity() }
+    }
+}
+
+/// What a request of a resource that streams says about blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pieces {
+    pub(super) block1: Option<Block>,
+    block2: Option<Block>,
+    /// Blocks in which the answer leaves, and the bytes of one.
+    size: BlockSize,
+    length: usize,
+    /// Its sender takes blocks at all.
+    may_cut: bool,
+}
+
+/// How much a message to a peer over a connection may carry, and whether it takes blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub(crate) bytes: usize,
+    pub(crate) may_cut: bool,
+}
+
+impl Pieces {
+    /// From the options of a request; `None` if they are none. `room` over a connection, else the longest blocks.
+    fn of(request: &Request, longest: usize, room: Option<Room>) -> Option<Self> {
+        let bert = room.is_some();
+        let read = |number| request.options().get(number).map(|value| Block::read(value, bert)).transpose().ok();
+        let (block1, block2) = (read(number::BLOCK1)?, read(number::BLOCK2)?);
+        let asked = block2.map(|block| block.size);
+        let (size, length, may_cut) = match room {
+            None => {
+                let size = asked.map_or(longest, |size| longest.min(size.bytes() as usize));
+                (BlockSize::at_most(size), size, true)
+            }
+            Some(Room { bytes, may_cut }) => {
+                let room = bytes.saturating_sub(OVERHEAD);
+                let several = room.min(MOST_AT_ONCE) >> 10 << 10;
+                match asked {
+                    _ if !may_cut => (BlockSize::B1024, room, false),
+                    Some(size) if size.is_bert() && several > 0 => (size, several, true),
+                    asked => {
+                        let size = BlockSize::at_most(room).min(asked.unwrap_or(BlockSize::B1024));
+                        (size, size.bytes() as usize, true)
+                    }
+                }
+            }
+        };
+        Some(Self { block1, block2, size, length, may_cut })
+    }
+
+    /// Where the part begins that is asked for.
+    fn offset(&self) -> usize {
+        self.block2.map_or(0, |block| usize::try_from(block.offset()).unwrap_or(usize::MAX))
+    }
+}
+
+/// What tasks of a stream tell the desk.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The handler has taken what came.
+    Taken,
+    /// The handler has answered.
+    Answered(Response),
+    /// What was asked for was read, and whether more follows.
+    Read(Bytes, bool),
+    /// It cannot be read, and why.
+    Broken(String),
+    /// What is asked for lies behind its end.
+    PastEnd,
+    /// Nobody asked for anything any more.
+    Over,
+}
+
+/// All streams of a desk.
+#[derive(Debug)]
+pub(super) struct Streams<R> {
+    uploads: BTreeMap<Name, Upload<R>>,
+    downloads: BTreeMap<Name, Download<R>>,
+    /// The oldest first.
+    over: VecDeque<(Name, u64)>,
+    made: u64,
+}
+
+impl<R> Default for Streams<R> {
+    fn default() -> Self {
+        Self { uploads: BTreeMap::new(), downloads: BTreeMap::new(), over: VecDeque::new(), made: 0 }
+    }
+}
+
+impl<R> Streams<R> {
+    fn number(&mut self) -> u64 {
+        self.made = self.made.wrapping_add(1);
+        self.made
+    }
+
+    /// A stream is over. What was said last is known for a while.
+    fn is_over(&mut self, name: Name, number: u64) {
+        self.over.push_back((name, number));
+        if self.over.len() > MOST_OVER
+            && let Some((name, number)) = self.over.pop_front()
+        {
+            if self.uploads.get(&name).is_some_and(|upload| upload.number == number) {
+                self.uploads.remove(&name);
+            }
+            if self.downloads.get(&name).is_some_and(|download| download.number == number) {
+                self.downloads.remove(&name);
+            }
+        }
+    }
+}
+
+impl<R: Send + 'static, O: Copy + Eq + std::hash::Hash> Desk<R, O> {
+    /// What a request is to its stream. That which begins one is given back; the others are dealt with.
+    pub(super) fn sort(&mut self, now: Instant, mut asked: Asked<R>, room: Option<Room>) -> Option<Asked<R>> {
+        let Some(pieces) = Pieces::of(&asked.request, self.limits.block, room) else {
+            self.say(asked.id, Response::bad_request("a block option that is none"));
+            return None;
+        };
+        asked.pieces = Some(pieces);
+        asked.wants_to_observe = false;
+        match (pieces.block1, pieces.block2) {
+            (Some(block), _) if block.number > 0 => self.next_of_upload(now, asked, block),
+            (None, Some(block)) if block.number > 0 => {
+                return self.next_of_download(asked, pieces);
+            }
+            (None, _) => {
+                let body = RequestBody::whole(asked.request.payload().clone());
+                asked.request.give_body(body);
+                return Some(asked);
+            }
+            _ => return Some(asked),
+        }
+        None
+    }
+
+    /// A task of a stream told something.
+    pub(super) fn step(&mut self, now: Instant, name: Name, number: u64, step: Step) {
+        match step {
+            Step::Taken => self.taken(&name, number),
+            Step::Answered(response) => self.upload_answered(now, &name, number, response),
+            Step::Read(..) | Step::Broken(_) | Step::PastEnd | Step::Over => self.has_read(&name, number, step),
+        }
+    }
+
+    /// Answers with this message as it is.
+    fn say(&mut self, id: R, response: Response) {
+        self.actions.push_back(Action::Piece(id, response));
+    }
+}
+
+/// A response without body, with this Block1.
+fn about(code: Code, block1: Option<Block>) -> Response {
+    let response = Response::new(code);
+    match block1 {
+        Some(block) => response.with_option(number::BLOCK1, Bytes::copy_from_slice(block.value().as_bytes())),
+        None => response,
+    }
+}
+
+/// Whether a block has as many bytes as it says.
+fn fits(block: Block, transport: Transport, length: usize) -> bool {
+    let size = block.size.bytes() as usize;
+    match (block.more, block.size.is_bert() && !transport.is_datagram()) {
+        (true, true) => length > 0 && length.is_multiple_of(size),
+        (false, true) => true,
+        (true, false) => length == size,
+        (false, false) => length <= size,
+    }
+}

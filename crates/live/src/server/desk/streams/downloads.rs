@@ -1,0 +1,258 @@
+//! Answers that are read as they are asked for.
+
+use std::{hash::Hash, time::Duration};
+
+use bytes::{Buf, Bytes};
+use millpond_coap::{
+    block::Block,
+    message::{Code, number},
+};
+use millpond_control::Instant;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    sync::mpsc,
+};
+
+use super::{Asked, Desk, Name, Pieces, Step, about};
+use crate::{
+    Progress, Response,
+    client::OnProgress,
+    response::Reader,
+    secrets,
+    server::{
+        admission::{Held, Standing},
+        desk::{ASK_AGAIN, Told},
+        running::Caught,
+    },
+};
+
+/// An answer of which not all was asked for.
+#[derive(Debug)]
+pub(super) struct Download<R> {
+    pub(super) number: u64,
+    /// How many bytes its task is to read; none once all were read.
+    asks: Option<mpsc::Sender<usize>>,
+    /// Code and options of each of its messages.
+    head: Response,
+    /// Bytes that were told.
+    sent: usize,
+    total: Option<usize>,
+    /// What was told last: where it began, and whether more follows.
+    said: Option<(usize, Bytes, bool)>,
+    waiting: Option<(Asked<R>, Pieces)>,
+    progress: Option<OnProgress>,
+}
+
+impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
+    /// A response to a request of a resource that streams: in one message, or in blocks from now on.
+    pub(in super::super) fn answered_in_pieces(
+        &mut self,
+        now: Instant,
+        mut asked: Asked<R>,
+        pieces: Pieces,
+        mut response: Response,
+        held: Option<Held>,
+    ) {
+        let stream = response.take_stream();
+        let length = response.payload().len();
+        let is_short = !response.is_success() || (length <= pieces.length && pieces.offset() == 0);
+        let is_proved = asked.request.is_address_proved();
+        if stream.is_none() && is_short {
+            if !is_proved && self.reachability.is_too_large(asked.length, length + 16) {
+                return self.ask_for_proof(now, asked);
+            }
+            if let Some(block) = pieces.block1 {
+                response = with_block(response, number::BLOCK1, block);
+                self.remember(&Name::of(&asked.request, true), &response);
+            }
+            return self.say(asked.id, response);
+        }
+        if !is_proved {
+            return self.ask_for_proof(now, asked);
+        }
+        let payload = response.payload().clone();
+        let (reader, total, progress): (Option<Reader>, _, _) = match stream {
+            Some(stream) => (stream.reader(), None, stream.progress),
+            None => (Some(Box::pin(std::io::Cursor::new(payload))), Some(length), None),
+        };
+        let Some(held) = held.or_else(|| self.admission.hold(length)) else {
+            return self.say(asked.id, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN));
+        };
+        let head = match (response.options().get(number::ETAG), secrets::bytes::<8>()) {
+            (Some(_), _) => response.with_payload(Bytes::new()),
+            (None, Ok(unique)) => response.with_payload(Bytes::new()).with_etag(unique.to_vec()),
+            (None, Err(_)) => return self.say(asked.id, about(Code::INTERNAL_SERVER_ERROR, None)),
+        };
+        let Some(reader) = reader else {
+            tracing::error!(target: "millpond_live", "a stream was an answer before; its request is answered with 5.00");
+            return self.say(asked.id, about(Code::INTERNAL_SERVER_ERROR, None));
+        };
+        let (name, number) = (Name::of(&asked.request, false), self.streams.number());
+        let peer = asked.request.peer();
+        let place = asked.place.take().unwrap_or_else(|| self.admission.enter_anyway(peer, Standing::Proved));
+        let (asks, wanted) = mpsc::channel(1);
+        let (told, of, idle, skip) = (self.told.clone(), name.clone(), self.limits.handling, pieces.offset());
+        self.tasks.spawn(async move {
+            let tell = |step| drop(told.send(Told::Step(of.clone(), number, step, None)));
+            if Caught(Box::pin(read(reader, skip, wanted, idle, &tell))).await.is_err() {
+                tell(Step::Broken("it panicked".into()));
+            }
+            tell(Step::Over);
+            drop((place, held));
+        });
+        let mut download =
+            Download { number, asks: Some(asks), head, sent: skip, total, said: None, waiting: None, progress };
+        download.ask(asked, pieces);
+        self.streams.downloads.insert(name, download);
+    }
+
+    /// A block that does not begin an answer is asked for. Whose answer is not known, the handler is asked anew.
+    pub(super) fn next_of_download(&mut self, asked: Asked<R>, pieces: Pieces) -> Option<Asked<R>> {
+        let name = Name::of(&asked.request, false);
+        let Some(download) = self.streams.downloads.get_mut(&name) else { return Some(asked) };
+        let offset = pieces.offset();
+        match &download.said {
+            _ if offset == download.sent && download.asks.is_some() => {
+                if let Some(progress) = &download.progress {
+                    (progress.0)(&Progress { sent: offset, received: 0, total: download.total });
+                }
+                if let Some((before, _)) = download.ask(asked, pieces) {
+                    self.say(before.id, about(Code::REQUEST_ENTITY_INCOMPLETE, None));
+                }
+                None
+            }
+            // Once more, in a message of its own.
+            Some((start, bytes, more)) if offset == *start && bytes.len() <= pieces.length => {
+                let again = cut(&download.head, (*start, bytes.clone(), *more), &pieces, download.total);
+                self.say(asked.id, again);
+                None
+            }
+            _ => Some(asked),
+        }
+    }
+
+    /// The task of an answer told something.
+    pub(super) fn has_read(&mut self, name: &Name, number: u64, step: Step) {
+        while self.tasks.try_join_next().is_some() {}
+        let Some(download) = self.streams.downloads.get_mut(name).filter(|it| it.number == number) else { return };
+        let waiting = download.waiting.take();
+        match step {
+            Step::Read(bytes, more) => {
+                let part = (download.sent, bytes, more);
+                download.sent = download.sent.saturating_add(part.1.len());
+                download.said = Some(part.clone());
+                if !more {
+                    download.asks = None;
+                    if let Some(progress) = &download.progress {
+                        // It has left; whether it arrived nobody tells.
+                        (progress.0)(&Progress { sent: download.sent, received: 0, total: Some(download.sent) });
+                    }
+                }
+                let said = waiting.map(|(asked, pieces)| {
+                    let is_whole = !more || pieces.may_cut;
+                    let said = match is_whole {
+                        true => cut(&download.head, part, &pieces, download.total),
+                        false => about(Code::INTERNAL_SERVER_ERROR, None),
+                    };
+                    (asked.id, said)
+                });
+                if let Some((id, said)) = said {
+                    self.say(id, said);
+                }
+            }
+            Step::Over if download.asks.is_none() => self.streams.is_over(name.clone(), number),
+            Step::Broken(_) | Step::PastEnd | Step::Over => {
+                self.streams.downloads.remove(name);
+                let said = match step {
+                    Step::PastEnd => Response::bad_request("a block behind the end"),
+                    Step::Broken(why) => {
+                        tracing::error!(target: "millpond_live", "a stream cannot be read, and its request is answered with 5.00: {why}");
+                        about(Code::INTERNAL_SERVER_ERROR, None)
+                    }
+                    _ => about(Code::REQUEST_ENTITY_INCOMPLETE, None),
+                };
+                if let Some((asked, _)) = waiting {
+                    self.say(asked.id, said);
+                }
+            }
+            Step::Taken | Step::Answered(_) => {}
+        }
+    }
+}
+
+impl<R> Download<R> {
+    /// This is wanted next. Gives back who wanted it before.
+    fn ask(&mut self, asked: Asked<R>, pieces: Pieces) -> Option<(Asked<R>, Pieces)> {
+        let before = self.waiting.replace((asked, pieces));
+        if before.is_none() {
+            // There is room: the one before was read.
+            let _ = self.asks.as_ref().map(|asks| asks.try_send(pieces.length));
+        }
+        before
+    }
+}
+
+/// One message of an answer.
+fn cut(head: &Response, (start, bytes, more): (usize, Bytes, bool), pieces: &Pieces, total: Option<usize>) -> Response {
+    let number = u32::try_from(start / pieces.size.bytes() as usize).unwrap_or(u32::MAX);
+    let mut response = head.clone();
+    if pieces.may_cut && (more || start > 0 || pieces.block2.is_some()) {
+        response = with_block(response, number::BLOCK2, Block { number, more, size: pieces.size });
+    }
+    if let Some(block) = pieces.block1 {
+        response = with_block(response, number::BLOCK1, block);
+    }
+    if let Some(total) = total.and_then(|total| u32::try_from(total).ok()).filter(|_| start == 0) {
+        response = response.with_uint_option(number::SIZE2, total);
+    }
+    response.with_payload(bytes)
+}
+
+fn with_block(response: Response, option: u16, block: Block) -> Response {
+    response.with_option(option, Bytes::copy_from_slice(block.value().as_bytes()))
+}
+
+/// Reads what is wanted, until nobody has wanted anything for so long. A byte ahead tells whether more follows.
+async fn read(
+    mut reader: Reader,
+    skip: usize,
+    mut wanted: mpsc::Receiver<usize>,
+    idle: Duration,
+    tell: &(impl Fn(Step) + Sync),
+) {
+    let mut held = bytes::BytesMut::new();
+    let skipped = tokio::io::copy(&mut (&mut reader).take(skip as u64), &mut tokio::io::sink()).await;
+    match skipped {
+        Ok(count) if count == skip as u64 => {}
+        Ok(_) => return tell(Step::PastEnd),
+        Err(error) => return tell(Step::Broken(error.to_string())),
+    }
+    let mut is_end = false;
+    while let Ok(Some(length)) = tokio::time::timeout(idle, wanted.recv()).await {
+        while held.len() <= length && !is_end {
+            let room = length + 1 - held.len();
+            match fill(&mut reader, &mut held, room).await {
+                Ok(count) => is_end = count == 0,
+                Err(error) => return tell(Step::Broken(error.to_string())),
+            }
+        }
+        if held.is_empty() && skip > 0 {
+            return tell(Step::PastEnd);
+        }
+        let part = Bytes::copy_from_slice(held.get(..length.min(held.len())).unwrap_or_default());
+        held.advance(part.len());
+        let more = !held.is_empty();
+        tell(Step::Read(part, more));
+        if !more {
+            return;
+        }
+    }
+}
+
+async fn fill(
+    reader: &mut (impl AsyncRead + Unpin),
+    held: &mut bytes::BytesMut,
+    room: usize,
+) -> std::io::Result<usize> {
+    reader.take(room as u64).read_buf(held).await
+}

@@ -1,0 +1,199 @@
+//! Requests whose bodies go to their handlers block by block.
+
+use std::{
+    hash::Hash,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use millpond_coap::{
+    block::Block,
+    message::{Code, number},
+};
+use millpond_control::Instant;
+use tokio::sync::mpsc;
+
+use super::{Asked, Desk, Name, Step, about, fits};
+use crate::{
+    Response,
+    server::{
+        RequestBody,
+        body::Chunk,
+        desk::{ASK_AGAIN, Told, start, within},
+        resource::Handling,
+    },
+};
+
+/// A request whose body comes block by block.
+#[derive(Debug)]
+pub(super) struct Upload<R> {
+    pub(super) number: u64,
+    /// Bytes that came.
+    next: usize,
+    /// To the handler, until the last block came.
+    chunks: Option<mpsc::Sender<Chunk>>,
+    /// Counts blocks.
+    came: Arc<AtomicU64>,
+    /// The block that the handler has not taken, or the last one, whose answer it owes.
+    waiting: Option<(Asked<R>, Block)>,
+    /// What the last block was answered with.
+    said: Option<Response>,
+    /// What the handler has answered, before the end or without anybody who waits for it.
+    outcome: Option<Response>,
+}
+
+impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
+    /// A body begins: its handler is asked, and gets the first block. The request has a place.
+    pub(in super::super) fn begin_upload(
+        &mut self,
+        now: Instant,
+        mut asked: Asked<R>,
+        block: Block,
+        handling: &Handling,
+    ) {
+        let payload = asked.request.take_payload();
+        if !fits(block, asked.request.transport(), payload.len()) {
+            return self.say(asked.id, Response::bad_request("a block that is not as long as it says"));
+        }
+        let (name, number) = (Name::of(&asked.request, true), self.streams.number());
+        // Whoever reads one that was begun before learns that its rest does not come.
+        self.streams.uploads.remove(&name);
+        let (sender, chunks) = mpsc::channel(1);
+        let total = asked.request.options().uint(number::SIZE1).and_then(|total| usize::try_from(total).ok());
+        let (telling, of) = (self.told.clone(), name.clone());
+        let body = RequestBody::coming(chunks, total, move || {
+            let _ = telling.send(Told::Step(of.clone(), number, Step::Taken, None));
+        });
+        asked.request.give_body(body);
+        let (request, place) = (asked.request.clone(), asked.place.take());
+        let came = Arc::new(AtomicU64::new(0));
+        let mut upload = Upload {
+            number,
+            next: 0,
+            chunks: Some(sender),
+            came: Arc::clone(&came),
+            waiting: None,
+            said: None,
+            outcome: None,
+        };
+        upload.give(asked, block, payload);
+        self.streams.uploads.insert(name.clone(), upload);
+        match start(|| handling.ask(request)) {
+            Ok(response) => self.outcome(now, &name, number, response),
+            Err(answering) => {
+                handling.has_waited();
+                self.running += 1;
+                let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
+                let admission = Arc::clone(&self.admission);
+                self.tasks.spawn(async move {
+                    let response = within(limit, answering, giving_up, Some(came)).await;
+                    let (response, held) = match admission.hold(response.payload().len()) {
+                        Some(held) => (response, Some(held)),
+                        None => (Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN), None),
+                    };
+                    drop(place);
+                    let _ = told.send(Told::Step(name, number, Step::Answered(response), held));
+                });
+            }
+        }
+    }
+
+    /// A block that does not begin a body came.
+    pub(super) fn next_of_upload(&mut self, now: Instant, mut asked: Asked<R>, block: Block) {
+        let payload = asked.request.take_payload();
+        if !fits(block, asked.request.transport(), payload.len()) {
+            return self.say(asked.id, Response::bad_request("a block that is not as long as it says"));
+        }
+        let incomplete = || about(Code::REQUEST_ENTITY_INCOMPLETE, None);
+        let name = Name::of(&asked.request, true);
+        let Some(upload) = self.streams.uploads.get_mut(&name) else { return self.say(asked.id, incomplete()) };
+        let (number, start) = (upload.number, usize::try_from(block.offset()).unwrap_or(usize::MAX));
+        if start == upload.next && upload.chunks.is_some() && upload.waiting.is_none() {
+            upload.give(asked, block, payload);
+            if let Some(outcome) = upload.outcome.take() {
+                self.outcome(now, &name, number, outcome);
+            }
+        } else if start.saturating_add(payload.len()) == upload.next {
+            // The last one, once more, in a message of its own.
+            match (&mut upload.waiting, upload.said.clone()) {
+                (Some(waiting), _) => {
+                    let (before, _) = std::mem::replace(waiting, (asked, block));
+                    self.say(before.id, incomplete());
+                }
+                (None, Some(said)) => self.say(asked.id, said),
+                (None, None) => self.say(asked.id, incomplete()),
+            }
+        } else {
+            self.say(asked.id, incomplete());
+        }
+    }
+
+    /// The handler has taken a block: the next one may come.
+    pub(super) fn taken(&mut self, name: &Name, number: u64) {
+        let longest = self.limits.block;
+        let Some(upload) = self.streams.uploads.get_mut(name).filter(|upload| upload.number == number) else { return };
+        if let Some((asked, block)) = upload.waiting.take_if(|(_, block)| block.more) {
+            let said = about(Code::CONTINUE, Some(received(block, longest, &asked)));
+            upload.said = Some(said.clone());
+            self.say(asked.id, said);
+        }
+    }
+
+    /// The handler has answered in a task.
+    pub(super) fn upload_answered(&mut self, now: Instant, name: &Name, number: u64, response: Response) {
+        while self.tasks.try_join_next().is_some() {}
+        self.running = self.running.saturating_sub(1);
+        self.outcome(now, name, number, response);
+    }
+
+    /// The handler has answered: whoever waits for that gets it, or whoever sends the next block.
+    fn outcome(&mut self, now: Instant, name: &Name, number: u64, response: Response) {
+        let longest = self.limits.block;
+        let Some(upload) = self.streams.uploads.get_mut(name).filter(|upload| upload.number == number) else { return };
+        let Some((mut asked, block)) = upload.waiting.take() else {
+            upload.outcome = Some(response);
+            return;
+        };
+        // With its last block, or without hearing it out.
+        upload.chunks = None;
+        let block1 = Some(received(block, longest, &asked));
+        if let Some(pieces) = &mut asked.pieces {
+            pieces.block1 = block1;
+        }
+        self.streams.is_over(name.clone(), number);
+        self.answered(now, asked, response, None);
+    }
+
+    /// A body has this answer, all of it: it is known in case that its last block comes once more.
+    pub(super) fn remember(&mut self, name: &Name, said: &Response) {
+        if let Some(upload) = self.streams.uploads.get_mut(name) {
+            upload.said = Some(said.clone());
+        }
+    }
+}
+
+impl<R> Upload<R> {
+    /// The next block goes to the handler.
+    fn give(&mut self, asked: Asked<R>, block: Block, bytes: Bytes) {
+        self.next = self.next.saturating_add(bytes.len());
+        self.came.fetch_add(1, Ordering::Relaxed);
+        let chunk = Chunk { bytes, is_last: !block.more };
+        // There is room: the one before was taken. Who reads no more has answered, or soon will.
+        let _ = self.chunks.as_ref().map(|chunks| chunks.try_send(chunk));
+        if !block.more {
+            self.chunks = None;
+        }
+        self.waiting = Some((asked, block));
+    }
+}
+
+/// What is said of a block: its size may become smaller (RFC 7959 §2.3).
+fn received<R>(block: Block, longest: usize, asked: &Asked<R>) -> Block {
+    if asked.request.transport().is_datagram() {
+        return Block { size: block.size.min(millpond_coap::block::BlockSize::at_most(longest)), ..block };
+    }
+    block
+}

@@ -1,0 +1,307 @@
+//! Bodies of which a server holds a block at a time.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use millpond_coap::message::Message;
+use millpond_live::{
+    AddressRule, Client, Code, Error, HandlerError, Observable, Request, Resource, Response, Server, ServerBuilder,
+    number,
+};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    net::UdpSocket,
+    sync::{Semaphore, mpsc},
+};
+
+use crate::ANY;
+
+fn image(length: usize) -> Vec<u8> {
+    (0..length).map(|place| (place / 7) as u8).collect()
+}
+
+/// Counts how much is read of it.
+struct Counted {
+    left: Vec<u8>,
+    at: usize,
+    read: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    fn new(left: Vec<u8>) -> (Self, Arc<AtomicUsize>) {
+        let read = Arc::new(AtomicUsize::new(0));
+        (Self { left, at: 0, read: Arc::clone(&read) }, read)
+    }
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        let end = (self.at + room.remaining().min(300)).min(self.left.len());
+        room.put_slice(&self.left[self.at..end]);
+        self.read.fetch_add(end - self.at, Ordering::Relaxed);
+        self.at = end;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What a handler has read: the body, its longest chunk, the length that was told before.
+type Taken = Arc<Mutex<Vec<(Vec<u8>, usize, Option<usize>)>>>;
+
+/// Writes down what it is sent, and gives an image of this length.
+fn firmware(taken: &Taken, length: usize) -> Resource {
+    let taken = Arc::clone(taken);
+    let store = move |request: Request| {
+        let taken = Arc::clone(&taken);
+        async move {
+            let mut body = request.body();
+            let (mut all, mut longest, total) = (Vec::new(), 0, body.total());
+            while let Some(chunk) = body.chunk().await? {
+                longest = longest.max(chunk.len());
+                assert!(request.payload().is_empty() || request.payload() == &chunk, "it comes bit by bit");
+                all.extend_from_slice(&chunk);
+                assert_eq!(all.len(), body.received());
+                // Others have their turn: it does not always answer at once.
+                tokio::task::yield_now().await;
+            }
+            assert!(request.body().chunk().await?.is_none(), "the first who asks has all of it");
+            taken.lock().unwrap().push((all, longest, total));
+            Ok::<_, HandlerError>(Code::CHANGED)
+        }
+    };
+    let fetch = move |_| async move { Response::stream(std::io::Cursor::new(image(length))) };
+    Resource::new().put(store).get(fetch).streaming()
+}
+
+fn builder() -> ServerBuilder {
+    // No body that is put together may be so long.
+    Server::builder().bind(ANY).bind_tcp(ANY).longest_body(2_000)
+}
+
+#[tokio::test]
+async fn an_upload_of_any_length_comes_to_its_handler_block_by_block() {
+    let taken = Taken::default();
+    let server = builder().route("/firmware", firmware(&taken, 0)).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let tcp = server.local_addrs()[1].1;
+    for length in [0, 1, 1_023, 1_024, 1_025, 4_096, 200_000] {
+        let body = image(length);
+        for (scheme, at, most) in [("coap", server.local_addr(), 1_024), ("coap+tcp", tcp, 65_536)] {
+            let request = client.put(format!("{scheme}://{at}/firmware")).payload(body.clone());
+            assert_eq!(request.await.unwrap().code(), Code::CHANGED, "{scheme} {length}");
+            let (all, longest, total) = taken.lock().unwrap().pop().unwrap();
+            assert!(all == body && longest <= most, "{scheme} {length}: {longest}");
+            assert!(total.is_none_or(|total| total == length), "{scheme} {length}: {total:?}");
+        }
+        let request = client.put(format!("coap://{}/firmware", server.local_addr())).block_size(256);
+        let mut reader = &body[..];
+        assert_eq!(request.upload(&mut reader).await.unwrap().code(), Code::CHANGED);
+        let (all, longest, _) = taken.lock().unwrap().pop().unwrap();
+        assert!(all == body && longest <= 256);
+    }
+    assert!(taken.lock().unwrap().is_empty(), "each body was handled once");
+}
+
+#[tokio::test]
+async fn who_reads_slowly_slows_down_who_sends() {
+    let steps = Arc::new(Semaphore::new(0));
+    let stepping = Arc::clone(&steps);
+    let slow = Resource::new().streaming().put(move |request: Request| {
+        let steps = Arc::clone(&stepping);
+        async move {
+            let mut body = request.body();
+            while body.chunk().await?.is_some() {
+                steps.acquire().await?.forget();
+            }
+            Ok::<_, HandlerError>((Code::CHANGED, body.received().to_string()))
+        }
+    });
+    let server = builder().route("/slow", slow).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let (mut reader, read) = Counted::new(image(40_000));
+    let request = client.put(format!("coap://{}/slow", server.local_addr()));
+    let upload = tokio::spawn(async move { request.upload(&mut reader).await });
+    for taken in 0..3 {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        // One that is being written, one that waits, one on its way, and a byte that tells that another one follows.
+        let read = read.load(Ordering::Relaxed);
+        assert!(((taken + 1) * 1_024..=(taken + 3) * 1_024 + 1).contains(&read), "{read} after {taken}");
+        steps.add_permits(1);
+    }
+    steps.add_permits(100);
+    assert_eq!(upload.await.unwrap().unwrap().text(), Ok("40000"));
+}
+
+#[tokio::test]
+async fn a_stream_is_read_as_it_is_asked_for_and_told_how_far_it_has_come() {
+    let reads = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (reading, telling) = (Arc::clone(&reads), Arc::clone(&told));
+    let fetch = move |_| {
+        let (reader, read) = Counted::new(image(30_001));
+        reading.lock().unwrap().push(Arc::clone(&read));
+        let telling = Arc::clone(&telling);
+        async move {
+            Response::stream(reader).with_progress(move |progress| {
+                telling.lock().unwrap().push((progress.sent, read.load(Ordering::Relaxed)));
+            })
+        }
+    };
+    let server = builder().route("/image", Resource::new().get(fetch).streaming()).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let tcp = format!("coap+tcp://{}/image", server.local_addrs()[1].1);
+    let udp = format!("coap://{}/image", server.local_addr());
+    for (uri, block) in [(&udp, Some(512)), (&udp, None), (&tcp, None), (&tcp, Some(512))] {
+        let request = client.get(uri);
+        let request = block.map_or(client.get(uri), |block| request.block_size(block));
+        assert!(request.await.unwrap().payload() == &image(30_001), "{uri} {block:?}");
+        let told = std::mem::take(&mut *told.lock().unwrap());
+        assert!(told.len() >= 29 && told.last() == Some(&(30_001, 30_001)), "{told:?}");
+        let ahead = told.iter().map(|(sent, read)| read - sent).max().unwrap();
+        assert!(ahead <= 1, "{uri}: {ahead} bytes were read before they were asked for");
+    }
+    assert_eq!(reads.lock().unwrap().len(), 4, "the handler is asked once for each");
+    let mut writer = Vec::new();
+    client.get(&udp).download(&mut writer).await.unwrap();
+    assert!(writer == image(30_001));
+}
+
+#[tokio::test]
+async fn a_handler_may_answer_before_the_end_and_its_panic_harms_nobody() {
+    let limited = |request: Request| async move {
+        let mut body = request.body();
+        while let Some(chunk) = body.chunk().await? {
+            assert!(chunk.first() != Some(&255), "on purpose");
+            if body.received() > 5_000 {
+                return Ok(Code::REQUEST_ENTITY_TOO_LARGE);
+            }
+        }
+        Ok::<_, HandlerError>(Code::CHANGED)
+    };
+    let at_once = |_| async { Code::FORBIDDEN };
+    let server = builder()
+        .route("/limited", Resource::new().put(limited).streaming())
+        .route("/closed", Resource::new().put(at_once).streaming())
+        .start()
+        .await
+        .unwrap();
+    let client = Client::new().await.unwrap();
+    let uri = |path| format!("coap://{}/{path}", server.local_addr());
+    for (path, code) in [("limited", Code::REQUEST_ENTITY_TOO_LARGE), ("closed", Code::FORBIDDEN)] {
+        let (mut reader, read) = Counted::new(image(90_000));
+        assert_eq!(client.put(uri(path)).upload(&mut reader).await.unwrap().code(), code);
+        assert!(read.load(Ordering::Relaxed) < 10_000, "the rest is not sent");
+    }
+    let panicking = client.put(uri("limited")).payload(vec![255; 3_000]).await.unwrap();
+    assert_eq!(panicking.code(), Code::INTERNAL_SERVER_ERROR);
+    assert_eq!(client.put(uri("limited")).payload(vec![1; 3_000]).await.unwrap().code(), Code::CHANGED);
+}
+
+/// One message there and one back. `options` and payload as they stand in it.
+async fn ask(socket: &UdpSocket, method: u8, id: u8, rest: &[u8]) -> (Code, Vec<u8>, Option<Vec<u8>>) {
+    socket.send(&[&[0x40, method, 0, id], rest].concat()).await.unwrap();
+    let mut bytes = [0; 1_500];
+    loop {
+        let length = socket.recv(&mut bytes).await.unwrap();
+        let message = Message::parse(&bytes[..length]).unwrap();
+        if message.code != Code::EMPTY {
+            let block = message.option(number::BLOCK2).or(message.option(number::BLOCK1));
+            return (message.code, message.payload().to_vec(), block.map(<[u8]>::to_vec));
+        }
+    }
+}
+
+#[tokio::test]
+async fn blocks_that_do_not_follow_are_refused_and_who_lost_its_place_finds_it_again() {
+    let (lost, mut told) = mpsc::unbounded_channel();
+    let store = move |request: Request| {
+        let lost = lost.clone();
+        async move {
+            let mut body = request.body();
+            loop {
+                match body.chunk().await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return Code::CHANGED,
+                    Err(error) => {
+                        lost.send((body.received(), error.kind())).unwrap();
+                        return Code::INTERNAL_SERVER_ERROR;
+                    }
+                }
+            }
+        }
+    };
+    let fetch = |_| async { Response::stream(std::io::Cursor::new(image(100))).with_etag("v1") };
+    let server = builder().route("/f", Resource::new().put(store).get(fetch).streaming()).start().await.unwrap();
+    let socket = UdpSocket::bind(ANY).await.unwrap();
+    socket.connect(server.local_addr()).await.unwrap();
+    // Uri-Path "f", Block1 with this value, 16 bytes.
+    let put = |block: u8| [&[0xb1, b'f', 0xd1, 3, block, 0xff][..], &[7; 16]].concat();
+    assert_eq!(ask(&socket, 3, 1, &put(0x18)).await.0, Code::REQUEST_ENTITY_INCOMPLETE, "nothing began");
+    assert_eq!(ask(&socket, 3, 2, &put(0x08)).await, (Code::CONTINUE, Vec::new(), Some(vec![0x08])));
+    assert_eq!(ask(&socket, 3, 3, &put(0x28)).await.0, Code::REQUEST_ENTITY_INCOMPLETE, "block 1 is missing");
+    assert_eq!(ask(&socket, 3, 4, &put(0x18)).await.0, Code::CONTINUE);
+    assert_eq!(ask(&socket, 3, 5, &put(0x18)).await.0, Code::CONTINUE, "the last one, in a message of its own");
+    // It begins anew: who read the first one is told.
+    assert_eq!(ask(&socket, 3, 6, &put(0x08)).await.0, Code::CONTINUE);
+    assert_eq!(told.recv().await, Some((32, std::io::ErrorKind::UnexpectedEof)));
+    assert_eq!(ask(&socket, 3, 7, &put(0x10)).await, (Code::CHANGED, Vec::new(), Some(vec![0x10])));
+    assert_eq!(ask(&socket, 3, 8, &put(0x10)).await.0, Code::CHANGED, "once more, in a message of its own");
+    let short = [0xb1, b'f', 0xd1, 3, 0x08, 0xff, 7];
+    assert_eq!(ask(&socket, 3, 9, &short).await.0, Code::BAD_REQUEST, "it is shorter than it says");
+
+    // Uri-Path "f", Block2 with this value.
+    let get = |block: u8| [0xb1, b'f', 0xc1, block];
+    let whole = image(100);
+    for (id, block, told) in [
+        (20, 0x01, Some((&whole[..32], 0x09))),
+        (21, 0x11, Some((&whole[32..64], 0x19))),
+        (22, 0x11, Some((&whole[32..64], 0x19))),
+        (23, 0x31, Some((&whole[96..], 0x31))),
+        (24, 0x31, Some((&whole[96..], 0x31))),
+        (25, 0x21, Some((&whole[64..96], 0x29))),
+        (26, 0x41, None),
+    ] {
+        let (code, payload, came) = ask(&socket, 1, id, &get(block)).await;
+        match told {
+            Some((bytes, block)) => assert!((code, &payload[..], came) == (Code::CONTENT, bytes, Some(vec![block]))),
+            None => assert_eq!(code, Code::BAD_REQUEST, "it lies behind the end"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn bodies_go_on_for_proved_addresses_alone() {
+    let taken = Taken::default();
+    let server = builder().verify_addresses(AddressRule::LargeAnswersEverywhere).route("/f", firmware(&taken, 5_000));
+    let server = server.start().await.unwrap();
+    let stranger = UdpSocket::bind(ANY).await.unwrap();
+    stranger.connect(server.local_addr()).await.unwrap();
+    let first = [&[0xb1, b'f', 0xd1, 3, 0x08, 0xff][..], &[7; 16]].concat();
+    assert_eq!(ask(&stranger, 3, 1, &first).await.0, Code::UNAUTHORIZED);
+    assert_eq!(ask(&stranger, 1, 2, &[0xb1, b'f']).await.0, Code::UNAUTHORIZED);
+    // Our client proves by itself where it is.
+    let client = Client::new().await.unwrap();
+    let uri = format!("coap://{}/f", server.local_addr());
+    assert_eq!(client.put(&uri).payload(image(9_000)).await.unwrap().code(), Code::CHANGED);
+    assert_eq!(taken.lock().unwrap().len(), 1);
+    assert!(client.get(&uri).await.unwrap().payload() == &image(5_000));
+}
+
+#[tokio::test]
+async fn a_stream_without_a_resource_that_streams_is_told() {
+    let seen = Observable::new();
+    let both = Resource::new().get(|_| async { "x" }).observable(&seen).streaming();
+    let refused = builder().route("/both", both).start().await.unwrap_err();
+    assert!(matches!(&refused, Error::Setting { reason, .. } if reason.contains("streams and can be observed")));
+    let plain = Resource::new().get(|_| async { Response::stream(tokio::io::empty()) });
+    let server = builder().route("/plain", plain).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let answer = client.get(format!("coap://{}/plain", server.local_addr())).await.unwrap();
+    assert_eq!(answer.code(), Code::INTERNAL_SERVER_ERROR);
+}

@@ -1,0 +1,47 @@
+"""Reports at a phone's width: nothing sticks out, numbers stand beside their names, a touched picture grows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millpond import cli
+
+WIDTH = 390
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("fleet") / "out"
+    few = ["--devices", "10", "--seeds", "2", "--set", "everyday.others=2", "--set", "try_controllers=['cocoa-03']"]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["fleet", *few, "--out", str(out)])
+    assert ended.value.code in (0, None)
+    return out / "report.html"
+
+
+def test_nothing_sticks_out_and_a_row_is_a_card(browser: Any, report: Path) -> None:
+    page = browser.new_page(viewport={"width": WIDTH, "height": 844}, reduced_motion="reduce")
+    page.goto(report.as_uri())
+    sticks_out = (
+        "width => Array.from(document.querySelectorAll('main *'), e => e.getBoundingClientRect().right > width)"
+    )
+    assert not any(page.evaluate(sticks_out, WIDTH))
+    cell = page.locator("#remedies td[data-label='copies']").first
+    assert cell.evaluate("e => getComputedStyle(e, '::before').content") == '"copies"'
+    picture = page.locator("#done img")
+    whole = picture.bounding_box()["width"]
+    page.locator("#done .wide").focus()
+    assert picture.bounding_box()["width"] > 1.5 * whole
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH, "the picture is moved, not the page"
+    page.close()
+
+
+def test_on_a_desk_tables_are_tables(browser: Any, report: Path) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 844})
+    page.goto(report.as_uri())
+    assert page.locator("#remedies td").first.evaluate("e => getComputedStyle(e).display") == "table-cell"
+    assert page.locator("#remedies thead").is_visible()
+    page.close()
