@@ -275,8 +275,8 @@ class View:
 class Wishes:
     """What an algorithm asks of the endpoint."""
 
-    def __new__(cls, naming: str = "none", confirmable_every: int | None = None) -> Wishes:
-        """Wish copies told apart (`token`, `count`, `flag`, `timestamp`), and one in so many messages confirmable."""
+    def __new__(cls, naming: str = "none", confirmable_every: int | None = None, nstart: int | None = None) -> Wishes:
+        """Wish copies told apart (`token`, `count`, `flag`, `timestamp`), one in so many confirmable, so many open."""
 
     @property
     def naming(self) -> str:
@@ -285,6 +285,10 @@ class Wishes:
     @property
     def confirmable_every(self) -> int:
         """Among this many consecutive unacknowledged messages, make one confirmable; zero: no wish."""
+
+    @property
+    def nstart(self) -> int:
+        """Exchanges that may be open at once; zero: no wish."""
 
     def __eq__(self, value: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -342,10 +346,12 @@ class Batch:
         trace: Sequence[str] = ...,
         trace_step_us: int = 1_000_000,
         capture: bool = False,
+        together: bool = False,
     ) -> Batch:
         """Start the jobs `(scenario, seed, run)` in their order; `workers=0` uses every core.
 
-        `capture` keeps every packet of every run, which is for a few runs at a time.
+        `capture` keeps every packet of every run, which is for a few runs at a time. `together`: they are sites that
+        share the links which their scenarios name as shared, all under way at the same time.
         """
 
     def next(self, timeout: float | None = None) -> Outcome | None:

@@ -22,6 +22,10 @@ from millpond.measure.measures import Measures
 from millpond.measure.sites import Sites
 from millpond.plan import guests, single, study
 from millpond.plan.study import Program
+from millpond.real import campaign as real_campaign
+from millpond.real import columns, description
+from millpond.real.columns import Live
+from millpond.real.description import Description
 from millpond.results import provenance
 from millpond.results.directory import MANIFEST, Results, Value, read_manifest
 from millpond.results.store import write_json
@@ -29,7 +33,9 @@ from millpond.run import capture as captures
 from millpond.run import executors
 from millpond.run.campaign import Watcher, carry_out
 from millpond.run.executors import On
+from millpond.show import real
 from millpond.show import terminal as tables
+from millpond.show.mesh import film as films
 from millpond.studies import reproduction
 
 if TYPE_CHECKING:
@@ -66,6 +72,11 @@ class Run:
             return Sites(self.measures).to_table()
         return summary.table(self.measures)
 
+    @cached_property
+    def live(self) -> Live | None:
+        """What real programs did beside it; None if none were run."""
+        return columns.read(self.directory, self.measures, None)
+
     @property
     def statement(self) -> str:
         """A paragraph for a paper: what made these results, and how to make them again."""
@@ -74,7 +85,10 @@ class Run:
     @property
     def tables(self) -> list[RenderableType]:
         """What the program prints; each shows itself in a notebook and by `rich.print`."""
-        return tables.of_results(self.measures)
+        return [*tables.of_results(self.measures), *self._live_tables()]
+
+    def _live_tables(self) -> list[RenderableType]:
+        return real.tables(self.live, self.measures) if self.live is not None else []
 
     def table(self, name: str) -> pa.Table:
         """A result table with the scenario columns of each row's cell before its own: times in microseconds."""
@@ -100,10 +114,19 @@ class Reproduction(Run):
         """Every published figure, claim and setting, with ours."""
         return reproduction.compare(self.results, self._published, self.measures)
 
+    @cached_property
+    def live(self) -> Live | None:
+        """What real programs did beside it, and what was published of that; None if none were run."""
+        return columns.read(self.directory, self.measures, self.comparison)
+
     @property
     def tables(self) -> list[RenderableType]:
         """What the program prints."""
-        return tables.of_study(self.measures, self.comparison)
+        return [*tables.of_study(self.measures, self.comparison), *self._live_tables()]
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison for programs, and if real programs were run what they did: what `--json` prints."""
+        return self.comparison.to_json() | ({} if self.live is None else {"live": self.live.to_json()})
 
 
 def reproduce(
@@ -157,6 +180,9 @@ def sweep(
     out: Path | str | None = None,
     resume: bool = False,
     published: Path | str | None = None,
+    live: bool = False,
+    live_runs: int | None = None,
+    live_lateness: str | None = None,
     report: bool = True,
     watcher: Watcher | None = None,
     command: Sequence[str] = (),
@@ -181,6 +207,10 @@ def sweep(
         out: Results directory: new, empty, or with `resume` one of this very plan. Left out: a free name in `results/`.
         resume: Keep the runs that are there.
         published: A CSV file to compare with instead of the study's own.
+        live: Run real programs over the same paths as well, as the plan's `live.toml` says, in real time.
+        live_runs: So many of every setting of it.
+        live_lateness: How late 99 % of their packets may be, such as `4ms`, and all five times that, instead of what
+            the path demands.
         report: Write the HTML report; never of a single shard.
         watcher: Told about progress.
         command: The command line, for the manifest.
@@ -197,6 +227,12 @@ def sweep(
     known = study.load(Path(plan) if isinstance(plan, str) else plan)
     if quick:
         known = known.quick()
+    if live and shard != (1, 1):
+        raise UsageError("--live: real programs run beside all of a plan, not beside a shard")
+    if live:
+        description.check(known.folder)
+    elif live_runs is not None or live_lateness is not None:
+        raise UsageError("--live-runs and --live-lateness go with --live alone")
     own = OwnControllers(Path(), known.folder)
     known, names = guests.invited(known, controllers, engine, own)
     known = known.narrowed(controllers=names, factors=factors, replications=replications, seed=seed, changes=changes)
@@ -217,8 +253,11 @@ def sweep(
     done = _done(results, published)
     if program.shard[1] > 1:
         return done
+    if live:
+        described = description.read(known.folder, results.cells, quick=quick, runs=live_runs)
+        _run_live(done, described, resume, live_lateness, watcher or Watcher())
     if isinstance(done, Reproduction):
-        write_json(directory / COMPARISON, done.comparison.to_json())
+        write_json(directory / COMPARISON, done.to_json())
     if report:
         redraw(done)
     return done
@@ -237,6 +276,7 @@ def run(
     out: Path | str | None = None,
     resume: bool = False,
     capture: Path | str | None = None,
+    film: Path | str | None = None,
     report: bool = True,
     watcher: Watcher | None = None,
     command: Sequence[str] = (),
@@ -252,12 +292,13 @@ def run(
         changes: Values by their place in the scenario, such as `{"path.uplink.queue": "20 kB"}`.
         replications: Independent runs of it.
         seed: Seed of the first; the others count up from it.
-        trace: Tables to trace in replication 0 beside those that the report draws: `queue`, `share`, `rto`, `packets`,
-            `exchanges`, `tcp`; `none` for none at all.
+        trace: Tables to trace in replication 0 beside those that the report draws: `queue`, `share`, `sent`, `rto`,
+            `packets`, `exchanges`, `tcp`, `frames`; `none` for none at all.
         jobs: Runs at the same time; 0 for one per core.
         out: Results directory; left out: a free name in `results/`.
         resume: Keep the runs that are there.
         capture: Write every packet of replication 0 into this file, `.pcapng`.
+        film: Write the minute of replication 0 in which most frames of a mesh collided into this file, `.html`.
         report: Write the HTML report.
         watcher: Told about progress.
         command: The command line, for the manifest.
@@ -269,6 +310,9 @@ def run(
     engine = engine or native()
     if capture is not None:
         captures.check(Path(capture))
+    if film is not None:
+        films.check(Path(film), trace)
+        trace = tuple(dict.fromkeys((*(trace or ()), *films.TRACES)))
     if isinstance(controller, str | Mapping) or not isinstance(controller, Sequence):
         controller = (controller,)
     program = single.program(
@@ -281,6 +325,8 @@ def run(
         seed=seed,
         trace=trace,
     )
+    if film is not None and not program.cells[0].scenario.nodes(seed):
+        raise UsageError(f"--film: {program.name} has no [mesh]: there is nothing on the air")
     directory = place(out, program.name, program, resume)
     results = carry_out(
         program,
@@ -291,6 +337,8 @@ def run(
         command=command or sys.argv,
         watcher=watcher,
     )
+    if film is not None:
+        films.write(results, Path(film))
     if capture is not None:
         captures.write(Path(capture), program.cells[0].scenario, program.seeds[0], engine)
     done = Run(results)
@@ -396,6 +444,19 @@ def _by_group(results: Results, cells: Any, table: pa.Table) -> pa.Array:
 
 def _done(results: Results, published: Path | str | None) -> Run:
     return Reproduction(results, published) if results.manifest["kind"] == "study" else Run(results)
+
+
+def _run_live(done: Run, described: Description, resume: bool, lateness: str | None, watcher: Watcher) -> None:
+    for gone in described.left_out:
+        watcher.say(f"live: left out, not among what was simulated: {gone}")
+    real_campaign.carry_out(
+        described,
+        done.directory,
+        lambda setting: columns.slowest(done.measures, setting.cell.columns),
+        resume=resume,
+        lateness=lateness,
+        say=watcher.say,
+    )
 
 
 def _shard(shard: tuple[int, int]) -> tuple[int, int]:

@@ -73,7 +73,7 @@ class Controller(ABC):
     def admit(self, kind: str, length: int, cx: Cx) -> Admit:  # noqa: ARG002
         """May a message of this kind (`confirmable` or `plain`) leave now? Asking must change nothing.
 
-        Retransmissions are not asked about, nor is NSTART, which is the endpoint's.
+        Retransmissions are not asked about, nor is NSTART, which is the endpoint's or a wish.
         """
         return "now"
 

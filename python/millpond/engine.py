@@ -120,8 +120,9 @@ class Engine(Protocol):
         trace: Sequence[str],
         trace_step_us: int,
         capture: bool = False,
+        together: bool = False,
     ) -> EngineBatch:
-        """Start the jobs `(scenario, seed, run)`."""
+        """Start the jobs `(scenario, seed, run)`. `together`: they are sites that share links."""
         ...
 
     def version(self) -> str:
@@ -154,11 +155,12 @@ class _Native:
         trace: Sequence[str],
         trace_step_us: int,
         capture: bool = False,
+        together: bool = False,
     ) -> EngineBatch:
         from millpond import _engine
 
         native = cast("Sequence[tuple[_engine.Scenario, int, int]]", jobs)
-        further = {"capture": True} if capture else {}
+        further = {name: True for name, is_so in (("capture", capture), ("together", together)) if is_so}
         started = _engine.Batch(native, workers=workers, trace=trace, trace_step_us=trace_step_us, **further)
         return cast(EngineBatch, started)
 

@@ -23,6 +23,7 @@ from millpond.plan.plan import Algorithm, Plan, Trace
 from millpond.plan.study import Program
 from millpond.results.cells import cells_table
 from millpond.results.directory import Results, Value
+from millpond.run import together
 from millpond.run.memory import tables_of
 
 #: What is measured unless other metrics are asked for.
@@ -70,8 +71,9 @@ def evaluate(
     known = plan if isinstance(plan, Plan) else study.load(Path(plan) if isinstance(plan, str) else plan)
     own = OwnControllers(Path(), known.folder)
     program = _program(known, candidates, lists, engine, own)
-    tables = tables_of(program, engine, jobs)
     cells = [planned.cell for planned in program.cells]
+    together.refuse_alone(cells, study.FLEET if known.sites else program.kind, known.name)
+    tables = tables_of(program, engine, jobs)
     manifest = {
         "cells": [cell.to_json() for cell in cells],
         "kind": "sweep",

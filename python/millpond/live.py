@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -10,6 +11,9 @@ from millpond import _engine
 
 #: What only the stand-alone program can say of itself.
 _ITS_OWN = ("completions", "manual")
+
+#: Those that put a path between programs, and the exit code of a run that was too late to be believed.
+_EMULATING, _LATE = ("emulate", "relay"), 3
 
 
 def commands() -> Iterator[click.Command]:
@@ -21,7 +25,14 @@ def commands() -> Iterator[click.Command]:
 
 def _handing_on(name: str, about: str) -> click.Command:
     def run(arguments: tuple[str, ...]) -> None:
-        raise SystemExit(_engine.live(["millpond", name, *arguments]))
+        code = _engine.live(["millpond", name, *arguments])
+        folder = _out(arguments) if name in _EMULATING else None
+        # a run that was late is told of by its code, and has its figures nevertheless
+        if folder is not None and code in (0, _LATE):
+            from millpond.results.emulation import write_tables
+
+            write_tables(folder)
+        raise SystemExit(code)
 
     return click.Command(
         name,
@@ -31,3 +42,14 @@ def _handing_on(name: str, about: str) -> click.Command:
         add_help_option=False,
         help=about,
     )
+
+
+def _out(arguments: tuple[str, ...]) -> Path | None:
+    """The folder of `--out`, if there is one; what stands after `--` is another program's."""
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for word, following in zip(own, (*own[1:], ""), strict=True):
+        if word == "--out":
+            return Path(following)
+        if word.startswith("--out="):
+            return Path(word.removeprefix("--out="))
+    return None

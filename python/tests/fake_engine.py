@@ -113,9 +113,11 @@ class FakeEngine:
         trace: Sequence[str],
         trace_step_us: int,
         capture: bool = False,
+        together: bool = False,
     ) -> FakeBatch:
         assert trace_step_us > 0
         assert not capture, "nothing travels here"
+        assert not together, "nothing is shared here"
         made = FakeBatch(jobs, trace, workers or 2, self.before, self.failing)
         self.batches.append(made)
         return made

@@ -10,7 +10,7 @@ import pytest
 from own_controllers import Standard
 
 from millpond import UsageError
-from millpond.arena import cells, contest, drawn
+from millpond.arena import cells, contest, drawn, search
 from millpond.arena.verdict import Score, scores, summaries
 from millpond.cli import program
 from millpond.controllers.own import OwnControllers
@@ -138,3 +138,42 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
     told = json.loads(capsys.readouterr().out)
     assert {one["candidate"] for one in told["summary"]} == {"fasor-token", "rfc7252?ack-timeout=4 s", "rfc7252"}
+
+
+def test_a_search_keeps_the_best_of_each_rung_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    within = search.ranges(["patience=1 s..60 s"])
+    settings = search.draw("calm", within, 4)
+    assert settings == search.draw("calm", within, 4)
+    assert all(1_000 <= int(one["patience"].split()[0]) <= 60_000 for one in settings)
+
+    def held() -> list[search.Found]:
+        return search.search("calm", within, 4, tmp_path, rungs=((2, 1), (3, 1)), against=("rfc7252",))
+
+    found = held()
+    last = [one for one in found if one.rung == 2]
+    assert found[: len(last)] == sorted(last, key=lambda one: (one.worst, one.mean))
+    assert len(last) == 2
+    assert "calm" in {one.candidate for one in last}
+    assert {one.candidate for one in found} == {"calm", *(f"calm-{number}" for number in range(1, 5))}
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("*/runs.parquet")}
+    assert len(before) == 2
+    assert held() == found
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--search", "patience"], "write it as"),
+        (["--search", "patience=9 s..1 s"], "write it as"),
+        (["--search", "patience=1 s..9 s", "--draws", "0"], "at least 1"),
+        (["--search", "patience=1 s..9 s", "--seeds", "held-out"], "leave --seeds out"),
+        (["--search", "patience=1 s..9 s", "--candidate", "calm,rfc7252"], "one candidate"),
+        (["--search", "speed=1 s..9 s"], "speed"),
+    ],
+)
+def test_a_search_that_makes_no_sense_is_one_line(words: list[str], part: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        program.main(["arena", *words, "--out", str(tmp_path / "out")], standalone_mode=False)
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -150,7 +150,7 @@ def test_traces_appear_only_when_asked_for() -> None:
 
 
 def test_an_unknown_trace_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"`queues`.*queue, share, rto, packets, exchanges"):
+    with pytest.raises(ValueError, match=r"`queues`.*queue, share, sent, rto, packets, exchanges"):
         _engine.Batch([], trace=["queues"])
 
 

@@ -143,6 +143,18 @@ def test_devices_that_give_up_are_never_done() -> None:
     assert found.verdict != "safe"
 
 
+def test_who_gave_up_tries_again_where_the_rule_is_lwm2ms() -> None:
+    told = {"cell.buffer": "3 packets", "group[0].max_retransmit": 1, "horizon": "1 h", "everyday.every": "never"}
+    there = simulated(told)
+    again = simulated(told, Change("lwm2m", "LwM2M", Effort.DEVICES, reconnect="lwm2m"))
+    # four waits of 60, 120, 240 and 480 s, and who had luck sooner
+    assert again.median("never") < 0.2 * there.median("never")
+    assert again.median("done_90") > 60
+    named = fleet({**told, "group[0].reconnect": "lwm2m", "try_controllers": []})
+    assert simulated({**told, "group[0].reconnect": "lwm2m"}).runs == again.runs
+    assert named.keys.group[0].reconnect == "lwm2m"
+
+
 @pytest.mark.parametrize("kind", ["hourly", "command", "firmware"])
 def test_every_event_has_an_end(kind: str) -> None:
     told = {"event.kind": kind, "devices": 20, "event.image": "2 kB", "everyday.others": 2}
@@ -173,7 +185,7 @@ def test_remedies_are_ranked_by_what_they_give_and_what_they_need() -> None:
     found = answer.find(told, ENGINE, range(1, 4), pictures=False)
     assert found.as_it_is.verdict == "strained"
     names = [remedy.outcome.change.name for remedy in found.remedies]
-    assert {"calm-server", "spread-0.5", "spread-1", "default-fb2", "buffer-bdp", "buffer-deeper"} <= set(names)
+    assert {"calm-server", "spread-0.5", "spread-1", "default-fb2", "calm", "buffer-bdp", "buffer-deeper"} <= set(names)
     verdicts = [remedy.outcome.verdict for remedy in found.remedies]
     assert verdicts == sorted(verdicts, key=outcome.VERDICTS.index)
     assert found.easiest is not None

@@ -36,6 +36,7 @@ STEPS = (
     "run",
     "measure",
     "judge",
+    "real",
     "show",
     "studies",
     "api",

@@ -218,6 +218,18 @@ def test_the_bottleneck_is_the_busiest_link() -> None:
     assert measures.usual("link_capacity_wasted_on_unnecessary_retx", HERE) == pytest.approx(0.8)
 
 
+def test_links_that_do_not_count_in_the_warm_up_are_busy_for_a_part_of_the_rest() -> None:
+    busy = {"run": 0, "link": "uplink", "busy_us": 3_000_000, "queue_mean_bytes": 500.0, "dropped_queue_packets": 0}
+    made = results([({}, ["mine"])], flows=[{"run": 0, "flow": 0}], links=[busy])
+    made.cells[0].scenario["run"] = {"warm_up": "6 s"}  # type: ignore[index]
+    measures = Measures(made)
+    assert measures.usual("utilisation", HERE) == pytest.approx(3 / 4)
+    accepted = measures.usual("queueing_delay", HERE)
+    made.cells[0].scenario["run"] = {"warm_up": "8 s"}  # type: ignore[index]
+    # Half the time, in which as many bytes came.
+    assert Measures(made).usual("queueing_delay", HERE) == pytest.approx(accepted / 2)
+
+
 def test_a_plan_may_name_the_bottleneck() -> None:
     made = results(
         [({}, ["mine"])],

@@ -13,13 +13,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from picture_checks import check_texts, laid_out, panels
 
+import millpond
 from millpond.judge.compare import Comparison
 from millpond.results.directory import Results
 from millpond.show import labels
 from millpond.show.report import figures, story, style
 from millpond.show.report.data import Data, rate
 from millpond.show.report.values import Missing, View
-from millpond.studies.anrw18 import phase
+from millpond.studies.anrw18 import calm_picture, phase
 from millpond.studies.anrw18 import picture as readme_picture
 
 Draw = Callable[[Results, Comparison], Figure]
@@ -265,10 +266,21 @@ def test_the_picture_of_the_readme_is_small_legible_and_always_the_same(results:
 
 def test_the_picture_of_the_readme_says_what_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     untraced = synthetic_results.study(tmp_path / "r", clients=(1,), replications=1, traces=False)
-    assert readme_picture.main([str(untraced.directory), str(tmp_path / "a.svg")]) == 1
-    assert "no run was traced" in capsys.readouterr().err
-    assert readme_picture.main([]) == 2
-    assert "usage" in capsys.readouterr().err
+    for program, lack in ((readme_picture, "no run was traced"), (calm_picture, "calm-cell.toml")):
+        assert program.main([str(untraced.directory), str(tmp_path / "a.svg")]) == 1
+        assert lack in capsys.readouterr().err
+        assert program.main([]) == 2
+        assert "usage" in capsys.readouterr().err
+
+
+def test_the_picture_of_a_calm_server_is_drawn_from_the_plan_beside_it(tmp_path: Path) -> None:
+    plan = Path(__file__).parent.parent / "millpond/scenarios/sweeps/calm-cell.toml"
+    text = plan.read_text(encoding="utf-8")
+    assert f"count = {calm_picture.CLIENTS}" in text
+    assert f'"{calm_picture.BUFFER // 1000} kB"' in text
+    fewer = {"clients[0].exchanges": 10}
+    swept = millpond.sweep(plan, changes=fewer, out=tmp_path / "out", report=False)
+    check_texts(calm_picture.picture(swept.results))
 
 
 def _axis_labels(figure: Figure) -> set[str]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import slurm
 import small_sweep
 
 import millpond
 from millpond import UsageError
 from millpond.results import shards
-
-EXAMPLES = Path(__file__).parents[2] / "examples" / "cluster"
 
 
 @pytest.fixture(scope="module")
@@ -32,20 +30,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def array_job(home: Path, number: int, of: int) -> None:
     """One job of the array, as SLURM begins it: by its environment."""
-    program = home / "bin"
-    program.mkdir(exist_ok=True)
-    millpond_there = program / "millpond"
-    millpond_there.write_text(f'#!/bin/sh\nexec {sys.executable} -m millpond "$@"\n')
-    millpond_there.chmod(0o755)
-    environment = {
-        **os.environ,
-        "PATH": f"{program}:{os.environ['PATH']}",
-        "SLURM_ARRAY_TASK_ID": str(number),
-        "SLURM_ARRAY_TASK_COUNT": str(of),
-        "SLURM_CPUS_PER_TASK": "1",
-    }
-    command = ["bash", str(EXAMPLES / "sweep.sbatch"), "queues.toml", "shards"]
-    subprocess.run(command, cwd=home, env=environment, check=True, capture_output=True)
+    told = {"SLURM_ARRAY_TASK_ID": str(number), "SLURM_ARRAY_TASK_COUNT": str(of), "SLURM_CPUS_PER_TASK": "1"}
+    slurm.job(home, "sweep.sbatch", told, "queues.toml", "shards").check_returncode()
 
 
 def results(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -121,7 +107,7 @@ def test_the_examples_name_flags_that_there_are() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "millpond", "sweep", "--help"], capture_output=True, text=True, check=True
     )
-    for example in sorted(EXAMPLES.iterdir()):
+    for example in sorted(slurm.EXAMPLES.iterdir()):
         text = example.read_text()
         assert "millpond sweep" in text
         for word in text.split("millpond sweep", 2)[-1].split():

@@ -35,8 +35,18 @@ _PATH = click.Path(path_type=Path)
 @click.option("--out", type=_PATH, metavar="DIR", help="Where results go. [a free name in results/]")
 @click.option("--resume", is_flag=True, help="Go on with what is in the results directory.")
 @click.option("--jobs", type=int, default=0, metavar="N", help="Runs at the same time; 0: one per core.")
+@click.option(
+    "--search",
+    "ranges",
+    multiple=True,
+    metavar="S=A..B",
+    help="Search settings of the one candidate, a preset, on training cells: 'patience=1 s..60 s'; may be repeated.",
+)
+@click.option("--draws", type=int, default=27, show_default=True, metavar="N", help="So many settings are drawn.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON and nothing else.")
-def arena(as_json: bool, candidates: tuple[Any, ...], cells: str, **options: Any) -> None:
+def arena(
+    as_json: bool, candidates: tuple[Any, ...], cells: str, ranges: tuple[str, ...], draws: int, **options: Any
+) -> None:
     """Put candidates beside every published preset, on many paths.
 
     Every cell is judged by the best preset of that very cell.
@@ -45,9 +55,33 @@ def arena(as_json: bool, candidates: tuple[Any, ...], cells: str, **options: Any
     from millpond.cli.lab import bar
     from millpond.show import terminal
 
+    if ranges:
+        found = _searched(candidates or ("calm",), ranges, draws, options)
+        if as_json:
+            print_json({"found": [vars(one) for one in found]})
+            return
+        for one in found:
+            click.echo(f"rung {one.rung}: worst {one.worst:.2f}, mean {one.mean:.3f}: {one.settings}")
+        return
     done = contest.hold(candidates or ("calm",), cells_of=cells, watcher=bar(), command=sys.argv, **options)
     if as_json:
         print_json({"directory": str(done.directory), "summary": [vars(one) for one in done.summaries]})
         return
     terminal.show([page.terminal(done.summaries)])
     click.echo(f"page: {done.page}")
+
+
+def _searched(candidates: tuple[Any, ...], ranges: tuple[str, ...], draws: int, options: dict[str, Any]) -> list[Any]:
+    from millpond.arena import search
+    from millpond.cli.lab import bar
+    from millpond.errors import UsageError
+
+    if len(candidates) != 1 or not isinstance(candidates[0], str):
+        raise UsageError("--search: it takes one candidate, a preset without settings")
+    if options["seeds"] != "training":
+        raise UsageError("--search: held-out cells are for judging what was found: leave --seeds out")
+    out = options["out"] or Path("results") / f"arena-search-{candidates[0]}"
+    if out.exists() and not options["resume"]:
+        raise UsageError(f"{out} is there already: --resume goes on with it")
+    how = {name: options[name] for name in ("against", "jobs")}
+    return search.search(candidates[0], search.ranges(ranges), draws, out, watcher=bar(), command=sys.argv, **how)

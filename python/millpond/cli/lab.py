@@ -20,7 +20,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _PATH = click.Path(path_type=Path)
 _HOME = "Where results go. [a free name in results/]"
-_TRACE = "Trace of run 0, beside what the report draws: queue, share, rto, packets, exchanges, tcp; or none at all."
+_TRACE = (
+    "Trace of run 0, beside what the report draws: queue, share, sent, rto, packets, exchanges, tcp, frames; or none "
+    "at all."
+)
 
 
 def _listing(*names: str, callback: Callable[..., Any], metavar: str, text: str) -> Callable[[F], F]:
@@ -98,6 +101,13 @@ def _of_any_plan(function: F) -> F:
 @_listing("--buffers", callback=arguments.numbers, metavar="N,M", text="Short for --factor buffer_bytes=N,M.")
 @_of_any_run
 @click.option("--published", type=_PATH, metavar="FILE", help="Compare with this CSV file instead.")
+@click.option(
+    "--live-lateness",
+    metavar="TIME",
+    help="With --live: how late 99 % of the packets may be, and all five times that. [by the path's rate]",
+)
+@click.option("--live-runs", type=int, metavar="N", help="With --live: runs of each setting. [what live.toml says]")
+@click.option("--live", is_flag=True, help="Also run real programs over the same paths, in real time (live.toml).")
 def reproduce(name: str | None, as_json: bool, no_report: bool, **options: Any) -> None:
     """Rerun a published study and put ours beside theirs.
 
@@ -148,6 +158,9 @@ def sweep(
 @click.option("--capture", type=_PATH, metavar="FILE.pcapng", help="Write every packet of run 0 for Wireshark.")
 @click.option("--draw", is_flag=True, help="Run nothing, but show the nodes of a mesh, their roles and the tree.")
 @click.option("--picture", type=_PATH, metavar="FILE.svg", help="With --draw: as a picture into this file.")
+@click.option(
+    "--film", type=_PATH, metavar="FILE.html", help="The worst minute of a mesh, frame by frame, as a moving picture."
+)
 @_of_any_run
 def run(scenario: Path, as_json: bool, no_report: bool, draw: bool, picture: Path | None, **options: Any) -> None:
     """Run any scenario."""
@@ -163,6 +176,8 @@ def run(scenario: Path, as_json: bool, no_report: bool, draw: bool, picture: Pat
     print_run(api.run(scenario, report=not no_report, watcher=bar(), command=sys.argv, **options), as_json)
     if options["capture"] is not None:
         click.echo(f"captured: {options['capture']}", err=as_json)
+    if options["film"] is not None:
+        click.echo(f"filmed: {options['film']}", err=as_json)
 
 
 @click.command(cls=arguments.Verb)

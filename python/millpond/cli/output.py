@@ -31,7 +31,7 @@ def print_run(done: Run, as_json: bool) -> None:
         click.echo(f"results: {done.directory}   shard {number} of {of}: read it together with the others", err=as_json)
         return
     if as_json:
-        print_json(done.comparison.to_json() if isinstance(done, Reproduction) else _summary(done))
+        print_json(done.to_json() if isinstance(done, Reproduction) else _summary(done))
     else:
         terminal.show(done.tables)
     told = f"results: {done.directory}" + (f"   report: {done.report}" if done.report is not None else "")

@@ -27,7 +27,7 @@ Handshake = Literal["none", "dtls-psk"]
 Duplicates = Literal["stored", "afresh", "calm"]
 
 #: Reconnect rules that have a name; others are written as arrivals of a scenario are.
-RECONNECT = ("at-once", "by-load", "capped-exponential")
+RECONNECT = ("at-once", "by-load", "capped-exponential", "lwm2m")
 #: The mix of reports of 3GPP TR 45.820 annex E, by the name that a scenario gives it.
 REPORTING = "tr45820"
 
@@ -137,7 +137,7 @@ class Keys(Declared):
     goal: GoalKeys = msgspec.field(default_factory=GoalKeys)
     #: Controllers that are tried as a remedy.
     try_controllers: list[str] = msgspec.field(
-        default_factory=lambda: ["default-fb2", "cocoa-03", "cocoa-fb2", "fasor-token"]
+        default_factory=lambda: ["default-fb2", "cocoa-03", "cocoa-fb2", "fasor-token", "calm"]
     )
 
 

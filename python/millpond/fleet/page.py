@@ -86,7 +86,7 @@ def _helps(answer: Answer) -> Section:
             f"{answer.fleet.keys.old_firmware:.0%} of the devices stay as they are: what needs devices' settings or "
             "firmware reaches the others alone."
         )
-    return Section("remedies", "What would help", tuple(paragraphs), listings=tuple(listings))
+    return Section("help", "What would help", tuple(paragraphs), listings=tuple(listings))
 
 
 def _edge(answer: Answer) -> list[Section]:

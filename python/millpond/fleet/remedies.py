@@ -88,6 +88,9 @@ def tried(fleet: Fleet, cost: Demand, as_it_is: Outcome) -> list[Change]:
         found.append(
             Change("patient", f"MAX_RETRANSMIT {PATIENT}", Effort.DEVICES, max_retransmit=PATIENT, reach=reach)
         )
+    if asks and as_it_is.median("never") > 0:
+        title = "who gave up tries again as in LwM2M 1.1 (after 60 s, 120 s, ...)"
+        found.append(Change("lwm2m", title, Effort.DEVICES, reconnect="lwm2m", reach=reach))
     if asks and keys.server.duplicates != "calm":
         over = f"{labels.number(spread_s(keys.devices, cost.work_s, 1.0), 3)} s"
         found.append(

@@ -24,6 +24,10 @@ SYNCHRONISED: dict[str, Any] = {"kind": "beta", "over": "10 s", "alpha": 3, "bet
 #: min(2^n s + U(0, 1 s), 64 s) before the first attempt, n = 0 (Google Cloud IoT's rule): all wait 1 s, then this.
 CAPPED_EXPONENTIAL = "1 s"
 
+#: LwM2M 1.1's defaults (OMA, object of the server, resources 17, 18 and 20): five attempts in one row, the next one
+#: 60 s * 2^(n-1) after n of them failed. There is no chance in it, and it does not say when a device begins.
+LWM2M: dict[str, Any] = {"timer": "60 s", "attempts": 5}
+
 #: The load of the rule `by-load`: half of what the far end takes, as Azure's guidance for provisioning has it.
 BY_LOAD = 0.5
 
@@ -128,6 +132,8 @@ def _clients(
     keys = fleet.keys
     arrival = _arrival(fleet, group, change, work_s)
     after: dict[str, Any] = {"kind": "after-event", "arrival": arrival}
+    if _rule(group, change) == "lwm2m":
+        after |= {"retry": LWM2M}
     if keys.event.kind == "firmware":
         after |= {"requests": _blocks(keys.event.image, keys.event.block)}
     elif keys.event.kind == "hourly":
@@ -151,7 +157,7 @@ def _clients(
 
 
 def _arrival(fleet: Fleet, group: GroupKeys, change: Change | None, work_s: float) -> Any:
-    rule = group.reconnect if change is None or change.reconnect is None else change.reconnect
+    rule = _rule(group, change)
     load = BY_LOAD if rule == "by-load" else None
     load = load if change is None or change.load is None else change.load
     if load is not None:
@@ -159,9 +165,13 @@ def _arrival(fleet: Fleet, group: GroupKeys, change: Change | None, work_s: floa
         return f"{round(1e6 * spread_s(fleet.keys.devices, work_s, load))} us"
     if rule == "capped-exponential":
         return CAPPED_EXPONENTIAL
-    if rule == "at-once" and fleet.keys.event.kind != "power-cut":
-        return fleet.keys.event.arrival or rule
+    if rule in ("at-once", "lwm2m"):
+        return (fleet.keys.event.arrival if fleet.keys.event.kind != "power-cut" else None) or "at-once"
     return rule
+
+
+def _rule(group: GroupKeys, change: Change | None) -> Any:
+    return group.reconnect if change is None or change.reconnect is None else change.reconnect
 
 
 def _timeline(fleet: Fleet, names: list[str]) -> list[dict[str, Any]]:

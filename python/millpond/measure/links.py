@@ -114,13 +114,13 @@ def _loss_rate(measures: Measures, cell: Cell) -> Floats:
 
 def _utilisation(measures: Measures, cell: Cell) -> Floats:
     busy = _of_bottleneck("busy_us")(measures, cell)
-    return _ratio(busy, measures.run_column(cell, "simulated_us").astype(np.float64))
+    return _ratio(busy, measures.counted_us(cell))
 
 
 def _queueing_delay(measures: Measures, cell: Cell) -> Floats:
     """By Little's law: what waits on average over what comes in a second."""
     waiting = _of_bottleneck("queue_mean_bytes")(measures, cell)
-    lasted = measures.run_column(cell, "simulated_us").astype(np.float64) * 1e-6
+    lasted = measures.counted_us(cell) * 1e-6
     accepted = _of_bottleneck("offered_bytes")(measures, cell) - _of_bottleneck("dropped_queue_bytes")(measures, cell)
     return _ratio(waiting * lasted, accepted)
 

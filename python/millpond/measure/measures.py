@@ -19,6 +19,7 @@ from millpond.measure.reported import Reported
 from millpond.measure.sample import Sample
 from millpond.measure.statistics import Floats
 from millpond.measure.tables import CutTable
+from millpond.plan.quantity import in_seconds
 from millpond.results.directory import Cell, Group, Results, Value
 
 #: So many values of samples are kept for those who ask again.
@@ -158,6 +159,11 @@ class Measures:
         """A column of a cell's rows of the `runs` table."""
         return self.table("runs").of(cell, column)
 
+    def counted_us(self, cell: Cell) -> Floats:
+        """For how long the links of a cell counted, in µs, one value per run: all of it but the warm-up."""
+        whole: Floats = self.run_column(cell, "simulated_us").astype(np.float64)
+        return whole - warm_up_us(cell)
+
     def links(self, cell: Cell) -> list[str]:
         """The names of the cell's links, in the order of the table."""
         return list(dict.fromkeys(self.table("links").of(cell, "link").tolist()))
@@ -193,6 +199,11 @@ class Measures:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def warm_up_us(cell: Cell) -> float:
+    """For how long the links of a cell did not count yet, in µs."""
+    return 1e6 * in_seconds(str(cell.scenario.get("run", {}).get("warm_up", "0 s")))
 
 
 def _populations(cell: Cell, names: Sequence[str]) -> Iterable[tuple[Population, int | None]]:

@@ -50,7 +50,7 @@ from millpond.plan.toml_file import checked, read_tree, where
 from millpond.results.directory import Factor, Value
 
 #: What a run can trace.
-TRACES = ("queue", "share", "rto", "packets", "exchanges", "tcp")
+TRACES = ("queue", "share", "sent", "rto", "packets", "exchanges", "tcp", "frames")
 PLAN = "plan.toml"
 #: Where studies keep pages of their own.
 PAGES = Path(__file__).parent.parent / "studies"

@@ -22,7 +22,7 @@ USUAL_TRACES = ("queue", "share")
 TRANSFER_TRACES = (*USUAL_TRACES, "rto", "packets", "tcp")
 #: More clients than this are not drawn one by one.
 FEW = 8
-#: How often queues are looked at: where packets are drawn one by one, and else.
+#: How often queues are looked at: where packets or frames are drawn one by one, and else.
 FINE_STEP_US, STEP_US = 100_000, 1_000_000
 #: Traces nothing.
 NO_TRACES = ("none",)
@@ -104,7 +104,7 @@ def program(
         cells=(Planned(cell, built, traced=bool(tables)),),
         seeds=tuple(range(seed, seed + replications)),
         version=engine.version(),
-        trace=Trace(tables, FINE_STEP_US if transfers else STEP_US, flows=_EVERY_FLOW),
+        trace=Trace(tables, FINE_STEP_US if transfers or "frames" in tables else STEP_US, flows=_EVERY_FLOW),
         labels={group.algorithm: group.algorithm for group in groups},
         code=own.code,
         sources=own.sources,

@@ -15,6 +15,7 @@ Layout of a finished directory::
     births.parquet      requests by the second of their birth, per run and client group, where there is a timeline
     queue_trace.parquet, share_trace.parquet, rto_trace.parquet, ...    traced runs only
     study/              the plan, its scenarios, published figures and claims as they were used
+    live/               runs of real programs beside the simulated ones, a file each, if there were any
     controllers/        the source of controllers of one's own
 
 Times in tables are integer microseconds (`_us`), sizes bytes. Other tables join `runs` by `run`, and that `cells` and
@@ -40,7 +41,7 @@ FORMAT = 2
 #: The tables of every results directory. Traced runs add further ones.
 TABLES = ("cells", "groups", "runs", "flows", "histogram", "evidence", "links")
 #: The tables only traced runs have.
-TRACES = ("queue_trace", "share_trace", "rto_trace", "packets", "exchanges", "tcp_trace")
+TRACES = ("queue_trace", "share_trace", "sent_trace", "rto_trace", "packets", "exchanges", "tcp_trace", "frames")
 
 Value = str | int | float
 

@@ -26,6 +26,7 @@ from millpond.results.directory import FORMAT, MANIFEST, Results
 from millpond.results.provenance import digest, tree_state
 from millpond.results.store import Parts, Unwritten, alone_in, claim, write_json, write_pieces, write_text
 from millpond.run import chunk, executors
+from millpond.run import together as sites
 from millpond.run.jobs import Done, Job, jobs_of, together
 from millpond.run.spread import Elsewhere, Here, Place, Workers
 
@@ -104,6 +105,7 @@ def carry_out(
     """
     watcher = watcher or Watcher()
     executors.check(on, workers)
+    sites.check(program, elsewhere=on is not None)
     if on is None:
         check_memory(program, workers)
     else:
@@ -161,6 +163,14 @@ def check_memory(program: Program, workers: int) -> None:
     """Refuse a program whose runs would not fit this machine's memory. Raises `MillpondError` with one line."""
     used = workers or psutil.cpu_count() or 1
     available = int(psutil.virtual_memory().available)
+    if sites.is_together(program):
+        need = sites.most_bytes(program, ROW_BYTES)
+        if need > available:
+            raise MillpondError(
+                f"{program.name}: sites that share links are in memory all at once, which takes about {_bytes(need)}, "
+                f"{_bytes(available)} are free: fewer sites or clients"
+            )
+        return
     for planned in program.cells:
         replications = planned.cell.replications
         need = planned.scenario.estimated_bytes() * min(used, max(1, replications))
@@ -193,6 +203,8 @@ def _place(
     traced: bool,
     watcher: Watcher,
 ) -> Place:
+    if sites.is_together(program):
+        return sites.Together(program, jobs, engine, workers)
     if who is None:
         return Here(program, jobs, engine, workers, traced)
     return Elsewhere(program, jobs, who, traced, lambda: watcher.say(f"--on {who.name}: no worker is there yet"))

@@ -14,6 +14,7 @@ from millpond.errors import MillpondError, UsageError, nearest
 from millpond.plan import scenario as scenarios
 from millpond.results.directory import Cell, Results
 from millpond.results.store import write_bytes
+from millpond.run import together
 from millpond.run.campaign import POLL_SECONDS
 
 SUFFIX = ".pcapng"
@@ -75,6 +76,7 @@ def of_results(results: Results, cell: str | None, replication: int, engine: Eng
             f"{results.directory}: these are results of version {version}, this is {engine.version()}: it may not "
             "give the same run: run the study again"
         )
+    together.refuse_alone([chosen], str(results.manifest["kind"]), chosen.id)
     seed = int(results.manifest["seeds"][chosen.first_seed + replication])
     own = OwnControllers()
     scenario = scenarios.build(chosen.scenario, f"{results.directory} ({chosen.id})", engine, own)

@@ -16,6 +16,7 @@ from millpond.errors import MillpondError, UsageError
 from millpond.plan import scenario as scenarios
 from millpond.results.directory import Cell, Results, check_whole
 from millpond.results.provenance import digest
+from millpond.run import together
 from millpond.run.campaign import POLL_SECONDS
 from millpond.run.jobs import plain
 
@@ -51,6 +52,8 @@ def runs_again(directory: Path, manifest: Mapping[str, Any], engine: Engine, sam
             "compared: verify with that version"
         )
     results = Results.of(directory, manifest)
+    if sample:
+        together.refuse_alone(results.cells, str(manifest["kind"]), "--runs: write 0")
     own = OwnControllers()
     for name in manifest["controllers"]:
         own.know(name, directory)

@@ -16,6 +16,7 @@ from millpond.measure.measures import Measures
 from millpond.plan import study
 from millpond.plan.scenario import named_files
 from millpond.plan.study import Plan
+from millpond.real.description import LIVE
 from millpond.results.directory import Results
 
 #: Where a results directory keeps the study it belongs to.
@@ -60,13 +61,14 @@ def kept_files(plan: Plan) -> dict[str, Path]:
     scenarios = (matrix.scenario_file for matrix in study.load(plan.file).matrices)
     published = [] if plan.published is None else [plan.published]
     claims = [] if plan.claims is None else [plan.claims]
+    live = [file for file in [plan.file.parent / LIVE] if file.is_file()]
     # maps lie where the scenarios find them
     maps = [
         (name, matrix.scenario_file.parent / name)
         for matrix in study.load(plan.file).matrices
         for name in named_files(matrix.scenario, held=True)
     ]
-    files = (file for file in (*scenarios, *published, *claims) if file != plan.file)
+    files = (file for file in (*scenarios, *published, *claims, *live) if file != plan.file)
     return {
         f"{KEPT}/{study.PLAN}": plan.file,
         **{f"{KEPT}/{file.name}": file for file in files},

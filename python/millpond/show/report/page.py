@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 from millpond.judge.compare import Comparison
 from millpond.measure.population import path_in_words
 from millpond.plan.study import FLEET
+from millpond.real import columns
 from millpond.results.directory import Results
 from millpond.results.store import write_text
 from millpond.show import own
-from millpond.show.report import fleet, single, study, style, sweep
+from millpond.show.report import fleet, real, single, study, style, sweep
 from millpond.show.report.data import Data
 from millpond.show.report.parts import Picture, Section
 from millpond.show.report.values import Missing, Rows
@@ -66,7 +67,11 @@ def sections(results: Results, comparison: Comparison | None = None) -> list[Sec
     data = Data(results)
     if results.manifest.get("kind") == "sweep":
         return sweep.sections(data)
-    return single.sections(data) if results.study is None else _of_study(results)(data, comparison)
+    if results.study is None:
+        return single.sections(data)
+    live = columns.read(results.directory, data.measures, comparison)
+    found = _of_study(results)(data, comparison)
+    return found if live is None else [*found[:1], real.section(live, data.measures), *found[1:]]
 
 
 def compose(title: str, subtitle: str, parts: Sequence[Section], footer: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from millpond.measure.measures import warm_up_us
 from millpond.measure.population import path_in_words
 from millpond.measure.reported import Course, Outcome
 from millpond.results import provenance
@@ -172,7 +173,7 @@ def covered(times: Floats) -> str:
 def links(data: Data) -> Listing:
     """What each link of a single scenario carried, dropped and held."""
     cell = data.cells[0]
-    whole = float(data.values("runs", "simulated_us", cell).mean())
+    whole = float(data.values("runs", "simulated_us", cell).mean()) - warm_up_us(cell)
     rows = []
     for link in data.links(cell):
 

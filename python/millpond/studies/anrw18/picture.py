@@ -1,4 +1,4 @@
-"""The one picture of the README: the collapse, and the same clients without it.
+"""The picture of the collapse, and of the same clients without it.
 
     python -m millpond.studies.anrw18.picture RESULTS_DIR [FILE]
 
@@ -9,7 +9,7 @@ FILE is `docs/images/collapse.svg` unless given.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -22,6 +22,7 @@ from millpond.show.report import manual_picture, style
 from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
 from millpond.show.report.figures.queue import Course, courses, panel_pair, waiting_axis
+from millpond.show.report.style import Look
 from millpond.show.report.values import Missing
 
 FILE = Path("docs/images/collapse.svg")
@@ -38,18 +39,36 @@ def picture(results: Results) -> Figure:
     shown = {name: found[name] for name in SHOWN if name in found}
     if len(shown) < len(SHOWN):
         raise Missing(f"The picture needs traced runs of {' and '.join(SHOWN)} with {WORKLOAD} clients.")
-    first = shown[SHOWN[0]]
+    columns = shown[SHOWN[0]].cell.columns
+    return drawn(
+        shown,
+        {name: (data.looks[name], data.label(name)) for name in shown},
+        float(columns["clients"]),
+        float(columns["buffer_bytes"]),
+    )
+
+
+def drawn(
+    shown: Mapping[str, Course],
+    how: Mapping[str, tuple[Look, str]],
+    clients: float,
+    buffer: float,
+    ends_low: bool = False,
+) -> Figure:
+    """Runs over one link: queue above, useful share below, each with look and label, and when its last client was done.
+
+    `ends_low` keeps what stands at a line's end off the axis.
+    """
+    first = next(iter(shown.values()))
     with style.applied():
         figure = Figure(figsize=(8.4, 5.0), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        panel_pair(above, below, shown, data.looks)
+        panel_pair(above, below, dict(shown), {name: look for name, (look, _) in how.items()})
         longest = max(float(course.times[-1]) for course in shown.values())
         for course in shown.values():
-            _mark_end(above, course, longest)
-        columns = first.cell.columns
+            _mark_end(above, course, longest, ends_low)
         above.set_title(
-            f"{labels.clients(float(columns['clients']))} behind one {_rate(first)} link with "
-            f"a buffer of {labels.size(float(columns['buffer_bytes']))}"
+            f"{labels.clients(clients)} behind one {_rate(first)} link with a buffer of {labels.size(buffer)}"
         )
         above.set_ylabel("queue (kB)")
         above.set_ylim(bottom=0)
@@ -59,11 +78,11 @@ def picture(results: Results) -> Figure:
         below.set_ylim(0, 1.03)
         below.set_xlabel("time since the start (s)")
         below.yaxis.set_major_formatter(PercentFormatter(1.0))
-        marks.legend_below(figure, marks.line_keys(data, list(shown)), 2)
+        marks.legend_below(figure, [marks.line_key(*one) for one in how.values()], 2)
     return figure
 
 
-def _mark_end(axes: Axes, course: Course, longest: float) -> None:
+def _mark_end(axes: Axes, course: Course, longest: float, low: bool) -> None:
     """Say at the end of a line when the last client was done."""
     end = float(course.times[-1])
     left = end > longest / 2
@@ -73,7 +92,7 @@ def _mark_end(axes: Axes, course: Course, longest: float) -> None:
         (-10 if left else 8, 4),
         textcoords="offset points",
         ha="right" if left else "left",
-        va="bottom" if left else "center",
+        va="bottom" if left or low else "center",
         fontsize=9.5,
     )
 

@@ -1,0 +1,225 @@
+"""Real fleets behind a real-time path: devices on libcoap and aiocoap, unchanged, before our server, calm and not.
+
+    python interop/fleets.py run RESULTS_DIR            # all of them, each some minutes; needs what `emulate` needs
+    python interop/fleets.py table RESULTS_DIR
+    python interop/fleets.py picture RESULTS_DIR FILE
+
+Every device is a process in a network namespace of its own, and the path is the emulator's. A run that was too late by
+the emulator's rule is told as not valid. What is there already is not run again. `MILLPOND` names the program,
+`AIOCOAP_PYTHON` a Python with aiocoap, if they are elsewhere than `make interop` puts them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from sides import HERE, ROOT, TOOLS, Libcoap, Missing
+
+PAYLOAD = 55
+"""Bytes of the resource; the answer is then 94 B of IP, as in the study `anrw18`."""
+PORT = 40_000
+"""libcoap's client is a process a request. A device keeps its port, or no server could know it again."""
+PATHS = {
+    "14100 B": 'path = "nbiot-anrw18"\n',
+    "endless": '[path]\nprofile = "nbiot-anrw18"\nuplink.queue = "1410 kB"\ndownlink.queue = "1410 kB"\n',
+}
+PEERS = ("libcoap", "aiocoap")
+SERVERS = {"all": "", "calm": "--calm"}
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """One run: whose devices, behind which buffer, before which server."""
+
+    peer: str
+    buffer: str
+    server: str
+
+    @property
+    def name(self) -> str:
+        """Its directory."""
+        return f"{self.peer}-{self.buffer.replace(' ', '')}-{self.server}"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run came to."""
+
+    fleet: Fleet
+    seconds: list[float]
+    requests: int
+    failed: int
+    up: int
+    down: int
+    is_valid: bool
+    lateness: str
+
+    @property
+    def copies(self) -> int:
+        """Requests on the uplink beyond the first of each."""
+        return self.up - self.requests
+
+    @property
+    def unneeded(self) -> int:
+        """Answers on the downlink beyond one for each request that was answered."""
+        return self.down - (self.requests - self.failed)
+
+
+def device(fleet: Fleet, count: int, devices: int, out: Path) -> list[str]:
+    """What every device runs. Raises `Missing` without its implementation."""
+    uri = "coap://10.77.0.2/r"
+    if fleet.peer == "aiocoap":
+        python = Path(os.environ.get("AIOCOAP_PYTHON", TOOLS / "venv" / "bin" / "python"))
+        if not python.exists():
+            raise Missing("aiocoap is not installed (make interop)")
+        program = f"{shlex.quote(str(python))} {shlex.quote(str(HERE / 'peers' / 'aiocoap_device.py'))}"
+        return ["sh", "-c", f'{program} {out}/ready {devices} {uri} {count} "{out}/device/$MILLPOND_DEVICE"']
+    ask = f"{Libcoap.program('client')} -p {PORT} -B 600 {uri} 2>/dev/null"
+    return [
+        "sh",
+        "-c",
+        f"touch {out}/ready/$MILLPOND_DEVICE; while [ $(ls {out}/ready | wc -l) -lt {devices} ]; do sleep 0.2; done; "
+        "start=$(date +%s%N); failed=0; "
+        f'for i in $(seq {count}); do [ -n "$({ask})" ] || failed=$((failed + 1)); done; '
+        f"echo $start $(date +%s%N) $failed > {out}/device/$MILLPOND_DEVICE",
+    ]
+
+
+def run(fleet: Fleet, devices: int, count: int, seed: int, into: Path) -> None:
+    """Runs it into its directory. Raises `Missing` without the devices' implementation."""
+    out = (into / fleet.name).resolve()
+    command = device(fleet, count, devices, out)
+    shutil.rmtree(out, ignore_errors=True)
+    for part in ("ready", "device", "files"):
+        (out / part).mkdir(parents=True)
+    (out / "files" / "r").write_bytes(b"." * PAYLOAD)
+    (out / "path.toml").write_text(PATHS[fleet.buffer], encoding="utf-8")
+    program = os.environ.get("MILLPOND", str(ROOT / "target" / "debug" / "millpond"))
+    server = f"{program} serve --quiet --only-files --bind 10.77.0.2 {SERVERS[fleet.server]} {out}/files"
+    emulate = [program, "emulate", f"{out}/path.toml", "--json", "--seed", str(seed), "--devices", str(devices)]
+    done = subprocess.run([*emulate, "--server", server, "--", *command], capture_output=True, check=False)
+    (out / "stderr").write_bytes(done.stderr)
+    (out / "requests").write_text(str(devices * count), encoding="utf-8")
+    if not done.stdout:
+        raise SystemExit(f"{fleet.name}: {done.stderr.decode(errors='replace').strip().splitlines()[-1]}")
+    (out / "report.json").write_bytes(done.stdout)
+
+
+def told(fleet: Fleet, into: Path) -> Told | None:
+    """What it came to, if it was run."""
+    out = into / fleet.name
+    if not (out / "report.json").exists():
+        return None
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    devices = [[int(word) for word in file.read_text().split()] for file in sorted((out / "device").iterdir())]
+    late = report["lateness"]
+    return Told(
+        fleet=fleet,
+        seconds=[(end - start) / 1e9 for start, end, _ in devices],
+        requests=int((out / "requests").read_text()),
+        failed=sum(failed for _, _, failed in devices),
+        up=report["links"][0]["offered_packets"],
+        down=report["links"][1]["offered_packets"],
+        is_valid=bool(late["valid"]),
+        lateness=f"99 % {late['p99_us'] / 1e3:.2f} ms, all {late['max_us'] / 1e3:.1f} ms",
+    )
+
+
+def fleets() -> list[Fleet]:
+    """Every run, in the order of tables."""
+    return [Fleet(peer, buffer, server) for peer in PEERS for buffer in PATHS for server in SERVERS]
+
+
+def table(into: Path) -> str:
+    """What the runs came to, as Markdown."""
+    head = ["devices on", "buffer", "copies are answered", "median", "90 %", "slowest", "requests failed"]
+    head += ["copies sent", "answers nobody needed", "lateness"]
+    rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for one in filter(None, (told(fleet, into) for fleet in fleets())):
+        seconds = sorted(one.seconds)
+        ninth = seconds[min(len(seconds) - 1, int(0.9 * len(seconds)))]
+        cells = [
+            one.fleet.peer,
+            one.fleet.buffer,
+            {"all": "all", "calm": "calmly"}[one.fleet.server],
+            f"{statistics.median(seconds):.0f} s",
+            f"{ninth:.0f} s",
+            f"{seconds[-1]:.0f} s",
+            str(one.failed),
+            str(one.copies),
+            str(one.unneeded),
+            one.lateness + ("" if one.is_valid else ", **not valid**"),
+        ]
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def picture(into: Path, file: Path) -> None:
+    """Shares of devices that are done over time, one panel for each implementation and buffer that was run."""
+    from matplotlib.figure import Figure
+
+    from millpond.results.store import write_text
+    from millpond.show.report import style
+    from millpond.show.report.page import svg
+
+    runs = [one for one in (told(fleet, into) for fleet in fleets()) if one is not None]
+    panels = list(dict.fromkeys((one.fleet.peer, one.fleet.buffer) for one in runs))
+    with style.applied():
+        figure = Figure(figsize=(3.4 * len(panels), 2.8), layout="constrained")
+        for axes, panel in zip(figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels, strict=True):
+            for one in runs:
+                if (one.fleet.peer, one.fleet.buffer) != panel:
+                    continue
+                seconds = sorted(one.seconds)
+                look = style.PRESETS["rfc7252" if one.fleet.server == "all" else "cocoa-03"]
+                share = [100 * (number + 1) / len(seconds) for number in range(len(seconds))]
+                name = "every copy answered" if one.fleet.server == "all" else "calm server"
+                axes.step(seconds, share, where="post", color=look.colour, linestyle=look.dash, label=name)
+            axes.set_title(f"{panel[0]}, buffer {panel[1]}")
+            axes.set_xlabel("time since the start (s)")
+            axes.set_xlim(left=0)
+            axes.set_ylim(0, 100)
+        figure.axes[0].set_ylabel("devices that are done (%)")
+        handles, names = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=2)
+        write_text(file, svg(figure))
+
+
+def main() -> int:
+    """Runs, tells or draws; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("what", choices=["run", "table", "picture"])
+    parser.add_argument("results", type=Path)
+    parser.add_argument("file", type=Path, nargs="?", default=Path("fleets.svg"))
+    parser.add_argument("--devices", type=int, default=100)
+    parser.add_argument("--requests", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="a part of the names of runs, such as libcoap-endless")
+    asked = parser.parse_args()
+    if asked.what == "picture":
+        picture(asked.results, asked.file)
+        return 0
+    if asked.what == "run":
+        for fleet in fleets():
+            if (asked.only and asked.only not in fleet.name) or told(fleet, asked.results) is not None:
+                continue
+            print(f"{fleet.name} …", file=sys.stderr, flush=True)
+            try:
+                run(fleet, asked.devices, asked.requests, asked.seed, asked.results)
+            except Missing as missing:
+                print(f"{fleet.name}: left out: {missing}", file=sys.stderr)
+    print(table(asked.results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

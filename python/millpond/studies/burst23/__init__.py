@@ -1,0 +1,1 @@
+"""What the study `burst23` has for itself."""

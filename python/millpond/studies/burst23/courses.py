@@ -1,0 +1,131 @@
+"""What senders do to a cell over time: their rate, the queue that they make, and what they send again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from millpond.results.directory import Cell
+from millpond.show import labels
+from millpond.show.report import style
+from millpond.show.report.data import Data, only, rate
+from millpond.show.report.values import Floats, Missing, Rows
+
+SCENARIOS = ("occasional congestion", "heavy congestion")
+#: Seconds over which rates are means.
+WINDOW = 5
+QUANTITIES = ("sent for the first time (/s)", "wait in the queue (s)", "sent again (/s)")
+_AGAIN = 2
+
+
+@dataclass(frozen=True)
+class Course:
+    """One traced run, in windows: messages a second of all senders, and seconds that a byte waits."""
+
+    cell: Cell
+    times: Floats
+    first: Floats
+    wait: Floats
+    again: Floats
+    #: Messages a second that the bottleneck carries at most.
+    capacity: float | None
+
+    def lines(self) -> tuple[Floats, Floats, Floats]:
+        """In the order of the columns."""
+        return self.first, self.wait, self.again
+
+
+def over_time(data: Data, scenario: str) -> Figure:
+    """A row for each algorithm, with its rate, queue and retransmissions. Raises `Missing` without traces."""
+    found = courses(data, scenario)
+    with style.applied():
+        figure = Figure(figsize=(style.WIDTH, 0.82 * len(found) + 1.0), layout="constrained")
+        panels = figure.subplots(len(found), 3, sharex=True, sharey="col", squeeze=False)
+        for row, (name, course) in enumerate(found.items()):
+            _row(list(panels[row]), data, name, course)
+        for column, quantity in enumerate(QUANTITIES):
+            panels[0][column].set_title(quantity, fontsize=10)
+            highest = max(float(np.nanmax(course.lines()[column], initial=0.0)) for course in found.values())
+            panels[0][column].set_ylim(0, highest * 1.08 or 1.0)
+            if column == _AGAIN:
+                # From none to hundreds: below one a second it is linear.
+                panels[0][column].set_yscale("symlog", linthresh=1)
+                panels[0][column].set_ylim(0, max(highest * 1.5, 10))
+                panels[0][column].set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
+            panels[-1][column].set_xlabel("time since the start (s)")
+        panels[0][0].set_xlim(0, max(float(course.times[-1]) for course in found.values()) + WINDOW / 2)
+    return figure
+
+
+def over_time_rows(data: Data, scenario: str) -> Rows:
+    """What `over_time` draws."""
+    rows: list[tuple[object, ...]] = []
+    for name, course in courses(data, scenario).items():
+        columns = zip(course.times.tolist(), *(line.tolist() for line in course.lines()), strict=True)
+        rows += [(name, *values) for values in columns]
+    return Rows(("controller", "time_s", "sent_per_s", "queue_wait_s", "sent_again_per_s"), tuple(rows))
+
+
+def courses(data: Data, scenario: str) -> dict[str, Course]:
+    """The traced runs of endless backlogs in a scenario, by algorithm. Raises `Missing` if there are none."""
+    if not data.has("sent_trace"):
+        raise Missing("Rates over time are not drawn: no run was traced (the plan's [trace] says which).")
+    cells = [
+        cell
+        for cell in data.plain()
+        if cell.columns.get("traffic") == scenario and cell.columns.get("offered_load", "backlog") == "backlog"
+    ]
+    runs = {only(cell): (cell, run) for cell, run in reversed(data.traced(cells))}
+    found = {name: _course(data, *runs[name]) for name in data.controllers() if name in runs}
+    if not found:
+        raise Missing(f"Rates over time are not drawn: no run of {scenario} was traced.")
+    return found
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _course(data: Data, cell: Cell, run: int) -> Course:
+    times, first, again, size = data.rows("sent_trace", run, ("t_us", "first", "again", "bytes"))
+    bins = (times // WINDOW).astype(np.int64)
+    windows = max(1, int(times.max(initial=0.0) + 1) // WINDOW)
+
+    def each(values: Floats) -> Floats:
+        """The mean over each whole window."""
+        summed: Floats = np.bincount(bins, weights=values, minlength=windows)[:windows].astype(np.float64)
+        return summed / WINDOW
+
+    bottleneck = data.bottleneck(cell)
+    bits = rate(cell, bottleneck)
+    queue_times, queued = data.trace("queue_trace", run, bottleneck, ("t_us", "bytes"))
+    at = (queue_times // WINDOW).astype(np.int64)
+    counts = np.maximum(np.bincount(at, minlength=windows)[:windows], 1)
+    mean_queue = np.bincount(at, weights=queued, minlength=windows)[:windows] / counts
+    sent = float(first.sum() + again.sum())
+    middles: Floats = (np.arange(windows, dtype=np.float64) + 0.5) * WINDOW
+    return Course(
+        cell,
+        middles,
+        each(first),
+        np.asarray(mean_queue * (8 / bits if bits else np.nan), dtype=np.float64),
+        each(again),
+        bits / 8 * sent / float(size.sum()) if bits and sent else None,
+    )
+
+
+def _row(panels: list[Axes], data: Data, name: str, course: Course) -> None:
+    look = data.looks[name]
+    for panel, values in zip(panels, course.lines(), strict=True):
+        panel.fill_between(course.times, values, color=look.fill, linewidth=0)
+        panel.plot(course.times, values, color=look.colour, linewidth=1.0)
+        panel.text(
+            0.985, 0.92, labels.number(float(np.nanmean(values)), 3), transform=panel.transAxes, ha="right", va="top",
+            fontsize=8, bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.0},
+        )  # fmt: skip
+        panel.tick_params(labelsize=8)
+    if course.capacity is not None:
+        panels[0].axhline(course.capacity, color=style.INK, linewidth=0.8, linestyle="--")
+    panels[0].set_ylabel(data.label(name).replace(", ", ",\n"), rotation=0, ha="right", va="center", fontsize=8.5)

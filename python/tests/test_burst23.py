@@ -1,0 +1,89 @@
+"""The pictures of the study `burst23`: rates, queues and retransmissions over time, from traced windows."""
+# ruff: noqa: ARG002 - a stand-in has the arguments that its calls have
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from millpond.results.directory import Cell, Group
+from millpond.show.report import style
+from millpond.show.report.data import Data
+from millpond.show.report.values import Missing
+from millpond.studies.burst23 import courses
+
+SECONDS = 20
+
+
+def cell(number: int, algorithm: str, traffic: str = courses.SCENARIOS[0]) -> Cell:
+    columns: dict[str, Any] = {"traffic": traffic, "offered_load": "backlog"}
+    scenario = {"network": {"links": {"bs-up": {"rate": "300 kbit/s"}}}, "clients": [{}]}
+    group = cast(Group, SimpleNamespace(algorithm=algorithm, index=0))
+    return cast(Cell, SimpleNamespace(number=number, columns=columns, groups=(group,), scenario=scenario))
+
+
+class Traced:
+    """Two algorithms: one sends 10 messages of 100 B a second, the other 4, and each of them once again."""
+
+    def __init__(self, *, traced: bool = True) -> None:
+        self.looks = {"default": style.SOLID, "other": style.OWN}
+        self.cells = [cell(0, "default"), cell(1, "other"), cell(2, "default", "rate step")]
+        self._traced = traced
+
+    def has(self, table: str) -> bool:
+        return self._traced and table == "sent_trace"
+
+    def plain(self) -> list[Cell]:
+        return self.cells
+
+    def traced(self, cells: list[Cell]) -> list[tuple[Cell, int]]:
+        return [(cell, cell.number) for cell in cells]
+
+    def controllers(self) -> list[str]:
+        return ["default", "other"]
+
+    def label(self, name: str) -> str:
+        return f"{name}, so called"
+
+    def bottleneck(self, cell: Cell) -> str:
+        return "bs-up"
+
+    def rows(self, table: str, run: int, columns: tuple[str, ...]) -> list[Any]:
+        times, many = np.arange(float(SECONDS)), np.full(SECONDS, 10.0 if run == 0 else 4.0)
+        again = np.zeros(SECONDS) if run == 0 else many
+        return [times, many, again, (many + again) * 100]
+
+    def trace(self, table: str, run: int, link: str, columns: tuple[str, ...]) -> list[Any]:
+        assert link == "bs-up"
+        return [np.arange(float(SECONDS)), np.full(SECONDS, 37_500.0 * (run + 1))]
+
+
+def test_rates_are_those_of_the_windows_and_the_queue_is_told_as_waiting() -> None:
+    found = courses.courses(cast(Data, Traced()), courses.SCENARIOS[0])
+    assert list(found) == ["default", "other"]
+    assert found["default"].times.tolist() == [2.5, 7.5, 12.5, 17.5]
+    for name, first, again, wait in (("default", 10.0, 0.0, 1.0), ("other", 4.0, 4.0, 2.0)):
+        course = found[name]
+        assert np.allclose(course.first, first), name
+        assert np.allclose(course.again, again), name
+        # 37,500 B leave 300 kbit/s in a second
+        assert np.allclose(course.wait, wait), name
+        assert course.capacity == pytest.approx(300_000 / 8 / 100), name
+
+
+def test_every_algorithm_is_drawn_in_three_panels() -> None:
+    data = cast(Data, Traced())
+    figure = courses.over_time(data, courses.SCENARIOS[0])
+    assert len(figure.axes) == 6
+    assert [axes.get_title(loc="left") for axes in figure.axes[:3]] == list(courses.QUANTITIES)
+    assert len(courses.over_time_rows(data, courses.SCENARIOS[0]).rows) == 2 * SECONDS // courses.WINDOW
+
+
+def test_without_traces_nothing_is_drawn() -> None:
+    with pytest.raises(Missing, match="no run was traced"):
+        courses.courses(cast(Data, Traced(traced=False)), courses.SCENARIOS[0])
+    with pytest.raises(Missing, match="no run of heavy congestion"):
+        courses.courses(cast(Data, Traced()), courses.SCENARIOS[1])
