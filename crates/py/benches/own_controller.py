@@ -18,14 +18,10 @@ from millpond.controller import AnyWait, Controller, Cx, Exchange, Sample
 from millpond.controllers import own
 
 COLLAPSE = """
-[path.uplink]
-rate = "60 kbit/s"
-delay = "215 ms"
-queue = "1410000 B"
-[path.downlink]
-rate = "30 kbit/s"
-delay = "415 ms"
-queue = "1410000 B"
+[path]
+profile = "nbiot-anrw18"
+uplink.queue = "1410000 B"
+downlink.queue = "1410000 B"
 [[clients]]
 count = 400
 controller = {controller}

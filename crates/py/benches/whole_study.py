@@ -20,14 +20,10 @@ import pyarrow as pa
 from millpond import _engine
 
 COLLAPSE = """
-[path.uplink]
-rate = "60 kbit/s"
-delay = "215 ms"
-queue = "1410000 B"
-[path.downlink]
-rate = "30 kbit/s"
-delay = "415 ms"
-queue = "1410000 B"
+[path]
+profile = "nbiot-anrw18"
+uplink.queue = "1410000 B"
+downlink.queue = "1410000 B"
 [[clients]]
 count = 400
 controller = { preset = "rfc7252", max-wait = "60 s" }

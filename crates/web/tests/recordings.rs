@@ -5,15 +5,10 @@
 use millpond_web::{Recording, Scenario, run};
 
 const POWER_CUT: &str = r#"
-[path.uplink]
-rate = "60 kbit/s"
-delay = "215 ms"
-queue = "1410000 B"
-[path.downlink]
-rate = "30 kbit/s"
-delay = "415 ms"
-queue = "14100 B"
-loss = { kind = "bernoulli", rate = "2 %" }
+[path]
+profile = "nbiot-anrw18"
+uplink.queue = "1410000 B"
+downlink.loss = { kind = "bernoulli", rate = "2 %" }
 [[clients]]
 count = 200
 controller = "rfc7252"

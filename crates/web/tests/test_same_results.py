@@ -69,14 +69,10 @@ for = "60 s"
 
 #: A collapse that the server ends: its answers are held back by what it knows of times and paths.
 CALM = """
-[path.uplink]
-rate = "60 kbit/s"
-delay = "215 ms"
-queue = "1410000 B"
-[path.downlink]
-rate = "30 kbit/s"
-delay = "415 ms"
-queue = "1410000 B"
+[path]
+profile = "nbiot-anrw18"
+uplink.queue = "1410000 B"
+downlink.queue = "1410000 B"
 [[clients]]
 count = 200
 controller = "rfc7252"

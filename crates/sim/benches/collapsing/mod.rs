@@ -8,14 +8,10 @@ pub(crate) const STANDARD: &str = r#"{ preset = "rfc7252", max-wait = "60 s" }"#
 pub(crate) fn scenario(clients: u32, exchanges: u32, controller: &str, spread: &str) -> Scenario {
     let text = format!(
         r#"
-        [path.uplink]
-        rate = "60 kbit/s"
-        delay = "215 ms"
-        queue = "1410000 B"
-        [path.downlink]
-        rate = "30 kbit/s"
-        delay = "415 ms"
-        queue = "1410000 B"
+        [path]
+        profile = "nbiot-anrw18"
+        uplink.queue = "1410000 B"
+        downlink.queue = "1410000 B"
         [[clients]]
         count = {clients}
         exchanges = {exchanges}

@@ -385,15 +385,11 @@ mod tests {
         // Nine in ten responses are lost, so that exchanges outlast the 247 s of RFC 7252's default parameters by far.
         let scenario = Scenario::from_toml(
             r#"
-            [path.uplink]
-            rate = "60 kbit/s"
-            delay = "215 ms"
-            queue = "1410000 B"
-            [path.downlink]
-            rate = "30 kbit/s"
-            delay = "415 ms"
-            queue = "1410000 B"
-            loss = { kind = "bernoulli", rate = 0.9 }
+            [path]
+            profile = "nbiot-anrw18"
+            uplink.queue = "1410000 B"
+            downlink.queue = "1410000 B"
+            downlink.loss = { kind = "bernoulli", rate = 0.9 }
             [[clients]]
             count = 20
             controller = { preset = "rfc7252", max-wait = "60 s" }
