@@ -82,25 +82,23 @@ class _Files:
         self._files = [str(file) for file in files]
         self._kept: OrderedDict[tuple[int, int, str], Column] = OrderedDict()
         self._held = 0
+        #: Columns that were asked for of any stretch, in the order of the first time.
+        self._asked: dict[str, None] = {}
         self._duckdb = duckdb
         self._connection = duckdb.connect(config={"memory_limit": DUCKDB_MEMORY, "threads": 1})
 
     def column(self, first: int, last: int, name: str) -> Column:
         key = (first, last, name)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        found = self._read(first, last, name if name in self.names else "run")
-        if name not in self.names:
-            found = np.full(len(found), np.nan)
-        self._kept[key] = found
-        self._held += len(found)
-        while self._held > KEPT_VALUES and len(self._kept) > 1:
-            self._held -= len(self._kept.popitem(last=False)[1])
-        return found
+        if key not in self._kept:
+            self._read(first, last, name)
+        self._kept.move_to_end(key)
+        return self._kept[key]
 
-    def _read(self, first: int, last: int, name: str) -> Column:
-        quoted = '"' + name.replace('"', '""') + '"'
+    def _read(self, first: int, last: int, name: str) -> None:
+        # A query costs some 30 ms however little it reads, and who goes through cells asks for the same of each.
+        self._asked[name] = None
+        wanted = [each for each in self._asked if (first, last, each) not in self._kept]
+        quoted = ", ".join('"' + (each if each in self.names else "run").replace('"', '""') + '"' for each in wanted)
         # several shards are put in the order of runs; within a run rows stay as they are
         order = "ORDER BY run, file_row_number" if len(self._files) > 1 else ""
         query = f"SELECT {quoted} FROM read_parquet(?, file_row_number = true) WHERE run >= ? AND run < ? {order}"
@@ -109,7 +107,12 @@ class _Files:
         except self._duckdb.Error as error:
             told = str(error).splitlines()[0]
             raise MillpondError(f"{self._files[0]}: cannot be read: {told}: run the study again") from None
-        return _array(found.column(0))
+        for number, each in enumerate(wanted):
+            column = _array(found.column(number)) if each in self.names else np.full(found.num_rows, np.nan)
+            self._kept[(first, last, each)] = column
+            self._held += len(column)
+        while self._held > KEPT_VALUES and len(self._kept) > len(wanted):
+            self._held -= len(self._kept.popitem(last=False)[1])
 
 
 def _files(results: Results, name: str) -> _Files | None:
