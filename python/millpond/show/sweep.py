@@ -106,7 +106,7 @@ def _value(measures: Measures, metric: str, population: Population) -> str:
     half = "" if interval is None or interval[0] == interval[1] else (interval[1] - interval[0]) / 2
     if known.unit == "1":
         return f"{value:.1%}" + (f" ± {half:.1%}" if half else "")
-    return f"{value:.4g}" + (f" ± {half:.2g}" if half else "")
+    return labels.number(value) + (f" ± {labels.number(half, 2)}" if half else "")
 
 
 def _called(measures: Measures, population: Population) -> str:

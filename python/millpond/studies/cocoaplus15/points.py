@@ -11,6 +11,7 @@ from millpond.judge.compare import Comparison
 from millpond.measure.population import VARIANT, Population
 from millpond.measure.statistics import t_interval
 from millpond.results.directory import Value
+from millpond.show import labels
 from millpond.show.report.data import Data
 
 TOPOLOGIES = {"grid-6x6": "6x6 grid", "grid-7x7": "7x7 grid", "chain": "chain of 17", "dumbbell": "dumbbell of 21"}
@@ -32,7 +33,7 @@ class Point:
     deviation: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.3g} ± {self.half:.2g}"
+        return f"{labels.number(self.mean, 3)} ± {labels.number(self.half, 2)}"
 
 
 def populations(data: Data, **factors: Value) -> list[Population]:
