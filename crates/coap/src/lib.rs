@@ -3,7 +3,8 @@
 //! [`message`] reads and writes the bytes of RFC 7252 §3: strictly, without copying and without allocating.
 //! [`endpoint`] is what speaks with them: a client and server without clock and socket, driven by whoever has both.
 //! [`stream`] is the same over TCP, with the frames and signals of RFC 8323. [`block`] carries over either of them what
-//! does not fit one message, and [`transfer`] is client and server of whole bodies and observations.
+//! does not fit one message, and [`transfer`] is client and server of whole bodies and observations, over whichever
+//! [`layer`].
 //!
 //! # Words
 //!
@@ -51,6 +52,7 @@ macro_rules! broken {
 
 pub mod block;
 pub mod endpoint;
+pub mod layer;
 pub mod message;
 pub mod stream;
 pub mod transfer;

@@ -128,12 +128,12 @@ mod classes {
         }
     }
 
-    fn host() -> Host<u8> {
+    fn host() -> Host<Endpoint<u8>> {
         Host::new(endpoint(|_| {}), transfer::Config::default(), ChanceSeed::new(1)).unwrap()
     }
 
     /// The code that a host with a short resource answers with.
-    fn ask(host: &mut Host<u8>, datagram: &[u8]) -> Option<Code> {
+    fn ask(host: &mut Host<Endpoint<u8>>, datagram: &[u8]) -> Option<Code> {
         host.receive(at(0), 1, datagram);
         let (mut code, mut asked) = (None, None);
         loop {

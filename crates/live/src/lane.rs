@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use millpond_coap::{Cause, Event as Below};
+use millpond_coap::{Cause, Endpoint, Event as Below};
 use millpond_control::Instant;
 use tokio::io::Ready;
 
@@ -24,11 +24,14 @@ use crate::{
 /// Refusals that are kept until somebody asks for them.
 const MOST_REFUSED: usize = 64;
 
+/// A host over datagrams, under DTLS or not.
+pub(crate) type DatagramHost = Host<Endpoint<Address>>;
+
 type Input = Pin<Box<dyn Future<Output = io::Result<Ready>> + Send>>;
 
 /// A socket, the host behind it, and what waits to leave.
 pub(crate) struct Lane {
-    pub(crate) host: Host<Address>,
+    pub(crate) host: DatagramHost,
     /// The sessions between the two, if datagrams are under DTLS.
     pub(crate) sessions: Option<Box<Sessions>>,
     port: std::sync::Arc<Port>,
@@ -65,7 +68,7 @@ pub(crate) trait Sink {
 }
 
 impl Lane {
-    pub(crate) fn new(port: impl Into<std::sync::Arc<Port>>, host: Host<Address>, sessions: Option<Sessions>) -> Self {
+    pub(crate) fn new(port: impl Into<std::sync::Arc<Port>>, host: DatagramHost, sessions: Option<Sessions>) -> Self {
         Self {
             host,
             sessions: sessions.map(Box::new),
@@ -186,7 +189,7 @@ impl Lane {
 
     /// The host gets the messages that came in within sessions, and is asked for all its output.
     fn drain(
-        host: &mut Host<Address>,
+        host: &mut DatagramHost,
         sessions: &mut Option<Box<Sessions>>,
         outbox: &mut Outbox,
         next: &mut Option<Instant>,
@@ -206,7 +209,7 @@ impl Lane {
     }
 
     fn ask(
-        host: &mut Host<Address>,
+        host: &mut DatagramHost,
         mut sessions: Option<&mut Sessions>,
         outbox: &mut Outbox,
         next: &mut Option<Instant>,

@@ -7,7 +7,6 @@ use millpond_coap::{
     RequestId, Transmission,
     block::{Block, BlockSize, Piece, slice},
     message::{Code, Kind, Token, number},
-    stream,
 };
 use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
 
@@ -178,7 +177,7 @@ impl Server {
         &mut self,
         now: Instant,
         place: usize,
-        id: stream::RequestId,
+        id: RequestId,
         is_get: bool,
     ) -> Result<(), RunError> {
         let Some(end) = &mut self.streams[place].end else { return Ok(()) };

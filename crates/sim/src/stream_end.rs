@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use millpond_coap::stream::{self, Event, Output, RequestId, ResponseId};
+use millpond_coap::{
+    ExchangeId, RequestId,
+    stream::{self, Event, Output},
+};
 use millpond_control::Instant;
 
 use crate::{
@@ -91,7 +94,7 @@ pub(crate) struct StreamClient {
 /// A request under way.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
-    pub(crate) id: ResponseId,
+    pub(crate) id: ExchangeId,
     /// Its number within the client.
     pub(crate) number: u32,
     /// Its place in the ledger.

@@ -92,6 +92,11 @@ impl Upload {
         self.sent
     }
 
+    /// Whether several blocks go in a message.
+    pub(crate) const fn is_bert(&self) -> bool {
+        self.size.is_bert()
+    }
+
     /// What the next request carries of `body`.
     ///
     /// # Errors

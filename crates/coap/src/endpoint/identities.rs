@@ -89,7 +89,7 @@ impl Identities {
 
     /// A place in a hash table.
     #[inline]
-    pub(super) fn hash(&self, key: &impl Hash) -> u64 {
+    pub(crate) fn hash(&self, key: &impl Hash) -> u64 {
         self.keyed(key, Use::Table)
     }
 

@@ -101,6 +101,7 @@ mod identities;
 mod inbox;
 mod input;
 mod known;
+mod layer;
 mod lifetimes;
 mod luck;
 mod message_ids;
@@ -140,7 +141,6 @@ pub use groups::{DEFAULT_LEISURE, leisure};
 pub use identities::Identities;
 pub use input::{ExchangeId, Outgoing, Patience, Refused, RequestId};
 pub use lifetimes::Lifetimes;
-pub(crate) use polling::Step;
 
 pub use output::{Cause, Event, Failure, Ignored, Output, SleepReason, Transmit};
 

@@ -21,7 +21,7 @@ pub(crate) struct Place(usize);
 
 /// One output without its bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<A> {
+pub struct Entry<A> {
     /// To whom or from whom.
     pub(crate) peer: A,
     pub(crate) what: What,

@@ -81,6 +81,11 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// A message that came in a frame of a stream (RFC 8323 §3.2), which has neither kind nor ID.
+    pub(crate) const fn of_frame(code: Code, token: Token, (options, payload, last): Body<'a>) -> Self {
+        Self { kind: Kind::Confirmable, code, id: MessageId(0), token, options, payload, last }
+    }
+
     /// What is to be kept of a message to read it [again](Self::again).
     #[inline]
     pub(crate) const fn shape(&self) -> Shape {

@@ -1,20 +1,22 @@
 //! One connection: settings, signals, requests and responses.
 
 use alloc::{collections::VecDeque, vec::Vec};
+use core::ops::Range;
 
 use millpond_control::{Instant, Span};
 
 use crate::{
-    Outgoing,
+    ExchangeId, Identities, Outgoing, RequestId,
     message::{Token, WriteError, number},
 };
 
 use super::{
-    Closing, Event, FrameReader, Lost, Output, RequestId, ResponseId, Signal, StreamRefused,
+    Closing, Event, FrameReader, Lost, Output, Signal, StreamRefused,
     pending::{Asked, Owed},
     write_frame,
 };
 
+mod layer;
 mod taking;
 
 use taking::Meaning;
@@ -100,6 +102,7 @@ pub struct Connection {
     /// It was told.
     ended: bool,
     notices: VecDeque<Notice>,
+    identities: Identities,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -120,8 +123,20 @@ enum Releasing {
 /// Something to tell that borrows nothing.
 #[derive(Clone, Copy, Debug)]
 enum Notice {
-    Failed(ResponseId, Lost),
-    Unobserved(RequestId),
+    Failed(ExchangeId, Lost),
+    Unobserved(RequestId, Token),
+}
+
+/// What is to be told next.
+enum Next {
+    /// What is lent.
+    Bytes,
+    Notice(Notice),
+    PongMissing,
+    Frame(Meaning, Range<usize>),
+    Close(Closing),
+    Sleep(Instant),
+    Idle,
 }
 
 impl Connection {
@@ -134,8 +149,8 @@ impl Connection {
             reader: FrameReader::new(options.max_message_size),
             outbox: Vec::new(),
             lent: Vec::new(),
-            asked: Asked::default(),
-            owed: Owed::default(),
+            asked: Asked::new(),
+            owed: Owed::new(),
             held_pongs: VecDeque::new(),
             ping: None,
             pings: 0,
@@ -143,11 +158,19 @@ impl Connection {
             ending: None,
             ended: false,
             notices: VecDeque::new(),
+            identities: Identities::counted(),
             options,
         };
         let max_message_size = Some(options.max_message_size).filter(|&size| size != Settings::BASE.max_message_size);
         connection.signal(Signal::Csm { max_message_size, block_wise: options.block_wise }, Token::EMPTY);
         connection
+    }
+
+    /// The same with a secret: behind a proxy many clients share one connection, and who can guess how a host tells their
+    /// requests apart may get what is another's. A live server takes [`Identities::secret`].
+    #[must_use]
+    pub fn with_identities(self, identities: Identities) -> Self {
+        Self { identities, ..self }
     }
 
     /// What the other side said it can do.
@@ -201,7 +224,7 @@ impl Connection {
     ///
     /// # Errors
     /// What cannot be sent; nothing is sent then.
-    pub fn request(&mut self, now: Instant, request: &Outgoing<'_>) -> Result<ResponseId, StreamRefused> {
+    pub fn request(&mut self, now: Instant, request: &Outgoing<'_>) -> Result<ExchangeId, StreamRefused> {
         let _ = now;
         self.check_open()?;
         if self.releasing.is_some() {
@@ -241,7 +264,7 @@ impl Connection {
             && response.options.iter().any(|(number, _)| *number == number::OBSERVE)
             && self.releasing.is_none();
         let replaced = self.owed.answered(to, observes);
-        self.notices.extend(replaced.map(Notice::Unobserved));
+        self.notices.extend(replaced.map(|(id, token)| Notice::Unobserved(id, token)));
         self.after_answer();
         Ok(())
     }
@@ -249,7 +272,7 @@ impl Connection {
     /// Input: the answer to a request is no longer wanted; what comes all the same is [`Event::Unasked`]. An observation
     /// is not cancelled at the other side by this: ask with Observe = 1 and the same token (RFC 8323 §7.4). False if it
     /// was over before.
-    pub fn cancel(&mut self, request: ResponseId) -> bool {
+    pub fn cancel(&mut self, request: ExchangeId) -> bool {
         let known = self.asked.remove(request);
         if known {
             self.notices.push_back(Notice::Failed(request, Lost::Cancelled));
@@ -296,47 +319,53 @@ impl Connection {
 
     /// The next output.
     pub fn poll(&mut self, now: Instant) -> Output<'_> {
+        match self.next(now) {
+            Next::Bytes => Output::Transmit(&self.lent),
+            Next::Notice(Notice::Failed(id, why)) => Output::Event(Event::Failed { id, why }),
+            Next::Notice(Notice::Unobserved(id, _)) => Output::Event(Event::Unobserved { id }),
+            Next::PongMissing => Output::Event(Event::PongMissing),
+            Next::Frame(meaning, place) => self.tell(&meaning, place),
+            Next::Close(why) => Output::Close(why),
+            Next::Sleep(until) => Output::Sleep(until),
+            Next::Idle => Output::Idle,
+        }
+    }
+
+    /// The same without what it borrows.
+    fn next(&mut self, now: Instant) -> Next {
         loop {
             if !self.outbox.is_empty() {
                 self.lent.clear();
                 core::mem::swap(&mut self.lent, &mut self.outbox);
-                return Output::Transmit(&self.lent);
+                return Next::Bytes;
             }
             if let Some(notice) = self.notices.pop_front() {
-                return Output::Event(match notice {
-                    Notice::Failed(id, why) => Event::Failed { id, why },
-                    Notice::Unobserved(id) => Event::Unobserved { id },
-                });
+                return Next::Notice(notice);
             }
             if let Some(why) = self.ending {
                 if let Some(id) = self.asked.pop() {
-                    return Output::Event(Event::Failed { id, why: Lost::ConnectionClosed });
+                    return Next::Notice(Notice::Failed(id, Lost::ConnectionClosed));
                 }
-                if let Some(id) = self.owed.pop_observation() {
-                    return Output::Event(Event::Unobserved { id });
+                if let Some((id, token)) = self.owed.pop_observation() {
+                    return Next::Notice(Notice::Unobserved(id, token));
                 }
                 self.owed.clear();
                 self.reader.clear();
-                if core::mem::replace(&mut self.ended, true) {
-                    return Output::Idle;
-                }
-                return Output::Close(why);
+                return if core::mem::replace(&mut self.ended, true) { Next::Idle } else { Next::Close(why) };
             }
             match self.reader.advance() {
                 Ok(Some(place)) => match self.take(place.clone()) {
                     Meaning::Nothing => {}
-                    meaning => return self.tell(&meaning, place),
+                    meaning => return Next::Frame(meaning, place),
                 },
                 Ok(None) => match self.next_due() {
-                    Some((due, is_ping)) if due <= now => {
-                        if is_ping {
-                            self.ping = None;
-                            return Output::Event(Event::PongMissing);
-                        }
-                        self.end(Closing::ReleaseTimedOut);
+                    Some((due, true)) if due <= now => {
+                        self.ping = None;
+                        return Next::PongMissing;
                     }
-                    Some((due, _)) => return Output::Sleep(due),
-                    None => return Output::Idle,
+                    Some((due, false)) if due <= now => self.end(Closing::ReleaseTimedOut),
+                    Some((due, _)) => return Next::Sleep(due),
+                    None => return Next::Idle,
                 },
                 Err(error) => {
                     use alloc::string::ToString;
@@ -346,16 +375,11 @@ impl Connection {
         }
     }
 
-    /// The bytes that the last output lent.
-    pub(super) fn lent(&self) -> &[u8] {
-        &self.lent
-    }
-
     /// Bytes held, this value itself not included.
     #[must_use]
     pub fn memory(&self) -> usize {
         /// Bytes of a request on the books, roughly.
-        const ENTRY: usize = 64;
+        const ENTRY: usize = 128;
         let entries = self.asked.len().saturating_add(self.owed.len()).saturating_mul(ENTRY);
         let pongs = self.held_pongs.capacity().saturating_mul(size_of::<(u64, Token)>());
         let notices = self.notices.capacity().saturating_mul(size_of::<Notice>());

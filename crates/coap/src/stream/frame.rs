@@ -1,4 +1,4 @@
-use crate::message::{self, Code, Fault, Opt, Options, Token, number};
+use crate::message::{self, Code, Fault, Message, Opt, Options, Token, number};
 
 /// A received message, borrowed from the stream's buffer and known to be well-formed (RFC 8323 §3.2).
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +9,8 @@ pub struct Frame<'a> {
     pub token: Token,
     options: &'a [u8],
     payload: &'a [u8],
+    /// The number of the last option, 0 if there is none.
+    last: u16,
 }
 
 /// What the first bytes of a frame say about its size.
@@ -60,10 +62,10 @@ impl<'a> Frame<'a> {
         let (token, rest) = Token::take(body, header.token_length).ok_or(cut)?;
         if code.is_empty() {
             // Whatever it holds is to be ignored (RFC 8323 §3.4), so it need not be well-formed.
-            return Ok(Self { code, token, options: &[], payload: &[] });
+            return Ok(Self { code, token, options: &[], payload: &[], last: 0 });
         }
         match message::split_body(rest) {
-            Ok((options, payload, _)) => Ok(Self { code, token, options, payload }),
+            Ok((options, payload, last)) => Ok(Self { code, token, options, payload, last }),
             Err((fault, left)) => {
                 Err(FrameError { at: bytes.len().saturating_sub(left), fault: FrameFault::Content(fault) })
             }
@@ -93,6 +95,13 @@ impl<'a> Frame<'a> {
     /// An option's value as a number; `None` if it is not there or does not fit 32 bits.
     pub fn uint_option(&self, number: u16) -> Option<u32> {
         self.option(number).and_then(|value| Opt { number, value }.uint())
+    }
+
+    /// The same as a message that stands in a datagram has it: confirmable, and without a message ID.
+    #[must_use]
+    pub const fn message(&self) -> Message<'a> {
+        let Self { code, token, options, payload, last } = *self;
+        Message::of_frame(code, token, (options, payload, last))
     }
 
     /// The payload, without its marker; empty if there is none.

@@ -3,7 +3,7 @@
 //! There is no message layer: TCP delivers once and in order, so there are neither message IDs nor acknowledgements,
 //! and any number of requests may be under way. What is left is a frame with a length in front ([`Frame`],
 //! [`FrameReader`], [`write_frame`]), five signals of the connection itself ([`Signal`]) and the matching of responses
-//! by token ([`Connection`]). [`host`] carries bodies of any length and observations over it.
+//! by token ([`Connection`]). A [`Host`](crate::transfer::Host) carries bodies of any length and observations over it, as over an endpoint.
 //!
 //! ```
 //! use millpond_coap::message::{Code, number};
@@ -44,7 +44,6 @@
 
 mod connection;
 mod frame;
-pub mod host;
 mod output;
 mod pending;
 mod reader;
@@ -53,7 +52,7 @@ mod write;
 
 pub use connection::{Connection, Options, Settings};
 pub use frame::{Frame, FrameError, FrameFault};
-pub use output::{Closing, Event, Lost, Output, RequestId, ResponseId, StreamRefused};
+pub use output::{Closing, Event, Lost, Output, StreamRefused};
 pub use reader::FrameReader;
 pub use signal::{BadSignal, Signal};
 pub use write::write_frame;

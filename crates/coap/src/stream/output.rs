@@ -1,15 +1,10 @@
 use millpond_control::Instant;
 
 use super::{Frame, FrameError, Settings, signal::BadSignal};
-use crate::message::{Code, WriteError};
-
-/// Names a request of ours until its end has been told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResponseId(pub(super) u64);
-
-/// Names a request of the other side until it was answered, or for as long as it observes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub(super) u64);
+use crate::{
+    ExchangeId, RequestId,
+    message::{Code, WriteError},
+};
 
 /// What the driver is to do.
 #[derive(Debug)]
@@ -40,7 +35,7 @@ pub enum Event<'a> {
     /// The other side answers, or notifies an observer.
     Response {
         /// The request.
-        id: ResponseId,
+        id: ExchangeId,
         /// The answer.
         frame: Frame<'a>,
         /// No further answer will come: always, unless the request observes.
@@ -49,7 +44,7 @@ pub enum Event<'a> {
     /// A request of ours will not be answered.
     Failed {
         /// The request.
-        id: ResponseId,
+        id: ExchangeId,
         /// Why.
         why: Lost,
     },

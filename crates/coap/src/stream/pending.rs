@@ -2,9 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use crate::message::Token;
-
-use super::{RequestId, ResponseId};
+use crate::{ExchangeId, RequestId, endpoint::slots::Slots, message::Token};
 
 /// A token as a key: its length and its bytes.
 type Key = (u8, u64);
@@ -13,23 +11,32 @@ fn key(token: Token) -> Key {
     (token.len() as u8, u64::from_be_bytes(token.padded()))
 }
 
-/// Requests of ours, by token.
-#[derive(Debug, Default)]
+/// Requests of ours.
+#[derive(Debug)]
 pub(super) struct Asked {
-    by_token: BTreeMap<Key, Question>,
-    tokens: BTreeMap<u64, Key>,
+    slots: Slots<Question>,
+    by_token: BTreeMap<Key, u32>,
+    /// In the order in which they left.
+    order: BTreeMap<u64, u32>,
     made: u64,
 }
 
 /// A request of ours.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question {
-    pub(super) id: ResponseId,
+    pub(super) token: Token,
     /// It asked to observe.
     pub(super) observes: bool,
+    /// It was answered, and there is more to come.
+    pub(super) is_answered: bool,
+    number: u64,
 }
 
 impl Asked {
+    pub(super) const fn new() -> Self {
+        Self { slots: Slots::new(), by_token: BTreeMap::new(), order: BTreeMap::new(), made: 0 }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.by_token.len()
     }
@@ -53,39 +60,54 @@ impl Asked {
         self.by_token.contains_key(&key(token))
     }
 
-    pub(super) fn add(&mut self, token: Token, observes: bool) -> ResponseId {
+    pub(super) fn add(&mut self, token: Token, observes: bool) -> ExchangeId {
         self.made = self.made.wrapping_add(1);
-        let id = ResponseId(self.made);
-        self.by_token.insert(key(token), Question { id, observes });
-        self.tokens.insert(id.0, key(token));
-        id
+        let slot = self.slots.put(Question { token, observes, is_answered: false, number: self.made });
+        self.by_token.insert(key(token), slot);
+        self.order.insert(self.made, slot);
+        self.name(slot)
     }
 
-    pub(super) fn find(&self, token: Token) -> Option<Question> {
-        self.by_token.get(&key(token)).copied()
+    fn name(&self, slot: u32) -> ExchangeId {
+        ExchangeId { slot, generation: self.slots.generation(slot) }
+    }
+
+    pub(super) fn get(&self, id: ExchangeId) -> Option<&Question> {
+        self.slots.get(id.slot).filter(|_| self.slots.is(id.slot, id.generation))
+    }
+
+    pub(super) fn find(&mut self, token: Token) -> Option<(ExchangeId, &mut Question)> {
+        let slot = *self.by_token.get(&key(token))?;
+        let name = self.name(slot);
+        Some((name, self.slots.get_mut(slot)?))
     }
 
     /// Takes a request off the books; false if it was not on them.
-    pub(super) fn remove(&mut self, id: ResponseId) -> bool {
-        let Some(key) = self.tokens.remove(&id.0) else { return false };
-        self.by_token.remove(&key);
+    pub(super) fn remove(&mut self, id: ExchangeId) -> bool {
+        let Some(&Question { token, number, .. }) = self.get(id) else { return false };
+        self.by_token.remove(&key(token));
+        self.order.remove(&number);
+        self.slots.release(id.slot);
         true
     }
 
     /// The oldest one, taken off the books.
-    pub(super) fn pop(&mut self) -> Option<ResponseId> {
-        let (&id, _) = self.tokens.first_key_value()?;
-        self.remove(ResponseId(id));
-        Some(ResponseId(id))
+    pub(super) fn pop(&mut self) -> Option<ExchangeId> {
+        let (_, &slot) = self.order.first_key_value()?;
+        let id = self.name(slot);
+        self.remove(id);
+        Some(id)
     }
 }
 
-/// Requests of the other side, in the order in which they came.
-#[derive(Debug, Default)]
+/// Requests of the other side.
+#[derive(Debug)]
 pub(super) struct Owed {
-    by_id: BTreeMap<u64, Debt>,
+    slots: Slots<Debt>,
+    /// In the order in which they came.
+    order: BTreeMap<u64, u32>,
     /// Those that observe, by their tokens.
-    observing: BTreeMap<Key, u64>,
+    observing: BTreeMap<Key, u32>,
     made: u64,
     unanswered: usize,
 }
@@ -96,67 +118,89 @@ pub(super) struct Debt {
     pub(super) token: Token,
     /// It was answered once and observes.
     pub(super) observes: bool,
+    number: u64,
 }
 
 impl Owed {
+    pub(super) const fn new() -> Self {
+        Self { slots: Slots::new(), order: BTreeMap::new(), observing: BTreeMap::new(), made: 0, unanswered: 0 }
+    }
+
     /// Requests that were not answered at all.
     pub(super) const fn unanswered(&self) -> usize {
         self.unanswered
     }
 
     pub(super) fn len(&self) -> usize {
-        self.by_id.len()
+        self.order.len()
     }
 
     pub(super) fn add(&mut self, token: Token) -> RequestId {
         self.made = self.made.wrapping_add(1);
         self.unanswered = self.unanswered.saturating_add(1);
-        self.by_id.insert(self.made, Debt { token, observes: false });
-        RequestId(self.made)
+        let slot = self.slots.put(Debt { token, observes: false, number: self.made });
+        self.order.insert(self.made, slot);
+        self.name(slot)
+    }
+
+    fn name(&self, slot: u32) -> RequestId {
+        RequestId { slot, generation: self.slots.generation(slot) }
     }
 
     pub(super) fn get(&self, id: RequestId) -> Option<Debt> {
-        self.by_id.get(&id.0).copied()
+        self.slots.get(id.slot).filter(|_| self.slots.is(id.slot, id.generation)).copied()
     }
 
     /// It was answered; it stays on the books if it observes from now on. A token is observed once: of two that have the
-    /// same one the request that came first is taken off the books, and named.
-    pub(super) fn answered(&mut self, id: RequestId, observes: bool) -> Option<RequestId> {
-        let debt = self.by_id.get_mut(&id.0)?;
-        if !debt.observes {
+    /// same one the request that came first is taken off the books, and its token named.
+    pub(super) fn answered(&mut self, id: RequestId, observes: bool) -> Option<(RequestId, Token)> {
+        let Debt { token, observes: did_observe, number } = self.get(id)?;
+        if !did_observe {
             self.unanswered = self.unanswered.saturating_sub(1);
         }
-        let did_observe = core::mem::replace(&mut debt.observes, observes);
-        let token = key(debt.token);
         if !observes {
-            self.by_id.remove(&id.0);
+            self.drop(id.slot);
             if did_observe {
-                self.observing.remove(&token);
+                self.observing.remove(&key(token));
             }
             return None;
         }
-        let other = self.observing.insert(token, id.0).filter(|other| *other != id.0)?;
-        let (older, newer) = (other.min(id.0), other.max(id.0));
-        self.observing.insert(token, newer);
-        self.by_id.remove(&older);
-        Some(RequestId(older))
+        if let Some(debt) = self.slots.get_mut(id.slot) {
+            debt.observes = true;
+        }
+        let other = self.observing.insert(key(token), id.slot).filter(|other| *other != id.slot)?;
+        let is_newer = self.slots.get(other).is_some_and(|other| other.number > number);
+        let (older, newer) = if is_newer { (id.slot, other) } else { (other, id.slot) };
+        self.observing.insert(key(token), newer);
+        let name = self.name(older);
+        self.drop(older);
+        Some((name, token))
+    }
+
+    fn drop(&mut self, slot: u32) {
+        if let Some(debt) = self.slots.get(slot) {
+            self.order.remove(&debt.number);
+        }
+        self.slots.release(slot);
     }
 
     /// The observation with this token.
     pub(super) fn observing(&self, token: Token) -> Option<RequestId> {
-        self.observing.get(&key(token)).copied().map(RequestId)
+        self.observing.get(&key(token)).map(|slot| self.name(*slot))
     }
 
     /// An observation, taken off the books.
-    pub(super) fn pop_observation(&mut self) -> Option<RequestId> {
-        let (_, id) = self.observing.pop_first()?;
-        self.by_id.remove(&id);
-        Some(RequestId(id))
+    pub(super) fn pop_observation(&mut self) -> Option<(RequestId, Token)> {
+        let (_, slot) = self.observing.pop_first()?;
+        let (name, token) = (self.name(slot), self.slots.get(slot)?.token);
+        self.drop(slot);
+        Some((name, token))
     }
 
     /// Whether a request that came before this one is unanswered.
-    pub(super) fn is_unanswered_up_to(&self, id: u64) -> bool {
-        self.by_id.range(..=id).any(|(_, debt)| !debt.observes)
+    pub(super) fn is_unanswered_up_to(&self, number: u64) -> bool {
+        let mut slots = self.order.range(..=number);
+        slots.any(|(_, slot)| self.slots.get(*slot).is_some_and(|debt| !debt.observes))
     }
 
     /// The number of the latest request.
@@ -165,8 +209,6 @@ impl Owed {
     }
 
     pub(super) fn clear(&mut self) {
-        self.by_id.clear();
-        self.observing.clear();
-        self.unanswered = 0;
+        *self = Self { made: self.made, ..Self::new() };
     }
 }

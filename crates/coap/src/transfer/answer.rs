@@ -69,6 +69,8 @@ pub enum Gone {
     Deregistered,
     /// The same client registered again with the same token and has a new name (RFC 7641 §4.1).
     Replaced,
-    /// The endpoint refused a notification.
+    /// The layer refused a notification.
     Refused,
+    /// The connection has ended.
+    Closed,
 }

@@ -9,6 +9,7 @@ use crate::block::{
     Answer, Block, BlockSize, Download, DownloadError, Next, Part, Upload, UploadError, UploadNext, robust::BurstId,
 };
 use crate::endpoint::{ExchangeId, Outgoing, Patience};
+use crate::layer::Room;
 use crate::message::{Code, Kind, Message, Token, Uint, number};
 
 /// An ask that is not over.
@@ -26,6 +27,8 @@ pub(super) struct Asked<A> {
     upload: Option<Upload>,
     /// The body fits one block, so that each request can carry it.
     is_short: bool,
+    /// Over a stream: the body goes whole if that fits, and only then in blocks.
+    fits: Option<Fit>,
     download: Download,
     early: Option<BlockSize>,
     longest: usize,
@@ -57,6 +60,13 @@ pub(super) struct Asked<A> {
     pub(super) burst: Option<BurstId>,
     /// It fetches the rest of an answer to this request to a group.
     pub(super) gathers: Option<GroupId>,
+}
+
+/// How the body of an ask leaves over a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    Whole,
+    Cut,
 }
 
 /// A registration as an observer that the server has accepted.
@@ -106,12 +116,13 @@ impl<A> Asked<A> {
     /// A body that has become shorter is fetched anew so many times.
     const RESTARTS: u8 = 4;
 
-    pub(super) fn new(to: A, ask: &Ask<'_>, tag: Option<u32>) -> Result<Self, Refused> {
+    pub(super) fn new(to: A, ask: &Ask<'_>, tag: Option<u32>, is_stream: bool) -> Result<Self, Refused> {
         let is_observable = matches!(ask.code, Code::GET | Code::FETCH);
         if ask.observe && !is_observable {
             return Err(Refused::NotObservable(ask.code));
         }
-        let is_short = ask.body.len() <= ask.upload.bytes() as usize;
+        // What is observed stays in one request.
+        let is_short = ask.body.len() <= ask.upload.bytes() as usize || (is_stream && ask.observe);
         if ask.observe && !is_short {
             return Err(Refused::LongObservation { length: ask.body.len() });
         }
@@ -123,8 +134,12 @@ impl<A> Asked<A> {
             options: options::encode(ask.options)?,
             body: ask.body.to_vec(),
             single: ask.piece,
-            upload: (!ask.body.is_empty() && ask.piece.is_none()).then(|| Upload::new(ask.body.len(), ask.upload)),
+            upload: (!ask.body.is_empty() && ask.piece.is_none()).then(|| match is_stream {
+                true => Upload::of_blocks(ask.body.len(), usize::MAX),
+                false => Upload::new(ask.body.len(), ask.upload),
+            }),
             is_short,
+            fits: is_stream.then_some(Fit::Whole),
             wanted: download.first(),
             download,
             early: ask.early,
@@ -161,9 +176,38 @@ impl<A> Asked<A> {
         Progress { sent, received: self.download.received(), total: self.total }
     }
 
+    /// Over a stream: the body leaves in blocks, because it does not fit a message. False if that is so already, or cannot be.
+    pub(super) fn cut(&mut self, room: &Room) -> bool {
+        let may_be_cut = room.block_wise && self.fits == Some(Fit::Whole) && !self.registers;
+        let Some(upload) = self.upload.as_mut().filter(|_| may_be_cut) else { return false };
+        *upload = room.upload(self.body.len(), self.options.len());
+        self.fits = Some(Fit::Cut);
+        true
+    }
+
+    /// Over a stream: later settings may take back that several blocks fit a message (RFC 8323 §6).
+    pub(super) fn keep_to(&mut self, room: &Room) {
+        if room.bert {
+            return;
+        }
+        if let Some(upload) = self.upload.as_mut().filter(|upload| self.fits == Some(Fit::Cut) && upload.is_bert()) {
+            // From the beginning: what was sent need not be a multiple of anything.
+            *upload = room.upload(self.body.len(), self.options.len());
+        }
+        if let Some(block) = self.wanted.as_mut().filter(|block| block.size.is_bert()) {
+            self.download.shrink_to(BlockSize::B1024);
+            block.size = BlockSize::B1024;
+        }
+        self.early = self.early.map(|size| size.min(BlockSize::B1024));
+    }
+
     /// Writes the next request and hands it to `send`.
-    pub(super) fn request<T>(&mut self, aim: Aim, send: impl FnOnce(&Outgoing<'_>) -> T) -> Result<T, AskFailure> {
-        let Self { kind, code, options, body, upload, is_short, wanted, tag, patience, single, .. } = self;
+    pub(super) fn request<T, E>(
+        &mut self,
+        aim: Aim,
+        send: impl FnOnce(&Outgoing<'_>) -> Result<T, E>,
+    ) -> Result<Result<T, E>, AskFailure> {
+        let Self { kind, code, options, body, upload, is_short, wanted, patience, single, .. } = self;
         let is_next = matches!(aim, Aim::Next | Aim::Register);
         let piece = match upload {
             Some(upload) if is_next => Some(upload.piece(body)?),
@@ -185,6 +229,8 @@ impl<A> Asked<A> {
             None if *is_short && *code == Code::FETCH => body,
             None => &[],
         };
+        // A whole body over a stream is told from others by its token.
+        let tag = self.tag.filter(|_| self.fits.is_none() || block1.is_some());
         let size1 = piece.filter(|_| block1.is_some_and(|block| block.number == 0)).map(|piece| Uint::new(piece.total));
         let (block1, block2) = (block1.map(Block::value), block2.map(Block::value));
         let own = [
@@ -197,9 +243,13 @@ impl<A> Asked<A> {
         let merged = options::merge(options::decode(options), &own);
         let token = match aim {
             Aim::Renew(token) | Aim::Deregister(token) => Some(token),
-            Aim::Next | Aim::Register => self.token.take(),
+            Aim::Next | Aim::Register => self.token,
         };
-        Ok(send(&Outgoing { kind: *kind, code: *code, options: &merged, payload, token, patience: *patience }))
+        let sent = send(&Outgoing { kind: *kind, code: *code, options: &merged, payload, token, patience: *patience });
+        if is_next && sent.is_ok() {
+            self.token = None;
+        }
+        Ok(sent)
     }
 
     /// The next response begins a body anew.

@@ -1,6 +1,6 @@
 //! The asks that are not over.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, collections::VecDeque};
 
 use millpond_control::{Instant, Sample};
 
@@ -19,6 +19,8 @@ pub(super) struct Exchanged {
 pub(super) struct Asks<A> {
     pub(super) slots: Slots<Option<Box<Asked<A>>>>,
     pub(super) timers: Timers,
+    /// Those that wait for others to end, or for what the other side says it takes. Some may be over.
+    held: VecDeque<u32>,
     /// Bytes held by all of them.
     pub(super) bytes: usize,
     /// Asks ever begun.
@@ -29,7 +31,7 @@ pub(super) struct Asks<A> {
 
 impl<A> Asks<A> {
     pub(super) const fn new() -> Self {
-        Self { slots: Slots::new(), timers: Timers::new(), bytes: 0, count: 0, renewals: 0 }
+        Self { slots: Slots::new(), timers: Timers::new(), held: VecDeque::new(), bytes: 0, count: 0, renewals: 0 }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -65,6 +67,28 @@ impl<A> Asks<A> {
         }
     }
 
+    /// An ask has something to send that may not leave now.
+    pub(super) fn hold(&mut self, slot: u32) {
+        // What is over is never more than half.
+        if self.held.len() > 64 && self.held.len() > (self.len() as usize).saturating_mul(2) {
+            let Self { slots, held, .. } = self;
+            held.retain(|slot| {
+                slots.get(*slot).is_some_and(|asked| asked.as_ref().is_some_and(|asked| asked.has_next))
+            });
+        }
+        self.held.push_back(slot);
+    }
+
+    /// The first one that has still something to send.
+    pub(super) fn next_held(&mut self) -> Option<u32> {
+        loop {
+            let slot = self.held.pop_front()?;
+            if self.slots.get(slot)?.as_ref().is_some_and(|asked| asked.has_next) {
+                return Some(slot);
+            }
+        }
+    }
+
     pub(super) fn forget(&mut self, slot: u32) {
         self.timers.clear(slot);
         self.slots.release(slot);
@@ -74,6 +98,7 @@ impl<A> Asks<A> {
     pub(super) fn memory(&self) -> usize {
         let each = (self.len() as usize).saturating_mul(size_of::<Asked<A>>());
         let slots = self.slots.memory().saturating_add(self.timers.memory());
-        slots.saturating_add(each).saturating_add(self.bytes)
+        let held = self.held.capacity().saturating_mul(size_of::<u32>());
+        slots.saturating_add(each).saturating_add(held).saturating_add(self.bytes)
     }
 }

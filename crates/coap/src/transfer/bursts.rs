@@ -16,7 +16,8 @@ use crate::block::robust::{
     AnswerRefused, AskRefused, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions,
     BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold, is_robust,
 };
-use crate::endpoint::{self, Endpoint, RequestId, queue::Entry};
+use crate::endpoint::{self, RequestId};
+use crate::layer::MessageLayer;
 use crate::message::Message;
 
 /// Asks in bursts at a time.
@@ -86,17 +87,17 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
     }
 
     /// What the endpoint told is of a body in bursts. Requests are not looked at.
-    pub(super) fn take(&mut self, now: Instant, endpoint: &Endpoint<A>, entry: &Entry<A>) -> bool {
+    fn take<'e>(&mut self, now: Instant, event: impl FnOnce() -> Option<endpoint::Event<'e, A>>) -> bool
+    where
+        A: 'e,
+    {
         let client = self.client.as_deref_mut();
         let server = self.server.as_deref_mut().filter(|server| server.bodies() > 0);
         if client.is_none() && server.is_none() {
             return false;
         }
-        let endpoint::Output::Event(event) = endpoint.show(entry) else { return false };
-        let is_request = matches!(event, endpoint::Event::Request { .. });
-        !is_request
-            && (client.is_some_and(|client| client.take(now, &event))
-                || server.is_some_and(|server| server.take(now, &event)))
+        let Some(event) = event() else { return false };
+        client.is_some_and(|client| client.take(now, &event)) || server.is_some_and(|server| server.take(now, &event))
     }
 
     /// A request that has either option.
@@ -145,10 +146,19 @@ pub(super) const fn burst_of(id: RequestId) -> Option<BurstRequestId> {
     Some(BurstRequestId::of(high | (id.slot & (OF_BURSTS - 1)) as u64))
 }
 
-impl<A: Copy + Eq + Hash + Debug> Host<A> {
-    /// Whether a peer may take bursts, as far as is known.
-    pub(super) fn may_burst(&mut self, to: A) -> bool {
-        let (config, chance, node) = (self.config, self.chance, self.endpoint.node());
+impl<L: MessageLayer> Host<L> {
+    /// Whether an output that is no request is of a body in bursts.
+    pub(super) fn is_of_burst(&mut self, now: Instant, entry: &L::Entry) -> bool {
+        let Self { bursts, layer, .. } = self;
+        bursts.take(now, || layer.of_datagrams(entry))
+    }
+
+    /// Whether a peer may take bursts, as far as is known. Over a stream nobody does.
+    pub(super) fn may_burst(&mut self, to: L::Peer) -> bool {
+        if self.layer.datagrams().is_none() {
+            return false;
+        }
+        let (config, chance, node) = (self.config, self.chance, self.layer.node());
         let client = self.bursts.client.get_or_insert_with(|| {
             let limits = BurstLimits {
                 body: config.limits.bytes,
@@ -165,7 +175,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// Begins an ask in bursts. Its body is kept here as well: a peer that does not know bursts gets it block by block.
-    pub(super) fn begin_burst(&mut self, now: Instant, asked: Asked<A>, ask: &Ask<'_>) -> Result<AskId, Refused> {
+    pub(super) fn begin_burst(&mut self, now: Instant, asked: Asked<L::Peer>, ask: &Ask<'_>) -> Result<AskId, Refused> {
         let limit = self.config.limits.bytes;
         let (to, mut asked) = (asked.to, Box::new(asked));
         let needed = asked.memory().saturating_add(ask.body.len());
@@ -207,7 +217,8 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
 
     /// Does one thing for bodies in bursts, now that the endpoint is drained. False if there is none.
     pub(super) fn act_for_bursts(&mut self, now: Instant) -> bool {
-        let Self { bursts, endpoint, .. } = self;
+        let Self { bursts, layer, .. } = self;
+        let Some(endpoint) = layer.datagrams() else { return false };
         bursts.wakes = None;
         let mut sleep = |until: Instant| bursts.wakes = Some(bursts.wakes.map_or(until, |other| other.min(until)));
         if let Some(server) = &mut bursts.server {

@@ -1,7 +1,6 @@
 //! The client's side of a host.
 
-use alloc::boxed::Box;
-use core::{fmt::Debug, hash::Hash};
+use alloc::{boxed::Box, vec::Vec};
 
 use millpond_control::{Instant, Purpose};
 
@@ -13,7 +12,8 @@ use super::{
     options::Read,
     told::Told,
 };
-use crate::endpoint::{ExchangeId, Failure, queue::Entry};
+use crate::endpoint::ExchangeId;
+use crate::layer::{InAsk, MessageLayer, Reason};
 use crate::message::Token;
 
 /// Freshness of a representation that does not tell it, seconds (RFC 7252 §5.10.5).
@@ -22,17 +22,17 @@ const MAX_AGE: u32 = 60;
 /// The third word of chance after node and peer: not that of any exchange.
 const RENEWAL: u32 = 0x103;
 
-impl<A: Copy + Eq + Hash + Debug> Host<A> {
-    pub(super) fn begin(&mut self, now: Instant, to: A, ask: &Ask<'_>) -> Result<AskId, Refused> {
+impl<L: MessageLayer> Host<L> {
+    pub(super) fn begin(&mut self, now: Instant, to: L::Peer, ask: &Ask<'_>) -> Result<AskId, Refused> {
         let limits = self.config.limits;
         if self.asks.len() >= limits.asks {
             return Err(Refused::TooManyAsks { limit: limits.asks });
         }
-        let uploads = |other: &Asked<A>| other.to == to && other.is_uploading();
+        let uploads = |other: &Asked<L::Peer>| other.to == to && other.is_uploading();
         let is_tagged = ask.body.len() > ask.upload.bytes() as usize
             && self.asks.slots.iter().any(|(_, other)| other.as_deref().is_some_and(uploads));
         self.asks.count = self.asks.count.wrapping_add(1);
-        let asked = Asked::new(to, ask, is_tagged.then_some(self.asks.count))?;
+        let asked = Asked::new(to, ask, is_tagged.then_some(self.asks.count), self.layer.room().is_some())?;
         if ask.q_block && !ask.observe && ask.piece.is_none() && self.may_burst(to) {
             return self.begin_burst(now, asked, ask);
         }
@@ -42,29 +42,64 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let mut asked = Box::new(asked);
         let exchange = self.send(now, &mut asked, true).map_err(|why| match why {
             AskFailure::Refused(refused) => Refused::Endpoint(refused),
+            AskFailure::Connection(refused) => Refused::Connection(refused),
             _ => Refused::OutOfBytes { limit: limits.bytes },
         })?;
         let slot = self.asks.slots.put(None);
-        self.owners.set(exchange, Owner::Ask(slot));
+        self.is_under_way(slot, exchange);
         self.asks.put_back(slot, asked);
         self.counts.asks = self.counts.asks.saturating_add(1);
         Ok(self.asks.name(slot))
     }
 
-    /// The next request of an ask leaves. Only the first one may find that too many wait: an ask has one under way.
-    fn send(&mut self, now: Instant, asked: &mut Asked<A>, is_first: bool) -> Result<ExchangeId, AskFailure> {
-        let (to, registers) = (asked.to, asked.registers);
-        let endpoint = &mut self.endpoint;
-        let exchange = if registers {
-            asked.request(Aim::Register, |request| endpoint.subscribe(now, to, request))??
-        } else if is_first {
-            asked.request(Aim::Next, |request| endpoint.request(now, to, request))??
-        } else {
-            asked.request(Aim::Next, |request| endpoint.request_next(now, to, request))??
+    /// The next request of an ask leaves. Only the first one may find that too many wait: an ask has one under way. `None`
+    /// if it has to wait for others to end, or for what the other side says it takes.
+    fn send(
+        &mut self,
+        now: Instant,
+        asked: &mut Asked<L::Peer>,
+        is_first: bool,
+    ) -> Result<Option<ExchangeId>, AskFailure> {
+        let (to, layer) = (asked.to, &mut self.layer);
+        let (aim, place) = match asked.registers {
+            true => (Aim::Register, InAsk::Subscription),
+            false => (Aim::Next, if is_first { InAsk::First } else { InAsk::Next }),
         };
-        asked.exchange = Some(exchange);
-        asked.has_next = false;
-        Ok(exchange)
+        if let Some(room) = layer.room() {
+            asked.keep_to(&room);
+        }
+        loop {
+            let refused = match asked.request(aim, |request| layer.request(now, to, request, place))? {
+                Ok(exchange) => {
+                    asked.exchange = Some(exchange);
+                    asked.has_next = false;
+                    return Ok(Some(exchange));
+                }
+                Err(refused) => refused,
+            };
+            match (L::reason(&refused), layer.room()) {
+                (Reason::NoRoom, Some(_)) => return Ok(None),
+                (Reason::TooLong, Some(room)) if !room.is_settled => return Ok(None),
+                (Reason::TooLong, Some(room)) if asked.cut(&room) => {}
+                _ => return Err(refused.into()),
+            }
+        }
+    }
+
+    /// A request of an ask was sent, or waits.
+    fn is_under_way(&mut self, slot: u32, exchange: Option<ExchangeId>) {
+        match exchange {
+            Some(exchange) => self.owners.set(exchange, Owner::Ask(slot)),
+            None => self.asks.hold(slot),
+        }
+    }
+
+    /// Something ended, or is known now: of the asks that wait for that so many are tried again.
+    pub(super) fn try_again(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some(slot) = self.asks.next_held() else { return };
+            self.acts.push_back(Act::Send(slot));
+        }
     }
 
     /// An ask has something to send.
@@ -75,7 +110,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         }
         match self.send(now, &mut asked, false) {
             Ok(exchange) => {
-                self.owners.set(exchange, Owner::Ask(slot));
+                self.is_under_way(slot, exchange);
                 self.asks.put_back(slot, asked);
             }
             Err(why) => self.fail(slot, *asked, why, 0),
@@ -86,8 +121,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     pub(super) fn renew(&mut self, now: Instant, slot: u32) {
         let Some(mut asked) = self.asks.take(slot) else { return };
         if let Some(watch) = asked.watch.filter(|_| asked.renewal.is_none()) {
-            let (to, endpoint) = (asked.to, &mut self.endpoint);
-            match asked.request(Aim::Renew(watch.token), |request| endpoint.subscribe(now, to, request)) {
+            let (to, layer) = (asked.to, &mut self.layer);
+            let place = InAsk::Subscription;
+            match asked.request(Aim::Renew(watch.token), |request| layer.request(now, to, request, place)) {
                 Ok(Ok(exchange)) => {
                     asked.renewal = Some(exchange);
                     asked.was_notified = false;
@@ -103,11 +139,14 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         self.asks.put_back(slot, asked);
     }
 
-    /// When to renew what is fresh for so many seconds.
+    /// When to renew what is fresh for so many seconds. A stream that stands keeps its observations.
     fn renewal(&mut self, now: Instant, max_age: u32) -> Instant {
+        if L::IS_RELIABLE {
+            return Instant::NEVER;
+        }
         let (low, high) = self.config.renew_after;
         self.asks.renewals = self.asks.renewals.wrapping_add(1);
-        let place = [self.endpoint.node(), u32::MAX, self.asks.renewals, RENEWAL];
+        let place = [self.layer.node(), u32::MAX, self.asks.renewals, RENEWAL];
         let jitter = self.chance.at(Purpose::Dither, place).between(low, high);
         let fresh = u64::from(max_age).saturating_mul(1_000_000);
         Instant::from_micros(now.as_micros().saturating_add(fresh)).after(jitter)
@@ -117,14 +156,14 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     pub(super) fn response_came(
         &mut self,
         now: Instant,
-        entry: Entry<A>,
+        entry: L::Entry,
         exchange: ExchangeId,
         exchanged: Exchanged,
-    ) -> Option<Told<A>> {
+    ) -> Option<Told<L::Entry, L::Peer>> {
         let Some(Owner::Ask(slot)) = self.owners.take(exchange) else { return None };
         let mut asked = self.asks.take(slot)?;
-        let message = self.endpoint.message(&entry)?;
-        let Read { observe, max_age, .. } = Read::of(&message);
+        let message = self.layer.message(&entry)?;
+        let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
         let (token, is_success) = (message.token, message.code.class() == 2);
         let is_renewal = asked.renewal == Some(exchange);
         if is_renewal {
@@ -163,7 +202,12 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// A notification came, or something else on the token of an observation.
-    pub(super) fn further_came(&mut self, now: Instant, entry: Entry<A>, exchange: ExchangeId) -> Option<Told<A>> {
+    pub(super) fn further_came(
+        &mut self,
+        now: Instant,
+        entry: L::Entry,
+        exchange: ExchangeId,
+    ) -> Option<Told<L::Entry, L::Peer>> {
         if let Some(told) = self.group_answer_came(entry, exchange) {
             return told;
         }
@@ -173,11 +217,12 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             self.asks.put_back(slot, asked);
             return None;
         };
-        let message = self.endpoint.message(&entry)?;
-        let Read { observe, max_age, .. } = Read::of(&message);
+        let message = self.layer.message(&entry)?;
+        let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
         let is_success = message.code.class() == 2;
         match observe.filter(|_| is_success) {
-            Some(sequence) if !watch.is_news(sequence, now) => {
+            // A stream brings them in their order.
+            Some(sequence) if !L::IS_RELIABLE && !watch.is_news(sequence, now) => {
                 self.counts.stale = self.counts.stale.saturating_add(1);
                 self.asks.put_back(slot, asked);
                 return None;
@@ -203,7 +248,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// What was being fetched is out of date.
-    fn stop_fetching(&mut self, asked: &mut Asked<A>) {
+    fn stop_fetching(&mut self, asked: &mut Asked<L::Peer>) {
         if let Some(fetching) = asked.exchange.take() {
             self.owners.take(fetching);
             self.acts.push_back(Act::Cancel(fetching));
@@ -215,12 +260,12 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     fn take_message(
         &mut self,
         slot: u32,
-        mut asked: Box<Asked<A>>,
-        entry: Entry<A>,
+        mut asked: Box<Asked<L::Peer>>,
+        entry: L::Entry,
         exchanged: Exchanged,
-    ) -> Option<Told<A>> {
-        let message = self.endpoint.message(&entry)?;
-        let then = asked.take(&message, &Read::of(&message));
+    ) -> Option<Told<L::Entry, L::Peer>> {
+        let message = self.layer.message(&entry)?;
+        let then = asked.take(&message, &Read::of(&message, self.layer.room()));
         let limit = self.config.limits.bytes;
         match then {
             Then::Send if self.waiting_bytes().saturating_add(asked.memory()) > limit => {
@@ -257,16 +302,24 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// A message of an ask failed.
-    pub(super) fn exchange_failed(&mut self, slot: u32, why: Failure, copies: u8) {
+    pub(super) fn exchange_failed(&mut self, slot: u32, why: AskFailure, copies: u8) {
         if let Some(asked) = self.asks.take(slot) {
-            self.fail(slot, *asked, AskFailure::Exchange(why), copies);
+            self.fail(slot, *asked, why, copies);
+        }
+    }
+
+    /// The layer has ended: so have all asks that it did not end itself.
+    pub(super) fn fail_all(&mut self, why: AskFailure) {
+        for slot in self.asks.slots.iter().map(|(slot, _)| slot).collect::<Vec<_>>() {
+            self.exchange_failed(slot, why, 0);
         }
     }
 
     /// An ask, which is in no slot, ends without an answer.
-    pub(super) fn fail(&mut self, slot: u32, asked: Asked<A>, why: AskFailure, copies: u8) {
+    pub(super) fn fail(&mut self, slot: u32, asked: Asked<L::Peer>, why: AskFailure, copies: u8) {
         let (ask, to, gathers) = (self.asks.name(slot), asked.to, asked.gathers);
-        self.abandon(asked, false);
+        // Where there are no resets, what the server sends on is stopped by a word alone.
+        self.abandon(asked, L::IS_RELIABLE);
         self.asks.forget(slot);
         if let Some(group) = gathers {
             return self.group_answer_ended(group, Told::GroupAnswerLost { group, from: to, why });
@@ -276,10 +329,12 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// Nothing more is wanted of an ask.
-    pub(super) fn abandon(&mut self, asked: Asked<A>, deregisters: bool) {
+    pub(super) fn abandon(&mut self, asked: Asked<L::Peer>, deregisters: bool) {
         if let Some(burst) = asked.burst {
             self.abandon_burst(burst);
         }
+        // One that was not answered yet may have been heard.
+        let registering = asked.exchange.filter(|_| asked.registers).and_then(|exchange| self.layer.token_of(exchange));
         for exchange in [asked.exchange, asked.renewal].into_iter().flatten() {
             self.owners.take(exchange);
             self.acts.push_back(Act::Cancel(exchange));
@@ -287,17 +342,18 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         if let Some(watch) = asked.watch {
             self.owners.take(watch.subscription);
             self.acts.push_back(Act::Unsubscribe(watch.subscription));
-            if deregisters {
-                self.acts.push_back(Act::Deregister(Box::new(asked), watch.token));
-            }
+        }
+        let token = asked.watch.map(|watch| watch.token).or(registering);
+        if let Some(token) = token.filter(|_| deregisters) {
+            self.acts.push_back(Act::Deregister(Box::new(asked), token));
         }
     }
 
     /// The server is told that an observation is over.
-    pub(super) fn deregister(&mut self, now: Instant, mut asked: Asked<A>, token: Token) {
-        let (to, endpoint) = (asked.to, &mut self.endpoint);
-        // If there is no room for it, the next notification is answered with a reset.
-        let _ = asked.request(Aim::Deregister(token), |request| endpoint.request(now, to, request));
+    pub(super) fn deregister(&mut self, now: Instant, mut asked: Asked<L::Peer>, token: Token) {
+        let (to, layer) = (asked.to, &mut self.layer);
+        // If there is no room for it, the next notification is answered with a reset, or not heeded.
+        let _ = asked.request(Aim::Deregister(token), |request| layer.request(now, to, request, InAsk::First));
     }
 
     /// The application no longer wants an ask.

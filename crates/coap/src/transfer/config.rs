@@ -45,6 +45,12 @@ impl Config {
     };
 }
 
+impl Config {
+    /// For one connection of many: 256 asks, bodies of 1 MiB and 16 of them, 4 MiB kept, 64 observers.
+    pub const STREAM: Self =
+        Self { limits: Limits { asks: 256, kept: 4 << 20, observers: 64, ..Limits::DEFAULT }, ..Self::DEFAULT };
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self::DEFAULT

@@ -1,25 +1,26 @@
 //! What a host says, and what it does between.
 
 use alloc::borrow::Cow;
-use core::{fmt::Debug, hash::Hash, ops::ControlFlow};
+use core::ops::ControlFlow;
 
 use millpond_control::Instant;
 
 use super::{
-    Asleep, Event, Host, Output,
+    AskFailure, Asleep, Event, Host, Output,
     act::{Act, Owner},
     asks::Exchanged,
+    kept::Shelf,
+    server::AllPending,
     told::Told,
 };
-use crate::endpoint::{
-    self, Step,
-    queue::{Entry, What},
-};
+use crate::block::{Assemblies, AssemblyLimits};
+use crate::layer::{MessageLayer, News, Shown, Step};
 use crate::message::Message;
+use crate::stream::Lost;
 
-impl<A: Copy + Eq + Hash + Debug> Host<A> {
+impl<L: MessageLayer> Host<L> {
     /// The next output. Also does what is due.
-    pub fn poll(&mut self, now: Instant) -> Output<'_, A> {
+    pub fn poll(&mut self, now: Instant) -> Output<'_, L> {
         loop {
             if let Some(told) = self.told.pop_front() {
                 if let Told::BurstRequest { whole, .. } | Told::BurstAnswer { whole, .. } = &told {
@@ -27,17 +28,27 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
                 }
                 return self.show(told);
             }
-            match self.endpoint.step(now) {
-                Step::Said(place) => {
-                    if let Some(entry) = self.endpoint.entry(place) {
-                        return self.said(now, entry);
-                    }
+            if let Some(why) = self.closing.take() {
+                return Output::Close(why);
+            }
+            // What came over a stream is answered before the next is looked at, so that whoever reads no answers is not
+            // read from.
+            if L::IS_RELIABLE
+                && let Some(act) = self.acts.pop_front()
+            {
+                self.act(now, act);
+                continue;
+            }
+            match self.layer.step(now) {
+                Step::Said(entry) => return self.said(now, entry),
+                Step::Closed(why) => {
+                    self.ended();
+                    self.closing = Some(why);
                 }
                 Step::Sleep(until, why) => {
                     if let ControlFlow::Break(next) = self.work(now) {
                         let (at, asleep) = next.unwrap_or((Instant::NEVER, Asleep::Expiry));
-                        let endpoint = (until, Asleep::Endpoint(why));
-                        let (at, asleep) = if at < until { (at, asleep) } else { endpoint };
+                        let (at, asleep) = if at < until { (at, asleep) } else { (until, why) };
                         return Output::Sleep(at, asleep);
                     }
                 }
@@ -50,50 +61,71 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         }
     }
 
-    /// The endpoint said something: it is passed on, and what follows from it stands ready.
-    fn said(&mut self, now: Instant, entry: Entry<A>) -> Output<'_, A> {
-        let told = match entry.what {
-            What::Request { id } => self.request_came(now, entry, id),
-            _ if self.bursts.take(now, &self.endpoint, &entry) => None,
-            What::Response { exchange, sample, copies } => {
+    /// The layer has ended, and all that it carried.
+    fn ended(&mut self) {
+        self.acts.clear();
+        self.fail_all(AskFailure::Lost(Lost::ConnectionClosed));
+        self.all_gone();
+        self.acts.clear();
+        let limits = AssemblyLimits { body: 0, bodies: 0, lifetime: self.config.lifetime, size: self.config.block };
+        self.bodies = Assemblies::new(limits);
+        self.shelf = Shelf::new(self.config.limits.kept, self.config.lifetime);
+        self.pending = AllPending::new();
+    }
+
+    /// The layer said something: it is passed on, and what follows from it stands ready.
+    fn said(&mut self, now: Instant, entry: L::Entry) -> Output<'_, L> {
+        let told = match self.layer.news(&entry) {
+            News::Request { id } => self.request_came(now, entry, id),
+            _ if self.is_of_burst(now, &entry) => None,
+            News::Response { exchange, sample, copies } => {
+                self.try_again(1);
                 self.response_came(now, entry, exchange, Exchanged { sample, copies })
             }
-            What::Further { exchange } => self.further_came(now, entry, exchange),
-            What::Failed { exchange, why, copies } => {
+            News::Further { exchange } => self.further_came(now, entry, exchange),
+            News::Failed { exchange, why, copies } => {
+                self.try_again(1);
                 if let Some(Owner::Ask(slot)) = self.owners.take(exchange) {
                     self.exchange_failed(slot, why, copies);
                 }
                 None
             }
-            What::Copy { id, copy: 0, .. } => {
-                self.notification_is_confirmable(id);
+            News::Confirmable { exchange } => {
+                self.notification_is_confirmable(exchange);
                 None
             }
-            What::PlainFurther { exchange } => {
+            News::Left { exchange } => {
                 self.groups.left(now, exchange);
                 self.notification_left(now, exchange);
                 None
             }
-            What::Delivered { exchange, .. } => {
+            News::Delivered { exchange } => {
                 self.notification_ended(now, exchange, None);
                 None
             }
-            What::Undelivered { exchange, why, .. } => {
+            News::Undelivered { exchange, why } => {
                 self.notification_ended(now, exchange, Some(why));
                 None
             }
-            What::Rejected { exchange } => {
-                self.notification_rejected(entry.peer, exchange);
+            News::Rejected { exchange } => {
+                self.notification_rejected(self.layer.peer(&entry), exchange);
                 None
             }
-            _ => None,
+            News::Unobserved { token, why } => {
+                self.observer_is_gone(self.layer.peer(&entry), token, why);
+                None
+            }
+            News::Settings => {
+                self.try_again(usize::MAX);
+                None
+            }
+            News::Other => None,
         };
         self.told.extend(told);
-        match self.endpoint.show(&entry) {
-            endpoint::Output::Transmit(transmit) => Output::Transmit(transmit),
-            endpoint::Output::Event(event) => Output::Trace(event),
-            endpoint::Output::Sleep(until, why) => Output::Sleep(until, Asleep::Endpoint(why)),
-            endpoint::Output::Idle => Output::Idle,
+        match self.layer.show(&entry) {
+            Shown::Transmit(transmit) => Output::Transmit(transmit),
+            Shown::Event(event) => Output::Trace(event),
+            Shown::Nothing => Output::Idle,
         }
     }
 
@@ -122,28 +154,30 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             Some((at, Asleep::Group)) if at <= now => self.group_is_due(now),
             Some((at, Asleep::Expiry)) if at <= now => {
                 self.bodies.expire(now);
-                let endpoint = &self.endpoint;
-                self.shelf.expire(now, |key| endpoint.hash(&key));
+                let layer = &self.layer;
+                self.shelf.expire(now, |key| layer.hash(&key));
             }
             _ => return ControlFlow::Break(next),
         }
         ControlFlow::Continue(())
     }
 
-    fn act(&mut self, now: Instant, act: Act<A>) {
+    fn act(&mut self, now: Instant, act: Act<L::Peer>) {
         match act {
             Act::Send(slot) => self.go_on(now, slot),
             Act::Renew(slot) => self.renew(now, slot),
             Act::Deregister(asked, token) => self.deregister(now, *asked, token),
             Act::Cancel(exchange) | Act::Unsubscribe(exchange) => {
-                self.endpoint.cancel(now, exchange);
+                self.layer.cancel(now, exchange);
             }
             Act::ForgetGroup(exchange) => {
-                self.endpoint.forget_group(now, exchange);
+                if let Some(endpoint) = self.layer.datagrams() {
+                    endpoint.forget_group(now, exchange);
+                }
             }
             Act::Respond { request, code, block1, size1 } => self.respond_plainly(now, request, code, block1, size1),
             Act::Serve { request, slot, generation } => self.respond_with_kept(now, request, slot, generation),
-            Act::Drop(request) => self.endpoint.drop_request(now, request),
+            Act::Drop(request) => self.layer.drop_request(now, request),
             Act::Notify(slot) => self.send_waiting(now, slot),
         }
     }
@@ -168,23 +202,23 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// An event for the application.
-    fn show(&self, told: Told<A>) -> Output<'_, A> {
-        let message = |entry: &Entry<A>| self.endpoint.message(entry);
+    fn show(&self, told: Told<L::Entry, L::Peer>) -> Output<'_, L> {
+        let message = |entry: &L::Entry| self.layer.message(entry);
         let event = match told {
             Told::Request { entry, id, body, wants_to_observe } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
-                let by_group = self.endpoint.came_by_group(id);
-                Event::Request { from: entry.peer, id, message, body, wants_to_observe, by_group }
+                let by_group = self.layer.came_by_group(id);
+                Event::Request { from: self.layer.peer(&entry), id, message, body, wants_to_observe, by_group }
             }),
             Told::Answer { entry, ask, body, goes_on, exchanged } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 let Exchanged { sample, copies } = exchanged;
-                Event::Answer { ask, from: entry.peer, message, body, goes_on, sample, copies }
+                Event::Answer { ask, from: self.layer.peer(&entry), message, body, goes_on, sample, copies }
             }),
             Told::Failed { ask, to, why, copies } => Some(Event::Failed { ask, to, why, copies }),
             Told::GroupAnswer { entry, group, body } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
-                Event::GroupAnswer { group, from: entry.peer, message, body }
+                Event::GroupAnswer { group, from: self.layer.peer(&entry), message, body }
             }),
             Told::GroupAnswerLost { group, from, why } => Some(Event::GroupAnswerLost { group, from, why }),
             Told::GroupOver { group } => Some(Event::GroupOver { group }),

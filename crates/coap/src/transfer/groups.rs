@@ -14,7 +14,8 @@ use super::{
     told::Told,
 };
 use crate::block::Block;
-use crate::endpoint::{ExchangeId, Outgoing, queue::Entry};
+use crate::endpoint::{Endpoint, ExchangeId, Outgoing};
+use crate::layer::MessageLayer;
 use crate::message::{Code, number};
 
 /// Names one request to a group until its end has been told. Never names another one of the same host within 2³² such
@@ -85,7 +86,7 @@ impl Gatherings {
     }
 }
 
-impl<A: Copy + Eq + Hash + Debug> Host<A> {
+impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     /// Input: a request is to be sent to a group, as [`Endpoint::request_group`](crate::Endpoint::request_group) does,
     /// and the whole answers of its members are wanted that begin to come within `period` after it left:
     /// [`Event::GroupAnswer`](super::Event::GroupAnswer), then [`Event::GroupOver`](super::Event::GroupOver). Of `ask` the
@@ -103,7 +104,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let block2 = ask.early.map(|size| Block { number: 0, more: false, size }.value());
         let merged = options::merge(ask.options.iter().copied(), &[(number::BLOCK2, options::value(block2.as_ref()))]);
         let request = Outgoing { payload: ask.body, ..Outgoing::non_confirmable(ask.code, &merged) };
-        let exchange = self.endpoint.request_group(now, group, &request)?;
+        let exchange = self.layer.request_group(now, group, &request)?;
         self.groups.begun = self.groups.begun.wrapping_add(1);
         let id = GroupId(self.groups.begun);
         self.groups.all.push(Gathering {
@@ -120,14 +121,16 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         });
         Ok(id)
     }
+}
 
+impl<L: MessageLayer> Host<L> {
     /// Input: the answers of a group are no longer wanted. Nothing more is told of them. False if all was over before.
     pub fn forget_group(&mut self, now: Instant, group: GroupId) -> bool {
         self.input(now);
         let Some(place) = self.groups.all.iter().position(|gathering| gathering.id == group) else { return false };
         let Gathering { exchange, .. } = self.groups.all.swap_remove(place);
         self.acts.push_back(Act::ForgetGroup(exchange));
-        let of_it = |asked: &Asked<A>| asked.gathers == Some(group);
+        let of_it = |asked: &Asked<L::Peer>| asked.gathers == Some(group);
         let slots = self.asks.slots.iter().filter(|(_, asked)| asked.as_deref().is_some_and(of_it));
         for slot in slots.map(|(slot, _)| slot).collect::<Vec<_>>() {
             if let Some(asked) = self.asks.take(slot) {
@@ -139,16 +142,20 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// Whether an exchange is a request to a group, and an answer to it came.
-    pub(super) fn group_answer_came(&mut self, entry: Entry<A>, exchange: ExchangeId) -> Option<Option<Told<A>>> {
+    pub(super) fn group_answer_came(
+        &mut self,
+        entry: L::Entry,
+        exchange: ExchangeId,
+    ) -> Option<Option<Told<L::Entry, L::Peer>>> {
         let gathering = self.groups.all.iter_mut().find(|gathering| gathering.exchange == exchange)?;
-        let (group, from) = (gathering.id, entry.peer);
+        let (group, from) = (gathering.id, self.layer.peer(&entry));
         let lost = |why| Some(Some(Told::GroupAnswerLost { group, from, why }));
         let options: Vec<_> = options::decode(&gathering.options).collect();
         let ask = Ask { body: &gathering.body, longest: gathering.longest, ..Ask::new(gathering.code, &options) };
-        let Ok(mut asked) = Asked::new(from, &ask, None) else { return lost(AskFailure::OutOfBytes) };
+        let Ok(mut asked) = Asked::new(from, &ask, None, false) else { return lost(AskFailure::OutOfBytes) };
         asked.gathers = Some(group);
-        let message = self.endpoint.message(&entry)?;
-        match asked.take(&message, &Read::of(&message)) {
+        let message = self.layer.message(&entry)?;
+        match asked.take(&message, &Read::of(&message, None)) {
             Then::Done(body) => Some(Some(Told::GroupAnswer { entry, group, body })),
             Then::Fail(why) => lost(why),
             Then::Send => {
@@ -170,7 +177,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// The rest of an answer was fetched, or could not be.
-    pub(super) fn group_answer_ended(&mut self, group: GroupId, told: Told<A>) {
+    pub(super) fn group_answer_ended(&mut self, group: GroupId, told: Told<L::Entry, L::Peer>) {
         self.told.push_back(told);
         if let Some(gathering) = self.groups.get_mut(group) {
             gathering.fetching = gathering.fetching.saturating_sub(1);

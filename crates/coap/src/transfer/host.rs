@@ -16,35 +16,39 @@ use super::{
 };
 use crate::block::{Assemblies, AssemblyLimits, robust::BurstOptions};
 use crate::endpoint::{Endpoint, ExchangeId, RequestId};
+use crate::layer::MessageLayer;
+use crate::message::Code;
 
 /// Bodies being collected at a time, however short they are.
 const MOST_BODIES: usize = 1_024;
 
-/// Client and server of whole bodies and observations for one socket. See the [module](super) for how to drive it.
+/// Client and server of whole bodies and observations over one [`MessageLayer`]. See the [module](super) for how to drive it.
 #[derive(Debug)]
-pub struct Host<A> {
-    pub(super) endpoint: Endpoint<A>,
+pub struct Host<L: MessageLayer> {
+    pub(super) layer: L,
     pub(super) config: Config,
     pub(super) chance: ChanceSeed,
     pub(super) owners: Owners,
-    pub(super) asks: Asks<A>,
+    pub(super) asks: Asks<L::Peer>,
     pub(super) groups: Gatherings,
-    pub(super) pending: AllPending<A>,
+    pub(super) pending: AllPending<L::Peer>,
     /// Bodies of requests that are not whole.
-    pub(super) bodies: Assemblies<(A, u64)>,
+    pub(super) bodies: Assemblies<(L::Peer, u64)>,
     pub(super) in_pieces: InPieces,
-    pub(super) shelf: Shelf<A>,
-    pub(super) observers: Observers<A>,
-    pub(super) bursts: Bursts<A>,
-    /// Inputs for the endpoint, once that is drained.
-    pub(super) acts: VecDeque<Act<A>>,
-    pub(super) told: VecDeque<Told<A>>,
+    pub(super) shelf: Shelf<L::Peer>,
+    pub(super) observers: Observers<L::Peer>,
+    pub(super) bursts: Bursts<L::Peer>,
+    /// Inputs for the layer, once that is drained.
+    pub(super) acts: VecDeque<Act<L::Peer>>,
+    pub(super) told: VecDeque<Told<L::Entry, L::Peer>>,
     /// What was told last, if no datagram holds it.
     pub(super) shown: Vec<u8>,
     pub(super) counts: Counters,
+    /// Why the layer has ended, until that is told.
+    pub(super) closing: Option<L::Closing>,
 }
 
-impl<A: Copy + Eq + Hash + Debug> Host<A> {
+impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     /// A host that owns this endpoint. `chance` spreads when registrations are renewed.
     ///
     /// # Errors
@@ -69,19 +73,70 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     /// A host that was made like this one but for the number of its endpoint, and that knows nobody.
     #[must_use]
     pub fn sibling(&self, node: u32) -> Self {
-        Self::with(self.endpoint.sibling(node), self.config, self.chance)
+        Self::with(self.layer.sibling(node), self.config, self.chance)
     }
 
-    fn with(endpoint: Endpoint<A>, config: Config, chance: ChanceSeed) -> Self {
+    /// Input: a datagram came in. Whatever its bytes, this ends in at most a few outputs.
+    pub fn receive(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        self.input(now);
+        self.layer.receive(now, from, datagram);
+    }
+
+    /// Input: a datagram came in that was sent to a group, as
+    /// [`Endpoint::receive_by_group`](crate::Endpoint::receive_by_group). Such a request cannot observe, and its body is one
+    /// message.
+    pub fn receive_by_group(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        self.input(now);
+        self.layer.receive_by_group(now, from, datagram);
+    }
+
+    /// Input: as [`Endpoint::ping`].
+    ///
+    /// # Errors
+    /// What exceeds a limit.
+    pub fn ping(&mut self, now: Instant, to: A) -> Result<ExchangeId, Refused> {
+        self.input(now);
+        Ok(self.layer.ping(now, to)?)
+    }
+
+    /// Input: as [`Endpoint::forget_controller`].
+    pub fn forget_controller(&mut self, now: Instant, peer: A) {
+        self.input(now);
+        self.layer.forget_controller(now, peer);
+    }
+
+    /// Input: as [`Endpoint::set_controller`].
+    ///
+    /// # Errors
+    /// The peer is not known and there is no room for another.
+    pub fn set_controller(
+        &mut self,
+        now: Instant,
+        peer: A,
+        controller: impl Into<PeerController>,
+    ) -> Result<(), Refused> {
+        self.input(now);
+        Ok(self.layer.set_controller(now, peer, controller)?)
+    }
+
+    /// The endpoint below.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint<A> {
+        &self.layer
+    }
+}
+
+impl<L: MessageLayer> Host<L> {
+    pub(super) fn with(layer: L, config: Config, chance: ChanceSeed) -> Self {
         let limits = AssemblyLimits {
             body: config.limits.body,
             bodies: MOST_BODIES,
             lifetime: config.lifetime,
             size: config.block,
         };
-        let bursts = Bursts::new(&config, chance, endpoint.node());
+        let bursts = Bursts::new(&config, chance, layer.node());
         Self {
-            endpoint,
+            layer,
             config,
             chance,
             owners: Owners::new(),
@@ -97,6 +152,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             told: VecDeque::new(),
             shown: Vec::new(),
             counts: Counters::default(),
+            closing: None,
         }
     }
 
@@ -108,25 +164,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         self.in_pieces = InPieces(Some(is_meant));
     }
 
-    /// Input: a datagram came in. Whatever its bytes, this ends in at most a few outputs.
-    pub fn receive(&mut self, now: Instant, from: A, datagram: &[u8]) {
-        self.input(now);
-        self.endpoint.receive(now, from, datagram);
-    }
-
-    /// Input: a datagram came in that was sent to a group, as
-    /// [`Endpoint::receive_by_group`](crate::Endpoint::receive_by_group). Such a request cannot observe, and its body is one
-    /// message.
-    pub fn receive_by_group(&mut self, now: Instant, from: A, datagram: &[u8]) {
-        self.input(now);
-        self.endpoint.receive_by_group(now, from, datagram);
-    }
-
     /// Input: a request with its whole body is to be sent, and the whole response is wanted, or every representation.
     ///
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
-    pub fn ask(&mut self, now: Instant, to: A, ask: &Ask<'_>) -> Result<AskId, Refused> {
+    pub fn ask(&mut self, now: Instant, to: L::Peer, ask: &Ask<'_>) -> Result<AskId, Refused> {
         self.input(now);
         self.begin(now, to, ask)
     }
@@ -138,10 +180,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         self.give_up(ask, true)
     }
 
-    /// Input: the same without a word to the server: a notification that comes all the same is answered with a reset.
+    /// Input: the same without a word to the server: a notification that comes all the same is answered with a reset. Where
+    /// there is none, over a stream, the server is told.
     pub fn forget(&mut self, now: Instant, ask: AskId) -> bool {
         self.input(now);
-        self.give_up(ask, false)
+        self.give_up(ask, L::IS_RELIABLE)
     }
 
     /// Input: the application answers a request. What of the body does not fit the block asked for is kept for later
@@ -169,7 +212,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             return self.reject_in_bursts(id);
         }
         self.pending.remove(request);
-        Ok(self.endpoint.reject(now, request)?)
+        self.layer.reject(now, request).map_err(Into::into)
     }
 
     /// Input: a request gets no response, as its sender wished (RFC 7967).
@@ -179,7 +222,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     pub fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
         self.input(now);
         self.pending.remove(request);
-        Ok(self.endpoint.hush(now, request)?)
+        self.layer.hush(now, request).map_err(Into::into)
     }
 
     /// Input: the application answers a request that wants to observe, and its sender becomes an observer. `None` if it
@@ -212,52 +255,17 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         self.tell(now, observer, answer)
     }
 
-    /// Input: an observer is forgotten without a word. False if it was gone before.
+    /// Input: an observer is forgotten without a word; over a stream it is told so by 5.03. False if it was gone before.
     pub fn dismiss(&mut self, now: Instant, observer: ObserverId) -> bool {
         self.input(now);
         let slot = self.observers.find(observer);
-        slot.is_some_and(|slot| self.remove_observer(slot).is_some())
+        slot.is_some_and(|slot| self.expel(now, slot, Code::SERVICE_UNAVAILABLE))
     }
 
     /// The observers that are this peer.
-    pub fn observers_of(&self, peer: A) -> impl Iterator<Item = ObserverId> {
-        let of_peer = self.observers.of_peer(peer, self.endpoint.hash(&peer));
+    pub fn observers_of(&self, peer: L::Peer) -> impl Iterator<Item = ObserverId> {
+        let of_peer = self.observers.of_peer(peer, self.layer.hash(&peer));
         of_peer.map(|(slot, _)| self.observers.name(slot))
-    }
-
-    /// Input: as [`Endpoint::ping`].
-    ///
-    /// # Errors
-    /// What exceeds a limit.
-    pub fn ping(&mut self, now: Instant, to: A) -> Result<ExchangeId, Refused> {
-        self.input(now);
-        Ok(self.endpoint.ping(now, to)?)
-    }
-
-    /// Input: as [`Endpoint::forget_controller`].
-    pub fn forget_controller(&mut self, now: Instant, peer: A) {
-        self.input(now);
-        self.endpoint.forget_controller(now, peer);
-    }
-
-    /// Input: as [`Endpoint::set_controller`].
-    ///
-    /// # Errors
-    /// The peer is not known and there is no room for another.
-    pub fn set_controller(
-        &mut self,
-        now: Instant,
-        peer: A,
-        controller: impl Into<PeerController>,
-    ) -> Result<(), Refused> {
-        self.input(now);
-        Ok(self.endpoint.set_controller(now, peer, controller)?)
-    }
-
-    /// The endpoint below.
-    #[must_use]
-    pub const fn endpoint(&self) -> &Endpoint<A> {
-        &self.endpoint
     }
 
     /// The ask that a message exchange belongs to, as long as that is not over.
@@ -311,11 +319,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     /// Bytes held, this value itself and the endpoint included.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let queues = self.acts.capacity().saturating_mul(size_of::<Act<A>>());
-        let told = self.told.capacity().saturating_mul(size_of::<Told<A>>());
+        let queues = self.acts.capacity().saturating_mul(size_of::<Act<L::Peer>>());
+        let told = self.told.capacity().saturating_mul(size_of::<Told<L::Entry, L::Peer>>());
         size_of::<Self>()
-            .saturating_sub(size_of::<Endpoint<A>>())
-            .saturating_add(self.endpoint.memory())
+            .saturating_sub(size_of::<L>())
+            .saturating_add(self.layer.memory())
             .saturating_add(self.owners.memory())
             .saturating_add(self.asks.memory())
             .saturating_add(self.groups.memory())
@@ -331,9 +339,13 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
 
     /// What every input begins with.
     pub(super) fn input(&mut self, now: Instant) {
-        self.endpoint.advance(now);
+        self.layer.advance(now);
         let is_drained = self.told.is_empty() && self.acts.is_empty();
-        debug_assert!(is_drained, "input before all output was drained: poll until Sleep or Idle first");
+        // A stream loses nothing that was not taken yet.
+        debug_assert!(
+            L::IS_RELIABLE || is_drained,
+            "input before all output was drained: poll until Sleep or Idle first"
+        );
     }
 
     /// Bytes of bodies of asks and of notifications that wait.

@@ -1,7 +1,7 @@
-//! Whole bodies and observations above an [`Endpoint`](crate::Endpoint): block-wise transfer (RFC 7959) and Observe
-//! (RFC 7641), both ways.
+//! Whole bodies and observations above a [`MessageLayer`](crate::layer::MessageLayer): block-wise transfer (RFC 7959) and
+//! Observe (RFC 7641), both ways.
 //!
-//! A [`Host`] owns an endpoint and is driven as that is: *one input, then drain*. Of its outputs the datagrams are to be
+//! A [`Host`] owns an [`Endpoint`](crate::Endpoint), or a [`Connection`](crate::stream::Connection), and is driven as that is: *one input, then drain*. Of its outputs the datagrams are to be
 //! sent, the [`Event`]s are for the application, and what is merely traced can be passed over:
 //!
 //! ```
@@ -11,7 +11,7 @@
 //! use millpond_control::{ChanceSeed, Instant, Preset};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let make = |node| -> Result<Host<&str>, Box<dyn std::error::Error>> {
+//! let make = |node| -> Result<Host<Endpoint<&str>>, Box<dyn std::error::Error>> {
 //!     let (controller, chance) = (Preset::RFC7252.build(), ChanceSeed::new(1));
 //!     let endpoint = Endpoint::new(Default::default(), controller, chance, node, Identities::counted())?;
 //!     Ok(Host::new(endpoint, Config::default(), chance)?)
@@ -76,6 +76,60 @@
 //! * **Bodies in bursts** (RFC 9177) are an ask's own wish ([`Ask::q_block`]) and a server's setting ([`Config::q_block`]).
 //!   Whoever is asked like this and does not know them is asked again block by block.
 //! * **Hostile input** costs bounded memory ([`Limits`]).
+//!
+//! # Over a stream
+//!
+//! [`Host::over_stream`] does the same over a connection (RFC 8323); what else there is to a connection, its settings and
+//! pongs, is told as a [trace](Output::Trace), and its end as [`Output::Close`]:
+//!
+//! ```
+//! use millpond_coap::message::{Code, number};
+//! use millpond_coap::stream::{Connection, Options};
+//! use millpond_coap::transfer::{Answer, Ask, Config, Event, Host, Output};
+//! use millpond_control::Instant;
+//!
+//! let now = Instant::ORIGIN;
+//! let of = |options| Host::over_stream(Connection::new(options), Config::STREAM);
+//! let mut client = of(Options { max_message_size: 1_152, ..Options::default() });
+//! let mut server = of(Options::default());
+//! client.ask(now, (), &Ask::new(Code::GET, &[(number::URI_PATH, b"firmware")]))?;
+//! let (mut whole, mut quiet) = (Vec::new(), false);
+//! while !core::mem::replace(&mut quiet, true) {
+//!     // Drain the client; what it sends is handed to the server at once.
+//!     loop {
+//!         match client.poll(now) {
+//!             Output::Transmit(bytes) => { server.receive(now, bytes); quiet = false; }
+//!             Output::Event(Event::Answer { body, .. }) => whole = body.into_owned(),
+//!             Output::Event(_) | Output::Trace(_) => {}
+//!             Output::Close(_) | Output::Sleep(..) | Output::Idle => break,
+//!         }
+//!     }
+//!     loop {
+//!         match server.poll(now) {
+//!             Output::Transmit(bytes) => { client.receive(now, bytes); quiet = false; }
+//!             Output::Event(Event::Request { id, .. }) => {
+//!                 server.answer(now, id, &Answer::new(Code::CONTENT, &[]).with_body(&[7; 100_000]))?;
+//!             }
+//!             Output::Event(_) | Output::Trace(_) => {}
+//!             Output::Close(_) | Output::Sleep(..) | Output::Idle => break,
+//!         }
+//!     }
+//! }
+//! assert_eq!(whole.len(), 100_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * **A body** goes in one message if the other side takes messages so long (Max-Message-Size), else in blocks, several of
+//!   them in a message where the settings allow it (BERT, RFC 8323 §6): [`Ask::upload`] is not looked at. An ask that does not
+//!   fit the base values waits for the settings, which come with the other side's first message; later ones that take BERT back
+//!   begin an upload anew in blocks of 1024 bytes.
+//! * **Requests beyond those that the connection takes**, or with a token that is in use, wait for others to end.
+//! * **Observe** (RFC 7641, RFC 8323 §7): the order is the stream's, so sequence numbers are not looked at, and registrations
+//!   last. [`Host::cancel`] deregisters, and who is dismissed is told so.
+//! * **Back pressure** is the driver's: while the stream takes no bytes, do not poll, and read nothing. Notifications wait
+//!   inside, of each observer the newest; what came is answered before the next is looked at. Any input may come at any time.
+//! * **Nothing is repeated** by a stream, so the last block of a body again, without those before it, is answered with 4.08. Of
+//!   an ask its kind, its patience and its wish for bursts are not looked at, nor of an answer its kind.
 
 mod act;
 mod answer;
@@ -97,6 +151,7 @@ mod output;
 mod pieces;
 mod representation;
 mod server;
+mod stream;
 mod told;
 
 pub use answer::{Answer, Gone, ObserverId};

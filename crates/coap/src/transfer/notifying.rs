@@ -1,7 +1,6 @@
 //! Notifications, from being asked for to their end.
 
 use alloc::{boxed::Box, vec::Vec};
-use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
@@ -10,17 +9,17 @@ use super::{
     act::{Act, Owner},
     observers::{Observer, Waiting},
     options,
-    representation::Representation,
     server::Pending,
     told::Told,
 };
 use crate::endpoint::{self, ExchangeId, Failure, Outgoing, RequestId};
-use crate::message::{Kind, Token};
+use crate::layer::{MessageLayer, Reason};
+use crate::message::{Code, Kind, Token};
 
 /// Sequence numbers have 24 bits (RFC 7641 §2).
 const SEQUENCE: u32 = (1 << 24) - 1;
 
-impl<A: Copy + Eq + Hash + Debug> Host<A> {
+impl<L: MessageLayer> Host<L> {
     pub(super) fn accept(
         &mut self,
         now: Instant,
@@ -32,7 +31,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         };
         let known = self.observer_of(pending.from, pending.token);
         let limits = &self.config.limits;
-        let of_peer = self.observers.of_peer(pending.from, self.endpoint.hash(&pending.from)).count() as u32;
+        let of_peer = self.observers.of_peer(pending.from, self.layer.hash(&pending.from)).count() as u32;
         let is_full = self.observers.len() >= limits.observers || of_peer >= limits.observers_per_peer;
         let is_success = answer.code.class() == 2;
         if !pending.wants_to_observe || !is_success || (is_full && known.is_none()) {
@@ -62,8 +61,8 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             may_leave: Instant::ORIGIN,
             left: [None; 2],
         };
-        let endpoint = &self.endpoint;
-        Ok(Some(self.observers.add(observer, |peer| endpoint.hash(&peer))))
+        let layer = &self.layer;
+        Ok(Some(self.observers.add(observer, |peer| layer.hash(&peer))))
     }
 
     pub(super) fn tell(&mut self, now: Instant, id: ObserverId, answer: &Answer<'_>) -> Result<(), Refused> {
@@ -73,10 +72,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let is_free = observer.under_way.is_none();
         let held = observer.under_way.filter(|_| observer.is_held);
         let may_leave = self.may_leave(now, observer, answer);
-        if is_free && may_leave <= now {
+        // Over a stream it waits until all that came before was taken: of what nobody reads only the newest is kept.
+        if is_free && may_leave <= now && !L::IS_RELIABLE {
             self.observers.wait(slot, None);
             self.observers.timers.clear(slot);
-            return Ok(self.send_notification(now, slot, answer)?);
+            return self.send_notification(now, slot, answer).map_err(Into::into);
         }
         let waiting = Waiting::of(answer)?;
         let limit = self.config.limits.bytes;
@@ -95,21 +95,21 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
 
     /// When a notification may leave: confirmable ones are under NSTART instead, of the others a client gets one in a
     /// round-trip time (RFC 7641 §4.5.1).
-    fn may_leave(&self, now: Instant, observer: &Observer<A>, answer: &Answer<'_>) -> Instant {
-        if self.kind_of(now, observer, answer) == Kind::Confirmable {
+    fn may_leave(&self, now: Instant, observer: &Observer<L::Peer>, answer: &Answer<'_>) -> Instant {
+        if L::IS_RELIABLE || self.kind_of(now, observer, answer) == Kind::Confirmable {
             return Instant::ORIGIN;
         }
-        let hash = self.endpoint.hash(&observer.peer);
+        let hash = self.layer.hash(&observer.peer);
         let all = self.observers.of_peer(observer.peer, hash).map(|(_, other)| other.may_leave);
         all.max().unwrap_or(Instant::ORIGIN)
     }
 
-    fn kind_of(&self, now: Instant, observer: &Observer<A>, answer: &Answer<'_>) -> Kind {
+    fn kind_of(&self, now: Instant, observer: &Observer<L::Peer>, answer: &Answer<'_>) -> Kind {
         let is_last = answer.code.class() != 2;
         observer.kind_now(answer.kind, is_last, now, self.config.confirm_every)
     }
 
-    fn send_notification(&mut self, now: Instant, slot: u32, answer: &Answer<'_>) -> Result<(), endpoint::Refused> {
+    fn send_notification(&mut self, now: Instant, slot: u32, answer: &Answer<'_>) -> Result<(), L::Refused> {
         let Some(observer) = self.observers.get(slot) else { return Ok(()) };
         let kind = self.kind_of(now, observer, answer);
         let sequence = observer.sequence.wrapping_add(1) & SEQUENCE;
@@ -117,11 +117,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let (peer, token) = (observer.peer, observer.token);
         let pending = Pending::of_observer(observer);
         let answer = Answer { kind: Some(kind), ..*answer };
-        let representation = Representation::of(&answer, self.block_size(answer.block, pending.block2));
-        let endpoint = &mut self.endpoint;
         let observe = (!is_last).then_some(sequence);
-        let sent = representation.message(pending.block2, &pending, observe, |message: &Outgoing<'_>| {
-            endpoint.send_further(now, peer, token, message)
+        let (representation, sent) = self.cut_to_fit(&answer, &pending, observe, |layer, message: &Outgoing<'_>| {
+            layer.notify(now, peer, token, message)
         });
         let exchange = match sent {
             Ok(sent) => sent?,
@@ -136,9 +134,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             self.remove_observer(slot);
         } else if let Some(observer) = self.observers.get_mut(slot) {
             observer.sequence = sequence;
-            observer.under_way = Some(exchange);
-            observer.is_held = kind == Kind::NonConfirmable;
-            self.owners.set(exchange, Owner::Observer(slot));
+            observer.under_way = exchange;
+            observer.is_held = exchange.is_some() && kind == Kind::NonConfirmable;
+            if let Some(exchange) = exchange {
+                self.owners.set(exchange, Owner::Observer(slot));
+            }
         }
         Ok(())
     }
@@ -161,8 +161,13 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let answer = Answer { kind: *kind, code: *code, options: &options, body, block: *block, is_piece: false };
         match self.send_notification(now, slot, &answer) {
             Ok(()) => {}
-            // It will never fit.
-            Err(endpoint::Refused::Message(_)) => self.gone(slot, Gone::Refused),
+            Err(why) if matches!(L::reason(&why), Reason::Message | Reason::TooLong) => {
+                // It will never fit.
+                self.end_observation(now, slot, Code::INTERNAL_SERVER_ERROR);
+                self.gone(slot, Gone::Refused);
+            }
+            // Its connection ends, and told its observer so.
+            Err(why) if L::reason(&why) == Reason::Gone => self.gone(slot, Gone::Closed),
             // For want of room: a little later.
             Err(_) => {
                 drop(options);
@@ -176,8 +181,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     pub(super) fn notification_left(&mut self, now: Instant, exchange: ExchangeId) {
         let Some(Owner::Observer(slot)) = self.owners.take(exchange) else { return };
         let Some(peer) = self.observers.get(slot).map(|observer| observer.peer) else { return };
-        let rtt = self.endpoint.view(peer).and_then(|view| view.srtt);
-        let pause = rtt.unwrap_or(self.config.notify_every);
+        let pause = self.layer.round_trip(peer).unwrap_or(self.config.notify_every);
         let Some(observer) = self.observers.get_mut(slot) else { return };
         observer.under_way = None;
         observer.has_left(exchange);
@@ -213,9 +217,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// A non-confirmable message was answered with a reset.
-    pub(super) fn notification_rejected(&mut self, from: A, exchange: ExchangeId) {
-        let hash = self.endpoint.hash(&from);
-        let is_it = |observer: &Observer<A>| observer.left.contains(&Some(exchange));
+    pub(super) fn notification_rejected(&mut self, from: L::Peer, exchange: ExchangeId) {
+        let hash = self.layer.hash(&from);
+        let is_it = |observer: &Observer<L::Peer>| observer.left.contains(&Some(exchange));
         let mut found = self.observers.of_peer(from, hash).filter(|(_, observer)| is_it(observer));
         if let Some(slot) = found.next().map(|(slot, _)| slot) {
             drop(found);
@@ -224,16 +228,35 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// The observer with this token is no more, if there is one.
-    pub(super) fn observer_is_gone(&mut self, peer: A, token: Token, why: Gone) {
+    pub(super) fn observer_is_gone(&mut self, peer: L::Peer, token: Token, why: Gone) {
         if let Some(slot) = self.observer_of(peer, token) {
             self.gone(slot, why);
         }
     }
 
-    fn observer_of(&self, peer: A, token: Token) -> Option<u32> {
-        let hash = self.endpoint.hash(&peer);
+    fn observer_of(&self, peer: L::Peer, token: Token) -> Option<u32> {
+        let hash = self.layer.hash(&peer);
         let mut all = self.observers.of_peer(peer, hash);
         all.find(|(_, observer)| observer.token == token).map(|(slot, _)| slot)
+    }
+
+    /// The layer has ended: so have all observations that it did not end itself.
+    pub(super) fn all_gone(&mut self) {
+        for slot in self.observers.slots() {
+            self.gone(slot, Gone::Closed);
+        }
+    }
+
+    /// An observer is no longer served, and is told so where that is possible.
+    pub(super) fn expel(&mut self, now: Instant, slot: u32, code: Code) -> bool {
+        self.end_observation(now, slot, code);
+        self.remove_observer(slot).is_some()
+    }
+
+    fn end_observation(&mut self, now: Instant, slot: u32, code: Code) {
+        if let Some(observer) = self.observers.get(slot) {
+            self.layer.end_observation(now, observer.peer, observer.token, code);
+        }
     }
 
     fn gone(&mut self, slot: u32, why: Gone) {
@@ -245,9 +268,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// Forgets an observer; what is under way to it is cancelled.
-    pub(super) fn remove_observer(&mut self, slot: u32) -> Option<A> {
-        let endpoint = &self.endpoint;
-        let observer = self.observers.remove(slot, |peer| endpoint.hash(&peer))?;
+    pub(super) fn remove_observer(&mut self, slot: u32) -> Option<L::Peer> {
+        let layer = &self.layer;
+        let observer = self.observers.remove(slot, |peer| layer.hash(&peer))?;
         if let Some(exchange) = observer.under_way {
             self.owners.take(exchange);
             self.acts.push_back(Act::Cancel(exchange));

@@ -124,6 +124,11 @@ impl<A: Copy + Eq> Observers<A> {
         self.slots.get_mut(slot)?.as_deref_mut()
     }
 
+    /// Where they are.
+    pub(super) fn slots(&self) -> Vec<u32> {
+        self.slots.iter().map(|(slot, _)| slot).collect()
+    }
+
     /// The observers that are this peer.
     pub(super) fn of_peer(&self, peer: A, hash: u64) -> impl Iterator<Item = (u32, &Observer<A>)> {
         let known = move |slot: &u32| self.get(*slot).map(|observer| (*slot, observer));

@@ -5,6 +5,7 @@ use core::hash::{Hash, Hasher};
 
 use super::Refused;
 use crate::block::{BadBlock, Block};
+use crate::layer::Room;
 use crate::message::{Message, Opt, OptionHeader, Options, Uint, is_of_transfer, number};
 
 /// Refuses options that are the host's own.
@@ -58,15 +59,19 @@ pub(super) struct Read<'m> {
 }
 
 impl<'m> Read<'m> {
-    pub(super) fn of(message: &Message<'m>) -> Self {
+    /// What it holds; in a stream of this room, several blocks may be in a message.
+    pub(super) fn of(message: &Message<'m>, room: Option<Room>) -> Self {
         let mut read = Self::default();
+        let takes = room.is_some_and(|room| room.takes_bert);
+        // What an answer says of our own blocks was agreed to when these left.
+        let takes_own = if message.code.is_request() { takes } else { room.is_some() };
         for option in message.options().legal() {
             match option.number {
                 number::ETAG if read.etag.is_none() => read.etag = Some(option.value),
                 number::OBSERVE => read.observe = option.uint(),
                 number::MAX_AGE => read.max_age = option.uint(),
-                number::BLOCK2 => read.block2 = Some(Block::read(option.value, false)),
-                number::BLOCK1 => read.block1 = Some(Block::read(option.value, false)),
+                number::BLOCK2 => read.block2 = Some(Block::read(option.value, takes)),
+                number::BLOCK1 => read.block1 = Some(Block::read(option.value, takes_own)),
                 number::SIZE2 => read.size2 = option.uint(),
                 number::SIZE1 => read.size1 = option.uint(),
                 _ => {}

@@ -3,19 +3,23 @@ use alloc::borrow::Cow;
 use millpond_control::{Instant, Sample};
 
 use super::{AskFailure, AskId, Gone, GroupId, ObserverId};
-use crate::endpoint::{self, RequestId, SleepReason, Transmit};
+use crate::endpoint::{self, RequestId, SleepReason};
+use crate::layer::MessageLayer;
 use crate::message::{Code, Message, WriteError};
+use crate::stream::StreamRefused;
 
 /// What the host wants next.
-#[derive(Clone, Debug)]
-pub enum Output<'h, A> {
-    /// A datagram leaves.
-    Transmit(Transmit<'h, A>),
+#[derive(Debug)]
+pub enum Output<'h, L: MessageLayer + 'h> {
+    /// A datagram leaves, or bytes of the stream.
+    Transmit(L::Transmit<'h>),
     /// The application learns something.
-    Event(Event<'h, A>),
-    /// What the endpoint told, for traces and figures: samples, single blocks, what came late and what was ignored.
-    /// Nothing need be done with it; whatever matters follows as an event.
-    Trace(endpoint::Event<'h, A>),
+    Event(Event<'h, L::Peer>),
+    /// What the layer told, for traces and figures: samples, single blocks, what came late and what was ignored; of a stream
+    /// its settings, pongs and what else is about itself. Whatever matters to asks and answers follows as an event.
+    Trace(L::Event<'h>),
+    /// The layer has ended; it is the last output but [`Idle`](Self::Idle). Bytes handed out before are to be written first.
+    Close(L::Closing),
     /// Nothing until this point, which lies after `now`, unless there is input.
     Sleep(Instant, Asleep),
     /// Nothing until there is input.
@@ -28,6 +32,8 @@ pub enum Output<'h, A> {
 pub enum Asleep {
     /// The endpoint sleeps for this.
     Endpoint(SleepReason),
+    /// The connection waits for a pong, or for an end in order.
+    Connection,
     /// The deadline of an ask, or renewing a registration.
     Ask,
     /// A notification may leave.
@@ -132,6 +138,9 @@ pub enum Refused {
     /// The endpoint refused.
     #[error(transparent)]
     Endpoint(#[from] endpoint::Refused),
+    /// The connection refused.
+    #[error(transparent)]
+    Connection(#[from] StreamRefused),
     /// The options cannot be written.
     #[error(transparent)]
     Options(#[from] WriteError),
@@ -174,6 +183,12 @@ pub enum Refused {
         /// Bytes of its body.
         length: usize,
         /// How many are kept.
+        limit: usize,
+    },
+    /// Over a stream: the other side takes neither messages so long nor blocks. The request can still be answered.
+    #[error("the other side takes messages of {limit} bytes and no blocks")]
+    TooLongForPeer {
+        /// Its Max-Message-Size.
         limit: usize,
     },
     /// The observer is gone.

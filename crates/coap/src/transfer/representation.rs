@@ -6,22 +6,62 @@ use core::hash::Hasher;
 use siphasher::sip::SipHasher13;
 
 use super::{Answer, options, server::Pending};
-use crate::block::{Block, BlockSize, PastEnd, Piece, slice};
+use crate::block::{Block, BlockSize, PastEnd, Piece, slice_of_blocks};
 use crate::endpoint::Outgoing;
+use crate::layer::Room;
 use crate::message::{Uint, number};
+
+/// Into what a body is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) size: BlockSize,
+    /// Of these in a message, if they are BERT's.
+    blocks: u32,
+    /// Bytes of the longest body that goes whole if nobody asks for a block.
+    whole: usize,
+    /// What is no success is cut as well.
+    cuts_all: bool,
+}
+
+impl Cut {
+    /// Nothing is cut that nobody asks for in blocks.
+    pub(super) const WHOLE: Self = Self { size: BlockSize::B1024, blocks: 1, whole: usize::MAX, cuts_all: false };
+
+    pub(super) const fn of(size: BlockSize) -> Self {
+        Self { size, blocks: 1, whole: size.bytes() as usize, cuts_all: false }
+    }
+
+    /// The largest blocks that fit a message of a stream beside these options.
+    pub(super) fn within(room: &Room, options: &[(u16, &[u8])], most: BlockSize) -> Self {
+        let beside = options.iter().fold(0_usize, |sum, (_, value)| sum.saturating_add(value.len()).saturating_add(5));
+        let (size, blocks) = room.blocks(beside);
+        let size = size.min(most);
+        let blocks = if size.is_bert() { blocks } else { 1 };
+        let whole = (size.bytes() as usize).saturating_mul(blocks as usize);
+        Self { size, blocks, whole, cuts_all: true }
+    }
+
+    fn piece<'b>(&self, body: &'b [u8], asked: Option<Block>) -> Result<Piece<'b>, PastEnd> {
+        if asked.is_none() && body.len() <= self.whole {
+            let total = u32::try_from(body.len()).unwrap_or(u32::MAX);
+            return Ok(Piece { block: None, total, payload: body });
+        }
+        slice_of_blocks(body, asked, self.size, self.blocks)
+    }
+}
 
 /// An answer with what is needed to cut it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Representation<'a> {
     pub(super) answer: &'a Answer<'a>,
-    pub(super) size: BlockSize,
+    pub(super) cut: Cut,
     /// Made for an answer of several blocks that has none. One body in four billions has that of another one.
     pub(super) etag: Option<[u8; 4]>,
 }
 
 impl<'a> Representation<'a> {
-    pub(super) fn of(answer: &'a Answer<'a>, size: BlockSize) -> Self {
-        let mut made = Self { answer, size, etag: None };
+    pub(super) fn of(answer: &'a Answer<'a>, cut: Cut) -> Self {
+        let mut made = Self { answer, cut, etag: None };
         if made.is_long() && !answer.options.iter().any(|(number, _)| *number == number::ETAG) {
             let mut hasher = SipHasher13::new();
             hasher.write(answer.body);
@@ -33,7 +73,7 @@ impl<'a> Representation<'a> {
 
     /// It needs several blocks. What is no success goes as it is: its body is a word to a human.
     pub(super) fn is_long(&self) -> bool {
-        self.answer.code.class() == 2 && self.answer.body.len() > self.size.bytes() as usize
+        self.answer.code.class() == 2 && self.answer.body.len() > self.cut.whole
     }
 
     /// Its options with the ETag.
@@ -54,7 +94,7 @@ impl<'a> Representation<'a> {
         let kind = kind.unwrap_or(to.kind);
         let whole = Piece { block: None, total: 0, payload: body };
         let is_success = code.class() == 2;
-        let piece = if is_success { slice(body, asked, self.size)? } else { whole };
+        let piece = if is_success || self.cut.cuts_all { self.cut.piece(body, asked)? } else { whole };
         let is_bare = piece.block.is_none() && to.block1.is_none() && observe.is_none() && !to.wants_size;
         if is_bare && self.etag.is_none() {
             let options = self.answer.options;

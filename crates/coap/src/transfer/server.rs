@@ -1,7 +1,7 @@
 //! The server's side of a host: requests that come, in one message or many, and their answers.
 
 use alloc::vec::Vec;
-use core::{fmt::Debug, hash::Hash, num::NonZeroU32};
+use core::num::NonZeroU32;
 
 use millpond_control::Instant;
 
@@ -11,11 +11,12 @@ use super::{
     bursts::is_of_burst,
     kept::{Kept, Key},
     options::{self, Read},
-    representation::Representation,
+    representation::{Cut, Representation},
     told::Told,
 };
 use crate::block::{Block, BlockSize, PastEnd, Verdict};
-use crate::endpoint::{self, Outgoing, RequestId, queue::Entry};
+use crate::endpoint::{self, Outgoing, RequestId};
+use crate::layer::{MessageLayer, Reason};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
 
 /// What must be known of a request to answer it.
@@ -71,15 +72,21 @@ impl<A: Copy + Eq> AllPending<A> {
     }
 }
 
-impl<A: Copy + Eq + Hash + Debug> Host<A> {
+impl<L: MessageLayer> Host<L> {
     /// A request came in one message.
-    pub(super) fn request_came(&mut self, now: Instant, entry: Entry<A>, id: RequestId) -> Option<Told<A>> {
-        let from = entry.peer;
-        let message = self.endpoint.message(&entry)?;
-        let read = Read::of(&message);
+    pub(super) fn request_came(
+        &mut self,
+        now: Instant,
+        entry: L::Entry,
+        id: RequestId,
+    ) -> Option<Told<L::Entry, L::Peer>> {
+        let from = self.layer.peer(&entry);
+        let message = self.layer.message(&entry)?;
+        let room = self.layer.room();
+        let read = Read::of(&message, room);
         let respond = |code, block1, size1| Act::Respond { request: id, code, block1, size1 };
         // What is critical and not the host's own is for the application to know.
-        let by_group = self.endpoint.came_by_group(id);
+        let by_group = self.layer.came_by_group(id);
         let in_pieces = (read.block1.is_some() || is_of_burst(&message))
             && !by_group
             && self.in_pieces.has(message.code, message.options().legal());
@@ -90,7 +97,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             return None;
         }
         if takes_bursts && is_of_burst(&message) {
-            let is_known = self.endpoint.is_acquainted(from);
+            let is_known = self.layer.is_acquainted(from);
             self.bursts.request_came(now, (from, is_known), id, &message);
             return None;
         }
@@ -98,7 +105,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             self.acts.push_back(respond(Code::BAD_REQUEST, None, None));
             return None;
         };
-        let key = self.endpoint.hash(&options::CacheKey(&message));
+        let key = self.layer.hash(&options::CacheKey(&message));
         let mut pending = Pending {
             generation: id.generation,
             from,
@@ -129,15 +136,15 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             return None;
         }
         let limits = &self.config.limits;
-        let is_known = self.endpoint.is_acquainted(from);
+        let is_known = self.layer.is_acquainted(from);
         if block1.number == 0 {
             self.bodies.make_room_for(&(from, key), |(other, _)| *other == from, limits.bodies_per_peer as usize);
         }
         if block1.number == 0
             && !is_known
-            && let Some(network) = self.endpoint.path_of(&from)
+            && let Some(network) = self.layer.path_of(&from)
         {
-            let is_in_it = |(other, _): &(A, u64)| self.endpoint.path_of(other) == Some(network);
+            let is_in_it = |(other, _): &(L::Peer, u64)| self.layer.path_of(other) == Some(network);
             self.bodies.make_room_for_strangers(&(from, key), is_in_it, limits.bodies_per_network as usize);
         }
         let verdict = self.bodies.take_of(now, (from, key), is_known, block1, read.size1, message.payload());
@@ -148,10 +155,14 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
                 pending.asked = self.hash_of_body(&message, &body);
                 return self.hand_up(entry, id, pending, Some(body), deregisters);
             }
+            // Nothing is delivered twice by a stream: who sends it again begins in the middle.
+            Verdict::Repeated(_) if L::IS_RELIABLE => {
+                self.acts.push_back(respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None));
+            }
             Verdict::Repeated(block1) => {
                 // Its answer is kept, or the application still owes it to the copy that came first.
                 let key = Key { peer: from, request: key };
-                let kept = self.shelf.find(key, self.endpoint.hash(&key));
+                let kept = self.shelf.find(key, self.layer.hash(&key));
                 let act = match kept.map(|(slot, generation, _)| (slot, generation)) {
                     Some((slot, generation)) => {
                         self.pending.set(id, Pending { block1: Some(block1), ..pending });
@@ -173,10 +184,10 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
     }
 
     /// A later block of something that is kept.
-    fn serve(&mut self, pending: &Pending<A>, has_body: bool, id: RequestId) -> Option<Act<A>> {
+    fn serve(&mut self, pending: &Pending<L::Peer>, has_body: bool, id: RequestId) -> Option<Act<L::Peer>> {
         pending.block2.filter(|block| block.number > 0)?;
         let key = Key { peer: pending.from, request: pending.key };
-        let (slot, generation, kept) = self.shelf.find(key, self.endpoint.hash(&key))?;
+        let (slot, generation, kept) = self.shelf.find(key, self.layer.hash(&key))?;
         if has_body && kept.asked != pending.asked {
             return None;
         }
@@ -186,23 +197,23 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
 
     /// What of a request's body is part of what is asked for: that of FETCH (RFC 8132 §2).
     fn hash_of_body(&self, message: &Message<'_>, body: &[u8]) -> u64 {
-        if message.code == Code::FETCH && !body.is_empty() { self.endpoint.hash(&body) } else { 0 }
+        if message.code == Code::FETCH && !body.is_empty() { self.layer.hash(&body) } else { 0 }
     }
 
     /// Whether the application has a request with this key.
-    fn is_owed(&self, from: A, key: u64) -> bool {
-        let is_it = |pending: &Pending<A>| pending.from == from && pending.key == key;
+    fn is_owed(&self, from: L::Peer, key: u64) -> bool {
+        let is_it = |pending: &Pending<L::Peer>| pending.from == from && pending.key == key;
         self.pending.places.iter().flatten().any(is_it)
     }
 
     fn hand_up(
         &mut self,
-        entry: Entry<A>,
+        entry: L::Entry,
         id: RequestId,
-        pending: Pending<A>,
+        pending: Pending<L::Peer>,
         body: Option<Vec<u8>>,
         deregisters: bool,
-    ) -> Option<Told<A>> {
+    ) -> Option<Told<L::Entry, L::Peer>> {
         self.pending.set(id, pending);
         self.counts.requests = self.counts.requests.saturating_add(1);
         if deregisters {
@@ -231,23 +242,57 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
             return self.respond_with_piece(now, id, answer, &pending);
         }
         options::check(answer.options)?;
-        let representation = Representation::of(answer, self.block_size(answer.block, pending.block2));
-        let sent = representation
-            .message(pending.block2, &pending, observe, |outgoing| self.endpoint.respond(now, id, outgoing));
+        let (representation, sent) =
+            self.cut_to_fit(answer, &pending, observe, |layer, outgoing| layer.respond(now, id, outgoing));
         let sent = match sent {
             Ok(sent) => sent,
-            Err(PastEnd { .. }) => self.endpoint.respond(now, id, &plain(pending.kind, Code::BAD_REQUEST)),
+            Err(PastEnd { .. }) => self.layer.respond(now, id, &plain(pending.kind, Code::BAD_REQUEST)),
         };
-        // What is refused for want of room is dropped by the endpoint.
-        if !sent.is_err_and(|why| why.is_of_message()) {
-            self.pending.remove(id);
-        }
-        sent?;
+        self.was_answered(id, sent)?;
         // Of a body that came in blocks the answer is kept in any case: its last block may come again.
-        if representation.is_long() || pending.block1.is_some() {
+        if representation.is_long() || (pending.block1.is_some() && !L::IS_RELIABLE) {
             self.keep(now, &pending, &representation);
         }
         Ok(())
+    }
+
+    /// A request was answered, or could not be: what is refused for want of room is dropped by the layer.
+    fn was_answered(&mut self, id: RequestId, sent: Result<(), L::Refused>) -> Result<(), Refused> {
+        let reason = sent.as_ref().err().map(L::reason);
+        if !matches!(reason, Some(Reason::Message | Reason::TooLong | Reason::Call)) {
+            self.pending.remove(id);
+        }
+        match self.layer.room().filter(|_| reason == Some(Reason::TooLong)) {
+            Some(room) => Err(Refused::TooLongForPeer { limit: room.bytes }),
+            None => sent.map_err(Into::into),
+        }
+    }
+
+    /// Sends an answer, or the block of it that is asked for. Over a stream it goes whole if it fits and nobody asks for
+    /// blocks, else in the largest that the other side takes.
+    pub(super) fn cut_to_fit<'a, T>(
+        &mut self,
+        answer: &'a Answer<'a>,
+        to: &Pending<L::Peer>,
+        observe: Option<u32>,
+        send: impl Fn(&mut L, &Outgoing<'_>) -> Result<T, L::Refused>,
+    ) -> (Representation<'a>, Result<Result<T, L::Refused>, PastEnd>) {
+        let cut = self.cut(answer, self.block_size(answer.block, to.block2));
+        let room = self.layer.room().filter(|_| to.block2.is_none() && answer.block.is_none());
+        let representation = Representation::of(answer, if room.is_some() { Cut::WHOLE } else { cut });
+        let sent = representation.message(to.block2, to, observe, |message| send(&mut self.layer, message));
+        let is_too_long = matches!(&sent, Ok(Err(why)) if L::reason(why) == Reason::TooLong);
+        if !is_too_long || answer.body.is_empty() || !room.is_some_and(|room| room.block_wise) {
+            return (representation, sent);
+        }
+        let representation = Representation::of(answer, cut);
+        let sent = representation.message(to.block2, to, observe, |message| send(&mut self.layer, message));
+        (representation, sent)
+    }
+
+    /// Into what an answer is cut, in blocks of this size at most.
+    fn cut(&self, answer: &Answer<'_>, size: BlockSize) -> Cut {
+        self.layer.room().map_or(Cut::of(size), |room| Cut::within(&room, answer.options, size))
     }
 
     /// The application answers with a block that it has cut by itself.
@@ -256,29 +301,27 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         now: Instant,
         id: RequestId,
         answer: &Answer<'_>,
-        pending: &Pending<A>,
+        pending: &Pending<L::Peer>,
     ) -> Result<(), Refused> {
         let kind = answer.kind.unwrap_or(pending.kind);
         let message = Outgoing { kind, payload: answer.body, ..Outgoing::confirmable(answer.code, answer.options) };
-        let sent = self.endpoint.respond(now, id, &message);
-        if !sent.is_err_and(|why| why.is_of_message()) {
-            self.pending.remove(id);
-        }
-        Ok(sent?)
+        let sent = self.layer.respond(now, id, &message);
+        self.was_answered(id, sent)
     }
 
     /// Keeps a representation for its later blocks.
-    pub(super) fn keep(&mut self, now: Instant, pending: &Pending<A>, representation: &Representation<'_>) {
+    pub(super) fn keep(&mut self, now: Instant, pending: &Pending<L::Peer>, representation: &Representation<'_>) {
         let key = Key { peer: pending.from, request: pending.key };
         let Ok(options) = options::encode(&representation.options()) else { return };
         let etag = representation.options().into_iter().find(|(number, _)| *number == number::ETAG);
         let body = representation.answer.body;
         let ends = (body.first_chunk::<64>(), body.last_chunk::<64>());
-        let content = self.endpoint.hash(&(etag.map(|(_, value)| value), body.len(), ends));
+        let content = self.layer.hash(&(etag.map(|(_, value)| value), body.len(), ends));
         let body = self.shelf.share(content, body);
-        let kept = Kept::new(key, pending.asked, (representation.answer.code, options, body), representation.size);
-        let endpoint = &self.endpoint;
-        self.shelf.put(now, kept, |key| endpoint.hash(&key));
+        let size = representation.cut.size;
+        let kept = Kept::new(key, pending.asked, (representation.answer.code, options, body), size);
+        let layer = &self.layer;
+        self.shelf.put(now, kept, |key| layer.hash(&key));
     }
 
     /// A request is answered with a block of what is kept.
@@ -291,13 +334,16 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let options: Vec<_> = options::decode(&kept.options).collect();
         let answer =
             Answer { kind: None, code: kept.code, options: &options, body: &kept.body, block: None, is_piece: false };
-        let representation = Representation { answer: &answer, size: kept.size, etag: None };
-        let endpoint = &mut self.endpoint;
-        let sent = representation.message(pending.block2, &pending, None, |message| endpoint.respond(now, id, message));
+        let cut = self.layer.room().map_or(Cut::of(kept.size), |room| {
+            Cut::within(&room, &options, pending.block2.map_or(self.config.block, |block| block.size))
+        });
+        let representation = Representation { answer: &answer, cut, etag: None };
+        let layer = &mut self.layer;
+        let sent = representation.message(pending.block2, &pending, None, |message| layer.respond(now, id, message));
         match sent {
             Ok(Ok(())) => self.counts.served = self.counts.served.saturating_add(1),
             // For want of room; the client asks again.
-            Ok(Err(_)) => self.endpoint.drop_request(now, id),
+            Ok(Err(_)) => self.layer.drop_request(now, id),
             Err(PastEnd { .. }) => self.respond_plainly(now, id, Code::BAD_REQUEST, None, None),
         }
     }
@@ -314,9 +360,9 @@ impl<A: Copy + Eq + Hash + Debug> Host<A> {
         let (block1, size1) = (block1.map(Block::value), size1.map(Uint::new));
         let own = [(number::BLOCK1, options::value(block1.as_ref())), (number::SIZE1, options::value(size1.as_ref()))];
         let merged = options::merge([], &own);
-        let response = Outgoing { options: &merged, ..plain(self.endpoint.kind_of_answer(id), code) };
-        if self.endpoint.respond(now, id, &response).is_err() {
-            self.endpoint.drop_request(now, id);
+        let response = Outgoing { options: &merged, ..plain(self.layer.kind_of_answer(id), code) };
+        if self.layer.respond(now, id, &response).is_err() {
+            self.layer.drop_request(now, id);
         }
     }
 

@@ -4,15 +4,15 @@ use alloc::vec::Vec;
 
 use super::{AskFailure, AskId, Gone, GroupId, ObserverId, asks::Exchanged};
 use crate::block::robust::OwnedOptions;
-use crate::endpoint::{RequestId, queue::Entry};
+use crate::endpoint::RequestId;
 use crate::message::{Code, Kind, MessageId, Token, Writer};
 
 #[derive(Debug)]
-pub(super) enum Told<A> {
-    Request { entry: Entry<A>, id: RequestId, body: Option<Vec<u8>>, wants_to_observe: bool },
-    Answer { entry: Entry<A>, ask: AskId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },
+pub(super) enum Told<E, A> {
+    Request { entry: E, id: RequestId, body: Option<Vec<u8>>, wants_to_observe: bool },
+    Answer { entry: E, ask: AskId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },
     Failed { ask: AskId, to: A, why: AskFailure, copies: u8 },
-    GroupAnswer { entry: Entry<A>, group: GroupId, body: Option<Vec<u8>> },
+    GroupAnswer { entry: E, group: GroupId, body: Option<Vec<u8>> },
     GroupAnswerLost { group: GroupId, from: A, why: AskFailure },
     GroupOver { group: GroupId },
     ObserverGone { observer: ObserverId, peer: A, why: Gone },

@@ -1,15 +1,16 @@
 //! Critical options that may not stand where they stand (RFC 7252 §5.4.1), over a stream.
 
+use crate::owned::{Event, Host, Output, host, poll};
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::Options;
-use millpond_coap::stream::host::{Answer, Ask, AskFailure, Config, Event, Host, Output};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, Config};
 use millpond_control::Instant;
 
 fn drain(host: &mut Host) -> (Vec<u8>, Vec<Event>) {
     let (mut sent, mut events) = (Vec::new(), Vec::new());
     loop {
-        match host.poll(Instant::ORIGIN) {
-            Output::Transmit(bytes) => sent.extend_from_slice(bytes),
+        match poll(host, Instant::ORIGIN) {
+            Output::Transmit(bytes) => sent.extend_from_slice(&bytes),
             Output::Event(event) => events.push(event),
             Output::Close(_) | Output::Sleep(_) | Output::Idle => return (sent, events),
         }
@@ -18,7 +19,7 @@ fn drain(host: &mut Host) -> (Vec<u8>, Vec<Event>) {
 
 /// The code of the answer to a request of these bytes, and whether the application was asked.
 fn answered(request: &[u8]) -> (u8, bool) {
-    let mut server = Host::new(Options::default(), Config::default());
+    let mut server = host(Options::default(), Config::STREAM);
     server.receive(Instant::ORIGIN, b"\x00\xe1");
     drain(&mut server);
     server.receive(Instant::ORIGIN, request);
@@ -45,10 +46,10 @@ fn a_request_with_one_is_answered_with_bad_option() {
 
 #[test]
 fn a_response_with_one_fails_its_ask() {
-    let mut client = Host::new(Options::default(), Config::default());
+    let mut client = host(Options::default(), Config::STREAM);
     client.receive(Instant::ORIGIN, b"\x00\xe1");
     drain(&mut client);
-    let ask = client.ask(Instant::ORIGIN, &Ask::new(Code::GET, &[])).unwrap();
+    let ask = client.ask(Instant::ORIGIN, (), &Ask::new(Code::GET, &[])).unwrap();
     let sent = drain(&mut client).0;
     let token = &sent[2..2 + usize::from(sent[0] & 0x0f)];
     let length = (1_u8 << 4) | token.len() as u8;
@@ -57,7 +58,7 @@ fn a_response_with_one_fails_its_ask() {
     // OSCORE may stand in a response; Uri-Path may not.
     assert!(matches!(events[..], [Event::Answer { .. }]), "{events:?}");
     let _ = ask;
-    let ask = client.ask(Instant::ORIGIN, &Ask::new(Code::GET, &[])).unwrap();
+    let ask = client.ask(Instant::ORIGIN, (), &Ask::new(Code::GET, &[])).unwrap();
     let sent = drain(&mut client).0;
     let token = &sent[2..2 + usize::from(sent[0] & 0x0f)];
     let length = (1_u8 << 4) | token.len() as u8;

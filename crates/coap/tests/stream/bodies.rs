@@ -6,11 +6,12 @@ use std::rc::Rc;
 use millpond_coap::block::{BlockSize, DownloadError};
 use millpond_coap::message::Token;
 use millpond_coap::message::{Code, number};
-use millpond_coap::stream::host::{Answer, Ask, AskFailure, Config, Event, Host, Output, Refused};
 use millpond_coap::stream::{Closing, Lost, Options, Signal, StreamRefused, write_frame};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, Config, Refused};
 use millpond_control::{Instant, Span};
 
 use crate::hosts::{Hosts, body, taking};
+use crate::owned::{Event, Output, host, limited, poll};
 
 const MIB: usize = 1 << 20;
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
@@ -164,17 +165,16 @@ fn a_side_without_blocks_gets_none() {
     assert!(matches!(hosts.failure(), AskFailure::Connection(StreamRefused::Message(_))), "{:?}", hosts.failure());
 
     let now = Instant::ORIGIN;
-    let (mut client, mut server) =
-        (Host::new(plain, Config::default()), Host::new(Options::default(), Config::default()));
-    client.ask(now, &get()).unwrap();
-    if let Output::Transmit(bytes) = client.poll(now) {
-        server.receive(now, bytes);
+    let (mut client, mut server) = (host(plain, Config::STREAM), host(Options::default(), Config::STREAM));
+    client.ask(now, (), &get()).unwrap();
+    if let Output::Transmit(bytes) = poll(&mut client, now) {
+        server.receive(now, &bytes);
     }
-    if let Output::Transmit(bytes) = client.poll(now) {
-        server.receive(now, bytes);
+    if let Output::Transmit(bytes) = poll(&mut client, now) {
+        server.receive(now, &bytes);
     }
     let id = loop {
-        match server.poll(now) {
+        match poll(&mut server, now) {
             Output::Event(Event::Request { id, .. }) => break id,
             Output::Idle => panic!("no request"),
             _ => {}
@@ -183,7 +183,7 @@ fn a_side_without_blocks_gets_none() {
     let long = Answer::new(Code::CONTENT, &[]).with_body(&bytes);
     assert_eq!(server.answer(now, id, &long), Err(Refused::TooLongForPeer { limit: 1_152 }));
     assert_eq!(server.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[])), Ok(()));
-    assert_eq!(server.answer(now, id, &long), Err(Refused::UnknownRequest));
+    assert_eq!(server.answer(now, id, &long), Err(Refused::Endpoint(millpond_coap::Refused::UnknownRequest)));
 }
 
 /// Later settings take back that several blocks fit a frame: the upload begins anew with single ones.
@@ -225,22 +225,22 @@ fn pings_and_refused_requests_are_answered() {
 
 #[test]
 fn a_peer_that_does_not_begin_with_its_settings_is_left() {
-    let mut client = Host::new(Options::default(), Config::default());
-    client.ask(Instant::ORIGIN, &get()).unwrap();
+    let mut client = host(Options::default(), Config::STREAM);
+    client.ask(Instant::ORIGIN, (), &get()).unwrap();
     client.receive(Instant::ORIGIN, &[0x01, 0x45, 0x01]);
     let (mut told, mut sent) = (Vec::new(), Vec::new());
     let why = loop {
-        match client.poll(Instant::ORIGIN) {
+        match poll(&mut client, Instant::ORIGIN) {
             Output::Close(why) => break why,
             Output::Event(event) => told.push(event),
-            Output::Transmit(bytes) => sent.extend_from_slice(bytes),
+            Output::Transmit(bytes) => sent.extend_from_slice(&bytes),
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(why, Closing::NoSettings);
     assert!(matches!(told[..], [Event::Failed { why: AskFailure::Lost(Lost::ConnectionClosed), .. }]), "{told:?}");
-    assert!(matches!(client.poll(Instant::ORIGIN), Output::Idle));
-    assert!(client.ask(Instant::ORIGIN, &get()).is_err());
+    assert!(matches!(poll(&mut client, Instant::ORIGIN), Output::Idle));
+    assert!(client.ask(Instant::ORIGIN, (), &get()).is_err());
 }
 
 /// A repeated CSM changes what it names and leaves the rest.
@@ -264,14 +264,14 @@ fn repeated_settings_add_up() {
 
 #[test]
 fn bodies_over_the_limit_are_refused() {
-    let config = Config { body: 4_000, ..Config::default() };
+    let config = limited(|limits| (limits.body, limits.bytes) = (4_000, 4_000));
     let bytes = body(5_000);
     // One's own.
     let mut hosts = Hosts::with(Options::default(), taking(1_152), config);
-    let refused = hosts.client.ask(hosts.now, &Ask::new(Code::PUT, &PATH).with_body(&bytes));
-    assert_eq!(refused, Err(Refused::TooLarge { length: 5_000, limit: 4_000 }));
+    let refused = hosts.client.ask(hosts.now, (), &Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    assert_eq!(refused, Err(Refused::OutOfBytes { limit: 4_000 }));
     // The other side's, by Size1 of the first block.
-    hosts.client = Host::new(Options::default(), Config::default());
+    hosts.client = host(Options::default(), Config::STREAM);
     hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
     hosts.run();
     assert_eq!(hosts.answered().0, Code::REQUEST_ENTITY_TOO_LARGE, "an error is an answer");
@@ -347,7 +347,7 @@ fn what_a_peer_does_not_finish_is_dropped() {
 /// what it answers now; another ETag begins the body anew.
 #[test]
 fn a_body_that_is_no_longer_kept_is_asked_for_again() {
-    let config = Config { kept: 0, ..Config::default() };
+    let config = limited(|limits| limits.kept = 0);
     let asked = Rc::new(Cell::new(0));
     let count = Rc::clone(&asked);
     let mut hosts = Hosts::with(taking(1_152), Options::default(), config);
@@ -401,12 +401,12 @@ fn many_asks_at_once_wait_for_their_turn() {
 
 #[test]
 fn what_the_host_sets_itself_is_refused() {
-    let mut client = Host::new(Options::default(), Config::default());
+    let mut client = host(Options::default(), Config::STREAM);
     let own = [(number::BLOCK2, &[][..])];
-    let refused = client.ask(Instant::ORIGIN, &Ask::new(Code::GET, &own));
+    let refused = client.ask(Instant::ORIGIN, (), &Ask::new(Code::GET, &own));
     assert_eq!(refused, Err(Refused::OwnOption { number: number::BLOCK2 }));
-    let refused = client.ask(Instant::ORIGIN, &Ask::new(Code::PUT, &PATH).observing());
+    let refused = client.ask(Instant::ORIGIN, (), &Ask::new(Code::PUT, &PATH).observing());
     assert_eq!(refused, Err(Refused::NotObservable(Code::PUT)));
-    let refused = client.ask(Instant::ORIGIN, &Ask::new(Code::CONTENT, &PATH));
+    let refused = client.ask(Instant::ORIGIN, (), &Ask::new(Code::CONTENT, &PATH));
     assert_eq!(refused, Err(Refused::Connection(StreamRefused::Code(Code::CONTENT))));
 }

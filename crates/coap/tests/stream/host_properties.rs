@@ -1,8 +1,9 @@
 //! What must hold of a host whatever the other side sends.
 
+use crate::owned::{Event, Host, Output, host, limited, poll};
 use millpond_coap::message::{Code, Token, number};
-use millpond_coap::stream::host::{Answer, Ask, Config, Event, Host, ObserverId, Output};
 use millpond_coap::stream::{Options, write_frame};
+use millpond_coap::transfer::{Answer, Ask, Limits, ObserverId};
 use millpond_control::{Instant, Span};
 use proptest::prelude::*;
 
@@ -18,7 +19,7 @@ struct Told {
 
 fn drain(host: &mut Host, now: Instant, told: &mut Told) {
     for _ in 0..4_096 {
-        match host.poll(now) {
+        match poll(host, now) {
             Output::Idle => return,
             Output::Sleep(until) => return assert!(until > now, "a sleep lies ahead"),
             Output::Close(_) => assert!(!core::mem::replace(&mut told.closed, true), "the end is told once"),
@@ -39,7 +40,7 @@ fn drain(host: &mut Host, now: Instant, told: &mut Told) {
                 Event::Answer { goes_on: false, .. } | Event::Failed { .. } => {
                     told.open = told.open.checked_sub(1).expect("what ends was begun");
                 }
-                Event::ObserverGone { observer } => told.observers.retain(|other| *other != observer),
+                Event::ObserverGone { observer, .. } => told.observers.retain(|other| *other != observer),
                 _ => {}
             },
         }
@@ -57,9 +58,11 @@ proptest! {
             0..60,
         ),
     ) {
-        let config = Config { asks: 4, body: 8_000, bodies: 2, kept: 8_000, observers: 3, ..Config::default() };
+        let config = limited(|limits| {
+            *limits = Limits { asks: 4, bytes: 32_000, body: 8_000, bodies: 16_000, kept: 8_000, observers: 3, ..*limits };
+        });
         let options = Options { max_message_size: 2_500, requests: 8, ..Options::default() };
-        let mut host = Host::new(options, config);
+        let mut host = host(options, config);
         let (mut now, mut told) = (Instant::ORIGIN, Told::default());
         // Settings first: 1152 bytes or more, with blocks.
         host.receive(now, &[0x40, 0xe1, 0x22, 0x08, 0x80, 0x20]);
@@ -70,7 +73,7 @@ proptest! {
                     let path: [(u16, &[u8]); 1] = [(number::URI_PATH, &[what])];
                     let bytes = vec![what; length * usize::from(step) * 3];
                     let ask = Ask { longest: 4_000, observe: what > 127 && step == 0, ..Ask::new(Code::GET, &path).with_body(&bytes) };
-                    told.open += usize::from(host.ask(now, &ask).is_ok());
+                    told.open += usize::from(host.ask(now, (), &ask).is_ok());
                 }
                 2 => now = now.after(Span::from_secs(u32::from(what))),
                 3 => {

@@ -1,8 +1,10 @@
 //! Two hosts that talk, and an application on each side.
 
+use crate::owned::{Event, Host, Output, host, poll};
+use millpond_coap::RequestId;
 use millpond_coap::message::Code;
-use millpond_coap::stream::host::{Answer, Ask, AskId, Config, Event, Host, ObserverId, Output, RequestId};
 use millpond_coap::stream::{Closing, Frame, FrameReader, Options};
+use millpond_coap::transfer::{Answer, Ask, AskId, Config, ObserverId};
 use millpond_control::{Instant, Span};
 
 /// A body of so many bytes, no two blocks alike.
@@ -80,14 +82,14 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     pub(crate) fn new(client: Options, server: Options) -> Self {
-        Self::with(client, server, Config::default())
+        Self::with(client, server, Config::STREAM)
     }
 
     pub(crate) fn with(client: Options, server: Options, config: Config) -> Self {
         Self {
             now: Instant::ORIGIN,
-            client: Host::new(client, config),
-            server: Host::new(server, config),
+            client: host(client, config),
+            server: host(server, config),
             application: Box::new(|_, body| (Code::CHANGED, Vec::new(), body.to_vec())),
             observers: Vec::new(),
             told: Vec::new(),
@@ -107,7 +109,7 @@ impl Hosts {
     }
 
     pub(crate) fn ask(&mut self, ask: &Ask<'_>) -> AskId {
-        self.client.ask(self.now, ask).unwrap()
+        self.client.ask(self.now, (), ask).unwrap()
     }
 
     /// Carries bytes to and fro until there are none.
@@ -143,8 +145,8 @@ impl Hosts {
     pub(crate) fn drain_client(&mut self) -> Vec<u8> {
         let mut sent = Vec::new();
         loop {
-            match self.client.poll(self.now) {
-                Output::Transmit(bytes) => sent.extend_from_slice(bytes),
+            match poll(&mut self.client, self.now) {
+                Output::Transmit(bytes) => sent.extend_from_slice(&bytes),
                 Output::Event(event) => self.told.push(event),
                 Output::Close(why) => assert!(self.closed[0].replace(why).is_none(), "the end is told once"),
                 Output::Sleep(until) => {
@@ -164,8 +166,8 @@ impl Hosts {
     pub(crate) fn drain_server(&mut self) -> Vec<u8> {
         let mut sent = Vec::new();
         loop {
-            match self.server.poll(self.now) {
-                Output::Transmit(bytes) => sent.extend_from_slice(bytes),
+            match poll(&mut self.server, self.now) {
+                Output::Transmit(bytes) => sent.extend_from_slice(&bytes),
                 Output::Event(Event::Request { id, code, body, wants_to_observe, .. }) => {
                     self.answer(id, code, &body, wants_to_observe);
                 }
@@ -211,7 +213,7 @@ impl Hosts {
         }
     }
 
-    pub(crate) fn failure(&self) -> millpond_coap::stream::host::AskFailure {
+    pub(crate) fn failure(&self) -> millpond_coap::transfer::AskFailure {
         let mut failures = self.told.iter().filter_map(|event| match event {
             Event::Failed { why, .. } => Some(*why),
             _ => None,

@@ -18,6 +18,7 @@ mod host_properties;
 mod hostile;
 mod hosts;
 mod observing;
+mod owned;
 mod properties;
 mod session;
 mod side;

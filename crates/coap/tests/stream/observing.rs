@@ -2,9 +2,10 @@
 
 use millpond_coap::message::{Code, number};
 use millpond_coap::stream::Options;
-use millpond_coap::stream::host::{Answer, Ask, AskFailure, Config, Event};
+use millpond_coap::transfer::{Answer, Ask, AskFailure};
 
 use crate::hosts::{Hosts, body, taking};
+use crate::owned::{Event, limited};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
@@ -103,7 +104,7 @@ fn an_error_is_the_last_state() {
 
 #[test]
 fn a_server_need_not_grant_it() {
-    let config = Config { observers: 1, ..Config::default() };
+    let config = limited(|limits| limits.observers = 1);
     let mut hosts = Hosts::with(Options::default(), Options::default(), config).serving(b"state".to_vec());
     hosts.ask(&observe());
     hosts.ask(&observe());
@@ -135,4 +136,22 @@ fn whom_the_server_dismisses_is_told() {
     assert!(!hosts.server.dismiss(hosts.now, hosts.observers[0]));
     hosts.run();
     assert_eq!(hosts.answers()[1], (Code::SERVICE_UNAVAILABLE, Vec::new(), false));
+}
+
+/// Whoever is granted an observation while the connection is being released gets this one answer, and is told of.
+#[test]
+fn an_observation_granted_during_a_release_is_over_with_it() {
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"state".to_vec());
+    hosts.run();
+    hosts.ask(&observe());
+    let up = hosts.drain_client();
+    hosts.server.release(hosts.now, None, None).unwrap();
+    hosts.server.receive(hosts.now, &up);
+    hosts.run();
+    assert_eq!(hosts.answers().len(), 1);
+    let granted = hosts.observers.len();
+    hosts.server.stream_ended();
+    hosts.run();
+    let gone = hosts.server_told.iter().filter(|told| matches!(told, Event::ObserverGone { .. })).count();
+    assert_eq!((gone, hosts.server.observers()), (granted, 0));
 }

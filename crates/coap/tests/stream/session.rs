@@ -1,9 +1,10 @@
 //! What must hold of any stream at all. Also the body of the fuzz target `stream`.
 
 use millpond_coap::Outgoing;
+use millpond_coap::RequestId;
 use millpond_coap::message::Code;
-use millpond_coap::stream::host::{self, Answer, Ask, Config, Host};
-use millpond_coap::stream::{Connection, Event, Options, Output, RequestId};
+use millpond_coap::stream::{Connection, Event, Options, Output};
+use millpond_coap::transfer::{self, Answer, Ask, Config, Host, Limits};
 use millpond_control::{Instant, Span};
 
 /// A connection that may hold so much: a frame, as much again for what came in behind it, and what it sends.
@@ -101,8 +102,9 @@ impl State {
 /// The same for a host with whole bodies: what comes in is frames of these bytes behind settings, in pieces.
 fn check_host(bytes: &[u8]) {
     let options = Options { max_message_size: 2_048, requests: 8, ..Options::default() };
-    let config = Config { asks: 4, body: 4_096, bodies: 2, kept: 8_192, observers: 2, ..Config::default() };
-    let mut host = Host::new(options, config);
+    let limits =
+        Limits { asks: 4, bytes: 32_768, body: 4_096, bodies: 8_192, kept: 8_192, observers: 2, ..Limits::DEFAULT };
+    let mut host = Host::over_stream(Connection::new(options), Config { limits, ..Config::STREAM });
     let (mut now, mut state) = (Instant::ORIGIN, HostState::default());
     host.receive(now, &[0x40, 0xe1, 0x22, 0x04, 0x80, 0x20]);
     state.drain(&mut host, now);
@@ -114,7 +116,7 @@ fn check_host(bytes: &[u8]) {
             0 => {
                 let body = vec![step; usize::from(step) * 16];
                 let ask = Ask { longest: 4_096, observe: step > 127, ..Ask::new(Code::FETCH, &[]).with_body(&body) };
-                state.open += u32::from(host.ask(now, &ask).is_ok());
+                state.open += u32::from(host.ask(now, (), &ask).is_ok());
             }
             1 => {
                 let body = vec![step; usize::from(step) * 16];
@@ -140,20 +142,23 @@ fn check_host(bytes: &[u8]) {
 #[derive(Default)]
 struct HostState {
     open: u32,
-    observers: Vec<host::ObserverId>,
+    observers: Vec<transfer::ObserverId>,
     closed: bool,
 }
 
 impl HostState {
-    fn drain(&mut self, host: &mut Host, now: Instant) {
+    fn drain(&mut self, host: &mut Host<Connection>, now: Instant) {
         for _ in 0..8_192 {
             match host.poll(now) {
-                host::Output::Idle => return,
-                host::Output::Sleep(until) => return assert!(until > now, "a sleep lies ahead"),
-                host::Output::Close(_) => assert!(!core::mem::replace(&mut self.closed, true), "the end is told once"),
-                host::Output::Transmit(bytes) => assert!(!bytes.is_empty()),
-                host::Output::Event(event) => match event {
-                    host::Event::Request { id, .. } => {
+                transfer::Output::Idle => return,
+                transfer::Output::Sleep(until, _) => return assert!(until > now, "a sleep lies ahead"),
+                transfer::Output::Close(_) => {
+                    assert!(!core::mem::replace(&mut self.closed, true), "the end is told once")
+                }
+                transfer::Output::Transmit(bytes) => assert!(!bytes.is_empty()),
+                transfer::Output::Trace(_) => {}
+                transfer::Output::Event(event) => match event {
+                    transfer::Event::Request { id, .. } => {
                         let answer = Answer::new(Code::CONTENT, &[]).with_body(&[7; 3_000]);
                         match host.accept_observer(now, id, &answer) {
                             Ok(observer) => self.observers.extend(observer),
@@ -161,10 +166,10 @@ impl HostState {
                             Err(_) => drop(host.answer(now, id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[]))),
                         }
                     }
-                    host::Event::Answer { goes_on: false, .. } | host::Event::Failed { .. } => {
+                    transfer::Event::Answer { goes_on: false, .. } | transfer::Event::Failed { .. } => {
                         self.open = self.open.checked_sub(1).expect("what ends was begun");
                     }
-                    host::Event::ObserverGone { observer } => self.observers.retain(|other| *other != observer),
+                    transfer::Event::ObserverGone { observer, .. } => self.observers.retain(|other| *other != observer),
                     _ => {}
                 },
             }

@@ -1,15 +1,16 @@
 //! Two connections that talk, and what they told.
 
 use millpond_coap::message::Code;
-use millpond_coap::stream::{Closing, Connection, Event, Lost, Options, Output, RequestId, ResponseId, Settings};
+use millpond_coap::stream::{Closing, Connection, Event, Lost, Options, Output, Settings};
+use millpond_coap::{ExchangeId, RequestId};
 use millpond_control::{Instant, Span};
 
 /// What a connection told, without what it borrows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told {
     Request(RequestId, Code, Vec<u8>),
-    Response(ResponseId, Code, Vec<u8>, bool),
-    Failed(ResponseId, Lost),
+    Response(ExchangeId, Code, Vec<u8>, bool),
+    Failed(ExchangeId, Lost),
     Unobserved(RequestId),
     Settings(Settings),
     Pong(bool),

@@ -2,9 +2,10 @@
 
 use millpond_coap::message::{Code, Token, number};
 use millpond_coap::stream::Options;
-use millpond_coap::stream::host::{Ask, Event};
+use millpond_coap::transfer::Ask;
 
 use crate::hosts::{Hosts, body, taking};
+use crate::owned::Event;
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 

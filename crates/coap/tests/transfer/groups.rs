@@ -27,7 +27,7 @@ type Datagram = (u8, u8, bool, Vec<u8>);
 /// A client, 0, and members of a group that answer with a body of a length of their own.
 struct Link {
     now: u64,
-    hosts: Vec<Host<u8>>,
+    hosts: Vec<Host<Endpoint<u8>>>,
     lengths: Vec<usize>,
     block: Option<BlockSize>,
     /// Whose datagrams after the first are lost.

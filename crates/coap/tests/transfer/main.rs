@@ -18,6 +18,7 @@ mod downloads;
 mod groups;
 mod hostile;
 mod jumps;
+mod layers;
 mod limits;
 mod observations;
 mod observers;

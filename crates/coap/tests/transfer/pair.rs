@@ -24,11 +24,16 @@ pub(crate) fn steady() -> AnyController {
     controller
 }
 
-pub(crate) fn host(node: u32, endpoint: millpond_coap::Config, config: Config) -> Host<u8> {
+pub(crate) fn host(node: u32, endpoint: millpond_coap::Config, config: Config) -> Host<Endpoint<u8>> {
     known_by(node, endpoint, config, Identities::counted())
 }
 
-pub(crate) fn known_by(node: u32, endpoint: millpond_coap::Config, config: Config, identities: Identities) -> Host<u8> {
+pub(crate) fn known_by(
+    node: u32,
+    endpoint: millpond_coap::Config,
+    config: Config,
+    identities: Identities,
+) -> Host<Endpoint<u8>> {
     let endpoint = Endpoint::new(endpoint, steady(), ChanceSeed::new(1), node, identities).unwrap();
     // Strangers from 128 on are in a network of their own.
     let endpoint = endpoint.with_paths(|address| u64::from(address >> 7));
@@ -84,7 +89,7 @@ pub(crate) struct Application {
 
 pub(crate) struct Pair {
     pub(crate) now: u64,
-    pub(crate) hosts: [Host<u8>; 2],
+    pub(crate) hosts: [Host<Endpoint<u8>>; 2],
     /// Numbers of the datagrams that get lost, in the order of sending, both ways counted together.
     pub(crate) lose: BTreeSet<usize>,
     /// Delays of datagrams that take longer or less long than usual.

@@ -47,7 +47,7 @@ impl<'b> Source<'b> {
 }
 
 struct Actor {
-    host: Host<u8>,
+    host: Host<Endpoint<u8>>,
     open: BTreeSet<AskId>,
     asked: Vec<(RequestId, bool, usize)>,
     observers: Vec<ObserverId>,

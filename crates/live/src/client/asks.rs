@@ -173,7 +173,7 @@ impl Sink for AskSink<'_> {
             Event::Failed { ask, to, why, copies } => {
                 let place = (self.lane, ask);
                 let started = self.asks.pending.get(&place).map_or(now, |pending| pending.started);
-                self.asks.end(place, Err(error(to.peer(), why, copies, since(started, now))));
+                self.asks.end(place, Err(failure(to.peer(), why, copies, since(started, now))));
             }
             Event::GroupAnswer { group, from, message, body } => {
                 let report = ExchangeReport { peer: from.peer(), copies: 1, round_trip: None, grade: None };
@@ -204,7 +204,7 @@ impl Sink for AskSink<'_> {
         let Some(place) = self.asks.pings.iter().position(is_it) else { return };
         let ping = self.asks.pings.swap_remove(place);
         let after = since(ping.started, now);
-        let failed = |(why, copies)| error(peer.peer(), AskFailure::Exchange(why), copies, after);
+        let failed = |(why, copies)| failure(peer.peer(), AskFailure::Exchange(why), copies, after);
         // Whoever asked may have gone.
         let _ = ping.reply.send(outcome.map(duration).map_err(failed));
     }
@@ -237,7 +237,7 @@ fn since(earlier: Instant, now: Instant) -> Duration {
 }
 
 /// Why there is no answer.
-fn error(peer: SocketAddr, why: AskFailure, copies: u8, after: Duration) -> Error {
+pub(crate) fn failure(peer: SocketAddr, why: AskFailure, copies: u8, after: Duration) -> Error {
     match why {
         AskFailure::Exchange(Failure::GaveUp) => Error::GaveUp { peer, copies, after },
         AskFailure::Exchange(Failure::Reset) => Error::Reset { peer },

@@ -21,7 +21,7 @@ use crate::{
     ControllerChoice, Error, Stats,
     clock::Clock,
     dtls::Keys,
-    lane::Lane,
+    lane::{DatagramHost, Lane},
     secrets,
     transfer::{AskId, Host, Refused},
     udp::{Address, Inbox, PortError},
@@ -48,7 +48,7 @@ pub(crate) struct Driver {
     /// Lanes that were ever opened.
     opened: u32,
     /// What each further lane's host is made like.
-    pattern: Host<Address>,
+    pattern: DatagramHost,
     pub(super) asks: Asks,
     routes: Routes,
     inbox: Inbox,
@@ -243,7 +243,7 @@ impl Driver {
                         }
                     }
                     let controller = controller.build(self.settings.least_wait);
-                    let set = |host: &mut Host<Address>| host.set_controller(now, to, controller);
+                    let set = |host: &mut DatagramHost| host.set_controller(now, to, controller);
                     self.on_host(at, now, set).unwrap_or(Ok(())).map_err(refused)
                 });
                 let _ = reply.send(done);
@@ -302,7 +302,7 @@ impl Driver {
         &mut self,
         at: usize,
         now: Instant,
-        input: impl FnOnce(&mut Host<Address>) -> T,
+        input: impl FnOnce(&mut DatagramHost) -> T,
     ) -> Option<T> {
         let lane = self.lanes.get_mut(at)?;
         let done = input(&mut lane.host);

@@ -29,7 +29,7 @@ use std::{
 use millpond_coap::message::Code;
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use asks::{AskSink, Asks, Ping};
+pub(crate) use asks::{AskSink, Asks, Ping, failure};
 pub(crate) use beginning::begin;
 pub use builder::ClientBuilder;
 pub use groups::{GroupAnswers, GroupRequest};

@@ -1,13 +1,18 @@
 //! Between hosts and handlers: what becomes of each request, whatever carried it.
 
+mod acting;
 mod finding;
 mod observing;
 mod streams;
 
-use std::{collections::VecDeque, hash::Hash, sync::Arc, time::Duration};
+use std::{collections::VecDeque, hash::Hash, net::SocketAddr, sync::Arc, time::Duration};
 
+pub(crate) use acting::Hosted;
 use finding::{Refusal, Which};
-use millpond_coap::message::{Code, Kind, number};
+use millpond_coap::{
+    RequestId,
+    message::{Code, Kind, Message, number},
+};
 use millpond_control::Instant;
 pub(crate) use streams::Room;
 use streams::{Name, Pieces, Step, Streams};
@@ -26,7 +31,7 @@ use super::{
     router::Router,
     running::{start, within},
 };
-use crate::{Options, Response};
+use crate::{Options, Response, Transport};
 
 /// What a desk may have under way.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +60,22 @@ pub(crate) struct Arrived<R> {
     pub(crate) by_group: bool,
     /// Over a connection: how much a message to the client may carry.
     pub(crate) room: Option<Room>,
+}
+
+impl Arrived<RequestId> {
+    /// A request as the host told it: by its last message, and with its whole body.
+    pub(crate) fn of(
+        (id, message): (RequestId, &Message<'_>),
+        body: &[u8],
+        (peer, transport): (SocketAddr, Transport),
+        (wants_to_observe, by_group): (bool, bool),
+        room: Option<Room>,
+    ) -> Self {
+        let request = Unrouted::new(message.code, message.options(), body, peer, transport);
+        let options: usize = message.options().map(|option| option.value.len() + 1).sum();
+        let length = 4 + message.token.len() + options + message.payload().len();
+        Self { id, kind: message.kind, request, length, wants_to_observe, by_group, room }
+    }
 }
 
 /// What a host is to do.

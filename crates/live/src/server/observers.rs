@@ -248,7 +248,7 @@ mod tests {
     use millpond_coap::message::Code;
 
     use super::*;
-    use crate::{Resource, Response, Transport, server::Unrouted};
+    use crate::{Resource, Response, Transport, server::request::Unrouted};
 
     #[test]
     fn who_observes_nothing_is_not_woken_by_changes() {

@@ -27,10 +27,9 @@ use crate::{
     client::{Settings, block_size},
     clock::{Clock, span},
     dtls::{Keys, ServerKeys, Sessions},
-    lane::Lane,
+    lane::{DatagramHost, Lane},
     least_wait::LEAST_WAIT,
-    secrets,
-    transfer::{self, Host},
+    secrets, transfer,
     udp::{Address, Port, Role},
     watch::Watch,
 };
@@ -214,7 +213,7 @@ impl ServerBuilder {
     }
 
     /// A host that the workers' are made like.
-    fn host(&self) -> Result<Host<Address>, Error> {
+    fn host(&self) -> Result<DatagramHost, Error> {
         let config = Config {
             transmission: self.transmission,
             ack_delay: span(self.ack_delay),
@@ -240,7 +239,7 @@ impl ServerBuilder {
             limits,
             ..transfer::Config::DEFAULT
         };
-        Host::new(endpoint, config, jitter)
+        DatagramHost::new(endpoint, config, jitter)
             .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })
     }
 }

@@ -13,14 +13,13 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{Event as Below, RequestId, block::BlockSize, message::Kind};
+use millpond_coap::{Endpoint, Event as Below, RequestId};
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     asking::{Asking, sink},
-    desk::{Action, Arrived, Desk, Told},
-    request::Unrouted,
+    desk::{Arrived, Desk, Hosted, Told},
     running::Caught,
 };
 use crate::{
@@ -28,9 +27,9 @@ use crate::{
     client::{Asks, Command},
     clock::Clock,
     dtls::Turn,
-    lane::{Lane, Sink},
+    lane::{DatagramHost, Lane, Sink},
     security::ServerSecurity,
-    transfer::{Answer, AskId, Event, ObserverId},
+    transfer::{AskId, Event, ObserverId},
     udp::{Address, Inbox, PortError},
     watch::Watch,
 };
@@ -290,59 +289,10 @@ impl Worker {
 
     /// Does what the desk wants done.
     fn act(&mut self, now: Instant) {
-        while let Some(action) = self.desk.action() {
-            match action {
-                Action::Answer(id, response) => self.answer(now, id, response, None, false),
-                Action::Piece(id, response) => self.answer(now, id, response, None, true),
-                Action::AnswerBriefly(id, response) => self.answer(now, id, response, Some(BlockSize::B128), false),
-                Action::Reject(id) => {
-                    // It was dropped meanwhile.
-                    let _ = self.lane.host.reject(now, id);
-                }
-                Action::Hush(id, _) => {
-                    let _ = self.lane.host.hush(now, id);
-                }
-                Action::Observe { id, response, observed } => {
-                    let options = response.options().borrowed();
-                    let answer = Answer::new(response.code(), &options).with_body(response.payload());
-                    match self.lane.host.accept_observer(now, id, &answer) {
-                        Ok(Some(observer)) => self.desk.observe(observer, observed),
-                        Ok(None) => {}
-                        Err(error) => tracing::debug!(target: "millpond_live", "an observer was not answered: {error}"),
-                    }
-                }
-                Action::Notify { observer, response, is_confirmable, is_last } => {
-                    let options = response.options().borrowed();
-                    let answer = Answer {
-                        kind: is_confirmable.then_some(Kind::Confirmable),
-                        ..Answer::new(response.code(), &options).with_body(response.payload())
-                    };
-                    let told = self.lane.host.notify(now, observer, &answer);
-                    if let Err(error) = told {
-                        tracing::debug!(target: "millpond_live", "an observer was not notified: {error}");
-                    }
-                    if is_last && response.is_success() {
-                        self.drain(now);
-                        self.lane.host.dismiss(now, observer);
-                    }
-                }
-            }
-            self.drain(now);
-        }
-    }
-
-    fn answer(&mut self, now: Instant, id: RequestId, response: Response, block: Option<BlockSize>, is_piece: bool) {
-        let options = response.options().borrowed();
-        let answer = Answer { block, is_piece, ..Answer::new(response.code(), &options).with_body(response.payload()) };
-        if let Err(error) = self.lane.host.answer(now, id, &answer) {
-            tracing::warn!(target: "millpond_live", "an answer could not be sent: {error}");
-            self.drain(now);
-            let broken = Answer::new(millpond_coap::message::Code::INTERNAL_SERVER_ERROR, &[]);
-            if self.lane.host.answer(now, id, &broken).is_err() {
-                self.drain(now);
-                // Whoever asked gets nothing, and its request keeps no place. It may be gone altogether.
-                let _ = self.lane.host.reject(now, id);
-            }
+        let Self { desk, lane, watch, arrivals, .. } = self;
+        let mut on = Outlet { lane, watch, arrivals };
+        while let Some(action) = desk.action() {
+            desk.carry_out(now, &mut on, action);
         }
     }
 
@@ -374,6 +324,25 @@ impl Worker {
     }
 }
 
+/// Where a worker's host says what it has to say.
+struct Outlet<'w> {
+    lane: &'w mut Lane,
+    watch: &'w mut Watch,
+    arrivals: &'w mut Arrivals,
+}
+
+impl Hosted for Outlet<'_> {
+    type Layer = Endpoint<Address>;
+
+    fn host(&mut self) -> &mut DatagramHost {
+        &mut self.lane.host
+    }
+
+    fn drain(&mut self, now: Instant) {
+        self.lane.poll(now, self.watch, self.arrivals);
+    }
+}
+
 /// What the host handed up and the desk has not seen yet.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
@@ -393,12 +362,9 @@ impl Sink for Arrivals {
     fn event(&mut self, now: Instant, event: Event<'_, Address>) {
         match event {
             Event::Request { from, id, message, body, wants_to_observe, by_group } => {
-                let request = Unrouted::new(message.code, message.options(), &body, from.peer(), Transport::Udp);
-                let options: usize = message.options().map(|option| option.value.len() + 1).sum();
-                let length = 4 + message.token.len() + options + message.payload().len();
-                let kind = message.kind;
-                self.requests
-                    .push((from, Arrived { id, kind, request, length, wants_to_observe, by_group, room: None }));
+                let whom = (from.peer(), Transport::Udp);
+                let arrived = Arrived::of((id, &message), &body, whom, (wants_to_observe, by_group), None);
+                self.requests.push((from, arrived));
             }
             Event::ObserverGone { observer, .. } => self.gone.push(observer),
             event => sink(&mut self.asks).event(now, event),

@@ -8,20 +8,17 @@ use std::{
 
 use bytes::Bytes;
 use millpond_coap::{
-    block::DownloadError,
-    message::number,
-    stream::{
-        Options as Settings,
-        host::{Ask, AskFailure, AskId, Config, Event, Host},
-    },
+    message::{is_of_transfer, number},
+    stream::{Connection, Event as Below, Options as Settings},
+    transfer::{Ask, AskFailure, AskId, Config, Event, Host, Limits},
 };
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
-use super::link::{self, Link, Stream};
+use super::link::{self, Heard, Link, Stream};
 use crate::{
     Error, ExchangeReport, Options, Response, Stats,
-    client::{Command, Reply, RequestNumber, Wanted},
+    client::{Command, Reply, RequestNumber, Wanted, failure},
     clock::Clock,
     security::Other,
 };
@@ -29,7 +26,7 @@ use crate::{
 /// The longest message that is taken, told to the server: a body within it needs no blocks.
 const LONGEST_MESSAGE: u32 = 1 << 20;
 /// Requests that may be under way on a connection.
-const MOST_ASKS: usize = 65_536;
+const MOST_ASKS: u32 = 65_536;
 /// How long nothing may come while an answer is awaited before a ping asks whether the other side is there, and while
 /// there are observations alone.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -76,18 +73,15 @@ struct Pending {
 
 impl<S: Stream> Task<S> {
     pub(super) fn new(peer: SocketAddr, stream: S) -> Self {
-        let settings = Settings {
-            max_message_size: LONGEST_MESSAGE,
-            serves: false,
-            requests: u32::try_from(MOST_ASKS).unwrap_or(u32::MAX),
-            ..Settings::default()
-        };
+        let settings =
+            Settings { max_message_size: LONGEST_MESSAGE, serves: false, requests: MOST_ASKS, ..Settings::default() };
         // The limits on bodies are those of each request.
-        let config = Config { asks: MOST_ASKS, body: usize::MAX, ..Config::DEFAULT };
+        let limits = Limits { asks: MOST_ASKS, bytes: usize::MAX, ..Config::STREAM.limits };
+        let host = Host::over_stream(Connection::new(settings), Config { limits, ..Config::STREAM });
         Self {
             peer,
             clock: Clock::start(),
-            link: Link::new(stream, Host::new(settings, config), Other::Server),
+            link: Link::new(stream, host, Other::Server),
             pending: BTreeMap::new(),
             numbers: BTreeMap::new(),
             pings: VecDeque::new(),
@@ -218,7 +212,7 @@ impl<S: Stream> Task<S> {
             token,
             ..Ask::new(method, &options)
         };
-        match self.link.host.ask(self.clock.now(), &ask) {
+        match self.link.host.ask(self.clock.now(), (), &ask) {
             Ok(id) => {
                 self.stats.sent += 1;
                 self.asked = self.clock.now();
@@ -245,7 +239,7 @@ impl<S: Stream> Task<S> {
 
     fn drain(&mut self) {
         let Self { peer, clock, link, pending, numbers, pings, stats, doubted, is_gone, .. } = self;
-        let heard = link.heard;
+        let heard_at = link.heard;
         let peer = *peer;
         let mut end = |ask: AskId, outcome: Result<Response, Error>| {
             if let Some(asked) = pending.remove(&ask) {
@@ -255,52 +249,52 @@ impl<S: Stream> Task<S> {
         };
         let mut states = Vec::new();
         let broken = link.broken.clone();
-        link.drain(clock.now(), |event| match event {
-            Event::Answer { ask, code, options, body, goes_on } => {
-                stats.received += 1;
-                let report = ExchangeReport { peer, copies: 1, round_trip: None, grade: None };
-                let mut options: Options = options.into_iter().collect();
-                // The host keeps the option to itself; whoever observes tells by it that more is to come. Over streams
-                // its value says nothing (RFC 8323 §7.1).
-                if goes_on {
-                    options.add(number::OBSERVE, Bytes::new());
+        link.drain(clock.now(), |heard| {
+            match heard {
+                Heard::Event(Event::Answer { ask, message, body, goes_on, .. }) => {
+                    stats.received += 1;
+                    let report = ExchangeReport { peer, copies: 1, round_trip: None, grade: None };
+                    let told = message.options().legal().filter(|option| !is_of_transfer(option.number));
+                    let mut options: Options =
+                        told.map(|option| (option.number, Bytes::copy_from_slice(option.value))).collect();
+                    // Whoever observes tells by it that more is to come. Over streams its value says nothing (RFC 8323 §7.1).
+                    if goes_on {
+                        options.add(number::OBSERVE, Bytes::new());
+                    }
+                    let response = Response::received(message.code, options, body.into_owned().into(), report);
+                    if goes_on {
+                        states.push((ask, response));
+                    } else {
+                        stats.answered += 1;
+                        end(ask, Ok(response));
+                    }
                 }
-                let response = Response::received(code, options, body.into(), report);
-                if goes_on {
-                    states.push((ask, response));
-                } else {
-                    stats.answered += 1;
-                    end(ask, Ok(response));
+                Heard::Event(Event::Failed { ask, why, copies, .. }) => {
+                    stats.failed += 1;
+                    end(
+                        ask,
+                        Err(match (why, broken.clone()) {
+                            (AskFailure::Lost(_), Some(reason)) => Error::Insecure { peer, reason },
+                            (AskFailure::Lost(_), None) => Error::ConnectionLost { peer, reason: why.to_string() },
+                            _ => failure(peer, why, copies, Duration::ZERO),
+                        }),
+                    );
                 }
+                Heard::Connection(Below::Pong { .. }) => {
+                    if let Some((started, reply)) = pings.pop_front() {
+                        let _ = reply.send(Ok(started.elapsed()));
+                    }
+                }
+                Heard::Connection(Below::PongMissing) => match pings.pop_front() {
+                    Some((started, reply)) => {
+                        let _ = reply.send(Err(Error::NoResponse { peer, after: started.elapsed() }));
+                    }
+                    // Whatever came since is a sign of life, too.
+                    None => *is_gone = doubted.is_some_and(|doubted| heard_at.is_none_or(|heard| heard < doubted)),
+                },
+                _ => {}
             }
-            Event::Failed { ask, why } => {
-                stats.failed += 1;
-                let reason = why.to_string();
-                end(
-                    ask,
-                    Err(match why {
-                        AskFailure::Download(DownloadError::TooLarge { limit }) => Error::BodyTooLarge { limit },
-                        AskFailure::Lost(_) => match broken.clone() {
-                            Some(reason) => Error::Insecure { peer, reason },
-                            None => Error::ConnectionLost { peer, reason },
-                        },
-                        _ => Error::Transfer { peer, reason },
-                    }),
-                );
-            }
-            Event::Pong { .. } => {
-                if let Some((started, reply)) = pings.pop_front() {
-                    let _ = reply.send(Ok(started.elapsed()));
-                }
-            }
-            Event::PongMissing => match pings.pop_front() {
-                Some((started, reply)) => {
-                    let _ = reply.send(Err(Error::NoResponse { peer, after: started.elapsed() }));
-                }
-                // Whatever came since is a sign of life, too.
-                None => *is_gone = doubted.is_some_and(|doubted| heard.is_none_or(|heard| heard < doubted)),
-            },
-            _ => {}
+            None::<()>
         });
         for (ask, state) in states {
             if let Some(Pending { reply: Reply::Observed(newest), .. }) = self.pending.get(&ask) {

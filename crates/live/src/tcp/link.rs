@@ -7,9 +7,9 @@ use std::{
 };
 
 use bytes::{Buf, BytesMut};
-use millpond_coap::stream::{
-    Closing,
-    host::{Event, Host, Output},
+use millpond_coap::{
+    stream::{self, Closing, Connection},
+    transfer::{Event, Host, Output},
 };
 use millpond_control::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -31,9 +31,17 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
 
+/// What a host over a stream tells.
+pub(crate) enum Heard<'h> {
+    /// Of asks, requests and observers.
+    Event(Event<'h, ()>),
+    /// Of the connection itself.
+    Connection(stream::Event<'h>),
+}
+
 /// A stream, the host over it, and what waits to be written.
 pub(crate) struct Link<S> {
-    pub(crate) host: Host,
+    pub(crate) host: Host<Connection>,
     stream: S,
     other: Other,
     unwritten: BytesMut,
@@ -55,7 +63,7 @@ pub(crate) struct Link<S> {
 }
 
 impl<S: Stream> Link<S> {
-    pub(crate) fn new(stream: S, host: Host, other: Other) -> Self {
+    pub(crate) fn new(stream: S, host: Host<Connection>, other: Other) -> Self {
         Self {
             host,
             stream,
@@ -137,22 +145,22 @@ impl<S: Stream> Link<S> {
     }
 
     /// Asks the host for all its output, unless the stream has not taken what came before: notifications wait inside,
-    /// and of each observer the newest only.
-    pub(crate) fn drain(&mut self, now: Instant, mut event: impl FnMut(Event)) {
-        while let Some(told) = self.next_event(now) {
-            event(told);
-        }
-    }
-
-    /// The same up to the next event, so that what is done about it comes before what is read next: requests whose
-    /// answers have no room stay unread.
-    pub(crate) fn next_event(&mut self, now: Instant) -> Option<Event> {
+    /// and of each observer the newest only. Stops at what `hear` gives something for, so that what is done about it comes
+    /// before what is read next: requests whose answers have no room stay unread.
+    pub(crate) fn drain<T>(&mut self, now: Instant, mut hear: impl FnMut(Heard<'_>) -> Option<T>) -> Option<T> {
         while self.unwritten.len() < MOST_UNWRITTEN {
-            match self.host.poll(now) {
-                Output::Transmit(bytes) => self.unwritten.extend_from_slice(bytes),
-                Output::Event(told) => return Some(told),
-                Output::Close(why) => self.closing = Some(why),
-                Output::Sleep(until) => {
+            let heard = match self.host.poll(now) {
+                Output::Transmit(bytes) => {
+                    self.unwritten.extend_from_slice(bytes);
+                    None
+                }
+                Output::Event(event) => hear(Heard::Event(event)),
+                Output::Trace(event) => hear(Heard::Connection(event)),
+                Output::Close(why) => {
+                    self.closing = Some(why);
+                    None
+                }
+                Output::Sleep(until, _) => {
                     self.next = Some(until);
                     return None;
                 }
@@ -160,6 +168,9 @@ impl<S: Stream> Link<S> {
                     self.next = None;
                     return None;
                 }
+            };
+            if heard.is_some() {
+                return heard;
             }
         }
         None
@@ -167,7 +178,7 @@ impl<S: Stream> Link<S> {
 
     /// Bytes held, but for the room that is read into.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Self>() + self.host.memory() + self.unwritten.capacity()
+        size_of::<Self>() - size_of::<Host<Connection>>() + self.host.memory() + self.unwritten.capacity()
     }
 
     /// Writes what waits, and closes.
@@ -200,7 +211,7 @@ pub(crate) fn reason(closing: Option<Closing>) -> String {
 mod tests {
     use std::{future::Future, task::Waker};
 
-    use millpond_coap::stream::{Options, host::Config};
+    use millpond_coap::{stream::Options, transfer::Config};
 
     use super::*;
 
@@ -208,7 +219,7 @@ mod tests {
     #[test]
     fn a_client_whose_output_is_not_read_reads_no_more_itself() {
         let (near, mut far) = tokio::io::duplex(READ);
-        let host = Host::new(Options { serves: false, ..Options::default() }, Config::DEFAULT);
+        let host = Host::over_stream(Connection::new(Options { serves: false, ..Options::default() }), Config::STREAM);
         let mut link = Link::new(near, host, Other::Server);
         let mut cx = Context::from_waker(Waker::noop());
         let pings: Vec<u8> = [0, 0xe2].repeat(READ / 2);
@@ -224,7 +235,7 @@ mod tests {
             if std::pin::pin!(link.turn(|| Instant::ORIGIN)).poll(&mut cx).is_ready() {
                 is_idle = false;
             }
-            link.drain(Instant::ORIGIN, |_| {});
+            link.drain(Instant::ORIGIN, |_| None::<()>);
         }
         let held = link.host.memory() + link.unwritten.len();
         assert!(held < 2 * MOST_AHEAD + MOST_UNWRITTEN, "{held} bytes are held");
@@ -234,7 +245,7 @@ mod tests {
             let mut place = ReadBuf::new(&mut room);
             let _ = Pin::new(&mut far).poll_read(&mut cx, &mut place);
             let _ = std::pin::pin!(link.turn(|| Instant::ORIGIN)).poll(&mut cx);
-            link.drain(Instant::ORIGIN, |_| {});
+            link.drain(Instant::ORIGIN, |_| None::<()>);
         }
         assert!(Pin::new(&mut far).poll_write(&mut cx, &pings).is_ready());
     }

@@ -10,11 +10,9 @@ use std::{
 };
 
 use millpond_coap::{
-    message::{Code, Kind, Opt},
-    stream::{
-        Options as Settings,
-        host::{Answer, Config, Event, Host, ObserverId, Refused, RequestId},
-    },
+    RequestId,
+    stream::{Connection, Event as Below, Options as Settings},
+    transfer::{Config, Event, Host, Limits, ObserverId},
 };
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -26,17 +24,18 @@ use tokio::{
 use super::{
     connections::{Connections, Seat},
     handshakes::{Handshakes, PATIENCE},
-    link::{Link, Stream},
+    link::{Heard, Link, Stream},
     secure::{self, TlsAcceptor},
 };
 use crate::{
-    Error, Happened, PeerIdentity, Response, Stats, Transport,
+    Error, Happened, PeerIdentity, Stats, Transport,
     clock::Clock,
     error::is_out_of_files,
+    secrets,
     security::Other,
     server::{
-        Action, AddressRule, Admission, Arrived, Desk, DeskLimits, GRACE, HANDLERS_GRACE, Order, Reachability, Room,
-        Router, Unrouted,
+        AddressRule, Admission, Arrived, Desk, DeskLimits, GRACE, HANDLERS_GRACE, Hosted, Order, Reachability, Room,
+        Router,
     },
     trace::Hook,
     watch::Watch,
@@ -215,10 +214,13 @@ async fn serve_securely(
 async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Result<(), String> {
     let Visit { shared, seat, mut end, counted } = visit;
     let reachability = Reachability::new(AddressRule::Never).map_err(|error| error.to_string())?;
-    let config = Config { body: shared.longest_body, ..Config::DEFAULT };
+    let bodies = Limits::DEFAULT.bodies.max(shared.longest_body.saturating_mul(16));
+    let limits = Limits { body: shared.longest_body, bodies, ..Config::STREAM.limits };
+    let identities = secrets::identities().map_err(|error| error.to_string())?;
     let (telling, mut told) = mpsc::unbounded_channel();
     let (router, admission) = (Arc::clone(&shared.router), Arc::clone(&shared.admission));
-    let mut host = Host::new(Settings::default(), config);
+    let connection = Connection::new(Settings::default()).with_identities(identities);
+    let mut host = Host::over_stream(connection, Config { limits, ..Config::STREAM });
     if router.streams() {
         host.take_pieces(router.takes_pieces());
     }
@@ -274,6 +276,22 @@ enum Stage {
     Settled,
     /// It has asked for something.
     Asked,
+}
+
+/// What a host said that concerns its server.
+enum Said {
+    Asked(Box<Arrived<RequestId>>),
+    Gone(ObserverId),
+    Settled,
+    Silent,
+}
+
+impl<S: Stream> Hosted for Link<S> {
+    type Layer = Connection;
+
+    fn host(&mut self) -> &mut Host<Connection> {
+        &mut self.host
+    }
 }
 
 struct Serving<S> {
@@ -360,94 +378,48 @@ impl<S: Stream> Serving<S> {
     /// Drains the host, and does what the desk wants done, until both have nothing to say or the stream is full.
     fn drain(&mut self) {
         let now = self.clock.now();
+        let Self { link, desk, whom, figures, .. } = self;
         loop {
-            while let Some(action) = self.desk.action() {
-                self.act(action);
+            while let Some(action) = desk.action() {
+                desk.carry_out(now, link, action);
+                figures.counted.sent.fetch_add(1, Ordering::Relaxed);
             }
-            let Some(event) = self.link.next_event(now) else { break };
-            match event {
-                Event::Request { id, code, options, body, wants_to_observe } => {
+            let theirs = link.host.settings();
+            let room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });
+            let said = link.drain(now, |heard| match heard {
+                Heard::Event(Event::Request { id, message, body, wants_to_observe, by_group, .. }) => {
+                    let from = (whom.peer, whom.transport);
+                    let asked = Arrived::of((id, &message), &body, from, (wants_to_observe, by_group), room);
+                    Some(Said::Asked(Box::new(asked)))
+                }
+                Heard::Event(Event::ObserverGone { observer, .. }) => Some(Said::Gone(observer)),
+                Heard::Connection(Below::Settings(_)) => Some(Said::Settled),
+                Heard::Connection(Below::PongMissing) => Some(Said::Silent),
+                _ => None,
+            });
+            match said {
+                None => break,
+                Some(Said::Asked(mut arrived)) => {
                     if self.stage != Stage::Asked {
                         self.stage = Stage::Asked;
                         self.seat.has_asked();
                     }
-                    let options = options.iter().map(|(number, value)| Opt { number: *number, value });
-                    let mut request = Unrouted::new(code, options, &body, self.whom.peer, self.whom.transport);
-                    request.identity.clone_from(&self.whom.identity);
-                    self.figures.counted.requests.fetch_add(1, Ordering::Relaxed);
-                    let length = body.len();
-                    let theirs = self.link.host.settings();
-                    let room = Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise };
-                    let arrived = Arrived {
-                        id,
-                        kind: Kind::Confirmable,
-                        request,
-                        length,
-                        wants_to_observe,
-                        by_group: false,
-                        room: Some(room),
-                    };
-                    self.desk.arrived(now, arrived);
+                    arrived.request.identity.clone_from(&whom.identity);
+                    figures.counted.requests.fetch_add(1, Ordering::Relaxed);
+                    desk.arrived(now, *arrived);
                 }
-                Event::Settings(_) if self.stage == Stage::Opened => {
+                Some(Said::Gone(observer)) => drop(desk.observers.remove(observer)),
+                Some(Said::Settled) if self.stage == Stage::Opened => {
                     (self.stage, self.heard) = (Stage::Settled, Instant::now());
                 }
-                Event::ObserverGone { observer } => drop(self.desk.observers.remove(observer)),
-                Event::PongMissing => self.end("no pong came"),
-                _ => {}
+                Some(Said::Settled) => {}
+                Some(Said::Silent) => {
+                    link.host.abort("no pong came");
+                    self.is_over = true;
+                }
             }
         }
         self.figures.tell(&self.desk);
-    }
-
-    fn act(&mut self, action: Action<RequestId, ObserverId>) {
-        let now = self.clock.now();
-        match action {
-            Action::Answer(id, response) | Action::AnswerBriefly(id, response) => {
-                let sent = self.link.host.answer(now, id, &answer(&response, &response.options().borrowed()));
-                self.check(id, sent);
-            }
-            Action::Piece(id, response) => {
-                let options = response.options().borrowed();
-                let sent = self.link.host.answer(now, id, &answer(&response, &options).as_piece());
-                self.check(id, sent);
-            }
-            Action::Hush(id, response) => {
-                let sent = self.link.host.answer(now, id, &answer(&response, &response.options().borrowed()));
-                self.check(id, sent);
-            }
-            Action::Reject(id) => {
-                let sent = self.link.host.answer(now, id, &Answer::new(Code::BAD_OPTION, &[]));
-                self.check(id, sent);
-            }
-            Action::Observe { id, response, observed } => {
-                let sent = self.link.host.accept_observer(now, id, &answer(&response, &response.options().borrowed()));
-                let observer = sent.as_ref().ok().copied().flatten();
-                self.check(id, sent.map(|_| ()));
-                if let Some(observer) = observer {
-                    self.desk.observe(observer, observed);
-                }
-            }
-            Action::Notify { observer, response, is_last, .. } => {
-                let told = self.link.host.notify(now, observer, &answer(&response, &response.options().borrowed()));
-                if let Err(error) = told {
-                    tracing::debug!(target: "millpond_live", "{} was not notified: {error}", self.whom.peer);
-                }
-                if is_last && response.is_success() {
-                    self.link.host.dismiss(now, observer);
-                }
-            }
-        }
-        self.figures.counted.sent.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// What cannot be sent is answered with 5.00.
-    fn check(&mut self, id: RequestId, sent: Result<(), Refused>) {
-        if let Err(error) = sent {
-            tracing::warn!(target: "millpond_live", "an answer to {} could not be sent: {error}", self.whom.peer);
-            // The connection may have ended.
-            let _ = self.link.host.answer(self.clock.now(), id, &Answer::new(Code::INTERNAL_SERVER_ERROR, &[]));
-        }
     }
 
     /// Writes what waits, and closes. Nobody waits for its handlers.
@@ -457,8 +429,4 @@ impl<S: Stream> Serving<S> {
         link.close().await;
         drop(seat);
     }
-}
-
-fn answer<'a>(response: &'a Response, options: &'a [(u16, &'a [u8])]) -> Answer<'a> {
-    Answer::new(response.code(), options).with_body(response.payload())
 }

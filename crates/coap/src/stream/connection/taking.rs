@@ -3,15 +3,19 @@
 use core::ops::Range;
 
 use super::{
-    super::{BadSignal, Closing, Event, Frame, Output, RequestId, ResponseId, Signal, write_frame},
+    super::{BadSignal, Closing, Event, Frame, Output, Signal, write_frame},
     Connection, MOST_HELD_PONGS, Notice, Releasing,
 };
-use crate::message::{Code, Token, number};
+use crate::{
+    ExchangeId, RequestId,
+    message::{Code, Token, number},
+};
 
 /// What a frame means to the application.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Meaning {
     Request(RequestId),
-    Response(ResponseId, bool),
+    Response { id: ExchangeId, is_first: bool, last: bool },
     Settings,
     Pong(bool),
     Released,
@@ -117,7 +121,7 @@ impl Connection {
         // again takes the place of the one before.
         if let Some(id) = self.owed.observing(token) {
             self.owed.answered(id, false);
-            self.notices.push_back(Notice::Unobserved(id));
+            self.notices.push_back(Notice::Unobserved(id, token));
         }
         if self.owed.len() as u64 >= u64::from(self.options.requests) {
             self.answer_by_code(Code::SERVICE_UNAVAILABLE, token);
@@ -132,13 +136,14 @@ impl Connection {
     }
 
     fn take_response(&mut self, code: Code, token: Token, notifies: bool) -> Meaning {
-        let Some(question) = self.asked.find(token) else { return Meaning::Unasked(code) };
+        let Some((id, question)) = self.asked.find(token) else { return Meaning::Unasked(code) };
         let last = !(question.observes && notifies);
+        let is_first = !core::mem::replace(&mut question.is_answered, true);
         if last {
-            self.asked.remove(question.id);
+            self.asked.remove(id);
             self.after_answer();
         }
-        Meaning::Response(question.id, last)
+        Meaning::Response { id, is_first, last }
     }
 
     /// Something was answered: pongs may be due, and a release may be complete.
@@ -160,7 +165,7 @@ impl Connection {
         let Some(frame) = self.reader.frame(place) else { return Output::Idle };
         Output::Event(match *meaning {
             Meaning::Request(id) => Event::Request { id, frame },
-            Meaning::Response(id, last) => Event::Response { id, frame, last },
+            Meaning::Response { id, last, .. } => Event::Response { id, frame, last },
             Meaning::Pong(custody) => Event::Pong { custody },
             Meaning::Released => Self::released(&frame),
             Meaning::Unasked(code) => Event::Unasked { code },

@@ -1,0 +1,169 @@
+//! An endpoint as what carries the messages of a host.
+
+use core::{convert::Infallible, fmt::Debug, hash::Hash};
+
+use millpond_control::{Instant, Span};
+
+use super::{
+    Endpoint, Event, ExchangeId, Outgoing, Output, Refused, RequestId, Transmit, polling,
+    queue::{Entry, What},
+};
+use crate::{
+    layer::{InAsk, MessageLayer, News, Reason, Shown, Step},
+    message::{Kind, Message, Token},
+    transfer::{AskFailure, Asleep},
+};
+
+impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
+    const IS_RELIABLE: bool = false;
+
+    type Peer = A;
+    type Entry = Entry<A>;
+    type Transmit<'l>
+        = Transmit<'l, A>
+    where
+        A: 'l;
+    type Event<'l>
+        = Event<'l, A>
+    where
+        A: 'l;
+    type Closing = Infallible;
+    type Refused = Refused;
+
+    fn advance(&mut self, now: Instant) {
+        Self::advance(self, now);
+    }
+
+    fn request(&mut self, now: Instant, to: A, request: &Outgoing<'_>, place: InAsk) -> Result<ExchangeId, Refused> {
+        match place {
+            InAsk::First => Self::request(self, now, to, request),
+            InAsk::Next => self.request_next(now, to, request),
+            InAsk::Subscription => self.subscribe(now, to, request),
+        }
+    }
+
+    fn cancel(&mut self, now: Instant, exchange: ExchangeId) {
+        Self::cancel(self, now, exchange);
+    }
+
+    /// A reset says enough.
+    fn token_of(&self, _: ExchangeId) -> Option<Token> {
+        None
+    }
+
+    fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
+        Self::respond(self, now, to, response)
+    }
+
+    fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        Self::reject(self, now, request)
+    }
+
+    fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
+        Self::hush(self, now, request)
+    }
+
+    fn drop_request(&mut self, now: Instant, request: RequestId) {
+        Self::drop_request(self, now, request);
+    }
+
+    fn notify(
+        &mut self,
+        now: Instant,
+        to: A,
+        token: Token,
+        message: &Outgoing<'_>,
+    ) -> Result<Option<ExchangeId>, Refused> {
+        self.send_further(now, to, token, message).map(Some)
+    }
+
+    fn step(&mut self, now: Instant) -> Step<Self> {
+        match Self::step(self, now) {
+            polling::Step::Said(place) => self.entry(place).map_or(Step::Idle, Step::Said),
+            polling::Step::Sleep(until, why) => Step::Sleep(until, Asleep::Endpoint(why)),
+            polling::Step::Idle => Step::Idle,
+        }
+    }
+
+    fn peer(&self, entry: &Entry<A>) -> A {
+        entry.peer
+    }
+
+    fn news(&self, entry: &Entry<A>) -> News {
+        match entry.what {
+            What::Request { id } => News::Request { id },
+            What::Response { exchange, sample, copies } => News::Response { exchange, sample, copies },
+            What::Further { exchange } => News::Further { exchange },
+            What::Failed { exchange, why, copies } => News::Failed { exchange, why: AskFailure::Exchange(why), copies },
+            What::Copy { id: exchange, copy: 0, .. } => News::Confirmable { exchange },
+            What::PlainFurther { exchange } => News::Left { exchange },
+            What::Delivered { exchange, .. } => News::Delivered { exchange },
+            What::Undelivered { exchange, why, .. } => News::Undelivered { exchange, why },
+            What::Rejected { exchange } => News::Rejected { exchange },
+            _ => News::Other,
+        }
+    }
+
+    fn message(&self, entry: &Entry<A>) -> Option<Message<'_>> {
+        Self::message(self, entry)
+    }
+
+    fn show(&self, entry: &Entry<A>) -> Shown<'_, Self> {
+        match Self::show(self, entry) {
+            Output::Transmit(transmit) => Shown::Transmit(transmit),
+            Output::Event(event) => Shown::Event(event),
+            Output::Sleep(..) | Output::Idle => Shown::Nothing,
+        }
+    }
+
+    fn reason(why: &Refused) -> Reason {
+        match why {
+            Refused::Message(_) => Reason::Message,
+            why if why.is_of_message() => Reason::Call,
+            _ => Reason::NoRoom,
+        }
+    }
+
+    fn hash(&self, key: &impl Hash) -> u64 {
+        Self::hash(self, key)
+    }
+
+    fn datagrams(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
+
+    fn of_datagrams(&self, entry: &Entry<A>) -> Option<Event<'_, A>> {
+        match Self::show(self, entry) {
+            Output::Event(event) => Some(event),
+            _ => None,
+        }
+    }
+
+    fn node(&self) -> u32 {
+        Self::node(self)
+    }
+
+    fn kind_of_answer(&self, request: RequestId) -> Kind {
+        Self::kind_of_answer(self, request)
+    }
+
+    fn came_by_group(&self, request: RequestId) -> bool {
+        Self::came_by_group(self, request)
+    }
+
+    fn is_acquainted(&self, peer: A) -> bool {
+        Self::is_acquainted(self, peer)
+    }
+
+    fn path_of(&self, peer: &A) -> Option<u64> {
+        Self::path_of(self, peer)
+    }
+
+    fn round_trip(&self, peer: A) -> Option<Span> {
+        self.view(peer).and_then(|view| view.srtt)
+    }
+
+    fn memory(&self) -> usize {
+        Self::memory(self)
+    }
+}

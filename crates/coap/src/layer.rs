@@ -1,0 +1,337 @@
+//! What a [`Host`](crate::transfer::Host) stands on: something that carries messages.
+//!
+//! An [`Endpoint`] does over datagrams and a [`Connection`](crate::stream::Connection) over a stream. A host asks and answers
+//! by the calls of [`MessageLayer`] alone, and learns of both in one shape, [`News`]; so bodies, observations and requests are
+//! driven once. What one of them has and the other has not, a layer says:
+//!
+//! | | datagrams | a stream |
+//! |---|---|---|
+//! | [`IS_RELIABLE`](MessageLayer::IS_RELIABLE): no copies, no resets, one order | no | yes |
+//! | [`room`](MessageLayer::room): how long a message may be | the host's blocks | what the other side's settings say |
+//! | [`datagrams`](MessageLayer::datagrams): groups and bursts (RFC 9177) | yes | no |
+//! | [`end_observation`](MessageLayer::end_observation): who observes is told of the end | no | yes |
+//!
+//! What is below that stays apart, for it has nothing in common: message IDs, retransmission and controllers here, frames,
+//! settings and signals there.
+
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::{Instant, Sample, Span};
+
+use crate::{
+    Endpoint, ExchangeId, Failure, Outgoing, RequestId,
+    block::{BlockSize, Upload},
+    endpoint,
+    message::{Code, Kind, Message, Token},
+    transfer::{AskFailure, Asleep, Gone, Refused},
+};
+
+/// Carries messages to peers and back. Driven like the host above it: one input, then [`step`](Self::step) until it says to
+/// sleep or that it is idle.
+pub trait MessageLayer: Debug {
+    /// What is sent arrives, once and in order, or the layer ends. There are no copies of a message then, nobody rejects one
+    /// by a reset, and what is answered is answered at once, before anything else is looked at.
+    const IS_RELIABLE: bool;
+
+    /// Who is at the other end.
+    type Peer: Copy + Eq + Hash + Debug;
+    /// Where an output stands that [`step`](Self::step) gave, until the next but one input with bytes.
+    type Entry: Copy + Debug;
+    /// Bytes that leave.
+    type Transmit<'l>: Debug
+    where
+        Self: 'l;
+    /// What the layer tells beside that.
+    type Event<'l>: Debug
+    where
+        Self: 'l;
+    /// Why it ends, if it can.
+    type Closing: Copy + Debug;
+    /// Why it does not do what it was asked for.
+    type Refused: Copy + Into<Refused> + Into<AskFailure>;
+
+    /// What every input begins with.
+    fn advance(&mut self, now: Instant);
+
+    /// Input: a request is to be sent.
+    ///
+    /// # Errors
+    /// What cannot be sent, or exceeds a limit. Nothing is sent then.
+    fn request(
+        &mut self,
+        now: Instant,
+        to: Self::Peer,
+        request: &Outgoing<'_>,
+        place: InAsk,
+    ) -> Result<ExchangeId, Self::Refused>;
+
+    /// Input: the answer to a request of ours is no longer wanted, or none that is still to come.
+    fn cancel(&mut self, now: Instant, exchange: ExchangeId);
+
+    /// The token of a request of ours that is open, where it may have to be named to the other side.
+    fn token_of(&self, exchange: ExchangeId) -> Option<Token>;
+
+    /// Input: a request of a peer is answered.
+    ///
+    /// # Errors
+    /// What cannot be sent, or exceeds a limit.
+    fn respond(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Self::Refused>;
+
+    /// Input: the application cannot make sense of a request.
+    ///
+    /// # Errors
+    /// A request answered before.
+    fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), Self::Refused>;
+
+    /// Input: who asked wants no answer (RFC 7967).
+    ///
+    /// # Errors
+    /// A request answered before.
+    fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Self::Refused>;
+
+    /// Input: nobody will answer a request.
+    fn drop_request(&mut self, now: Instant, request: RequestId);
+
+    /// Input: a notification is to be sent. Its name, if what becomes of it will be told.
+    ///
+    /// # Errors
+    /// What cannot be sent, or exceeds a limit.
+    fn notify(
+        &mut self,
+        now: Instant,
+        to: Self::Peer,
+        token: Token,
+        message: &Outgoing<'_>,
+    ) -> Result<Option<ExchangeId>, Self::Refused>;
+
+    /// Input: an observer is no longer served, and no last notification says so.
+    fn end_observation(&mut self, _now: Instant, _peer: Self::Peer, _token: Token, _code: Code) {}
+
+    /// The next output. Also does what is due.
+    fn step(&mut self, now: Instant) -> Step<Self>;
+
+    /// Whom an output is for, or from.
+    fn peer(&self, entry: &Self::Entry) -> Self::Peer;
+
+    /// What an output means to whoever asks and answers.
+    fn news(&self, entry: &Self::Entry) -> News;
+
+    /// The message of an output that has one.
+    fn message(&self, entry: &Self::Entry) -> Option<Message<'_>>;
+
+    /// An output as it is handed on.
+    fn show(&self, entry: &Self::Entry) -> Shown<'_, Self>;
+
+    /// What a refusal is about.
+    fn reason(why: &Self::Refused) -> Reason;
+
+    /// A keyed hash: whoever can guess one may get what is another's.
+    fn hash(&self, key: &impl Hash) -> u64;
+
+    /// How long a message may be and what of several blocks may travel in one; `None` where the host's blocks decide.
+    fn room(&self) -> Option<Room> {
+        None
+    }
+
+    /// The layer, where it is one of datagrams: groups and bursts are for these alone.
+    fn datagrams(&mut self) -> Option<&mut Endpoint<Self::Peer>> {
+        None
+    }
+
+    /// What such a layer tells of an output.
+    fn of_datagrams(&self, _entry: &Self::Entry) -> Option<endpoint::Event<'_, Self::Peer>> {
+        None
+    }
+
+    /// Its number among those that share a seed of chance.
+    fn node(&self) -> u32 {
+        0
+    }
+
+    /// As what an answer leaves of which nothing is said.
+    fn kind_of_answer(&self, _request: RequestId) -> Kind {
+        Kind::Confirmable
+    }
+
+    /// Whether a request came to a group.
+    fn came_by_group(&self, _request: RequestId) -> bool {
+        false
+    }
+
+    /// Whether a peer is known to be where it says.
+    fn is_acquainted(&self, _peer: Self::Peer) -> bool {
+        true
+    }
+
+    /// The network that a peer is in, if that is known.
+    fn path_of(&self, _peer: &Self::Peer) -> Option<u64> {
+        None
+    }
+
+    /// The round-trip time to a peer, if it is measured here.
+    fn round_trip(&self, _peer: Self::Peer) -> Option<Span> {
+        None
+    }
+
+    /// Bytes held, the value itself included.
+    fn memory(&self) -> usize;
+}
+
+/// Which of its requests an ask sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InAsk {
+    /// The first.
+    First,
+    /// A later one, which a queue that is full does not stop.
+    Next,
+    /// One on whose token further responses may come.
+    Subscription,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Step<L: MessageLayer + ?Sized> {
+    /// An output.
+    Said(L::Entry),
+    /// The layer has ended, and why. It is said once.
+    Closed(L::Closing),
+    /// Nothing until then, unless there is input.
+    Sleep(Instant, Asleep),
+    /// Nothing until there is input.
+    Idle,
+}
+
+/// An output with its bytes.
+#[derive(Debug)]
+pub enum Shown<'l, L: MessageLayer + ?Sized + 'l> {
+    /// Bytes leave.
+    Transmit(L::Transmit<'l>),
+    /// For traces and figures.
+    Event(L::Event<'l>),
+    /// Nothing that could be shown.
+    Nothing,
+}
+
+/// What an output means to whoever asks and answers, whatever carried it.
+#[derive(Clone, Copy, Debug)]
+pub enum News {
+    /// A request came.
+    Request {
+        /// By which to answer it.
+        id: RequestId,
+    },
+    /// A request of ours was answered.
+    Response {
+        /// Which one.
+        exchange: ExchangeId,
+        /// What that says about the path, if anything.
+        sample: Option<Sample>,
+        /// Copies of the request that had been sent.
+        copies: u8,
+    },
+    /// A further response came on a token.
+    Further {
+        /// The exchange that began it.
+        exchange: ExchangeId,
+    },
+    /// A request of ours ended without an answer.
+    Failed {
+        /// Which one.
+        exchange: ExchangeId,
+        /// Why.
+        why: AskFailure,
+        /// Copies of it that had been sent.
+        copies: u8,
+    },
+    /// The first copy of a confirmable message leaves.
+    Confirmable {
+        /// Which one.
+        exchange: ExchangeId,
+    },
+    /// A non-confirmable notification leaves.
+    Left {
+        /// Which one.
+        exchange: ExchangeId,
+    },
+    /// A confirmable one was acknowledged.
+    Delivered {
+        /// Which one.
+        exchange: ExchangeId,
+    },
+    /// A confirmable one was not.
+    Undelivered {
+        /// Which one.
+        exchange: ExchangeId,
+        /// Why.
+        why: Failure,
+    },
+    /// A non-confirmable one was rejected.
+    Rejected {
+        /// Which one.
+        exchange: ExchangeId,
+    },
+    /// The observation with this token is over.
+    Unobserved {
+        /// Its token.
+        token: Token,
+        /// Why.
+        why: Gone,
+    },
+    /// What did not fit may fit now.
+    Settings,
+    /// Nothing to whoever asks and answers.
+    Other,
+}
+
+/// What a refusal is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The message cannot be written.
+    Message,
+    /// The message is longer than the other side takes.
+    TooLong,
+    /// What was asked for makes no sense.
+    Call,
+    /// Too much is under way.
+    NoRoom,
+    /// What it was about is gone.
+    Gone,
+}
+
+/// What a message of a stream may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of the longest one.
+    pub bytes: usize,
+    /// The other side takes blocks (RFC 7959).
+    pub block_wise: bool,
+    /// It takes several of them in a message (BERT, RFC 8323 §6).
+    pub bert: bool,
+    /// We take several of them in a message.
+    pub takes_bert: bool,
+    /// It has said so. Before that these are what any side must take.
+    pub is_settled: bool,
+}
+
+impl Room {
+    /// Bytes of a block-wise message beside payload and options of the application: what stands before its options with a
+    /// token of 8 bytes, and the options of the transfer.
+    const OVERHEAD: usize = 48;
+
+    /// The largest blocks that fit a message beside so many bytes of options, and how many of them.
+    pub(crate) fn blocks(&self, options: usize) -> (BlockSize, u32) {
+        let room = self.bytes.saturating_sub(Self::OVERHEAD).saturating_sub(options);
+        match room >> 10 {
+            blocks if blocks > 0 && self.bert => (BlockSize::BERT, u32::try_from(blocks).unwrap_or(u32::MAX)),
+            _ => (BlockSize::at_most(room), 1),
+        }
+    }
+
+    /// A body of this length on its way in blocks, beside so many bytes of options.
+    pub(crate) fn upload(&self, length: usize, options: usize) -> Upload {
+        match self.blocks(options) {
+            (size, blocks) if size.is_bert() => Upload::of_blocks(length, blocks as usize),
+            (size, _) => Upload::new(length, size),
+        }
+    }
+}

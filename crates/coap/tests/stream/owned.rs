@@ -1,0 +1,66 @@
+//! What a host over a stream says, so that it can be kept.
+
+use millpond_coap::RequestId;
+use millpond_coap::message::Code;
+use millpond_coap::stream::{self, Closing, Connection, Options, Settings};
+use millpond_coap::transfer::{self, AskFailure, AskId, Config, Gone, Limits, ObserverId};
+use millpond_control::Instant;
+
+pub(crate) type Host = transfer::Host<Connection>;
+
+pub(crate) fn host(options: Options, config: Config) -> Host {
+    Host::over_stream(Connection::new(options), config)
+}
+
+/// The configuration of a stream with these limits.
+pub(crate) fn limited(change: impl FnOnce(&mut Limits)) -> Config {
+    let mut config = Config::STREAM;
+    change(&mut config.limits);
+    config
+}
+
+#[derive(Debug)]
+pub(crate) enum Output {
+    Transmit(Vec<u8>),
+    Event(Event),
+    Close(Closing),
+    Sleep(Instant),
+    Idle,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Request { id: RequestId, code: Code, body: Vec<u8>, wants_to_observe: bool },
+    Answer { ask: AskId, code: Code, body: Vec<u8>, goes_on: bool },
+    Failed { ask: AskId, why: AskFailure },
+    ObserverGone { observer: ObserverId, why: Gone },
+    Settings(Settings),
+    Pong { custody: bool },
+}
+
+/// The next output but for what is merely traced.
+pub(crate) fn poll(host: &mut Host, now: Instant) -> Output {
+    loop {
+        let event = match host.poll(now) {
+            transfer::Output::Transmit(bytes) => return Output::Transmit(bytes.to_vec()),
+            transfer::Output::Close(why) => return Output::Close(why),
+            transfer::Output::Sleep(until, _) => return Output::Sleep(until),
+            transfer::Output::Idle => return Output::Idle,
+            transfer::Output::Trace(stream::Event::Settings(settings)) => Event::Settings(settings),
+            transfer::Output::Trace(stream::Event::Pong { custody }) => Event::Pong { custody },
+            transfer::Output::Trace(_) => continue,
+            transfer::Output::Event(event) => match event {
+                transfer::Event::Request { id, message, body, wants_to_observe, .. } => {
+                    Event::Request { id, code: message.code, body: body.into_owned(), wants_to_observe }
+                }
+                transfer::Event::Answer { ask, message, body, goes_on, .. } => {
+                    Event::Answer { ask, code: message.code, body: body.into_owned(), goes_on }
+                }
+                transfer::Event::Failed { ask, why, .. } => Event::Failed { ask, why },
+                transfer::Event::ObserverGone { observer, why, .. } => Event::ObserverGone { observer, why },
+                other => panic!("{other:?} over a stream"),
+            },
+        };
+        return Output::Event(event);
+    }
+}

@@ -1,0 +1,93 @@
+//! What a host does of what a desk wants done, whatever carries its messages.
+
+use millpond_coap::{
+    RequestId,
+    block::BlockSize,
+    layer::MessageLayer,
+    message::{Code, Kind},
+};
+use millpond_control::Instant;
+
+use super::{Action, Desk};
+use crate::{
+    Response,
+    transfer::{Answer, Host, ObserverId, Refused},
+};
+
+/// A host, and what is to be done after each of its inputs.
+pub(crate) trait Hosted {
+    type Layer: MessageLayer;
+
+    fn host(&mut self) -> &mut Host<Self::Layer>;
+
+    /// Takes what the host says. A stream says it in its own time.
+    fn drain(&mut self, _now: Instant) {}
+
+    /// Gives the host an input.
+    fn input<T>(&mut self, now: Instant, input: impl FnOnce(&mut Host<Self::Layer>) -> T) -> T {
+        let done = input(self.host());
+        self.drain(now);
+        done
+    }
+}
+
+impl Desk<RequestId, ObserverId> {
+    /// Does what is to be done.
+    pub(crate) fn carry_out<H: Hosted>(&mut self, now: Instant, on: &mut H, action: Action<RequestId, ObserverId>) {
+        match action {
+            Action::Answer(id, response) => answer(now, on, id, &response, None, false),
+            Action::Piece(id, response) => answer(now, on, id, &response, None, true),
+            Action::AnswerBriefly(id, response) => answer(now, on, id, &response, Some(BlockSize::B128), false),
+            // A stream carries answers for nothing, and whoever asked waits for one.
+            Action::Hush(id, response) if H::Layer::IS_RELIABLE => answer(now, on, id, &response, None, false),
+            Action::Hush(id, _) => drop(on.input(now, |host| host.hush(now, id))),
+            // It was dropped meanwhile.
+            Action::Reject(id) => drop(on.input(now, |host| host.reject(now, id))),
+            Action::Observe { id, response, observed } => {
+                let options = response.options().borrowed();
+                let answer = Answer::new(response.code(), &options).with_body(response.payload());
+                match on.input(now, |host| host.accept_observer(now, id, &answer)) {
+                    Ok(Some(observer)) => self.observe(observer, observed),
+                    Ok(None) => {}
+                    Err(error) => unanswered(now, on, id, &error),
+                }
+            }
+            Action::Notify { observer, response, is_confirmable, is_last } => {
+                let options = response.options().borrowed();
+                let kind = is_confirmable.then_some(Kind::Confirmable);
+                let answer = Answer { kind, ..Answer::new(response.code(), &options).with_body(response.payload()) };
+                if let Err(error) = on.input(now, |host| host.notify(now, observer, &answer)) {
+                    tracing::debug!(target: "millpond_live", "an observer was not notified: {error}");
+                }
+                if is_last && response.is_success() {
+                    on.input(now, |host| host.dismiss(now, observer));
+                }
+            }
+        }
+    }
+}
+
+fn answer(
+    now: Instant,
+    on: &mut impl Hosted,
+    id: RequestId,
+    response: &Response,
+    block: Option<BlockSize>,
+    is_piece: bool,
+) {
+    let options = response.options().borrowed();
+    let answer = Answer { block, is_piece, ..Answer::new(response.code(), &options).with_body(response.payload()) };
+    if let Err(error) = on.input(now, |host| host.answer(now, id, &answer)) {
+        unanswered(now, on, id, &error);
+    }
+}
+
+/// What cannot be sent is answered with 5.00.
+fn unanswered(now: Instant, on: &mut impl Hosted, id: RequestId, error: &Refused) {
+    tracing::warn!(target: "millpond_live", "an answer could not be sent: {error}");
+    let broken = Answer::new(Code::INTERNAL_SERVER_ERROR, &[]);
+    if on.input(now, |host| host.answer(now, id, &broken)).is_err() {
+        // Whoever asked gets nothing, and its request keeps no place. It may be gone altogether.
+        let _ = on.input(now, |host| host.reject(now, id));
+    }
+}
