@@ -91,6 +91,16 @@ impl Asks {
         self.numbers.get(&number).copied()
     }
 
+    /// Whether nothing is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Those whose answer is the only one that is wanted.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = (usize, AskId)> {
+        self.pending.iter().filter(|(_, pending)| !pending.reply.observes()).map(|(place, _)| *place)
+    }
+
     /// Requests to a peer that may count for NSTART.
     pub(crate) fn outstanding(&self, peer: SocketAddr) -> usize {
         self.pending
@@ -122,6 +132,20 @@ impl Asks {
             self.ended.push(pending.peer);
         }
         pending.reply.end(outcome);
+    }
+
+    /// A request was answered, for the last time or not.
+    pub(crate) fn answered(&mut self, place: (usize, AskId), response: Response, goes_on: bool) {
+        if !goes_on {
+            return self.end(place, Ok(response));
+        }
+        let Some(pending) = self.pending.get_mut(&place) else { return };
+        if !std::mem::replace(&mut pending.is_observing, true) {
+            self.ended.push(pending.peer);
+        }
+        if let Reply::Observed(newest) = &pending.reply {
+            newest.put(response);
+        }
     }
 
     /// Everything that is under way.
@@ -158,17 +182,7 @@ impl Sink for AskSink<'_> {
                 };
                 let response =
                     Response::received(message.code, options(&message), Bytes::copy_from_slice(&body), report);
-                let place = (self.lane, ask);
-                if !goes_on {
-                    return self.asks.end(place, Ok(response));
-                }
-                let Some(pending) = self.asks.pending.get_mut(&place) else { return };
-                if !std::mem::replace(&mut pending.is_observing, true) {
-                    self.asks.ended.push(pending.peer);
-                }
-                if let Reply::Observed(newest) = &pending.reply {
-                    newest.put(response);
-                }
+                self.asks.answered((self.lane, ask), response, goes_on);
             }
             Event::Failed { ask, to, why, copies } => {
                 let place = (self.lane, ask);

@@ -5,12 +5,7 @@ use std::net::SocketAddr;
 use millpond_control::Instant;
 
 use super::{Asks, Wanted, progress::Watched};
-use crate::{
-    Error,
-    lane::Lane,
-    transfer::{Ask, AskId},
-    udp::Address,
-};
+use crate::{Error, lane::Lane, transfer::AskId, udp::Address};
 
 /// Hands a request to the host of a lane, which is to be drained then. Returns what it is there, and who wants to know how far
 /// it comes; nothing if it was refused, which was told.
@@ -22,24 +17,11 @@ pub(crate) fn begin(
     (peer, to): (SocketAddr, Address),
     wanted: Wanted,
 ) -> Option<(AskId, Option<Watched>)> {
-    let Wanted { number, kind, method, options, payload, block, is_block_wished, longest, token, .. } = wanted;
-    let (patience, q_block, piece) = (wanted.patience, wanted.q_block, wanted.piece);
-    let (progress, reply) = (wanted.progress, wanted.reply);
-    let options = options.borrowed();
-    let ask = Ask {
-        kind,
-        body: &payload,
-        upload: block,
-        early: is_block_wished.then_some(block),
-        observe: reply.observes(),
-        longest,
-        token,
-        patience,
-        piece,
-        q_block,
-        ..Ask::new(method, &options)
-    };
-    match lane.host.ask(now, to, &ask) {
+    let options = wanted.options.borrowed();
+    let asked = lane.host.ask(now, to, &wanted.ask(&options));
+    drop(options);
+    let Wanted { number, progress, reply, .. } = wanted;
+    match asked {
         Ok(ask) => {
             asks.add(at, ask, number, peer, reply, now);
             Some((ask, progress.map(Watched::new)))

@@ -11,7 +11,11 @@ use millpond_coap::{
 use tokio::sync::oneshot;
 
 use super::{groups::WantedOfGroup, observation::Newest, progress::OnProgress};
-use crate::{ControllerChoice, Error, Options, Response, Stats, security::ServerName, transfer::Piece};
+use crate::{
+    ControllerChoice, Error, Options, Response, Stats,
+    security::ServerName,
+    transfer::{Ask, Piece},
+};
 
 /// Names a request among all of a client.
 pub(crate) type RequestNumber = u64;
@@ -59,6 +63,25 @@ pub(crate) struct Wanted {
     /// One block of a body that whoever asks takes or sends block by block.
     pub(crate) piece: Option<Piece>,
     pub(crate) reply: Reply,
+}
+
+impl Wanted {
+    /// What a host is to be asked, with these of its options.
+    pub(crate) fn ask<'a>(&'a self, options: &'a [(u16, &'a [u8])]) -> Ask<'a> {
+        Ask {
+            kind: self.kind,
+            body: &self.payload,
+            upload: self.block,
+            early: self.is_block_wished.then_some(self.block),
+            observe: self.reply.observes(),
+            longest: self.longest,
+            token: self.token,
+            patience: self.patience,
+            piece: self.piece,
+            q_block: self.q_block,
+            ..Ask::new(self.method, options)
+        }
+    }
 }
 
 /// Where answers go.

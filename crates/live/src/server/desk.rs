@@ -5,7 +5,7 @@ mod finding;
 mod observing;
 mod streams;
 
-use std::{collections::VecDeque, hash::Hash, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
 pub(crate) use acting::Hosted;
 use finding::{Refusal, Which};
@@ -31,7 +31,7 @@ use super::{
     router::Router,
     running::{start, within},
 };
-use crate::{Options, Response, Transport};
+use crate::{Options, Response, Transport, transfer::ObserverId};
 
 /// What a desk may have under way.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +50,8 @@ const MOST_STATES: usize = 64;
 
 /// A request as a host hands it over.
 #[derive(Debug)]
-pub(crate) struct Arrived<R> {
-    pub(crate) id: R,
+pub(crate) struct Arrived {
+    pub(crate) id: RequestId,
     pub(crate) kind: Kind,
     pub(crate) request: Unrouted,
     /// Bytes of it, about as many as its datagram has.
@@ -62,7 +62,7 @@ pub(crate) struct Arrived<R> {
     pub(crate) room: Option<Room>,
 }
 
-impl Arrived<RequestId> {
+impl Arrived {
     /// A request as the host told it: by its last message, and with its whole body.
     pub(crate) fn of(
         (id, message): (RequestId, &Message<'_>),
@@ -80,25 +80,25 @@ impl Arrived<RequestId> {
 
 /// What a host is to do.
 #[derive(Debug)]
-pub(crate) enum Action<R, O> {
-    Answer(R, Response),
+pub(crate) enum Action {
+    Answer(RequestId, Response),
     /// The same as it is: one block of a longer body.
-    Piece(R, Response),
+    Piece(RequestId, Response),
     /// The same in blocks that are small enough for an address that is not proved.
-    AnswerBriefly(R, Response),
+    AnswerBriefly(RequestId, Response),
     /// Answer, and keep the client as an observer.
     Observe {
-        id: R,
+        id: RequestId,
         response: Response,
         observed: Observed,
     },
     /// No answer: the message is rejected.
-    Reject(R),
+    Reject(RequestId),
     /// No answer is wanted: the message is acknowledged at most. Over a connection, which carries answers for nothing, this one
     /// all the same.
-    Hush(R, Response),
+    Hush(RequestId, Response),
     Notify {
-        observer: O,
+        observer: ObserverId,
         response: Response,
         is_confirmable: bool,
         is_last: bool,
@@ -116,9 +116,9 @@ pub(crate) struct Observed {
 
 /// What handlers and others tell the task that owns the desk.
 #[derive(Debug)]
-pub(crate) enum Told<R> {
+pub(crate) enum Told {
     /// A handler has answered a request. If there is no room for its answer, that is 5.03.
-    Answered(Box<Asked<R>>, Response, Option<Held>),
+    Answered(Box<Asked>, Response, Option<Held>),
     /// A handler has told the state for a group of observers; none if there is no room for it now.
     State(u64, Option<(Response, Held)>),
     /// The state of a resource has changed.
@@ -129,8 +129,8 @@ pub(crate) enum Told<R> {
 
 /// A request whose handler runs.
 #[derive(Debug)]
-pub(crate) struct Asked<R> {
-    id: R,
+pub(crate) struct Asked {
+    id: RequestId,
     request: Request,
     length: usize,
     resource: Option<usize>,
@@ -145,11 +145,11 @@ pub(crate) struct Asked<R> {
 }
 
 /// Finds handlers, runs them, keeps observers.
-pub(crate) struct Desk<R, O> {
+pub(crate) struct Desk {
     router: Arc<Router>,
     limits: DeskLimits,
     /// Where handlers that take their time tell their answers.
-    told: mpsc::UnboundedSender<Told<R>>,
+    told: mpsc::UnboundedSender<Told>,
     admission: Arc<Admission>,
     /// Handlers that wait. They end with the desk.
     tasks: JoinSet<()>,
@@ -158,27 +158,27 @@ pub(crate) struct Desk<R, O> {
     /// Groups of observers whose handlers are still to be asked for their state, and how many are being asked.
     stale: VecDeque<u64>,
     states: usize,
-    streams: Streams<R>,
-    pub(crate) observers: Observers<O>,
+    streams: Streams,
+    pub(crate) observers: Observers<ObserverId>,
     pub(crate) reachability: Reachability,
     pub(crate) overloaded: u64,
     pub(crate) is_closing: bool,
-    actions: VecDeque<Action<R, O>>,
+    actions: VecDeque<Action>,
 }
 
-impl<R: std::fmt::Debug, O> std::fmt::Debug for Desk<R, O> {
+impl std::fmt::Debug for Desk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Desk").field("running", &self.running).finish_non_exhaustive()
     }
 }
 
-impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
+impl Desk {
     pub(crate) fn new(
         router: Arc<Router>,
         limits: DeskLimits,
         reachability: Reachability,
         admission: Arc<Admission>,
-        told: mpsc::UnboundedSender<Told<R>>,
+        told: mpsc::UnboundedSender<Told>,
     ) -> Self {
         let wake = told.clone();
         let observers = Observers::new(
@@ -220,7 +220,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
 
     /// The next thing that the host is to do. States for observers are made one after the other, so that what waits to be
     /// done holds no more than one.
-    pub(crate) fn action(&mut self) -> Option<Action<R, O>> {
+    pub(crate) fn action(&mut self) -> Option<Action> {
         while self.actions.is_empty() && self.states < MOST_STATES {
             let group = self.stale.pop_front()?;
             self.refresh(group);
@@ -229,7 +229,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     }
 
     /// A request came in.
-    pub(crate) fn arrived(&mut self, now: Instant, arrived: Arrived<R>) {
+    pub(crate) fn arrived(&mut self, now: Instant, arrived: Arrived) {
         let Arrived { id, kind, request, length, wants_to_observe, by_group, room } = arrived;
         if by_group && !matches!(request.method, Code::GET | Code::FETCH) && !self.limits.changes_by_group {
             return self.actions.push_back(Action::Reject(id));
@@ -312,7 +312,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     }
 
     /// A handler or somebody else told something.
-    pub(crate) fn told(&mut self, now: Instant, told: Told<R>) {
+    pub(crate) fn told(&mut self, now: Instant, told: Told) {
         match told {
             Told::Answered(asked, response, held) => {
                 while self.tasks.try_join_next().is_some() {}
@@ -353,7 +353,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     }
 
     /// A response is there: it goes out unless it is too large for an address that is not proved.
-    fn answered(&mut self, now: Instant, asked: Asked<R>, response: Response, held: Option<Held>) {
+    fn answered(&mut self, now: Instant, asked: Asked, response: Response, held: Option<Held>) {
         let response = validated(&asked.request, response);
         if response.asks_for_proof() {
             return self.ask_for_proof(now, asked);
@@ -388,7 +388,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     }
 
     /// 4.01 with what the client is to send back (RFC 9175 §2.3). Nobody is told so by an answer to a group.
-    fn ask_for_proof(&mut self, now: Instant, asked: Asked<R>) {
+    fn ask_for_proof(&mut self, now: Instant, asked: Asked) {
         if asked.by_group {
             return self.actions.push_back(Action::Reject(asked.id));
         }
@@ -398,7 +398,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     }
 
     /// Too much is under way for a handler to be asked.
-    fn refuse(&mut self, now: Instant, asked: Asked<R>, busy: Busy) {
+    fn refuse(&mut self, now: Instant, asked: Asked, busy: Busy) {
         let code = match busy {
             Busy::Unproved => return self.ask_for_proof(now, asked),
             Busy::Server => Code::SERVICE_UNAVAILABLE,
@@ -411,7 +411,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
 }
 
 /// An answer, unless who asks wants none of its kind (RFC 7967 §2.1: a bit for each class of codes).
-fn heeding<R, O>(request: &Options, id: R, response: Response) -> Action<R, O> {
+fn heeding(request: &Options, id: RequestId, response: Response) -> Action {
     let unwanted = request.uint(number::NO_RESPONSE).unwrap_or(0);
     match unwanted >> response.code().class().saturating_sub(1) & 1 {
         1 => Action::Hush(id, response),

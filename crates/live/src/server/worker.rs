@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{Endpoint, Event as Below, RequestId};
+use millpond_coap::{Endpoint, Event as Below};
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
@@ -82,8 +82,8 @@ pub(crate) async fn keep_running(
 pub(crate) struct Worker {
     clock: Clock,
     pub(super) lane: Lane,
-    desk: Desk<RequestId, ObserverId>,
-    told: mpsc::UnboundedReceiver<Told<RequestId>>,
+    desk: Desk,
+    told: mpsc::UnboundedReceiver<Told>,
     controllers: Arc<BTreeMap<SocketAddr, ControllerChoice>>,
     inbox: Inbox,
     watch: Watch,
@@ -102,8 +102,8 @@ const AT_ONCE: usize = 256;
 impl Worker {
     pub(crate) fn new(
         lane: Lane,
-        desk: Desk<RequestId, ObserverId>,
-        told: mpsc::UnboundedReceiver<Told<RequestId>>,
+        desk: Desk,
+        told: mpsc::UnboundedReceiver<Told>,
         controllers: Arc<BTreeMap<SocketAddr, ControllerChoice>>,
         watch: Watch,
     ) -> Self {
@@ -195,7 +195,7 @@ impl Worker {
     }
 
     /// Takes in what came, runs handlers, fires what is due, hands over what leaves.
-    fn turn(&mut self, told: &mut Vec<Told<RequestId>>) {
+    fn turn(&mut self, told: &mut Vec<Told>) {
         let clock = self.clock;
         let Self { lane, inbox, watch, arrivals, .. } = self;
         lane.flush(clock.now(), watch);
@@ -348,7 +348,7 @@ impl Hosted for Outlet<'_> {
 pub(super) struct Arrivals {
     /// Requests of our own.
     pub(super) asks: Asks,
-    requests: Vec<(Address, Arrived<RequestId>)>,
+    requests: Vec<(Address, Arrived)>,
     gone: Vec<ObserverId>,
 }
 

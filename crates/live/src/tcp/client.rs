@@ -1,16 +1,12 @@
 //! A client's connection.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    net::SocketAddr,
-    time::Duration,
-};
+use std::{collections::VecDeque, net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
 use millpond_coap::{
     message::{is_of_transfer, number},
     stream::{Connection, Event as Below, Options as Settings},
-    transfer::{Ask, AskFailure, AskId, Config, Event, Host, Limits},
+    transfer::{AskFailure, AskId, Config, Event, Host, Limits},
 };
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
@@ -18,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::link::{self, Heard, Link, Stream};
 use crate::{
     Error, ExchangeReport, Options, Response, Stats,
-    client::{Command, Reply, RequestNumber, Wanted, failure},
+    client::{Asks, Command, Wanted, failure},
     clock::Clock,
     security::Other,
 };
@@ -40,8 +36,7 @@ pub(super) struct Task<S> {
     peer: SocketAddr,
     clock: Clock,
     link: Link<S>,
-    pending: BTreeMap<AskId, Pending>,
-    numbers: BTreeMap<RequestNumber, AskId>,
+    asks: Asks,
     pings: VecDeque<(tokio::time::Instant, oneshot::Sender<Result<Duration, Error>>)>,
     /// When something was asked last.
     asked: Instant,
@@ -66,9 +61,9 @@ pub(super) async fn refuse_all(early: Vec<Command>, mut orders: mpsc::UnboundedR
     }
 }
 
-struct Pending {
-    number: RequestNumber,
-    reply: Reply,
+/// What a request is among those of this connection, whose host is the only one.
+const fn place(ask: AskId) -> (usize, AskId) {
+    (0, ask)
 }
 
 impl<S: Stream> Task<S> {
@@ -82,8 +77,7 @@ impl<S: Stream> Task<S> {
             peer,
             clock: Clock::start(),
             link: Link::new(stream, host, Other::Server),
-            pending: BTreeMap::new(),
-            numbers: BTreeMap::new(),
+            asks: Asks::default(),
             pings: VecDeque::new(),
             asked: Instant::ORIGIN,
             doubted: None,
@@ -94,10 +88,10 @@ impl<S: Stream> Task<S> {
 
     /// When it is to be looked whether the other side is there, and when requests have waited too long.
     fn patience(&self) -> Option<(tokio::time::Instant, Option<tokio::time::Instant>)> {
-        if self.pending.is_empty() {
+        if self.asks.is_empty() {
             return None;
         }
-        let is_awaited = self.pending.values().any(|pending| !pending.reply.observes());
+        let is_awaited = self.asks.awaited().next().is_some();
         let since = |last: Option<Instant>| self.clock.at(last.map_or(self.asked, |last| last.max(self.asked)));
         let silence = if is_awaited { SILENCE } else { OBSERVING_SILENCE };
         let late = is_awaited.then(|| since(self.link.moved) + PATIENCE);
@@ -109,12 +103,9 @@ impl<S: Stream> Task<S> {
         let (now, Some((silent, late))) = (tokio::time::Instant::now(), self.patience()) else { return };
         if late.is_some_and(|late| late <= now) {
             // Observations wait for as long as they like.
-            let awaited = self.pending.iter().filter(|(_, pending)| !pending.reply.observes());
-            for ask in awaited.map(|(ask, _)| *ask).collect::<Vec<_>>() {
-                let Some(pending) = self.pending.remove(&ask) else { continue };
-                self.numbers.remove(&pending.number);
+            for (lane, ask) in self.asks.awaited().collect::<Vec<_>>() {
                 self.link.host.cancel(self.clock.now(), ask);
-                pending.reply.end(Err(Error::NoResponse { peer: self.peer, after: PATIENCE }));
+                self.asks.end((lane, ask), Err(Error::NoResponse { peer: self.peer, after: PATIENCE }));
             }
         } else if silent <= now {
             self.doubted = Some(self.clock.now());
@@ -171,8 +162,8 @@ impl<S: Stream> Task<S> {
             }
             None => Error::ConnectionLost { peer: self.peer, reason: link::reason(self.link.closing) },
         };
-        for (_, pending) in std::mem::take(&mut self.pending) {
-            pending.reply.end(Err(lost.clone()));
+        for place in self.asks.all() {
+            self.asks.end(place, Err(lost.clone()));
         }
         for (_, reply) in self.pings.drain(..) {
             let _ = reply.send(Err(lost.clone()));
@@ -186,7 +177,11 @@ impl<S: Stream> Task<S> {
         match command {
             Command::Ask(wanted) => self.ask(*wanted),
             // Over a connection nothing is forgotten without a word: its end says the same.
-            Command::Cancel(number) | Command::Forget(number) => self.cancel(number),
+            Command::Cancel(number) | Command::Forget(number) => {
+                if let Some(place) = self.asks.find(number) {
+                    self.cancel(place);
+                }
+            }
             Command::Ping(.., reply) => match self.link.host.ping(self.clock.now(), false) {
                 Ok(()) => self.pings.push_back((tokio::time::Instant::now(), reply)),
                 Err(error) => drop(reply.send(Err(Error::Refused { reason: error.to_string() }))),
@@ -202,52 +197,34 @@ impl<S: Stream> Task<S> {
     }
 
     fn ask(&mut self, wanted: Wanted) {
-        let Wanted { number, method, options, payload, block, is_block_wished, longest, token, reply, .. } = wanted;
-        let options = options.borrowed();
-        let ask = Ask {
-            body: &payload,
-            early: is_block_wished.then_some(block),
-            observe: reply.observes(),
-            longest,
-            token,
-            ..Ask::new(method, &options)
-        };
-        match self.link.host.ask(self.clock.now(), (), &ask) {
+        let (now, options) = (self.clock.now(), wanted.options.borrowed());
+        let asked = self.link.host.ask(now, (), &wanted.ask(&options));
+        drop(options);
+        match asked {
             Ok(id) => {
                 self.stats.sent += 1;
-                self.asked = self.clock.now();
-                self.numbers.insert(number, id);
-                self.pending.insert(id, Pending { number, reply });
+                self.asked = now;
+                self.asks.add(0, id, wanted.number, self.peer, wanted.reply, now);
             }
-            Err(error) => reply.end(Err(Error::Refused { reason: error.to_string() })),
+            Err(error) => wanted.reply.end(Err(Error::Refused { reason: error.to_string() })),
         }
     }
 
-    fn cancel(&mut self, number: RequestNumber) {
-        let Some(id) = self.numbers.remove(&number) else { return };
-        let Some(pending) = self.pending.remove(&id) else { return };
-        self.link.host.cancel(self.clock.now(), id);
+    fn cancel(&mut self, (lane, ask): (usize, AskId)) {
+        self.link.host.cancel(self.clock.now(), ask);
+        self.asks.drop_silently((lane, ask));
         self.drain();
-        pending.reply.end(Err(Error::Closed));
     }
 
     fn cancel_all(&mut self) {
-        for number in self.numbers.keys().copied().collect::<Vec<_>>() {
-            self.cancel(number);
+        for place in self.asks.all() {
+            self.cancel(place);
         }
     }
 
     fn drain(&mut self) {
-        let Self { peer, clock, link, pending, numbers, pings, stats, doubted, is_gone, .. } = self;
-        let heard_at = link.heard;
-        let peer = *peer;
-        let mut end = |ask: AskId, outcome: Result<Response, Error>| {
-            if let Some(asked) = pending.remove(&ask) {
-                numbers.remove(&asked.number);
-                asked.reply.end(outcome);
-            }
-        };
-        let mut states = Vec::new();
+        let Self { peer, clock, link, asks, pings, stats, doubted, is_gone, .. } = self;
+        let (peer, heard_at) = (*peer, link.heard);
         let broken = link.broken.clone();
         link.drain(clock.now(), |heard| {
             match heard {
@@ -262,23 +239,17 @@ impl<S: Stream> Task<S> {
                         options.add(number::OBSERVE, Bytes::new());
                     }
                     let response = Response::received(message.code, options, body.into_owned().into(), report);
-                    if goes_on {
-                        states.push((ask, response));
-                    } else {
-                        stats.answered += 1;
-                        end(ask, Ok(response));
-                    }
+                    stats.answered += u64::from(!goes_on);
+                    asks.answered(place(ask), response, goes_on);
                 }
                 Heard::Event(Event::Failed { ask, why, copies, .. }) => {
                     stats.failed += 1;
-                    end(
-                        ask,
-                        Err(match (why, broken.clone()) {
-                            (AskFailure::Lost(_), Some(reason)) => Error::Insecure { peer, reason },
-                            (AskFailure::Lost(_), None) => Error::ConnectionLost { peer, reason: why.to_string() },
-                            _ => failure(peer, why, copies, Duration::ZERO),
-                        }),
-                    );
+                    let error = match (why, broken.clone()) {
+                        (AskFailure::Lost(_), Some(reason)) => Error::Insecure { peer, reason },
+                        (AskFailure::Lost(_), None) => Error::ConnectionLost { peer, reason: why.to_string() },
+                        _ => failure(peer, why, copies, Duration::ZERO),
+                    };
+                    asks.end(place(ask), Err(error));
                 }
                 Heard::Connection(Below::Pong { .. }) => {
                     if let Some((started, reply)) = pings.pop_front() {
@@ -296,11 +267,8 @@ impl<S: Stream> Task<S> {
             }
             None::<()>
         });
-        for (ask, state) in states {
-            if let Some(Pending { reply: Reply::Observed(newest), .. }) = self.pending.get(&ask) {
-                newest.put(state);
-            }
-        }
+        // Nobody waits for a place among them here.
+        self.asks.ended.clear();
     }
 }
 
@@ -309,7 +277,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::client::asked_for_trial;
+    use crate::client::{Reply, asked_for_trial};
 
     /// A request over a stream whose other end does as `peer` says, in paused time: how it ends, and after how long.
     async fn ends(peer: impl AsyncFnOnce(tokio::io::DuplexStream)) -> (Result<Response, Error>, Duration) {

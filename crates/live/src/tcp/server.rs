@@ -10,7 +10,6 @@ use std::{
 };
 
 use millpond_coap::{
-    RequestId,
     stream::{Connection, Event as Below, Options as Settings},
     transfer::{Config, Event, Host, Limits, ObserverId},
 };
@@ -280,7 +279,7 @@ enum Stage {
 
 /// What a host said that concerns its server.
 enum Said {
-    Asked(Box<Arrived<RequestId>>),
+    Asked(Box<Arrived>),
     Gone(ObserverId),
     Settled,
     Silent,
@@ -298,7 +297,7 @@ struct Serving<S> {
     whom: Whom,
     clock: Clock,
     link: Link<S>,
-    desk: Desk<RequestId, ObserverId>,
+    desk: Desk,
     seat: Seat,
     figures: Figures,
     /// When something came last.
@@ -318,7 +317,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn tell<R: Send + 'static>(&mut self, desk: &Desk<R, ObserverId>) {
+    fn tell(&mut self, desk: &Desk) {
         let (overloaded, observers) = (desk.overloaded, desk.observers.len());
         self.counted.overloaded.fetch_add(overloaded - self.overloaded, Ordering::Relaxed);
         // Round the end of the numbers, if they are fewer now.

@@ -11,7 +11,7 @@ use millpond_control::Instant;
 use super::{Action, Desk};
 use crate::{
     Response,
-    transfer::{Answer, Host, ObserverId, Refused},
+    transfer::{Answer, Host, Refused},
 };
 
 /// A host, and what is to be done after each of its inputs.
@@ -31,9 +31,9 @@ pub(crate) trait Hosted {
     }
 }
 
-impl Desk<RequestId, ObserverId> {
+impl Desk {
     /// Does what is to be done.
-    pub(crate) fn carry_out<H: Hosted>(&mut self, now: Instant, on: &mut H, action: Action<RequestId, ObserverId>) {
+    pub(crate) fn carry_out<H: Hosted>(&mut self, now: Instant, on: &mut H, action: Action) {
         match action {
             Action::Answer(id, response) => answer(now, on, id, &response, None, false),
             Action::Piece(id, response) => answer(now, on, id, &response, None, true),

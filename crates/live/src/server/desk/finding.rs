@@ -8,7 +8,7 @@ use crate::{
     server::{links, request::Unrouted, router::Found},
 };
 
-impl<R, O> Desk<R, O> {
+impl Desk {
     /// Who answers a request: `None` as a handler is the list of links.
     pub(super) fn find(&self, request: &Unrouted) -> Result<(Option<Found>, Option<Which>), Refusal> {
         /// Critical options that are understood here or by the host below, or left to handlers that say so.

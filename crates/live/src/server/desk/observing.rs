@@ -1,13 +1,13 @@
 //! What observers are told: one state for all of a group that asked the same.
 
-use std::{hash::Hash, sync::Arc};
+use std::sync::Arc;
 
 use super::{Action, Desk, Observed, Told, start, within};
-use crate::Response;
+use crate::{Response, transfer::ObserverId};
 
-impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
+impl Desk {
     /// The host has made an observer of who asked for this.
-    pub(crate) fn observe(&mut self, observer: O, observed: Observed) {
+    pub(crate) fn observe(&mut self, observer: ObserverId, observed: Observed) {
         let Observed { resource, request, version } = observed;
         if let Some(group) = self.observers.add(observer, resource, request, version) {
             self.queue(group);

@@ -13,6 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use millpond_coap::{
+    RequestId,
     block::{Block, BlockSize},
     message::{Code, is_cache_key, number},
 };
@@ -134,21 +135,21 @@ pub(crate) enum Step {
 
 /// All streams of a desk.
 #[derive(Debug)]
-pub(super) struct Streams<R> {
-    uploads: BTreeMap<Name, Upload<R>>,
-    downloads: BTreeMap<Name, Download<R>>,
+pub(super) struct Streams {
+    uploads: BTreeMap<Name, Upload>,
+    downloads: BTreeMap<Name, Download>,
     /// The oldest first.
     over: VecDeque<(Name, u64)>,
     made: u64,
 }
 
-impl<R> Default for Streams<R> {
+impl Default for Streams {
     fn default() -> Self {
         Self { uploads: BTreeMap::new(), downloads: BTreeMap::new(), over: VecDeque::new(), made: 0 }
     }
 }
 
-impl<R> Streams<R> {
+impl Streams {
     fn number(&mut self) -> u64 {
         self.made = self.made.wrapping_add(1);
         self.made
@@ -170,9 +171,9 @@ impl<R> Streams<R> {
     }
 }
 
-impl<R: Send + 'static, O: Copy + Eq + std::hash::Hash> Desk<R, O> {
+impl Desk {
     /// What a request is to its stream. That which begins one is given back; the others are dealt with.
-    pub(super) fn sort(&mut self, now: Instant, mut asked: Asked<R>, room: Option<Room>) -> Option<Asked<R>> {
+    pub(super) fn sort(&mut self, now: Instant, mut asked: Asked, room: Option<Room>) -> Option<Asked> {
         let Some(pieces) = Pieces::of(&asked.request, self.limits.block, room) else {
             self.say(asked.id, Response::bad_request("a block option that is none"));
             return None;
@@ -204,7 +205,7 @@ impl<R: Send + 'static, O: Copy + Eq + std::hash::Hash> Desk<R, O> {
     }
 
     /// Answers with this message as it is.
-    fn say(&mut self, id: R, response: Response) {
+    fn say(&mut self, id: RequestId, response: Response) {
         self.actions.push_back(Action::Piece(id, response));
     }
 }

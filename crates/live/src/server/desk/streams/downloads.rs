@@ -1,6 +1,6 @@
 //! Answers that are read as they are asked for.
 
-use std::{hash::Hash, time::Duration};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use millpond_coap::{
@@ -28,7 +28,7 @@ use crate::{
 
 /// An answer of which not all was asked for.
 #[derive(Debug)]
-pub(super) struct Download<R> {
+pub(super) struct Download {
     pub(super) number: u64,
     /// How many bytes its task is to read; none once all were read.
     asks: Option<mpsc::Sender<usize>>,
@@ -39,16 +39,16 @@ pub(super) struct Download<R> {
     total: Option<usize>,
     /// What was told last: where it began, and whether more follows.
     said: Option<(usize, Bytes, bool)>,
-    waiting: Option<(Asked<R>, Pieces)>,
+    waiting: Option<(Asked, Pieces)>,
     progress: Option<OnProgress>,
 }
 
-impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
+impl Desk {
     /// A response to a request of a resource that streams: in one message, or in blocks from now on.
     pub(in super::super) fn answered_in_pieces(
         &mut self,
         now: Instant,
-        mut asked: Asked<R>,
+        mut asked: Asked,
         pieces: Pieces,
         mut response: Response,
         held: Option<Held>,
@@ -107,7 +107,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     }
 
     /// A block that does not begin an answer is asked for. Whose answer is not known, the handler is asked anew.
-    pub(super) fn next_of_download(&mut self, asked: Asked<R>, pieces: Pieces) -> Option<Asked<R>> {
+    pub(super) fn next_of_download(&mut self, asked: Asked, pieces: Pieces) -> Option<Asked> {
         let name = Name::of(&asked.request, false);
         let Some(download) = self.streams.downloads.get_mut(&name) else { return Some(asked) };
         let offset = pieces.offset();
@@ -180,9 +180,9 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     }
 }
 
-impl<R> Download<R> {
+impl Download {
     /// This is wanted next. Gives back who wanted it before.
-    fn ask(&mut self, asked: Asked<R>, pieces: Pieces) -> Option<(Asked<R>, Pieces)> {
+    fn ask(&mut self, asked: Asked, pieces: Pieces) -> Option<(Asked, Pieces)> {
         let before = self.waiting.replace((asked, pieces));
         if before.is_none() {
             // There is room: the one before was read.

@@ -1,11 +1,8 @@
 //! Requests whose bodies go to their handlers block by block.
 
-use std::{
-    hash::Hash,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
@@ -29,7 +26,7 @@ use crate::{
 
 /// A request whose body comes block by block.
 #[derive(Debug)]
-pub(super) struct Upload<R> {
+pub(super) struct Upload {
     pub(super) number: u64,
     /// Bytes that came.
     next: usize,
@@ -38,22 +35,16 @@ pub(super) struct Upload<R> {
     /// Counts blocks.
     came: Arc<AtomicU64>,
     /// The block that the handler has not taken, or the last one, whose answer it owes.
-    waiting: Option<(Asked<R>, Block)>,
+    waiting: Option<(Asked, Block)>,
     /// What the last block was answered with.
     said: Option<Response>,
     /// What the handler has answered, before the end or without anybody who waits for it.
     outcome: Option<Response>,
 }
 
-impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
+impl Desk {
     /// A body begins: its handler is asked, and gets the first block. The request has a place.
-    pub(in super::super) fn begin_upload(
-        &mut self,
-        now: Instant,
-        mut asked: Asked<R>,
-        block: Block,
-        handling: &Handling,
-    ) {
+    pub(in super::super) fn begin_upload(&mut self, now: Instant, mut asked: Asked, block: Block, handling: &Handling) {
         let payload = asked.request.take_payload();
         if !fits(block, asked.request.transport(), payload.len()) {
             return self.say(asked.id, Response::bad_request("a block that is not as long as it says"));
@@ -102,7 +93,7 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     }
 
     /// A block that does not begin a body came.
-    pub(super) fn next_of_upload(&mut self, now: Instant, mut asked: Asked<R>, block: Block) {
+    pub(super) fn next_of_upload(&mut self, now: Instant, mut asked: Asked, block: Block) {
         let payload = asked.request.take_payload();
         if !fits(block, asked.request.transport(), payload.len()) {
             return self.say(asked.id, Response::bad_request("a block that is not as long as it says"));
@@ -175,9 +166,9 @@ impl<R: Send + 'static, O: Copy + Eq + Hash> Desk<R, O> {
     }
 }
 
-impl<R> Upload<R> {
+impl Upload {
     /// The next block goes to the handler.
-    fn give(&mut self, asked: Asked<R>, block: Block, bytes: Bytes) {
+    fn give(&mut self, asked: Asked, block: Block, bytes: Bytes) {
         self.next = self.next.saturating_add(bytes.len());
         self.came.fetch_add(1, Ordering::Relaxed);
         let chunk = Chunk { bytes, is_last: !block.more };
@@ -191,7 +182,7 @@ impl<R> Upload<R> {
 }
 
 /// What is said of a block: its size may become smaller (RFC 7959 §2.3).
-fn received<R>(block: Block, longest: usize, asked: &Asked<R>) -> Block {
+fn received(block: Block, longest: usize, asked: &Asked) -> Block {
     if asked.request.transport().is_datagram() {
         return Block { size: block.size.min(millpond_coap::block::BlockSize::at_most(longest)), ..block };
     }
