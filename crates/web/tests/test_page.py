@@ -282,3 +282,21 @@ def test_nothing_sticks_out_of_the_window(browser: Any, place: str, width: int, 
     page.wait_for_selector(READY)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
+
+
+def test_a_page_from_a_folder_says_what_it_needs(browser: Any, site: str) -> None:
+    page = browser.new_page()
+    page.goto((Path(site) / "index.html").as_uri())
+    page.locator("p.unloaded").wait_for()
+    assert "millpond explore" in page.locator("p.unloaded").inner_text()
+    assert not page.locator("#stages").is_visible()
+    page.close()
+
+
+def test_a_page_that_lost_a_part_on_its_way_says_so(browser: Any, place: str) -> None:
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.route("**/js/stage.js", lambda route: route.abort())
+    page.goto(place)
+    page.locator("p.unloaded").wait_for()
+    context.close()
