@@ -134,19 +134,13 @@ pub(crate) enum Step {
 }
 
 /// All streams of a desk.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(super) struct Streams {
     uploads: BTreeMap<Name, Upload>,
     downloads: BTreeMap<Name, Download>,
     /// The oldest first.
     over: VecDeque<(Name, u64)>,
     made: u64,
-}
-
-impl Default for Streams {
-    fn default() -> Self {
-        Self { uploads: BTreeMap::new(), downloads: BTreeMap::new(), over: VecDeque::new(), made: 0 }
-    }
 }
 
 impl Streams {
