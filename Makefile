@@ -182,7 +182,7 @@ lint-rust: | $(BIN)/python
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	for feature in '' rfc7252 cocoa fasor linux-rto peak-hopper basic-rto coap-plus-rate bbr-con calm alloc,rfc7252; do \
+	for feature in '' rfc7252 cocoa fasor linux-rto peak-hopper basic-rto coap-plus-rate bbr-con tfrc-non calm alloc,rfc7252; do \
 	  $(CARGO) clippy -p millpond-control --all-targets --no-default-features --features "$$feature" --locked -- -D warnings || exit 1; \
 	done
 	for features in '' server tcp tls dtls server,tcp server,dtls json,cbor; do \
@@ -210,7 +210,7 @@ lint-packages:
 
 lint-c:
 	$(CARGO) test --quiet --locked -p millpond-ffi --test header
-	for algorithm in rfc7252 cocoa fasor linux-rto peak-hopper basic-rto coap-plus-rate bbr-con calm; do \
+	for algorithm in rfc7252 cocoa fasor linux-rto peak-hopper basic-rto coap-plus-rate bbr-con tfrc-non calm; do \
 	  $(CARGO) clippy --quiet -p millpond-ffi --lib --no-default-features --features $$algorithm --locked -- -D warnings \
 	    || exit 1; \
 	done

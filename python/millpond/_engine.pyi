@@ -87,6 +87,9 @@ class Controller:
     def on_plain_send(self, length: int, cx: Cx) -> None:
         """A message left that nobody will acknowledge."""
 
+    def on_feedback(self, feedback: Feedback, cx: Cx) -> None:
+        """It became known what happened to a message that nobody acknowledges."""
+
     def wishes(self) -> Wishes:
         """What the algorithm asks of the endpoint."""
 
@@ -205,6 +208,47 @@ class Sample:
         """The round-trip time, if it is certain."""
 
 @final
+class Feedback:
+    """What became of a message that nobody acknowledges."""
+
+    def __new__(
+        cls,
+        message: str,
+        fate: str,
+        since_us: int,
+        length: int | None = None,
+        reply_length: int | None = None,
+        number: int | None = None,
+    ) -> Feedback:
+        """Tell the fate (`answered`, `arrived`, `lost`) of a `request`, a `further` response or a `block`."""
+
+    @property
+    def message(self) -> str:
+        """What was sent: `request`, `further` (a notification) or `block` (of RFC 9177)."""
+
+    @property
+    def fate(self) -> str:
+        """What became of it: `answered` now, `arrived`, or `lost`."""
+
+    @property
+    def since_us(self) -> int:
+        """How long ago it left: a round-trip time, if it was answered."""
+
+    @property
+    def length(self) -> int:
+        """Its length in bytes."""
+
+    @property
+    def reply_length(self) -> int:
+        """The length of the answer in bytes; zero unless it was answered."""
+
+    @property
+    def number(self) -> int:
+        """Of a request: how many non-confirmable ones left on the path before it, wrapping at 2^32."""
+
+    def __eq__(self, value: object, /) -> bool: ...
+
+@final
 class Wait:
     """How long to wait, why, and what then."""
 
@@ -275,7 +319,13 @@ class View:
 class Wishes:
     """What an algorithm asks of the endpoint."""
 
-    def __new__(cls, naming: str = "none", confirmable_every: int | None = None, nstart: int | None = None) -> Wishes:
+    def __new__(
+        cls,
+        naming: str = "none",
+        confirmable_every: int | None = None,
+        nstart: int | None = None,
+        governs_requests: bool = False,
+    ) -> Wishes:
         """Wish copies told apart (`token`, `count`, `flag`, `timestamp`), one in so many confirmable, so many open."""
 
     @property
@@ -289,6 +339,10 @@ class Wishes:
     @property
     def nstart(self) -> int:
         """Exchanges that may be open at once; zero: no wish."""
+
+    @property
+    def governs_requests(self) -> bool:
+        """Whether it governs non-confirmable requests by their answers, and no other such messages."""
 
     def __eq__(self, value: object, /) -> bool: ...
     def __hash__(self) -> int: ...

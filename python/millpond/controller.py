@@ -35,9 +35,21 @@ from abc import ABC, abstractmethod
 from typing import Literal, SupportsFloat, SupportsIndex, TypeAlias
 
 from millpond._engine import Controller as BuiltIn
-from millpond._engine import Cx, Exchange, Sample, View, Wait, Wishes
+from millpond._engine import Cx, Exchange, Feedback, Sample, View, Wait, Wishes
 
-__all__ = ["Admit", "AnyWait", "BuiltIn", "Controller", "Cx", "Exchange", "Sample", "View", "Wait", "Wishes"]
+__all__ = [
+    "Admit",
+    "AnyWait",
+    "BuiltIn",
+    "Controller",
+    "Cx",
+    "Exchange",
+    "Feedback",
+    "Sample",
+    "View",
+    "Wait",
+    "Wishes",
+]
 
 AnyWait: TypeAlias = Wait | SupportsIndex | SupportsFloat
 """A wait: a number of microseconds, or a `Wait`."""
@@ -69,6 +81,9 @@ class Controller(ABC):
 
     def on_plain_send(self, length: int, cx: Cx) -> None:  # noqa: B027
         """A message of `length` bytes that nobody will acknowledge left now."""
+
+    def on_feedback(self, feedback: Feedback, cx: Cx) -> None:  # noqa: B027
+        """It became known what happened to such a message. Of most of them nothing does, so nothing may wait for it."""
 
     def admit(self, kind: str, length: int, cx: Cx) -> Admit:  # noqa: ARG002
         """May a message of this kind (`confirmable` or `plain`) leave now? Asking must change nothing.

@@ -16,6 +16,8 @@ End = Literal["gave-up", "reset", "cancelled"]
 Class = Literal["confirmable", "plain"]
 Reason = Literal["initial", "backed-off", "slow", "carried", "blind"]
 Grade = Literal["exact", "echoed", "ambiguous", "none"]
+Fate = Literal["answered", "arrived", "lost"]
+Message = Literal["request", "further", "block"]
 Named = int | Literal["further"] | None
 Moment = Approx | Literal["when-one-ends"] | None
 """When a message may leave; `None` if now."""
@@ -66,6 +68,16 @@ class Sample:
         if self.retransmissions == 0 or self.copy == self.retransmissions:
             return "exact"
         return "echoed" if isinstance(self.copy, int) else "ambiguous"
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What became known of a message that nobody acknowledges."""
+
+    message: Message
+    fate: Fate
+    since: int
+    number: int = 0
 
 
 @dataclass
@@ -127,6 +139,9 @@ class Algorithm(ABC, Generic[X]):
 
     def plain(self, length: int, cx: Cx) -> None:
         """A message that nobody acknowledges left."""
+
+    def feedback(self, feedback: Feedback, cx: Cx) -> None:
+        """It became known what happened to one."""
 
     def admit(self, kind: Class, cx: Cx) -> Moment:
         """When a message may leave; `None` if now. NSTART is not asked about here, and asking changes nothing."""

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from oracle import bbr, calm, coap_plus, cocoa, default, fasor, tcp
+from oracle import bbr, calm, coap_plus, cocoa, default, fasor, tcp, tfrc
 from oracle.calls import SECOND, Algorithm
 
 Value = Mapping[str, int | str]
@@ -83,6 +83,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "basic-rto": ("basic-rto",),
     "coap-plus-rate": tuple(COAP_PLUS),
     "bbr-con": ("bbr-con",),
+    "tfrc-non": ("tfrc-non",),
     "calm": ("calm",),
 }
 """Which presets share an algorithm. Every family has a file of its own."""
@@ -115,6 +116,8 @@ def _build(preset: str, left: dict[str, Value]) -> Algorithm[Any]:
             return tcp.PeakHopper(_changed(tcp.FrameRules(), left), _changed(tcp.PeakHopperRules(), left))
         case "bbr-con":
             return bbr.Bbr(_changed(bbr.Rules(), left))
+        case "tfrc-non":
+            return tfrc.Tfrc(_changed(tfrc.Rules(), left))
         case "basic-rto":
             return tcp.Basic(_changed(BASIC_FRAME, left), _changed(tcp.BasicRules(), left))
     raise ValueError(f"no preset {preset}")

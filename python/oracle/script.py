@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from oracle.approx import HALF, LONGEST, Approx, Avoid, OutOfReach
-from oracle.calls import Algorithm, Class, Cx, End, Exchange, Kind, Named, Sample, View
+from oracle.calls import Algorithm, Class, Cx, End, Exchange, Fate, Feedback, Kind, Message, Named, Sample, View
 from oracle.presets import Settings, build
 
 T = TypeVar("T")
@@ -126,11 +126,22 @@ class Script:
         view = self._ask(lambda: self._end_with(lambda x: self.algorithm.end(x, why, cx), exchange))
         self._write("end", exchange, cx, {"why": why}, view)
 
-    def plain(self, length: int, chance: int = 0) -> None:
+    def plain(self, length: int, chance: int = 0, *, waiting: int = 0) -> None:
         """A message that nobody acknowledges leaves now."""
-        cx = self._cx(chance, len(self.exchanges))
+        cx = Cx(self.now, chance, len(self.exchanges), waiting)
         self._ask(lambda: self.algorithm.plain(length, cx))
         self._write("plain", None, cx, {"len": length})
+
+    def feedback(
+        self, number: int, left: int, fate: Fate = "answered", message: Message = "request", *, waiting: int = 0
+    ) -> None:
+        """It becomes known now what happened to a message that nobody acknowledges, and that left at `left`."""
+        cx = Cx(self.now, 0, len(self.exchanges), waiting)
+        feedback = Feedback(message, fate, self.now - left, number)
+        self._ask(lambda: self.algorithm.feedback(feedback, cx))
+        told: dict[str, object] = {"message": message, "fate": fate, "since": feedback.since, "len": 40}
+        told |= {"reply_len": 4 if fate == "answered" else 0, "number": number}
+        self._write("feedback", None, cx, told, {"view": _view(self.algorithm.view())})
 
     def admit(self, kind: Class = "plain", length: int = 40, chance: int = 0, *, opened: int | None = None) -> bool:
         """Asks whether a message may leave now, and returns the answer."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from millpond import _engine
-from millpond._engine import Controller, Cx, Exchange, Sample, View, Wait, Wishes
+from millpond._engine import Controller, Cx, Exchange, Feedback, Sample, View, Wait, Wishes
 from millpond.controller import Controller as Base
 from millpond.engine import Preset, native
 
@@ -234,6 +234,8 @@ def test_a_refused_call_changes_nothing() -> None:
         (lambda: Wait(5, "slwo"), r"unknown reason `slwo`: did you mean `slow`\?"),
         (lambda: Wait(5, then="give-up"), "unknown then `give-up`"),
         (lambda: View(srtt_us=-1), "srtt_us: -1 is below zero"),
+        (lambda: Feedback("request", "answred", 5), r"unknown fate `answred`: did you mean `answered`\?"),
+        (lambda: Feedback("request", "lost", -1), "since_us: -1 is out of range: 0 to 4294967295"),
         (lambda: Wishes("tokens"), r"unknown naming `tokens`: did you mean `token`\?"),
         (lambda: Wishes(confirmable_every=256), "confirmable_every: 256 is out of range: 0 to 255"),
         (lambda: Sample("seperate", 1, 1, 0), r"unknown kind `seperate`: did you mean `separate`\?"),
@@ -332,6 +334,9 @@ class Noting(Base):
     def on_plain_send(self, length: int, cx: Cx) -> None:
         self.calls.append(("plain", length))
 
+    def on_feedback(self, feedback: Feedback, cx: Cx) -> None:
+        self.calls.append((feedback.message, feedback.fate, feedback.since_us, feedback.number))
+
     def admit(self, kind: str, length: int, cx: Cx) -> int:
         return cx.now_us + length + 1
 
@@ -340,6 +345,22 @@ class Noting(Base):
 
     def wishes(self) -> Wishes:
         return Wishes("count", 3)
+
+
+def test_answers_to_plain_requests_set_a_rate() -> None:
+    controller = Controller("tfrc-non")
+    assert controller.wishes() == Wishes(governs_requests=True)
+    assert repr(controller.wishes()) == "Wishes('none', 0, governs_requests=True)"
+    controller.on_plain_send(40, Cx(0, waiting=1))
+    assert controller.admit("plain", 40, Cx(1)) == SECOND
+    told = Feedback("request", "answered", SECOND // 5, 40, 4, 0)
+    assert repr(told) == "Feedback('request', 'answered', 200000, 40, 4, 0)"
+    assert (told.length, told.reply_length) == (40, 4)
+    controller.on_feedback(told, Cx(SECOND // 5))
+    # four messages in a round-trip time of 200 ms
+    assert controller.view() == View(rto_us=2 * SECOND, srtt_us=SECOND // 5)
+    controller.on_plain_send(40, Cx(SECOND // 5))
+    assert controller.admit("plain", 40, Cx(SECOND // 5)) == SECOND // 5 + 50_000
 
 
 def noting() -> tuple[Controller, list[Noting]]:
@@ -363,8 +384,9 @@ def test_ones_own_is_driven_by_the_same_calls() -> None:
     controller.on_reply(other, answer(), Cx(5))
     controller.on_end(one, "reset", Cx(6))
     controller.on_plain_send(7, Cx(7))
+    controller.on_feedback(Feedback("request", "lost", 5, number=3), Cx(7))
     assert controller.admit("plain", 9, Cx(7)) == 17
-    assert (controller.wishes(), controller.view()) == (Wishes("count", 3), View(rto_us=5))
+    assert (controller.wishes(), controller.view()) == (Wishes("count", 3), View(rto_us=6))
     assert (controller.shortest_wait_us(), controller.longest_wait_us(3, 0)) == (1_000, 600 * SECOND)
     trial, mine = made
     assert trial.calls == []
@@ -374,6 +396,7 @@ def test_ones_own_is_driven_by_the_same_calls() -> None:
         ("reply", [50], "exact"),
         ("end", [40, 0, 1], "reset"),
         ("plain", 7),
+        ("request", "lost", 5, 3),
     ]
 
 

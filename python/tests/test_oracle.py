@@ -110,6 +110,10 @@ class Player:
                 self.judge_view(call["view"])
             case "plain":
                 self.controller.on_plain_send(call["len"], cx)
+            case "feedback":
+                told = (call[key] for key in ("message", "fate", "since", "len", "reply_len", "number"))
+                self.controller.on_feedback(_engine.Feedback(*told), cx)
+                self.judge_view(call["view"])
             case "admit":
                 self.judge_admit(self.controller.admit(call["class"], call["len"], cx), call)
             case other:

@@ -44,6 +44,7 @@ basic-rto       ✓  ✗  ✓  ✗  ✓  ✓  ✗  ✓  E  ◐   E   ✗   E   �
 coap-plus-rate  ✓  –  ✓  ✓  ✓  ✓  ✗  ✓  E  ✗   E   ✓   E   ✗   –
 coap-plus-rate-responsive ✓ – ✓ ✓ ✓ ✓ ✗ ✓ E ✗ E ✓ E ✗ –
 bbr-con         ✓  ✓  ✓  ✓  ✓  ✓  ✗  ✓  E  ✗   E   ✓   E   ◐   ✗
+tfrc-non        ✓  –  –  ✓  ✓  ✓  ✗  ✓  E  ◐   E   ✓   E   ✗   –
 calm            ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  E  ✓   E   ◐   E   ◐   ✓
 """  # noqa: RUF001
 

@@ -8,7 +8,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use millpond_control::{
     AnyController, BasicRto, BbrCon, Calm, Chance, ChanceSeed, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor,
-    Instant, LinuxRto, PeakHopper, Preset, Purpose, ReplyKind, Rfc7252, Sample, Span,
+    Instant, LinuxRto, PeakHopper, Preset, Purpose, ReplyKind, Rfc7252, Sample, Span, TfrcNon,
 };
 use std::{hint::black_box, time::Duration};
 
@@ -86,6 +86,7 @@ fn sizes(_: &mut Criterion) {
         ("basic-rto", size_of::<BasicRto>()),
         ("coap-plus-rate", size_of::<CoapPlusRate>()),
         ("bbr-con", size_of::<BbrCon>()),
+        ("tfrc-non", size_of::<TfrcNon>()),
         ("calm", size_of::<Calm>()),
     ] {
         println!("    with {family} alone: {size}");

@@ -155,6 +155,8 @@ families! {
     "coap-plus-rate" => coap_plus_rate::CoapPlusRate,
     /// BBR for confirmable messages.
     "bbr-con" => bbr_con::BbrCon,
+    /// TFRC for non-confirmable requests.
+    "tfrc-non" => tfrc_non::TfrcNon,
     /// Calm.
     "calm" => calm::Calm,
 }

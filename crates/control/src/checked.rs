@@ -263,6 +263,7 @@ mod tests {
     const LOST: Feedback = Feedback {
         message: crate::feedback::PlainMessage::Request,
         fate: crate::feedback::Fate::Lost,
+        number: 0,
         since: Span::ZERO,
         len: 40,
         reply_len: 0,

@@ -149,11 +149,16 @@ pub struct Wishes {
     pub confirmable_every: u8,
     /// NSTART (RFC 7252 §4.7): exchanges that may be outstanding on the path; zero: no wish, as the endpoint is set.
     pub nstart: u16,
+    /// It governs non-confirmable requests by their answers. An answer is then expected, and the request counts for NSTART, for
+    /// NON_LIFETIME and not longer, since what goes to a silent peer is bounded here and not by PROBING_RATE (RFC 7252 §4.7).
+    /// Of other non-confirmable messages it is neither asked nor told: responses leave at the rate of the requests, and
+    /// notifications and bodies in bursts have rules of their own.
+    pub governs_requests: bool,
 }
 
 impl Wishes {
     /// Nothing.
-    pub const NONE: Self = Self { naming: Naming::None, confirmable_every: 0, nstart: 0 };
+    pub const NONE: Self = Self { naming: Naming::None, confirmable_every: 0, nstart: 0, governs_requests: false };
 }
 
 /// Numbers for traces and reports, never for decisions. What a controller does not keep is `None`.

@@ -43,6 +43,9 @@ pub struct Feedback {
     pub len: u16,
     /// The length of the answer, bytes of CoAP; zero unless it was answered.
     pub reply_len: u16,
+    /// Of a request: how many requests that nobody acknowledges had left on the path before it, so that a gap among those
+    /// answered shows. It wraps, and goes on when the path gets another controller. Zero for anything else.
+    pub number: u32,
 }
 
 impl Feedback {
@@ -69,6 +72,7 @@ mod tests {
             since: Span::from_millis(700),
             len: 1_044,
             reply_len: 0,
+            number: 0,
         };
         assert_eq!(feedback(Fate::Answered).rtt().map(ExactRtt::span), Some(Span::from_millis(700)));
         assert_eq!([Fate::Arrived, Fate::Lost].map(|fate| feedback(fate).rtt()), [None, None]);

@@ -14,6 +14,7 @@
 //! | [`estimator`], [`backoff`], [`blind`], [`dither`], [`ageing`], [`carry`], [`pacing`], [`rate`] | parts: plain data with a rule each |
 //! | [`rfc7252`], [`cocoa`], [`fasor`] | algorithms: parts put together behind the calls of [`Controller`] |
 //! | [`coap_plus_rate`], [`bbr_con`] | a rate instead of a timer: messages leave when [`rate`] lets them |
+//! | [`tfrc_non`] | the same for messages that nobody acknowledges |
 //! | [`calm`] | ours: graded evidence, and a backoff that only proven congestion keeps |
 //! | [`frame`] with [`linux_rto`], [`peak_hopper`], [`basic_rto`] | timers of TCP, and the frame that brings them to CoAP |
 //! | [`Preset`] | published algorithms by name or number, each with its source and the choices made where it is silent |
@@ -83,8 +84,8 @@
 //!
 //! # Features
 //!
-//! `rfc7252`, `cocoa`, `fasor`, `linux-rto`, `peak-hopper`, `basic-rto`, `coap-plus-rate`, `bbr-con` and `calm` compile the algorithm of that name
-//! in; `all`, the default, compiles every one. `alloc` adds controllers behind a pointer ([`PeerController`]). The types, the trait and the parts are
+//! `rfc7252`, `cocoa`, `fasor`, `linux-rto`, `peak-hopper`, `basic-rto`, `coap-plus-rate`, `bbr-con`, `tfrc-non` and `calm` compile the algorithm of that
+//! name in; `all`, the default, compiles every one. `alloc` adds controllers behind a pointer ([`PeerController`]). The types, the trait and the parts are
 //! always there.
 
 #![no_std]
@@ -128,6 +129,8 @@ pub mod linux_rto;
 pub mod peak_hopper;
 #[cfg(feature = "rfc7252")]
 pub mod rfc7252;
+#[cfg(feature = "tfrc-non")]
+pub mod tfrc_non;
 
 mod any;
 mod calm_server;
@@ -171,4 +174,6 @@ pub use preset::Preset;
 #[cfg(feature = "rfc7252")]
 pub use rfc7252::Rfc7252;
 pub use setting::{Setting, SettingConflict, SettingError, SettingKind, SettingValue};
+#[cfg(feature = "tfrc-non")]
+pub use tfrc_non::TfrcNon;
 pub use time::{Instant, Span};

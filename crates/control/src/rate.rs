@@ -17,6 +17,14 @@ laid_out!(Rate { 0 });
 impl Rate {
     /// No message, ever.
     pub const ZERO: Self = Self(0);
+    /// The highest rate that can be told.
+    pub const MAX: Self = Self(u32::MAX);
+
+    /// So many millionths of a message per second, saturating.
+    #[must_use]
+    pub const fn from_millionths(millionths: u64) -> Self {
+        Self(narrow(millionths))
+    }
 
     /// So many messages in this long, saturating. No time at all counts as one microsecond.
     #[must_use]

@@ -171,6 +171,8 @@ settings! {
     Without = 50, "without": SettingKind::Word(&[
         "nothing", "delay-pause", "falls", "long-steps", "short-steps", "grades", "last-bound",
     ]);
+    /// messages of the first round-trip time, and of those after a silence.
+    InitialWindow = 51, "initial-window": SettingKind::Count { high: 10 };
 }
 
 /// What a setting takes.

@@ -12,6 +12,7 @@
     feature = "basic-rto",
     feature = "coap-plus-rate",
     feature = "bbr-con",
+    feature = "tfrc-non",
     feature = "calm"
 ))]
 #![allow(
@@ -22,8 +23,8 @@
 )]
 
 use millpond_control::{
-    Admit, AnyController, Chance, Checked, Class, Controller, Cx, End, Exchange, Instant, Preset, ReplyKind, Sample,
-    SettingValue, Span, Then, View, Wait,
+    Admit, AnyController, Chance, Checked, Class, Controller, Cx, End, Exchange, Fate, Feedback, Instant, PlainMessage,
+    Preset, ReplyKind, Sample, SettingValue, Span, Then, View, Wait,
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Display, fs, path::Path};
@@ -92,6 +93,7 @@ families! {
     basic_rto: "basic-rto";
     coap_plus_rate: "coap-plus-rate";
     bbr_con: "bbr-con";
+    tfrc_non: "tfrc-non";
     calm: "calm";
 }
 
@@ -145,6 +147,10 @@ impl Player {
                 self.judge_view(call);
             }
             "plain" => self.controller.on_plain_send(narrow(number(call, "len")), cx),
+            "feedback" => {
+                self.controller.on_feedback(feedback(call), cx);
+                self.judge_view(call);
+            }
             "admit" => {
                 let class = if word(call, "class") == "plain" { Class::Plain } else { Class::Confirmable };
                 let admit = self.controller.admit(class, narrow(number(call, "len")), cx);
@@ -265,6 +271,29 @@ fn sample(call: &Value) -> Sample {
         Some(Value::Number(copy)) => sample.naming(narrow(copy.as_u64().expect("a copy")), span(call, "since_named")),
         Some(Value::String(_)) => sample.naming_a_further_copy(),
         _ => sample,
+    }
+}
+
+fn feedback(call: &Value) -> Feedback {
+    let message = match word(call, "message") {
+        "request" => PlainMessage::Request,
+        "further" => PlainMessage::Further,
+        "block" => PlainMessage::Block,
+        other => panic!("no message {other}"),
+    };
+    let fate = match word(call, "fate") {
+        "answered" => Fate::Answered,
+        "arrived" => Fate::Arrived,
+        "lost" => Fate::Lost,
+        other => panic!("no fate {other}"),
+    };
+    Feedback {
+        message,
+        fate,
+        since: span(call, "since"),
+        len: narrow(number(call, "len")),
+        reply_len: narrow(number(call, "reply_len")),
+        number: narrow(number(call, "number")),
     }
 }
 

@@ -56,6 +56,7 @@ fn none_is_left_out() {
     let expected = (1..=16).map(|number| format!("D{number}")).chain((1..=15).map(|number| format!("E{number}")));
     let expected = expected.chain((1..=16).map(|number| format!("P{number}")));
     let expected = expected.chain((1..=6).map(|number| format!("B{number}")));
+    let expected = expected.chain((1..=8).map(|number| format!("T{number}")));
     let sections = sections();
     for number in expected {
         assert!(sections.contains_key(&number), "{number}");

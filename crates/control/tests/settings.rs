@@ -5,7 +5,7 @@
 
 use millpond_control::{
     AnyController, BasicRto, BbrCon, Calm, Chance, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor, Instant,
-    LinuxRto, Naming, PeakHopper, Preset, Rfc7252, Setting, SettingError, SettingKind, SettingValue, Span,
+    LinuxRto, Naming, PeakHopper, Preset, Rfc7252, Setting, SettingError, SettingKind, SettingValue, Span, TfrcNon,
     ageing::Ageing,
     backoff::{Basis, Exponential, Factor, Variable},
     basic_rto::Basic,
@@ -24,7 +24,7 @@ use millpond_control::{
     frame::{Frame, Keep},
     linux_rto::{self, Linux},
     peak_hopper::{self, Hopper, Previous},
-    rfc7252,
+    rfc7252, tfrc_non,
 };
 
 const MINUTE: Span = Span::from_secs(60);
@@ -199,6 +199,13 @@ fn every_setting_of_bbr_changes_its_part() {
         backoff: Exponential { factor: Factor::TWO, cap: Span::from_secs(90) },
     };
     assert_eq!(ours, AnyController::BbrCon(BbrCon::new(parts)));
+}
+
+#[test]
+fn every_setting_of_tfrc_changes_its_part() {
+    let ours = set(Preset::TFRC_NON.build(), &[("initial-window", SettingValue::Count(2))]);
+    let parts = tfrc_non::Parts { initial_window: 2 };
+    assert_eq!(ours, AnyController::TfrcNon(TfrcNon::new(parts)));
 }
 
 #[test]

@@ -18,8 +18,18 @@ use std::{
 /// A processor with neither operating system nor division.
 const SMALLEST: &str = "thumbv6m-none-eabi";
 
-const ALGORITHMS: [&str; 9] =
-    ["rfc7252", "cocoa", "fasor", "linux-rto", "peak-hopper", "basic-rto", "coap-plus-rate", "bbr-con", "calm"];
+const ALGORITHMS: [&str; 10] = [
+    "rfc7252",
+    "cocoa",
+    "fasor",
+    "linux-rto",
+    "peak-hopper",
+    "basic-rto",
+    "coap-plus-rate",
+    "bbr-con",
+    "tfrc-non",
+    "calm",
+];
 
 /// What every message layer calls.
 const CALLS: [&str; 9] = [

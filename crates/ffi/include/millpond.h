@@ -107,6 +107,8 @@ typedef struct {
   uint8_t message;    /* a MILLPOND_MESSAGE_: what it was */
   uint8_t fate;       /* a MILLPOND_FATE_ */
   uint16_t reserved;  /* zero */
+  /* of a request: how many plain requests had left to this peer before it, wrapping */
+  uint32_t number;
 } millpond_feedback;
 
 /* What a message was that nobody acknowledges. */
@@ -255,8 +257,10 @@ int32_t millpond_on_feedback(millpond_peer *peer, const millpond_feedback *feedb
                              const millpond_cx *cx);
 
 /* What the algorithm asks of your message layer: in the low byte a MILLPOND_NAMING_, in the next
- * one among how many plain messages one should be confirmable (0: no wish), and above these 16
- * bits how many exchanges may be open (NSTART; 0: as you are set). */
+ * one among how many plain messages one should be confirmable (0: no wish), and in the 14 bits
+ * above how many exchanges may be open (NSTART; 0: as you are set). Bit 30 is set if the
+ * algorithm governs plain requests by their answers, so that PROBING_RATE need not hold for
+ * them; then do not ask it about other plain messages, nor tell it of them. */
 int32_t millpond_wishes(const millpond_peer *peer);
 
 /* Numbers for traces and reports. */

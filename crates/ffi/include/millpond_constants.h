@@ -60,6 +60,9 @@ enum {
   MILLPOND_PRESET_COAP_PLUS_RATE_RESPONSIVE = 113,
   /* paced at the highest delivery rate seen, with at most two bandwidth-delay products under way */
   MILLPOND_PRESET_BBR_CON = 144,
+  /* non-confirmable requests paced at the rate of TCP on a path with such losses, from their
+   * answers */
+  MILLPOND_PRESET_TFRC_NON = 176,
   /* named copies, graded evidence, and a backoff that only proven congestion keeps */
   MILLPOND_PRESET_CALM = 128
 };
@@ -124,6 +127,7 @@ enum {
   MILLPOND_SETTING_PATIENCE = 49,
   /* one of nothing, delay-pause, falls, long-steps, short-steps, grades, last-bound */
   MILLPOND_SETTING_WITHOUT = 50,
+  MILLPOND_SETTING_INITIAL_WINDOW = 51,       /* a whole number from 0 to 10 */
   /* no wait is shorter, whatever the controller: a length of time up to 600 s, 0 for none */
   MILLPOND_SETTING_LEAST_WAIT = 32768
 };

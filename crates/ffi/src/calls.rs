@@ -306,8 +306,9 @@ pub unsafe extern "C" fn millpond_on_feedback(
 }
 
 /// What the algorithm asks of your message layer: in the low byte a MILLPOND_NAMING_, in the next one among how many
-/// plain messages one should be confirmable (0: no wish), and above these 16 bits how many exchanges may be open (NSTART; 0:
-/// as you are set).
+/// plain messages one should be confirmable (0: no wish), and in the 14 bits above how many exchanges may be open (NSTART; 0:
+/// as you are set). Bit 30 is set if the algorithm governs plain requests by their answers, so that PROBING_RATE need not hold for them; then do not
+/// ask it about other plain messages, nor tell it of them.
 ///
 /// # Safety
 ///
@@ -326,8 +327,11 @@ pub unsafe extern "C" fn millpond_wishes(peer: *const millpond_peer) -> i32 {
             _ => millpond_naming::MILLPOND_NAMING_NONE,
         };
         // What is answered is not negative.
-        let nstart = i32::from(wishes.nstart & 0x7fff);
-        Ok(nstart << 16 | i32::from(wishes.confirmable_every) << 8 | naming as i32)
+        let nstart = i32::from(wishes.nstart.min(0x3fff));
+        Ok(i32::from(wishes.governs_requests) << 30
+            | nstart << 16
+            | i32::from(wishes.confirmable_every) << 8
+            | naming as i32)
     })
 }
 
@@ -494,7 +498,7 @@ fn known(said: millpond_feedback) -> Result<Feedback, millpond_error> {
         _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
     };
     let since = Span::from_micros(said.since_us);
-    Ok(Feedback { message, fate, since, len: said.len, reply_len: said.reply_len })
+    Ok(Feedback { message, fate, since, len: said.len, reply_len: said.reply_len, number: said.number })
 }
 
 /// As `MILLPOND_VERSION` of the header: one byte each for major, minor and patch.

@@ -42,10 +42,11 @@
     feature = "basic-rto",
     feature = "coap-plus-rate",
     feature = "bbr-con",
+    feature = "tfrc-non",
     feature = "calm"
 )))]
 compile_error!(
-    "choose at least one algorithm: rfc7252, cocoa, fasor, linux-rto, peak-hopper, basic-rto, coap-plus-rate, bbr-con or calm"
+    "choose at least one algorithm: rfc7252, cocoa, fasor, linux-rto, peak-hopper, basic-rto, coap-plus-rate, bbr-con, tfrc-non or calm"
 );
 
 // A library must have a panic handler, although nothing here panics. Where panics unwind (tests), it is the standard

@@ -159,6 +159,7 @@ macro_rules! families {
             "coap-plus-rate" 7 CoapPlusRate,
             "bbr-con" 8 BbrCon,
             "calm" 9 Calm,
+            "tfrc-non" 10 TfrcNon,
         }
     };
     (@by_number [$number:expr] [$Family:ident] [$any:ident] [$body:expr]

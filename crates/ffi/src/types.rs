@@ -141,6 +141,8 @@ pub struct millpond_feedback {
     pub fate: u8,
     /// Zero.
     pub reserved: u16,
+    /// Of a request: how many plain requests had left to this peer before it, wrapping.
+    pub number: u32,
 }
 
 /// What a message was that nobody acknowledges.

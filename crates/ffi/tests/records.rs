@@ -66,7 +66,8 @@ fn answers(peer: &mut Peer, open: &mut Open) -> [i32; 9] {
         len: 40,
         reply_len: 100,
     };
-    let feedback = millpond_feedback { since_us: 5, len: 40, reply_len: 0, message: 0, fate: 2, reserved: 0 };
+    let feedback =
+        millpond_feedback { since_us: 5, len: 40, reply_len: 0, message: 0, fate: 2, reserved: 0, number: 0 };
     // SAFETY: as above.
     unsafe {
         [

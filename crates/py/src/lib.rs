@@ -21,7 +21,7 @@ mod _engine {
     #[pymodule_export]
     use super::batch::{Batch, Outcome};
     #[pymodule_export]
-    use super::controllers::{Controller, Cx, Exchange, Sample, View, Wait, Wishes, presets};
+    use super::controllers::{Controller, Cx, Exchange, Feedback, Sample, View, Wait, Wishes, presets};
     #[pymodule_export]
     use super::scenario::{Scenario, ScenarioError, profiles};
     #[pymodule_export]

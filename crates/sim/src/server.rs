@@ -70,6 +70,7 @@ impl Server {
     ) -> Result<Self, RunError> {
         let described = &scenario.server;
         let (transmission, controller) = slowest(&scenario.clients, controllers);
+        let holds_back = !callers.is_empty() || scenario.clients.iter().any(|group| !group.confirmable);
         let config = Config {
             transmission: Transmission { nstart: described.nstart, ..transmission },
             duplicates: policy(described.duplicates),
@@ -82,7 +83,7 @@ impl Server {
                 datagram: datagram(scenario),
                 exchanges_per_peer: Limits::default().exchanges_per_peer.max(described.nstart),
                 // What its controller holds back waits in the endpoint.
-                waiting_per_peer: if callers.is_empty() { Limits::default().waiting_per_peer } else { u16::MAX },
+                waiting_per_peer: if holds_back { u16::MAX } else { Limits::default().waiting_per_peer },
                 ..Limits::default().for_peers(clients)
             },
             ..Config::default()

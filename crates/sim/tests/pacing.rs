@@ -94,6 +94,37 @@ fn a_window_cannot_outrun_its_message_ids() {
     assert_eq!(fast(265), 2 * 65_536, "and once more when the first may be used again");
 }
 
+/// The same sender with non-confirmable requests. Answers are confirmations of nobody.
+fn plain(controller: &str, nstart: u32, seconds: &str, queue: &str) -> String {
+    alone(controller, nstart, seconds, queue).replace("workload =", "confirmable = false\nworkload =")
+}
+
+#[test]
+fn tfrc_fills_its_path_and_lives_with_its_losses() {
+    // A queue of a quarter of a second at the path's rate.
+    let text = plain("\"tfrc-non\"", 256, "600 s", "10 kB").replace("[run]", "[run]\nwarm_up = \"100 s\"");
+    let outcome = try_run(&text, 1).unwrap();
+    let flow = &outcome.flows[0];
+    let capacity = 300e3 / 8.0 / REQUEST as f64;
+    let rate = f64::from(flow.completed) / 500.0;
+    assert!(rate <= capacity && rate >= 0.8 * capacity, "{rate} messages a second of {capacity}");
+    assert_eq!(flow.retransmissions, 0, "nobody asks for a copy");
+    let lost = f64::from(flow.transmissions - flow.completed) / f64::from(flow.transmissions);
+    assert!(lost > 0.0 && lost < 0.05, "{lost} of all messages are lost");
+}
+
+/// draft-ietf-core-cocoa-03 §5: at most one non-confirmable message in each timeout, and two of any sixteen confirmable.
+#[test]
+fn cocoa_and_fasor_space_non_confirmable_messages_by_their_timeouts() {
+    for preset in ["cocoa-03", "fasor"] {
+        let outcome = try_run(&plain(&format!("\"{preset}\""), 256, "200 s", "1 MB"), 1).unwrap();
+        let rate = f64::from(outcome.flows[0].completed) / 200.0;
+        // No timeout is shorter than the round trip, and each eighth message need not wait.
+        assert!(rate <= 8.0 / 7.0 / round_trip() + 0.1, "{preset}: {rate} messages a second");
+        assert!(rate >= 0.5 / round_trip(), "{preset}: {rate} messages a second");
+    }
+}
+
 #[test]
 fn bbr_fills_its_path_and_queues_less_than_one_product_of_bandwidth_and_delay() {
     let text = alone("\"bbr-con\"", 256, "300 s", "1 MB").replace("[run]", "[run]\nwarm_up = \"20 s\"");

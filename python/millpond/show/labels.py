@@ -32,6 +32,7 @@ CONTROLLERS = {
     "coap-plus-rate": "CoAP+ rate",
     "coap-plus-rate-responsive": "CoAP+ rate, responsive",
     "bbr-con": "BBR, confirmable",
+    "tfrc-non": "TFRC, non-confirmable",
     "calm": "Calm",
     "tcp-new-reno": "TCP New Reno",
     "tcp-bbr": "TCP BBR",

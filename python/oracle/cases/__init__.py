@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from oracle.cases import bbr, calm, coap_plus, cocoa, default, fasor, tcp
+from oracle.cases import bbr, calm, coap_plus, cocoa, default, fasor, tcp, tfrc
 from oracle.script import Case
 
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
@@ -16,6 +16,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     "basic-rto": tcp.basic,
     "coap-plus-rate": coap_plus.cases,
     "bbr-con": bbr.cases,
+    "tfrc-non": tfrc.cases,
     "calm": calm.cases,
 }
 """What fills `vectors/<family>.json`."""

@@ -64,6 +64,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if exchange.role == Role::Piece && class == Class::Plain && !self.setup.config.admits_pieces {
             return Gate::Open;
         }
+        if class == Class::Plain && !exchange.role.is_request() && path.controller.wishes().governs_requests {
+            return Gate::Open;
+        }
         let open = path.outstanding.saturating_add(u16::from(is_counted));
         let cx = self.luck().cx((peer.number, waiting), now, open, peer.ids.used() as u32, Word::Admission);
         match path.controller.admit(class, exchange.length(), cx) {

@@ -85,7 +85,7 @@ pub(super) struct Exchange {
     /// When the first and the last copy left.
     pub(super) first: Instant,
     pub(super) last: Instant,
-    /// What the controller keeps of this exchange.
+    /// What the controller keeps of this exchange; it keeps nothing of one that is not confirmable.
     pub(super) record: millpond_control::Exchange,
     /// The wait that was armed last; until the first copy leaves, the shortest that the first one may be.
     pub(super) wait: Span,
@@ -208,6 +208,16 @@ impl Exchange {
         if let Some(first) = self.bytes.first_mut() {
             *first &= 0b1100_1111;
         }
+    }
+
+    /// How many non-confirmable requests had left on the path before this one, which is another. Kept where no controller
+    /// looks.
+    pub(super) fn nth_asked(&self) -> u32 {
+        self.record.mark().as_micros()
+    }
+
+    pub(super) fn set_nth_asked(&mut self, number: u32) {
+        self.record.set_mark(Span::from_micros(number));
     }
 
     /// What a reply of so many bytes that comes now and names this copy says about the path.

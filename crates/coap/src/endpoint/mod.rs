@@ -80,7 +80,8 @@
 //!   the defaults.
 //! * **Wishes** of a peer's controller. Copies of confirmable requests are told apart by their tokens or by an option of
 //!   [`NamingOptions`], so that a piggybacked response names one and the sample says which; docs/naming-copies.md has the
-//!   bytes. Of the non-confirmable messages to the peer every so manieth leaves as a confirmable one.
+//!   bytes. Of the non-confirmable messages to the peer every so manieth leaves as a confirmable one. One that governs
+//!   non-confirmable requests by their answers is asked about those alone, and PROBING_RATE does not hold beside it.
 //! * **Duplicates** (§4.5). See [`Duplicates`]. Copies of separate responses are acknowledged again and not delivered.
 //! * **Groups** (§8). A request to a group leaves once and collects an answer of each member. A request that came to a
 //!   group is answered after a while, non-confirmably, and only if there is something to say.

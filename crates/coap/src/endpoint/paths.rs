@@ -33,6 +33,8 @@ pub(super) struct Path {
     pub(super) controller: Kept,
     /// Interactions outstanding in the sense of RFC 7252 §4.7.
     pub(super) outstanding: u16,
+    /// Non-confirmable requests that left, wrapping.
+    pub(super) asked: u32,
     /// Non-confirmable requests, and responses, that left since the last confirmable one of their sort.
     plain: [u8; 2],
 }
@@ -42,7 +44,7 @@ impl Path {
     pub(super) fn new(controller: PeerController) -> Self {
         #[cfg(debug_assertions)]
         let controller = millpond_control::Checked::new(controller);
-        Self { controller, outstanding: 0, plain: [0; 2] }
+        Self { controller, outstanding: 0, asked: 0, plain: [0; 2] }
     }
 
     /// A copy of its controller.

@@ -93,7 +93,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
         let (message, len, since) = (PlainMessage::Request, exchange.length(), now.since(exchange.first));
         let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Feedback);
-        path.controller.on_feedback(Feedback { message, fate, since, len, reply_len }, cx);
+        let number = exchange.nth_asked();
+        path.controller.on_feedback(Feedback { message, fate, since, len, reply_len, number }, cx);
         path.keeps_contract();
     }
 

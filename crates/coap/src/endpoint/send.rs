@@ -265,7 +265,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
         if exchange.role.is_for_a_request() && exchange.kind == Kind::NonConfirmable {
             let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
-            path.controller.on_plain_send(length, cx);
+            if !path.controller.wishes().governs_requests {
+                path.controller.on_plain_send(length, cx);
+            }
             let what = match exchange.answers {
                 Some(request) => What::Reply { request, repeated: false },
                 None => What::PlainFurther { exchange: name },
@@ -293,6 +295,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.arm(slot, now, at, SleepReason::Retransmission);
         } else {
             exchange.stage = Stage::Asked;
+            exchange.set_nth_asked(path.asked);
+            path.asked = path.asked.wrapping_add(1);
             path.controller.on_plain_send(length, cx);
             self.queue.push(peer.address, What::Plain, exchange.message());
             let at = self.response_due(slot, now);
@@ -341,13 +345,18 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Until when a response is awaited if none is being fetched by retransmissions: for the lifetime of the message,
-    /// and longer if NSTART messages of this length in that time were more than PROBING_RATE (RFC 7252 §4.7).
+    /// and longer if NSTART messages of this length in that time were more than PROBING_RATE (RFC 7252 §4.7), unless the
+    /// controller sees to that itself.
     pub(super) fn response_due(&self, slot: u32, now: Instant) -> Instant {
         let Some(exchange) = self.exchanges.get(slot) else { return now };
         let is_confirmable = exchange.kind == Kind::Confirmable;
         let lifetime = if is_confirmable { self.exchange_lifetime() } else { self.non_lifetime() };
         let Transmission { nstart, probing_rate, .. } = self.setup.config.transmission;
-        let nstart = self.peers.path(exchange.peer).map_or(nstart, |path| path.nstart(nstart));
+        let path = self.peers.path(exchange.peer);
+        if !is_confirmable && path.is_some_and(|path| path.controller.wishes().governs_requests) {
+            return later(now, lifetime);
+        }
+        let nstart = path.map_or(nstart, |path| path.nstart(nstart));
         let bytes = (exchange.message_length() as u64).saturating_mul(u64::from(nstart));
         let probing = bytes.saturating_mul(1_000_000).checked_div(u64::from(probing_rate.max(1))).unwrap_or(0);
         later(now, lifetime.max(probing))

@@ -4,8 +4,8 @@
 //! judges bounds and the order of calls; what holds beyond the contract is asserted here.
 
 use millpond_control::{
-    Admit, AnyController, Chance, Checked, Class, Controller, Cx, End, Evidence, Exchange, Instant, Naming, Preset,
-    Reason, ReplyKind, Sample, Setting, SettingKind, SettingValue, Span, View, Wait,
+    Admit, AnyController, Chance, Checked, Class, Controller, Cx, End, Evidence, Exchange, Fate, Feedback, Instant,
+    Naming, PlainMessage, Preset, Reason, ReplyKind, Sample, Setting, SettingKind, SettingValue, Span, View, Wait,
 };
 
 const OPEN_AT_MOST: usize = 5;
@@ -99,6 +99,8 @@ struct Play {
     open: Vec<Open>,
     /// No message without acknowledgement may leave before this point.
     promised: Option<Instant>,
+    /// Messages without acknowledgement that left.
+    plain: u32,
     /// What the controller knew at first.
     nothing: View,
     answers: Vec<Answer>,
@@ -112,6 +114,7 @@ impl Play {
             controller: Checked::new(controller),
             open: Vec::new(),
             promised: None,
+            plain: 0,
             answers: Vec::new(),
         }
     }
@@ -123,6 +126,7 @@ impl Play {
             5 if !self.open.is_empty() => self.answer(source),
             6 if !self.open.is_empty() => self.end(source),
             7 => self.plain(source),
+            1 if operation >= 128 => self.feedback(source),
             _ => self.advance(source),
         }
         assert_eq!(self.controller.violation(), None, "{:?}", self.controller.inner());
@@ -225,11 +229,32 @@ impl Play {
             Admit::Now => {
                 assert!(self.promised.is_none_or(|point| self.now >= point), "opened before the promised point");
                 self.controller.on_plain_send(40, cx);
+                self.plain = self.plain.wrapping_add(1);
                 self.promised = None;
             }
             Admit::At(point) => self.promised = Some(point),
             Admit::WhenOneEnds => assert!(!self.open.is_empty(), "waits for an end that cannot come"),
         }
+    }
+
+    /// Whatever somebody may say of messages without acknowledgement: as a rule of one of the last, and at times of one that
+    /// never left, left before the beginning, or is told of twice.
+    fn feedback(&mut self, source: &mut Source<'_>) {
+        let cx = Cx { waiting: u16::from(source.some() & 1), ..self.cx(source) };
+        let chosen = u32::from(source.some());
+        let number = if chosen == 0 { source.word() } else { self.plain.wrapping_sub(chosen >> 4) };
+        let feedback = Feedback {
+            message: [PlainMessage::Request, PlainMessage::Further, PlainMessage::Block][source.one_of(8) % 3],
+            fate: [Fate::Answered, Fate::Arrived, Fate::Lost][source.one_of(8) % 3],
+            since: Span::from_micros(source.word() >> source.one_of(32)),
+            len: 40,
+            reply_len: 4,
+            number,
+        };
+        self.controller.on_feedback(feedback, cx);
+        // A rate may have grown.
+        self.promised = None;
+        self.answers.push((None, self.controller.view()));
     }
 
     /// Ends what is open, so that the watch can balance its books.

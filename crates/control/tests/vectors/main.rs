@@ -24,6 +24,7 @@ mod fasor_table;
 mod full_backoff;
 mod lifetimes;
 mod tcp_timers;
+mod tfrc_non;
 
 use millpond_control::{Chance, Controller, Cx, End, Exchange, Instant, Named, Reason, ReplyKind, Sample, Span, Wait};
 

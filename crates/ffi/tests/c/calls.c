@@ -35,7 +35,7 @@ static void sizes_are_those_of_the_header(void) {
   SAME(sizeof(millpond_cx), 16);
   SAME(sizeof(millpond_wait), 8);
   SAME(sizeof(millpond_sample), 20);
-  SAME(sizeof(millpond_feedback), 12);
+  SAME(sizeof(millpond_feedback), 16);
   SAME(sizeof(millpond_numbers), 28);
   SAME(offsetof(millpond_cx, chance), 8);
   SAME(offsetof(millpond_cx, waiting), 14);

@@ -13,6 +13,8 @@
 static const char *const kinds[] = {"empty-ack", "piggybacked", "separate"};
 static const char *const ends[] = {"gave-up", "reset", "cancelled"};
 static const char *const classes[] = {"confirmable", "plain"};
+static const char *const messages[] = {"request", "further", "block"};
+static const char *const fates[] = {"answered", "arrived", "lost"};
 static const char *const admissions[] = {"now", "at", "when-one-ends"};
 static const char *const reasons[] = {"initial", "backed-off", "slow", "carried", "blind"};
 static const char *const numbers_by_bit[] = {"rto", "srtt", "rttvar", "weak_srtt", "weak_rttvar", "carried"};
@@ -188,6 +190,17 @@ static void play_call(millpond_peer *peer, millpond_exchange *exchanges) {
     check_view(peer);
   } else if (strcmp(call, "plain") == 0) {
     accepted(millpond_on_plain_send(peer, (uint16_t)number("len"), &cx));
+  } else if (strcmp(call, "feedback") == 0) {
+    millpond_feedback known;
+    memset(&known, 0, sizeof known);
+    known.message = one_of("message", messages, COUNT(messages));
+    known.fate = one_of("fate", fates, COUNT(fates));
+    known.since_us = (uint32_t)number("since");
+    known.len = (uint16_t)number("len");
+    known.reply_len = (uint16_t)number("reply_len");
+    known.number = (uint32_t)number("number");
+    accepted(millpond_on_feedback(peer, &known, &cx));
+    check_view(peer);
   } else if (strcmp(call, "admit") == 0) {
     uint64_t at_us = 0;
     int32_t admission = millpond_admit(peer, one_of("class", classes, COUNT(classes)), (uint16_t)number("len"), &cx, &at_us);

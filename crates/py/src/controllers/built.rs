@@ -12,6 +12,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyMapping, PyString};
 
 use super::class::OwnClass;
 use super::failure::Failure;
+use super::feedback::Feedback;
 use super::numbers::{length_named, shown, whole, word};
 use super::own::{CLASSES, NOW, PythonController, WHEN_ONE_ENDS};
 use super::values::{Cx, ENDS, Exchange, Sample, View, Wait, Wishes};
@@ -172,6 +173,11 @@ impl Controller {
     fn on_plain_send(&mut self, py: Python<'_>, length: &Bound<'_, PyAny>, cx: &Cx) -> PyResult<()> {
         let length = whole("length", length)?;
         self.call(py, "on_plain_send", |watched| watched.on_plain_send(length, cx.0))
+    }
+
+    /// It became known what happened to a message that nobody acknowledges.
+    fn on_feedback(&mut self, py: Python<'_>, feedback: &Feedback, cx: &Cx) -> PyResult<()> {
+        self.call(py, "on_feedback", |watched| watched.on_feedback(feedback.0, cx.0))
     }
 
     /// What the algorithm asks of the endpoint.

@@ -38,6 +38,7 @@ pub(super) struct Defines {
     pub(super) admit: bool,
     pub(super) on_end: bool,
     pub(super) on_plain_send: bool,
+    pub(super) on_feedback: bool,
     pub(super) view: bool,
 }
 
@@ -130,6 +131,7 @@ impl<'py> Trial<'_, 'py> {
             admit: defines("admit")?,
             on_end: defines("on_end")?,
             on_plain_send: defines("on_plain_send")?,
+            on_feedback: defines("on_feedback")?,
             view: defines("view")?,
         })
     }

@@ -3,6 +3,7 @@
 mod built;
 mod class;
 mod failure;
+mod feedback;
 mod numbers;
 mod own;
 mod running;
@@ -10,5 +11,6 @@ mod values;
 
 pub(crate) use built::{Controller, presets};
 pub(crate) use class::OwnClasses;
+pub(crate) use feedback::Feedback;
 pub(crate) use running::{Running, interrupt, stop_all};
 pub(crate) use values::{Cx, Exchange, Sample, View, Wait, Wishes};

@@ -6,7 +6,8 @@
 use std::sync::{Arc, OnceLock};
 
 use millpond_control::{
-    Admit, Class, Controller, Cx, End, Exchange, Instant, PeerController, Reason, Sample, Span, View, Wait, Wishes,
+    Admit, Class, Controller, Cx, End, Exchange, Feedback, Instant, PeerController, Reason, Sample, Span, View, Wait,
+    Wishes,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -244,6 +245,16 @@ impl Controller for PythonController {
         if self.class.defines.on_plain_send {
             self.ask("on_plain_send", |me| {
                 me.call_method1(intern!(me.py(), "on_plain_send"), (len, values::Cx(cx)))?;
+                Ok(())
+            });
+        }
+    }
+
+    fn on_feedback(&mut self, feedback: Feedback, cx: Cx) {
+        if self.class.defines.on_feedback {
+            self.ask("on_feedback", |me| {
+                let feedback = super::feedback::Feedback(feedback);
+                me.call_method1(intern!(me.py(), "on_feedback"), (feedback, values::Cx(cx)))?;
                 Ok(())
             });
         }

@@ -418,15 +418,17 @@ pub(crate) struct Wishes(pub(super) control::Wishes);
 #[pymethods]
 impl Wishes {
     #[new]
-    #[pyo3(signature = (naming = "none", confirmable_every = None, nstart = None))]
+    #[pyo3(signature = (naming = "none", confirmable_every = None, nstart = None, governs_requests = false))]
     fn new(
         naming: &str,
         confirmable_every: Option<&Bound<'_, PyAny>>,
         nstart: Option<&Bound<'_, PyAny>>,
+        governs_requests: bool,
     ) -> PyResult<Self> {
         let every = confirmable_every.map_or(Ok(0), |number| whole("confirmable_every", number))?;
         let nstart = nstart.map_or(Ok(0), |number| whole("nstart", number))?;
-        Ok(Self(control::Wishes { naming: word("naming", naming, NAMINGS)?, confirmable_every: every, nstart }))
+        let naming = word("naming", naming, NAMINGS)?;
+        Ok(Self(control::Wishes { naming, confirmable_every: every, nstart, governs_requests }))
     }
 
     /// How copies of a request are to be told apart.
@@ -447,10 +449,17 @@ impl Wishes {
         self.0.nstart
     }
 
+    /// Whether it governs non-confirmable requests, and no other such messages, by their answers.
+    #[getter]
+    fn governs_requests(&self) -> bool {
+        self.0.governs_requests
+    }
+
     fn __repr__(&self) -> String {
+        let silence = if self.governs_requests() { ", governs_requests=True" } else { "" };
         match self.nstart() {
-            0 => format!("Wishes('{}', {})", self.naming(), self.confirmable_every()),
-            nstart => format!("Wishes('{}', {}, {nstart})", self.naming(), self.confirmable_every()),
+            0 => format!("Wishes('{}', {}{silence})", self.naming(), self.confirmable_every()),
+            nstart => format!("Wishes('{}', {}, {nstart}{silence})", self.naming(), self.confirmable_every()),
         }
     }
 }

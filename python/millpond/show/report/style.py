@@ -76,6 +76,7 @@ PRESETS: dict[str, Look] = {
     "coap-plus-rate": Look("#5B7F00", "-", (4, 0, 45), "/|/|"),
     "coap-plus-rate-responsive": Look("#A4C400", (0, (6, 2)), (4, 0, 0), "\\\\|\\\\|"),
     "bbr-con": Look("#1B6CA8", "-", (8, 1, 22.5), "|*|*"),
+    "tfrc-non": Look("#B0413E", (0, (4, 1.5, 1.2, 1.5)), (6, 1, 30), "-|-|"),
     "calm": Look("#00539C", "-", (5, 1, 0), "oo"),
     "tcp-new-reno": Look("#A33B20", "-", "X", "//////"),
     "tcp-bbr": Look("#00876C", (0, (6, 2)), "h", "\\\\\\\\\\\\"),
