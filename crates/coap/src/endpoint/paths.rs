@@ -216,24 +216,35 @@ impl SharedPaths {
     }
 }
 
-/// On which path a peer is.
+/// On which path a peer is, and whether its turn is yet to come there. In one word: there is one of each peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Whereabouts {
-    shared: u32,
-}
+pub(super) struct Whereabouts(u32);
 
 impl Whereabouts {
     /// On one of its own.
-    pub(super) const OWN: Self = Self { shared: NONE };
+    pub(super) const OWN: Self = Self(NONE);
+    /// It is in the queue of turns. No endpoint has room for as many paths as would reach it.
+    const TURN: u32 = 1 << 31;
 
-    pub(super) const fn on(shared: u32) -> Self {
-        Self { shared }
+    pub(super) fn on(shared: u32) -> Self {
+        debug_assert!(shared < Self::TURN, "{shared} is a path of its own");
+        Self(shared & !Self::TURN)
     }
 
     /// The number of the path that it shares.
     #[inline]
     pub(super) const fn shared(self) -> Option<u32> {
-        if self.shared == NONE { None } else { Some(self.shared) }
+        if self.0 == NONE { None } else { Some(self.0 & !Self::TURN) }
+    }
+
+    /// Its turn is yet to come, or over; gives whether it had one yet to come. Whoever is on a path of its own has none.
+    pub(super) fn set_turn(&mut self, has_turn: bool) -> bool {
+        if self.0 == NONE {
+            return false;
+        }
+        let had_turn = self.0 & Self::TURN != 0;
+        self.0 = self.0 & !Self::TURN | if has_turn { Self::TURN } else { 0 };
+        had_turn
     }
 }
 

@@ -35,8 +35,6 @@ pub(super) struct Peer<A> {
     pub(super) echoes: Echoes,
     standing: Standing,
     pub(super) path: Whereabouts,
-    /// Its turn is yet to come on the path that it shares.
-    pub(super) has_turn: bool,
 }
 
 /// A peer, and the path that it is on unless it shares one.
@@ -272,7 +270,6 @@ impl<A: Copy + Eq + Hash> Peers<A> {
             echoes: Echoes::default(),
             standing: Standing::IdleStranger,
             path: Whereabouts::OWN,
-            has_turn: false,
         };
         let slot = self.slots.put(Place { peer, own: Path::new(controller) });
         self.strangers.push(&mut self.slots, slot);

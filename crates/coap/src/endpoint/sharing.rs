@@ -64,7 +64,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
             path.waiting = path.waiting.saturating_add(peer.waiting.len());
         }
         if !peer.waiting.is_empty() {
-            peer.has_turn = true;
+            peer.path.set_turn(true);
             paths.queue(shared, number);
         }
     }
@@ -79,7 +79,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         let Some(peer) = self.get_mut(number) else { return };
         peer.waiting.push(&mut exchanges.slots, slot);
         let Some(shared) = peer.path.shared() else { return };
-        let had_turn = core::mem::replace(&mut peer.has_turn, true);
+        let had_turn = peer.path.set_turn(true);
         let Some(paths) = self.shared.as_deref_mut() else { return };
         if let Some(path) = paths.get_mut(shared) {
             path.waiting = path.waiting.saturating_add(1);
@@ -107,8 +107,8 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// The turn of this peer, at this place, is over.
     fn end_turn(&mut self, number: u32, place: usize) {
         let Some(peer) = self.get_mut(number) else { return };
-        peer.has_turn = !peer.waiting.is_empty();
-        let (waits, shared) = (peer.has_turn, peer.path.shared());
+        let (waits, shared) = (!peer.waiting.is_empty(), peer.path.shared());
+        peer.path.set_turn(waits);
         if let (Some(shared), Some(paths)) = (shared, self.shared.as_deref_mut()) {
             paths.end_turn(shared, place, waits);
         }
