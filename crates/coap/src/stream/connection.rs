@@ -1,7 +1,6 @@
 //! One connection: settings, signals, requests and responses.
 
 use alloc::{collections::VecDeque, vec::Vec};
-use core::ops::Range;
 
 use millpond_control::{Instant, Span};
 
@@ -11,15 +10,14 @@ use crate::{
 };
 
 use super::{
-    Closing, Event, FrameReader, Lost, Output, Signal, StreamRefused,
+    Closing, FrameReader, Lost, Signal, StreamRefused,
     pending::{Asked, Owed},
     write_frame,
 };
 
 mod layer;
+mod polling;
 mod taking;
-
-use taking::Meaning;
 
 /// Pings whose answers may wait for requests to be answered. One at a time tells all that there is to tell (RFC 8323 §5.4.1).
 const MOST_HELD_PONGS: usize = 16;
@@ -35,7 +33,7 @@ pub struct Options {
     pub serves: bool,
     /// Requests of either side that may be under way, observations included.
     pub requests: u32,
-    /// How long an answer to a ping may take before [`Event::PongMissing`].
+    /// How long an answer to a ping may take before [`Event::PongMissing`](super::Event::PongMissing).
     pub pong_wait: Span,
     /// How long the other side may take to close after our Release.
     pub release_wait: Span,
@@ -125,18 +123,6 @@ enum Releasing {
 enum Notice {
     Failed(ExchangeId, Lost),
     Unobserved(RequestId, Token),
-}
-
-/// What is to be told next.
-enum Next {
-    /// What is lent.
-    Bytes,
-    Notice(Notice),
-    PongMissing,
-    Frame(Meaning, Range<usize>),
-    Close(Closing),
-    Sleep(Instant),
-    Idle,
 }
 
 impl Connection {
@@ -269,7 +255,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Input: the answer to a request is no longer wanted; what comes all the same is [`Event::Unasked`]. An observation
+    /// Input: the answer to a request is no longer wanted; what comes all the same is [`Event::Unasked`](super::Event::Unasked). An observation
     /// is not cancelled at the other side by this: ask with Observe = 1 and the same token (RFC 8323 §7.4). False if it
     /// was over before.
     pub fn cancel(&mut self, request: ExchangeId) -> bool {
@@ -314,64 +300,6 @@ impl Connection {
     pub fn abort(&mut self, diagnostic: &str) {
         if self.ending.is_none() {
             self.abort_for(Closing::Aborted, None, diagnostic);
-        }
-    }
-
-    /// The next output.
-    pub fn poll(&mut self, now: Instant) -> Output<'_> {
-        match self.next(now) {
-            Next::Bytes => Output::Transmit(&self.lent),
-            Next::Notice(Notice::Failed(id, why)) => Output::Event(Event::Failed { id, why }),
-            Next::Notice(Notice::Unobserved(id, _)) => Output::Event(Event::Unobserved { id }),
-            Next::PongMissing => Output::Event(Event::PongMissing),
-            Next::Frame(meaning, place) => self.tell(&meaning, place),
-            Next::Close(why) => Output::Close(why),
-            Next::Sleep(until) => Output::Sleep(until),
-            Next::Idle => Output::Idle,
-        }
-    }
-
-    /// The same without what it borrows.
-    fn next(&mut self, now: Instant) -> Next {
-        loop {
-            if !self.outbox.is_empty() {
-                self.lent.clear();
-                core::mem::swap(&mut self.lent, &mut self.outbox);
-                return Next::Bytes;
-            }
-            if let Some(notice) = self.notices.pop_front() {
-                return Next::Notice(notice);
-            }
-            if let Some(why) = self.ending {
-                if let Some(id) = self.asked.pop() {
-                    return Next::Notice(Notice::Failed(id, Lost::ConnectionClosed));
-                }
-                if let Some((id, token)) = self.owed.pop_observation() {
-                    return Next::Notice(Notice::Unobserved(id, token));
-                }
-                self.owed.clear();
-                self.reader.clear();
-                return if core::mem::replace(&mut self.ended, true) { Next::Idle } else { Next::Close(why) };
-            }
-            match self.reader.advance() {
-                Ok(Some(place)) => match self.take(place.clone()) {
-                    Meaning::Nothing => {}
-                    meaning => return Next::Frame(meaning, place),
-                },
-                Ok(None) => match self.next_due() {
-                    Some((due, true)) if due <= now => {
-                        self.ping = None;
-                        return Next::PongMissing;
-                    }
-                    Some((due, false)) if due <= now => self.end(Closing::ReleaseTimedOut),
-                    Some((due, _)) => return Next::Sleep(due),
-                    None => return Next::Idle,
-                },
-                Err(error) => {
-                    use alloc::string::ToString;
-                    self.abort_for(Closing::BadFrame(error), None, &error.to_string());
-                }
-            }
         }
     }
 

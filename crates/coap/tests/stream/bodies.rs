@@ -410,3 +410,41 @@ fn what_the_host_sets_itself_is_refused() {
     let refused = client.ask(Instant::ORIGIN, (), &Ask::new(Code::CONTENT, &PATH));
     assert_eq!(refused, Err(Refused::Connection(StreamRefused::Code(Code::CONTENT))));
 }
+
+/// The block that is asked for lies behind the end of what is there now (RFC 7959 §2.4): the body is fetched anew.
+#[test]
+fn a_body_that_becomes_shorter_is_fetched_anew() {
+    let mut hosts = Hosts::with(taking(1_152), Options::default(), limited(|limits| limits.kept = 0));
+    let mut lengths = [5_000, 5_000, 1_500].into_iter();
+    hosts.application = Box::new(move |_, _| (Code::CONTENT, Vec::new(), body(lengths.next().unwrap_or(1_500))));
+    hosts.ask(&get());
+    hosts.run();
+    assert_eq!(hosts.answered(), (Code::CONTENT, body(1_500)));
+    assert!(hosts.down.iter().any(|frame| frame.code == Code::BAD_REQUEST));
+}
+
+/// Whoever is answered by nothing keeps no place at the server.
+#[test]
+fn requests_that_are_rejected_or_get_no_answer_are_off_the_books() {
+    let (now, few) = (Instant::ORIGIN, Options { requests: 2, ..Options::default() });
+    let mut server = host(few, Config::STREAM);
+    server.receive(now, b"\x00\xe1");
+    for token in 0..100_u8 {
+        server.receive(now, &[0x01, 0x01, token]);
+        let (mut sent, mut asked) = (Vec::new(), None);
+        loop {
+            match poll(&mut server, now) {
+                Output::Transmit(bytes) => sent.extend_from_slice(&bytes),
+                Output::Event(Event::Request { id, .. }) => asked = Some(id),
+                Output::Event(_) => {}
+                _ => match asked.take() {
+                    Some(id) if token % 2 == 0 => server.hush(now, id).unwrap(),
+                    Some(id) => server.reject(now, id).unwrap(),
+                    None => break,
+                },
+            }
+        }
+        let answer: &[u8] = if token % 2 == 0 { &[] } else { &[0x01, 0x82, token] };
+        assert!(sent.ends_with(answer) && (token == 0 || sent.len() == answer.len()), "{token}: {sent:x?}");
+    }
+}

@@ -155,3 +155,31 @@ fn an_observation_granted_during_a_release_is_over_with_it() {
     let gone = hosts.server_told.iter().filter(|told| matches!(told, Event::ObserverGone { .. })).count();
     assert_eq!((gone, hosts.server.observers()), (granted, 0));
 }
+
+/// There is no reset that would stop what comes all the same: the server is told, by the token that it knows.
+#[test]
+fn an_observation_given_up_before_its_first_answer_is_deregistered() {
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"state".to_vec());
+    hosts.run();
+    let ask = hosts.ask(&observe());
+    let up = hosts.drain_client();
+    assert!(hosts.client.forget(hosts.now, ask));
+    hosts.server.receive(hosts.now, &up);
+    hosts.run();
+    let [.., registration, end] = &hosts.up[..] else { panic!("{:?}", hosts.up) };
+    assert_eq!((end.summary(), &end.token), ("0.01 O:1".into(), &registration.token));
+    assert_eq!((hosts.client.asks(), hosts.server.observers()), (0, 0));
+    assert!(matches!(hosts.told.last(), Some(Event::Failed { why: AskFailure::Cancelled, .. })), "{:?}", hosts.told);
+}
+
+/// What is observed stays in one request, however long its body is, if that fits a message.
+#[test]
+fn what_a_long_body_asks_for_can_be_observed() {
+    let bytes = body(20_000);
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"state".to_vec());
+    hosts.run();
+    hosts.ask(&Ask::new(Code::FETCH, &PATH).with_body(&bytes).observing());
+    hosts.run();
+    assert_eq!(hosts.up.last().unwrap().payload, 20_000);
+    assert_eq!(hosts.answers(), [(Code::CONTENT, b"state".to_vec(), true)]);
+}

@@ -1,6 +1,7 @@
 //! Between hosts and handlers: what becomes of each request, whatever carried it.
 
 mod acting;
+mod answering;
 mod finding;
 mod observing;
 mod streams;
@@ -8,10 +9,11 @@ mod streams;
 use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
 pub(crate) use acting::Hosted;
+use answering::heeding;
 use finding::{Refusal, Which};
 use millpond_coap::{
     RequestId,
-    message::{Code, Kind, Message, number},
+    message::{Code, Kind, Message},
 };
 use millpond_control::Instant;
 pub(crate) use streams::Room;
@@ -31,7 +33,7 @@ use super::{
     router::Router,
     running::{start, within},
 };
-use crate::{Options, Response, Transport, transfer::ObserverId};
+use crate::{Response, Transport, transfer::ObserverId};
 
 /// What a desk may have under way.
 #[derive(Clone, Copy, Debug)]
@@ -351,85 +353,4 @@ impl Desk {
             }
         }
     }
-
-    /// A response is there: it goes out unless it is too large for an address that is not proved.
-    fn answered(&mut self, now: Instant, asked: Asked, response: Response, held: Option<Held>) {
-        let response = validated(&asked.request, response);
-        if response.asks_for_proof() {
-            return self.ask_for_proof(now, asked);
-        }
-        if let Some(pieces) = asked.pieces {
-            return self.answered_in_pieces(now, asked, pieces, response, held);
-        }
-        if response.has_stream() {
-            tracing::error!(
-                target: "millpond_live",
-                "a handler answered with a stream, and its resource is not streaming(); its request is answered with 5.00"
-            );
-            return self.actions.push_back(Action::Answer(asked.id, Response::new(Code::INTERNAL_SERVER_ERROR)));
-        }
-        let block = asked.request.block_asked().unwrap_or(self.limits.block).min(self.limits.block);
-        let size = response.payload().len().min(block) + 16;
-        if !asked.request.is_address_proved() && self.reachability.is_too_large(asked.length, size) {
-            // Nobody is told to prove anything by an answer to a group: the rest is asked for by unicast.
-            if asked.by_group {
-                return self.actions.push_back(Action::AnswerBriefly(asked.id, response));
-            }
-            return self.ask_for_proof(now, asked);
-        }
-        let Asked { id, request, resource, wants_to_observe, version, .. } = asked;
-        let observed = resource.filter(|resource| wants_to_observe && self.observers.has(*resource));
-        self.actions.push_back(match observed {
-            Some(resource) if response.is_success() && !self.is_closing => {
-                Action::Observe { id, response, observed: Observed { resource, request, version } }
-            }
-            _ => heeding(request.options(), id, response),
-        });
-    }
-
-    /// 4.01 with what the client is to send back (RFC 9175 §2.3). Nobody is told so by an answer to a group.
-    fn ask_for_proof(&mut self, now: Instant, asked: Asked) {
-        if asked.by_group {
-            return self.actions.push_back(Action::Reject(asked.id));
-        }
-        let value = self.reachability.challenge(now, asked.request.peer());
-        let prove = Response::new(Code::UNAUTHORIZED).with_option(number::ECHO, value.to_vec());
-        self.actions.push_back(heeding(asked.request.options(), asked.id, prove));
-    }
-
-    /// Too much is under way for a handler to be asked.
-    fn refuse(&mut self, now: Instant, asked: Asked, busy: Busy) {
-        let code = match busy {
-            Busy::Unproved => return self.ask_for_proof(now, asked),
-            Busy::Server => Code::SERVICE_UNAVAILABLE,
-            Busy::Peer => Code::TOO_MANY_REQUESTS,
-        };
-        self.overloaded += 1;
-        let refusal = Response::new(code).with_max_age(ASK_AGAIN);
-        self.actions.push_back(heeding(asked.request.options(), asked.id, refusal));
-    }
-}
-
-/// An answer, unless who asks wants none of its kind (RFC 7967 §2.1: a bit for each class of codes).
-fn heeding(request: &Options, id: RequestId, response: Response) -> Action {
-    let unwanted = request.uint(number::NO_RESPONSE).unwrap_or(0);
-    match unwanted >> response.code().class().saturating_sub(1) & 1 {
-        1 => Action::Hush(id, response),
-        _ => Action::Answer(id, response),
-    }
-}
-
-/// A representation that the client has already is not sent again (RFC 7252 §5.10.6.2).
-fn validated(request: &Request, response: Response) -> Response {
-    let Some(etag) = response.options().get(number::ETAG).filter(|_| response.code() == Code::CONTENT) else {
-        return response;
-    };
-    if request.method() != Code::GET || !request.options().all(number::ETAG).any(|known| known == etag) {
-        return response;
-    }
-    let mut valid = Response::new(Code::VALID).with_etag(etag.clone());
-    if let Some(seconds) = response.options().uint(number::MAX_AGE) {
-        valid = valid.with_max_age(seconds);
-    }
-    valid
 }

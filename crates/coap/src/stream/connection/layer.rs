@@ -6,7 +6,8 @@ use millpond_control::Instant;
 
 use super::{
     super::{Closing, Event, Lost, Output, Settings, StreamRefused},
-    Connection, Next, Notice,
+    Connection, Notice,
+    polling::Next,
     taking::Meaning,
 };
 use crate::{
