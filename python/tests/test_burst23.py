@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from millpond.engine import native
+from millpond.plan import study
 from millpond.results.directory import Cell, Group
 from millpond.show.report import style
 from millpond.show.report.data import Data
@@ -87,3 +90,32 @@ def test_without_traces_nothing_is_drawn() -> None:
         courses.courses(cast(Data, Traced(traced=False)), courses.SCENARIOS[0])
     with pytest.raises(Missing, match="no run of heavy congestion"):
         courses.courses(cast(Data, Traced()), courses.SCENARIOS[1])
+
+
+# What is run.
+
+NON_CONFIRMABLE = {"tfrc", "cocoa_non", "fasor_non"}
+
+
+def test_non_confirmable_messages_are_sent_alone_and_beside_default_coap() -> None:
+    program = study.unfold(study.load(study.find("burst23")), native())
+    found = set()
+    for planned in program.cells:
+        groups = planned.cell.groups
+        for group, clients in zip(groups, planned.cell.scenario["clients"], strict=True):
+            plain = group.algorithm in NON_CONFIRMABLE
+            assert clients.get("confirmable", True) is not plain, planned.cell.id
+            if plain:
+                assert clients["nstart"] == 256
+                found.add((group.algorithm, len(groups), planned.cell.columns["traffic"]))
+    assert found >= {
+        (name, size, traffic) for name in NON_CONFIRMABLE for size in (1, 2) for traffic in courses.SCENARIOS
+    }
+
+
+def test_the_manual_counts_the_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "burst23.md").read_text(encoding="utf-8")
+    plan = study.load(study.find("burst23"))
+    for run, told in ((plan, "# {} runs of 1000 s"), (plan.quick(), "--quick    # {} runs")):
+        runs = sum(planned.cell.replications for planned in study.unfold(run, native()).cells)
+        assert told.format(runs) in page
