@@ -35,7 +35,7 @@ pub trait MessageLayer: Debug {
 
     /// Who is at the other end.
     type Peer: Copy + Eq + Hash + Debug;
-    /// Where an output stands that [`step`](Self::step) gave, until the next but one input with bytes.
+    /// Where an output stands that [`step`](Self::step) gave, until the next step, and until bytes come in.
     type Entry: Copy + Debug;
     /// Bytes that leave.
     type Transmit<'l>: Debug

@@ -127,7 +127,8 @@
 //! * **Observe** (RFC 7641, RFC 8323 §7): the order is the stream's, so sequence numbers are not looked at, and registrations
 //!   last. [`Host::cancel`] deregisters, and who is dismissed is told so.
 //! * **Back pressure** is the driver's: while the stream takes no bytes, do not poll, and read nothing. Notifications wait
-//!   inside, of each observer the newest; what came is answered before the next is looked at. Any input may come at any time.
+//!   inside, of each observer the newest; what came is answered before the next is looked at. Any input
+//!   may come at any time, bytes once the events before them were taken.
 //! * **Nothing is repeated** by a stream, so the last block of a body again, without those before it, is answered with 4.08. Of
 //!   an ask its kind, its patience and its wish for bursts are not looked at, nor of an answer its kind.
 

@@ -19,8 +19,10 @@ impl Host<Connection> {
         Self::with(connection, Config { block, q_block: None, ..config }, ChanceSeed::new(0))
     }
 
-    /// Input: bytes came in, cut in whatever way.
+    /// Input: bytes came in, cut in whatever way. Events that stand ready are to be taken before, which they are after
+    /// [`Transmit`](super::Output::Transmit), [`Sleep`](super::Output::Sleep) and [`Idle`](super::Output::Idle).
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) {
+        debug_assert!(self.told.is_empty(), "bytes before all events were taken");
         self.layer.receive(now, bytes);
     }
 
