@@ -29,9 +29,11 @@ const LARGE: u32 = 64;
 
 /// Known clients of a server of ours before and during each attack.
 pub(crate) fn attacks(arguments: &Arguments) -> Result<(), Failure> {
-    // Both this process and the servers that it starts need a descriptor for each connection.
+    // Both this process and the servers that it starts need a descriptor for each connection; root may ask for more.
     let files = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files })?;
+    let enough = files.maximum.map(|most| most.max(u64::from(2 * SILENT)));
+    setrlimit(Resource::Nofile, Rlimit { current: enough, maximum: enough })
+        .or_else(|_| setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }))?;
     println!("{OUTSTANDING} known clients beside attacks:");
     println!("                                        requests a second    not        MB resident");
     println!("                                        before    during     answered   before   during");
@@ -134,7 +136,13 @@ fn ports(server: &Running) -> Result<Under, Failure> {
 
 fn silent(server: &Running) -> Result<Under, Failure> {
     let mut open = Vec::new();
-    for number in 0..SILENT {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    // Some are for whoever else is to be asked.
+    let count = SILENT.min(u32::try_from(files.saturating_sub(256)).unwrap_or(u32::MAX));
+    if count < SILENT {
+        println!("  {count} connections, as many as a process may have here");
+    }
+    for number in 0..count {
         let [_, high, middle, low] = (number << 4).to_be_bytes();
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.bind(&SocketAddr::from(([127, 16 + high, middle, low | 1], 0)).into())?;
