@@ -103,7 +103,7 @@ def _value(measures: Measures, metric: str, population: Population) -> str:
     if math.isnan(value):
         return "-"
     interval = sample.interval(known.usual)
-    half = "" if interval is None or interval[0] == interval[1] else (interval[1] - interval[0]) / 2
+    half = 0.0 if interval is None else (interval[1] - interval[0]) / 2
     if known.unit == "1":
         return f"{value:.1%}" + (f" ± {half:.1%}" if half else "")
     return labels.number(value) + (f" ± {labels.number(half, 2)}" if half else "")
