@@ -61,6 +61,24 @@ fn client_and_server_meet_over_the_path_by_name_over_both_versions_of_ip() {
 }
 
 #[test]
+fn what_is_of_use_is_told_of_messages_inside_packets() {
+    if !possible("the useful share of links between namespaces") {
+        return;
+    }
+    let (path, server) = (quick_path("useful"), format!("{PROGRAM} serve --quiet --bind 10.77.0.2 --bind fd77::2"));
+    for uri in ["coap://10.77.0.2/hello", "coap://[fd77::2]/hello"] {
+        let options = [&path, BOUND[0], BOUND[1], "--json", "--server", &server];
+        let output = emulate(&[&options[..], &["--", PROGRAM, "get", uri]].concat());
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        for link in 0..2 {
+            let row = &report["links"][link];
+            assert!(row["read_bytes"].as_u64() >= Some(38), "{report}");
+            assert_eq!(row["read_bytes"], row["useful_bytes"], "{report}");
+        }
+    }
+}
+
+#[test]
 fn the_commands_exit_code_is_handed_on_and_its_output_is_its_own() {
     if !possible("exit codes of commands") {
         return;

@@ -87,7 +87,7 @@ fn tun(path: &Path, bits: u64) -> Result<Measured, Failed> {
     use millpond_emulate::linux::{Emulation, EmulationOptions, End};
     let bound = Some(LatenessBound::from_usual(Duration::from_secs(60)));
     let options = EmulationOptions { devices: 1, mtu: 1_500, seed: 1, bound, capture: None };
-    let emulation = Emulation::begin(path, &options)?;
+    let emulation = Emulation::begin(path, &options, None)?;
     let at = SocketAddr::new(End::Server.ipv4().into(), 5683).to_string();
     let taker = emulation.spawn(End::Server, this_program(&["take", &at]))?;
     while !Emulation::has_socket(&taker) {

@@ -12,6 +12,7 @@ use millpond_path::Path;
 
 use crate::{
     Error, Lateness, LatenessBound, LatenessRow, LeftOut, Outgoing, Report, Shaper, Toward, clock::Clock, flows::Flows,
+    reader::Reading,
 };
 
 /// How often a driver tells how it stands, µs.
@@ -37,6 +38,10 @@ pub struct LinkStanding {
     pub queued_bytes: u64,
     /// Bytes that arrived at its far end until now.
     pub delivered_bytes: u64,
+    /// Of these, bytes of packets that a [`Reader`](crate::Reader) could read.
+    pub read_bytes: u64,
+    /// Of those, bytes of packets that were no copies of others that had arrived.
+    pub useful_bytes: u64,
     /// Packets that found its queue full until now.
     pub dropped_queue: u64,
     /// Packets that its medium lost until now.
@@ -68,6 +73,7 @@ pub(crate) struct Passage<K, P> {
     pub(crate) flows: Flows<K>,
     pub(crate) watch: Watch,
     pub(crate) hindrances: Vec<String>,
+    pub(crate) reading: Reading,
     lateness: Lateness,
     left_out: Vec<LeftOut>,
     seed: u64,
@@ -82,6 +88,7 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
             flows: Flows::new(),
             watch: Watch::default(),
             hindrances: Vec::new(),
+            reading: Reading::default(),
             lateness: Lateness::new(bound.unwrap_or_else(|| LatenessBound::of(path))),
             left_out: Vec::new(),
             seed,
@@ -139,7 +146,7 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
             return;
         }
         self.told = Instant::from_micros(now.as_micros() + TOLD_EVERY);
-        let links = [Toward::Server, Toward::Clients].map(|toward| {
+        let mut links = [Toward::Server, Toward::Clients].map(|toward| {
             let queued_bytes = self.shaper.queued(now, toward).bytes;
             let counters = self.shaper.counters(toward);
             LinkStanding {
@@ -147,8 +154,10 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
                 delivered_bytes: counters.delivered.bytes,
                 dropped_queue: counters.dropped_by_queue().packets,
                 dropped_radio: counters.lost.packets,
+                ..LinkStanding::default()
             }
         });
+        self.reading.standing(&mut links);
         let left_out = self.left_out.iter().map(|left_out| left_out.packets).sum();
         if let Ok(mut standing) = self.watch.0.try_lock() {
             *standing = Some(Standing { elapsed_us: now.as_micros(), links, left_out, lateness: self.lateness.row() });
@@ -158,12 +167,14 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
     /// What it came to.
     pub(crate) fn report(&mut self) -> Result<Report, Error> {
         let now = self.clock.now();
+        let mut links = self.shaper.rows(now)?;
+        self.reading.rows(&mut links);
         Ok(Report {
             elapsed_us: now.as_micros(),
             seed: self.seed,
             lateness: self.lateness.row(),
             hindrances: self.hindrances.clone(),
-            links: self.shaper.rows(now)?,
+            links,
             flows: self.flows.rows(),
             left_out: self.left_out.clone(),
             gate: Vec::new(),

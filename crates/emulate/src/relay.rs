@@ -11,10 +11,11 @@ use millpond_path::Path;
 use mio::{Events, Interest, Poll, Token, net::UdpSocket};
 
 use crate::{
-    Error, GateRow, LatenessBound, Report, Stop, Toward, Watch,
+    Error, GateRow, LatenessBound, Reader, Report, Stop, Toward, Watch,
     clock::{Alarm, Clock},
     passage::Passage,
     priority,
+    reader::Reading,
 };
 
 /// As many clients have a way to the server at a time, unless the options say otherwise: each takes a socket.
@@ -161,6 +162,13 @@ impl Relay {
         Self { gate: Some(gate), ..self }
     }
 
+    /// The same with somebody who reads what arrives.
+    #[must_use]
+    pub fn with_reader(mut self, reader: Box<dyn Reader>) -> Self {
+        self.passage.reading = Reading::by(reader);
+        self
+    }
+
     /// Where it listens.
     ///
     /// # Errors
@@ -229,6 +237,7 @@ impl Relay {
             if !goes_on {
                 self.passage.leave_out("held back by the gate before the server");
             } else if !out.lost {
+                self.passage.reading.arrived(now, out.toward, out.payload.flow, out.len, &bytes);
                 let sent = match out.toward {
                     Toward::Clients => self.front.send_to(&bytes, client),
                     Toward::Server => match self.backs.get(place).and_then(Option::as_ref) {

@@ -48,6 +48,10 @@ pub struct LinkRow {
     pub delivered_packets: u64,
     /// Their bytes.
     pub delivered_bytes: u64,
+    /// Of the bytes that arrived, those of packets that a [`Reader`](crate::Reader) could read.
+    pub read_bytes: u64,
+    /// Of those, those of packets that were no copies of others that had arrived.
+    pub useful_bytes: u64,
     /// Time the link was busy.
     pub busy_us: u64,
     /// Time-weighted mean of the queue.
@@ -75,6 +79,8 @@ impl LinkRow {
             dropped_radio_bytes: counters.lost.bytes,
             delivered_packets: counters.delivered.packets,
             delivered_bytes: counters.delivered.bytes,
+            read_bytes: 0,
+            useful_bytes: 0,
             busy_us: statistics.busy_micros,
             queue_mean_bytes: statistics.bytes.mean,
             queue_p95_bytes: statistics.bytes.p95,

@@ -9,7 +9,7 @@ use millpond_emulate::LatenessBound;
 use millpond_emulate::linux::{self, Emulation, EmulationOptions, End};
 use tokio::time::sleep;
 
-use super::{paths, told};
+use super::{copies::Copies, paths, told};
 use crate::arguments::Emulate;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
@@ -43,7 +43,7 @@ pub async fn emulate(flags: Emulate, interrupt: &mut Interrupt) -> Result<(), Fa
         bound: over.lateness.map(LatenessBound::from_usual),
         capture: flags.capture.clone(),
     };
-    let emulation = Emulation::begin(&path, &options).map_err(failed)?;
+    let emulation = Emulation::begin(&path, &options, Some(Box::<Copies>::default())).map_err(failed)?;
     if !over.quiet {
         announce(&flags, &path, mtu);
     }

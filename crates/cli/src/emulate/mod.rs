@@ -1,6 +1,7 @@
 //! The verbs that put a path between real programs.
 
 mod calm;
+mod copies;
 #[cfg(target_os = "linux")]
 mod inside;
 mod paths;

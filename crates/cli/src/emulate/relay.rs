@@ -7,7 +7,7 @@ use std::time::Duration;
 use millpond_emulate::{LatenessBound, RelayOptions};
 use tokio::sync::oneshot;
 
-use super::{calm, paths, told};
+use super::{calm, copies::Copies, paths, told};
 use crate::arguments::Relay;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
@@ -35,7 +35,8 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
         bound: bound.map(LatenessBound::from_usual),
     };
     let failed = |error: millpond_emulate::Error| Failure::Failed(error.to_string());
-    let mut relay = millpond_emulate::Relay::bind(&path, options).map_err(failed)?;
+    let mut relay =
+        millpond_emulate::Relay::bind(&path, options).map_err(failed)?.with_reader(Box::<Copies>::default());
     if flags.calm {
         relay = relay.with_gate(calm::gate()?);
     }

@@ -66,6 +66,9 @@ fn live_line(now: &Standing, before: Option<&Standing>) -> String {
             bits as f64 * 1e3 / (now.elapsed_us - before.elapsed_us) as f64
         });
         let _ = write!(line, " | {name}: {} B waiting, {rate:.1} kbit/s", link.queued_bytes);
+        if let Some(useful) = share(link.useful_bytes, link.read_bytes) {
+            let _ = write!(line, ", {useful} useful");
+        }
         for (count, what) in [(link.dropped_queue, "dropped"), (link.dropped_radio, "lost")] {
             if count > 0 {
                 let _ = write!(line, ", {count} {what}");
@@ -119,6 +122,11 @@ pub(super) fn report(flags: &OverPath, report: &Report) -> Result<(), Failure> {
     )))
 }
 
+/// The useful share of what could be read, if anything could.
+fn share(useful: u64, read: u64) -> Option<String> {
+    (read > 0).then(|| format!("{:.0} %", 100.0 * useful as f64 / read as f64))
+}
+
 fn table(report: &Report) -> String {
     let mut text = String::new();
     let mut row = |name: &str, cell: &dyn Fn(&LinkRow) -> String| {
@@ -134,6 +142,9 @@ fn table(report: &Report) -> String {
     row("  dropped, queue full", &|link| link.dropped_queue_packets.to_string());
     row("  lost by the radio", &|link| link.dropped_radio_packets.to_string());
     row("bytes delivered", &|link| link.delivered_bytes.to_string());
+    if report.links.iter().any(|link| link.read_bytes > 0) {
+        row("  useful, of CoAP", &|link| share(link.useful_bytes, link.read_bytes).unwrap_or_default());
+    }
     row("busy", &|link| format!("{:.1} %", 100.0 * link.busy_us as f64 / report.elapsed_us.max(1) as f64));
     row("queue, mean", &|link| format!("{:.0} B", link.queue_mean_bytes));
     row("  95 % of the time", &|link| format!("{} B", link.queue_p95_bytes));

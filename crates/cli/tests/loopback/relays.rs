@@ -121,6 +121,30 @@ fn a_calm_relay_keeps_copies_from_a_server_that_answers_all_of_them() {
 }
 
 #[test]
+fn copies_are_told_from_what_is_of_use() {
+    let server = Server::start(&[]);
+    let relay = Relay::start(&server, &["none", "--json"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a socket");
+    socket.connect(&relay.at).expect("an address");
+    for _ in 0..5 {
+        socket.send(&hello(1)).expect("sent");
+        socket.recv(&mut [0; 1_500]).expect("an answer to each copy");
+    }
+    // A record of DTLS, which nobody in between can read.
+    socket.send(&[0x17, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 1, 0, 2, 1, 2]).expect("sent");
+    assert_eq!(answers(&socket), 0);
+    let report = relay.end("INT").json();
+    for (link, delivered) in [(0, 6), (1, 5)] {
+        let row = &report["links"][link];
+        assert_eq!(row["delivered_packets"], delivered, "{report}");
+        let bytes = |name: &str| row[name].as_u64().expect("a count");
+        assert_eq!(bytes("read_bytes"), 5 * bytes("useful_bytes"), "{report}");
+        assert_eq!(bytes("read_bytes") < bytes("delivered_bytes"), link == 0, "{report}");
+    }
+}
+
+#[test]
 fn a_relay_ends_when_its_time_is_over() {
     let server = Server::start(&[]);
     let to = server.at("").replace("coap://", "");

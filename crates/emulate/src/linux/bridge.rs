@@ -15,14 +15,15 @@ use mio::{Events, Interest, Poll, Token, unix::SourceFd};
 use super::{
     addresses::End,
     namespace::Namespace,
-    packet::{Party, addresses, transport},
+    packet::{Party, addresses, datagram, transport},
     recorder::{Recorder, Told},
 };
 use crate::{
-    Error, LatenessBound, Report, Stop, Toward, Watch,
+    Error, LatenessBound, Reader, Report, Stop, Toward, Watch,
     clock::{Alarm, Clock},
     passage::Passage,
     priority,
+    reader::Reading,
 };
 
 /// Packets read from one interface before what is due goes on.
@@ -70,6 +71,7 @@ impl Bridge {
         bound: Option<LatenessBound>,
         namespaces: Arc<Mutex<Vec<Namespace>>>,
         recorder: Option<Recorder>,
+        reader: Option<Box<dyn Reader>>,
     ) -> Result<Self, Error> {
         let failed = Error::system;
         let poll = Poll::new().map_err(failed("events cannot be waited for"))?;
@@ -84,11 +86,13 @@ impl Bridge {
             waited.map_err(failed("a TUN device cannot be waited for"))?;
             tuns.push(tun);
         }
+        let mut passage = Passage::new(clock, path, seed, bound)?;
+        passage.reading = reader.map_or_else(Reading::default, Reading::by);
         Ok(Self {
             poll,
             stop,
             alarm,
-            passage: Passage::new(clock, path, seed, bound)?,
+            passage,
             namespaces,
             // What came before somebody waited for it is read, too.
             ready: (0..tuns.len()).collect(),
@@ -158,6 +162,11 @@ impl Bridge {
             let now = self.passage.clock.now();
             let seen = if out.toward == Toward::Server { Seen::Server } else { Seen::Clients };
             self.record(|| Told::Packet { at: now, seen, bytes: bytes.clone(), comment: "", offered: None });
+            if self.passage.reading.is_wanted()
+                && let Some(datagram) = datagram(&bytes)
+            {
+                self.passage.reading.arrived(now, out.toward, flow, out.len, datagram);
+            }
             if let (Toward::Server, End::Device(number)) = (out.toward, to) {
                 // From one device to another: at the cell's other side it turns round.
                 self.offer(now, Toward::Clients, number, flow, to, bytes);

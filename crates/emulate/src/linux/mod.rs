@@ -23,7 +23,7 @@ pub use addresses::{End, MOST_DEVICES};
 pub use entry::{MARK, enter};
 pub use namespace::LEAST_MTU_6;
 
-use crate::{Error, LatenessBound, Report, Stop, Watch};
+use crate::{Error, LatenessBound, Reader, Report, Stop, Watch};
 use bridge::Bridge;
 use keeper::Keeper;
 use namespace::{LEAST_MTU_4, Namespace};
@@ -64,11 +64,11 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// Makes the namespaces and lets the links work. Wants the rights that [`enter`] sees to.
+    /// Makes the namespaces and lets the links work; `reader` is told what arrives. Wants the rights that [`enter`] sees to.
     ///
     /// # Errors
     /// What this machine lacks, with the mend; options and paths that cannot be used.
-    pub fn begin(path: &Path, options: &EmulationOptions) -> Result<Self, Error> {
+    pub fn begin(path: &Path, options: &EmulationOptions, reader: Option<Box<dyn Reader>>) -> Result<Self, Error> {
         let &EmulationOptions { devices, mtu, seed, bound, .. } = options;
         if !(LEAST_MTU_4..=MOST_MTU).contains(&mtu) {
             return Err(Error::Mtu(mtu));
@@ -81,7 +81,7 @@ impl Emulation {
         let namespaces = End::all(devices).map(|end| Namespace::new(end, mtu)).collect::<Result<Vec<_>, _>>()?;
         let namespaces = Arc::new(Mutex::new(namespaces));
         let keeper = Keeper::new(Arc::clone(&namespaces), addresses::hosts(devices, mtu >= LEAST_MTU_6))?;
-        let bridge = Bridge::new(path, seed, bound, namespaces, recorder)?;
+        let bridge = Bridge::new(path, seed, bound, namespaces, recorder, reader)?;
         let (stop, watch) = (bridge.stop(), bridge.watch());
         let run = thread::Builder::new().name("links".to_owned()).spawn(move || bridge.run());
         let run = run.map_err(Error::system("no thread could be started"))?;

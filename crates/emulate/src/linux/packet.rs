@@ -69,6 +69,20 @@ pub(super) fn addresses(packet: &[u8]) -> Option<Addresses> {
     Some(Addresses { from: party(from, port(0)), to: party(to, port(2)), protocol })
 }
 
+/// The datagram of UDP that a packet carries whole.
+pub(super) fn datagram(packet: &[u8]) -> Option<&[u8]> {
+    let head = match packet.first()? >> 4 {
+        4 => {
+            let (more_or_later, protocol) =
+                (u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & 0x3fff, packet.get(9)?);
+            (more_or_later == 0 && *protocol == UDP).then_some(usize::from(packet.first()? & 15) * 4)?
+        }
+        6 => (*packet.get(6)? == UDP).then_some(40)?,
+        _ => return None,
+    };
+    packet.get(head + 8..)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,8 +93,10 @@ mod tests {
         packet.extend([0x16, 0x33, 0x16, 0x34, 0, 12, 0, 0, 1, 2, 3, 4]);
         let told = |packet: &[u8]| addresses(packet).map(|all| format!("{} {}", all.from, all.to));
         assert_eq!(told(&packet).as_deref(), Some("10.77.1.1:5683 10.77.0.2:5684"));
+        assert_eq!(datagram(&packet), Some(&[1, 2, 3, 4][..]));
         packet[7] = 3;
         assert_eq!(told(&packet).as_deref(), Some("10.77.1.1 10.77.0.2"), "a later fragment");
+        assert_eq!(datagram(&packet), None);
         packet[7] = 0;
         packet[9] = ICMP;
         assert_eq!(told(&packet).as_deref(), Some("10.77.1.1 10.77.0.2"));
@@ -90,6 +106,9 @@ mod tests {
         six.extend(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2).octets());
         six.extend([0x16, 0x33, 0x16]);
         assert_eq!(told(&six).as_deref(), Some("[fd77::1:1]:5683 fd77::2"), "cut short");
+        assert_eq!(datagram(&six), None);
+        six.extend([0x34, 0, 9, 0, 0, 7]);
+        assert_eq!(datagram(&six), Some(&[7][..]));
     }
 
     #[test]
@@ -97,6 +116,7 @@ mod tests {
         for first in 0..=255 {
             for length in 0..64 {
                 let _ = addresses(&vec![first; length]);
+                let _ = datagram(&vec![first; length]);
             }
         }
         assert_eq!(addresses(&[]), None);

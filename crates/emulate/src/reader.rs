@@ -1,0 +1,58 @@
+//! What packets say, as far as somebody knows: the emulator itself carries any protocol and reads none.
+
+use millpond_control::Instant;
+
+use crate::{LinkRow, LinkStanding, Toward};
+
+/// Reads the datagrams of UDP that came to the end of a link.
+pub trait Reader: Send {
+    /// Whether one tells this client, or the server, what none before it has told; `None` if it cannot be read.
+    /// `client` is the number of its row ([`FlowRow::flow`](crate::FlowRow::flow)).
+    fn is_first(&mut self, now: Instant, toward: Toward, client: u32, datagram: &[u8]) -> Option<bool>;
+}
+
+/// Bytes of the packets of one link that could be read, and of those that were the first to say what they say.
+#[derive(Clone, Copy, Debug, Default)]
+struct Read {
+    read: u64,
+    useful: u64,
+}
+
+/// A reader, if there is one, and what it made of both links.
+#[derive(Default)]
+pub(crate) struct Reading {
+    reader: Option<Box<dyn Reader>>,
+    /// The uplink, then the downlink.
+    links: [Read; 2],
+}
+
+impl Reading {
+    pub(crate) fn by(reader: Box<dyn Reader>) -> Self {
+        Self { reader: Some(reader), links: <[Read; 2]>::default() }
+    }
+
+    /// A packet of so many bytes with this datagram in it came to its end.
+    pub(crate) fn arrived(&mut self, now: Instant, toward: Toward, client: Option<u32>, len: u32, datagram: &[u8]) {
+        let (Some(reader), Some(client)) = (&mut self.reader, client) else { return };
+        let Some(is_first) = reader.is_first(now, toward, client, datagram) else { return };
+        let link = &mut self.links[usize::from(toward == Toward::Clients)];
+        link.read += u64::from(len);
+        link.useful += if is_first { u64::from(len) } else { 0 };
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.reader.is_some()
+    }
+
+    pub(crate) fn standing(&self, links: &mut [LinkStanding; 2]) {
+        for (link, Read { read, useful }) in links.iter_mut().zip(&self.links) {
+            (link.read_bytes, link.useful_bytes) = (*read, *useful);
+        }
+    }
+
+    pub(crate) fn rows(&self, rows: &mut [LinkRow]) {
+        for (row, Read { read, useful }) in rows.iter_mut().zip(&self.links) {
+            (row.read_bytes, row.useful_bytes) = (*read, *useful);
+        }
+    }
+}
