@@ -72,7 +72,8 @@ impl ControllerChoice {
     ///
     /// # Errors
     /// Less than a second, which no sender may begin with that does not know the path (RFC 7252 §4.8.1, RFC 8085
-    /// §3.1.1); more than the controller ever waits; an object of one's own, which has its own timers.
+    /// §3.1.1); more than the controller ever waits; an object of one's own, which has its own timers; `tfrc-non`, which
+    /// governs messages that wait for no acknowledgement.
     pub fn with_ack_timeout(mut self, wait: Duration) -> Result<Self, Error> {
         /// RFC 7252 §4.8.1: less would violate RFC 5405, which RFC 8085 has replaced.
         const LEAST: Duration = Duration::from_secs(1);
