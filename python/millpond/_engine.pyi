@@ -8,6 +8,7 @@ __all__ = [
     "Controller",
     "Cx",
     "Exchange",
+    "Feedback",
     "Outcome",
     "Sample",
     "Scenario",
