@@ -45,24 +45,42 @@ pub(super) fn transport(protocol: u8) -> String {
     }
 }
 
-/// Reads the head of a packet; `None` if it is none of IP. Headers between that of IPv6 and the transport's are not looked
-/// behind, nor are later fragments: those have no ports.
+/// What the head of IP says of what follows it. Headers between that of IPv6 and the transport's are not looked behind.
+struct Head {
+    protocol: u8,
+    length: usize,
+    /// Of IPv4: the bit that says that more fragments follow, and the place of this one.
+    fragment: u16,
+}
+
+impl Head {
+    fn of(packet: &[u8]) -> Option<Self> {
+        match packet.first()? >> 4 {
+            4 => Some(Self {
+                protocol: *packet.get(9)?,
+                length: usize::from(packet.first()? & 15) * 4,
+                fragment: u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & 0x3fff,
+            }),
+            6 => Some(Self { protocol: *packet.get(6)?, length: 40, fragment: 0 }),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the head of a packet; `None` if it is none of IP. Later fragments have no ports.
 pub(super) fn addresses(packet: &[u8]) -> Option<Addresses> {
-    let (from, to, protocol, rest): (IpAddr, IpAddr, u8, usize) = match packet.first()? >> 4 {
-        4 => {
-            let quad = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?));
-            let later = u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & 0x1fff != 0;
-            let head = usize::from(packet.first()? & 15) * 4;
-            (quad(12)?.into(), quad(16)?.into(), *packet.get(9)?, if later { packet.len() } else { head })
-        }
-        6 => {
-            let address = |at: usize| Some(Ipv6Addr::from(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?));
-            (address(8)?.into(), address(24)?.into(), *packet.get(6)?, 40)
-        }
-        _ => return None,
+    let Head { protocol, length, fragment } = Head::of(packet)?;
+    let (from, to): (IpAddr, IpAddr) = if packet.first()? >> 4 == 4 {
+        let quad = |at: usize| Some(Ipv4Addr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?));
+        (quad(12)?.into(), quad(16)?.into())
+    } else {
+        let address = |at: usize| Some(Ipv6Addr::from(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?));
+        (address(8)?.into(), address(24)?.into())
     };
     let port = |at: usize| match protocol {
-        TCP | UDP => packet.get(rest + at..rest + at + 2).map_or(0, |port| u16::from_be_bytes([port[0], port[1]])),
+        TCP | UDP if fragment & 0x1fff == 0 => {
+            packet.get(length + at..length + at + 2).map_or(0, |port| u16::from_be_bytes([port[0], port[1]]))
+        }
         _ => 0,
     };
     let party = |address, port| Party { address, port, protocol };
@@ -71,16 +89,11 @@ pub(super) fn addresses(packet: &[u8]) -> Option<Addresses> {
 
 /// The datagram of UDP that a packet carries whole.
 pub(super) fn datagram(packet: &[u8]) -> Option<&[u8]> {
-    let head = match packet.first()? >> 4 {
-        4 => {
-            let (more_or_later, protocol) =
-                (u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & 0x3fff, packet.get(9)?);
-            (more_or_later == 0 && *protocol == UDP).then_some(usize::from(packet.first()? & 15) * 4)?
-        }
-        6 => (*packet.get(6)? == UDP).then_some(40)?,
-        _ => return None,
-    };
-    packet.get(head + 8..)
+    let head = Head::of(packet)?;
+    if head.protocol != UDP || head.fragment != 0 {
+        return None;
+    }
+    packet.get(head.length + 8..)
 }
 
 #[cfg(test)]
