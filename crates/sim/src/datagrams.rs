@@ -11,7 +11,6 @@ use crate::{
     RunError,
     burst_ends::Next,
     calls::CallEnd,
-    device::{Body, Device},
     ledger::{Ledger, NO_EXCHANGE, Tag},
     network::{Arrival, SERVER},
     server::{Asked, Server},
@@ -21,14 +20,12 @@ use crate::{
 };
 
 /// How an exchange was answered.
-struct Answered {
-    exchange: ExchangeId,
+pub(crate) struct Answered {
+    pub(crate) exchange: ExchangeId,
     /// What the response said about the round-trip time.
-    sample: Option<Sample>,
+    pub(crate) sample: Option<Sample>,
     /// Bytes of its payload.
-    bytes: usize,
-    /// What it leaves of the request.
-    body: Body,
+    pub(crate) bytes: usize,
 }
 
 /// What came of a packet that the server sent by itself.
@@ -81,8 +78,10 @@ impl World<'_> {
         if tag.exchange != NO_EXCHANGE && tag.flow == flow {
             self.ledger.reached(tag);
         }
-        let Client::Device(device) = client else {
-            return self.burst_to_client(now, arrival);
+        let device = match client {
+            Client::Device(device) => device,
+            Client::Blocks(_) => return self.block_to_client(now, arrival),
+            Client::Burst(_) | Client::Stream(_) => return self.burst_to_client(now, arrival),
         };
         device.endpoint.receive(now, SERVER, self.network.datagram());
         self.drain_client(flow, now, Some(arrival))
@@ -98,7 +97,7 @@ impl World<'_> {
         // What answers the server has the tag of what it answers.
         let of_server = arrived.filter(|arrival| arrival.tag.flow != flow);
         // The endpoint lends its buffers until the next call, so what else is needed of the device is apart from it.
-        let (endpoint, fetch, late) = device.parts();
+        let (endpoint, late) = device.parts();
         let sleeps = loop {
             match endpoint.poll(now) {
                 Output::Transmit(Transmit { bytes, cause, .. }) => {
@@ -110,8 +109,7 @@ impl World<'_> {
                     served.packets += u32::from(own.is_none());
                 }
                 Output::Event(Event::Response { exchange, sample, message, .. }) => {
-                    let body = Device::take(fetch, &message);
-                    answered = Some(Answered { exchange, sample, bytes: message.payload().len(), body });
+                    answered = Some(Answered { exchange, sample, bytes: message.payload().len() });
                 }
                 Output::Event(Event::Failed { exchange, .. }) => abandoned.push(exchange),
                 Output::Event(Event::Late { .. }) => *late += 1,
@@ -151,13 +149,7 @@ impl World<'_> {
         {
             let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
             device.application.got(answered.bytes);
-            if answered.body == Body::More
-                && let Some(due) = device.fetching()
-            {
-                return self.exchange(flow, now, due);
-            }
-            device.give_up();
-            self.end(flow, request, answered.body == Body::Whole, now);
+            self.end(flow, request, true, now);
         }
         self.go_on(flow, now)
     }
@@ -200,8 +192,15 @@ impl World<'_> {
     }
 
     /// A client accepts a response: gives the request that it answers, or part of it.
-    fn accept(&mut self, flow: u32, now: Instant, tag: Tag, length: u32, answered: &Answered) -> Option<u32> {
-        let Client::Device(device) = &mut self.clients[flow as usize] else { return None };
+    pub(crate) fn accept(
+        &mut self,
+        flow: u32,
+        now: Instant,
+        tag: Tag,
+        length: u32,
+        answered: &Answered,
+    ) -> Option<u32> {
+        let client = &self.clients[flow as usize];
         let (number, request) = self.ledger.open(flow, answered.exchange)?;
         // A response of which nobody knows what caused it answers all the same.
         let is_caused = tag.flow == flow;
@@ -212,13 +211,13 @@ impl World<'_> {
         };
         self.ledger.accepted(&tag, now);
         if answered.sample.is_some_and(|sample| sample.retransmissions() > 0)
-            && let Some(variation) = device.endpoint.view(SERVER).and_then(|view| view.weak_rttvar)
+            && let Some(variation) = client.view().and_then(|view| view.weak_rttvar)
         {
             self.ledger.varied(flow, tag.sent, variation);
         }
-        let judged = answered.sample.and_then(|sample| self.evidence.take(device.group, &sample, &tag, now));
+        let judged = answered.sample.and_then(|sample| self.evidence.take(client.group(), &sample, &tag, now));
         if let Some(judged) = judged.filter(|_| self.rec.exchanges) {
-            self.rec.judged(&tag, judged, device.endpoint.view(SERVER).and_then(|view| view.rto));
+            self.rec.judged(&tag, judged, client.view().and_then(|view| view.rto));
         }
         if is_caused {
             self.network.useful_request(flow, SERVER, &tag, &mut self.rec);
@@ -231,9 +230,6 @@ impl World<'_> {
     fn abandon(&mut self, flow: u32, now: Instant, exchange: ExchangeId) {
         let Some((number, request)) = self.ledger.open(flow, exchange) else { return };
         self.ledger.abandoned(flow, number);
-        if let Client::Device(device) = &mut self.clients[flow as usize] {
-            device.give_up();
-        }
         self.end(flow, request, false, now);
     }
 
@@ -248,28 +244,19 @@ impl World<'_> {
     /// The client asks as long as it has something to ask for and may.
     fn ask_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         while let Some(due) = self.next_request(flow, now) {
-            let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
-            let clients = self.conducts[device.group as usize].clients;
-            device.begin_request(due, clients, self.scenario.server.payload.0 as usize);
             self.exchange(flow, now, due)?;
         }
         Ok(())
     }
 
-    /// The next exchange of the client's request: all of it, or a block of the body.
+    /// The exchange of a client's request.
     fn exchange(&mut self, flow: u32, now: Instant, due: Due) -> Result<(), RunError> {
         let luck = self.luck(flow);
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let Some((ask, bytes)) = self.conducts[device.group as usize].ask(&due, luck) else { return Ok(()) };
-        let id = match device.asks_for() {
-            None if due.source == REGISTRATION => device.endpoint.subscribe(now, SERVER, &ask.request(bytes)),
-            None => device.endpoint.request(now, SERVER, &ask.request(bytes)),
-            Some(block) => {
-                let value = block.value();
-                let mut options = ask.options().to_vec();
-                options.push((number::BLOCK2, value.as_bytes()));
-                device.endpoint.request(now, SERVER, &Outgoing { options: &options, ..ask.request(bytes) })
-            }
+        let id = match due.source {
+            REGISTRATION => device.endpoint.subscribe(now, SERVER, &ask.request(bytes)),
+            _ => device.endpoint.request(now, SERVER, &ask.request(bytes)),
         };
         let id = id.map_err(|why| RunError::Refused(flow, why.to_string()))?;
         let number = device.begin(now);
@@ -388,7 +375,7 @@ impl World<'_> {
 
 /// The tag of a datagram of a client, if a request of its own leaves with it; `tag` is that of any other.
 #[inline]
-fn label(ledger: &mut Ledger, rec: &mut Recorder, tag: Tag, cause: &Cause) -> Option<Tag> {
+pub(crate) fn label(ledger: &mut Ledger, rec: &mut Recorder, tag: Tag, cause: &Cause) -> Option<Tag> {
     match *cause {
         Cause::Exchange { id, copy, wait } => {
             let place = ledger.open_place(tag.flow, id)?;

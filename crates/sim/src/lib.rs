@@ -33,6 +33,7 @@
 
 mod agenda;
 mod application;
+mod blocks;
 mod burst_ends;
 mod bursts;
 mod calls;

@@ -6,6 +6,7 @@ use millpond_control::Instant;
 use crate::{
     RunError,
     application::Moment,
+    blocks::host,
     burst_ends,
     network::SERVER,
     population::{datagram, restarted_endpoint},
@@ -36,7 +37,10 @@ impl World<'_> {
                     // Whatever it still wants to say, it is off.
                     while !matches!(device.endpoint.poll(now), Output::Sleep(..) | Output::Idle) {}
                 }
-                device.give_up();
+                self.ledger.abandon_all(flow)
+            }
+            Client::Blocks(device) => {
+                device.goes_down(now);
                 self.ledger.abandon_all(flow)
             }
             Client::Stream(client) => {
@@ -69,12 +73,13 @@ impl World<'_> {
         }
         match &self.clients[flow as usize] {
             Client::Stream(_) => return Ok(()),
-            Client::Device(_) if !forgets => return Ok(()),
-            Client::Device(_) | Client::Burst(_) => {}
+            Client::Device(_) | Client::Blocks(_) if !forgets => return Ok(()),
+            Client::Device(_) | Client::Blocks(_) | Client::Burst(_) => {}
         }
         let mut endpoint = self.restarted(flow, event)?;
         match &mut self.clients[flow as usize] {
             Client::Device(device) => device.endpoint = endpoint,
+            Client::Blocks(device) => device.host = host(endpoint, self.seed)?,
             Client::Burst(device) => {
                 if let Some(controller) = device.endpoint.controller(SERVER).filter(|_| !forgets) {
                     let set = endpoint.set_controller(now, SERVER, controller);

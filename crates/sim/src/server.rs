@@ -7,6 +7,7 @@ use millpond_coap::{
     RequestId, Transmission,
     block::{Block, BlockSize, Piece, slice},
     message::{Code, Kind, Token, number},
+    transfer::Answer,
 };
 use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
 
@@ -184,8 +185,8 @@ impl Server {
         let Some(end) = &mut self.streams[place].end else { return Ok(()) };
         let options = [(number::CONTENT_FORMAT, &self.content_format[..])];
         let code = if is_get { Code::CONTENT } else { Code::CHANGED };
-        let response = Outgoing::confirmable(code, &options).with_payload(&self.payload);
-        end.coap.respond(now, id, &response).map_err(|why| RunError::Endpoint("the server", why.to_string()))
+        let answer = Answer::new(code, &options).with_body(&self.payload);
+        end.coap.answer(now, id, &answer).map_err(|why| RunError::Endpoint("the server", why.to_string()))
     }
 
     fn answer(&mut self, now: Instant, asked: &Asked) -> Result<(), RunError> {

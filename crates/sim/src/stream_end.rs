@@ -1,10 +1,10 @@
-//! One end of a connection: TCP below, CoAP above.
+//! One end of a connection: TCP below, the host that ships above.
 
 use std::collections::VecDeque;
 
 use millpond_coap::{
-    ExchangeId, RequestId,
-    stream::{self, Event, Output},
+    RequestId, stream,
+    transfer::{self, AskId, Event, Host, Output},
 };
 use millpond_control::Instant;
 
@@ -19,12 +19,12 @@ use crate::{
 /// One end of a connection.
 pub(crate) struct StreamEnd {
     pub(crate) tcp: tcp::Connection,
-    pub(crate) coap: stream::Connection,
+    pub(crate) coap: Host<stream::Connection>,
 }
 
 impl StreamEnd {
     /// Moves what came in up and what is to leave down; stops at an event for which `told` gives something.
-    pub(crate) fn hear<T>(&mut self, now: Instant, mut told: impl FnMut(Event<'_>) -> Option<T>) -> Option<T> {
+    pub(crate) fn hear<T>(&mut self, now: Instant, mut told: impl FnMut(Event<'_, ()>) -> Option<T>) -> Option<T> {
         if self.tcp.has_data() {
             let bytes = self.tcp.read();
             self.coap.receive(now, &bytes);
@@ -37,7 +37,8 @@ impl StreamEnd {
                         return Some(told);
                     }
                 }
-                Output::Close(_) | Output::Sleep(_) | Output::Idle => return None,
+                Output::Trace(_) => {}
+                Output::Close(_) | Output::Sleep(..) | Output::Idle => return None,
             }
         }
     }
@@ -62,11 +63,12 @@ fn longest(bytes: u64) -> u32 {
     u32::try_from(bytes + AROUND).unwrap_or(u32::MAX).max(stream::Settings::BASE.max_message_size)
 }
 
-/// What an end of this scenario is: bodies travel whole.
-fn options(scenario: &Scenario, serves: bool) -> stream::Options {
+/// CoAP at an end of a connection of this scenario: bodies travel whole.
+fn coap(scenario: &Scenario, serves: bool) -> Host<stream::Connection> {
     let asks = scenario.clients.iter().map(|group| group.longest_request());
     let most = if serves { asks.max().unwrap_or(0) } else { scenario.server.payload.0 };
-    stream::Options { max_message_size: longest(most), block_wise: false, serves, ..stream::Options::default() }
+    let options = stream::Options { max_message_size: longest(most), block_wise: false, serves, ..Default::default() };
+    Host::over_stream(stream::Connection::new(options), transfer::Config::STREAM)
 }
 
 /// A client over TCP and what it has done so far.
@@ -94,7 +96,7 @@ pub(crate) struct StreamClient {
 /// A request under way.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
-    pub(crate) id: ExchangeId,
+    pub(crate) id: AskId,
     /// Its number within the client.
     pub(crate) number: u32,
     /// Its place in the ledger.
@@ -126,8 +128,7 @@ impl StreamClient {
     pub(crate) fn connect(&mut self, now: Instant, config: Config, tcp: &Tcp, scenario: &Scenario) {
         self.hang_up();
         self.connections += 1;
-        let coap = stream::Connection::new(options(scenario, false));
-        self.end = Some(StreamEnd { tcp: tcp::Connection::connect(config), coap });
+        self.end = Some(StreamEnd { tcp: tcp::Connection::connect(config), coap: coap(scenario, false) });
         self.ask_at = Some(now.after(tcp.open_ahead.span()));
     }
 
@@ -191,8 +192,7 @@ impl StreamServer {
         self.before = self.totals();
         self.working.clear();
         self.connection = connection;
-        let coap = stream::Connection::new(options(scenario, true));
-        self.end = Some(StreamEnd { tcp: tcp::Connection::listen(config), coap });
+        self.end = Some(StreamEnd { tcp: tcp::Connection::listen(config), coap: coap(scenario, true) });
     }
 
     /// Counts of all connections so far.

@@ -1,9 +1,8 @@
 //! The part of a run that travels over TCP.
 
 use millpond_coap::{
-    Outgoing,
     message::{Code, Token},
-    stream::Event,
+    transfer::{Ask, Event},
 };
 use millpond_control::{Instant, Purpose};
 
@@ -86,10 +85,14 @@ impl World<'_> {
         client.asked += 1;
         let bytes = u64::from(number).to_be_bytes();
         let token = Token::new(&bytes[bytes.len() - length.min(bytes.len())..]).unwrap_or_default();
-        let request = Outgoing { token: Some(token), ..ask.request(payload) };
+        let request = ask.request(payload);
+        let ask = Ask {
+            token: Some(token),
+            longest: self.scenario.server.payload.0 as usize,
+            ..Ask::new(request.code, request.options).with_body(request.payload)
+        };
         let from = end.tcp.written();
-        let refused = |why: millpond_coap::stream::StreamRefused| RunError::Refused(flow, why.to_string());
-        let id = end.coap.request(now, &request).map_err(refused)?;
+        let id = end.coap.ask(now, (), &ask).map_err(|why| RunError::Refused(flow, why.to_string()))?;
         end.hear(now, |_| None::<()>);
         client.open = Some(Asked { id, number, request: due.request, from, sent: None });
         client.ask_at = None;
@@ -110,10 +113,10 @@ impl World<'_> {
                 Some(Heard::Lost)
             } else {
                 end.hear(now, |event| match event {
-                    Event::Response { id, frame, .. } if Some(id) == asked => {
-                        Some(if frame.code.class() == 2 { Heard::Answer(frame.payload().len()) } else { Heard::Lost })
+                    Event::Answer { ask, message, body, .. } if Some(ask) == asked => {
+                        Some(if message.code.class() == 2 { Heard::Answer(body.len()) } else { Heard::Lost })
                     }
-                    Event::Failed { id, .. } if Some(id) == asked => Some(Heard::Lost),
+                    Event::Failed { ask, .. } if Some(ask) == asked => Some(Heard::Lost),
                     _ => None,
                 })
             };
@@ -213,8 +216,9 @@ impl World<'_> {
             let Some(end) = &mut server.end else { return Ok(()) };
             let conducts = &self.conducts;
             let heard = end.hear(now, |event| match event {
-                Event::Request { id, frame } => {
-                    Some((id, frame.code == Code::GET, conducts.iter().any(|conduct| conduct.is_for(frame.uri_path()))))
+                Event::Request { id, message, .. } => {
+                    let is_known = conducts.iter().any(|conduct| conduct.is_for(message.uri_path()));
+                    Some((id, message.code == Code::GET, is_known))
                 }
                 _ => None,
             });

@@ -277,6 +277,12 @@ impl<L: MessageLayer> Host<L> {
         }
     }
 
+    /// The message exchange that an ask has under way, or has waiting.
+    #[must_use]
+    pub fn exchange_of(&self, ask: AskId) -> Option<ExchangeId> {
+        self.asks.find(ask)?.exchange
+    }
+
     /// The observer that a message exchange belongs to, as long as that is not over.
     #[must_use]
     pub fn observer_under(&self, exchange: ExchangeId) -> Option<ObserverId> {

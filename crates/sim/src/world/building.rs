@@ -7,6 +7,7 @@ use crate::{
     RunError,
     agenda::Agenda,
     application::Application,
+    blocks::BlockDevice,
     burst_ends::{self, BurstDevice},
     calls::Callers,
     device::Device,
@@ -14,7 +15,7 @@ use crate::{
     ledger::Ledger,
     network::Network,
     population::{client_endpoint, controllers, datagram, interleave},
-    scenario::{Controllers, FlowGroup, Scenario, Traffic},
+    scenario::{Controllers, FlowGroup, Scenario, Traffic, Transfer},
     server::Server,
     stream_end::{StreamClient, StreamServer},
     trace::{Options, Recorder, TraceKind},
@@ -54,6 +55,8 @@ impl<'s> World<'s> {
             agenda.set(flow, application.wakes());
             clients.push(if let Some(options) = burst_ends::options(scenario, described) {
                 Client::Burst(Box::new(BurstDevice::new(endpoint(), application, options, seed, flow, group)))
+            } else if matches!(described.transfer, Transfer::Blocks(_)) {
+                Client::Blocks(Box::new(BlockDevice::new(endpoint(), application, seed, group)?))
             } else if described.transport.is_udp() {
                 Client::Device(Device::new(endpoint(), application, group))
             } else {

@@ -8,12 +8,13 @@
 mod building;
 
 use millpond_coap::Endpoint;
-use millpond_control::{ChanceSeed, Instant, PeerController};
+use millpond_control::{ChanceSeed, Instant, PeerController, View};
 
 use crate::{
     RunError,
     agenda::Agenda,
     application::{Application, Next},
+    blocks::BlockDevice,
     burst_ends::BurstDevice,
     calls::Callers,
     device::Device,
@@ -35,6 +36,7 @@ use crate::{
 )]
 pub(crate) enum Client {
     Device(Device),
+    Blocks(Box<BlockDevice>),
     Stream(Box<StreamClient>),
     Burst(Box<BurstDevice>),
 }
@@ -44,6 +46,7 @@ impl Client {
     pub(crate) fn group(&self) -> u32 {
         match self {
             Self::Device(device) => device.group,
+            Self::Blocks(device) => device.group,
             Self::Stream(client) => client.group,
             Self::Burst(device) => device.group,
         }
@@ -58,8 +61,20 @@ impl Client {
     pub(crate) fn application(&mut self) -> &mut Application {
         match self {
             Self::Device(device) => &mut device.application,
+            Self::Blocks(device) => &mut device.application,
             Self::Stream(client) => &mut client.application,
             Self::Burst(device) => &mut device.application,
+        }
+    }
+
+    /// What its controller shows of the server.
+    #[inline]
+    pub(crate) fn view(&self) -> Option<View> {
+        match self {
+            Self::Device(device) => device.endpoint.view(SERVER),
+            Self::Blocks(device) => device.host.endpoint().view(SERVER),
+            Self::Burst(device) => device.endpoint.view(SERVER),
+            Self::Stream(_) => None,
         }
     }
 
@@ -67,6 +82,7 @@ impl Client {
     fn forget(&mut self, now: Instant) {
         match self {
             Self::Device(device) => device.endpoint.forget_controller(now, SERVER),
+            Self::Blocks(device) => device.host.forget_controller(now, SERVER),
             Self::Stream(client) => client.hang_up(),
             Self::Burst(device) => device.endpoint.forget_controller(now, SERVER),
         }
@@ -262,6 +278,7 @@ impl<'s> World<'s> {
         }
         match &self.clients[flow as usize] {
             Client::Device(_) => self.wake_device(flow, now),
+            Client::Blocks(_) => self.wake_blocks(flow, now),
             Client::Stream(_) => self.wake_stream(flow, now),
             Client::Burst(_) => self.wake_burst(flow, now),
         }
@@ -295,6 +312,7 @@ impl<'s> World<'s> {
             let mut messages = None;
             let mut row = match client {
                 Client::Device(device) => device.row(flow, conduct),
+                Client::Blocks(device) => device.row(flow, conduct),
                 Client::Burst(device) => {
                     messages = Some(device.messages);
                     device.row(flow, conduct)
