@@ -45,6 +45,7 @@ mod exponential;
 mod jitter;
 mod link;
 mod loss;
+mod names;
 mod probability;
 mod queue;
 mod radios;
@@ -55,6 +56,7 @@ pub use config::{Config, ConfigError, Counted, Jitter, Limit, Loss, LossAt, Loss
 pub use counters::{Counters, Imbalance, Tally};
 pub use exponential::minus_ln;
 pub use link::{Delivered, Link, Parcel};
+pub use names::QueuedNames;
 pub use probability::Probability;
 pub use queue::{DropReason, Occupancy};
 pub use statistics::{Level, Statistics};

@@ -200,6 +200,12 @@ impl<P> Link<P> {
         self.queue.held()
     }
 
+    /// The number of the packet that is at the head of the queue at `now`, in service included; none if the queue is empty.
+    pub fn oldest_waiting(&mut self, now: Instant) -> Option<u64> {
+        self.advance(now);
+        self.queue.front().map(|waiting| waiting.number)
+    }
+
     /// Whether a packet waits or was being sent when the link was looked at last. As long as one does, a further packet does not
     /// bring [`Link::next`] forward.
     #[must_use]

@@ -64,7 +64,8 @@ pub mod tcp;
 pub use network::LinkName;
 pub use outcome::{
     BirthRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, FrameEvent, HistogramRow, LinkRow, NodeRow, Outcome,
-    PacketEvent, QueueSample, ReportedRow, SentSample, ShareSample, Summary, TcpCounts, TcpSample, TimerSample,
+    PacketEvent, QueueSample, RelayRow, ReportedRow, SentSample, ShareSample, Summary, TcpCounts, TcpSample,
+    TimerSample,
 };
 pub use scenario::{Controllers, Scenario, ScenarioError};
 pub use sites::{Site, run_sites};

@@ -62,6 +62,12 @@ impl Recording {
         }
     }
 
+    /// The packet that this link was to be offered last never came to it.
+    pub(crate) fn withheld(&mut self, link: usize, why: &'static str) {
+        self.lost_last(link, why);
+        self.offered[link].pop();
+    }
+
     /// The packet with this number among those of a link will not arrive.
     pub(crate) fn lost(&mut self, link: usize, number: u64, why: &'static str) {
         if let Some(sight) = self.sight(link, number).and_then(|index| self.sights.get_mut(index)) {

@@ -10,9 +10,6 @@ use millpond_sim::{Options, Scenario, run};
 const WATCHED: usize =
     if cfg!(debug_assertions) { size_of::<Checked<PeerController>>() - size_of::<PeerController>() } else { 0 };
 
-/// What a path takes beside its peer. The aim, 1 KiB with all, is missed by this much at most.
-const PATH: usize = 10;
-
 fn peak(clients: u32) -> usize {
     let path = path::path("1410000 B");
     let group = format!("count = {clients}\nexchanges = 1\ncontroller = \"cocoa-03\"\nmax_retransmit = 20");
@@ -35,10 +32,10 @@ fn peak_of_exchanges(count: u32, exchanges: u32) -> usize {
 /// Endpoint, application, the server's entry, ledger, and result row. The only test of this program, because the heap
 /// is that of all of it.
 #[test]
-fn a_client_weighs_one_kibibyte_and_its_path() {
+fn a_client_weighs_one_kibibyte() {
     let (few, many) = (peak(1_000), peak(6_000));
     let each = (many - few) / 5_000;
-    assert!(each <= 1_024 + PATH + WATCHED, "{each} bytes, of which {WATCHED} are for watching its controller");
+    assert!(each <= 1_024 + WATCHED, "{each} bytes, of which {WATCHED} are for watching its controller");
     // What it is at least: the test would notice if the heap were not counted.
     assert!(each > 512, "{each} bytes");
     // Nor does it weigh more the more it does. What grows are the times at which blocks of message IDs were used last, as

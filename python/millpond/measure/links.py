@@ -125,6 +125,16 @@ def _queueing_delay(measures: Measures, cell: Cell) -> Floats:
     return _ratio(waiting * lasted, accepted)
 
 
+def _withheld(measures: Measures, population: Population) -> Sample:
+    cell = measures.cell(population)
+    table = measures.table("relays")
+    relays, counts = (table.of(cell, column) for column in ("relay", "withheld_packets"))
+    if not len(counts):
+        return Sample.none(cell.replications)
+    total = np.sum([counts[relays == name].astype(np.float64) for name in np.unique(relays)], axis=0)
+    return Sample.of(total, measures.run_column(cell, "run"))
+
+
 METRICS = (
     Metric("useful_share", "1", "link", "median", "bytes of the bottleneck that completed an exchange, of all carried",
            _sample(_useful), "more", "useful share of the bottleneck"),
@@ -142,4 +152,6 @@ METRICS = (
            _sample(_dropped_per_client), "less"),
     Metric("packet_losses", "packets", "run", "mean", "packets dropped at the queues or lost on the air",
            _sample(_losses), "less"),
+    Metric("packets_withheld", "packets", "run", "mean", "copies that relays kept back, because the ones before them "
+           "still waited in their queues", _withheld, "less"),
 )  # fmt: skip

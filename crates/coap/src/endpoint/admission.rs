@@ -104,7 +104,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(super) fn make_token(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Token> {
         let Setup { config, identities, .. } = &*self.setup;
         let length = exchange.token().len() as u8;
-        let whose = Pair { node: self.node, peer: peer.number };
+        let whose = Pair { node: self.node(), peer: peer.number };
         // Each exchange that is under way takes as many as it may have copies, one more for a first token that is
         // longer than its neighbours', and one that a longer one given by somebody begins with.
         let each = u64::from(config.transmission.max_retransmit.max(exchange.most)).saturating_add(2);

@@ -173,14 +173,21 @@ impl Count {
 
 /// The counters as an endpoint keeps them. What goes beyond 16 bits takes no room until one of them does: most endpoints
 /// are clients that never count so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counts {
+    /// The number of the endpoint that counts. Here there is room for it.
+    pub(super) node: u32,
     low: [u16; PLACES],
     /// How often each of `low` has overflowed.
     high: Option<Box<[u64; PLACES]>>,
 }
 
 impl Counts {
+    /// An endpoint has this number, and has done nothing yet.
+    pub(super) const fn of(node: u32) -> Self {
+        Self { node, low: [0; PLACES], high: None }
+    }
+
     #[inline]
     pub(super) fn one_more(&mut self, count: Count) {
         if let Some(low) = self.low.get_mut(count.place()) {
@@ -284,7 +291,7 @@ mod tests {
 
     #[test]
     fn counting_goes_on_beyond_16_bits() {
-        let mut counts = Counts::default();
+        let mut counts = Counts::of(0);
         for _ in 0..65_535 {
             counts.one_more(Count::Late);
         }

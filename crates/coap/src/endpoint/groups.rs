@@ -194,7 +194,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let longest = if self.exchanges.names_by_token { Token::MAX.saturating_sub(1) } else { Token::MAX };
         let length = longest.min(usize::from(self.setup.config.token_length.max(2))) as u8;
         let groups = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut())?;
-        let whose = Pair { node: self.node, peer: u32::MAX };
+        let whose = Pair { node: self.counts.node, peer: u32::MAX };
         for _ in 0..TRIES {
             let token = self.setup.identities.token(whose, groups.made, length);
             groups.made = groups.made.wrapping_add(1);
@@ -313,7 +313,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let groups = self.beyond_mut().groups_mut();
         groups.came = groups.came.wrapping_add(1);
         let came = groups.came;
-        let place = [self.node, u32::MAX, came, LEISURE];
+        let place = [self.node(), u32::MAX, came, LEISURE];
         self.setup.chance.at(Purpose::Dither, place).between(Span::ZERO, self.setup.config.leisure)
     }
 

@@ -26,7 +26,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     pub(crate) const fn node(&self) -> u32 {
-        self.node
+        self.counts.node
     }
 
     /// Bytes of the longest datagram.
@@ -119,7 +119,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let shared = shared.checked_div(Arc::strong_count(&self.setup)).unwrap_or(0);
         size_of::<Self>()
             .saturating_add(shared)
-            .saturating_add(self.slower.as_deref().map_or(0, size_of_val))
             .saturating_add(self.counts.memory())
             .saturating_add(self.peers.memory())
             .saturating_add(self.exchanges.memory())

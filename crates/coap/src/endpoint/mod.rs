@@ -160,9 +160,6 @@ use timers::Timers;
 #[derive(Debug)]
 pub struct Endpoint<A> {
     setup: Arc<Setup<A>>,
-    node: u32,
-    /// Those of the slowest of all controllers used so far, if that is slower than the prototype.
-    slower: Option<Box<Lifetimes>>,
     /// The latest time of all calls so far.
     now: Instant,
     peers: Peers<A>,
@@ -182,7 +179,7 @@ struct Setup<A> {
     config: Config,
     /// What every new peer's controller starts as.
     prototype: PeerController,
-    /// Those of the prototype.
+    /// Those of the slowest controller used so far, the prototype among them.
     lifetimes: Lifetimes,
     chance: ChanceSeed,
     identities: Identities,
@@ -254,8 +251,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     fn with(setup: Arc<Setup<A>>, node: u32) -> Self {
         Self {
-            node,
-            slower: None,
             now: Instant::ORIGIN,
             peers: Peers::new(),
             exchanges: Exchanges::new(setup.config.limits.exchanges_per_peer),
@@ -263,7 +258,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             inbox: None,
             beyond: None,
             queue: Queue::new(),
-            counts: Counts::default(),
+            counts: Counts::of(node),
             setup,
         }
     }
@@ -384,7 +379,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     #[inline]
     fn lifetimes(&self) -> &Lifetimes {
-        self.slower.as_deref().unwrap_or(&self.setup.lifetimes)
+        &self.setup.lifetimes
     }
 
     /// EXCHANGE_LIFETIME, microseconds.
@@ -401,6 +396,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     #[inline]
     fn luck(&self) -> Luck {
-        Luck { seed: self.setup.chance, node: self.node }
+        Luck { seed: self.setup.chance, node: self.node() }
     }
 }

@@ -212,7 +212,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             self.peers.forget(oldest, &self.setup.identities);
             self.counts.one_more(Count::ForgottenPeer);
         }
-        let peer = self.peers.add(self.node, address, self.setup.prototype.clone(), &self.setup.identities);
+        let peer = self.peers.add(self.node(), address, self.setup.prototype.clone(), &self.setup.identities);
         if let Some(beyond) = self.beyond.as_deref_mut() {
             beyond.probes.remove(&peer);
         }

@@ -1,6 +1,6 @@
 //! Peers that share a path: its controller, its places for what is outstanding, and turns for what waits.
 
-use alloc::{boxed::Box, vec, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{Instant, PeerController};
@@ -145,7 +145,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let lifetimes = Lifetimes::of(&controller, &self.setup.config.transmission);
         let longest = self.lifetimes().longest(lifetimes);
         if longest != *self.lifetimes() {
-            self.slower = Some(Box::new(longest));
+            Arc::make_mut(&mut self.setup).lifetimes = longest;
         }
         self.replace_controller(number, now, controller);
         Ok(())

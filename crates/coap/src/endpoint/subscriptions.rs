@@ -70,7 +70,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if self.exchanges.tokens_kept(&peer.open) >= u32::from(limit) {
             return Err(Refused::TooManySubscriptions { limit });
         }
-        let whose = Pair { node: self.node, peer: peer.number };
+        let whose = Pair { node: self.node(), peer: peer.number };
         // From the far end, so that those of the next requests do not begin like it.
         let made = |more| self.setup.identities.token(whose, !peer.ids.used().wrapping_add(more), length);
         // Those of one byte collide most; no more than all of them are tried.

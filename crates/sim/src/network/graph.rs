@@ -9,13 +9,14 @@ use super::{
     Address, Arrival, Carried, LinkName, Load, Packet, SERVER,
     away::{Away, Offer},
     changes::{self, Change, Moment},
+    relay::Relay,
     route::Routes,
 };
 use crate::{
     RunError,
     agenda::Agenda,
     ledger::{NO_EXCHANGE, Slab, Tag},
-    outcome::{FlowRow, LinkRow},
+    outcome::{FlowRow, LinkRow, RelayRow},
     recording::Recording,
     scenario::Scenario,
     trace::Recorder,
@@ -32,6 +33,8 @@ struct Hop {
     outages: u32,
     /// Set while the link is elsewhere, shared with others: what is known of it here.
     away: Option<Box<Away>>,
+    /// Who has its queue, if that is a node of its own.
+    relay: Option<Box<Relay>>,
 }
 
 impl Hop {
@@ -78,9 +81,11 @@ pub(crate) struct Graph {
 impl Graph {
     pub(super) fn new(scenario: &Scenario, seed: ChanceSeed, groups: &[u32], capture: bool) -> Result<Self, RunError> {
         let build = |(name, direction): (&str, &crate::scenario::Direction)| {
+            let relay = scenario.relays.iter().find(|relay| relay.before == name);
+            let relay = relay.map(|relay| Box::new(Relay::new(relay)));
             let name = LinkName::from(name);
             match Link::new(&direction.config(), seed, name.number()) {
-                Ok(link) => Ok(Hop { name, link, useful: 0, outages: 0, away: None }),
+                Ok(link) => Ok(Hop { name, link, useful: 0, outages: 0, away: None, relay }),
                 Err(error) => Err(RunError::Link(name.to_string(), error.to_string())),
             }
         };
@@ -178,10 +183,14 @@ impl Graph {
         {
             rec.packet(now, "enq", place, packet, length);
         }
-        let Some(Hop { link, away, .. }) = self.hops.get_mut(place) else { return };
+        let Some(Hop { link, away, relay, .. }) = self.hops.get_mut(place) else { return };
         if let Some(away) = away {
             away.offered(length);
             self.offers.push(Offer { at: now, place: place as u16, client, length, number });
+            return;
+        }
+        if relay.is_some() {
+            self.relay(place, now, length, number, rec);
             return;
         }
         // Behind another packet it is not the next to arrive.
@@ -190,6 +199,29 @@ impl Graph {
             self.refused(place, number, reason, rec);
         } else if is_first {
             self.agenda.set(place as u32, link.next().unwrap_or(Instant::NEVER));
+        }
+    }
+
+    /// Offers a packet to a relay's queue.
+    #[inline(never)]
+    fn relay(&mut self, place: usize, now: Instant, length: u32, number: u32, rec: &mut Recorder) {
+        let Some(Hop { link, relay: Some(relay), .. }) = self.hops.get_mut(place) else { return };
+        let Some(packet) = self.packets.get(number) else { return };
+        if relay.withholds(link, now, packet, length) {
+            rec.dropped("withheld");
+            if let Some(recording) = &mut self.recording {
+                recording.withheld(place, "withheld: a copy of it waits");
+            }
+            self.lost.push(packet.tag);
+            self.packets.free(number);
+            return;
+        }
+        match link.offer_of(now, packet.client, length, number) {
+            Ok(()) => {
+                relay.passes(link, now, packet, length);
+                self.wake(place);
+            }
+            Err((reason, _)) => self.refused(place, number, reason, rec),
         }
     }
 
@@ -387,18 +419,24 @@ impl Graph {
         self.recording.take()
     }
 
+    /// What became of packets at each relay.
+    pub(super) fn relays(&self) -> Vec<RelayRow> {
+        self.hops.iter().filter_map(|hop| Some(hop.relay.as_ref()?.row(&hop.name))).collect()
+    }
+
     pub(super) fn rows(&mut self, end: Instant) -> Result<(Vec<LinkRow>, u64), RunError> {
         let mut events = self.arrived;
         let mut rows = Vec::with_capacity(self.hops.len());
         let (mut offered, mut handed_on) = (self.arrived, self.sent);
-        for Hop { name, link, useful, away, .. } in &mut self.hops {
+        for Hop { name, link, useful, away, relay, .. } in &mut self.hops {
             link.check_conservation().map_err(|error| RunError::Conservation(name.to_string(), error.to_string()))?;
             let (counters, statistics) = match away {
                 None => (*link.counters(), link.statistics(end)),
                 Some(away) => away.told(),
             };
             events += counters.offered.packets + counters.carried.packets + counters.delivered.packets;
-            offered += counters.offered.packets;
+            let withheld = relay.as_ref().map_or(0, |relay| relay.withheld_packets());
+            offered += counters.offered.packets + withheld;
             handed_on += counters.delivered.packets;
             let dropped = counters.dropped_by_queue();
             rows.push(LinkRow {
@@ -421,7 +459,7 @@ impl Graph {
             });
         }
         if offered != handed_on {
-            let law = "offered to links + arrived = sent + handed out by links";
+            let law = "offered to links + withheld + arrived = sent + handed out by links";
             return Err(RunError::Conservation(
                 "the network".to_owned(),
                 format!("{law} does not hold: {offered} packets on the left, {handed_on} on the right"),

@@ -7,6 +7,7 @@ mod graph;
 mod name;
 mod packet;
 pub(crate) mod radio;
+mod relay;
 mod route;
 
 use millpond_control::{ChanceSeed, Instant};
@@ -20,7 +21,7 @@ pub(crate) use packet::{Address, Arrival, Carried, Load, Packet, SERVER};
 use crate::{
     RunError,
     ledger::Tag,
-    outcome::{FlowRow, LinkRow, NodeRow},
+    outcome::{Books, FlowRow},
     recording::Recording,
     scenario::Scenario,
     trace::Recorder,
@@ -200,35 +201,32 @@ impl Network {
         }
     }
 
-    /// The books as they stand when the warm-up ends at `now`: a row for each link, and for each node of a mesh. From then on
-    /// what is known of queues, and the drops of each client, are those since then; other counts go on.
-    pub(crate) fn warmed_up(&mut self, now: Instant) -> Result<(Vec<LinkRow>, Vec<NodeRow>), RunError> {
-        let (mut links, nodes) = (self.rows(now)?.0, self.nodes());
+    /// The books as they stand when the warm-up ends at `now`. From then on what is known of queues, and the drops of each
+    /// client, are those since then; other counts go on.
+    pub(crate) fn warmed_up(&mut self, now: Instant) -> Result<Books, RunError> {
+        let mut books = self.books(now)?.0;
         match self {
             Self::Graph(graph) => {
                 graph.restart_statistics(now);
                 // Links forget with what they know of their queues how long they were busy.
-                links.iter_mut().for_each(|row| row.busy_us = 0);
+                books.links.iter_mut().for_each(|row| row.busy_us = 0);
             }
             Self::Mesh(mesh) => mesh.restart_statistics(now),
         }
-        Ok((links, nodes))
+        Ok(books)
     }
 
-    /// Closes the books: a row for each link, and how many events there were.
-    pub(crate) fn rows(&mut self, end: Instant) -> Result<(Vec<LinkRow>, u64), RunError> {
-        match self {
+    /// Closes the books: a row for each link, each relay and each node of a mesh, and how many events there were.
+    pub(crate) fn books(&mut self, end: Instant) -> Result<(Books, u64), RunError> {
+        let (links, events) = match self {
             Self::Graph(graph) => graph.rows(end),
             Self::Mesh(mesh) => mesh.rows(end),
-        }
-    }
-
-    /// What became of frames and packets at each node, of a mesh only.
-    pub(crate) fn nodes(&self) -> Vec<NodeRow> {
-        match self {
-            Self::Graph(_) => Vec::new(),
-            Self::Mesh(mesh) => mesh.nodes(),
-        }
+        }?;
+        let (relays, nodes) = match self {
+            Self::Graph(graph) => (graph.relays(), Vec::new()),
+            Self::Mesh(mesh) => (Vec::new(), mesh.nodes()),
+        };
+        Ok((Books { links, relays, nodes }, events))
     }
 
     /// The links of these places are elsewhere: sites of a fleet share them.

@@ -6,7 +6,8 @@ mod traces;
 
 use millpond_control::Instant;
 
-pub use network::{LinkRow, NodeRow};
+pub(crate) use network::Books;
+pub use network::{LinkRow, NodeRow, RelayRow};
 pub use requests::{BirthRow, DelayRow, EvidenceRow, FlowRow, HistogramRow, ReportedRow, TcpCounts};
 pub use traces::{ExchangeRow, FrameEvent, PacketEvent, QueueSample, SentSample, ShareSample, TcpSample, TimerSample};
 
@@ -25,6 +26,8 @@ pub struct Outcome {
     pub evidence: Vec<EvidenceRow>,
     /// One row a link, in the order of their names; of a plain path the uplink, then the downlink.
     pub links: Vec<LinkRow>,
+    /// One row a relay, in the order of the links that they send over.
+    pub relays: Vec<RelayRow>,
     /// One row a node, of a mesh only.
     pub nodes: Vec<NodeRow>,
     /// What was done by when, since the start and since each event.

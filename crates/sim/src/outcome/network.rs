@@ -2,6 +2,24 @@
 
 use crate::network::LinkName;
 
+/// What became of packets: the rows of links, of relays and of nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Books {
+    pub(crate) links: Vec<LinkRow>,
+    pub(crate) relays: Vec<RelayRow>,
+    pub(crate) nodes: Vec<NodeRow>,
+}
+
+impl Books {
+    /// What was counted since they were as they were `before`; all of it, if they are empty.
+    pub(crate) fn since(mut self, before: &Self) -> Self {
+        self.links.iter_mut().zip(&before.links).for_each(|(row, before)| row.since(before));
+        self.relays.iter_mut().zip(&before.relays).for_each(|(row, before)| row.since(before));
+        self.nodes.iter_mut().zip(&before.nodes).for_each(|(row, before)| row.since(before));
+        self
+    }
+}
+
 /// One link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkRow {
@@ -46,9 +64,33 @@ macro_rules! subtract {
 
 impl LinkRow {
     /// What was counted since the row was as it was `before`. Of the queue it says what it said.
-    pub(crate) fn since(&mut self, before: &Self) {
+    fn since(&mut self, before: &Self) {
         subtract!(self, before, offered_packets offered_bytes dropped_queue_packets dropped_queue_bytes
             dropped_radio_packets dropped_radio_bytes delivered_packets delivered_bytes useful_bytes busy_us);
+    }
+}
+
+/// One relay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RelayRow {
+    /// Its name.
+    pub relay: LinkName,
+    /// The link that it sends over.
+    pub link: LinkName,
+    /// Packets that it queued.
+    pub passed_packets: u64,
+    /// Their bytes.
+    pub passed_bytes: u64,
+    /// Packets that it kept back, as copies of such as still waited.
+    pub withheld_packets: u64,
+    /// Their bytes.
+    pub withheld_bytes: u64,
+}
+
+impl RelayRow {
+    /// What was counted since the row was as it was `before`.
+    fn since(&mut self, before: &Self) {
+        subtract!(self, before, passed_packets passed_bytes withheld_packets withheld_bytes);
     }
 }
 
@@ -116,7 +158,7 @@ pub struct NodeRow {
 
 impl NodeRow {
     /// What was counted since the row was as it was `before`.
-    pub(crate) fn since(&mut self, before: &Self) {
+    fn since(&mut self, before: &Self) {
         subtract!(self, before, data_sent acks_sent data_received data_duplicate data_collided data_deaf data_faded
             acks_received acks_collided acks_deaf acks_faded acks_omitted packets_begun packets_arrived packets_passed
             lost_buffers lost_neighbours lost_no_ack lost_no_channel lost_air lost_reassembly on_air_us);

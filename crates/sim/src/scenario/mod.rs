@@ -10,6 +10,7 @@ mod from_server;
 mod mesh;
 mod network;
 mod packets;
+mod relays;
 mod spread;
 mod timeline;
 mod transfer;
@@ -30,6 +31,7 @@ pub use millpond_path::{
     QueueCounts, QueueLimit, Size, unknown,
 };
 pub use network::{Network, Route};
+pub use relays::{Copies, Relay};
 pub use spread::{Arrival, Sizes, Times};
 pub use timeline::{Event, Memory, Queued};
 pub use transfer::{Blocks, Bursts, Negotiation, Transfer};
@@ -53,6 +55,9 @@ pub struct Scenario {
     /// A mesh of radios in place of both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<Mesh>,
+    /// Nodes that hand packets on, each in front of a link.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relays: Vec<Relay>,
     /// Groups of clients, at least one.
     pub clients: Vec<Clients>,
     /// The server that all clients ask.
@@ -317,6 +322,7 @@ impl Scenario {
     fn check(&self, origin: &str) -> Result<(), ScenarioError> {
         let refuse = |key: &str, problem: String| Err(ScenarioError::at_key(origin, key, problem));
         self.check_network(origin)?;
+        self.check_relays(origin)?;
         if self.clients.is_empty() {
             return refuse("clients", "no group of clients: add a table [[clients]]".to_owned());
         }

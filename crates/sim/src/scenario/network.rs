@@ -127,6 +127,13 @@ impl Scenario {
     }
 }
 
+/// What is wrong with the name of a link or a relay, if anything is.
+pub(super) fn check_name(name: &str) -> Option<String> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    let is_good = !name.is_empty() && name.len() <= 60 && name.chars().all(is_plain);
+    (!is_good).then(|| format!("`{name}` is no name: write up to 60 letters, digits, - and _"))
+}
+
 impl Network {
     fn check(&self, groups: &[Clients], origin: &str) -> Result<(), ScenarioError> {
         let refuse = |key: &str, problem: String| Err(ScenarioError::at_key(origin, key, problem));
@@ -142,9 +149,7 @@ impl Network {
             return refuse("network.links", problem);
         }
         for (name, link) in &self.links {
-            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-            if name.is_empty() || name.len() > 60 || !name.chars().all(is_plain) {
-                let problem = format!("`{name}` is no name: write up to 60 letters, digits, - and _");
+            if let Some(problem) = check_name(name) {
                 return refuse("network.links", problem);
             }
             link.check(&format!("network.links.{name}"), origin)?;

@@ -21,7 +21,7 @@ use crate::{
     evidence::Evidence,
     ledger::Ledger,
     network::{Network, SERVER},
-    outcome::{LinkRow, NodeRow, Outcome, Summary},
+    outcome::{Books, Outcome, Summary},
     scenario::{FlowGroup, Scenario, Traffic},
     server::Server,
     stream_end::StreamClient,
@@ -120,8 +120,8 @@ pub(crate) struct World<'s> {
     pub(crate) evidence: Evidence,
     pub(crate) rec: Recorder,
     pub(crate) transmissions: u64,
-    /// What links and nodes had counted when the warm-up ended; nothing if there is none.
-    pub(crate) before: (Vec<LinkRow>, Vec<NodeRow>),
+    /// What had become of packets when the warm-up ended; nothing if there is none.
+    pub(crate) before: Books,
     pub(crate) unfinished: u32,
     /// When anything happened last.
     last: Instant,
@@ -346,11 +346,8 @@ impl<'s> World<'s> {
         outcome.births = self.ledger.births();
         outcome.evidence = self.evidence.rows();
         outcome.exchanges = self.ledger.rows();
-        let (links, events) = self.network.rows(end)?;
-        outcome.links = links;
-        outcome.links.iter_mut().zip(&self.before.0).for_each(|(row, before)| row.since(before));
-        outcome.nodes = self.network.nodes();
-        outcome.nodes.iter_mut().zip(&self.before.1).for_each(|(row, before)| row.since(before));
+        let (books, events) = self.network.books(end)?;
+        Books { links: outcome.links, relays: outcome.relays, nodes: outcome.nodes } = books.since(&self.before);
         outcome.summary = Summary::of(&outcome.flows, end, events + self.transmissions);
         outcome.capture = self.network.take_recording().map(|recording| recording.into_file());
         self.rec.give(&mut outcome);
@@ -425,7 +422,7 @@ mod tests {
         let longest = rows.iter().filter_map(|row| Some(row.accepted_us? - row.first_send_us)).max();
         assert!(longest > Some(247_000_000), "{longest:?}");
         let begun = rows.len() as u64;
-        let links = world.network.rows(Instant::from_micros(86_400_000_000)).unwrap().0;
+        let links = world.network.books(Instant::from_micros(86_400_000_000)).unwrap().0.links;
         let arrived = links.iter().find(|row| row.link == "uplink").unwrap().delivered_packets;
         assert_eq!(world.server.endpoint.counters().duplicates, arrived - begun);
     }
