@@ -4,16 +4,18 @@
 //! is read must be initialised; that much is true of all memory that comes from C.
 
 use crate::{
+    header::{SIZES, VERSION},
+    kept::{ended, keep},
     record::{self, aligned, controller_of, families},
+    said::{evidence, known},
     types::{
         millpond_admission, millpond_class, millpond_cx, millpond_end, millpond_error, millpond_exchange,
-        millpond_fate, millpond_feedback, millpond_kind, millpond_message, millpond_names, millpond_naming,
-        millpond_numbers, millpond_peer, millpond_reason, millpond_sample, millpond_then, millpond_wait,
+        millpond_feedback, millpond_naming, millpond_numbers, millpond_peer, millpond_sample, millpond_wait,
     },
 };
 use millpond_control::{
-    Admit, AnyController, Chance, Class, Controller, Cx, End, Exchange, Fate, Feedback, Instant, Naming, PlainMessage,
-    Preset, Reason, ReplyKind, Sample, SettingKind, SettingValue, Span, Then, Wait, least_wait,
+    Admit, AnyController, Chance, Class, Controller, Cx, End, Exchange, Instant, Naming, Preset, SettingKind,
+    SettingValue, Span, least_wait,
 };
 
 /// Looks at the controller of a peer of this family.
@@ -405,130 +407,3 @@ unsafe fn serving(peer: *const millpond_peer, cx: *const millpond_cx) -> Result<
     };
     Ok((family, cx))
 }
-
-/// Writes back what `on_start` and `on_timeout` changed, and the wait; in the order of [`ended`], and for its reason.
-#[inline(never)]
-unsafe fn keep(
-    peer: *mut millpond_peer,
-    family: u32,
-    exchange: *mut millpond_exchange,
-    open: &Exchange,
-    wait: *mut millpond_wait,
-    armed: Wait,
-) -> Answer {
-    let then = match armed.then {
-        Then::Retransmit => millpond_then::MILLPOND_THEN_RETRANSMIT,
-        Then::Abandon => millpond_then::MILLPOND_THEN_ABANDON,
-    };
-    let reason = match armed.reason {
-        Reason::Initial => millpond_reason::MILLPOND_REASON_INITIAL,
-        Reason::BackedOff => millpond_reason::MILLPOND_REASON_BACKED_OFF,
-        Reason::Slow => millpond_reason::MILLPOND_REASON_SLOW,
-        Reason::Carried => millpond_reason::MILLPOND_REASON_CARRIED,
-        Reason::Blind => millpond_reason::MILLPOND_REASON_BLIND,
-        _ => millpond_reason::MILLPOND_REASON_OTHER,
-    };
-    // SAFETY: see the module.
-    unsafe {
-        record::seal_peer(peer, family, true)?;
-        record::store_exchange(exchange, family, open);
-        wait.write(millpond_wait {
-            span_us: armed.span.as_micros(),
-            then: then as u8,
-            reason: reason as u8,
-            reserved: 0,
-        });
-    }
-    Ok(0)
-}
-
-/// Writes back what `on_reply` and `on_end` changed. The peer first: what is written into its memory after that, by
-/// way of another pointer, is damage and will be found.
-unsafe fn ended(peer: *mut millpond_peer, family: u32, exchange: *mut millpond_exchange) -> Answer {
-    // SAFETY: see the module.
-    unsafe {
-        record::seal_peer(peer, family, true)?;
-        record::end_exchange(exchange);
-    }
-    Ok(0)
-}
-
-/// What C says of an answer.
-fn evidence(said: millpond_sample) -> Result<Sample, millpond_error> {
-    const EMPTY_ACK: u8 = millpond_kind::MILLPOND_KIND_EMPTY_ACK as u8;
-    const PIGGYBACKED: u8 = millpond_kind::MILLPOND_KIND_PIGGYBACKED as u8;
-    const SEPARATE: u8 = millpond_kind::MILLPOND_KIND_SEPARATE as u8;
-    const NOTHING: u8 = millpond_names::MILLPOND_NAMES_NOTHING as u8;
-    const COPY: u8 = millpond_names::MILLPOND_NAMES_COPY as u8;
-    const FURTHER: u8 = millpond_names::MILLPOND_NAMES_FURTHER as u8;
-    let kind = match said.kind {
-        EMPTY_ACK => ReplyKind::EmptyAck,
-        PIGGYBACKED => ReplyKind::Piggybacked,
-        SEPARATE => ReplyKind::Separate,
-        _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
-    };
-    let [first, last, named] = [said.since_first_us, said.since_last_us, said.since_named_us].map(Span::from_micros);
-    let sample = Sample::new(kind, first, last, said.retransmissions).of_bytes(said.len, said.reply_len);
-    match said.names {
-        NOTHING => Ok(sample),
-        COPY => Ok(sample.naming(said.named, named)),
-        FURTHER => Ok(sample.naming_a_further_copy()),
-        _ => Err(millpond_error::MILLPOND_E_ARGUMENT),
-    }
-}
-
-/// What C says of a message that nobody acknowledges.
-fn known(said: millpond_feedback) -> Result<Feedback, millpond_error> {
-    const REQUEST: u8 = millpond_message::MILLPOND_MESSAGE_REQUEST as u8;
-    const FURTHER: u8 = millpond_message::MILLPOND_MESSAGE_FURTHER as u8;
-    const BLOCK: u8 = millpond_message::MILLPOND_MESSAGE_BLOCK as u8;
-    const ANSWERED: u8 = millpond_fate::MILLPOND_FATE_ANSWERED as u8;
-    const ARRIVED: u8 = millpond_fate::MILLPOND_FATE_ARRIVED as u8;
-    const LOST: u8 = millpond_fate::MILLPOND_FATE_LOST as u8;
-    let message = match said.message {
-        REQUEST => PlainMessage::Request,
-        FURTHER => PlainMessage::Further,
-        BLOCK => PlainMessage::Block,
-        _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
-    };
-    let fate = match said.fate {
-        ANSWERED => Fate::Answered,
-        ARRIVED => Fate::Arrived,
-        LOST => Fate::Lost,
-        _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
-    };
-    let since = Span::from_micros(said.since_us);
-    Ok(Feedback { message, fate, since, len: said.len, reply_len: said.reply_len, number: said.number })
-}
-
-/// As `MILLPOND_VERSION` of the header: one byte each for major, minor and patch.
-pub const VERSION: u32 = {
-    const fn number(text: &str) -> u32 {
-        let mut number = 0_u32;
-        let mut left = text.as_bytes();
-        while let [digit, rest @ ..] = left {
-            number = number.saturating_mul(10).saturating_add(digit.saturating_sub(b'0') as u32);
-            left = rest;
-        }
-        number
-    }
-    number(env!("CARGO_PKG_VERSION_MAJOR")) << 16
-        | number(env!("CARGO_PKG_VERSION_MINOR")) << 8
-        | number(env!("CARGO_PKG_VERSION_PATCH"))
-};
-
-/// As `MILLPOND_SIZES` of the header.
-pub const SIZES: u32 = {
-    const fn place(bytes: usize, unit: usize, width: u32, shift: u32) -> u32 {
-        assert!(bytes.is_multiple_of(unit), "a size does not come in such units");
-        let units = (bytes as u32).div_ceil(unit as u32);
-        assert!(units >> width == 0, "a size does not fit its place");
-        units << shift
-    }
-    place(size_of::<millpond_peer>(), 8, 8, 24)
-        | place(size_of::<millpond_exchange>(), 8, 6, 18)
-        | place(size_of::<millpond_cx>(), 4, 4, 14)
-        | place(size_of::<millpond_wait>(), 4, 4, 10)
-        | place(size_of::<millpond_sample>(), 4, 5, 5)
-        | place(size_of::<millpond_numbers>(), 4, 5, 0)
-};

@@ -4,7 +4,8 @@
 //! its type says.
 
 use crate::{
-    calls::{SIZES, answer},
+    calls::answer,
+    header::SIZES,
     record::{self, CALM_PATH, CALM_PEER, CALM_SERVER, Shape, aligned},
     types::{millpond_again, millpond_calm_path, millpond_calm_peer, millpond_calm_server, millpond_error},
 };

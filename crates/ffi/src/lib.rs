@@ -56,13 +56,17 @@ extern crate std;
 
 mod calls;
 mod calm;
+mod header;
+mod kept;
 #[cfg(feature = "names")]
 mod names;
 mod record;
+mod said;
 mod types;
 
 pub use calls::*;
 pub use calm::*;
+pub use header::*;
 #[cfg(feature = "names")]
 pub use names::*;
 pub use types::*;

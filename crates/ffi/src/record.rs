@@ -1,30 +1,16 @@
 //! Records in the caller's memory: eight bytes that say what they are, then a Rust value.
 
+mod shape;
+
 use crate::{
     calls::Answer,
     types::{millpond_error, millpond_exchange, millpond_peer},
 };
 use core::ptr;
 use millpond_control::{AnyController, Exchange, Span, layout::Layout};
+use shape::{Head, LEAST_WAIT, behind};
 
-/// What a record starts with. Every bit pattern is one.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Head {
-    /// One of the kinds below, if the record was ever written.
-    kind: u8,
-    /// The algorithm of a peer; of an exchange, that of the peer that started it.
-    family: u8,
-    /// What the value's layout looks like.
-    print: u16,
-    /// Over `kind`, `family` and every byte of the value that holds information.
-    check: u32,
-}
-
-impl Head {
-    /// Of no kind.
-    const BLANK: Self = Self { kind: 0, family: 0, print: 0, check: 0 };
-}
+pub(crate) use shape::Shape;
 
 /// A peer whose settings go together.
 const SETTLED: u8 = 0x50;
@@ -38,109 +24,6 @@ const ENDED: u8 = 0x59;
 pub(crate) const CALM_PEER: u8 = 0x60;
 pub(crate) const CALM_PATH: u8 = 0x61;
 pub(crate) const CALM_SERVER: u8 = 0x62;
-
-/// Where the least wait of a peer is, in bytes behind its head.
-const LEAST_WAIT: usize = 88;
-
-/// How a value lies in memory.
-pub(crate) struct Shape {
-    /// One bit for each byte, set if it holds information.
-    filled: [u32; 3],
-    /// The print of the layout, with this crate's version mixed in. A head holds its lower half; the check begins with
-    /// all of it.
-    print: u32,
-}
-
-/// FNV-1a (32 bits).
-const PRIME: u32 = 16_777_619;
-
-impl Shape {
-    /// The shape of a `T` in an `R`, which must have room for a head and a `T` behind it.
-    pub(crate) const fn of<T: Layout, R>() -> Self {
-        assert!(size_of::<T>() <= size_of::<R>().saturating_sub(size_of::<Head>()), "too small for its value");
-        assert!(align_of::<T>() <= size_of::<Head>() && align_of::<T>() <= align_of::<R>(), "not aligned");
-        assert!(size_of::<T>() <= 96, "there is a bit for 96 bytes only");
-        let mut print = T::PRINT;
-        let mut left = env!("CARGO_PKG_VERSION").as_bytes();
-        while let [byte, rest @ ..] = left {
-            print = (print ^ *byte as u32).wrapping_mul(PRIME);
-            left = rest;
-        }
-        let filled = T::FILLED;
-        Self { filled: [filled as u32, (filled >> 32) as u32, (filled >> 64) as u32], print }
-    }
-
-    /// The same with what a peer holds behind its controller, which has so many bytes.
-    const fn with_least_wait(self, controller: usize) -> Self {
-        assert!(controller <= LEAST_WAIT, "no room for the least wait");
-        let [first, second, third] = self.filled;
-        // Its bytes hold information.
-        Self { filled: [first, second, third | 0xf << (LEAST_WAIT % 32)], ..self }
-    }
-
-    /// The check of a record; a change of any one byte changes it.
-    ///
-    /// # Safety
-    ///
-    /// Behind `head` lies a value of this shape: those of its bytes that hold information are initialised.
-    #[inline(never)]
-    unsafe fn check(&self, head: *const Head) -> u32 {
-        // SAFETY: so says the caller.
-        let Head { kind, family, .. } = unsafe { head.read() };
-        let mut check = (self.print ^ (u32::from(kind) << 8 | u32::from(family))).wrapping_mul(PRIME);
-        let mut byte = behind::<u8>(head.cast_mut());
-        for word in &self.filled {
-            let mut word = *word;
-            let next = byte.wrapping_add(u32::BITS as usize);
-            while word != 0 {
-                if word & 1 != 0 {
-                    // SAFETY: the bit says that this byte lies in the value and holds information.
-                    check = (check ^ u32::from(unsafe { byte.read() })).wrapping_mul(PRIME);
-                }
-                byte = byte.wrapping_add(1);
-                word >>= 1;
-            }
-            byte = next;
-        }
-        check
-    }
-
-    /// Whether the record is one that was sealed with this shape and has not changed since.
-    ///
-    /// # Safety
-    ///
-    /// `head` points to an initialised record with room for this shape.
-    unsafe fn verify(&self, head: *const Head) -> Result<(), millpond_error> {
-        // SAFETY: so says the caller.
-        let Head { print, check, .. } = unsafe { head.read() };
-        if print != self.print as u16 {
-            return Err(millpond_error::MILLPOND_E_FOREIGN);
-        }
-        // SAFETY: so says the caller.
-        if check != unsafe { self.check(head) } {
-            return Err(millpond_error::MILLPOND_E_DAMAGED);
-        }
-        Ok(())
-    }
-
-    /// Makes the head vouch for the value behind it.
-    ///
-    /// # Safety
-    ///
-    /// Behind `head` lies a value of this shape.
-    unsafe fn seal(&self, head: *mut Head, kind: u8, family: u32) {
-        // SAFETY: so says the caller.
-        unsafe {
-            head.write(Head { kind, family: family as u8, print: self.print as u16, check: 0 });
-            (*head).check = self.check(head);
-        }
-    }
-}
-
-/// Where the value of a record is.
-fn behind<T>(head: *mut Head) -> *mut T {
-    head.wrapping_add(1).cast()
-}
 
 /// The one list of algorithms: cargo feature, number in records (never used again for another), type and variant.
 ///

@@ -1,0 +1,261 @@
+//! One connection of a server, from its settings to its end.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use millpond_coap::{
+    stream::{Connection, Event as Below, Options as Settings},
+    transfer::{Config, Event, Host, Limits, ObserverId},
+};
+use tokio::{sync::mpsc, time::Instant};
+
+use super::{
+    super::{
+        connections::Seat,
+        link::{Heard, Link, Stream},
+    },
+    Counted, Visit, Whom,
+};
+use crate::{
+    Transport,
+    clock::Clock,
+    secrets,
+    security::Other,
+    server::{AddressRule, Arrived, Desk, HANDLERS_GRACE, Hosted, Reachability, Room},
+};
+
+/// How long a client may take until its settings came (RFC 8323 §5.3).
+const SETTINGS_WAIT: Duration = Duration::from_secs(10);
+/// How long a connection may be silent. Then it ends, unless it observes or waits for an answer: then it is asked whether
+/// it is still there (RFC 8323 §5.4).
+const IDLE: Duration = Duration::from_secs(600);
+/// The same before the first request.
+const IDLE_UNASKED: Duration = Duration::from_secs(60);
+/// Bytes that a secure session takes, about.
+const SESSION: usize = 32 << 10;
+
+/// One connection, from its settings to its end; or why its secure session broke.
+pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Result<(), String> {
+    let Visit { shared, seat, mut end, counted } = visit;
+    let reachability = Reachability::new(AddressRule::Never).map_err(|error| error.to_string())?;
+    let bodies = Limits::DEFAULT.bodies.max(shared.longest_body.saturating_mul(16));
+    let limits = Limits { body: shared.longest_body, bodies, ..Config::STREAM.limits };
+    let identities = secrets::identities().map_err(|error| error.to_string())?;
+    let (telling, mut told) = mpsc::unbounded_channel();
+    let (router, admission) = (Arc::clone(&shared.router), Arc::clone(&shared.admission));
+    let connection = Connection::new(Settings::default()).with_identities(identities);
+    let mut host = Host::over_stream(connection, Config { limits, ..Config::STREAM });
+    if router.streams() {
+        host.take_pieces(router.takes_pieces());
+    }
+    let mut serving = Serving {
+        whom,
+        clock: Clock::start(),
+        link: Link::new(stream, host, Other::Client),
+        desk: Desk::new(router, shared.limits, reachability, admission, telling),
+        seat,
+        figures: Figures { counted, overloaded: 0, observers: 0 },
+        heard: Instant::now(),
+        stage: Stage::Opened,
+        is_pinged: false,
+        is_over: false,
+    };
+    let clock = serving.clock;
+    let mut patience = None;
+    serving.drain();
+    while serving.link.closing.is_none() && !serving.is_over {
+        let next = serving.link.next.map(|next| clock.at(next));
+        let at = next.into_iter().chain(patience).chain([serving.due()]).min();
+        let sleep = tokio::time::sleep_until(at.unwrap_or_else(|| serving.due()));
+        let has_come = AtomicBool::new(false);
+        tokio::select! {
+            () = serving.link.turn(|| { has_come.store(true, Ordering::Relaxed); clock.now() }) => {}
+            Some(told) = told.recv() => serving.desk.told(clock.now(), told),
+            () = sleep => {}
+            () = serving.seat.give_way.notified() => serving.end("too many connections are open"),
+            _ = end.changed(), if !serving.desk.is_closing => {
+                serving.desk.is_closing = true;
+                patience = Some(Instant::now() + HANDLERS_GRACE);
+                // A connection that is ending anyway needs no release.
+                let _ = serving.link.host.release(clock.now(), None, None);
+            }
+        }
+        if patience.is_some_and(|patience| patience <= Instant::now()) {
+            patience = None;
+            serving.desk.give_up();
+        }
+        serving.check_up(has_come.into_inner());
+        serving.drain();
+    }
+    let broken = serving.link.broken.take();
+    serving.close().await;
+    broken.map_or(Ok(()), Err)
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The client's settings have not come.
+    Opened,
+    Settled,
+    /// It has asked for something.
+    Asked,
+}
+
+/// What a host said that concerns its server.
+enum Said {
+    Asked(Box<Arrived>),
+    Gone(ObserverId),
+    Settled,
+    Silent,
+}
+
+impl<S: Stream> Hosted for Link<S> {
+    type Layer = Connection;
+
+    fn host(&mut self) -> &mut Host<Connection> {
+        &mut self.host
+    }
+}
+
+struct Serving<S> {
+    whom: Whom,
+    clock: Clock,
+    link: Link<S>,
+    desk: Desk,
+    seat: Seat,
+    figures: Figures,
+    /// When something came last.
+    heard: Instant,
+    stage: Stage,
+    /// It is asked whether it is still there.
+    is_pinged: bool,
+    /// The server ends it, whether the client reads why or not.
+    is_over: bool,
+}
+
+/// What of this connection is among the figures of all.
+struct Figures {
+    counted: Arc<Counted>,
+    overloaded: u64,
+    observers: usize,
+}
+
+impl Figures {
+    fn tell(&mut self, desk: &Desk) {
+        let (overloaded, observers) = (desk.overloaded, desk.observers.len());
+        self.counted.overloaded.fetch_add(overloaded - self.overloaded, Ordering::Relaxed);
+        // Round the end of the numbers, if they are fewer now.
+        self.counted.observers.fetch_add(observers.wrapping_sub(self.observers), Ordering::Relaxed);
+        (self.overloaded, self.observers) = (overloaded, observers);
+    }
+}
+
+impl Drop for Figures {
+    fn drop(&mut self) {
+        self.counted.observers.fetch_sub(self.observers, Ordering::Relaxed);
+    }
+}
+
+impl<S: Stream> Serving<S> {
+    /// When it has been silent for too long.
+    fn due(&self) -> Instant {
+        self.heard
+            + match self.stage {
+                Stage::Opened => SETTINGS_WAIT,
+                Stage::Settled => IDLE_UNASKED,
+                // What becomes of the ping, the host tells.
+                Stage::Asked if self.is_pinged => IDLE * 2,
+                Stage::Asked => IDLE,
+            }
+    }
+
+    /// It ends, and why.
+    fn end(&mut self, reason: &str) {
+        self.link.host.abort(reason);
+        self.is_over = true;
+    }
+
+    /// Ends it if it is silent for too long, or holds too much.
+    fn check_up(&mut self, has_come: bool) {
+        let now = Instant::now();
+        if has_come && self.stage != Stage::Opened {
+            (self.heard, self.is_pinged) = (now, false);
+        }
+        let is_awaited = self.desk.running() > 0 || self.desk.observers.len() > 0;
+        if now >= self.due() {
+            match self.stage {
+                Stage::Opened => self.end("no settings (CSM) came"),
+                Stage::Asked if is_awaited && !self.is_pinged => {
+                    self.is_pinged = true;
+                    let _ = self.link.host.ping(self.clock.now(), false);
+                }
+                Stage::Settled | Stage::Asked => self.end("silent for too long"),
+            }
+        }
+        let session = if self.whom.transport == Transport::Tls { SESSION } else { 0 };
+        if !self.seat.holds(self.heard, self.link.memory() + session) {
+            self.end("all connections together hold too much, and this one most of it");
+        }
+    }
+
+    /// Drains the host, and does what the desk wants done, until both have nothing to say or the stream is full.
+    fn drain(&mut self) {
+        let now = self.clock.now();
+        let Self { link, desk, whom, figures, .. } = self;
+        loop {
+            while let Some(action) = desk.action() {
+                desk.carry_out(now, link, action);
+                figures.counted.sent.fetch_add(1, Ordering::Relaxed);
+            }
+            let theirs = link.host.settings();
+            let room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });
+            let said = link.drain(now, |heard| match heard {
+                Heard::Event(Event::Request { id, message, body, wants_to_observe, by_group, .. }) => {
+                    let from = (whom.peer, whom.transport);
+                    let asked = Arrived::of((id, &message), &body, from, (wants_to_observe, by_group), room);
+                    Some(Said::Asked(Box::new(asked)))
+                }
+                Heard::Event(Event::ObserverGone { observer, .. }) => Some(Said::Gone(observer)),
+                Heard::Connection(Below::Settings(_)) => Some(Said::Settled),
+                Heard::Connection(Below::PongMissing) => Some(Said::Silent),
+                _ => None,
+            });
+            match said {
+                None => break,
+                Some(Said::Asked(mut arrived)) => {
+                    if self.stage != Stage::Asked {
+                        self.stage = Stage::Asked;
+                        self.seat.has_asked();
+                    }
+                    arrived.request.identity.clone_from(&whom.identity);
+                    figures.counted.requests.fetch_add(1, Ordering::Relaxed);
+                    desk.arrived(now, *arrived);
+                }
+                Some(Said::Gone(observer)) => drop(desk.observers.remove(observer)),
+                Some(Said::Settled) if self.stage == Stage::Opened => {
+                    (self.stage, self.heard) = (Stage::Settled, Instant::now());
+                }
+                Some(Said::Settled) => {}
+                Some(Said::Silent) => {
+                    link.host.abort("no pong came");
+                    self.is_over = true;
+                }
+            }
+        }
+        self.figures.tell(&self.desk);
+    }
+
+    /// Writes what waits, and closes. Nobody waits for its handlers.
+    async fn close(self) {
+        let Self { link, desk, figures, seat, .. } = self;
+        drop((desk, figures));
+        link.close().await;
+        drop(seat);
+    }
+}
