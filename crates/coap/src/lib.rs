@@ -42,13 +42,8 @@
 
 extern crate alloc;
 
-/// What cannot be has happened. Debug builds, and with them all tests and fuzzers, stop here; a release goes on as the code
-/// behind it says, because whoever has a service runs rather on than not.
-macro_rules! broken {
-    ($($words:tt)+) => {
-        debug_assert!(false, $($words)+)
-    };
-}
+#[macro_use]
+mod invariant;
 
 pub mod block;
 pub mod endpoint;

@@ -26,6 +26,7 @@ mod controller;
 #[cfg_attr(not(feature = "dtls"), path = "dtls/absent.rs")]
 mod dtls;
 mod error;
+mod invariant;
 mod lane;
 mod least_wait;
 mod options;

@@ -121,7 +121,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     #[inline]
     pub(super) fn pending(&mut self, key: &Key<A>, slot: u32, requests: &Requests<A>, identities: &Identities) {
         let rehash = |slot: &u32| {
-            let request = requests.get(*slot);
+            let request = requests.peek(*slot);
             request.map_or(0, |request| Key::new(request.from, request.id, identities).hash)
         };
         self.pending.insert_unique(key.hash, slot, rehash);
@@ -278,7 +278,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
 /// The request in this slot is this message.
 #[inline]
 fn is_slot_of<A: Copy + Eq>(slot: u32, key: &Key<A>, requests: &Requests<A>) -> bool {
-    requests.get(slot).is_some_and(|request| request.id == key.id && request.from == key.from)
+    requests.peek(slot).is_some_and(|request| request.id == key.id && request.from == key.from)
 }
 
 #[cfg(test)]

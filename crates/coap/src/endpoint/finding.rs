@@ -6,6 +6,7 @@ use super::{
     naming::Mark,
     slots::{List, Slots},
 };
+use crate::invariant::Sure;
 use crate::message::{MessageId, Token};
 
 /// An entry of the table.
@@ -183,7 +184,8 @@ impl Exchanges {
         let Self { slots, table: Some(table), .. } = self else { return };
         for by_token in keys(slots, slot) {
             let key = Key { slot, by_token };
-            if let Ok(entry) = table.find_entry(hash(slots, &key, identities), |other| *other == key) {
+            let found = table.find_entry(hash(slots, &key, identities), |other| *other == key);
+            if let Ok(entry) = found.sure("entry of an exchange") {
                 entry.remove();
             }
         }

@@ -19,6 +19,7 @@ use super::{
     requests::{Owed, Request},
     send::write,
 };
+use crate::invariant::Sure;
 use crate::message::{Code, Kind, Message, MessageId, Token};
 
 /// DEFAULT_LEISURE of RFC 7252 §8.2.
@@ -349,7 +350,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(super) fn leave_after_leisure(&mut self, now: Instant) {
         let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) else { return };
         let Some(Answer { to, request, message, .. }) = groups.answers.pop_front() else { return };
-        let Ok(message) = Message::parse(&message) else { return };
+        let Ok(message) = Message::parse(&message).sure("message of ours") else { return };
         let options: Vec<_> = message.options().map(|option| (option.number, option.value)).collect();
         let plain = Outgoing::non_confirmable(message.code, &options);
         let response = plain.with_payload(message.payload());

@@ -10,6 +10,7 @@ use super::{
     exchanges::Role,
     slots::{NONE, Slots},
 };
+use crate::invariant::Sure;
 use crate::message::Kind;
 
 /// The controller as a path keeps it: in debug builds with both sides of its contract watched.
@@ -178,7 +179,7 @@ impl SharedPaths {
         shared.turns = VecDeque::new();
         self.beside = self.beside.saturating_sub(freed);
         let hash = identities.hash(&shared.key);
-        if let Ok(entry) = self.table.find_entry(hash, |other| *other == number) {
+        if let Ok(entry) = self.table.find_entry(hash, |other| *other == number).sure("entry of a path") {
             entry.remove();
         }
         self.slots.release(number);

@@ -12,6 +12,7 @@ use super::{
     paths::{Path, Sharing, Whereabouts, beside},
     slots::{Ends, Linked, Links, List, NONE, Slots},
 };
+use crate::invariant::Sure;
 use crate::message::MessageId;
 
 /// So many peers are looked through one by one; beyond that there is a hash table.
@@ -244,7 +245,8 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         }
         let Some(Place { peer, .. }) = self.slots.get(oldest) else { return };
         if let Some(table) = &mut self.table
-            && let Ok(entry) = table.find_entry(identities.hash(&peer.address), |number| *number == oldest)
+            && let Ok(entry) =
+                table.find_entry(identities.hash(&peer.address), |number| *number == oldest).sure("entry of a peer")
         {
             entry.remove();
         }

@@ -98,6 +98,12 @@ impl<A: Copy> Requests<A> {
         self.slots.get(slot)
     }
 
+    /// What is in a slot, whether it is still that of a request or not.
+    #[inline]
+    pub(super) fn peek(&self, slot: u32) -> Option<&Request<A>> {
+        self.slots.peek(slot)
+    }
+
     #[inline]
     pub(super) fn find(&self, id: RequestId) -> Option<(u32, Request<A>)> {
         if !self.slots.is(id.slot, id.generation) {

@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
+use crate::invariant::Sure;
+
 /// No place.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -22,6 +24,13 @@ struct Slot<T> {
     generation: u32,
     /// The next released place, if this one is released.
     next_free: u32,
+}
+
+impl<T> Slot<T> {
+    #[inline]
+    const fn is_taken(&self) -> bool {
+        self.generation % 2 == 1
+    }
 }
 
 impl<T> Slots<T> {
@@ -95,26 +104,41 @@ impl<T> Slots<T> {
     }
 
     #[inline]
+    #[track_caller]
     pub(crate) fn release(&mut self, number: u32) {
-        if let Some(slot) = self.slots.get_mut(number as usize)
-            && slot.generation % 2 == 1
-        {
-            slot.generation = slot.generation.wrapping_add(1);
-            slot.next_free = self.free;
-            self.free = number;
-            self.taken = self.taken.saturating_sub(1);
+        match self.slots.get_mut(number as usize) {
+            Some(slot) if slot.is_taken() => {
+                slot.generation = slot.generation.wrapping_add(1);
+                slot.next_free = self.free;
+                self.free = number;
+                self.taken = self.taken.saturating_sub(1);
+            }
+            _ => broken!("place {number} is released and was not taken"),
         }
     }
 
-    /// The value in a place, taken or not; `None` only for [`NONE`] and what was never taken.
+    /// The value in a place that is taken; `None` for [`NONE`].
     #[inline]
+    #[track_caller]
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
-        self.slots.get(number as usize).map(|slot| &slot.value)
+        let slot = self.slots.get(number as usize);
+        debug_assert!(number == NONE || slot.is_some_and(Slot::is_taken), "place {number} is looked at and not taken");
+        slot.map(|slot| &slot.value)
     }
 
     #[inline]
+    #[track_caller]
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        self.slots.get_mut(number as usize).map(|slot| &mut slot.value)
+        let slot = self.slots.get_mut(number as usize);
+        let is_taken = number == NONE || slot.as_deref().is_some_and(Slot::is_taken);
+        debug_assert!(is_taken, "place {number} is looked at and not taken");
+        slot.map(|slot| &mut slot.value)
+    }
+
+    /// The same, whether the place is taken or not, which whoever asks finds out by the value.
+    #[inline]
+    pub(crate) fn peek(&self, number: u32) -> Option<&T> {
+        self.slots.get(number as usize).map(|slot| &slot.value)
     }
 
     /// The generation of a place that is taken, which is odd and so never zero.
@@ -126,19 +150,19 @@ impl<T> Slots<T> {
     /// Whether the place is taken, and still by the same one.
     #[inline]
     pub(crate) fn is(&self, number: u32, generation: NonZeroU32) -> bool {
-        let same = |slot: &Slot<T>| slot.generation == generation.get() && slot.generation % 2 == 1;
+        let same = |slot: &Slot<T>| slot.generation == generation.get() && slot.is_taken();
         self.slots.get(number as usize).is_some_and(same)
     }
 
     /// All places that are taken, in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        let taken = |(number, slot): (usize, &'_ Slot<T>)| (slot.generation % 2 == 1).then_some(number as u32);
+        let taken = |(number, slot): (usize, &'_ Slot<T>)| slot.is_taken().then_some(number as u32);
         self.slots.iter().enumerate().filter_map(move |entry| taken(entry).map(|number| (number, &entry.1.value)))
     }
 }
 
 /// The neighbours of a place in the one list that it is in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Links {
     previous: u32,
     next: u32,
@@ -173,7 +197,8 @@ impl Ends {
     /// Appends a place that is in no list.
     #[inline]
     pub(crate) fn push<T: Linked>(&mut self, slots: &mut Slots<T>, number: u32) {
-        if let Some(value) = slots.get_mut(number) {
+        if let Some(value) = slots.get_mut(number).sure("place to append") {
+            debug_assert!(*value.links() == Links::NOWHERE, "place {number} is in a list already");
             *value.links_mut() = Links { previous: self.last, next: NONE };
         }
         match slots.get_mut(self.last) {
@@ -186,8 +211,10 @@ impl Ends {
     /// Takes a place that is in this list out of it.
     #[inline]
     pub(crate) fn remove<T: Linked>(&mut self, slots: &mut Slots<T>, number: u32) {
-        let Some(value) = slots.get_mut(number) else { return };
+        let Some(value) = slots.get_mut(number).sure("place to take out") else { return };
         let Links { previous, next } = core::mem::replace(value.links_mut(), Links::NOWHERE);
+        debug_assert!(previous != NONE || self.first == number, "place {number} is in another list, or in none");
+        debug_assert!(next != NONE || self.last == number, "place {number} is in another list, or in none");
         match slots.get_mut(previous) {
             Some(value) => value.links_mut().next = next,
             None => self.first = next,
@@ -289,12 +316,11 @@ mod tests {
         let generation = slots.generation(first);
         assert!(slots.is(first, generation));
         slots.release(first);
-        slots.release(first);
         assert!(!slots.is(first, generation) && !slots.is(first, generation.saturating_add(1)));
         assert_eq!(slots.taken(), 0);
         assert_eq!(slots.take(item(2)), first);
         assert!(!slots.is(first, generation));
-        assert_eq!(slots.get(first).map(|item| item.0), Some(1), "the old value is kept");
+        assert_eq!(slots.peek(first).map(|item| item.0), Some(1), "the old value is kept");
         assert_ne!(slots.take(item(3)), first);
     }
 

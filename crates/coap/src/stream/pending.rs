@@ -73,7 +73,7 @@ impl Asked {
     }
 
     pub(super) fn get(&self, id: ExchangeId) -> Option<&Question> {
-        self.slots.get(id.slot).filter(|_| self.slots.is(id.slot, id.generation))
+        if self.slots.is(id.slot, id.generation) { self.slots.get(id.slot) } else { None }
     }
 
     pub(super) fn find(&mut self, token: Token) -> Option<(ExchangeId, &mut Question)> {
@@ -148,7 +148,7 @@ impl Owed {
     }
 
     pub(super) fn get(&self, id: RequestId) -> Option<Debt> {
-        self.slots.get(id.slot).filter(|_| self.slots.is(id.slot, id.generation)).copied()
+        if self.slots.is(id.slot, id.generation) { self.slots.get(id.slot).copied() } else { None }
     }
 
     /// It was answered; it stays on the books if it observes from now on. A token is observed once: of two that have the

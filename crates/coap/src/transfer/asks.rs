@@ -43,7 +43,7 @@ impl<A> Asks<A> {
     }
 
     pub(super) fn find(&self, id: AskId) -> Option<&Asked<A>> {
-        self.slots.get(id.slot).filter(|_| self.slots.is(id.slot, id.generation))?.as_deref()
+        if self.slots.is(id.slot, id.generation) { self.slots.get(id.slot)?.as_deref() } else { None }
     }
 
     /// Takes an ask out of its slot, to be put back or to be forgotten.
@@ -63,6 +63,7 @@ impl<A> Asks<A> {
             self.timers.set(slot, at);
         }
         if let Some(place) = self.slots.get_mut(slot) {
+            debug_assert!(place.is_none(), "two asks in place {slot}");
             *place = Some(asked);
         }
     }

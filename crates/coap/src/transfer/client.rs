@@ -13,6 +13,7 @@ use super::{
     told::Told,
 };
 use crate::endpoint::ExchangeId;
+use crate::invariant::Sure;
 use crate::layer::{InAsk, MessageLayer, Reason};
 use crate::message::Token;
 
@@ -161,8 +162,8 @@ impl<L: MessageLayer> Host<L> {
         exchanged: Exchanged,
     ) -> Option<Told<L::Entry, L::Peer>> {
         let Some(Owner::Ask(slot)) = self.owners.take(exchange) else { return None };
-        let mut asked = self.asks.take(slot)?;
-        let message = self.layer.message(&entry)?;
+        let mut asked = self.asks.take(slot).sure("ask that has an exchange")?;
+        let message = self.layer.message(&entry).sure("message of a response")?;
         let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
         let (token, is_success) = (message.token, message.code.class() == 2);
         let is_renewal = asked.renewal == Some(exchange);
@@ -212,12 +213,12 @@ impl<L: MessageLayer> Host<L> {
             return told;
         }
         let Some(Owner::Ask(slot)) = self.owners.get(exchange) else { return None };
-        let mut asked = self.asks.take(slot)?;
+        let mut asked = self.asks.take(slot).sure("ask that has a subscription")?;
         let Some(watch) = asked.watch.filter(|watch| watch.subscription == exchange) else {
             self.asks.put_back(slot, asked);
             return None;
         };
-        let message = self.layer.message(&entry)?;
+        let message = self.layer.message(&entry).sure("message of a response")?;
         let Read { observe, max_age, .. } = Read::of(&message, self.layer.room());
         let is_success = message.code.class() == 2;
         match observe.filter(|_| is_success) {
@@ -264,7 +265,7 @@ impl<L: MessageLayer> Host<L> {
         entry: L::Entry,
         exchanged: Exchanged,
     ) -> Option<Told<L::Entry, L::Peer>> {
-        let message = self.layer.message(&entry)?;
+        let message = self.layer.message(&entry).sure("message of a response")?;
         let then = asked.take(&message, &Read::of(&message, self.layer.room()));
         let limit = self.config.limits.bytes;
         match then {
@@ -303,7 +304,7 @@ impl<L: MessageLayer> Host<L> {
 
     /// A message of an ask failed.
     pub(super) fn exchange_failed(&mut self, slot: u32, why: AskFailure, copies: u8) {
-        if let Some(asked) = self.asks.take(slot) {
+        if let Some(asked) = self.asks.take(slot).sure("ask that has an exchange") {
             self.fail(slot, *asked, why, copies);
         }
     }
@@ -361,7 +362,7 @@ impl<L: MessageLayer> Host<L> {
         if self.asks.find(id).is_none() {
             return false;
         }
-        let Some(asked) = self.asks.take(id.slot) else { return false };
+        let Some(asked) = self.asks.take(id.slot).sure("ask of a name that is good") else { return false };
         let to = asked.to;
         self.abandon(*asked, deregisters);
         self.asks.forget(id.slot);
@@ -373,7 +374,7 @@ impl<L: MessageLayer> Host<L> {
     /// The timer of an ask ran out.
     pub(super) fn ask_is_due(&mut self, now: Instant, slot: u32) {
         self.asks.timers.clear(slot);
-        let Some(mut asked) = self.asks.take(slot) else { return };
+        let Some(mut asked) = self.asks.take(slot).sure("ask whose timer ran out") else { return };
         if asked.deadline.is_some_and(|deadline| deadline <= now) {
             return self.fail(slot, *asked, AskFailure::Deadline, 0);
         }

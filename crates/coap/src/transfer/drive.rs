@@ -14,6 +14,7 @@ use super::{
     told::Told,
 };
 use crate::block::{Assemblies, AssemblyLimits};
+use crate::invariant::Sure;
 use crate::layer::{MessageLayer, News, Shown, Step};
 use crate::message::Message;
 use crate::stream::Lost;
@@ -125,7 +126,10 @@ impl<L: MessageLayer> Host<L> {
         match self.layer.show(&entry) {
             Shown::Transmit(transmit) => Output::Transmit(transmit),
             Shown::Event(event) => Output::Trace(event),
-            Shown::Nothing => Output::Idle,
+            Shown::Nothing => {
+                broken!("an output that is none: {entry:?}");
+                Output::Idle
+            }
         }
     }
 
@@ -242,6 +246,6 @@ impl<L: MessageLayer> Host<L> {
             Told::ObserverGone { observer, peer, why } => Some(Event::ObserverGone { observer, peer, why }),
         };
         // The bytes are there: inputs come once everything is drained.
-        event.map_or(Output::Idle, Output::Event)
+        event.sure("message of what is told").map_or(Output::Idle, Output::Event)
     }
 }

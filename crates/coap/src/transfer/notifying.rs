@@ -13,6 +13,7 @@ use super::{
     told::Told,
 };
 use crate::endpoint::{self, ExchangeId, Failure, Outgoing, RequestId};
+use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason};
 use crate::message::{Code, Kind, Token};
 
@@ -155,7 +156,7 @@ impl<L: MessageLayer> Host<L> {
             return self.observers.timers.set(slot, may_leave);
         }
         drop(options);
-        let Some(waiting) = self.observers.wait(slot, None) else { return };
+        let Some(waiting) = self.observers.wait(slot, None).sure("representation that waits") else { return };
         let options: Vec<_> = options::decode(&waiting.options).collect();
         let Waiting { kind, code, body, block, .. } = &*waiting;
         let answer = Answer { kind: *kind, code: *code, options: &options, body, block: *block, is_piece: false };
@@ -180,9 +181,9 @@ impl<L: MessageLayer> Host<L> {
     /// A non-confirmable notification left.
     pub(super) fn notification_left(&mut self, now: Instant, exchange: ExchangeId) {
         let Some(Owner::Observer(slot)) = self.owners.take(exchange) else { return };
-        let Some(peer) = self.observers.get(slot).map(|observer| observer.peer) else { return };
+        let Some(peer) = self.observers.get(slot).sure("observer").map(|observer| observer.peer) else { return };
         let pause = self.layer.round_trip(peer).unwrap_or(self.config.notify_every);
-        let Some(observer) = self.observers.get_mut(slot) else { return };
+        let Some(observer) = self.observers.get_mut(slot).sure("observer") else { return };
         observer.under_way = None;
         observer.has_left(exchange);
         observer.may_leave = now.after(pause);
@@ -202,7 +203,7 @@ impl<L: MessageLayer> Host<L> {
     /// A confirmable notification was acknowledged, or not.
     pub(super) fn notification_ended(&mut self, now: Instant, exchange: ExchangeId, failure: Option<Failure>) {
         let Some(Owner::Observer(slot)) = self.owners.take(exchange) else { return };
-        let Some(observer) = self.observers.get_mut(slot) else { return };
+        let Some(observer) = self.observers.get_mut(slot).sure("observer") else { return };
         observer.under_way = None;
         match failure {
             None | Some(Failure::Cancelled) => {

@@ -8,6 +8,7 @@ use millpond_control::Instant;
 use super::{Answer, ObserverId, options};
 use crate::block::{Block, BlockSize};
 use crate::endpoint::{ExchangeId, slots::Slots, timers::Timers};
+use crate::invariant::Sure;
 use crate::message::{Code, Kind, Token};
 
 /// One client's interest in one resource.
@@ -146,7 +147,8 @@ impl<A: Copy + Eq> Observers<A> {
 
     pub(super) fn remove(&mut self, slot: u32, hash: impl Fn(A) -> u64) -> Option<Box<Observer<A>>> {
         let observer = self.slots.get_mut(slot)?.take()?;
-        if let Ok(entry) = self.table.find_entry(hash(observer.peer), |other| *other == slot) {
+        let found = self.table.find_entry(hash(observer.peer), |other| *other == slot);
+        if let Ok(entry) = found.sure("entry of an observer") {
             entry.remove();
         }
         let waits = observer.waiting.as_ref().map_or(0, |waiting| waiting.memory());

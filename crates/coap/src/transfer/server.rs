@@ -16,6 +16,7 @@ use super::{
 };
 use crate::block::{Block, BlockSize, PastEnd, Verdict};
 use crate::endpoint::{self, Outgoing, RequestId};
+use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason};
 use crate::message::{Code, Kind, Message, Token, Uint, number};
 
@@ -81,7 +82,7 @@ impl<L: MessageLayer> Host<L> {
         id: RequestId,
     ) -> Option<Told<L::Entry, L::Peer>> {
         let from = self.layer.peer(&entry);
-        let message = self.layer.message(&entry)?;
+        let message = self.layer.message(&entry).sure("message of a request")?;
         let room = self.layer.room();
         let read = Read::of(&message, room);
         let respond = |code, block1, size1| Act::Respond { request: id, code, block1, size1 };
@@ -312,7 +313,9 @@ impl<L: MessageLayer> Host<L> {
     /// Keeps a representation for its later blocks.
     pub(super) fn keep(&mut self, now: Instant, pending: &Pending<L::Peer>, representation: &Representation<'_>) {
         let key = Key { peer: pending.from, request: pending.key };
-        let Ok(options) = options::encode(&representation.options()) else { return };
+        let Ok(options) = options::encode(&representation.options()).sure("way to write what was written") else {
+            return;
+        };
         let etag = representation.options().into_iter().find(|(number, _)| *number == number::ETAG);
         let body = representation.answer.body;
         let ends = (body.first_chunk::<64>(), body.last_chunk::<64>());
@@ -326,7 +329,7 @@ impl<L: MessageLayer> Host<L> {
 
     /// A request is answered with a block of what is kept.
     pub(super) fn respond_with_kept(&mut self, now: Instant, id: RequestId, slot: u32, generation: NonZeroU32) {
-        let Some(pending) = self.pending.get(id) else { return };
+        let Some(pending) = self.pending.get(id).sure("request that is to be answered") else { return };
         self.pending.remove(id);
         let Some(kept) = self.shelf.take_up(slot, generation, now) else {
             return self.respond_plainly(now, id, Code::REQUEST_ENTITY_INCOMPLETE, None, None);

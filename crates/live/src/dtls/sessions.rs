@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     Error, Stats,
+    invariant::Sure,
     security::{PeerIdentity, ServerSecurity},
     udp::{Address, Outbox},
 };
@@ -278,7 +279,7 @@ impl Sessions {
         outbox: &mut Outbox,
         input: impl FnOnce(&mut Session, &Keys, &mut Vec<u8>, &mut dyn FnMut(Out<'_>)) -> Result<(), Fault>,
     ) {
-        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let Some(session) = self.sessions.get_mut(&number).sure("session that is driven") else { return };
         let (before, peer, inside) = (session.stage, session.peer, session.inside());
         let (plain, arrived) = (&mut self.plain, &mut self.arrived);
         let done = input(session, &self.keys, &mut self.room, &mut |out| match out {
@@ -305,7 +306,7 @@ impl Sessions {
 
     /// Sees to it that a session is woken in time. One that stands is looked at when it may be idle.
     fn list(&mut self, number: u32) {
-        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let Some(session) = self.sessions.get_mut(&number).sure("session to be woken") else { return };
         let patience = (session.stage == Stage::Standing).then_some(self.limits.idle);
         let limit = patience.map(|patience| Instant::from_micros(session.heard.as_micros().saturating_add(patience)));
         let Some(at) = session.timer.into_iter().chain(limit).min() else { return };

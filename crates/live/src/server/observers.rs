@@ -13,6 +13,7 @@ use super::{
     observable::{Changed, Listener},
     router::Router,
 };
+use crate::invariant::Sure;
 
 /// Observers in groups: those of a group asked the same, so that their handler is asked once for all of them.
 pub(crate) struct Observers<O> {
@@ -125,7 +126,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
     /// One less. False if it was none.
     pub(crate) fn remove(&mut self, observer: O) -> bool {
         let Some(number) = self.of.remove(&observer) else { return false };
-        let Some(group) = self.groups.get_mut(&number) else { return false };
+        let Some(group) = self.groups.get_mut(&number).sure("group of an observer") else { return false };
         group.members.retain(|member| *member != observer);
         let (resource, is_empty) = (group.resource, group.members.is_empty());
         self.count(resource, false);
@@ -148,7 +149,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
     }
 
     fn count(&mut self, resource: usize, more: bool) {
-        let Some(watched) = self.resources.get_mut(&resource) else { return };
+        let Some(watched) = self.resources.get_mut(&resource).sure("resource that is observed") else { return };
         watched.observable.count(more);
         if more {
             watched.observers += 1;

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     ExchangeId, Outgoing, RequestId,
+    invariant::Sure,
     layer::{InAsk, MessageLayer, News, Reason, Room, Shown, Step},
     message::{Code, Message, Token, WriteError, is_for_responses, number},
     transfer::{AskFailure, Asleep, Gone},
@@ -144,7 +145,7 @@ impl MessageLayer for Connection {
 
     fn message(&self, entry: &Entry) -> Option<Message<'_>> {
         let What::Frame(_, start, end) = entry.0 else { return None };
-        self.reader.frame(start..end).map(|frame| frame.message())
+        self.reader.frame(start..end).sure("frame that was read").map(|frame| frame.message())
     }
 
     fn show(&self, entry: &Entry) -> Shown<'_, Self> {

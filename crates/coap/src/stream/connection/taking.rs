@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     ExchangeId, RequestId,
+    invariant::Sure,
     message::{Code, Token, number},
 };
 
@@ -38,7 +39,7 @@ impl Connection {
 
     /// Takes a frame in and says what it means.
     pub(super) fn take(&mut self, place: Range<usize>) -> Meaning {
-        let Some(frame) = self.reader.frame(place) else { return Meaning::Nothing };
+        let Some(frame) = self.reader.frame(place).sure("frame that was read") else { return Meaning::Nothing };
         let (code, token) = (frame.code, frame.token);
         if !self.settled && code.to_byte() != 0xe1 {
             self.abort_for(Closing::NoSettings, None, "the first message must be a CSM");
@@ -162,7 +163,7 @@ impl Connection {
 
     /// The output that tells the application.
     pub(super) fn tell(&self, meaning: &Meaning, place: Range<usize>) -> Output<'_> {
-        let Some(frame) = self.reader.frame(place) else { return Output::Idle };
+        let Some(frame) = self.reader.frame(place).sure("frame that was read") else { return Output::Idle };
         Output::Event(match *meaning {
             Meaning::Request(id) => Event::Request { id, frame },
             Meaning::Response { id, last, .. } => Event::Response { id, frame, last },

@@ -9,13 +9,14 @@ use crate::{
         news::{News, Turn},
         session::{Out, Stage},
     },
+    invariant::Sure,
     udp::Outbox,
 };
 
 impl Sessions {
     /// Ends a session with a word to the other side.
     pub(super) fn close(&mut self, now: Instant, number: u32, why: &str, outbox: &mut Outbox) {
-        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let Some(session) = self.sessions.get_mut(&number).sure("session to close") else { return };
         let (peer, inside, was_standing) = (session.peer, session.inside(), session.stage == Stage::Standing);
         let was_used = session.is_used;
         session.close(&self.keys, now, &mut self.room, &mut |out| {
@@ -73,9 +74,9 @@ impl Sessions {
     }
 
     pub(super) fn remove(&mut self, number: u32) {
-        let Some(session) = self.sessions.remove(&number) else { return };
+        let Some(session) = self.sessions.remove(&number).sure("session that ends") else { return };
         self.order.remove(&(session.listed, number));
-        let Some(place) = self.places.get_mut(&session.peer) else { return };
+        let Some(place) = self.places.get_mut(&session.peer).sure("place of a session") else { return };
         if place.rising == Some(number) {
             place.rising = None;
         }
