@@ -30,6 +30,7 @@ mod invariant;
 mod lane;
 mod least_wait;
 mod options;
+mod path_key;
 mod response;
 mod secrets;
 mod security;
@@ -60,6 +61,7 @@ pub use millpond_coap::{Duplicates, leisure};
 pub use millpond_control as control;
 pub use millpond_control::{PeerController, Preset};
 pub use options::Options;
+pub use path_key::PathKey;
 pub use response::{ExchangeReport, Grade, Response};
 pub use security::PeerIdentity;
 #[cfg(feature = "_secure")]

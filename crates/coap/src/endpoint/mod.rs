@@ -68,7 +68,7 @@
 //! * **Retransmission** (§4.2). Every wait is the controller's, the one after the last copy included. A message given up
 //!   has no place among the outstanding ones any more; its application knows that nothing is expected.
 //! * **Paths**. A peer has one of its own, with controller, NSTART and queue; or peers share one, and take turns
-//!   ([`Endpoint::sharing_controllers`]). Strangers never do.
+//!   ([`Endpoint::sharing_paths`]). Strangers never do.
 //! * **NSTART** (§4.7), or what the controller wishes in its place. Outstanding are confirmable messages not acknowledged and non-confirmable requests not answered.
 //!   A request that was acknowledged no longer counts. What may not leave waits in the order of asking, and the
 //!   controller is asked besides. A response is awaited for EXCHANGE_LIFETIME after the acknowledgement, for
@@ -152,6 +152,7 @@ use inbox::Inbox;
 use luck::Luck;
 use peers::Peers;
 use queue::Queue;
+use sharing::SharedBy;
 use timers::Timers;
 
 /// The message layer of RFC 7252 for one socket. See the [module](self) for how to drive it.
@@ -185,8 +186,8 @@ struct Setup<A> {
     identities: Identities,
     /// The path that a peer is on, if it was said.
     path_of: Option<fn(&A) -> u64>,
-    /// Peers on one path share its controller.
-    shares: bool,
+    /// Which peers share a controller.
+    shared_by: Option<SharedBy<A>>,
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
@@ -205,26 +206,27 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         config.check()?;
         let prototype = controller.into();
         let lifetimes = Lifetimes::of(&prototype, &config.transmission);
-        let setup = Setup { config, prototype, lifetimes, chance, identities, path_of: None, shares: false };
+        let setup = Setup { config, prototype, lifetimes, chance, identities, path_of: None, shared_by: None };
         Ok(Self::with(Arc::new(setup), node))
     }
 
-    /// Says which peers share a path: those of which this gives the same. For [`Duplicates::Calm`], where all do unless it is
-    /// said, and for what strangers in one network may take of a host. To be said before anything comes in.
+    /// Says which peers are in one network: those of which this gives the same. For [`Duplicates::Calm`], where all are on one
+    /// path unless it is said, and for what strangers in one network may take of a host. To be said before anything comes in.
     #[must_use]
     pub fn with_paths(mut self, path_of: fn(&A) -> u64) -> Self {
         self.setup = Arc::new(Setup { path_of: Some(path_of), ..(*self.setup).clone() });
         self
     }
 
-    /// Peers of which [`with_paths`](Self::with_paths) says that they share a path share one controller, NSTART and queue
-    /// too, in which they take turns. Else every peer has a path of its own. To be said before anything comes in.
+    /// Peers of which this gives the same share a path: one controller, NSTART and queue, in which they take turns. Else every
+    /// peer has a path of its own. To be said before anything comes in.
     ///
     /// Only those do that were asked for something or have answered something. Whoever else sends datagrams may have
     /// forged its address, and answers to it are timed by a controller of their own.
     #[must_use]
-    pub fn sharing_controllers(mut self) -> Self {
-        self.setup = Arc::new(Setup { shares: true, ..(*self.setup).clone() });
+    pub fn sharing_paths(mut self, path_of: impl Fn(&A) -> u64 + Send + Sync + 'static) -> Self {
+        let shared_by = Some(SharedBy::new(path_of));
+        self.setup = Arc::new(Setup { shared_by, ..(*self.setup).clone() });
         self
     }
 

@@ -1,16 +1,40 @@
 //! Peers that share a path: its controller, its places for what is outstanding, and turns for what waits.
 
-use alloc::{boxed::Box, sync::Arc, vec, vec::Vec};
-use core::{fmt::Debug, hash::Hash};
+use alloc::{boxed::Box, vec, vec::Vec};
+use core::{
+    fmt::{self, Debug},
+    hash::Hash,
+};
 
 use millpond_control::{Instant, PeerController};
 
 use super::{
-    Endpoint, Identities, Lifetimes, Refused,
+    Arc, Endpoint, Identities, Lifetimes, Refused,
     exchanges::Exchanges,
     paths::{Path, SharedPaths, Whereabouts},
     peers::{Peers, Place},
 };
+
+/// Which peers share a path: those of which it gives the same.
+pub(super) struct SharedBy<A>(Arc<dyn Fn(&A) -> u64 + Send + Sync>);
+
+impl<A> SharedBy<A> {
+    pub(super) fn new(path_of: impl Fn(&A) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(path_of))
+    }
+}
+
+impl<A> Clone for SharedBy<A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<A> fmt::Debug for SharedBy<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedBy")
+    }
+}
 
 /// What may not leave now because of its path, whoever waits: messages that NSTART is for, and others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,14 +179,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// paths of their own, so that whoever forges addresses neither slows nor blocks anybody.
     #[inline]
     pub(super) fn acquaint(&mut self, number: u32, now: Instant) {
-        if self.peers.acquaint(number) && self.setup.shares {
+        if self.peers.acquaint(number) && self.setup.shared_by.is_some() {
             self.share(number, now);
         }
     }
 
     #[cold]
     fn share(&mut self, number: u32, now: Instant) {
-        let Some(path_of) = self.setup.path_of else { return };
+        let Some(SharedBy(path_of)) = &self.setup.shared_by else { return };
         let Some(key) = self.peers.get(number).map(|peer| path_of(&peer.address)) else { return };
         if self.peers.is_shared(key, &self.setup.identities) {
             self.release_controller(number, now);

@@ -56,8 +56,7 @@ fn sharing(nstart: u16, change: impl FnOnce(&mut Config)) -> Endpoint<u8> {
     let controller = PeerController::own(Counting { told: 0, nstart });
     Endpoint::new(config, controller, ChanceSeed::new(1), 0, Identities::counted())
         .unwrap()
-        .with_paths(|peer| u64::from(*peer / 10))
-        .sharing_controllers()
+        .sharing_paths(|peer| u64::from(*peer / 10))
 }
 
 fn at(now: u64) -> Instant {

@@ -7,8 +7,8 @@ use millpond_control::Span;
 
 use super::{Client, block_size};
 use crate::{
-    ControllerChoice, Error, Interface, TraceEvent, clock::span, least_wait::LEAST_WAIT, security::ClientSecurity,
-    trace::Hook, transfer,
+    ControllerChoice, Error, Interface, PathKey, TraceEvent, clock::span, least_wait::LEAST_WAIT,
+    security::ClientSecurity, trace::Hook, transfer,
 };
 
 /// Sets up a [`Client`].
@@ -28,6 +28,7 @@ pub(crate) struct Settings {
     pub(crate) controller: ControllerChoice,
     pub(crate) controllers: BTreeMap<SocketAddr, ControllerChoice>,
     pub(crate) chooser: Option<Chooser>,
+    pub(crate) shared_paths: Option<PathKey>,
     pub(crate) transmission: Transmission,
     pub(crate) least_wait: Span,
     pub(crate) deadline: Option<Duration>,
@@ -85,6 +86,7 @@ impl Default for Settings {
             controller: ControllerChoice::default(),
             controllers: BTreeMap::new(),
             chooser: None,
+            shared_paths: None,
             transmission: Transmission::RFC7252,
             least_wait: LEAST_WAIT,
             deadline: None,
@@ -141,6 +143,23 @@ impl ClientBuilder {
         by_peer: impl Fn(SocketAddr) -> Option<ControllerChoice> + Send + Sync + 'static,
     ) -> Self {
         self.settings.chooser = Some(Arc::new(by_peer));
+        self
+    }
+
+    /// Peers that this says share a path have one controller, one NSTART and one queue together, in which they take turns; else each
+    /// has its own. Each socket has paths of its own: those of IPv4, IPv6 and `coaps`, and the further ones of
+    /// [`most_sockets`](Self::most_sockets). A controller that is chosen for a peer becomes that of its path if it is the first
+    /// there, or known already.
+    ///
+    /// ```
+    /// use millpond_live::{Client, PathKey};
+    ///
+    /// // All of a network: a cell, or what is behind one gateway.
+    /// let builder = Client::builder().share_paths(PathKey::prefix(24, 64));
+    /// ```
+    #[must_use]
+    pub fn share_paths(mut self, key: PathKey) -> Self {
+        self.settings.shared_paths = Some(key);
         self
     }
 
@@ -262,6 +281,9 @@ impl ClientBuilder {
         }
         if settings.most_sockets == 0 {
             return Err(Error::Setting { name: "most_sockets", reason: "is 0; use 1 or more".into() });
+        }
+        if let Some(key) = &settings.shared_paths {
+            key.check()?;
         }
         Client::start(settings)
     }

@@ -74,8 +74,11 @@ impl Driver {
     ) -> Result<Self, Error> {
         let chance = secrets::chance()?;
         let controller = settings.controller.build(settings.least_wait);
-        let endpoint = Endpoint::new(settings.endpoint(), controller, chance, 0, secrets::identities()?)
+        let mut endpoint = Endpoint::new(settings.endpoint(), controller, chance, 0, secrets::identities()?)
             .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?;
+        if let Some(key) = settings.shared_paths.clone() {
+            endpoint = endpoint.sharing_paths(move |peer| key.of(*peer));
+        }
         let pattern = Host::new(endpoint, settings.transfer(), ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?)))
             .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })?;
         let mut driver = Self {

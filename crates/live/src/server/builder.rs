@@ -19,7 +19,7 @@ use super::{
     resource::Handling,
 };
 use crate::{
-    ControllerChoice, TraceEvent,
+    ControllerChoice, PathKey, TraceEvent,
     security::ServerSecurity,
     trace::Hook,
     udp::{ALL_COAP_NODES, Interface},
@@ -34,6 +34,7 @@ pub struct ServerBuilder {
     pub(super) workers: usize,
     pub(super) controller: ControllerChoice,
     pub(super) controllers: BTreeMap<SocketAddr, ControllerChoice>,
+    pub(super) shared_paths: Option<PathKey>,
     pub(super) routes: Vec<(String, Resource)>,
     pub(super) fallback: Option<Handling>,
     pub(super) is_fallback_conditional: bool,
@@ -75,6 +76,7 @@ impl Default for ServerBuilder {
             workers: 1,
             controller: ControllerChoice::default(),
             controllers: BTreeMap::new(),
+            shared_paths: None,
             routes: Vec::new(),
             fallback: None,
             is_fallback_conditional: false,
@@ -208,6 +210,22 @@ impl ServerBuilder {
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.state.push(Box::new(value));
+        self
+    }
+
+    /// Peers that this says share a path have one controller, one NSTART and one queue together, in which they take turns; else each
+    /// has its own. Each worker has paths of its own. Strangers, who may have forged their
+    /// addresses, share nothing.
+    ///
+    /// ```
+    /// use millpond_live::{Server, PathKey};
+    ///
+    /// // All of a network: a cell, or what is behind one gateway.
+    /// let builder = Server::builder().share_paths(PathKey::prefix(24, 64));
+    /// ```
+    #[must_use]
+    pub fn share_paths(mut self, key: PathKey) -> Self {
+        self.shared_paths = Some(key);
         self
     }
 

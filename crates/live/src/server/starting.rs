@@ -195,6 +195,7 @@ impl ServerBuilder {
         Ok(Settings {
             controller: self.controller.clone(),
             controllers: self.controllers.clone(),
+            shared_paths: self.shared_paths.clone(),
             transmission: self.transmission,
             block: block_size(self.block_size)?,
             longest_body: self.longest_body,
@@ -225,9 +226,13 @@ impl ServerBuilder {
             ..Config::DEFAULT
         };
         let (chance, identities) = (secrets::chance()?, secrets::identities()?);
-        let endpoint = Endpoint::new(config, self.controller.build(LEAST_WAIT), chance, 0, identities)
+        let mut endpoint = Endpoint::new(config, self.controller.build(LEAST_WAIT), chance, 0, identities)
             .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?
             .with_paths(Address::path);
+        if let Some(key) = self.shared_paths.clone() {
+            key.check()?;
+            endpoint = endpoint.sharing_paths(move |peer| key.of(*peer));
+        }
         let jitter = ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?));
         let defaults = transfer::Limits::DEFAULT;
         let bodies = defaults.bodies.max(self.longest_body.saturating_mul(4));

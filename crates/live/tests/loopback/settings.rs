@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_live::{Client, ControllerChoice, Error, Happened, Preset, RequestBuilder};
+use millpond_live::{Client, ControllerChoice, Error, Happened, PathKey, Preset, RequestBuilder, Server};
 use tokio::net::UdpSocket;
 
 use crate::ANY;
@@ -106,4 +106,46 @@ async fn peers_have_the_controllers_that_a_function_gives_them() {
     }
     let waits = waits.lock().unwrap();
     assert!((7..=10).contains(&waits[0]) && waits[1] <= 3, "{waits:?}");
+}
+
+/// Whom the copies of two requests went to, in their order, where nobody answers.
+async fn order_of_copies(shared: Option<PathKey>) -> Vec<bool> {
+    let (one, other) = (UdpSocket::bind(ANY).await.unwrap(), UdpSocket::bind(ANY).await.unwrap());
+    let (one, other) = (one.local_addr().unwrap(), other.local_addr().unwrap());
+    let copies = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&copies);
+    let mut builder = Client::builder().controller(Preset::RFC7252).max_retransmit(2).trace(move |event| {
+        if let Happened::Sent { .. } = event.what {
+            seen.lock().unwrap().push(event.peer == one);
+        }
+    });
+    if let Some(key) = shared {
+        builder = builder.share_paths(key);
+    }
+    let client = builder.build().await.unwrap();
+    let ask = |peer| client.get(format!("coap://{peer}/")).send();
+    let (first, second) = tokio::join!(ask(one), ask(other));
+    assert!(first.is_err() && second.is_err());
+    copies.lock().unwrap().clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn peers_that_share_a_path_share_its_nstart_and_wait_for_one_another() {
+    let after_one_another = |order: &[bool]| order.chunks(3).all(|copies| copies.iter().all(|copy| *copy == copies[0]));
+    for key in [PathKey::prefix(24, 64), PathKey::by(|_| 7)] {
+        let order = order_of_copies(Some(key)).await;
+        assert!(order.len() == 6 && after_one_another(&order), "{order:?}");
+    }
+    for key in [None, Some(PathKey::by(|peer| u64::from(peer.port())))] {
+        let order = order_of_copies(key).await;
+        assert!(order.len() == 6 && !after_one_another(&order), "{order:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_prefix_that_is_none_is_refused_at_both_ends() {
+    let error = Client::builder().share_paths(PathKey::prefix(33, 0)).build().await.unwrap_err().to_string();
+    assert!(error.contains("share_paths") && error.contains("0 to 32"), "{error}");
+    let error = Server::builder().bind(ANY).share_paths(PathKey::prefix(0, 65)).start().await.unwrap_err().to_string();
+    assert!(error.contains("share_paths") && error.contains("0 to 64"), "{error}");
 }
