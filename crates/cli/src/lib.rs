@@ -2,6 +2,15 @@
 //! put between real programs.
 //!
 //! [`main_from`] is the whole program, for any other that wants to have these verbs; [`verbs`] names them.
+//!
+//! # Words
+//!
+//! | word | is |
+//! |---|---|
+//! | verb | the first argument: what the program is to do |
+//! | trial | a resource of `serve` to try a client with |
+//! | failure | why a verb did not do what it was to do: a line for people, and an exit code |
+//! | tally, scale | what a load measured, and the rows of its histogram |
 
 #![forbid(unsafe_code)]
 

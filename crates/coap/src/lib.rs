@@ -14,12 +14,11 @@
 //! |---|---|
 //! | peer | whoever is at one address, as the caller tells addresses apart |
 //! | acquainted peer | one that was asked for something or has answered something; a stranger is any other |
-//! | path | what peers share whose answers stand in one queue; told by the caller (`with_paths`). It has a controller, which they share if the caller says so (`sharing_controllers`) |
+//! | path | the way to a peer, with its controller, NSTART and queue; peers share one if the caller says so (`sharing_paths`) |
 //! | turn | of peers that share a path, whose message leaves next |
 //! | host | an endpoint, or a connection, with whole bodies above it |
 //! | ask | a request with its whole body, until its answer is whole, however many exchanges that takes |
 //! | kept representation | an answer of several blocks, as long as later ones of it may be asked for |
-//! | observer | a token of a peer on which notifications go; the other side of an observation |
 //! | further response | one on the token of a request that was answered before: a notification, or a block of a burst |
 //! | claim | all tokens that begin alike, held for the requests of one body in bursts |
 //! | burst, set | the blocks that leave without a pause: MAX_PAYLOADS of RFC 9177 |

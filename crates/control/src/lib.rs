@@ -5,6 +5,22 @@
 //! long until the next copy?*. It has no clock, no random source, no allocation, no floats and no failure: time and
 //! chance are arguments ([`Cx`]).
 //!
+//! # Words
+//!
+//! Those of RFC 7252 §4 mean what they mean there: exchange, confirmable, retransmission, ACK_TIMEOUT, NSTART; RTO, SRTT and RTTVAR are
+//! RFC 6298's. Beside them:
+//!
+//! | word | is |
+//! |---|---|
+//! | wait | how long until the next copy, or until the message is given up; with its [`Reason`] |
+//! | copy | a transmission of one message; the first is copy 0. To name a copy is to tell it from the others, which its reply repeats |
+//! | blind | about a peer of which nothing was measured yet |
+//! | dither | what spreads first waits, so that peers do not keep step (ACK_RANDOM_FACTOR) |
+//! | to carry | to let a backed-off wait outlive its exchange, as Full Backoff does |
+//! | ageing | what silence does to an estimate |
+//! | plain message | one that nobody acknowledges |
+//! | to wish | to ask of the message layer, not to order: how copies are named, NSTART |
+//!
 //! # Layers
 //!
 //! | layer | what it is |

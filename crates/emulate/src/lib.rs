@@ -8,6 +8,14 @@
 //! A packet's time is reckoned from when it was offered and from what was before it, never from when a driver got round to
 //! it, so that lateness does not add up. It is measured ([`LatenessRow`]), and a run that was late beyond its
 //! [`LatenessBound`] says so.
+//!
+//! # Words
+//!
+//! | word | is |
+//! |---|---|
+//! | shaper | both directions of a path |
+//! | relay | hands datagrams on between sockets; the emulation does so between network namespaces |
+//! | lateness | how much later than reckoned a packet left |
 
 mod clock;
 mod error;

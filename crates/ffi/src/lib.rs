@@ -4,6 +4,17 @@
 //! manual. A peer and an exchange are records of fixed size in the caller's memory. They hold no pointer, so the caller
 //! may copy, keep and forget them as it likes. Nothing here allocates, calls back, panics or unwinds.
 //!
+//! # Words
+//!
+//! | word | is |
+//! |---|---|
+//! | peer, exchange | as in `millpond-control`: what is known of a path, and the scratch record of one message |
+//! | record | one of these in the caller's memory: a head, then the value |
+//! | mark, print, check | what its head says: kind and algorithm, how this build lays the value out, and a sum over all of it |
+//! | to seal | to make the head vouch for the value as it is now |
+//! | blank, foreign, damaged | never written; of another kind, algorithm or build; changed since it was sealed |
+//! | settled | whose settings go together |
+//!
 //! # What is safe here, and why
 //!
 //! The caller's memory may hold anything: a record that was never initialised, one of another build, one that a stray

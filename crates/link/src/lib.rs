@@ -32,6 +32,17 @@
 //!
 //! Memory holds the packets that are inside and nothing else; it grows to the largest number ever inside and is then
 //! reused, so a link in its steady state does not allocate.
+//!
+//! # Words
+//!
+//! | word | is |
+//! |---|---|
+//! | parcel | a packet on its way: a length, a number, and whatever its owner attached |
+//! | to offer, to deliver | to hand a packet to the link; to take one that has arrived, or was lost |
+//! | tail drop | a packet that finds the queue full is dropped; the packet being sent counts in the queue |
+//! | loss before, loss after | by chance, ahead of the queue, or behind the rate, where it has cost its time |
+//! | jitter | what is added to the propagation delay of each packet |
+//! | conservation | what was offered is delivered, lost, or inside |
 
 #![forbid(unsafe_code)]
 // Theory, which tests compare with, is in floats.

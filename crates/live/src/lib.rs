@@ -4,6 +4,23 @@
 //! control are the state machines of `millpond-coap` and `millpond-control`. What is here gives them sockets, time and
 //! chance: `udp` has batches of datagrams, `lane` a socket with its host, `client::driver` and `server::worker` the tasks
 //! that own them, `server::desk` what becomes of a request. The guide is docs/live.md.
+//!
+//! # Words
+//!
+//! Those of RFC 7252, 7641 and 7959 mean what they mean there: peer, exchange, token, block, observation. Words of `millpond-coap`: host, ask,
+//! path, stranger. Beside them:
+//!
+//! | word | is |
+//! |---|---|
+//! | port | a UDP socket with batches of datagrams; an inbox and an outbox are those |
+//! | lane | a port with its host, and with sessions if it is one of DTLS |
+//! | driver, worker | the task that owns a client's lanes; the one that owns a server's lane |
+//! | desk | what becomes of requests: routes, handlers, answers |
+//! | place | what a handler takes that waits; admission gives it |
+//! | proof | a client has shown that it is where it says (Echo, RFC 9175) |
+//! | seat | a connection's, among those of a server |
+//! | route | what a client has open and waiting towards one peer |
+//! | standing session | one whose handshake is done |
 
 #![cfg_attr(
     not(feature = "dtls"),

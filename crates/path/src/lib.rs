@@ -6,6 +6,14 @@
 //! simulator and an emulator read the very same text. [`capture`] writes packets for Wireshark.
 //!
 //! This crate knows neither exchanges nor clocks.
+//!
+//! # Words
+//!
+//! | word | is |
+//! |---|---|
+//! | path | an uplink, from clients to server, and a downlink, back |
+//! | profile | a path with a name, from the literature |
+//! | capture | the packets that passed, as pcapng |
 
 #![forbid(unsafe_code)]
 

@@ -3,6 +3,13 @@
 //! Scenarios go in as text, results come out as Arrow tables, and between the two a batch of runs is spread over
 //! worker threads, which hold the interpreter lock only while a controller written in Python is asked. Nothing here knows
 //! what a packet or a study is.
+//!
+//! # Words
+//!
+//! | word | is |
+//! |---|---|
+//! | batch | runs of one plan, spread over threads |
+//! | engine | this module; `_engine.pyi` says what it offers |
 
 mod batch;
 mod columns;

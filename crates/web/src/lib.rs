@@ -2,6 +2,13 @@
 //!
 //! A scenario comes in as text, [`run`] computes it whole, and what comes back is kept here and handed out as packed arrays: what a
 //! page draws while time is moved to and fro. Nothing here knows what a page looks like.
+//!
+//! # Words
+//!
+//! | word | is |
+//! |---|---|
+//! | recording | one run: its tables, and what a page draws |
+//! | frame | one link at a moment, or in the step that begins there |
 
 mod frames;
 mod packets;

@@ -78,7 +78,7 @@ impl<K: PartialEq> Assemblies<K> {
 
     /// The same from somebody who `is_known` to be at its address, or is not. Where there is no room, those that are not
     /// give way first, and among them those that have sent least: to begin a body costs a forged datagram.
-    pub fn take_of(
+    pub(crate) fn take_of(
         &mut self,
         now: Instant,
         key: K,
@@ -130,7 +130,7 @@ impl<K: PartialEq> Assemblies<K> {
 
     /// Drops the body that is worth least: of those of nobody known, of these those of which the fewest blocks came, of
     /// these the one that nothing came for the longest. False if there is none.
-    pub fn drop_least(&mut self) -> bool {
+    pub(crate) fn drop_least(&mut self) -> bool {
         self.drop_least_of(|_| true)
     }
 
@@ -143,7 +143,7 @@ impl<K: PartialEq> Assemblies<K> {
     }
 
     /// Drops the oldest bodies of an owner until one more makes at most so many, unless it is one that is there already.
-    pub fn make_room_for(&mut self, key: &K, is_owners: impl Fn(&K) -> bool, most: usize) {
+    pub(crate) fn make_room_for(&mut self, key: &K, is_owners: impl Fn(&K) -> bool, most: usize) {
         if self.bodies.iter().any(|assembly| assembly.key == *key) {
             return;
         }
@@ -157,7 +157,7 @@ impl<K: PartialEq> Assemblies<K> {
 
     /// Drops bodies of those in a group who are not known to be there, that which is worth least first, until one more makes
     /// at most so many, unless it is one that is there already.
-    pub fn make_room_for_strangers(&mut self, key: &K, is_in_group: impl Fn(&K) -> bool, most: usize) {
+    pub(crate) fn make_room_for_strangers(&mut self, key: &K, is_in_group: impl Fn(&K) -> bool, most: usize) {
         if self.bodies.iter().any(|assembly| assembly.key == *key) {
             return;
         }

@@ -82,7 +82,7 @@ impl Upload {
 
     /// The same with up to `blocks` blocks of 1024 bytes in a message, for a connection that allows it (RFC 8323 §6).
     #[must_use]
-    pub const fn of_blocks(length: usize, blocks: usize) -> Self {
+    pub(crate) const fn of_blocks(length: usize, blocks: usize) -> Self {
         Self { blocks, ..Self::new(length, BlockSize::BERT) }
     }
 

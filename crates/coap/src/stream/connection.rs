@@ -177,12 +177,6 @@ impl Connection {
         self.options
     }
 
-    /// Whether the next output is bytes for the stream.
-    #[must_use]
-    pub fn has_bytes(&self) -> bool {
-        !self.outbox.is_empty()
-    }
-
     /// Requests of ours that are under way.
     #[must_use]
     pub fn requests(&self) -> usize {

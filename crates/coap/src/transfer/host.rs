@@ -283,15 +283,6 @@ impl<L: MessageLayer> Host<L> {
         self.asks.find(ask)?.exchange
     }
 
-    /// The observer that a message exchange belongs to, as long as that is not over.
-    #[must_use]
-    pub fn observer_under(&self, exchange: ExchangeId) -> Option<ObserverId> {
-        match self.owners.get(exchange)? {
-            Owner::Observer(slot) => Some(self.observers.name(slot)),
-            Owner::Ask(_) => None,
-        }
-    }
-
     /// How far an ask has come; `None` if it is over.
     #[must_use]
     pub fn progress(&self, ask: AskId) -> Option<Progress> {

@@ -207,6 +207,18 @@ fn bytes(text: &str) -> Option<Zeroizing<Vec<u8>>> {
 mod tests {
     use super::*;
 
+    /// Does not compile for what is kept in any other way.
+    #[test]
+    fn keys_are_wiped_when_they_are_dropped() {
+        fn wiped<K: zeroize::ZeroizeOnDrop>(_: &K) -> bool {
+            std::mem::needs_drop::<K>()
+        }
+        let key = PreSharedKey::new("sensor", "secret").unwrap();
+        assert!(wiped(key.key()));
+        let keys = PreSharedKeys::new([key]).unwrap();
+        assert!(wiped(&keys.key_of(b"sensor").unwrap()));
+    }
+
     #[test]
     fn a_key_is_text_or_digits_and_never_shown() {
         let plain = PreSharedKey::from_text("sensor:se:cret").unwrap();
