@@ -23,6 +23,7 @@ mod flows;
 mod lateness;
 #[cfg(target_os = "linux")]
 pub mod linux;
+mod once;
 mod passage;
 mod priority;
 mod reader;
@@ -33,6 +34,7 @@ mod stop;
 
 pub use error::Error;
 pub use lateness::{Lateness, LatenessBound, LatenessRow};
+pub use once::Likeness;
 pub use passage::{LinkStanding, Standing, Watch};
 pub use reader::Reader;
 pub use relay::{Gate, MOST_CLIENTS, Relay, RelayOptions};

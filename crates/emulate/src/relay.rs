@@ -11,8 +11,9 @@ use millpond_path::Path;
 use mio::{Events, Interest, Poll, Token, net::UdpSocket};
 
 use crate::{
-    Error, GateRow, LatenessBound, Reader, Report, Stop, Toward, Watch,
+    Error, GateRow, LatenessBound, Likeness, Reader, Report, Stop, Toward, Watch,
     clock::{Alarm, Clock},
+    once::Once,
     passage::Passage,
     priority,
     reader::Reading,
@@ -107,6 +108,7 @@ pub struct Relay {
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
     gate: Option<Box<dyn Gate>>,
+    once: Option<Once>,
 }
 
 impl std::fmt::Debug for Relay {
@@ -152,6 +154,7 @@ impl Relay {
             spare: Vec::new(),
             scratch: vec![0; LONGEST],
             gate: None,
+            once: None,
             poll,
         })
     }
@@ -160,6 +163,12 @@ impl Relay {
     #[must_use]
     pub fn with_gate(self, gate: Box<dyn Gate>) -> Self {
         Self { gate: Some(gate), ..self }
+    }
+
+    /// The same, but a datagram is dropped while one that can stand for it waits in the queue that it would come to.
+    #[must_use]
+    pub fn queueing_once(self, likeness: Box<dyn Likeness>) -> Self {
+        Self { once: Some(Once::by(likeness)), ..self }
     }
 
     /// The same with somebody who reads what arrives.
@@ -305,11 +314,23 @@ impl Relay {
             Toward::Server => self.passage.flows.sent(client, "udp", now, len),
             Toward::Clients => self.passage.flows.find(client),
         };
+        let read = self.scratch.get(..length).unwrap_or_default();
+        let known = self.once.as_ref().and_then(|once| once.name(name, read));
+        if let (Some(once), Some(known)) = (&self.once, known)
+            && once.waits(&mut self.passage.shaper, now, toward, known)
+        {
+            return self.passage.leave_out("withheld: the copy before it waits in the queue");
+        }
         let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.extend_from_slice(self.scratch.get(..length).unwrap_or_default());
+        bytes.extend_from_slice(read);
         let datagram = Datagram { client, place, name, bytes };
-        if let Err((_, datagram)) = self.passage.offer(now, toward, (place as u32, flow), len, datagram) {
-            self.keep(datagram.bytes);
+        match self.passage.offer(now, toward, (place as u32, flow), len, datagram) {
+            Ok(()) => {
+                if let (Some(once), Some(known)) = (&mut self.once, known) {
+                    once.took(&mut self.passage.shaper, now, toward, known);
+                }
+            }
+            Err((_, datagram)) => self.keep(datagram.bytes),
         }
     }
 

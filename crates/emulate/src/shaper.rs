@@ -142,7 +142,7 @@ impl<P> Shaper<P> {
             .collect()
     }
 
-    const fn link(&mut self, toward: Toward) -> &mut Link<P> {
+    pub(crate) const fn link(&mut self, toward: Toward) -> &mut Link<P> {
         match toward {
             Toward::Server => &mut self.up,
             Toward::Clients => &mut self.down,

@@ -54,6 +54,10 @@ pub struct Relay {
     /// `none`: a gateway without a link.
     #[arg(long)]
     pub calm: bool,
+    /// Drop a copy of a message while the one before it waits in the queue that it would come to: what a gateway on the
+    /// devices' side of a narrow uplink can do, with PATH a little narrower than the link behind it.
+    #[arg(long)]
+    pub withhold: bool,
     /// End after this long [when it is stopped].
     #[arg(long = "for", value_name = "TIME", value_parser = values::duration)]
     pub duration: Option<Duration>,

@@ -2,9 +2,9 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use millpond_coap::message::{Kind, Message};
+use millpond_coap::message::{Kind, Message, copies_share};
 use millpond_control::{Instant, Span};
-use millpond_emulate::{Reader, Toward};
+use millpond_emulate::{Likeness, Reader, Toward};
 
 /// A message ID means another message after this long: EXCHANGE_LIFETIME with the parameters of RFC 7252 (§4.8.2).
 const EXCHANGE_LIFETIME: Span = Span::from_secs(247);
@@ -38,6 +38,15 @@ impl Reader for Copies {
             self.order.push_back((name, now));
         }
         Some(is_first)
+    }
+}
+
+/// The copies of a message of CoAP are alike; within DTLS nothing is.
+pub(super) struct Alike;
+
+impl Likeness for Alike {
+    fn of(&self, datagram: &[u8]) -> Option<u32> {
+        copies_share(datagram)
     }
 }
 

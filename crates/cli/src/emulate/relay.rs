@@ -7,7 +7,11 @@ use std::time::Duration;
 use millpond_emulate::{LatenessBound, RelayOptions};
 use tokio::sync::oneshot;
 
-use super::{calm, copies::Copies, paths, told};
+use super::{
+    calm,
+    copies::{Alike, Copies},
+    paths, told,
+};
 use crate::arguments::Relay;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
@@ -24,6 +28,11 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
     let over = &flags.over;
     let none = over.path == paths::NONE;
     let path = if none { paths::none() } else { paths::read(&over.path)? };
+    if none && flags.withhold {
+        let told =
+            "--withhold: `none` has no queue in which anything could wait; name the path whose queue it is to be";
+        return Err(Failure::Usage(told.to_owned()));
+    }
     told::make_room(over)?;
     // A gateway has no model whose figures must be believed.
     let bound = over.lateness.or(none.then_some(A_DAY));
@@ -39,6 +48,9 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
         millpond_emulate::Relay::bind(&path, options).map_err(failed)?.with_reader(Box::<Copies>::default());
     if flags.calm {
         relay = relay.with_gate(calm::gate()?);
+    }
+    if flags.withhold {
+        relay = relay.queueing_once(Box::new(Alike));
     }
     let (stop, watch, at) = (relay.stop(), relay.watch(), relay.local_addr().map_err(failed)?);
     if !over.quiet {

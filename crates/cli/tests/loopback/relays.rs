@@ -121,6 +121,30 @@ fn a_calm_relay_keeps_copies_from_a_server_that_answers_all_of_them() {
 }
 
 #[test]
+fn a_relay_drops_copies_while_the_ones_before_them_wait_in_its_queue() {
+    let server = Server::start(&[]);
+    let file = fresh_directory("relays-once").join("path.toml");
+    // A request of 39 B takes almost two seconds to leave.
+    let narrow = PATH.replacen("1 Mbit/s", "160 bit/s", 1);
+    std::fs::write(&file, narrow).expect("written");
+    let path = file.to_str().expect("plain");
+    let relay = Relay::start(&server, &[path, "--withhold", "--json", "--lateness", "1h"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket");
+    socket.connect(&relay.at).expect("an address");
+    for id in [1, 1, 1, 2, 2] {
+        socket.send(&hello(id)).expect("sent");
+    }
+    assert_eq!(answers(&socket), 2, "one to each message");
+    let report = relay.end("INT").json();
+    assert_eq!(report["links"][0]["offered_packets"], 2, "{report}");
+    assert_eq!(report["left_out"][0]["packets"], 3, "{report}");
+    let said = millpond(&["relay", "none", "--withhold", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9"]);
+    assert!(said.err.contains("--withhold: `none` has no queue"), "{}", said.err);
+    assert_eq!((said.code, said.err.lines().count()), (Some(2), 1), "{}", said.err);
+}
+
+#[test]
 fn copies_are_told_from_what_is_of_use() {
     let server = Server::start(&[]);
     let relay = Relay::start(&server, &["none", "--json"]);

@@ -42,7 +42,7 @@ pub use fault::{Fault, ParseError};
 pub use id::MessageId;
 pub use kind::Kind;
 pub use options::{Opt, Options};
-pub use parse::{HEADER, Message};
+pub use parse::{HEADER, Message, copies_share};
 pub use properties::{Legal, Properties, is_cache_key, is_critical, is_of_transfer, is_unsafe_to_forward};
 pub use token::Token;
 pub use uint::Uint;

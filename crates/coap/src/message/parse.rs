@@ -4,6 +4,15 @@ use super::{Code, Fault, Kind, MessageId, Opt, Options, ParseError, Token, numbe
 /// Length of the fixed header, bytes (RFC 7252 §3).
 pub const HEADER: usize = 4;
 
+/// What all copies of a message share, whatever its sender's controller calls them in token or options: version, type, code and
+/// message ID (RFC 7252 §3, §4.2). `None` if these bytes are no message of CoAP, as within DTLS.
+#[must_use]
+#[inline]
+pub fn copies_share(datagram: &[u8]) -> Option<u32> {
+    let &[first, code, high, low] = datagram.first_chunk()?;
+    (first >> 6 == 1).then(|| u32::from_be_bytes([first >> 4, code, high, low]))
+}
+
 /// A received message, borrowed from its datagram and known to be well-formed.
 ///
 /// Its code suits its kind ([`Code::suits`]), an empty message is empty, and no code class is reserved.

@@ -92,3 +92,21 @@ fn sizes_stay_small() {
     assert!(size_of::<Message<'_>>() <= 48);
     assert!(size_of::<ParseError>() <= 24);
 }
+
+#[test]
+fn copies_share_what_rfc_7252_tells_them_by() {
+    use millpond_coap::message::copies_share;
+    let of = |bytes: &[u8]| copies_share(bytes);
+    // A token, and options, of another length make no other message.
+    assert_eq!(of(b"\x40\x01\x12\x34"), of(b"\x42\x01\x12\x34tk\xb1a"));
+    assert!(of(b"\x40\x01\x12\x34").is_some());
+    // Type, code and message ID do.
+    for other in [b"\x50\x01\x12\x34", b"\x40\x02\x12\x34", b"\x40\x01\x12\x35", b"\x60\x01\x12\x34"] {
+        assert!(of(other).is_some());
+        assert_ne!(of(other), of(b"\x40\x01\x12\x34"));
+    }
+    // Too short, a record of DTLS 1.2, one of DTLS 1.3.
+    for none in [&b"\x40\x01\x12"[..], b"\x16\xfe\xfd\x00", b"\x2f\x00\x01\x02", b""] {
+        assert_eq!(of(none), None);
+    }
+}

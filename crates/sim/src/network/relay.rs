@@ -1,5 +1,6 @@
 //! Nodes that hand packets on and have the queue in front of a link to themselves.
 
+use millpond_coap::message::copies_share;
 use millpond_control::Instant;
 use millpond_link::{Link, QueuedNames};
 
@@ -9,9 +10,8 @@ use crate::{
     scenario::{self, Copies},
 };
 
-/// What is the same in all copies of a message: between whom and which way it goes, and the head of it but for the length of
-/// its token. Copies that the controller names differ behind it.
-type Name = (u32, bool, u8, u8, [u8; 2]);
+/// What is the same in all copies of a message: between whom and which way it goes, and what they share.
+type Name = (u32, bool, u32);
 
 /// A relay in front of one link.
 pub(super) struct Relay {
@@ -82,7 +82,5 @@ impl Relay {
 /// The name of the message in a packet; none of a segment.
 fn name(packet: &Packet) -> Option<Name> {
     let Load::Datagram(bytes) = &packet.load else { return None };
-    // RFC 7252 §3: version and type, the length of the token, code, message ID.
-    let &[first, code, high, low] = bytes.first_chunk()?;
-    Some((packet.client, packet.to_client, first >> 4, code, [high, low]))
+    Some((packet.client, packet.to_client, copies_share(bytes)?))
 }
