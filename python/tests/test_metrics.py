@@ -205,6 +205,26 @@ def test_a_mesh_is_summed_over_its_nodes() -> None:
     assert [without.sample(name, HERE).missing for name in names] == [1] * len(names)
 
 
+def test_messages_of_rpl_are_summed_and_count_as_frames() -> None:
+    lost = ("lost_buffers", "lost_neighbours", "lost_no_ack", "lost_no_channel", "lost_air", "lost_reassembly")
+    node = dict.fromkeys(lost, 0) | {"run": 0, "data_sent": 10, "acks_sent": 2, "packets_begun": 10, "lost_no_ack": 1}
+    rpl = [
+        {"run": 0, "dis": 1, "dio": 7, "dao": 6, "dao_no_path": 1, "control_sent": 16, "parent_switches": 2,
+         "lost_no_route": 1, "lost_stale_route": 2},
+        {"run": 0, "dis": 0, "dio": 7, "dao": 2, "dao_no_path": 0, "control_sent": 4, "parent_switches": 1,
+         "lost_no_route": 0, "lost_stale_route": 0},
+    ]  # fmt: skip
+    measures = alone(flows=[{"run": 0, "flow": 0}], runs=[{"run": 0, "delivered": 4}], nodes=[node, node], rpl=rpl)
+    of_rpl = ("rpl_dis", "rpl_dio", "rpl_dao", "rpl_dao_no_path", "parent_switches", "control_share")
+    losses = ("packets_lost_in_mesh", "packets_lost_no_route", "packets_lost_stale_route")
+    names = (*of_rpl, "frames_per_message", *losses)
+    expected = [1, 14, 8, 1, 3, 0.5, 11, 0.25, 0.05, 0.1]
+    assert [measures.usual(name, HERE) for name in names] == pytest.approx(expected)
+    without = alone(flows=[{"run": 0, "flow": 0}], runs=[{"run": 0, "delivered": 4}], nodes=[node, node])
+    assert without.usual("frames_per_message", HERE) == 6
+    assert [without.sample(name, HERE).missing for name in of_rpl] == [1] * len(of_rpl)
+
+
 def test_the_bottleneck_is_the_busiest_link() -> None:
     up = {"run": 0, "link": "uplink", "busy_us": 9_000_000, "useful_bytes": 2_000, "queue_mean_bytes": 500.0,
           "dropped_queue_packets": 20, "dropped_queue_bytes": 5_000}  # fmt: skip

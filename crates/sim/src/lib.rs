@@ -77,7 +77,7 @@ pub mod tcp;
 pub use network::LinkName;
 pub use outcome::{
     BirthRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, FrameEvent, HistogramRow, LinkRow, NodeRow, Outcome,
-    PacketEvent, QueueSample, RelayRow, ReportedRow, SentSample, ShareSample, Summary, TcpCounts, TcpSample,
+    PacketEvent, QueueSample, RelayRow, ReportedRow, RplRow, SentSample, ShareSample, Summary, TcpCounts, TcpSample,
     TimerSample,
 };
 pub use scenario::{Controllers, Scenario, ScenarioError};

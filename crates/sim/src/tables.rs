@@ -7,6 +7,7 @@
 use crate::{
     Options, Outcome, Scenario, TraceKind,
     outcome::{FlowRow, TcpCounts},
+    scenario::Mesh,
 };
 
 /// The cells of one column, from the first row to the last.
@@ -62,6 +63,9 @@ pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Out
     }
     if scenario.mesh.is_some() {
         nodes(run, outcome, sink);
+    }
+    if scenario.mesh.as_ref().is_some_and(Mesh::has_rpl) {
+        rpl(run, outcome, sink);
     }
     if !scenario.timeline.is_empty() {
         births(run, outcome, sink);
@@ -179,6 +183,19 @@ fn nodes(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
         acks_received, acks_collided, acks_deaf, acks_faded, acks_omitted,
         packets_begun, packets_arrived, packets_passed,
         lost_buffers, lost_neighbours, lost_no_ack, lost_no_channel, lost_air, lost_reassembly, on_air_us: time,
+    }
+}
+
+fn rpl(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
+    let rows: Vec<_> = outcome.nodes.iter().filter_map(|node| Some((&*node.node, node.rpl.as_deref()?))).collect();
+    table! { sink, "rpl", &rows, row =>
+        run = run, node = row.0, rank = row.1.rank, routes = row.1.routes, parent_switches = row.1.parent_switches,
+        dis = row.1.dis, dio = row.1.dio, dao = row.1.dao, dao_no_path = row.1.dao_no_path,
+        control_refused = row.1.control_refused, control_given_up = row.1.control_given_up,
+        control_sent = row.1.control_sent, control_received = row.1.control_received,
+        control_collided = row.1.control_collided, control_deaf = row.1.control_deaf,
+        control_faded = row.1.control_faded, lost_no_route = row.1.lost_no_route,
+        lost_stale_route = row.1.lost_stale_route,
     }
 }
 

@@ -40,6 +40,34 @@ fn an_exchange_over_two_hops_takes_what_arithmetic_says() {
     assert!(outcome.links.iter().all(|link| link.dropped_radio_packets == 0 && link.useful_bytes > 0));
 }
 
+/// The border router has an endpoint like the others: it asks and answers where a scenario says so.
+#[test]
+fn the_border_router_asks_and_answers() {
+    let list = "topology = { kind = \"list\", nodes = \"\"\"\ndevice 0 0\nrouter 10 0 border-router\nsink 20 0 primary\"\"\" }";
+    for (keys, at, expected) in [
+        // It asks the sink.
+        ("", "router", ["router", "sink"]),
+        // It answers a device, one hop away, and one that is behind it and the sink's.
+        ("sinks = { primary = { nodes = [\"router\"] } }", "device", ["device", "router"]),
+    ] {
+        for routing in ["static", "rpl"] {
+            let text = format!(
+                "[mesh]\n{list}\n{keys}\nrouting = \"{routing}\"\n[[clients]]\nat = [\"{at}\"]\nexchanges = 20\n"
+            );
+            let outcome = go(&format!("{text}{GROUP}{ANSWER}"));
+            let row = &outcome.flows[0];
+            assert_eq!((row.completed, row.failed, row.delivered), (20, 0, 20), "{keys} {routing}");
+            let arrived = |name: &str| outcome.nodes.iter().find(|node| *node.node == *name).unwrap().packets_arrived;
+            assert!(expected.iter().all(|name| arrived(name) >= 20), "{keys} {routing}: {:?}", outcome.nodes);
+            if routing == "static" {
+                assert_eq!(row.rtt_strong_mean_us, Some(hop(96) + hop(21 + 1 + 61 + 2)));
+            }
+            let role = outcome.nodes.iter().find(|node| *node.node == *"router").map(|node| node.role.to_string());
+            assert_eq!(role.as_deref(), Some("border-router"));
+        }
+    }
+}
+
 #[test]
 fn groups_have_a_client_at_each_node_without_another_role() {
     for (topology, clients) in [("chain-17", 14), ("dumbbell-21", 16), ("grid-6x6", 33), ("grid-7x7", 46)] {
@@ -194,5 +222,7 @@ fn what_cannot_be_a_mesh_is_refused_with_its_place() {
     let path = "path = \"nbiot-anrw18\"\n[[clients]]\ncount = 1\n";
     tells(&format!("{path}{GROUP}at = [\"a\"]\n"), &["clients[0].at", "only a [mesh]"]);
     let outage = mesh("topology = \"grid-6x6\"", "[[timeline]]\nat = \"5 s\"\nkind = \"outage\"\nfor = \"1 s\"");
-    tells(&outage, &["timeline[0].kind", "no links"]);
+    tells(&outage, &["timeline[0].kind", "no links", "write `delivery`"]);
+    let own = format!("sinks = {{ primary = {{ nodes = [\"2,2\"] }} }}\n[[clients]]\n{GROUP}at = [\"2,2\"]\n");
+    tells(&format!("[mesh]\ntopology = \"grid-6x6\"\n{own}"), &["clients[0].at", "`2,2` is its own sink"]);
 }

@@ -27,19 +27,37 @@ LOSSES = {
     "lost_air": "lost where frames are not acknowledged",
     "lost_reassembly": "no room for its parts",
 }
+#: The same where RPL finds the ways.
+LOSSES_OF_RPL = {
+    "lost_no_route": "a node had no way for it",
+    "lost_stale_route": "a downward route led nowhere",
+}
+#: Messages of RPL.
+MESSAGES = {
+    "dis": "DODAG Information Solicitations",
+    "dio": "DODAG Information Objects",
+    "dao": "Destination Advertisement Objects, those passed on included",
+    "dao_no_path": "No-Path DAOs, which take a route back",
+}
 
 
 def _sums(
-    measures: Measures, population: Population, columns: Sequence[str]
+    measures: Measures, population: Population, columns: Sequence[str], of: str = "nodes"
 ) -> tuple[Floats, NDArray[np.signedinteger]]:
-    """These columns added up over the nodes of each run, and the runs; none without a mesh."""
+    """These columns added up over the nodes of each run, and the runs; none without the table."""
     cell = measures.cell(population)
-    table = measures.table("nodes")
+    table = measures.table(of)
     runs = table.of(cell, "run").astype(np.int64) - cell.first_run
     sums = np.zeros(cell.replications if len(runs) else 0)
     for column in columns:
         sums += np.bincount(runs, weights=table.of(cell, column).astype(np.float64), minlength=len(sums))
     return sums, cell.first_run + np.arange(len(sums))
+
+
+def _with_rpl(sums: Floats, measures: Measures, population: Population, columns: Sequence[str]) -> Floats:
+    """Sums and those of columns of RPL, which only some meshes have."""
+    more, runs = _sums(measures, population, columns, "rpl")
+    return sums + more if len(runs) else sums
 
 
 def _share(what: Sequence[str], of: Sequence[str]) -> Compute:
@@ -53,18 +71,62 @@ def _share(what: Sequence[str], of: Sequence[str]) -> Compute:
     return compute
 
 
+def _lost(measures: Measures, population: Population) -> Sample:
+    lost, runs = _sums(measures, population, tuple(LOSSES))
+    begun, _ = _sums(measures, population, ("packets_begun",))
+    if not len(runs):
+        return Sample.none(measures.cell(population).replications)
+    return Sample.of(_ratio(_with_rpl(lost, measures, population, tuple(LOSSES_OF_RPL)), begun), runs)
+
+
+def _lost_by_rpl(cause: str) -> Compute:
+    def compute(measures: Measures, population: Population) -> Sample:
+        lost, runs = _sums(measures, population, (cause,), "rpl")
+        begun, _ = _sums(measures, population, ("packets_begun",))
+        if not len(runs):
+            return Sample.none(measures.cell(population).replications)
+        return Sample.of(_ratio(lost, begun), runs)
+
+    return compute
+
+
+def _of_rpl(columns: Sequence[str]) -> Compute:
+    """These columns added up over the nodes of each run."""
+
+    def compute(measures: Measures, population: Population) -> Sample:
+        sums, runs = _sums(measures, population, columns, "rpl")
+        return Sample.of(sums, runs) if len(runs) else Sample.none(measures.cell(population).replications)
+
+    return compute
+
+
+def _control_share(measures: Measures, population: Population) -> Sample:
+    control, runs = _sums(measures, population, ("control_sent",), "rpl")
+    if not len(runs):
+        return Sample.none(measures.cell(population).replications)
+    data, _ = _sums(measures, population, ("data_sent",))
+    return Sample.of(_ratio(control, control + data), runs)
+
+
 def _airtime_per_message(measures: Measures, population: Population) -> Sample:
     return _per_message(measures, population, ("on_air_us",), 1e-6)
 
 
 def _frames_per_message(measures: Measures, population: Population) -> Sample:
-    return _per_message(measures, population, ("data_sent", "acks_sent"))
+    return _per_message(measures, population, ("data_sent", "acks_sent"), of_rpl=("control_sent",))
 
 
-def _per_message(measures: Measures, population: Population, columns: Sequence[str], scale: float = 1.0) -> Sample:
+def _per_message(
+    measures: Measures,
+    population: Population,
+    columns: Sequence[str],
+    scale: float = 1.0,
+    of_rpl: Sequence[str] = (),
+) -> Sample:
     spent, runs = _sums(measures, population, columns)
     if not len(runs):
         return Sample.none(measures.cell(population).replications)
+    spent = _with_rpl(spent, measures, population, of_rpl)
     cell = measures.cell(population)
     return Sample.of(scale * _ratio(spent, measures.run_column(cell, "delivered").astype(np.float64)), runs)
 
@@ -76,7 +138,7 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
 
 METRICS = (
     Metric("frames_per_message", "frames", "run", "mean",
-           "frames on the air, acknowledgements of the link included, for each request that was delivered",
+           "frames on the air, acknowledgements of the link and RPL included, for each request that was delivered",
            _frames_per_message, "less", "frames per message delivered"),
     Metric("airtime_per_message", "s", "run", "mean",
            "time on the air, of all nodes together, for each request that was delivered", _airtime_per_message, "less"),
@@ -88,7 +150,7 @@ METRICS = (
     Metric("frames_duplicate", "1", "run", "mean", "frames with data received that had been received before",
            _share(("data_duplicate",), ("data_received",)), "less", "frames received again"),
     Metric("packets_lost_in_mesh", "1", "run", "mean", "packets that entered the mesh and got lost on their way",
-           _share(tuple(LOSSES), ("packets_begun",)), "less"),
+           _lost, "less"),
     Metric("packets_lost_for_room", "1", "run", "mean", "packets that entered the mesh and found no buffer on it",
            _share(("lost_buffers", "lost_neighbours"), ("packets_begun",)), "less"),
     *(
@@ -96,4 +158,17 @@ METRICS = (
                _share((cause,), ("packets_begun",)), "less")
         for cause, why in LOSSES.items()
     ),
+    *(
+        Metric(f"packets_{cause}", "1", "run", "mean", f"packets that entered the mesh and got lost: {why} (RPL)",
+               _lost_by_rpl(cause), "less")
+        for cause, why in LOSSES_OF_RPL.items()
+    ),
+    *(
+        Metric(f"rpl_{kind}", "messages", "run", "mean", f"{what}, of all nodes", _of_rpl((kind,)), "less")
+        for kind, what in MESSAGES.items()
+    ),
+    Metric("control_share", "1", "run", "mean",
+           "of the frames that nodes sent, acknowledgements left out, those of RPL", _control_share, "less"),
+    Metric("parent_switches", "switches", "run", "mean", "how often nodes took another parent, of all nodes",
+           _of_rpl(("parent_switches",)), "less"),
 )  # fmt: skip

@@ -56,7 +56,11 @@ impl Application {
                 self.moment(now, conduct, luck)
             }
             // Those of links and of the server concern no client.
-            Event::Rate { .. } | Event::Loss { .. } | Event::Outage { .. } | Event::Server { .. } => None,
+            Event::Rate { .. }
+            | Event::Loss { .. }
+            | Event::Delivery { .. }
+            | Event::Outage { .. }
+            | Event::Server { .. } => None,
         }
     }
 

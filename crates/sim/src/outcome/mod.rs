@@ -7,7 +7,7 @@ mod traces;
 use millpond_control::Instant;
 
 pub(crate) use network::Books;
-pub use network::{LinkRow, NodeRow, RelayRow};
+pub use network::{LinkRow, NodeRow, RelayRow, RplRow};
 pub use requests::{BirthRow, DelayRow, EvidenceRow, FlowRow, HistogramRow, ReportedRow, TcpCounts};
 pub use traces::{ExchangeRow, FrameEvent, PacketEvent, QueueSample, SentSample, ShareSample, TcpSample, TimerSample};
 

@@ -154,6 +154,54 @@ pub struct NodeRow {
     pub lost_reassembly: u64,
     /// Microseconds that its radio was sending.
     pub on_air_us: u64,
+    /// What RPL did there, of a mesh with RPL only.
+    pub rpl: Option<Box<RplRow>>,
+}
+
+/// RPL at one node. What became of control frames is counted at each node that they were for: a frame for everyone at all who
+/// are within range.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RplRow {
+    /// Its rank, if it has joined.
+    pub rank: Option<u32>,
+    /// Its downward routes.
+    pub routes: u32,
+    /// How often it took another parent.
+    pub parent_switches: u64,
+    /// DODAG Information Solicitations that it made.
+    pub dis: u64,
+    /// DODAG Information Objects that it made.
+    pub dio: u64,
+    /// Destination Advertisement Objects that it made or passed on.
+    pub dao: u64,
+    /// The same with a lifetime of zero.
+    pub dao_no_path: u64,
+    /// Control messages for which there was no room.
+    pub control_refused: u64,
+    /// Control messages that were given up.
+    pub control_given_up: u64,
+    /// Frames with control messages that it sent.
+    pub control_sent: u64,
+    /// Such frames for it that it received.
+    pub control_received: u64,
+    /// Those that another frame destroyed.
+    pub control_collided: u64,
+    /// Those that came while it was sending.
+    pub control_deaf: u64,
+    /// Those that the link lost.
+    pub control_faded: u64,
+    /// Packets lost because the node had not joined, or as the root knew of no way.
+    pub lost_no_route: u64,
+    /// Packets lost that a downward route of another node brought here, where there was none.
+    pub lost_stale_route: u64,
+}
+
+impl RplRow {
+    /// What was counted since the row was as it was `before`. Rank and routes are what they are.
+    fn since(&mut self, before: &Self) {
+        subtract!(self, before, parent_switches dis dio dao dao_no_path control_refused control_given_up control_sent
+            control_received control_collided control_deaf control_faded lost_no_route lost_stale_route);
+    }
 }
 
 impl NodeRow {
@@ -162,5 +210,8 @@ impl NodeRow {
         subtract!(self, before, data_sent acks_sent data_received data_duplicate data_collided data_deaf data_faded
             acks_received acks_collided acks_deaf acks_faded acks_omitted packets_begun packets_arrived packets_passed
             lost_buffers lost_neighbours lost_no_ack lost_no_channel lost_air lost_reassembly on_air_us);
+        if let (Some(rpl), Some(before)) = (&mut self.rpl, &before.rpl) {
+            rpl.since(before);
+        }
     }
 }

@@ -24,7 +24,7 @@ use crate::ledger::MOST_WAITS;
 pub use clients::{Batch, Clients, Naming, NearEnd};
 pub use controllers::{BuiltChoice, BuiltIn, ControllerChoice, Controllers, OwnChoice, Settings, Value};
 pub use from_server::{Commands, FlowGroup, Notifications, Traffic};
-pub use mesh::{Access, Choose, DeliveryOf, Mesh, Ratio, Sink, Topology};
+pub use mesh::{Access, Choose, DeliveryOf, Mesh, ObjectiveFunction, Ratio, Routing, Rpl, Sink, Topology};
 pub(crate) use millpond_path::word_or_table;
 pub use millpond_path::{
     BitRate, Direction, Duration, InputError as ScenarioError, Jitter, Length, Loss, LossAt, LossOf, Order, Path,

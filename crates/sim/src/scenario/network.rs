@@ -196,7 +196,7 @@ impl Network {
             let changes = |event: &&Event| match event {
                 Event::Rate { link, .. } | Event::Loss { link, .. } => link == name,
                 Event::Outage { link, .. } => link.as_ref().is_none_or(|link| link == name),
-                Event::Restart { .. } | Event::Alarm { .. } | Event::Server { .. } => false,
+                Event::Restart { .. } | Event::Alarm { .. } | Event::Delivery { .. } | Event::Server { .. } => false,
             };
             if timeline.iter().any(|event| changes(&event)) {
                 return refuse(format!(

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrival, BitRate, Clients, Direction, Duplicates, Duration, Loss, Scenario, ScenarioError, unknown};
+use super::{
+    Arrival, BitRate, Clients, Direction, Duplicates, Duration, Loss, Ratio, Scenario, ScenarioError, unknown,
+};
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +52,15 @@ pub enum Event {
         link: String,
         /// The new losses.
         loss: Loss,
+    },
+    /// A link of a mesh delivers another share of its frames from now on, both ways.
+    Delivery {
+        /// When.
+        at: Duration,
+        /// The two nodes, by their names.
+        between: [String; 2],
+        /// The share.
+        ratio: Ratio,
     },
     /// Nothing is sent and nothing arrives for a while. What waits and what is under way stays where it is; queues take
     /// packets as long as they have room.
@@ -103,6 +114,7 @@ impl Event {
             | Self::Alarm { at, .. }
             | Self::Rate { at, .. }
             | Self::Loss { at, .. }
+            | Self::Delivery { at, .. }
             | Self::Outage { at, .. }
             | Self::Server { at, .. } => *at,
         }
@@ -113,7 +125,11 @@ impl Event {
     pub fn clients(&self) -> Option<&str> {
         match self {
             Self::Restart { clients, .. } | Self::Alarm { clients, .. } => clients.as_deref(),
-            Self::Rate { .. } | Self::Loss { .. } | Self::Outage { .. } | Self::Server { .. } => None,
+            Self::Rate { .. }
+            | Self::Loss { .. }
+            | Self::Delivery { .. }
+            | Self::Outage { .. }
+            | Self::Server { .. } => None,
         }
     }
 
@@ -123,7 +139,7 @@ impl Event {
         match self {
             Self::Rate { link, .. } | Self::Loss { link, .. } => Some(link),
             Self::Outage { link, .. } => link.as_deref(),
-            Self::Restart { .. } | Self::Alarm { .. } | Self::Server { .. } => None,
+            Self::Restart { .. } | Self::Alarm { .. } | Self::Delivery { .. } | Self::Server { .. } => None,
         }
     }
 
@@ -138,7 +154,11 @@ impl Event {
         match self {
             Self::Rate { rate, .. } => Some(Direction { rate: *rate, ..direction.clone() }),
             Self::Loss { loss, .. } => Some(Direction { loss: loss.clone(), ..direction.clone() }),
-            Self::Restart { .. } | Self::Alarm { .. } | Self::Outage { .. } | Self::Server { .. } => None,
+            Self::Restart { .. }
+            | Self::Alarm { .. }
+            | Self::Delivery { .. }
+            | Self::Outage { .. }
+            | Self::Server { .. } => None,
         }
     }
 
@@ -179,9 +199,15 @@ impl Event {
             Self::Outage { lasts: Duration(0), .. } => {
                 refuse("for", "an outage of 0 s is none: write how long it lasts".to_owned())
             }
-            Self::Alarm { .. } | Self::Rate { .. } | Self::Loss { .. } | Self::Outage { .. } | Self::Server { .. } => {
-                Ok(())
+            Self::Delivery { .. } if scenario.mesh.is_none() => {
+                refuse("kind", "only a [mesh] has links with a delivery ratio: write `loss` for others".to_owned())
             }
+            Self::Alarm { .. }
+            | Self::Rate { .. }
+            | Self::Loss { .. }
+            | Self::Delivery { .. }
+            | Self::Outage { .. }
+            | Self::Server { .. } => Ok(()),
         }
     }
 }

@@ -101,6 +101,8 @@ pub(crate) struct Recorder {
     pub(crate) tcp: bool,
     pub(crate) frames: bool,
     step: u64,
+    /// How far the network's clock is ahead of the run's, in microseconds.
+    ahead: u64,
     next: Instant,
     links: Vec<LinkName>,
     queue_rows: Vec<QueueSample>,
@@ -135,6 +137,7 @@ impl Recorder {
             tcp: asked(TraceKind::Tcp),
             frames: asked(TraceKind::Frames),
             step,
+            ahead: 0,
             next: if sampled { Instant::ORIGIN } else { Instant::NEVER },
             links,
             queue_rows: Vec::new(),
@@ -144,6 +147,11 @@ impl Recorder {
             frame_rows: Vec::new(),
             judgements: Vec::new(),
         }
+    }
+
+    /// The same for a network whose clock is so many microseconds ahead of the run's.
+    pub(crate) fn ahead_by(self, micros: u64) -> Self {
+        Self { ahead: micros, ..self }
     }
 
     /// Whether a sample is due at or before `now`.
@@ -171,7 +179,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn carried(&mut self, now: Instant, link: usize, number: u64, bytes: u32) {
         if let Some(shares) = &mut self.shares {
-            shares.carried(now, link, number, bytes);
+            shares.carried(Instant::from_micros(now.as_micros() - self.ahead), link, number, bytes);
         }
     }
 
@@ -236,7 +244,7 @@ impl Recorder {
     fn tell(&mut self, now: Instant, event: &'static str, link: usize, packet: &Packet, bytes: u32) {
         let (tag, inside) = (&packet.tag, contents(packet));
         self.packet_rows.push(PacketEvent {
-            t_us: now.as_micros(),
+            t_us: now.as_micros() - self.ahead,
             event,
             link: self.links[link].clone(),
             flow: tag.flow,
@@ -287,7 +295,8 @@ impl Recorder {
     ) {
         let name = |node: u32| self.links.get(node as usize).cloned().unwrap_or_default();
         self.frame_rows.push(FrameEvent {
-            t_us: now.as_micros().saturating_sub(u64::from(lasted.as_micros())),
+            // What began before the run did is told from its beginning.
+            t_us: now.as_micros().saturating_sub(self.ahead + u64::from(lasted.as_micros())),
             us: lasted.as_micros(),
             node: name(from),
             to: name(to),

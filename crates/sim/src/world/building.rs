@@ -106,7 +106,7 @@ impl<'s> World<'s> {
             server,
             controllers,
             restarted: Vec::new(),
-            rec: Recorder::new(options, network.links(), grouped.into_iter()),
+            rec: Recorder::new(options, network.links(), grouped.into_iter()).ahead_by(scenario.idle_start().0),
             network,
             transmissions: 0,
             before: Books::default(),

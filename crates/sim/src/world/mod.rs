@@ -133,6 +133,9 @@ impl<'s> World<'s> {
     /// Runs until every client is done, the time is up or `is_cancelled` says so (asked every few thousand steps).
     pub(crate) fn run(&mut self, mut is_cancelled: impl FnMut() -> bool) -> Result<Instant, RunError> {
         let end = Instant::from_micros(self.scenario.run.end().0);
+        if self.scenario.idle_start().0 > 0 {
+            self.before = self.network.warmed_up(Instant::ORIGIN)?;
+        }
         let warm_up @ 1.. = self.scenario.run.warm_up.0 else { return self.run_until(end, &mut is_cancelled) };
         let warm_up = Instant::from_micros(warm_up);
         let last = self.run_until(warm_up, &mut is_cancelled)?;

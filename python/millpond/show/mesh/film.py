@@ -20,9 +20,11 @@ from millpond.show.mesh.nodes import Node, told
 TRACES = ("frames", "queue")
 #: Seconds that it shows.
 LASTS = 60
-#: What became of a frame, in the order of the numbers that stand for them; then the two kinds of frames.
+#: What became of a frame, in the order of the numbers that stand for them; then the kinds of frames.
 FATES = ("received", "collided", "deaf", "faded")
-KINDS = ("data", "ack")
+KINDS = ("data", "ack", "dis", "dio", "dao")
+#: The receiver of a frame that is for everyone within range.
+EVERYONE = -1
 #: Times are told in units of 100 µs.
 _TICK_US = 100
 _PAGE = Path(__file__).parent / "film.html"
@@ -89,7 +91,7 @@ def _frames(results: Results, run: int, nodes: list[Node]) -> dict[str, _Ints]:
     """Columns of the frames of a run, names as numbers, in the order in which they began."""
     table = results.table("frames")
     table = table.filter(table.column("run").to_numpy() == run)
-    number = {node.name: place for place, node in enumerate(nodes)}
+    number = {"": EVERYONE} | {node.name: place for place, node in enumerate(nodes)}
 
     def numbered(column: str, words: dict[str, int]) -> _Ints:
         return np.array([words[word] for word in table.column(column).to_pylist()], np.int64)

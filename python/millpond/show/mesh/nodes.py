@@ -22,6 +22,11 @@ class Node:
     parent: str | None
     hops: int
 
+    @property
+    def has_joined(self) -> bool:
+        """Whether it has a way to the border router; with RPL it may have none yet."""
+        return self.parent is not None or self.role == ROUTER
+
     @staticmethod
     def of(rows: Iterable[tuple[str, int, int, str, str | None, int]]) -> list[Node]:
         """Nodes as the engine tells them, in millimetres."""
@@ -48,5 +53,8 @@ def told(nodes: Sequence[Node]) -> str:
         shown = " and ".join(names) if len(names) <= 4 else f"{len(names)} nodes"
         if names:
             parts.append(f"{role.replace('-', ' ')} {shown}")
-    hops = max(node.hops for node in nodes)
-    return f"{len(nodes)} nodes: {', '.join(parts)}; at most {hops} hop{'s' if hops != 1 else ''} to the border router"
+    joined = [node for node in nodes if node.has_joined]
+    hops = max((node.hops for node in joined), default=0)
+    outside = f"; {len(nodes) - len(joined)} have not joined" if len(joined) < len(nodes) else ""
+    way = f"at most {hops} hop{'s' if hops != 1 else ''} to the border router"
+    return f"{len(nodes)} nodes: {', '.join(parts)}; {way}{outside}"

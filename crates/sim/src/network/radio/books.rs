@@ -4,6 +4,7 @@ use millpond_control::Instant;
 
 use super::{
     Drops, Mesh, Node,
+    rpl::Control,
     station::{OnAir, Station},
 };
 use crate::{
@@ -16,14 +17,17 @@ impl Mesh {
     pub(crate) fn nodes(&self) -> Vec<NodeRow> {
         let row = |(node, station): (usize, &Station)| {
             let counts = &station.counts;
-            let [buffers, neighbours, no_ack, no_channel, air, reassembly] = counts.lost;
+            let [buffers, neighbours, no_ack, no_channel, air, reassembly, no_route, stale_route] = counts.lost;
+            let rpl = self.rpl.as_ref();
+            let parent = rpl.map_or_else(|| self.tree.parent(node as Node), |rpl| rpl.parent(node as Node));
+            let depth = rpl.map_or_else(|| self.tree.depth(node as Node), |rpl| rpl.depth(node as Node));
             NodeRow {
                 node: self.plan.names[node].clone(),
                 x_mm: self.plan.places[node].x,
                 y_mm: self.plan.places[node].y,
                 role: self.plan.roles[node].clone(),
-                parent: self.tree.parent(node as Node).map(|parent| self.plan.names[parent as usize].clone()),
-                depth: self.tree.depth(node as Node).unwrap_or(u32::MAX),
+                parent: parent.map(|parent| self.plan.names[parent as usize].clone()),
+                depth: depth.unwrap_or(u32::MAX),
                 data_sent: counts.data_sent,
                 acks_sent: counts.acks_sent,
                 data_received: counts.data.received,
@@ -46,6 +50,7 @@ impl Mesh {
                 lost_air: air,
                 lost_reassembly: reassembly,
                 on_air_us: counts.on_air,
+                rpl: rpl.map(|rpl| Box::new(rpl.row(node as Node, [no_route, stale_route]))),
             }
         };
         self.stations.iter().enumerate().map(row).collect()
@@ -53,6 +58,7 @@ impl Mesh {
 
     /// From `now` on occupancy and drops are those since then.
     pub(in crate::network) fn restart_statistics(&mut self, now: Instant) {
+        let now = self.clock(now);
         self.stations.iter_mut().for_each(|station| station.occupancy.restart(now));
         self.drops.fill(Drops::default());
     }
@@ -60,8 +66,9 @@ impl Mesh {
     /// Closes the books: a row for each node's radio, and how many events there were.
     pub(in crate::network) fn rows(&mut self, end: Instant) -> Result<(Vec<LinkRow>, u64), RunError> {
         self.check_conservation()?;
-        let mut events = 0;
+        let mut events = self.control_frames();
         let mut rows = Vec::with_capacity(self.stations.len());
+        let end = self.clock(end);
         for (station, name) in self.stations.iter_mut().zip(&self.plan.names) {
             let counts = &station.counts;
             events += counts.data_sent + counts.acks_sent + counts.offered + counts.arrived;
@@ -113,12 +120,37 @@ impl Mesh {
                 sum(|s| s.counts.arrived) + sum(|s| s.counts.lost.iter().sum()) + held,
             ),
         ];
-        for (law, left, right) in laws {
+        for (law, left, right) in laws.into_iter().chain(self.laws_of_rpl()) {
             if left != right {
                 let told = format!("{law} does not hold: {left} on the left, {right} on the right");
                 return Err(RunError::Conservation("the mesh".to_owned(), told));
             }
         }
         Ok(())
+    }
+
+    /// The same of control messages.
+    fn laws_of_rpl(&self) -> impl Iterator<Item = (&'static str, u64, u64)> {
+        let laws = self.rpl.as_ref().map(|rpl| {
+            let sum = |what: fn(&Control) -> u64| rpl.control.iter().map(what).sum::<u64>();
+            [
+                (
+                    "control messages made = sent + given up + without room + held by nodes",
+                    sum(|control| control.made.iter().sum()),
+                    sum(|control| control.left + control.given_up + control.refused) + rpl.waiting,
+                ),
+                (
+                    "nodes that control frames were for = received + collided + deaf + faded + in the air",
+                    sum(|control| control.copies),
+                    sum(|control| control.fates.sum()) + self.copies_in_air(),
+                ),
+            ]
+        });
+        laws.into_iter().flatten()
+    }
+
+    /// Frames of control messages that were sent.
+    fn control_frames(&self) -> u64 {
+        self.rpl.as_ref().map_or(0, |rpl| rpl.control.iter().map(|control| control.sent).sum())
     }
 }

@@ -41,7 +41,14 @@ pub(crate) enum Cause {
     Air,
     /// It came in parts that the receiver could not put together.
     Reassembly,
+    /// RPL: its node had no way for it, not having joined, or being the root.
+    NoRoute,
+    /// RPL: a downward route brought it to a node that had none.
+    StaleRoute,
 }
+
+/// How many causes there are.
+pub(crate) const CAUSES: usize = 8;
 
 impl Cause {
     /// Why a packet is lost of which a frame ended like this and that did not get on.
@@ -83,8 +90,8 @@ pub(crate) struct Counts {
     /// Packets that ended here as they should.
     pub(crate) arrived: u64,
     /// Packets that got no further, by cause.
-    pub(crate) lost: [u64; 6],
-    pub(crate) lost_bytes: [u64; 6],
+    pub(crate) lost: [u64; CAUSES],
+    pub(crate) lost_bytes: [u64; CAUSES],
     /// Bytes that completed an exchange.
     pub(crate) useful: u64,
     /// Microseconds on the air.
@@ -99,7 +106,7 @@ impl Counts {
 
     /// Packets and bytes that were lost for want of room, and those that were lost otherwise.
     pub(crate) fn losses(&self) -> [(u64, u64); 2] {
-        let sums = |counts: &[u64; 6]| (counts[..2].iter().sum::<u64>(), counts[2..].iter().sum::<u64>());
+        let sums = |counts: &[u64; CAUSES]| (counts[..2].iter().sum::<u64>(), counts[2..].iter().sum::<u64>());
         let (packets, bytes) = (sums(&self.lost), sums(&self.lost_bytes));
         [(packets.0, bytes.0), (packets.1, bytes.1)]
     }

@@ -2,8 +2,7 @@
 
 use millpond_control::Purpose;
 
-use super::{counts::Cause, *};
-use crate::trace::Options;
+use super::{counts::Cause, medium::Fate, *};
 
 /// A mesh of nodes at these places in metres, each with a client that sends to the node it is told.
 pub(super) struct Rig {
@@ -30,20 +29,39 @@ impl Rig {
         ratio: f64,
         carrier: u64,
     ) -> Self {
+        Self::of(Self::plan(metres, root, rules, sinks, ratio, carrier), 1)
+    }
+
+    /// The same mesh as it is planned.
+    pub(super) fn plan(
+        metres: &[(i64, i64)],
+        root: Node,
+        rules: Rules,
+        sinks: &[[Node; 2]],
+        ratio: f64,
+        carrier: u64,
+    ) -> Plan {
         let name = |index: usize| LinkName::from(index.to_string().as_str());
-        let plan = Plan {
+        Plan {
             names: (0..metres.len()).map(name).collect(),
             places: metres.iter().map(|&(x, y)| Place { x: x * 1_000, y: y * 1_000 }).collect(),
             roles: vec![LinkName::from("device"); metres.len()],
             reach: Reach { transmission: 10_000, interference: 20_000, carrier },
             delivery: Delivery::new(vec![(ratio * WHOLE as f64) as u64], false),
+            changes: VecDeque::new(),
             border_router: root,
+            rpl: None,
+            idle: 0,
             rules: vec![rules; metres.len()],
             processing: Span::from_millis(2),
             clients: sinks.to_vec(),
-        };
+        }
+    }
+
+    /// A mesh after a plan, with this seed.
+    pub(super) fn of(plan: Plan, seed: u64) -> Self {
         let rec = Recorder::new(&Options::default(), Vec::new(), std::iter::empty());
-        Self { mesh: Mesh::new(plan, ChanceSeed::new(1), false), rec, arrivals: Vec::new() }
+        Self { mesh: Mesh::new(plan, ChanceSeed::new(seed), false), rec, arrivals: Vec::new() }
     }
 
     /// A client sends a message of so many bytes.
@@ -87,7 +105,7 @@ impl Rig {
         self.mesh.check_conservation().unwrap();
     }
 
-    fn sum(&self, what: impl Fn(&counts::Counts) -> u64) -> u64 {
+    pub(super) fn sum(&self, what: impl Fn(&counts::Counts) -> u64) -> u64 {
         self.mesh.stations.iter().map(|station| what(&station.counts)).sum()
     }
 }

@@ -46,10 +46,20 @@ impl Rules {
     }
 }
 
-/// A frame that carries a packet or a part of it.
+/// What a frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carries {
+    /// A packet or a part of it.
+    Data,
+    /// A message of RPL.
+    Control,
+}
+
+/// A frame that carries a packet or a part of it, or a control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// The packet.
+    pub(crate) carries: Carries,
+    /// The packet, or the message.
     pub(crate) copy: u32,
     /// Which part of it.
     pub(crate) part: u8,
@@ -142,6 +152,8 @@ pub(crate) struct Mac {
     held: u16,
     /// Random waits drawn.
     drawn: u32,
+    /// How often the frame was sent that left last, if it was acknowledged.
+    tries: u8,
     /// An acknowledgement of the frame under way was heard, or one for somebody else.
     own_ack: bool,
     other_ack: bool,
@@ -149,7 +161,22 @@ pub(crate) struct Mac {
 
 impl Mac {
     pub(crate) fn new() -> Self {
-        Self { queues: Vec::new(), phase: Phase::Idle, active: 0, held: 0, drawn: 0, own_ack: false, other_ack: false }
+        Self {
+            queues: Vec::new(),
+            phase: Phase::Idle,
+            active: 0,
+            held: 0,
+            drawn: 0,
+            tries: 0,
+            own_ack: false,
+            other_ack: false,
+        }
+    }
+
+    /// How often the frame was sent that left last, where it was acknowledged in the end.
+    #[inline]
+    pub(crate) fn tries(&self) -> u8 {
+        self.tries
     }
 
     /// Frames that wait or are under way.
@@ -262,6 +289,11 @@ impl Mac {
         Step::Wait
     }
 
+    /// The frame that was given last has left the antenna; it was for everyone, whom nobody asks to acknowledge it.
+    pub(crate) fn sent_to_everyone(&mut self, now: Instant, rules: &Rules, luck: (ChanceSeed, Node)) -> Step {
+        self.leave(now, End::Sent, rules, luck)
+    }
+
     /// An acknowledgement of the frame with this number was heard; `is_own` says whether this node sent that frame.
     pub(crate) fn acknowledged(
         &mut self,
@@ -321,6 +353,7 @@ impl Mac {
         let queue = &mut self.queues[self.active];
         let Some(frame) = queue.frames.pop_front() else { return Step::Wait };
         self.held -= 1;
+        self.tries = queue.tries.saturating_add(1);
         (queue.tries, queue.busy) = (0, 0);
         if queue.frames.is_empty() {
             self.queues.remove(self.active);

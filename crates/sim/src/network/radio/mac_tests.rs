@@ -10,7 +10,7 @@ fn luck(seed: u64) -> (ChanceSeed, Node) {
 }
 
 fn frame(copy: u32, to: Node) -> Frame {
-    Frame { copy, part: 0, number: copy as u8, to, bytes: 96 }
+    Frame { carries: Carries::Data, copy, part: 0, number: copy as u8, to, bytes: 96 }
 }
 
 fn after(start: Instant, micros: u32) -> Instant {

@@ -5,9 +5,11 @@
 //! frame reaches it loses the first, and the second too: there is no capture effect. No time is known here; who drives the
 //! medium says when a frame begins and ends.
 
+use std::collections::BTreeMap;
+
 use millpond_control::{ChanceSeed, Purpose};
 
-use super::neighbours::{Neighbours, Node};
+use super::neighbours::{EVERYONE, Neighbours, Node};
 
 /// What became of a frame at the node that it was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +51,10 @@ pub(crate) struct Delivery {
     of_links: bool,
     /// The mean of the ratio.
     mean: Share,
+    /// Links that have one whatever others have, each by its nodes, the lower one first.
+    own: BTreeMap<[Node; 2], Share>,
+    /// It is the mean everywhere.
+    is_even: bool,
 }
 
 impl Delivery {
@@ -60,7 +66,14 @@ impl Delivery {
             0 => quantiles.first().copied().unwrap_or(WHOLE),
             _ => sums.sum::<Share>() / (2 * steps),
         };
-        Self { quantiles, of_links, mean }
+        let is_even = !of_links || steps == 0;
+        Self { quantiles, of_links, mean, own: BTreeMap::new(), is_even }
+    }
+
+    /// From now on the link between two nodes has this ratio.
+    fn set(&mut self, [a, b]: [Node; 2], ratio: Share) {
+        self.own.insert([a.min(b), a.max(b)], ratio);
+        self.is_even = false;
     }
 
     /// Every frame.
@@ -74,6 +87,12 @@ impl Delivery {
     /// A ratio that is drawn anew for each frame, and then decides over that frame alone, loses frames exactly as its mean
     /// does; so it is its mean.
     fn ratio(&self, chance: ChanceSeed, a: Node, b: Node) -> Share {
+        if self.is_even {
+            return self.mean;
+        }
+        if let Some(ratio) = self.own.get(&[a.min(b), a.max(b)]) {
+            return *ratio;
+        }
         let steps = self.quantiles.len().saturating_sub(1) as u64;
         if !self.of_links || steps == 0 {
             return self.mean;
@@ -111,6 +130,8 @@ pub(crate) struct Medium {
     radios: Vec<Radio>,
     delivery: Delivery,
     chance: ChanceSeed,
+    /// Of frames for everyone that are in the air: who sends it, who does not receive it, and why.
+    missed: Vec<(Node, Node, Fate)>,
 }
 
 impl Medium {
@@ -125,7 +146,17 @@ impl Medium {
             to: 0,
             fate: Fate::Received,
         };
-        Self { neighbours, radios: vec![radio; nodes], delivery, chance }
+        Self { neighbours, radios: vec![radio; nodes], delivery, chance, missed: Vec::new() }
+    }
+
+    /// Who is within reach of whom.
+    pub(crate) fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
+    }
+
+    /// From now on the link between two nodes has this delivery ratio.
+    pub(crate) fn set_delivery(&mut self, between: [Node; 2], ratio: Share) {
+        self.delivery.set(between, ratio);
     }
 
     /// Whether a radio is locked on to a frame.
@@ -148,6 +179,15 @@ impl Medium {
 
     /// A radio that does not send begins to send a frame for another.
     pub(crate) fn begin(&mut self, from: Node, to: Node) {
+        self.start::<false>(from, to);
+    }
+
+    /// A radio that does not send begins to send a frame for everyone.
+    pub(crate) fn begin_broadcast(&mut self, from: Node) {
+        self.start::<true>(from, EVERYONE);
+    }
+
+    fn start<const BROADCAST: bool>(&mut self, from: Node, to: Node) {
         self.interrupt(from, Fate::Deaf);
         let sender = &mut self.radios[from as usize];
         debug_assert!(!sender.is_sending, "a radio sends one frame at a time");
@@ -187,7 +227,11 @@ impl Medium {
             } else {
                 radio.disturbed_by += 1;
             }
-            if neighbour.node == to {
+            if BROADCAST {
+                if neighbour.hears && fate != Fate::Received {
+                    self.missed.push((from, neighbour.node, fate));
+                }
+            } else if neighbour.node == to {
                 self.radios[from as usize].fate = fate;
             }
         }
@@ -213,14 +257,22 @@ impl Medium {
         sender.fate
     }
 
+    /// Takes out those in reach that did not receive the frame for everyone that this radio sent, and why.
+    pub(crate) fn missed(&mut self, from: Node, missed: &mut Vec<(Node, Fate)>) {
+        let own = self.missed.extract_if(.., |(sender, ..)| *sender == from);
+        missed.extend(own.map(|(_, node, fate)| (node, fate)));
+    }
+
     /// A radio loses what it was receiving; the rest of that frame only disturbs it.
     fn interrupt(&mut self, node: Node, why: Fate) {
         let radio = &mut self.radios[node as usize];
-        let Some(sender) = radio.locked_on.take() else { return };
+        let Some(from) = radio.locked_on.take() else { return };
         radio.disturbed_by += 1;
-        let sender = &mut self.radios[sender as usize];
+        let sender = &mut self.radios[from as usize];
         if sender.to == node {
             sender.fate = why;
+        } else if sender.to == EVERYONE {
+            self.missed.push((from, node, why));
         }
     }
 
@@ -231,143 +283,5 @@ impl Medium {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::radio::neighbours::{Place, Reach};
-
-    /// Nodes in a row at these metres, with the ranges of the source.
-    fn row(metres: &[i64], delivery: Delivery) -> Medium {
-        let places: Vec<Place> = metres.iter().map(|&x| Place { x: x * 1_000, y: 0 }).collect();
-        let reach = Reach { transmission: 10_000, interference: 20_000, carrier: 7_900 };
-        Medium::new(places.len(), Neighbours::new(&places, reach), delivery, ChanceSeed::new(1))
-    }
-
-    fn perfect(metres: &[i64]) -> Medium {
-        row(metres, Delivery::perfect())
-    }
-
-    fn end(air: &mut Medium, from: Node) -> (Fate, Vec<Node>) {
-        let mut heard = Vec::new();
-        (air.end(from, &mut heard), heard)
-    }
-
-    #[test]
-    fn an_undisturbed_frame_is_received_by_all_within_ten_metres() {
-        let mut air = perfect(&[0, 10, 5, 11]);
-        air.begin(0, 1);
-        assert!(air.is_receiving(1) && air.is_receiving(2) && !air.is_receiving(3));
-        // Only the one at 5 m senses the carrier.
-        assert_eq!((air.is_busy(1), air.is_busy(2)), (false, true));
-        assert_eq!(end(&mut air, 0), (Fate::Received, vec![1, 2]));
-        assert!(!air.is_receiving(1) && !air.is_busy(2));
-    }
-
-    #[test]
-    fn two_hidden_senders_destroy_both_frames_at_the_node_between_them() {
-        let mut air = perfect(&[0, 10, 20]);
-        air.begin(0, 1);
-        assert!(!air.is_busy(2) && !air.is_receiving(2), "they do not know of each other");
-        air.begin(2, 1);
-        assert_eq!(end(&mut air, 0), (Fate::Collided, vec![]));
-        assert_eq!(end(&mut air, 2), (Fate::Collided, vec![]));
-        // Nothing is left of it.
-        air.begin(0, 1);
-        assert_eq!(end(&mut air, 0), (Fate::Received, vec![1]));
-    }
-
-    #[test]
-    fn a_second_frame_destroys_the_first_even_if_it_ends_before_it() {
-        let mut air = perfect(&[0, 10, 20]);
-        air.begin(0, 1);
-        air.begin(2, 1);
-        assert_eq!(end(&mut air, 2).0, Fate::Collided);
-        assert_eq!(end(&mut air, 0).0, Fate::Collided);
-    }
-
-    #[test]
-    fn whoever_is_beyond_ten_metres_disturbs_and_at_twenty_does_not() {
-        for (metres, expected) in [(29, Fate::Collided), (30, Fate::Received)] {
-            let mut air = perfect(&[0, 10, metres, metres + 10]);
-            air.begin(0, 1);
-            air.begin(2, 3);
-            assert_eq!(end(&mut air, 0).0, expected, "a disturber at {} m", metres - 10);
-            assert_eq!(end(&mut air, 2).0, Fate::Received);
-        }
-    }
-
-    #[test]
-    fn a_disturbed_radio_cannot_lock_on_before_the_disturbance_ends() {
-        let mut air = perfect(&[0, 10, 25, 35]);
-        air.begin(2, 3);
-        air.begin(0, 1);
-        assert!(!air.is_receiving(1));
-        assert_eq!(end(&mut air, 2).0, Fate::Received);
-        // The rest of a frame whose begin was missed is of no use.
-        assert!(!air.is_receiving(1));
-        assert_eq!(end(&mut air, 0).0, Fate::Collided);
-    }
-
-    #[test]
-    fn a_radio_that_sends_is_deaf_and_loses_what_it_was_receiving() {
-        let mut air = perfect(&[0, 10, 20]);
-        air.begin(0, 1);
-        air.begin(1, 2);
-        assert_eq!(end(&mut air, 0).0, Fate::Deaf);
-        air.begin(0, 1);
-        assert_eq!(end(&mut air, 0).0, Fate::Deaf);
-        assert_eq!(end(&mut air, 1).0, Fate::Received);
-    }
-
-    #[test]
-    fn a_radio_stays_disturbed_by_what_began_while_it_was_sending() {
-        let mut air = perfect(&[0, 10, 20]);
-        air.begin(1, 0);
-        air.begin(2, 1);
-        assert_eq!(end(&mut air, 1).0, Fate::Received);
-        air.begin(0, 1);
-        assert_eq!(end(&mut air, 0).0, Fate::Collided, "the frame of the third is still in the air");
-        assert_eq!(end(&mut air, 2).0, Fate::Deaf);
-    }
-
-    #[test]
-    fn a_frame_that_the_link_loses_disturbs_as_any_other() {
-        let mut air = row(&[0, 10, 20], Delivery::new(vec![0], false));
-        air.begin(0, 1);
-        assert!(!air.is_receiving(1));
-        air.delivery = Delivery::perfect();
-        air.begin(2, 1);
-        assert_eq!(end(&mut air, 0).0, Fate::Faded);
-        assert_eq!(end(&mut air, 2).0, Fate::Collided);
-    }
-
-    #[test]
-    fn ratios_drawn_for_each_frame_lose_as_their_mean() {
-        let mut air = row(&[0, 10], Delivery::new(vec![WHOLE * 3 / 4, WHOLE], false));
-        let n = 40_000;
-        let mut received = 0;
-        for _ in 0..n {
-            air.begin(0, 1);
-            received += u32::from(end(&mut air, 0).0 == Fate::Received);
-        }
-        let share = f64::from(received) / f64::from(n);
-        assert!((share - 0.875).abs() < 4.0 * (0.875_f64 * 0.125 / f64::from(n)).sqrt(), "{share}");
-    }
-
-    #[test]
-    fn ratios_of_links_hold_both_ways_and_have_the_mean_of_their_quantiles() {
-        let quantiles = vec![WHOLE / 2, WHOLE * 3 / 4, WHOLE];
-        let links = Delivery::new(quantiles, true);
-        let chance = ChanceSeed::new(7);
-        let n = 20_000;
-        let mut sum = 0.0;
-        for node in 0..n {
-            let ratio = links.ratio(chance, node, node + 1);
-            assert_eq!(ratio, links.ratio(chance, node + 1, node));
-            assert!((WHOLE / 2..=WHOLE).contains(&ratio));
-            sum += ratio as f64 / WHOLE as f64;
-        }
-        let mean = sum / f64::from(n);
-        assert!((mean - 0.75).abs() < 4.0 * 0.1444 / f64::from(n).sqrt(), "{mean}");
-        assert_eq!(links.mean, WHOLE * 3 / 4);
-    }
-}
+#[path = "medium_tests.rs"]
+mod tests;

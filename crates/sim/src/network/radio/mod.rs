@@ -4,7 +4,9 @@
 //! packet of its own from there on. So a packet of a node either got on (once as a rule, more often where the node that
 //! received it had forgotten it) or is lost, for one cause.
 
+mod air;
 mod books;
+mod control;
 mod counts;
 #[cfg(test)]
 mod laws;
@@ -13,6 +15,9 @@ mod medium;
 mod neighbours;
 mod occupancy;
 mod packets;
+mod rpl;
+#[cfg(test)]
+mod rpl_laws;
 #[cfg(test)]
 mod saturation;
 mod sixlowpan;
@@ -25,8 +30,9 @@ use std::collections::VecDeque;
 use millpond_control::{ChanceSeed, Instant, Span};
 
 pub(crate) use mac::{Access, Rules};
-pub(crate) use medium::{Delivery, WHOLE};
+pub(crate) use medium::{Delivery, Share, WHOLE};
 pub(crate) use neighbours::{Neighbours, Node, Place, Reach};
+pub(crate) use rpl::{Objective, Parameters, Settings};
 pub(crate) use sixlowpan::{HEADER, LONGEST_PACKET, frames};
 pub(crate) use tree::Tree;
 
@@ -36,12 +42,12 @@ use crate::{
     ledger::{Slab, Tag},
     outcome::FlowRow,
     recording::Recording,
-    trace::Recorder,
+    trace::{Options, Recorder},
 };
-use mac::{Frame, Step};
-use medium::{Fate, Medium};
-use station::{OnAir, Station};
-use timing::{ACK_BYTES, TURNAROUND, airtime};
+use mac::Frame;
+use medium::Medium;
+use rpl::Rpl;
+use station::Station;
 
 /// How long a packet waits for its missing parts (Contiki 2.7).
 const REASSEMBLY: Span = Span::from_secs(8);
@@ -53,8 +59,14 @@ pub(crate) struct Plan {
     pub(crate) roles: Vec<LinkName>,
     pub(crate) reach: Reach,
     pub(crate) delivery: Delivery,
+    /// When which link has which delivery ratio from then on, in the order of time.
+    pub(crate) changes: VecDeque<(Instant, [Node; 2], Share)>,
     /// The root of the tree.
     pub(crate) border_router: Node,
+    /// How RPL works; with none the tree is given and stays.
+    pub(crate) rpl: Option<Settings>,
+    /// How long before the run begins nodes are switched on, in microseconds: their clock is so much ahead of the run's.
+    pub(crate) idle: u64,
     /// The rules of each node.
     pub(crate) rules: Vec<Rules>,
     /// From the last bit of a packet until its node goes on with it.
@@ -76,6 +88,9 @@ struct Held {
     /// A next node has it.
     passed: bool,
     lives: bool,
+    /// RPL: it went down the last time, and how many hops it has gone.
+    down: bool,
+    hops: u8,
 }
 
 /// What is in packets that several nodes may hold.
@@ -106,14 +121,21 @@ enum Act {
     Acknowledge,
     /// The machine of medium access wakes.
     Access,
+    /// RPL does what is due.
+    Control,
+    /// A link changes; of the first node only.
+    Change,
 }
 
-const ACTS: [Act; 4] = [Act::Silence, Act::Look, Act::Acknowledge, Act::Access];
+const ACTS: [Act; 6] = [Act::Silence, Act::Look, Act::Acknowledge, Act::Access, Act::Control, Act::Change];
+/// Those that there always are.
+const PLAIN: usize = 4;
 
 /// The mesh.
 pub(crate) struct Mesh {
     plan: Plan,
     tree: Tree,
+    rpl: Option<Box<Rpl>>,
     medium: Medium,
     stations: Vec<Station>,
     /// When which act of which node is due.
@@ -145,11 +167,16 @@ impl Mesh {
         let nodes = plan.places.len();
         let neighbours = Neighbours::new(&plan.places, plan.reach);
         let tree = Tree::new(nodes, &neighbours, plan.border_router, luck);
-        Self {
+        let rpl =
+            plan.rpl.map(|settings| Box::new(Rpl::new(settings, &neighbours, &tree, plan.border_router, nodes, luck)));
+        let is_plain = rpl.is_none() && plan.changes.is_empty();
+        let acts = if is_plain { PLAIN } else { ACTS.len() };
+        let mut mesh = Self {
             medium: Medium::new(nodes, neighbours, plan.delivery.clone(), luck),
             tree,
+            rpl,
             stations: plan.rules.iter().map(|rules| Station::new(*rules)).collect(),
-            agenda: Agenda::new(ACTS.len() * nodes),
+            agenda: Agenda::new(acts * nodes),
             luck,
             held: Slab::new(),
             bodies: Slab::new(),
@@ -167,7 +194,40 @@ impl Mesh {
             frames: Vec::new(),
             heard: Vec::new(),
             plan,
+        };
+        mesh.switch_on();
+        mesh.plan_change();
+        let mut rec = Recorder::new(&Options::default(), Vec::new(), std::iter::empty());
+        while mesh.deliver(Instant::ORIGIN, &mut rec).is_some() {}
+        mesh
+    }
+
+    /// What the nodes' clock shows at a time of the run.
+    fn clock(&self, now: Instant) -> Instant {
+        Instant::from_micros(now.as_micros().saturating_add(self.plan.idle))
+    }
+
+    /// The time of the run at which the nodes' clock shows this. Nodes with a clock of their own always have something to do.
+    #[inline]
+    fn run_time(&self, at: Instant) -> Instant {
+        Instant::from_micros(at.as_micros() - self.plan.idle)
+    }
+
+    /// When a link changes next.
+    fn plan_change(&mut self) {
+        if let Some(&(at, ..)) = self.plan.changes.front() {
+            let at = self.clock(at);
+            self.set(Act::Change, 0, at);
         }
+    }
+
+    /// A link changes.
+    fn change(&mut self) {
+        self.set(Act::Change, 0, Instant::NEVER);
+        if let Some((_, between, ratio)) = self.plan.changes.pop_front() {
+            self.medium.set_delivery(between, ratio);
+        }
+        self.plan_change();
     }
 
     /// A packet enters the mesh where its sender is.
@@ -188,6 +248,7 @@ impl Mesh {
         if let Some(recording) = &mut self.recording {
             recording.sent(0, now, &packet);
         }
+        let now = self.clock(now);
         let body = self.bodies.put(Body { packet, length, to: to_node, number: self.sent, held: 1 });
         self.sent += 1;
         self.stations[at as usize].counts.begun += 1;
@@ -204,11 +265,12 @@ impl Mesh {
 
     #[inline]
     pub(super) fn next(&self) -> Instant {
-        if self.arrived.is_empty() { self.agenda.first().0 } else { Instant::ORIGIN }
+        if self.arrived.is_empty() { self.run_time(self.agenda.first().0) } else { Instant::ORIGIN }
     }
 
     /// The next packet that reaches its node at or before `now`.
     pub(super) fn deliver(&mut self, now: Instant, rec: &mut Recorder) -> Option<Packet> {
+        let now = self.clock(now);
         loop {
             if let Some(packet) = self.arrived.pop_front() {
                 return Some(packet);
@@ -224,6 +286,8 @@ impl Mesh {
                 Some(Act::Look) => self.look(at, node, rec),
                 Some(Act::Acknowledge) => self.acknowledge(at, node),
                 Some(Act::Access) => self.access(at, node, rec),
+                Some(Act::Control) => self.control(at, node),
+                Some(Act::Change) => self.change(),
                 None => return None,
             }
         }
@@ -232,141 +296,6 @@ impl Mesh {
     #[inline]
     fn set(&mut self, act: Act, node: Node, at: Instant) {
         self.agenda.set(act as u32 * self.stations.len() as u32 + node, at);
-    }
-
-    /// A node's machine of medium access goes on.
-    fn access(&mut self, now: Instant, node: Node, rec: &mut Recorder) {
-        loop {
-            let station = &mut self.stations[node as usize];
-            let ear = station.ear(node, &self.medium);
-            match station.mac.wake(now, ear, &station.rules, (self.luck, node)) {
-                Step::Wait => break,
-                Step::Send(frame) => {
-                    station.on_air = Some(OnAir::Data(frame));
-                    station.counts.data_sent += 1;
-                    self.air(now, node, frame.to, frame.bytes);
-                    break;
-                }
-                Step::Ended(frame, end) => self.left(now, node, frame, end, rec),
-            }
-        }
-        let wakes = self.stations[node as usize].mac.next();
-        self.set(Act::Access, node, wakes);
-    }
-
-    /// A frame goes on the air.
-    fn air(&mut self, now: Instant, node: Node, to: Node, bytes: u16) {
-        let time = airtime(bytes);
-        self.stations[node as usize].counts.on_air += u64::from(time.as_micros());
-        self.medium.begin(node, to);
-        self.set(Act::Silence, node, now.after(time));
-    }
-
-    /// What a node sends ends.
-    fn silence(&mut self, now: Instant, node: Node, rec: &mut Recorder) {
-        self.set(Act::Silence, node, Instant::NEVER);
-        let mut heard = std::mem::take(&mut self.heard);
-        heard.clear();
-        let fate = self.medium.end(node, &mut heard);
-        match self.stations[node as usize].on_air.take() {
-            Some(OnAir::Data(frame)) => {
-                if rec.frames {
-                    rec.frame(now, [node, frame.to], "data", airtime(frame.bytes), fate.name());
-                }
-                self.stations[frame.to as usize].counts.data.count(fate);
-                if fate == Fate::Received {
-                    self.received(now, node, frame, rec);
-                }
-                let station = &mut self.stations[node as usize];
-                let step = station.mac.sent(now, &station.rules, (self.luck, node));
-                self.took(now, node, step, rec);
-            }
-            Some(OnAir::Ack(number)) => self.acknowledged(now, node, number, fate, &heard, rec),
-            None => {}
-        }
-        self.heard = heard;
-    }
-
-    /// An acknowledgement was sent, and heard by these.
-    fn acknowledged(&mut self, now: Instant, node: Node, number: u8, fate: Fate, heard: &[Node], rec: &mut Recorder) {
-        let to = self.stations[node as usize].owes.take().map_or(node, |(to, _)| to);
-        if rec.frames {
-            rec.frame(now, [node, to], "ack", airtime(ACK_BYTES), fate.name());
-        }
-        self.stations[to as usize].counts.acks.count(fate);
-        for &other in heard {
-            let station = &mut self.stations[other as usize];
-            let step = station.mac.acknowledged(now, number, other == to, &station.rules, (self.luck, other));
-            self.took(now, other, step, rec);
-        }
-    }
-
-    /// A machine was told something, and this came of it.
-    fn took(&mut self, now: Instant, node: Node, step: Step, rec: &mut Recorder) {
-        if let Step::Ended(frame, end) = step {
-            self.left(now, node, frame, end, rec);
-        }
-        let wakes = self.stations[node as usize].mac.next();
-        self.set(Act::Access, node, wakes);
-    }
-
-    /// A node received a frame that was for it.
-    fn received(&mut self, now: Instant, from: Node, frame: Frame, rec: &mut Recorder) {
-        let node = frame.to;
-        let station = &mut self.stations[node as usize];
-        // A radio that has turned to sending does not turn back.
-        if station.rules.acknowledged() {
-            if station.mac.is_committed() || station.owes.is_some() {
-                station.counts.acks_omitted += 1;
-            } else {
-                station.owes = Some((from, frame.number));
-                self.set(Act::Acknowledge, node, now.after(TURNAROUND));
-            }
-        }
-        let station = &mut self.stations[node as usize];
-        if station.knows(from, frame.number) {
-            station.counts.duplicates += 1;
-            return;
-        }
-        let Some(held) = self.held.get_mut(frame.copy) else { return };
-        if !station.assemble(now, held.serial, frame.part, held.parts, now.after(REASSEMBLY)) {
-            return;
-        }
-        let (body, serial, again) = (held.body, held.serial, held.passed);
-        held.passed = true;
-        let Some(inside) = self.bodies.get_mut(body) else { return };
-        inside.held += 1;
-        if again {
-            self.branches += 1;
-            self.branched.push(inside.packet.tag);
-        } else {
-            let counts = &mut self.stations[from as usize].counts;
-            counts.passed += 1;
-            counts.passed_bytes += u64::from(inside.length);
-        }
-        rec.packet(now, "recv", from as usize, &inside.packet, inside.length);
-        let copy = self.hold(body, Some((from, serial)));
-        let at = now.after(self.plan.processing);
-        let upper = &mut self.stations[node as usize].upper;
-        upper.push_back((at, copy));
-        if upper.len() == 1 {
-            self.set(Act::Look, node, at);
-        }
-    }
-
-    /// A node acknowledges a frame, unless its radio sends already.
-    fn acknowledge(&mut self, now: Instant, node: Node) {
-        self.set(Act::Acknowledge, node, Instant::NEVER);
-        let station = &mut self.stations[node as usize];
-        let Some((to, number)) = station.owes else { return };
-        if self.medium.is_sending(node) {
-            station.owes = None;
-            station.counts.acks_omitted += 1;
-            return;
-        }
-        station.on_air = Some(OnAir::Ack(number));
-        station.counts.acks_sent += 1;
-        self.air(now, node, to, ACK_BYTES);
     }
 
     #[inline]
@@ -414,6 +343,9 @@ impl Mesh {
 
     pub(super) fn useful(&mut self, from: Address, to: Address, bytes: u32) {
         let (mut at, end) = self.ends(from, to);
+        if self.rpl.is_some() {
+            return self.useful_by_rpl(at, end, bytes);
+        }
         while let Some(next) = self.tree.next_hop(at, end) {
             self.stations[at as usize].counts.useful += u64::from(bytes);
             at = next;

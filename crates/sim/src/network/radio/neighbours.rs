@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 /// The number of a node of the mesh.
 pub(crate) type Node = u32;
 
+/// All who hear it, as the receiver of a frame.
+pub(crate) const EVERYONE: Node = Node::MAX;
+
 /// Where a node stands, in millimetres.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {

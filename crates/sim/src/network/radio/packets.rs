@@ -6,7 +6,8 @@ use super::{
     Act, Body, Held, Load, Mesh, Node, Packet,
     counts::Cause,
     frames,
-    mac::{End, Frame, Refused},
+    mac::{Carries, End, Frame, Refused},
+    rpl::{HOP_LIMIT, Way},
 };
 use crate::{ledger::NO_EXCHANGE, trace::Recorder};
 
@@ -14,14 +15,15 @@ impl Mesh {
     pub(super) fn hold(&mut self, body: u32, from: Option<(Node, u64)>) -> u32 {
         self.serials += 1;
         let serial = self.serials;
-        self.held.put(Held { body, serial, from, parts: 0, left: 0, passed: false, lives: true })
+        self.held.put(Held { body, serial, from, parts: 0, left: 0, passed: false, lives: true, down: false, hops: 0 })
     }
 
     /// A node sends a packet on that it holds.
     pub(super) fn pass_on(&mut self, now: Instant, at: Node, held: u32, rec: &mut Recorder) {
         let Some(&Held { body, serial, .. }) = self.held.get(held) else { return };
         let Some(&Body { length, to, .. }) = self.bodies.get(body) else { return };
-        let Some(next) = self.tree.next_hop(at, to) else { return };
+        let next = if self.rpl.is_some() { self.hop(now, at, held, rec) } else { self.tree.next_hop(at, to) };
+        let Some(next) = next else { return };
         if let Some(body) = self.bodies.get(body) {
             rec.packet(now, "enq", at as usize, &body.packet, length);
         }
@@ -31,7 +33,7 @@ impl Mesh {
         let station = &mut self.stations[at as usize];
         for (part, &bytes) in self.lengths.iter().enumerate() {
             let number = station.number();
-            self.frames.push(Frame { copy: held, part: part as u8, number, to: next, bytes });
+            self.frames.push(Frame { carries: Carries::Data, copy: held, part: part as u8, number, to: next, bytes });
         }
         station.counts.offered += 1;
         station.counts.offered_bytes += u64::from(length);
@@ -57,6 +59,48 @@ impl Mesh {
         }
     }
 
+    /// RPL: the next node for a packet that a node holds. One that has no way is lost.
+    fn hop(&mut self, now: Instant, at: Node, held: u32, rec: &mut Recorder) -> Option<Node> {
+        let here = self.held.get_mut(held)?;
+        let body = self.bodies.get(here.body)?;
+        let way = self.rpl.as_ref().map_or(Way::None, |rpl| rpl.way(at, body.to));
+        let (cause, serial) = (if here.down { Cause::StaleRoute } else { Cause::NoRoute }, here.serial);
+        here.hops = here.hops.saturating_add(1);
+        let next = match way {
+            _ if here.hops > HOP_LIMIT => None,
+            Way::Down(next) => Some((next, true)),
+            // What goes down does not turn round (RFC 6550, section 11.2.2.3, lets a node send it back; here it ends).
+            Way::Up(next) if !here.down => Some((next, false)),
+            Way::Up(_) | Way::None => None,
+        };
+        if let Some((next, down)) = next {
+            here.down = down;
+            return Some(next);
+        }
+        let length = body.length;
+        rec.packet(now, "enq", at as usize, &body.packet, length);
+        rec.goes_on(at as usize, serial);
+        rec.dropped("drop_radio");
+        let counts = &mut self.stations[at as usize].counts;
+        counts.offered += 1;
+        counts.offered_bytes += u64::from(length);
+        self.lose(at, held, cause);
+        None
+    }
+
+    /// RPL: bytes were of use at every node of the way as it now is.
+    pub(super) fn useful_by_rpl(&mut self, mut at: Node, end: Node, bytes: u32) {
+        for _ in 0..HOP_LIMIT {
+            if at == end {
+                return;
+            }
+            let way = self.rpl.as_ref().map_or(Way::None, |rpl| rpl.way(at, end));
+            let (Way::Up(next) | Way::Down(next)) = way else { return };
+            self.stations[at as usize].counts.useful += u64::from(bytes);
+            at = next;
+        }
+    }
+
     /// A node has looked at a packet that came: it is for this node, or goes on.
     pub(super) fn look(&mut self, now: Instant, node: Node, rec: &mut Recorder) {
         let upper = &mut self.stations[node as usize].upper;
@@ -76,9 +120,10 @@ impl Mesh {
             held.passed = true;
         }
         self.let_go(held, true);
+        let at = self.run_time(now);
         if let Some(packet) = self.arrived.back() {
             if let Some(recording) = &mut self.recording {
-                recording.arrived(now, packet);
+                recording.arrived(at, packet);
             }
             if packet.tag.exchange != NO_EXCHANGE && packet.asks() {
                 rec.asked(&packet.tag);
@@ -89,6 +134,12 @@ impl Mesh {
     /// A frame has left its node for good.
     pub(super) fn left(&mut self, now: Instant, node: Node, frame: Frame, end: End, rec: &mut Recorder) {
         self.stations[node as usize].occupancy.leave(now, u64::from(frame.bytes));
+        if self.rpl.is_some() {
+            self.tried(now, node, frame, end);
+            if frame.carries == Carries::Control {
+                return self.control_left(node, frame, end);
+            }
+        }
         let Some(held) = self.held.get_mut(frame.copy) else { return };
         held.left = held.left.saturating_sub(1);
         if held.left > 0 {

@@ -19,6 +19,8 @@ const REMEMBERED: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnAir {
     Data(Frame),
+    /// A message of RPL.
+    Control(Frame),
     /// The acknowledgement of the frame with this number.
     Ack(u8),
 }

@@ -61,19 +61,25 @@ impl Tree {
         if at == to {
             return None;
         }
-        let mut below = to;
-        while below != self.root {
-            let parent = self.parents[below as usize];
-            if parent == at {
-                return Some(below);
-            }
-            if parent == below {
-                return None;
-            }
-            below = parent;
-        }
-        self.parent(at)
+        below(self.root, at, to, |node| self.parents[node as usize]).or_else(|| self.parent(at))
     }
+}
+
+/// The next node on the way down a tree from one node to another, if that is below it. A node without a parent is its own.
+#[inline]
+pub(super) fn below(root: Node, at: Node, to: Node, parent: impl Fn(Node) -> Node) -> Option<Node> {
+    let mut below = to;
+    while below != root {
+        let above = parent(below);
+        if above == at {
+            return Some(below);
+        }
+        if above == below {
+            return None;
+        }
+        below = above;
+    }
+    None
 }
 
 #[cfg(test)]

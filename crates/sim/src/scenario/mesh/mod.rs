@@ -1,10 +1,11 @@
 //! A mesh of radios: where its nodes stand, what they are, and how their radios work.
 
+mod routing;
 mod topology;
 
 use std::collections::BTreeMap;
 
-use millpond_control::ChanceSeed;
+use millpond_control::{ChanceSeed, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::{Clients, Duration, Event, Length, Scenario, ScenarioError, Size, Transport, unknown};
@@ -13,6 +14,7 @@ use crate::network::{
     radio::{self, Delivery, LONGEST_PACKET, Neighbours, Node, Plan, Reach, Rules, Tree, WHOLE},
 };
 use crate::outcome::NodeRow;
+pub use routing::{ObjectiveFunction, Routing, Rpl};
 use topology::Laid;
 pub use topology::Topology;
 
@@ -22,7 +24,7 @@ pub use topology::Topology;
 pub struct Mesh {
     /// Where the nodes stand.
     pub topology: Topology,
-    /// The node that is the root of the tree; it relays, and neither asks nor answers.
+    /// The node that is the root of the tree. Unless it is named as a sink, or as the place of clients, it only relays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub border_router: Option<String>,
     /// The nodes that answer, in groups with names.
@@ -58,6 +60,9 @@ pub struct Mesh {
     /// From the last bit of a packet until its node goes on with it.
     #[serde(default = "two_milliseconds")]
     pub processing: Duration,
+    /// Which way packets take.
+    #[serde(default, skip_serializing_if = "Routing::is_static")]
+    pub routing: Routing,
 }
 
 /// Nodes that answer.
@@ -174,6 +179,12 @@ impl Settled {
         }
     }
 
+    /// What an event does to a link.
+    fn change(&self, event: &Event, share: impl Fn(&Ratio) -> u64) -> Option<(Instant, [Node; 2], u64)> {
+        let Event::Delivery { at, between: [a, b], ratio } = event else { return None };
+        Some((Instant::from_micros(at.0), [self.node(a)?, self.node(b)?], share(ratio)))
+    }
+
     /// Where the clients of a group are: where it says, else at every node without another role.
     fn nodes_of(&self, group: &Clients) -> Vec<Node> {
         if group.at.is_empty() {
@@ -184,6 +195,11 @@ impl Settled {
 }
 
 impl Mesh {
+    /// Whether its nodes find their tree by RPL.
+    pub(crate) fn has_rpl(&self) -> bool {
+        !self.routing.is_static()
+    }
+
     /// Looks all names up.
     fn settle(&self) -> Result<Settled, (String, String)> {
         let laid = self.topology.lay().map_err(|(key, problem)| (format!("topology.{key}"), problem))?;
@@ -204,10 +220,6 @@ impl Mesh {
                 return Err((key, "no node: name those that answer, such as nodes = [\"0\"]".to_owned()));
             }
             let found = nodes.iter().map(|node| look_up(&key, node)).collect::<Result<Vec<_>, _>>()?;
-            if found.contains(&border_router) {
-                let problem = format!("`{router}` is the border router, which relays and does not answer: name others");
-                return Err((key, problem));
-            }
             sinks.insert(name.clone(), (found, *choose));
         }
         if sinks.is_empty() {
@@ -281,7 +293,7 @@ impl Mesh {
         if self.processing.0 > 1_000_000 {
             return refuse("processing", format!("{} is too long (at most 1 s)", self.processing));
         }
-        Ok(())
+        self.routing.check(self.retransmissions)
     }
 
     /// Checks that every node has a place of its own and a way to the border router.
@@ -306,6 +318,17 @@ impl Mesh {
             _ => "bring nodes nearer or write a longer range",
         };
         refuse("topology", format!("no way from node `{first}`{more} to the border router: {mend}"))
+    }
+
+    /// Checks that a link of which the timeline speaks is one.
+    fn check_link(&self, settled: &Settled, between: &[String; 2]) -> Result<(), String> {
+        let known = || settled.laid.names.iter().map(String::as_str).collect::<Vec<_>>();
+        let find = |name: &String| settled.node(name).ok_or_else(|| unknown("node", name, &known()));
+        let [a, b] = [find(&between[0])?, find(&between[1])?].map(|node| settled.laid.places[node as usize]);
+        let is_link = a != b && a.square(b) <= self.range.0 * self.range.0;
+        let problem =
+            || format!("no link joins `{}` and `{}`: name two nodes within {}", between[0], between[1], self.range);
+        is_link.then_some(()).ok_or_else(problem)
     }
 
     fn check_group(&self, settled: &Settled, key: &str, group: &Clients) -> Result<(), (String, String)> {
@@ -371,8 +394,20 @@ impl Scenario {
             told.map_err(|(key, problem)| ScenarioError::at_key(origin, &key, problem))?;
         }
         for (index, event) in self.timeline.iter().enumerate() {
-            if !matches!(event, Event::Restart { .. } | Event::Alarm { .. } | Event::Server { .. }) {
-                return refuse(format!("timeline[{index}].kind"), "a mesh has no links with names".to_owned());
+            let key = |name: &str| format!("timeline[{index}].{name}");
+            match event {
+                Event::Restart { .. } | Event::Alarm { .. } | Event::Server { .. } => {}
+                Event::Delivery { ratio, .. } if !(0.0..=1.0).contains(&ratio.0) => {
+                    return refuse(key("ratio"), format!("{}: write a share from 0 to 1", ratio.0));
+                }
+                Event::Delivery { between, .. } => {
+                    let told = mesh.check_link(&settled, between);
+                    told.map_err(|problem| ScenarioError::at_key(origin, &key("between"), problem))?;
+                }
+                Event::Rate { .. } | Event::Loss { .. } | Event::Outage { .. } => {
+                    let problem = "a mesh has no links with names: write `delivery` and its two nodes";
+                    return refuse(key("kind"), problem.to_owned());
+                }
             }
         }
         let asked = self.clients.iter().map(Clients::request_bytes).max().unwrap_or(0);
@@ -399,8 +434,13 @@ impl Scenario {
         Ok(())
     }
 
-    /// Where the nodes of its mesh stand, what they are, and the tree of a run with this seed, with nothing counted yet;
-    /// none without a mesh.
+    /// How long before the run begins the nodes of its mesh are switched on.
+    pub(crate) fn idle_start(&self) -> Duration {
+        self.mesh.as_ref().map_or(Duration(0), |mesh| mesh.routing.idle_start())
+    }
+
+    /// Where the nodes of its mesh stand, what they are, and the tree with which a run with this seed begins: with RPL the one
+    /// that they found in the idle start. None without a mesh.
     #[must_use]
     pub fn mesh_nodes(&self, seed: u64) -> Vec<NodeRow> {
         let mesh = self.mesh_plan(&[]);
@@ -429,7 +469,10 @@ impl Scenario {
                 mesh.delivery.iter().map(share).collect(),
                 mesh.delivery_of == DeliveryOf::EachLink,
             ),
+            changes: self.timeline.iter().filter_map(|event| settled.change(event, share)).collect(),
             border_router: settled.border_router,
+            rpl: mesh.routing.settings(),
+            idle: mesh.routing.idle_start().0,
             rules: (0..count).map(|node| mesh.rules(node == settled.border_router)).collect(),
             processing: mesh.processing.span(),
             clients,
