@@ -55,6 +55,36 @@ def test_a_film_holds_every_frame_of_its_minute(filmed: tuple[str, dict[str, Any
     assert data["queues"]["most"] > 1
 
 
+def test_a_film_shows_messages_of_rpl(tmp_path: Path) -> None:
+    done = api.run(
+        ROOT / "scenarios" / "mesh-rpl.toml",
+        changes={"run.for": "200 s"},
+        film=tmp_path / "mesh.html",
+        out=tmp_path / "out",
+        report=False,
+    )
+    page = (tmp_path / "mesh.html").read_text(encoding="utf-8")
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    data = json.loads(found[1])
+    table = done.results.table("frames").to_pandas()
+    begins = data["begins"] * 1_000_000
+    within = table[(table.t_us >= begins) & (table.t_us < begins + film.LASTS * 1_000_000)]
+    kinds = [film.KINDS[what // len(film.FATES)] for what in data["frames"]["what"]]
+    for kind in film.KINDS:
+        assert kinds.count(kind) == int((within.kind == kind).sum()), kind
+    assert kinds.count("dio") > 0
+    assert kinds.count("dao") > 0
+    # what is for all in range is for no node by its number
+    for kind, to in zip(kinds, data["frames"]["to"], strict=True):
+        assert (to == film.EVERYONE) == (kind in ("dio", "dis"))
+    # the tree is the one at the end
+    parents = dict(
+        zip(*(done.results.table("nodes").column(name).to_pylist() for name in ("node", "parent")), strict=True)
+    )
+    assert {node[0]: node[4] for node in data["nodes"]} == parents
+
+
 def test_the_worst_minute_is_the_one_with_most_collisions() -> None:
     times = np.array([5, 70, 71, 72, 100, 131, 140]) * 1_000_000
     collided = film.FATES.index("collided")

@@ -106,6 +106,16 @@ def test_a_mesh_is_drawn_in_letters_with_its_tree(tmp_path: Path) -> None:
     ]
 
 
+def test_a_tree_that_rpl_found_is_drawn_as_the_run_begins_with_it(tmp_path: Path) -> None:
+    scenario = written(tmp_path)
+    drawn = sheet.drawn(scenario, {"mesh.routing": "rpl"}, 1).splitlines()
+    # there is one tree only
+    assert drawn == sheet.drawn(scenario, {}, 1).splitlines()
+    nobody = sheet.drawn(scenario, {"mesh.routing": {"kind": "rpl", "idle_start": "0 s"}}, 1).splitlines()
+    assert nobody[-1].endswith("at most 0 hops to the border router; 3 have not joined")
+    assert nobody[2] == "B     o     P"
+
+
 def test_many_nodes_stay_within_a_terminal() -> None:
     nodes = [Node(str(n), n * 7.3 % 100, n * 3.1 % 60, "device", str(n - 1) if n else None, n) for n in range(300)]
     lines = terminal.drawn(nodes).splitlines()[:-3]

@@ -51,6 +51,10 @@ fn a_mesh_with_rpl_joins_delivers_and_repeats_itself() {
     // Of five minutes after the first: of each node at least the DIOs of two intervals, and its DAOs for two of its parent's.
     let (dio, dao) = (sum(&outcome, |rpl| rpl.dio), sum(&outcome, |rpl| rpl.dao));
     assert!((32..200).contains(&dio) && dao >= 30, "{dio} {dao}");
+    // What they asked before the run began is not counted.
+    let at_once = go(&grid("routing = { kind = \"rpl\", idle_start = \"0 s\" }"));
+    assert!(sum(&outcome, |rpl| rpl.dis) == 0 && sum(&at_once, |rpl| rpl.dis) > 0);
+    assert!(sum(&at_once, |rpl| rpl.dio) > dio && sum(&at_once, |rpl| rpl.lost_no_route) > 0);
     // A packet that is passed on is counted here as well as there.
     assert!(outcome.nodes.iter().map(|node| node.data_sent).sum::<u64>() > 1_000);
 }

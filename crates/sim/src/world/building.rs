@@ -75,7 +75,9 @@ impl<'s> World<'s> {
                 agenda.set(callers.add(flow, group as u32, application), wakes);
             }
         }
-        let network = Network::new(scenario, seed, &groups, options.capture)?;
+        let mut network = Network::new(scenario, seed, &groups, options.capture)?;
+        let idle_start = scenario.idle_start().0;
+        let before = if idle_start > 0 { network.warmed_up(Instant::ORIGIN)? } else { Books::default() };
         let body = scenario.server.payload;
         let exchanges = |group: u32| {
             let conduct = &conducts[group as usize];
@@ -106,10 +108,10 @@ impl<'s> World<'s> {
             server,
             controllers,
             restarted: Vec::new(),
-            rec: Recorder::new(options, network.links(), grouped.into_iter()).ahead_by(scenario.idle_start().0),
+            rec: Recorder::new(options, network.links(), grouped.into_iter()).ahead_by(idle_start),
             network,
             transmissions: 0,
-            before: Books::default(),
+            before,
             unfinished: everybody as u32,
             last: Instant::ORIGIN,
             is_over: false,

@@ -120,7 +120,7 @@ pub(crate) struct World<'s> {
     pub(crate) evidence: Evidence,
     pub(crate) rec: Recorder,
     pub(crate) transmissions: u64,
-    /// What had become of packets when the warm-up ended; nothing if there is none.
+    /// What had become of packets when the warm-up ended, or else the idle start of a mesh; nothing if there is neither.
     pub(crate) before: Books,
     pub(crate) unfinished: u32,
     /// When anything happened last.
@@ -133,9 +133,6 @@ impl<'s> World<'s> {
     /// Runs until every client is done, the time is up or `is_cancelled` says so (asked every few thousand steps).
     pub(crate) fn run(&mut self, mut is_cancelled: impl FnMut() -> bool) -> Result<Instant, RunError> {
         let end = Instant::from_micros(self.scenario.run.end().0);
-        if self.scenario.idle_start().0 > 0 {
-            self.before = self.network.warmed_up(Instant::ORIGIN)?;
-        }
         let warm_up @ 1.. = self.scenario.run.warm_up.0 else { return self.run_until(end, &mut is_cancelled) };
         let warm_up = Instant::from_micros(warm_up);
         let last = self.run_until(warm_up, &mut is_cancelled)?;
