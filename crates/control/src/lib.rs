@@ -36,6 +36,7 @@
 //! | [`Preset`] | published algorithms by name or number, each with its source and the choices made where it is silent |
 //! | [`Setting`] | single parameters of a controller, with legal ranges: [`AnyController::set`], [`AnyController::get`] |
 //! | [`AnyController`] | one type for all of them, without a type parameter and without a pointer |
+//! | [`bulk_pace`] | the pace of bodies in bursts (RFC 9177), from what was delivered and the queue that it made |
 //! | [`CalmServer`] | the other side: which copies of a request a server answers once more |
 //! | [`layout`] | which bytes of a state are padding, for the C library |
 //! | [`Checked`] | watches that caller and controller keep the contract; for debug builds and tests |
@@ -117,6 +118,7 @@ extern crate alloc;
 pub mod ageing;
 pub mod backoff;
 pub mod blind;
+pub mod bulk_pace;
 pub mod carry;
 pub mod dither;
 pub mod estimator;
@@ -166,6 +168,7 @@ pub use any::AnyController;
 pub use basic_rto::BasicRto;
 #[cfg(feature = "bbr-con")]
 pub use bbr_con::BbrCon;
+pub use bulk_pace::{BulkPace, BulkReport};
 #[cfg(feature = "calm")]
 pub use calm::Calm;
 pub use calm_server::{Again, CalmPath, CalmPeer, CalmServer};

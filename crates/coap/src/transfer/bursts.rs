@@ -168,7 +168,7 @@ impl<L: MessageLayer> Host<L> {
                 bytes: config.limits.bytes,
                 peers: MOST_PEERS,
             };
-            let parameters = config.q_block.unwrap_or(BurstParameters::RFC9177);
+            let parameters = config.q_block.unwrap_or(BurstParameters::PACED);
             Box::new(BurstClient::new(options_of(&config, parameters, limits), chance, node))
         });
         client.is_supported_by(to) != Some(false)

@@ -74,11 +74,11 @@ fn what_is_missing_leaves_first_and_each_block_once() {
 
 #[test]
 fn one_block_and_the_rest_of_a_set() {
-    let mut sender = BurstSender::resting(PARAMETERS, 25, PAUSE);
+    let mut sender = BurstSender::resting(PARAMETERS, 25, PAUSE, Instant::ORIGIN);
     assert_eq!(burst(&mut sender, at(0)), (vec![], None), "nothing that was not asked for");
     sender.only(7);
     assert_eq!(burst(&mut sender, at(0)), (vec![7], None));
-    sender.rest_of_set(17);
+    sender.rest_of_set(Instant::ORIGIN, 17);
     assert_eq!(burst(&mut sender, at(0)).0, [17, 18, 19]);
     sender.asked(at(100), Asked::GoOn(20));
     assert_eq!(burst(&mut sender, at(100)), ((20..25).collect(), None));

@@ -240,7 +240,7 @@ impl ServerBuilder {
         let config = transfer::Config {
             block: block_size(self.block_size)?,
             confirm_every: u64::try_from(self.confirm_every.as_micros()).unwrap_or(u64::MAX),
-            q_block: self.q_block.then_some(BurstParameters::RFC9177),
+            q_block: self.q_block.then_some(BurstParameters::PACED),
             limits,
             ..transfer::Config::DEFAULT
         };

@@ -349,7 +349,8 @@ impl Clients {
             let problem = "a body is fetched in blocks by GET: leave this key out, or write transfer = \"whole\"";
             return refuse("request_payload", problem.to_owned());
         }
-        if self.transport.is_udp() && self.transfer.is_whole() && body.0 > MOST_PAYLOAD {
+        let asks = !self.workload.all().is_empty();
+        if asks && self.transport.is_udp() && self.transfer.is_whole() && body.0 > MOST_PAYLOAD {
             let problem = format!(
                 "{body} does not fit a datagram (at most {MOST_PAYLOAD} B): let {key} fetch it by \
                  transfer = {{ kind = \"blocks\", size = \"256 B\" }} or transport = \"tcp\""

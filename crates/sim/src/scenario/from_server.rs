@@ -230,6 +230,8 @@ impl Scenario {
     pub(crate) fn response_payload(&self, flows: &FlowGroup<'_>) -> u64 {
         let commands = self.clients.get(flows.group).and_then(|clients| clients.commands.as_ref());
         match flows.traffic {
+            // Who asks for nothing gets no body.
+            Traffic::Requests if flows.clients.workload.all().is_empty() => 0,
             Traffic::Requests => self.server.payload.0,
             Traffic::Commands => commands.map_or(0, |commands| commands.response_payload.0),
             Traffic::Notifications => 0,

@@ -49,7 +49,8 @@ impl Scenario {
     fn longest_packets(&self, flows: &FlowGroup<'_>) -> [u64; 2] {
         let group = &flows.clients;
         let (header, token) = (self.header().0, u64::from(group.token_length));
-        let body = self.server.payload.0;
+        // Who asks for nothing gets no body.
+        let body = if group.workload.all().is_empty() { 0 } else { self.server.payload.0 };
         // Content-Format, a marker if there is a payload, and the payload.
         let format = 1 + u64::from(2 - self.server.content_format.leading_zeros() / 8);
         let marked = |payload: u64| if payload > 0 { 1 + payload } else { 0 };

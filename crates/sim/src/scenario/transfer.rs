@@ -61,7 +61,7 @@ pub struct Bursts {
     /// NON_PARTIAL_TIMEOUT: how long part of a body is kept.
     #[serde(default = "partial")]
     pub non_partial_timeout: Duration,
-    /// Whether the blocks of a burst are spread over the round trip, which is not in RFC 9177.
+    /// Whether bursts become a paced flow where there is a reason, which is not in RFC 9177.
     #[serde(default)]
     pub paced: bool,
 }

@@ -16,6 +16,7 @@
 mod client;
 pub(crate) mod draft;
 mod missing;
+mod paced;
 mod receiver;
 mod sender;
 mod server;
@@ -54,8 +55,9 @@ pub struct BurstParameters {
     pub repeats: u8,
     /// NON_PARTIAL_TIMEOUT: how long part of a body is kept.
     pub lifetime: Span,
-    /// Whether the payloads of a set are spread over the measured round trip, the first set over `pause`, instead of
-    /// leaving in a burst. Not in RFC 9177; the other end need not know.
+    /// Whether bursts become a paced flow at the first complaint, silence or rise of delay
+    /// ([`BulkPace`](millpond_control::BulkPace)), and whether gaps are told, and asked for again, as soon as the round trip
+    /// lets one know of them. Not in RFC 9177; the other end need not know.
     pub paced: bool,
 }
 
@@ -69,6 +71,9 @@ impl BurstParameters {
         lifetime: Span::from_secs(247),
         paced: false,
     };
+
+    /// The same, paced where there is a reason.
+    pub const PACED: Self = Self { paced: true, ..Self::RFC9177 };
 
     /// NON_TIMEOUT_RANDOM: drawn once for each body.
     #[must_use]

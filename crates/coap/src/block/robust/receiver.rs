@@ -1,6 +1,6 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use millpond_control::{Instant, Span};
+use millpond_control::{BulkPace, Instant, Span};
 
 use super::{
     super::{Block, BlockSize},
@@ -35,6 +35,13 @@ pub struct BurstReceiver {
     asked: u8,
     /// Gaps are to be told at once: the next set has begun.
     at_once: bool,
+    /// The round trips of a paced one, from a complaint to what it called forth; none measured, none known.
+    pace: Option<BulkPace>,
+    /// How long before the last block the one before it came.
+    apart: Span,
+    /// When it complained last, and how often since something came that was missing.
+    complained: Instant,
+    complaints: u8,
 }
 
 /// A block that came.
@@ -95,6 +102,10 @@ impl BurstReceiver {
             heard: now,
             asked: 0,
             at_once: false,
+            pace: None,
+            apart: Span::ZERO,
+            complained: now,
+            complaints: 0,
         })
     }
 
@@ -112,8 +123,19 @@ impl BurstReceiver {
         if !fits {
             return Accepted::Misfit;
         }
+        self.apart = now.since(self.heard);
         self.heard = now;
         self.asked = 0;
+        if block.number < self.highest && core::mem::take(&mut self.complaints) == 1 {
+            let since = now.since(self.complained);
+            // What was on its way already comes sooner than what was called forth.
+            if let Some(pace) = self.pace.as_mut().filter(|pace| pace.least().is_some_and(|least| since >= least)) {
+                pace.probed(since);
+            }
+        }
+        // What is behind the last block of a set, or of all, is missing: a paced sender does not wait for that to be told.
+        let ends = last || block.number.saturating_add(1).checked_rem(self.parameters.set.max(1)) == Some(0);
+        self.at_once |= self.parameters.paced && ends && self.complete < block.number;
         if self.has(block.number) {
             return Accepted::Repeated;
         }
@@ -122,7 +144,9 @@ impl BurstReceiver {
         self.ahead_bytes = self.ahead_bytes.saturating_add(payload.len());
         // The first block of a later set shows that the earlier ones will not come by themselves.
         let set = |number: u32| self.parameters.set_of(number);
-        self.at_once |= set(block.number) > set(self.highest) && self.complete < block.number;
+        let is_later = set(block.number) > set(self.highest);
+        let was_told = self.parameters.paced && set(self.highest.saturating_add(1)) > set(self.highest);
+        self.at_once |= is_later && !was_told && self.complete < block.number;
         self.highest = self.highest.max(block.number);
         while let Some(next) = self.ahead.remove(&self.complete) {
             self.ahead_bytes = self.ahead_bytes.saturating_sub(next.len());
@@ -155,19 +179,26 @@ impl BurstReceiver {
             return Wanted::GoOn(complete_sets.saturating_mul(set));
         }
         let expiry = self.begun.max(self.heard).after(self.parameters.lifetime);
-        if now >= expiry || self.asked >= self.parameters.repeats && now >= self.due() {
+        let is_silent = self.asked >= self.parameters.repeats && now >= self.due().max(self.patience_ends());
+        if now >= expiry || is_silent {
             return Wanted::GiveUp;
         }
         if core::mem::take(&mut self.at_once) {
-            let before = self.parameters.set_of(self.highest).saturating_mul(set);
+            let before = if self.parameters.paced {
+                self.highest
+            } else {
+                self.parameters.set_of(self.highest).saturating_mul(set)
+            };
             let missing = self.missing(before);
             if !missing.is_empty() {
+                self.complains(now);
                 return Wanted::Missing(missing);
             }
         }
         if now < self.due() {
             return Wanted::Wait(self.due().min(expiry));
         }
+        self.complains(now);
         self.asked = self.asked.saturating_add(1);
         // After silence the rest of the set that was under way is missing too, or else the next set.
         let sets = self.parameters.set_of(self.highest).saturating_add(1);
@@ -221,12 +252,27 @@ impl BurstReceiver {
         self.body
     }
 
+    /// The round trip of a message with nothing before it was measured: how long a paced one waits follows it.
+    pub fn probed(&mut self, round_trip: Span) {
+        if self.parameters.paced {
+            self.pace.get_or_insert(BulkPace::new(self.parameters.patience)).probed(round_trip);
+        }
+    }
+
+    fn complains(&mut self, now: Instant) {
+        (self.complained, self.complaints) = (now, self.complaints.saturating_add(1));
+    }
+
     /// When silence has lasted long enough to ask (again).
     fn due(&self) -> Instant {
-        let patience = self.parameters.patience.as_micros();
-        // 1, 2, 4, … times the patience, one after the other.
-        let waits = 2_u32.checked_pow(self.asked.into()).unwrap_or(u32::MAX).saturating_mul(2).saturating_sub(1);
-        self.heard.after(Span::from_micros(patience.saturating_mul(waits)))
+        let Some(pace) = &self.pace else { return self.heard.after(waits(self.parameters.patience, self.asked)) };
+        let apart = self.apart.min(pace.round_trip());
+        self.heard.after(waits(pace.timeout().plus(apart), self.asked)).min(self.patience_ends())
+    }
+
+    /// When silence has lasted for as long as all repeats of RFC 9177 take.
+    fn patience_ends(&self) -> Instant {
+        self.heard.after(waits(self.parameters.patience, self.parameters.repeats))
     }
 
     /// Blocks before this one that are not there.
@@ -237,4 +283,10 @@ impl BurstReceiver {
     fn has(&self, number: u32) -> bool {
         number < self.complete || self.ahead.contains_key(&number)
     }
+}
+
+/// Once, twice, four times … the patience, one after the other.
+pub(super) fn waits(patience: Span, repeats: u8) -> Span {
+    let waits = 2_u32.checked_pow(repeats.into()).unwrap_or(u32::MAX).saturating_mul(2).saturating_sub(1);
+    patience.times(waits)
 }

@@ -1,8 +1,8 @@
-use alloc::collections::VecDeque;
+use alloc::{boxed::Box, collections::VecDeque};
 
 use millpond_control::{Instant, Span};
 
-use super::BurstParameters;
+use super::{BurstParameters, paced::Paced};
 
 /// The end that has the body: sends it set by set, and again what is missing.
 #[derive(Clone, Debug)]
@@ -22,7 +22,8 @@ pub struct BurstSender {
     pause: Span,
     /// The next set leaves then, unless it is asked for before.
     resume: Option<Instant>,
-    pace: Option<Pace>,
+    /// The account of a paced one.
+    paced: Option<Box<Paced>>,
 }
 
 /// What a receiver asks for.
@@ -52,49 +53,13 @@ pub enum Leaving {
     Nothing,
 }
 
-/// How the payloads of a set are spread over the round trip instead of leaving in a burst. Not in RFC 9177.
-///
-/// The round trip is that from the last payload of a set to the "go on" for it, smoothed as SRTT is (RFC 6298 §2). It
-/// holds what the set itself queued, so that it settles where a set queues half of what a burst would. Where that is
-/// still too much for the queue, complaints come: each doubles it, once a set, up to NON_TIMEOUT.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pace {
-    round_trip: Option<Span>,
-    /// When the last payload left.
-    left: Option<Instant>,
-    /// A "go on" is an answer to the last payload of the set: nothing was sent again in between.
-    clear: bool,
-    /// The next new block when a complaint was last heeded.
-    slowed: u32,
-}
-
-impl Pace {
-    fn sample(&mut self, now: Instant) {
-        let Some(left) = self.left.filter(|_| self.clear) else { return };
-        let sample = now.since(left);
-        self.round_trip = Some(match self.round_trip {
-            None => sample,
-            Some(smoothed) => smoothed.scaled(7, 8).plus(sample.scaled(1, 8)),
-        });
-        self.clear = false;
-    }
-
-    /// A complaint came when this was the next new block.
-    fn slow_down(&mut self, next: u32, most: Span) {
-        if core::mem::replace(&mut self.slowed, next) < next {
-            self.round_trip = self.round_trip.map(|round_trip| round_trip.doubled().min(most));
-        }
-    }
-}
-
 impl BurstSender {
     /// A body of so many blocks, at least one, that flows from its first block on; `pause` is drawn by
     /// [`BurstParameters::drawn_pause`].
     #[must_use]
-    pub const fn new(parameters: BurstParameters, blocks: u32, pause: Span) -> Self {
+    pub fn new(parameters: BurstParameters, blocks: u32, pause: Span) -> Self {
         let blocks = if blocks == 0 { 1 } else { blocks };
-        let pace =
-            if parameters.paced { Some(Pace { round_trip: None, left: None, clear: false, slowed: 0 }) } else { None };
+        let paced = if parameters.paced { Some(Box::new(Paced::new(pause, parameters.set))) } else { None };
         Self {
             parameters,
             blocks,
@@ -104,44 +69,64 @@ impl BurstSender {
             repeated: 0,
             pause,
             resume: None,
-            pace,
+            paced,
         }
     }
 
     /// The same, of which the first block is on its way already and nothing more leaves before it is asked for.
     #[must_use]
-    pub fn resting(parameters: BurstParameters, blocks: u32, pause: Span) -> Self {
-        Self { next: 1, flows: false, ..Self::new(parameters, blocks, pause) }
+    pub fn resting(parameters: BurstParameters, blocks: u32, pause: Span, now: Instant) -> Self {
+        let mut sender = Self { next: 1, flows: false, ..Self::new(parameters, blocks, pause) };
+        if let Some(paced) = &mut sender.paced {
+            paced.left(now, 0);
+        }
+        sender
+    }
+
+    /// The round trip of a message with nothing before it was measured, of use to a paced one.
+    pub fn probed(&mut self, round_trip: Span) {
+        if let Some(paced) = &mut self.paced {
+            paced.pace.probed(round_trip);
+        }
     }
 
     /// The whole body from this block on, whatever was sent before.
     pub fn flow_from(&mut self, number: u32) {
         (self.next, self.flows, self.resume) = (number.min(self.blocks), true, None);
         self.again.clear();
+        if let Some(paced) = &mut self.paced {
+            paced.begin_at(number);
+        }
     }
 
     /// The receiver asked at `now`. What it misses leaves before anything else, each block once. A block that was never
     /// sent is not missing: the next set may leave. One that is no part of the body is ignored.
     pub fn asked(&mut self, now: Instant, asked: Asked<'_>) {
+        if let Some(paced) = &mut self.paced {
+            match asked {
+                Asked::GoOn(number) => paced.go_on(now, number, self.next),
+                Asked::Missing(numbers) => paced.missing(now, numbers, self.next),
+            }
+        }
         match asked {
             Asked::GoOn(number) if number >= self.next => {
-                if number == self.next
-                    && let Some(pace) = &mut self.pace
-                {
-                    pace.sample(now);
-                }
                 (self.next, self.flows, self.resume) = (number.min(self.blocks), true, None);
             }
             Asked::GoOn(_) => {}
             Asked::Missing(numbers) => {
-                if let Some(pace) = &mut self.pace {
-                    pace.slow_down(self.next, self.parameters.pause);
+                if numbers.contains(&self.next)
+                    && let Some(paced) = &mut self.paced
+                {
+                    paced.is_waited_for();
+                    self.flows = true;
                 }
                 let blocks = self.blocks;
                 for &number in numbers.iter().filter(|number| **number < blocks) {
+                    let is_on_its_way =
+                        self.paced.as_ref().is_some_and(|paced| paced.is_on_its_way(now, number, self.next));
                     if number >= self.next && self.flows {
                         self.resume = None;
-                    } else {
+                    } else if !is_on_its_way {
                         self.send_again(number);
                     }
                 }
@@ -155,7 +140,10 @@ impl BurstSender {
     }
 
     /// This block and the rest of its set are wanted.
-    pub fn rest_of_set(&mut self, number: u32) {
+    pub fn rest_of_set(&mut self, now: Instant, number: u32) {
+        if self.paced.is_some() && number >= self.next {
+            return self.asked(now, Asked::GoOn(number));
+        }
         let end = self.parameters.set_of(number).saturating_add(1).saturating_mul(self.parameters.set.max(1));
         for number in number..end.min(self.blocks) {
             self.send_again(number);
@@ -177,6 +165,19 @@ impl BurstSender {
         if self.again.is_empty() && (self.next >= self.blocks || !self.flows) {
             return Leaving::Nothing;
         }
+        if let Some(paced) = &mut self.paced {
+            if let Some(due) = paced.due(now, self.next, self.again.is_empty()) {
+                return Leaving::Wait(due);
+            }
+            if let Some(number) = self.again.pop_front() {
+                paced.left_again(now, number);
+                return self.block(number, true);
+            }
+            let number = self.next;
+            paced.left(now, number);
+            self.next = self.next.saturating_add(1);
+            return self.block(number, false);
+        }
         if let Some(due) = self.due(now) {
             return Leaving::Wait(due);
         }
@@ -187,13 +188,13 @@ impl BurstSender {
             if self.resume.is_some() || self.repeated >= set {
                 self.resume = Some(now.after(self.pause));
             }
-            return self.block(now, number, true);
+            return self.block(number, true);
         }
         let number = self.next;
         self.next = self.next.saturating_add(1);
         self.repeated = 0;
         self.resume = if self.next.checked_rem(set) == Some(0) { Some(now.after(self.pause)) } else { None };
-        self.block(now, number, false)
+        self.block(number, false)
     }
 
     /// This block could not leave at `now` after all: it waits for a pause, and everything else with it.
@@ -203,17 +204,16 @@ impl BurstSender {
         }
         self.repeated = self.parameters.set.max(1);
         self.resume = Some(now.after(self.pause));
+        if let Some(paced) = &mut self.paced {
+            paced.held_back(now.after(self.pause));
+        }
     }
 
     /// When the next block leaves, if not now.
     fn due(&mut self, now: Instant) -> Option<Instant> {
-        let between = self.pace.and_then(|pace| {
-            let round_trip = pace.round_trip.unwrap_or(self.parameters.pause);
-            pace.left.map(|left| left.after(round_trip.scaled(1, self.parameters.set)))
-        });
         let is_bounded = self.again.is_empty() || self.repeated >= self.parameters.set.max(1);
         let resume = self.resume.filter(|_| is_bounded);
-        let due = between.into_iter().chain(resume).max().filter(|due| *due > now);
+        let due = resume.filter(|due| *due > now);
         if due.is_none() && is_bounded {
             (self.resume, self.repeated) = (None, 0);
         }
@@ -238,16 +238,13 @@ impl BurstSender {
         self.blocks
     }
 
-    /// The smoothed round trip over which sets are spread, if they are and one was measured.
+    /// How long nothing may come before that says something, of a paced one.
     #[must_use]
-    pub fn round_trip(&self) -> Option<Span> {
-        self.pace.and_then(|pace| pace.round_trip)
+    pub fn timeout(&self) -> Option<Span> {
+        self.paced.as_ref().map(|paced| paced.pace.timeout())
     }
 
-    fn block(&mut self, now: Instant, number: u32, asked: bool) -> Leaving {
-        if let Some(pace) = &mut self.pace {
-            (pace.left, pace.clear) = (Some(now), !asked);
-        }
+    const fn block(&self, number: u32, asked: bool) -> Leaving {
         Leaving::Block { number, more: number < self.blocks.saturating_sub(1), asked }
     }
 }

@@ -25,6 +25,10 @@ pub(super) struct Download {
     /// When it left, and how often.
     since: Instant,
     repeats: u8,
+    /// The round trip of the question before it.
+    pub(super) round_trip: Option<Span>,
+    /// What comes next answers what was asked for first, which left once.
+    is_first: bool,
     part: Option<Part>,
     /// Tags of representations that are no longer the server's.
     stale: Vec<Option<Vec<u8>>>,
@@ -66,6 +70,8 @@ impl Download {
             asked: false,
             since: Instant::ORIGIN,
             repeats: 0,
+            round_trip: None,
+            is_first: false,
             part: None,
             stale: Vec::new(),
         }
@@ -91,7 +97,7 @@ impl Download {
 
     pub(super) fn step(&mut self, now: Instant, body: &Body) -> Step {
         if !self.asked {
-            (self.asked, self.since, self.repeats) = (true, now, 0);
+            (self.asked, self.since, self.repeats, self.is_first) = (true, now, 0, true);
             return Step::Further(request(body, &[self.first]));
         }
         let Some(part) = &mut self.part else {
@@ -103,7 +109,7 @@ impl Download {
             if self.repeats >= self.parameters.repeats {
                 return Step::fail(BurstFailure::Silent);
             }
-            (self.since, self.repeats) = (now, self.repeats.saturating_add(1));
+            (self.since, self.repeats, self.is_first) = (now, self.repeats.saturating_add(1), false);
             return Step::Further(request(body, &[self.first]));
         };
         let size = part.receiver.size();
@@ -155,6 +161,9 @@ impl Download {
             return Verdict::Fail(why);
         }
         let Some(part) = &mut self.part else { return Verdict::Go };
+        if core::mem::take(&mut self.is_first) {
+            part.receiver.probed(now.since(self.since));
+        }
         let total = uint_of(message, number::SIZE2).unwrap_or(part.receiver.total() as u32);
         match part.receiver.take(now, &Receipt { block, total, payload: message.payload() }) {
             Accepted::Kept | Accepted::Repeated => Verdict::Go,
@@ -182,8 +191,11 @@ impl Download {
         let fresh = Span::from_secs(uint_of(message, number::MAX_AGE).unwrap_or(60));
         let lifetime = self.parameters.lifetime.min(fresh);
         let parameters = BurstParameters { lifetime, ..self.parameters };
-        let receiver =
+        let mut receiver =
             BurstReceiver::new(parameters, block.size, total, limit, now).ok_or(BurstFailure::TooLarge { limit })?;
+        if let Some(round_trip) = self.round_trip {
+            receiver.probed(round_trip);
+        }
         if !self.asked {
             self.first.size = block.size;
         }

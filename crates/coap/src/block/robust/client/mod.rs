@@ -174,9 +174,12 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     /// Input: something that the endpoint told. True if it belongs to a transfer and nobody else need look at it.
     pub fn take(&mut self, now: Instant, event: &Event<'_, A>) -> bool {
         match *event {
-            Event::Response { exchange, message, .. } => {
+            Event::Response { exchange, message, sample, .. } => {
                 let Some(index) = self.with_exchange(exchange) else { return false };
-                self.hand(index, |transfer, options, peers| transfer.answered(now, &message, options, peers));
+                let round_trip = sample.and_then(|sample| sample.exact()).map(|exact| exact.span());
+                self.hand(index, |transfer, options, peers| {
+                    transfer.answered(now, &message, round_trip, options, peers)
+                });
                 true
             }
             Event::Further { exchange, message, .. } => {

@@ -227,7 +227,7 @@ impl<A: Copy + Eq> Transfer<A> {
         let is_long = self.body.is_long();
         self.stage = match is_supported {
             false if is_long => Stage::Probe,
-            true if is_long => Stage::Upload(Upload::new(&self.body, options)),
+            true if is_long => Stage::Upload(Upload::new(&self.body, options, None)),
             true if self.body.bytes.is_empty() => Stage::Download(Download::of_whole(&self.body, options)),
             _ => Stage::Ask,
         };
@@ -255,6 +255,7 @@ impl<A: Copy + Eq> Transfer<A> {
         &mut self,
         now: Instant,
         message: &Message<'_>,
+        round_trip: Option<Span>,
         options: &BurstOptions,
         peers: &mut Peers<A>,
     ) -> Verdict {
@@ -263,10 +264,10 @@ impl<A: Copy + Eq> Transfer<A> {
             _ if message.code == Code::BAD_OPTION => self.is_unsupported(peers),
             Stage::Probe => {
                 peers.set_support(self.to, Some(true));
-                self.stage = Stage::Upload(Upload::new(&self.body, options));
+                self.stage = Stage::Upload(Upload::new(&self.body, options, round_trip));
                 Verdict::Go
             }
-            _ => self.first_answer(now, message, options, peers),
+            _ => self.first_answer(now, message, round_trip, options, peers),
         }
     }
 
@@ -275,6 +276,7 @@ impl<A: Copy + Eq> Transfer<A> {
         &mut self,
         now: Instant,
         message: &Message<'_>,
+        round_trip: Option<Span>,
         options: &BurstOptions,
         peers: &mut Peers<A>,
     ) -> Verdict {
@@ -288,7 +290,9 @@ impl<A: Copy + Eq> Transfer<A> {
                     let is_nameless = [number::ETAG, number::SIZE2].iter().all(|it| message.option(*it).is_none());
                     let is_asked = matches!(self.stage, Stage::Ask) && self.body.bytes.is_empty();
                     if is_asked && is_nameless && block.more {
-                        self.stage = Stage::Download(Download::of_whole(&self.body, options));
+                        let mut download = Download::of_whole(&self.body, options);
+                        download.round_trip = round_trip;
+                        self.stage = Stage::Download(download);
                         return Verdict::Go;
                     }
                     // In an acknowledgement it is the only one; in a message of its own the others follow.
@@ -297,6 +301,7 @@ impl<A: Copy + Eq> Transfer<A> {
                         _ if matches!(self.stage, Stage::Ask) => Download::of_rest(&self.body, options),
                         _ => Download::of_flowing(&self.body, options, now),
                     };
+                    download.round_trip = round_trip;
                     let verdict = download.take(now, message, options.limits.body);
                     self.stage = Stage::Download(download);
                     return verdict;
@@ -326,12 +331,12 @@ impl<A: Copy + Eq> Transfer<A> {
                 if let Some(verdict) = upload.take(now, message, &mut self.body, options) {
                     return verdict;
                 }
-                self.first_answer(now, message, options, peers)
+                self.first_answer(now, message, None, options, peers)
             }
             Stage::Download(download) => {
                 if message.code.class() == 2 && message.code != Code::CONTINUE && block_of(message, Q_BLOCK2).is_none()
                 {
-                    return self.first_answer(now, message, options, peers);
+                    return self.first_answer(now, message, None, options, peers);
                 }
                 download.take(now, message, options.limits.body)
             }

@@ -1,4 +1,4 @@
-use millpond_control::Instant;
+use millpond_control::{Instant, Span};
 
 use super::{
     super::{
@@ -7,6 +7,7 @@ use super::{
         REQUEST_TAG,
         draft::{Draft, block_of, uint_of},
         read_missing_blocks,
+        receiver::waits,
     },
     BurstFailure,
     transfer::{Body, Step, Verdict},
@@ -21,6 +22,10 @@ pub(super) struct Upload {
     /// When something left or came last, and how often the last payload was repeated since.
     touched: Instant,
     repeats: u8,
+    /// When the last payload was not repeated yet.
+    quiet: Instant,
+    /// The round trip of the question before it.
+    round_trip: Option<Span>,
     /// Something came back.
     heard: bool,
     restarts: u8,
@@ -32,11 +37,15 @@ pub(super) struct Upload {
 const RESTARTS: u8 = 3;
 
 impl Upload {
-    pub(super) fn new(body: &Body, options: &BurstOptions) -> Self {
+    pub(super) fn new(body: &Body, options: &BurstOptions, round_trip: Option<Span>) -> Self {
         let parameters = options.parameters;
         let blocks = u32::try_from(body.bytes.len()).unwrap_or(u32::MAX).div_ceil(body.size.bytes());
-        let sender = BurstSender::new(parameters, blocks, body.pause);
-        Self { parameters, sender, touched: Instant::ORIGIN, repeats: 0, heard: false, restarts: 0, again: 0 }
+        let mut sender = BurstSender::new(parameters, blocks, body.pause);
+        if let Some(round_trip) = round_trip {
+            sender.probed(round_trip);
+        }
+        let (touched, quiet) = (Instant::ORIGIN, Instant::ORIGIN);
+        Self { parameters, sender, touched, repeats: 0, quiet, round_trip, heard: false, restarts: 0, again: 0 }
     }
 
     /// Bytes that have left at least once.
@@ -59,11 +68,19 @@ impl Upload {
             Leaving::Nothing => {
                 // The answer may have been lost: a repeated block draws it again.
                 let wait = 1_u32.checked_shl(self.repeats.into()).unwrap_or(u32::MAX);
-                let due = self.touched.after(self.parameters.patience.times(wait));
+                if self.repeats == 0 {
+                    self.quiet = self.touched;
+                }
+                let BurstParameters { patience, repeats, .. } = self.parameters;
+                let sooner = self.sender.timeout();
+                let due = self.touched.after(sooner.unwrap_or(patience).times(wait));
+                // A paced one repeats it sooner and more often, for as long as RFC 9177 does.
+                let end = sooner.map(|_| self.quiet.after(waits(patience, repeats)));
+                let due = end.map_or(due, |end| due.min(end));
                 if now < due {
                     return Step::Wait(due);
                 }
-                if self.repeats >= self.parameters.repeats {
+                if end.map_or(self.repeats >= repeats, |end| now >= end) {
                     let why = if self.heard { BurstFailure::Incomplete } else { BurstFailure::Silent };
                     return Step::fail(why);
                 }
@@ -128,7 +145,7 @@ impl Upload {
         if let Some(byte) = body.tag.first_mut() {
             *byte = byte.wrapping_add(1);
         }
-        *self = Self { restarts, heard: true, ..Self::new(body, options) };
+        *self = Self { restarts, heard: true, ..Self::new(body, options, self.round_trip) };
         Verdict::Go
     }
 }

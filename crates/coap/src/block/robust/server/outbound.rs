@@ -71,7 +71,7 @@ impl<A> Outbound<A> {
         pause: Span,
         now: Instant,
     ) -> Self {
-        let sender = BurstSender::resting(parameters, representation.blocks(), pause);
+        let sender = BurstSender::resting(parameters, representation.blocks(), pause, now);
         let Representation { code, options, etag, body, size } = representation;
         let (lifetime, recent) = (parameters.lifetime, Recent::default());
         Self {
@@ -127,7 +127,7 @@ impl<A> Outbound<A> {
             }
             Wants::Rest(block) => {
                 (self.token, self.asked_by) = (Some(token), token);
-                self.sender.rest_of_set(block.number);
+                self.sender.rest_of_set(now, block.number);
             }
             Wants::Blocks(numbers, _) => {
                 self.asked_by = token;

@@ -1,0 +1,193 @@
+use alloc::collections::VecDeque;
+
+use millpond_control::{BulkPace, BulkReport, Instant, Span};
+
+/// What a paced sender keeps of what left, so that [`BulkPace`] learns what became of it.
+#[derive(Clone, Debug)]
+pub(super) struct Paced {
+    pub(super) pace: BulkPace,
+    /// Messages of a set.
+    set: u32,
+    /// Blocks before this one were reported, as there or as missing.
+    reported: u32,
+    /// When the report before came.
+    before: Option<Instant>,
+    /// The sets that left last: which, when its first and its last block left, and whether any of it left again.
+    flights: VecDeque<Flight>,
+    /// Blocks that left again last, and when.
+    again: VecDeque<(u32, Instant)>,
+    /// When a block left last.
+    left: Option<Instant>,
+    /// The endpoint had no room: nothing leaves before.
+    held: Option<Instant>,
+    /// So many more blocks may leave before they are reported: silence allows a set (RFC 9177 §7.2).
+    extra: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    set: u32,
+    first: Instant,
+    last: Instant,
+    is_repaired: bool,
+}
+
+/// Sets of which the times are kept, and blocks that left again for each of their messages.
+const FLIGHTS: usize = 16;
+const REPAIRS: usize = 4;
+
+impl Paced {
+    pub(super) const fn new(pause: Span, set: u32) -> Self {
+        let set = if set == 0 { 1 } else { set };
+        Self {
+            pace: BulkPace::new(pause),
+            set,
+            reported: 0,
+            before: None,
+            flights: VecDeque::new(),
+            again: VecDeque::new(),
+            left: None,
+            held: None,
+            extra: 0,
+        }
+    }
+
+    /// From this block on all is sent as if it never had been.
+    pub(super) fn begin_at(&mut self, number: u32) {
+        (self.reported, self.before, self.extra) = (number, None, 0);
+        self.flights.clear();
+        self.again.clear();
+    }
+
+    /// Nothing leaves before then.
+    pub(super) const fn held_back(&mut self, until: Instant) {
+        self.held = Some(until);
+    }
+
+    /// A block that was never sent leaves.
+    pub(super) fn left(&mut self, now: Instant, number: u32) {
+        self.left = Some(now);
+        let set = number.checked_div(self.set).unwrap_or(number);
+        match self.flights.back_mut().filter(|flight| flight.set == set) {
+            // Those before it in its set were reported before it left.
+            Some(flight) if number == self.reported => (flight.first, flight.last) = (now, now),
+            Some(flight) => flight.last = now,
+            None => {
+                if self.flights.len() >= FLIGHTS {
+                    self.flights.pop_front();
+                }
+                self.flights.push_back(Flight { set, first: now, last: now, is_repaired: false });
+            }
+        }
+    }
+
+    /// A block leaves again.
+    pub(super) fn left_again(&mut self, now: Instant, number: u32) {
+        self.left = Some(now);
+        let set = number.checked_div(self.set).unwrap_or(number);
+        if let Some(flight) = self.flights.iter_mut().find(|flight| flight.set == set) {
+            flight.is_repaired = true;
+        }
+        self.again.retain(|(other, _)| *other != number);
+        if self.again.len() >= REPAIRS.saturating_mul(self.set as usize) {
+            self.again.pop_front();
+        }
+        self.again.push_back((number, now));
+    }
+
+    /// Whether a block left so lately, if `next` is the first that never did, that a complaint about it cannot know.
+    pub(super) fn is_on_its_way(&self, now: Instant, number: u32, next: u32) -> bool {
+        let again = self.again.iter().find(|(other, _)| *other == number).map(|(_, left)| now.since(*left));
+        let since = again.or_else(|| {
+            let flight = self.flight(number)?;
+            let end = flight.set.saturating_add(1).saturating_mul(self.set).min(next);
+            // Those of a burst left at once.
+            let after = self.pace.gap().unwrap_or(Span::ZERO).times(end.saturating_sub(1).saturating_sub(number));
+            Some(now.since(flight.last).plus(after).min(now.since(flight.first)))
+        });
+        self.pace.is_known() && since.is_some_and(|since| since < self.pace.least().unwrap_or(Span::ZERO))
+    }
+
+    /// The other end waits for a set that was never sent.
+    pub(super) const fn is_waited_for(&mut self) {
+        self.extra = self.set;
+    }
+
+    /// Everything before this block is there.
+    pub(super) fn go_on(&mut self, now: Instant, number: u32, next: u32) {
+        let is_last_word = self.flight(number.saturating_sub(1)).is_some_and(|flight| !flight.is_repaired);
+        let round_trip = self.flight(number.saturating_sub(1)).map(|flight| now.since(flight.last));
+        self.report(now, number.min(next), 0, round_trip.filter(|_| is_last_word));
+    }
+
+    /// These are missing, of which none is past `next`.
+    pub(super) fn missing(&mut self, now: Instant, numbers: &[u32], next: u32) {
+        let known = |number: &&u32| **number < next && !self.is_on_its_way(now, **number, next);
+        let Some(last) = numbers.iter().filter(known).copied().max() else { return };
+        let sets = last.checked_div(self.set).unwrap_or(last).saturating_add(1);
+        // Of a set that is under way only what comes before is known.
+        let end = sets.saturating_mul(self.set);
+        let end = if end > next || self.is_on_its_way(now, end.saturating_sub(1), next) {
+            last.saturating_add(1)
+        } else {
+            end
+        };
+        let lost = numbers.iter().filter(|number| (self.reported..end).contains(*number)).count() as u32;
+        // The last block of the set is there, and what is said about the others came after it.
+        let is_over = end.checked_rem(self.set) == Some(0) && !numbers.contains(&end.saturating_sub(1));
+        let round_trip = self.flight(last).filter(|flight| is_over && !flight.is_repaired);
+        let round_trip = round_trip.map(|flight| now.since(flight.last));
+        if let Some(longest) = round_trip {
+            self.pace.at_most(longest);
+        }
+        self.report(now, end, lost, round_trip);
+    }
+
+    fn report(&mut self, now: Instant, end: u32, lost: u32, round_trip: Option<Span>) {
+        let arrived = end.saturating_sub(self.reported).saturating_sub(lost);
+        if let Some(first) = self.flight(self.reported).filter(|_| end > self.reported) {
+            let report = BulkReport {
+                arrived,
+                lost,
+                since_first: now.since(first.first),
+                since_before: self.before.map(|before| now.since(before)),
+                round_trip,
+            };
+            self.pace.reported(&report);
+            self.before = Some(now);
+        }
+        self.reported = self.reported.max(end);
+        self.extra = 0;
+    }
+
+    /// From when on the next block may leave; one that was `never_sent`, if so many had left.
+    pub(super) fn due(&mut self, now: Instant, next: u32, never_sent: bool) -> Option<Instant> {
+        self.held = self.held.filter(|held| *held > now);
+        if self.held.is_some() {
+            return self.held;
+        }
+        let after = |span: Span| self.left.map(|left| left.after(span));
+        let gap = self.pace.gap().and_then(after);
+        let allowed = match self.pace.gap() {
+            Some(_) => self.reported.saturating_add(self.pace.ahead(self.set)),
+            // Bursts stop where a set ends.
+            None => {
+                self.reported.saturating_sub(self.reported.checked_rem(self.set).unwrap_or(0)).saturating_add(self.set)
+            }
+        };
+        if never_sent && next >= allowed.saturating_add(self.extra) {
+            let timeout = after(self.pace.timeout());
+            if timeout.is_some_and(|timeout| timeout > now) {
+                return timeout;
+            }
+            self.pace.silent(self.set);
+            self.extra = self.extra.saturating_add(self.set);
+        }
+        gap.filter(|gap| *gap > now)
+    }
+
+    fn flight(&self, number: u32) -> Option<&Flight> {
+        let set = number.checked_div(self.set).unwrap_or(number);
+        self.flights.iter().find(|flight| flight.set == set)
+    }
+}

@@ -1,0 +1,355 @@
+//! A pace for bodies in bursts (RFC 9177): the rate at which the other end gets them, corrected by the queue that they make.
+//!
+//! Ours. A sender of bursts keeps to the sets of RFC 9177 §7.2, MAX_PAYLOADS and then a pause until "go on" comes, as long as
+//! nothing speaks against it. The first complaint, the first silence and the first rise of delay end that: from then on
+//! messages leave one by one, without waiting for "go on", at a rate that follows what was delivered.
+//!
+//! ```text
+//! drain = shorter of (since the first left - least round trip) and (since the report before), per message
+//! queue = round trip - least round trip - drain         # of a message that was sent once and is the last of its set
+//!
+//! all arrived:
+//!   queue > TARGET:   link = drain; gap = drain + (queue - TARGET) / messages, 4/5 to 4/3 of the gap before
+//!   else, no queue and not more than a fifth lost so far: half the gap before
+//!   else, gap > link: 4/5 of the gap before, at least link
+//!   else:             gap - (TARGET - queue) / messages, at least 4/5 of the gap before
+//! some are lost:
+//!   queue > TARGET:   sent / arrived times the gap before, 4/3 to 2
+//!   queue unknown and more lost than arrived: 4/3 of the gap before; twice if there was no queue before
+//!   no queue, a fifth or less: as if all had arrived; else the gap stays
+//! silence for a probe timeout: another set may leave; from the second in a row on twice the gap before
+//! first gap:          link where a queue shows; after a loss a set in a round trip; after silence a set in the timeout
+//! always:             a message in a round trip, and in NON_TIMEOUT, at least
+//! unreported:         as many as a set and the least round trip hold
+//! ```
+//!
+//! | number | from |
+//! |---|---|
+//! | TARGET, 60 ms | LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus); RFC 6817 §2.5 allows 100 ms at most |
+//! | 4/5 and 4/3 | the gains 5/4 and 3/4 of BBR's cycle, as times between messages |
+//! | a fifth | what a gain of 5/4 alone may lose |
+//! | half, twice | slow start (RFC 5681 §3.1), and what undoes its last step |
+//! | SRTT + 4 RTTVAR + 25 ms, doubled | the probe timeout of RFC 9002 §6.2.1 with its default max_ack_delay |
+//! | the second silence | persistent congestion takes more than one probe timeout (RFC 9002 §7.6) |
+//!
+//! Losses without delay are taken for those of a radio. Behind a buffer of less than TARGET they are not, and up to a fifth of what leaves is
+//! lost there, as with the first version of BBR.
+
+use crate::{
+    estimator::{Gains, Weak},
+    time::Span,
+};
+
+/// The pace of one body. See [the module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BulkPace {
+    estimator: Weak,
+    /// What stands for a round trip before any was measured.
+    unknown: Span,
+    least: Option<Span>,
+    /// From one message to the next; none as long as they leave in bursts.
+    gap: Option<Span>,
+    samples: u8,
+    /// Neither delay nor much loss has been seen.
+    starts: bool,
+    /// From one message to the next behind the bottleneck, when it had a queue last.
+    link: Option<Span>,
+    /// Probe timeouts that passed since something came.
+    silences: u8,
+}
+
+/// What the other end said about messages that had not been reported before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BulkReport {
+    /// How many of them arrived.
+    pub arrived: u32,
+    /// How many did not.
+    pub lost: u32,
+    /// Since the first of them left.
+    pub since_first: Span,
+    /// Since the report before, if there was one.
+    pub since_before: Option<Span>,
+    /// Since the last of them left, if it is what is answered: none was lost, and none was sent twice.
+    pub round_trip: Option<Span>,
+}
+
+impl BulkPace {
+    /// The queue that may stand.
+    pub const TARGET: Span = Span::from_millis(60);
+    /// How much later than it came something may be answered.
+    const DELAY: Span = Span::from_millis(25);
+    /// A timeout is doubled so often at most.
+    const MOST_SILENCES: u8 = 16;
+
+    /// Bursts over a path that nothing is known of; `unknown` stands for its round trip (NON_TIMEOUT).
+    #[must_use]
+    pub const fn new(unknown: Span) -> Self {
+        Self {
+            estimator: Weak::UNKNOWN,
+            unknown,
+            least: None,
+            gap: None,
+            samples: 0,
+            starts: true,
+            link: None,
+            silences: 0,
+        }
+    }
+
+    /// The round trip of a message with nothing before it.
+    pub fn probed(&mut self, round_trip: Span) {
+        // The first one may be of a message of which a copy was lost.
+        if self.samples <= 1 && round_trip < self.round_trip() {
+            self.gap = self.gap.map(|gap| gap.scaled(round_trip.as_micros(), self.round_trip().as_micros()));
+            self.estimator = Weak::UNKNOWN;
+        }
+        self.samples = self.samples.saturating_add(1);
+        self.estimator.take(round_trip, Gains::RFC6298);
+        self.least = Some(self.least.map_or(round_trip, |least| least.min(round_trip)));
+    }
+
+    /// A round trip is no longer than this: something came after a message that may have been sent twice.
+    pub fn at_most(&mut self, round_trip: Span) {
+        if self.samples <= 1 && round_trip < self.round_trip() {
+            self.samples = 0;
+            self.probed(round_trip);
+        }
+    }
+
+    /// A report came.
+    pub fn reported(&mut self, report: &BulkReport) {
+        self.silences = 0;
+        let BulkReport { arrived, lost, .. } = *report;
+        let sent = arrived.saturating_add(lost);
+        let is_much = lost.saturating_mul(5) > sent;
+        let wanted = match (self.gap, report.round_trip) {
+            (gap, Some(round_trip)) if lost == 0 => {
+                self.probed(round_trip);
+                self.wanted(gap, report, round_trip)
+            }
+            (gap, _) if lost == 0 => gap,
+            (None, _) => Some(self.round_trip().scaled(1, sent)),
+            (Some(gap), Some(round_trip)) => {
+                let queue = round_trip.minus(self.least.unwrap_or(round_trip)).minus(gap);
+                if queue > Self::TARGET {
+                    self.starts = false;
+                    Some(gap.scaled(sent, arrived).min(gap.doubled()).max(gap.scaled(4, 3)))
+                } else if is_much {
+                    Some(gap)
+                } else {
+                    self.wanted(Some(gap), report, round_trip)
+                }
+            }
+            (Some(gap), None) if lost > arrived => {
+                Some(if core::mem::take(&mut self.starts) { gap.doubled() } else { gap.scaled(4, 3) })
+            }
+            (Some(gap), None) => Some(gap),
+        };
+        self.set(wanted);
+    }
+
+    /// The gap that messages ask for of which the last one took so long.
+    fn wanted(&mut self, gap: Option<Span>, report: &BulkReport, round_trip: Span) -> Option<Span> {
+        let messages = report.arrived.saturating_add(report.lost).max(1);
+        let least = self.least.unwrap_or(round_trip);
+        let busy = report.since_first.minus(least);
+        let drain = report.since_before.map_or(busy, |before| before.min(busy)).scaled(1, messages);
+        let queue = round_trip.minus(least).minus(drain);
+        let (above, below) = (queue.minus(Self::TARGET), Self::TARGET.minus(queue));
+        if above > Span::ZERO {
+            // Only where messages wait it is the path that tells how far they are apart.
+            (self.starts, self.link) = (false, Some(drain));
+        }
+        let Some(gap) = gap else { return self.link };
+        let (shortest, longest) = (gap.scaled(4, 5), gap.scaled(4, 3));
+        Some(match self.link {
+            _ if self.starts => gap.halved(),
+            _ if above > Span::ZERO => drain.plus(above.scaled(1, messages)).max(shortest).min(longest),
+            Some(link) if gap <= link => gap.minus(below.scaled(1, messages)).max(shortest),
+            link => shortest.max(link.unwrap_or(Span::ZERO)),
+        })
+    }
+
+    /// Nothing came for a [`timeout`](Self::timeout), with a set of so many messages sent.
+    pub fn silent(&mut self, set: u32) {
+        let waited = self.timeout();
+        self.silences = self.silences.saturating_add(1).min(Self::MOST_SILENCES);
+        let gap = match self.gap {
+            // The set took that long at least.
+            None => waited.scaled(1, set),
+            Some(gap) if self.silences > 1 => gap.doubled(),
+            Some(gap) => gap,
+        };
+        self.set(Some(gap));
+    }
+
+    /// From one message to the next; none as long as they leave in bursts.
+    #[must_use]
+    pub const fn gap(&self) -> Option<Span> {
+        self.gap
+    }
+
+    /// How many messages may be unreported where the other end reports every `set` of them: such a set, and what fits into
+    /// the least round trip.
+    #[must_use]
+    pub fn ahead(&self, set: u32) -> u32 {
+        let (Some(gap), Some(least)) = (self.gap, self.least) else { return set };
+        set.saturating_add(least.as_micros().div_ceil(gap.as_micros().max(1)))
+    }
+
+    /// How long nothing may come before that says something.
+    #[must_use]
+    pub fn timeout(&self) -> Span {
+        let once = if self.estimator.is_known() { self.estimator.timeout(4).plus(Self::DELAY) } else { self.unknown };
+        once.times(1_u32.checked_shl(self.silences.into()).unwrap_or(u32::MAX))
+    }
+
+    /// The shortest round trip that was measured.
+    #[must_use]
+    pub const fn least(&self) -> Option<Span> {
+        self.least
+    }
+
+    /// Whether a round trip was measured.
+    #[must_use]
+    pub const fn is_known(&self) -> bool {
+        self.estimator.is_known()
+    }
+
+    /// The smoothed round trip, or what stands for it.
+    #[must_use]
+    pub fn round_trip(&self) -> Span {
+        self.estimator.srtt().unwrap_or(self.unknown)
+    }
+
+    /// At least a message in a round trip, and in what stands for one.
+    fn set(&mut self, gap: Option<Span>) {
+        self.gap = gap.map(|gap| gap.min(self.round_trip()).min(self.unknown).max(Span::from_micros(1)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u32) -> Span {
+        Span::from_millis(millis)
+    }
+
+    /// Of a path of 100 ms.
+    fn known() -> BulkPace {
+        let mut pace = BulkPace::new(ms(2_000));
+        pace.probed(ms(100));
+        pace
+    }
+
+    fn report(arrived: u32, lost: u32, since_first: u32, round_trip: Option<u32>) -> BulkReport {
+        BulkReport { arrived, lost, since_first: ms(since_first), since_before: None, round_trip: round_trip.map(ms) }
+    }
+
+    #[test]
+    fn bursts_stay_bursts_until_there_is_a_queue() {
+        let mut pace = known();
+        pace.reported(&report(10, 0, 100, Some(100)));
+        assert_eq!((pace.gap(), pace.ahead(10)), (None, 10));
+        // Ten left at once and took 900 ms more than one: 90 ms each. The queue of the last, 810 ms, is 750 too many.
+        pace.reported(&report(10, 0, 1_000, Some(1_000)));
+        assert_eq!(pace.gap(), Some(ms(90)));
+        // 100 ms hold one and a bit more.
+        assert_eq!(pace.ahead(10), 12);
+    }
+
+    #[test]
+    fn a_queue_is_made_good_within_as_many_messages_again() {
+        let mut pace = known();
+        pace.reported(&report(10, 0, 1_000, Some(1_000)));
+        // The report before was 900 ms ago: 90 ms each. 280 ms waited, 130 too many: 13 ms more for each of ten.
+        let later = BulkReport { since_before: Some(ms(900)), ..report(10, 0, 1_200, Some(380)) };
+        pace.reported(&later);
+        assert_eq!(pace.gap(), Some(ms(103)));
+        // No queue at all: the path was seen to take one in 90 ms, four fifths would be less than that.
+        pace.reported(&BulkReport { since_before: Some(ms(1_030)), ..report(10, 0, 1_127, Some(100)) });
+        assert_eq!(pace.gap(), Some(ms(90)));
+        // Still none: 60 ms less over the next ten.
+        pace.reported(&BulkReport { since_before: Some(ms(900)), ..report(10, 0, 1_000, Some(100)) });
+        assert_eq!(pace.gap(), Some(ms(84)));
+    }
+
+    #[test]
+    fn losses_without_delay_do_not_slow_it_down() {
+        let mut pace = known();
+        pace.reported(&report(9, 1, 100, None));
+        assert_eq!(pace.gap(), Some(ms(10)), "ten in a round trip");
+        // Three of ten are more than a fifth, but there is no queue.
+        pace.reported(&report(7, 3, 190, Some(100)));
+        assert_eq!(pace.gap(), Some(ms(10)));
+        // A fifth, and no queue: it goes on as after none.
+        pace.reported(&report(8, 2, 190, Some(100)));
+        assert_eq!(pace.gap(), Some(ms(5)));
+    }
+
+    #[test]
+    fn losses_with_delay_slow_it_down_to_what_arrives() {
+        let mut pace = known();
+        pace.reported(&report(9, 1, 100, None));
+        pace.reported(&report(6, 4, 390, Some(300)));
+        assert_eq!(pace.gap().map(Span::as_micros), Some(16_667), "ten sixths");
+        pace.reported(&report(2, 8, 390, Some(400)));
+        assert_eq!(pace.gap().map(Span::as_micros), Some(33_334), "twice at most");
+        // Nothing is known of the last one, and most are lost.
+        pace.reported(&report(2, 8, 390, None));
+        assert_eq!(pace.gap().map(Span::as_micros), Some(44_445));
+    }
+
+    #[test]
+    fn silence_ends_bursts_and_halves_the_rate_when_it_lasts() {
+        let mut pace = known();
+        // SRTT + 4 · 50 + 25.
+        assert_eq!(pace.timeout(), ms(325));
+        pace.silent(10);
+        assert_eq!((pace.gap(), pace.timeout()), (Some(Span::from_micros(32_500)), ms(650)));
+        pace.silent(10);
+        assert_eq!((pace.gap(), pace.timeout()), (Some(ms(65)), ms(1_300)));
+        pace.silent(10);
+        assert_eq!(pace.gap(), Some(ms(100)), "one in a round trip");
+        pace.reported(&report(10, 0, 100, Some(100)));
+        assert!(pace.timeout() < ms(325));
+    }
+
+    #[test]
+    fn a_first_round_trip_of_a_lost_copy_is_replaced() {
+        let mut pace = BulkPace::new(ms(2_000));
+        assert_eq!((pace.round_trip(), pace.timeout(), pace.is_known()), (ms(2_000), ms(2_000), false));
+        pace.probed(ms(1_600));
+        pace.silent(10);
+        assert_eq!(pace.gap().map(Span::as_micros), Some(482_500), "a tenth of 1.6 s + 4 · 0.8 s + 25 ms");
+        pace.at_most(ms(100));
+        assert_eq!((pace.round_trip(), pace.least()), (ms(100), Some(ms(100))));
+        assert_eq!(pace.gap().map(Span::as_micros), Some(30_156), "a sixteenth");
+        pace.probed(ms(180));
+        assert_eq!(pace.round_trip(), ms(110));
+    }
+
+    #[test]
+    fn any_report_leaves_a_gap_between_nothing_and_a_round_trip() {
+        let values = [0, 1, 9, 10, u32::MAX];
+        let spans = [Span::ZERO, Span::from_micros(1), ms(100), ms(5_000), Span::MAX];
+        let mut pace = BulkPace::new(ms(2_000));
+        for arrived in values {
+            for lost in values {
+                for span in spans {
+                    for other in spans {
+                        for round_trip in [None, Some(other)] {
+                            let since_before = round_trip.map(|_| span);
+                            let report = BulkReport { arrived, lost, since_first: span, since_before, round_trip };
+                            pace.reported(&report);
+                            pace.silent(arrived);
+                            assert!(pace.gap().is_some_and(|gap| gap > Span::ZERO && gap <= ms(2_000)));
+                            assert!(pace.ahead(10) >= 10);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
