@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from millpond.engine import native
+from millpond.errors import UsageError
 from millpond.plan import study
 from millpond.results.directory import Cell, Group
 from millpond.show.report import style
@@ -111,6 +112,29 @@ def test_non_confirmable_messages_are_sent_alone_and_beside_default_coap() -> No
     assert found >= {
         (name, size, traffic) for name in NON_CONFIRMABLE for size in (1, 2) for traffic in courses.SCENARIOS
     }
+
+
+@pytest.mark.parametrize(
+    ("chosen", "scenarios"),
+    [
+        (["heavy congestion"], {"heavy congestion"}),
+        (["rate step", "no rate step"], {"rate step", "no rate step"}),
+        (["occasional congestion", "rate step"], {"occasional congestion", "rate step"}),
+    ],
+)
+def test_chosen_scenarios_are_run_as_the_plan_has_them(chosen: list[str], scenarios: set[str]) -> None:
+    plan = study.load(study.find("burst23"))
+    whole = {one.cell.id: one.cell for one in study.unfold(plan, native()).cells}
+    few = [one.cell for one in study.unfold(plan.narrowed(factors={"traffic": chosen}), native()).cells]
+    assert {cell.id for cell in few} == {name for name, cell in whole.items() if cell.columns["traffic"] in scenarios}
+    assert all(cell.scenario == whole[cell.id].scenario for cell in few)
+
+
+def test_a_load_that_no_matrix_lists_is_run_where_loads_are() -> None:
+    plan = study.load(study.find("burst23")).narrowed(factors={"offered_load": ["backlog"]})
+    assert [matrix.values.get("offered_load") for matrix in plan.matrices] == [None, ("backlog",), None]
+    with pytest.raises(UsageError, match="--factor traffic: unknown value 'rate stop': did you mean 'rate step'"):
+        plan.narrowed(factors={"traffic": ["rate stop"]})
 
 
 def test_the_manual_counts_the_runs() -> None:

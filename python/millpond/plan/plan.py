@@ -292,8 +292,16 @@ class Plan:
                 raise UsageError(f"--factor {factor}: {value!r} is no number, and the plan has numbers here")
             if vary is not None and vary.sets and not vary.places and str(value) not in vary.sets:
                 raise UsageError(f"--factor {factor}: {unknown('value', str(value), vary.sets)}")
-        chosen = values if numbers else [str(value) for value in values]
-        matrices = (m.but(factor, tuple(dict.fromkeys(chosen))) if factor in m.values else m for m in self.matrices)
+        chosen = tuple(dict.fromkeys(values if numbers else [str(value) for value in values]))
+        listed = self.values(factor) if vary is not None and vary.sets and not vary.places else ()
+        matrices = []
+        for matrix in self.matrices:
+            # a value that sets places of its own may fit the scenario of those matrices alone that list it
+            here = [value for value in chosen if value not in listed or value in matrix.values.get(factor, ())]
+            if factor not in matrix.values:
+                matrices.append(matrix)
+            elif here:
+                matrices.append(matrix.but(factor, here))
         return replace(self, matrices=tuple(matrices))
 
     def _with_controllers(self, controllers: Sequence[str]) -> Plan:
