@@ -155,14 +155,13 @@ def reproduce(
         for count in counts:
             if count < 1:
                 raise UsageError(f"{option}: {count} makes no sense here: at least 1")
-    values = {**(factors or {}), "clients": clients, "buffer_bytes": buffers}
-    given = {factor: chosen for factor, chosen in values.items() if chosen}
+    short = {factor: values for factor, values in {"clients": clients, "buffer_bytes": buffers}.items() if values}
     if published is not None:
         read_published(published)
     folder = study.find(name)
     if not study.load(folder).judged:
         raise UsageError(f"{name}: nothing is published about it, and it claims nothing: use millpond sweep")
-    return cast(Reproduction, sweep(folder, factors=given, published=published, **options))
+    return cast(Reproduction, sweep(folder, factors={**(factors or {}), **short}, published=published, **options))
 
 
 def sweep(

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
@@ -217,3 +218,20 @@ def test_tables_are_plain_parquet(tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "out" / "flows.parquet")
     assert str(table.schema.field("controller").type) == "string"
     assert table.num_rows == 4 * 2 * 6 * 3 * (1 + 10)
+
+
+def test_factors_and_the_short_options_for_them_choose_the_same_cells(tmp_path: Path) -> None:
+    def run(out: str, **options: Any) -> set[str]:
+        one: dict[str, Any] = {
+            **options,
+            "controllers": ["default"],
+            "replications": 1,
+            "report": False,
+            "engine": FakeEngine(),
+        }
+        done = millpond.reproduce("anrw18", out=tmp_path / out, **one)
+        return {cell.id for cell in done.results.cells}
+
+    found = run("long", factors={"clients": [1], "buffer_bytes": [2500]})
+    assert found == {"default-1-2500-continuous-fixed", "default-1-2500-random-fixed"}
+    assert found == run("short", clients=[1], buffers=[2500])
