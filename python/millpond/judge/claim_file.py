@@ -52,7 +52,7 @@ _Flows = Literal["all", "with retransmissions", "without retransmissions"]
 _Selector = dict[str, Any]
 
 
-class _Check(Declared):
+class CheckTable(Declared):
     """`[[claim.check]]`, as it is written."""
 
     metric: str
@@ -79,7 +79,7 @@ class _Check(Declared):
     statistic_against: str = ""
 
 
-class _Figure(_Check):
+class _Figure(CheckTable):
     """`[[figure]]`, as it is written."""
 
     id: str = ""
@@ -90,7 +90,7 @@ class _Claim(Declared):
 
     id: str
     says: str
-    check: list[_Check] = []
+    check: list[CheckTable] = []
     reading: str = ""
     if_it_fails: str = ""
     unjudged: str = ""
@@ -181,7 +181,7 @@ def read(file: Path, factors: Sequence[str], usual: Mapping[str, Value] | None =
         UsageError: with one line: file, key and mend.
     """
     told = checked(read_tree(file), _File, file)
-    columns = tuple(dict.fromkeys((*factors, "algorithm", VARIANT, "partner")))
+    columns = _columns(factors)
     claims: dict[str, Claim] = {}
     for number, table in enumerate(told.claim):
         place = f"claim[{number}]"
@@ -204,11 +204,22 @@ def read(file: Path, factors: Sequence[str], usual: Mapping[str, Value] | None =
     return ClaimFile(claims, figures, {row: entry.reads for entry in told.calibration for row in entry.rows})
 
 
+def unbounded(
+    table: CheckTable, file: Path, place: str, factors: Sequence[str], usual: Mapping[str, Value]
+) -> CheckText:
+    """A check that nothing is asked of: what it finds is told. Raises `UsageError` with one line."""
+    return _check(table, file, place, _columns(factors), usual, bounded=False)
+
+
 # ----------------------------------------------------------------------------------------------- helpers
 
 
+def _columns(factors: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*factors, "algorithm", VARIANT, "partner")))
+
+
 def _check(
-    table: _Check,
+    table: CheckTable,
     file: Path,
     place: str,
     columns: Sequence[str],
@@ -266,7 +277,7 @@ def _check(
     )
 
 
-def _bounds(table: _Check, file: Path, place: str, quantity: str, reading: bool) -> tuple[Bounds, str]:
+def _bounds(table: CheckTable, file: Path, place: str, quantity: str, reading: bool) -> tuple[Bounds, str]:
     """The bounds, and the word that they are; one way to say them, and no more."""
     numbers = Bounds(table.above, table.below, table.at_least, table.at_most)
     ways = [

@@ -1,8 +1,9 @@
-"""The part of a study's page that lists its verdicts, written from a full run.
+"""What a study's page tells of a run: its verdicts, and the numbers of ours in its text and tables.
 
     python -m millpond.studies.manual upc19-results docs/upc19.md
 
-writes it anew between the two comments that mark it.
+writes both anew from a full run: the verdicts between the two comments that mark them, the numbers where `marks` says,
+as `numbers` measures them, and the values into `measured.csv` beside the plan.
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from millpond.engine import native
 from millpond.errors import MillpondError, UsageError
 from millpond.judge.checks import Judgement
 from millpond.judge.compare import Comparison
+from millpond.measure.measures import Measures
 from millpond.measure.population import path_in_words
+from millpond.plan import study
+from millpond.plan.study import Plan
 from millpond.results.directory import Results
+from millpond.studies import marks, numbers
 from millpond.studies.reproduction import compare
 
 BEGIN, END = "<!-- verdicts of a full run, written by millpond.studies.manual -->", "<!-- end of the verdicts -->"
@@ -54,12 +60,43 @@ def written_into(text: str, table: str) -> str:
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 
+def whole_cells(results: Results, plan: Plan) -> set[str]:
+    """The cells, by their ids, that were run as the plan has them: by this scenario, with all of its seeds."""
+    if results.manifest["state"] != "complete" or list(results.manifest["seeds"]) != list(study.seeds(plan)):
+        return set()
+    told = {planned.cell.id: planned.cell for planned in study.unfold(plan, native()).cells}
+    same = (cell for cell in results.cells if cell.id in told and cell.scenario == told[cell.id].scenario)
+    return {cell.id for cell in same if cell.replications == told[cell.id].replications}
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Writes the verdicts of a results directory into a page."""
+    """Writes the verdicts and the numbers of a results directory into a page.
+
+    Of results that hold some cells of the study alone, those numbers are written that these cells give.
+    """
     if len(arguments) != 2:
         raise UsageError("two places are needed: a directory of results, and the page")
     results, place = Results.open(Path(arguments[0])), Path(arguments[1])
-    place.write_text(written_into(place.read_text(encoding="utf-8"), page(compare(results))), encoding="utf-8")
+    if results.study is None:
+        raise UsageError(f"{results.directory}: results of a single scenario: no page tells of them")
+    folder = study.find(results.study)
+    plan = study.load(folder)
+    known, run = numbers.read(folder, plan), whole_cells(results, plan)
+    found = numbers.measure(known.values(), Measures(results), plan, run)
+    before = numbers.kept(folder)
+    values = {name: found.get(name, before.get(name, [])) for name in known}
+    text = place.read_text(encoding="utf-8")
+    if len(run) == len(study.unfold(plan, native()).cells):
+        text = written_into(text, page(compare(results)))
+    else:
+        print("not the whole study: the verdicts stay")
+    text = marks.rewritten(text, found)
+    missing = [name for name, points in values.items() if not points]
+    if missing:
+        print(f"not run yet: {', '.join(missing)}")
+    if known:
+        (folder / numbers.MEASURED).write_text(numbers.table(values), encoding="utf-8")
+    place.write_text(text, encoding="utf-8")
 
 
 # ----------------------------------------------------------------------------------------------- helpers

@@ -1,0 +1,246 @@
+"""Numbers of ours that a study's page tells: how each is measured, and what a full run gave.
+
+`page.toml` beside the plan says how a number is found, as a check of `claims.toml` without bounds::
+
+    [[number]]
+    id = "last"
+    metric = "fct"
+    statistic = "max"
+    each = { clients = 400, buffer_bytes = 1410000, workload = "continuous", algorithm = ["default", "default_fb2"] }
+
+It has one value for each point, in the order of the lists. `told = "range"` makes two of them, the least and the
+greatest, `told = "half"` half of each one's interval over runs, and `told = "least"` or `"greatest"` one. `unit` is the
+unit in which the page tells it (`"percent"`, `"kB"`); changes are told in percent. With `less = true` the page tells by
+how much something is less. A number that names no reading of the test bed means the first one.
+
+Published figures have ours beside them: `[[beside]]` has one value for each row of `published.csv` with these texts in
+these columns, in the row's unit, or with `told = "farthest"` the greatest change from them, in percent::
+
+    [[beside]]
+    id = "fifty"
+    told = "farthest"
+    rows = { metric = "fct", clients = "50", buffer_bytes = "14100" }
+
+`measured.csv` keeps the values of a full run, so that a test can hold the page to them without running the study.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from millpond.errors import UsageError, unknown
+from millpond.judge.checks import Point, carry_out
+from millpond.judge.claim_file import CheckTable, CheckText, unbounded
+from millpond.judge.claims import resolved
+from millpond.judge.compare import Figure
+from millpond.judge.figures import match
+from millpond.judge.published import COLUMNS, Row
+from millpond.judge.published import read as read_published
+from millpond.measure.measures import Measures
+from millpond.measure.metrics import ALIASES, METRICS
+from millpond.measure.population import VARIANT
+from millpond.plan.plan import Plan
+from millpond.plan.toml_file import Declared, checked, read_text, read_tree, where
+
+PAGE, MEASURED = "page.toml", "measured.csv"
+#: Digits of what is kept: more than any page tells.
+DIGITS = 7
+
+_COLUMNS = ("id", "point", "value", "of")
+
+#: What becomes of the values at all points.
+Told = Literal["each", "range", "half", "least", "greatest"]
+
+
+class _Number(CheckTable):
+    """`[[number]]`, as it is written."""
+
+    id: str = ""
+    told: Told = "each"
+    unit: str = ""
+    less: bool = False
+
+
+class _Beside(Declared):
+    """`[[beside]]`, as it is written."""
+
+    id: str
+    rows: dict[str, list[str] | str]
+    told: Literal["each", "farthest"] = "each"
+    path: str = ""
+
+
+class _File(Declared):
+    number: list[_Number] = []
+    beside: list[_Beside] = []
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of the page, or several that are found alike."""
+
+    id: str
+    check: CheckText
+    told: Told
+    #: What a value in the base unit is multiplied by to be told; negative where less is told.
+    factor: float
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Ours beside published figures: beside each of them, or how far the farthest is, in percent."""
+
+    id: str
+    rows: Mapping[str, tuple[str, ...]]
+    farthest: bool
+    #: The reading of the test bed; empty: the first one.
+    path: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """What one number came to, in the unit in which it is told, and what it is of, in words."""
+
+    value: float
+    of: str
+
+
+#: The values of every number, by its id and in the order of its points.
+Kept = Mapping[str, Sequence[Value]]
+
+
+def read(folder: Path, plan: Plan) -> dict[str, Number | Beside]:
+    """The numbers of a study's page; none if it has no `page.toml`. Raises `UsageError`: file, key and mend."""
+    file = folder / PAGE
+    if not file.is_file():
+        return {}
+    told = checked(read_tree(file), _File, file)
+    found: list[Number | Beside] = []
+    for position, table in enumerate(told.number):
+        place = f"number[{position}]"
+        check = unbounded(table, file, place, plan.factors, plan.columns)
+        found.append(Number(table.id, check, table.told, _factor(table, check, file, place)))
+    for position, row in enumerate(told.beside):
+        for column in row.rows:
+            if column not in COLUMNS:
+                raise UsageError(f"{where(file, f'beside[{position}].rows')}: {unknown('column', column, COLUMNS)}")
+        rows = {column: (texts,) if isinstance(texts, str) else tuple(texts) for column, texts in row.rows.items()}
+        found.append(Beside(row.id, rows, row.told == "farthest", row.path))
+    numbers = {number.id: number for number in found}
+    if len(numbers) < len(found) or "" in numbers:
+        raise UsageError(f"{file}: each number needs an id of its own")
+    return numbers
+
+
+def measure(
+    numbers: Iterable[Number | Beside], measures: Measures, plan: Plan, whole: AbstractSet[str]
+) -> dict[str, list[Value]]:
+    """What the numbers come to, those left out for which no run of the study's is there.
+
+    `whole` are the ids of the cells that were run as the study has them.
+    """
+    figures: list[tuple[Row, Figure]] | None = None
+    found = {}
+    for number in numbers:
+        if isinstance(number, Number):
+            found[number.id] = _measured(number, measures, plan, whole)
+            continue
+        if figures is None:
+            figures = _figures(measures, plan) if whole >= {cell.id for cell in measures.cells} else []
+        found[number.id] = _beside(number, figures, plan)
+    return {name: values for name, values in found.items() if values}
+
+
+def kept(folder: Path) -> dict[str, list[Value]]:
+    """What a full run gave, as it is kept beside the plan; nothing if none is. Raises `UsageError`."""
+    file = folder / MEASURED
+    if not file.is_file():
+        return {}
+    values: dict[str, list[Value]] = {}
+    try:
+        for row in csv.DictReader(io.StringIO(read_text(file)), strict=True):
+            values.setdefault(row["id"], []).append(Value(float(row["value"]), row["of"]))
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
+        raise UsageError(f"{file}: no table of {', '.join(_COLUMNS)}: {error}") from None
+    return values
+
+
+def table(values: Kept) -> str:
+    """The text of `measured.csv`."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(_COLUMNS)
+    for name, points in values.items():
+        rows.writerows([name, point, f"{one.value:.{DIGITS}g}", one.of] for point, one in enumerate(points, start=1))
+    return text.getvalue()
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _measured(number: Number, measures: Measures, plan: Plan, whole: AbstractSet[str]) -> list[Value]:
+    named = (number.check.each, number.check.of, number.check.against or {})
+    path = "" if any(VARIANT in factors for factors in named) else plan.paths[0].name
+    finding = carry_out(resolved(number.check, measures, path), measures)
+    sides = [side for point in finding.points for side in (point.of, point.against) if side is not None]
+    over = number.check.over
+    sides += [] if over is None else [side.but(**over) for side in sides]
+    if finding.missing or not all(measures.cell(side).id in whole for side in sides):
+        return []
+    return [Value(number.factor * value, of) for value, of in _values(number, finding.points)]
+
+
+def _figures(measures: Measures, plan: Plan) -> list[tuple[Row, Figure]]:
+    if plan.published is None:
+        return []
+    published = read_published(plan.published)
+    rows = {row.id: row for row in published.rows}
+    return [(rows[figure.id], figure) for figure in match(published, measures, plan.reading)]
+
+
+def _beside(number: Beside, figures: Sequence[tuple[Row, Figure]], plan: Plan) -> list[Value]:
+    path = number.path or plan.paths[0].name
+    here = [
+        figure
+        for row, figure in figures
+        if all(row[column] in texts for column, texts in number.rows.items())
+        and figure.scenario.get("path", path) == path
+    ]
+    ours = [figure.ours for figure in here if figure.ours is not None]
+    if not here or len(ours) < len(here):
+        return []
+    if not number.farthest:
+        where_told = [f"{figure.id}, published {figure.published:g} {figure.unit}" for figure in here]
+        return [Value(value, of) for value, of in zip(ours, where_told, strict=True)]
+    far = max(here, key=lambda figure: abs(figure.relative or 0.0))
+    told = f"{far.id}, the farthest of {len(here)}: {far.ours:.6g}, published {far.published:g} {far.unit}"
+    return [Value(100 * abs(far.relative or 0.0), told)]
+
+
+def _factor(table: _Number, check: CheckText, file: Path, place: str) -> float:
+    unit = table.unit or ("percent" if check.quantity == "relative" else "")
+    metric = METRICS.get(ALIASES.get(table.metric, table.metric))
+    shares = {"percent": 100.0, "": 1.0}
+    factor = shares.get(unit) if metric is None or check.quantity == "relative" else metric.factor(unit)
+    if factor is None:
+        raise UsageError(f"{where(file, place, 'unit')}: {table.metric} cannot be told in {unit!r}")
+    return -factor if table.less else factor
+
+
+def _values(number: Number, points: Sequence[Point]) -> list[tuple[float, str]]:
+    each = [(point.quantity, point.line) for point in points]
+    low, high = min(each), max(each)
+    if number.told == "half":
+        spans = [(point.interval, point.line) for point in points]
+        return [((span.high - span.low) / 2, f"half of the interval of {line}") for span, line in spans if span]
+    if number.told == "range":
+        return [low, high] if number.factor > 0 else [high, low]
+    if number.told == "least":
+        return [low]
+    return [high] if number.told == "greatest" else each
