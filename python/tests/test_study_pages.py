@@ -112,8 +112,18 @@ def test_no_number_of_ours_is_typed_by_hand(study: str) -> None:
 
 
 #: Of studies some numbers that are measured anew: cells that take no time, with all replications.
-ANEW: dict[str, tuple[dict[str, list[str | int]], list[str], set[str]]] = {
+ANEW: dict[str, tuple[dict[str, list[str | int | float]], list[str], set[str]]] = {
     "anrw18": ({"clients": [1], "buffer_bytes": [1410000], "workload": ["continuous"]}, ["default"], {"shortest"}),
+    "echo": (
+        {"server": ["stored"], "error_profile": [1, 10, 30], "ratio": [0.8, 3]},
+        ["fixed"],
+        {"earlier-wrongly", "error"},
+    ),
+    "fasor18": (
+        {"clients": [200], "buffer_bytes": [1410000], "workload": ["random"], "error_profile": ["none"]},
+        ["cocoa", "fasor"],
+        {"round-trip-200"},
+    ),
 }
 
 

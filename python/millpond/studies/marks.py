@@ -34,7 +34,7 @@ _RULE = re.compile(r"^\|(?:\s*:?-+:?\s*\|)+\s*$")
 _NO_NUMBERS = re.compile(
     r"^```.*?^```|^ {4,}(?![ *-]).*?$|<!-- verdicts .*?<!-- end of the verdicts -->|`[^`]*`|\]\([^)]*\)|§[\d.]+"
     r"|\b(?:RFC|[Ss]ections?|[Cc]hapter|Table|Figure|draft|Linux|Californium|libcoap) [\d.]+\d(?: (?:to|and) [\d.]+\d)?"
-    r"|\b(?:19|20)\d\d\b(?! [sBk])|https?://\S+|doi \S+|\b\d+x\d+\b",
+    r"|\b(?:19|20)\d\d\b(?! [sBk])|\b9[59] % intervals|https?://\S+|doi \S+|\b\d+x\d+\b",
     re.DOTALL | re.MULTILINE,
 )
 _FROM = re.compile(r"<!-- from: (.+?) -->")

@@ -9,9 +9,10 @@
     each = { clients = 400, buffer_bytes = 1410000, workload = "continuous", algorithm = ["default", "default_fb2"] }
 
 It has one value for each point, in the order of the lists. `told = "range"` makes two of them, the least and the
-greatest, `told = "half"` half of each one's interval over runs, and `told = "least"` or `"greatest"` one. `unit` is the
-unit in which the page tells it (`"percent"`, `"kB"`); changes are told in percent. With `less = true` the page tells by
-how much something is less. A number that names no reading of the test bed means the first one.
+greatest, `"least"` or `"greatest"` one, `"half"` is half of each one's interval over runs, and `"lower"` or `"higher"`
+counts the points at which `of` is lower or higher than `against`. `unit` is the unit in which the page tells it
+(`"percent"`, `"kB"`); changes are told in percent. With `less = true` the page tells by how much something is less, with
+`per = 50` a fiftieth of the value. A number that names no reading of the test bed means the first one.
 
 Published figures have ours beside them: `[[beside]]` has one value for each row of `published.csv` with these texts in
 these columns, in the row's unit, or with `told = "farthest"` the greatest change from them, in percent::
@@ -55,7 +56,7 @@ DIGITS = 7
 _COLUMNS = ("id", "point", "value", "of")
 
 #: What becomes of the values at all points.
-Told = Literal["each", "range", "half", "least", "greatest"]
+Told = Literal["each", "range", "half", "least", "greatest", "lower", "higher"]
 
 
 class _Number(CheckTable):
@@ -65,6 +66,7 @@ class _Number(CheckTable):
     told: Told = "each"
     unit: str = ""
     less: bool = False
+    per: float = 1.0
 
 
 class _Beside(Declared):
@@ -224,13 +226,15 @@ def _beside(number: Beside, figures: Sequence[tuple[Row, Figure]], plan: Plan) -
 
 
 def _factor(table: _Number, check: CheckText, file: Path, place: str) -> float:
+    if table.told in ("lower", "higher"):
+        return 1.0
     unit = table.unit or ("percent" if check.quantity == "relative" else "")
     metric = METRICS.get(ALIASES.get(table.metric, table.metric))
     shares = {"percent": 100.0, "": 1.0}
     factor = shares.get(unit) if metric is None or check.quantity == "relative" else metric.factor(unit)
     if factor is None:
         raise UsageError(f"{where(file, place, 'unit')}: {table.metric} cannot be told in {unit!r}")
-    return -factor if table.less else factor
+    return (-factor if table.less else factor) / table.per
 
 
 def _values(number: Number, points: Sequence[Point]) -> list[tuple[float, str]]:
@@ -241,6 +245,9 @@ def _values(number: Number, points: Sequence[Point]) -> list[tuple[float, str]]:
         return [((span.high - span.low) / 2, f"half of the interval of {line}") for span, line in spans if span]
     if number.told == "range":
         return [low, high] if number.factor > 0 else [high, low]
+    if number.told in ("lower", "higher"):
+        count = sum(point.quantity < 0 if number.told == "lower" else point.quantity > 0 for point in points)
+        return [(count, f"{number.told} at {count} of {len(points)} points")]
     if number.told == "least":
         return [low]
     return [high] if number.told == "greatest" else each
