@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +123,26 @@ def test_a_folder_with_something_else_is_left_alone(capsys: pytest.CaptureFixtur
     Path("mine/thesis.tex").write_text("all of it", encoding="utf-8")
     assert run(*SMALL, "--out", "mine") == 2
     assert "mine holds something else" in capsys.readouterr().err
+
+
+def test_the_page_shows_what_its_first_command_says(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text(encoding="utf-8")
+    first = re.search(r"^    millpond fleet (.*)$", page, re.MULTILINE)
+    assert first is not None
+    assert run(*shlex.split(first[1]), "--markdown") == 0
+    out = capsys.readouterr().out
+    begins = re.search(r"the terminal begins with\n\n((?:    .*\n)+)", page)
+    assert begins is not None
+    assert " ".join(begins[1].split()) in " ".join(out.replace("## ", "").split())
+
+    def rows(text: str) -> list[list[str]]:
+        table = text[text.index("| remedy | needs |") :].split("\n\n")[0].splitlines()
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in (table[0], *table[2:])]
+
+    # without the column "sooner by"
+    assert rows(page) == [[*row[:5], *row[6:]] for row in rows(out)]
+    answer = json.loads(Path("results/fleet/answer.json").read_text(encoding="utf-8"))
+    safe = [round(20 * remedy["probability"]["safe"]["share"]) for remedy in answer["new_firmware"]]
+    assert safe == [0, 16, 20]
+    told = "(none of 20 runs is safe), on half of them 16 of 20 are, on three quarters all."
+    assert told in " ".join(page.split())

@@ -64,7 +64,7 @@ def test_verdicts_stand_where_the_page_has_a_place_for_them() -> None:
 
 # Numbers of ours.
 
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MARKED = [page for page in DOCS if "<!--=" in page.read_text(encoding="utf-8")]
 #: Studies whose pages tell the origin of every number.
 TOLD = [study for study in STUDIES if (studies.STUDIES / study / numbers.PAGE).is_file()]

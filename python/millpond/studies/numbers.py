@@ -11,8 +11,8 @@
 It has one value for each point, in the order of the lists. `told = "range"` makes two of them, the least and the
 greatest, `"least"` or `"greatest"` one, `"half"` is half of each one's interval over runs, and `"lower"` or `"higher"`
 counts the points at which `of` is lower or higher than `against`. `unit` is the unit in which the page tells it
-(`"percent"`, `"kB"`); changes are told in percent. With `less = true` the page tells by how much something is less, with
-`per = 50` a fiftieth of the value. A number that names no reading of the test bed means the first one.
+(`"percent"`, `"kB"`); changes are told in percent. With `less = true` the page tells by how much something is less,
+with `per = 50` a fiftieth of the value. A number that names no reading of the test bed means the first one.
 
 Published figures have ours beside them: `[[beside]]` has one value for each row of `published.csv` with these texts in
 these columns, in the row's unit, or with `told = "farthest"` the greatest change from them, in percent::
