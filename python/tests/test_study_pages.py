@@ -11,6 +11,7 @@ import pytest
 import millpond
 from millpond.errors import UsageError
 from millpond.judge.compare import Comparison, Verdict
+from millpond.judge.published import read as read_published
 from millpond.plan import study as studies
 from millpond.studies import manual, marks, numbers
 from millpond.studies.numbers import Kept, Value
@@ -95,14 +96,16 @@ def test_every_number_that_is_kept_is_told(study: str) -> None:
 
 
 def printed(study: str) -> set[str]:
-    """Every number that the study's own files name: published figures, settings, bounds of claims."""
+    """Every number that the study's own files name: settings, bounds of claims, and published figures, rounded too."""
     found: set[str] = set()
     for file in studies.find(study).iterdir():
         if file.name not in (numbers.PAGE, numbers.MEASURED):
             text = file.read_text(encoding="utf-8")
             found |= {number.replace(",", "") for number in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)}
             found |= set(re.findall(r"\d+(?:\.\d+)?", text))
-    return found
+    plan = studies.load(studies.find(study))
+    published = [] if plan.published is None else [row.value for row in read_published(plan.published).rows]
+    return found | {f"{abs(value):.{digits}f}" for value in published if value is not None for digits in range(3)}
 
 
 @pytest.mark.parametrize("study", TOLD)
@@ -123,6 +126,11 @@ ANEW: dict[str, tuple[dict[str, list[str | int | float]], list[str], set[str]]] 
         {"clients": [200], "buffer_bytes": [1410000], "workload": ["random"], "error_profile": ["none"]},
         ["cocoa", "fasor"],
         {"round-trip-200"},
+    ),
+    "tcp20": (
+        {"clients": [1], "buffer_bytes": [28200], "workload": ["bulk"], "error_profile": ["none"]},
+        ["tcp_newreno"],
+        {"lost"},
     ),
 }
 

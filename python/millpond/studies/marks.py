@@ -92,8 +92,7 @@ def rewritten(text: str, values: Kept) -> str:
     """The page with the marked numbers as the values are; those of which there is no value stay."""
     for mark in reversed(marks(text)):
         if mark.id in values:
-            value, _ = _value(text, mark, values)
-            text = text[: mark.start] + shown(value, mark.written) + text[mark.end :]
+            text = text[: mark.start] + _right(text, mark, values)[0] + text[mark.end :]
     return text
 
 
@@ -103,8 +102,7 @@ def faults(text: str, values: Kept) -> list[Fault]:
     for mark in marks(text):
         if mark.id not in values:
             raise UsageError(f"line {_line(text, mark.start)}: {unknown('number', mark.id, values)}")
-        value, of = _value(text, mark, values)
-        right = shown(value, mark.written)
+        right, of = _right(text, mark, values)
         if right != mark.written:
             found.append(Fault(_line(text, mark.start), mark.written, right, of))
     return found
@@ -129,8 +127,11 @@ def unmarked(text: str, known: Collection[str]) -> list[str]:
     return found
 
 
-def shown(value: float, like: str) -> str:
-    """A value as a number is written: with as many digits, its sign if it has one, its thousands apart or not."""
+def shown(value: float, like: str, *, signed: bool = False) -> str:
+    """A value as a number is written: with as many digits, its sign if it has one, its thousands apart or not.
+
+    With `signed` it has one unless it is nought.
+    """
     decimals = len(like.partition(".")[2])
     if decimals == 0:
         digits = like.replace(",", "").lstrip("+-")
@@ -138,7 +139,7 @@ def shown(value: float, like: str) -> str:
         # noughts at the end are figures as long as there are three
         decimals = -min(zeros, max(0, len(digits) - 3))
     rounded = round(value, decimals) + 0.0
-    sign = "+" if like.startswith("+") else ""
+    sign = "+" if like.startswith("+") or (signed and rounded) else ""
     comma = "," if "," in like else ""
     return f"{rounded:{sign}{comma}.{max(0, decimals)}f}"
 
@@ -202,7 +203,8 @@ def _skipped(text: str, match: re.Match[str]) -> Iterator[int]:
     return (start for start, _, name, _ in _numbers(text, match) if name == "-")
 
 
-def _value(text: str, mark: Mark, values: Kept) -> tuple[float, str]:
+def _right(text: str, mark: Mark, values: Kept) -> tuple[str, str]:
+    """What should be written, and what that is of."""
     points = values[mark.id]
     if not 1 <= mark.point <= len(points):
         raise UsageError(
@@ -211,8 +213,9 @@ def _value(text: str, mark: Mark, values: Kept) -> tuple[float, str]:
         )
     one = points[mark.point - 1]
     if mark.beside is None:
-        return one.value, one.of
-    return 100 * (one.value - mark.beside) / mark.beside, f"{one.of}, beside {mark.beside:g}"
+        return shown(one.value, mark.written), one.of
+    change = 100 * (one.value - mark.beside) / mark.beside
+    return shown(change, mark.written.lstrip("+"), signed=True), f"{one.of}, beside {mark.beside:g}"
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
