@@ -11,6 +11,7 @@ import pytest
 
 import millpond
 from millpond.engine import native
+from millpond.errors import UsageError
 from millpond.judge import claim_file
 from millpond.judge.published import read
 from millpond.measure.measures import Measures
@@ -129,3 +130,12 @@ def test_rows_of_a_file_of_ones_own_are_judged_by_their_columns(small: millpond.
     assert verdicts["c2"].points
     # two notifications a minute were not run here, and that is said
     assert (verdicts["c3"].verdict, "not run" in verdicts["c3"].reason) == ("unjudged", True)
+
+
+def test_a_kind_of_traffic_is_run_in_the_scenarios_that_have_it() -> None:
+    plan = study.load(study.find(NAME))
+    whole = {one.cell.id for one in study.unfold(plan, native()).cells if one.cell.columns["traffic"] == "global event"}
+    few = plan.narrowed(factors={"traffic": ["global event"]})
+    assert {one.cell.id for one in study.unfold(few, native()).cells} == whole
+    with pytest.raises(UsageError, match="--factor traffic: unknown value 'mixd': did you mean 'mixed'"):
+        plan.narrowed(factors={"traffic": ["mixd"]})

@@ -287,16 +287,19 @@ class Plan:
         if factor not in known:
             raise UsageError(f"--factor: {unknown('factor', factor, known)}")
         vary, numbers = self.vary.get(factor), not isinstance(self.values(factor)[0], str)
+        # a value that is written nowhere as it is names what it stands for: only those that the plan has
+        names = not vary.places if vary is not None else factor in self.on_paths
+        listed = self.values(factor) if names else ()
+        known = list(dict.fromkeys([*(vary.sets if vary is not None else ()), *map(str, listed)]))
         for value in values:
             if numbers and isinstance(value, str):
                 raise UsageError(f"--factor {factor}: {value!r} is no number, and the plan has numbers here")
-            if vary is not None and vary.sets and not vary.places and str(value) not in vary.sets:
-                raise UsageError(f"--factor {factor}: {unknown('value', str(value), vary.sets)}")
+            if names and str(value) not in known:
+                raise UsageError(f"--factor {factor}: {unknown('value', str(value), known)}")
         chosen = tuple(dict.fromkeys(values if numbers else [str(value) for value in values]))
-        listed = self.values(factor) if vary is not None and vary.sets and not vary.places else ()
         matrices = []
         for matrix in self.matrices:
-            # a value that sets places of its own may fit the scenario of those matrices alone that list it
+            # it may fit the scenario of those matrices alone that list it
             here = [value for value in chosen if value not in listed or value in matrix.values.get(factor, ())]
             if factor not in matrix.values:
                 matrices.append(matrix)
