@@ -122,6 +122,11 @@ ANEW: dict[str, tuple[dict[str, list[str | int | float]], list[str], set[str]]] 
         ["fixed"],
         {"earlier-wrongly", "error"},
     ),
+    "cocoaplus15": (
+        {"topology": ["grid-6x6"], "traffic": ["constant"], "offered_kbps": [2], "mac_retx": ["on"]},
+        ["default"],
+        {"lossy-less"},
+    ),
     "fasor18": (
         {"clients": [200], "buffer_bytes": [1410000], "workload": ["random"], "error_profile": ["none"]},
         ["cocoa", "fasor"],

@@ -189,13 +189,16 @@ def table(values: Kept) -> str:
 def _measured(number: Number, measures: Measures, plan: Plan, whole: AbstractSet[str]) -> list[Value]:
     named = (number.check.each, number.check.of, number.check.against or {})
     path = "" if any(VARIANT in factors for factors in named) else plan.paths[0].name
-    finding = carry_out(resolved(number.check, measures, path), measures)
-    sides = [side for point in finding.points for side in (point.of, point.against) if side is not None]
+    check = resolved(number.check, measures, path)
+    points = carry_out(check, measures).points
+    sides = [side for point in points for side in (point.of, point.against) if side is not None]
     over = number.check.over
     sides += [] if over is None else [side.but(**over) for side in sides]
-    if finding.missing or not all(measures.cell(side).id in whole for side in sides):
+    if len(points) < len(check.points) * max(1, len(check.statistics)):
         return []
-    return [Value(number.factor * value, of) for value, of in _values(number, finding.points)]
+    if not points or not all(measures.cell(side).id in whole for side in sides):
+        return []
+    return [Value(number.factor * value, of) for value, of in _values(number, points)]
 
 
 def _figures(measures: Measures, plan: Plan) -> list[tuple[Row, Figure]]:
