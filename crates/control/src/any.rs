@@ -125,6 +125,14 @@ macro_rules! families {
                 match *self { $(#[cfg(feature = $feature)] Self::$family(ref inner) => inner.view(),)* }
             }
 
+            fn base_rtt(&self) -> Option<Span> {
+                match *self { $(#[cfg(feature = $feature)] Self::$family(ref inner) => inner.base_rtt(),)* }
+            }
+
+            fn recall(&mut self, base_rtt: Span) {
+                match *self { $(#[cfg(feature = $feature)] Self::$family(ref mut inner) => inner.recall(base_rtt),)* }
+            }
+
             fn shortest_wait(&self) -> Span {
                 match *self { $(#[cfg(feature = $feature)] Self::$family(ref inner) => inner.shortest_wait(),)* }
             }

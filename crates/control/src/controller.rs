@@ -327,6 +327,18 @@ pub trait Controller {
     /// Numbers for traces and reports.
     fn view(&self) -> View;
 
+    /// The round trip of the path without a queue, as far as it is known from measurements of this controller's own: what is
+    /// worth keeping over a restart (temporal sharing, RFC 9040 §6). Nothing before the first, and from one that keeps none.
+    fn base_rtt(&self) -> Option<Span> {
+        None
+    }
+
+    /// A base round trip from an earlier life. It may be old, or of another path, or forged: a controller takes it for a bound
+    /// that its own samples correct, and never waits less by it. Zero, and what comes after the first sample, changes nothing.
+    fn recall(&mut self, base_rtt: Span) {
+        let _ = base_rtt;
+    }
+
     /// The shortest wait that this controller can ever arm; never zero.
     fn shortest_wait(&self) -> Span {
         Span::from_micros(1)
@@ -373,6 +385,14 @@ impl<C: Controller + ?Sized> Controller for &mut C {
 
     fn view(&self) -> View {
         (**self).view()
+    }
+
+    fn base_rtt(&self) -> Option<Span> {
+        (**self).base_rtt()
+    }
+
+    fn recall(&mut self, base_rtt: Span) {
+        (**self).recall(base_rtt);
     }
 
     fn shortest_wait(&self) -> Span {

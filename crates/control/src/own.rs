@@ -107,6 +107,14 @@ impl Controller for PeerController {
         each!(self, inner => inner.view())
     }
 
+    fn base_rtt(&self) -> Option<Span> {
+        each!(self, inner => inner.base_rtt())
+    }
+
+    fn recall(&mut self, base_rtt: Span) {
+        each!(self, inner => inner.recall(base_rtt));
+    }
+
     fn shortest_wait(&self) -> Span {
         each!(self, inner => inner.shortest_wait())
     }

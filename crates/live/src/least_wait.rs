@@ -60,6 +60,14 @@ impl Controller for NotBelow {
         self.inner.view()
     }
 
+    fn base_rtt(&self) -> Option<Span> {
+        self.inner.base_rtt()
+    }
+
+    fn recall(&mut self, base_rtt: Span) {
+        self.inner.recall(base_rtt);
+    }
+
     fn shortest_wait(&self) -> Span {
         self.inner.shortest_wait().max(self.least)
     }

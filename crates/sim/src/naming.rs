@@ -57,6 +57,14 @@ impl Controller for Renamed {
         self.inner.view()
     }
 
+    fn base_rtt(&self) -> Option<Span> {
+        self.inner.base_rtt()
+    }
+
+    fn recall(&mut self, base_rtt: Span) {
+        self.inner.recall(base_rtt);
+    }
+
     fn shortest_wait(&self) -> Span {
         self.inner.shortest_wait()
     }

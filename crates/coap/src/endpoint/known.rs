@@ -2,7 +2,7 @@
 
 use core::{fmt::Debug, hash::Hash};
 
-use millpond_control::{Controller, Instant, PeerController, View};
+use millpond_control::{Controller, Instant, PeerController, Span, View};
 
 use super::{
     Arc, Counters, Endpoint, Repeats, RequestId, Setup,
@@ -63,6 +63,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub fn controller(&self, peer: A) -> Option<PeerController> {
         let number = self.peers.find(peer, &self.setup.identities)?;
         self.peers.path(number).map(Path::unkept)
+    }
+
+    /// The base round trip that a peer's controller has measured, for a later life of this host: it is handed back with
+    /// [`recall`](Self::recall). `None` if the peer is not known, nothing was measured yet, or the controller keeps none.
+    #[must_use]
+    pub fn base_rtt(&self, peer: A) -> Option<Span> {
+        let number = self.peers.find(peer, &self.setup.identities)?;
+        self.peers.path(number).and_then(|path| path.controller.base_rtt())
     }
 
     /// How many messages could leave to a peer now before one had to wait for a message ID, as far as these are

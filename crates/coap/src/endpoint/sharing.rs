@@ -6,7 +6,7 @@ use core::{
     hash::Hash,
 };
 
-use millpond_control::{Instant, PeerController};
+use millpond_control::{Controller, Instant, PeerController, Span};
 
 use super::{
     Arc, Endpoint, Identities, Lifetimes, Refused,
@@ -172,6 +172,21 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Arc::make_mut(&mut self.setup).lifetimes = longest;
         }
         self.replace_controller(number, now, controller);
+        Ok(())
+    }
+
+    /// Input: what an earlier life measured as the base round trip of the path to a peer. Its controller, which is as it was
+    /// otherwise, believes it as far as [`Controller::recall`] says. Before the first request to the peer is the time for it.
+    ///
+    /// # Errors
+    /// The peer is not known and there is no room for another.
+    pub fn recall(&mut self, now: Instant, peer: A, base_rtt: Span) -> Result<(), Refused> {
+        let now = self.input(now);
+        let number = self.peer_for(now, peer)?;
+        if let Some((_, path, _)) = self.peers.with_path_mut(number) {
+            path.controller.recall(base_rtt);
+        }
+        self.peers.settle(number, false);
         Ok(())
     }
 

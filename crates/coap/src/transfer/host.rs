@@ -1,7 +1,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
 
-use millpond_control::{ChanceSeed, Instant, PeerController};
+use millpond_control::{ChanceSeed, Instant, PeerController, Span};
 
 use super::{
     Answer, Ask, AskId, Config, ConfigError, Counters, InPieces, ObserverId, Progress, Refused, TakesPieces,
@@ -117,6 +117,15 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     ) -> Result<(), Refused> {
         self.input(now);
         Ok(self.layer.set_controller(now, peer, controller)?)
+    }
+
+    /// Input: as [`Endpoint::recall`].
+    ///
+    /// # Errors
+    /// The peer is not known and there is no room for another.
+    pub fn recall(&mut self, now: Instant, peer: A, base_rtt: Span) -> Result<(), Refused> {
+        self.input(now);
+        Ok(self.layer.recall(now, peer, base_rtt)?)
     }
 
     /// The endpoint below.

@@ -64,6 +64,45 @@ fn every_peer_has_a_controller_of_its_own() {
     assert_eq!(transmit.bytes[..4], *b"\x44\x01\x00\x01");
 }
 
+/// What one life measured of a path the next one is told before it asks: waits are as ever, and the first answer is judged by it.
+#[test]
+fn a_base_round_trip_outlives_the_endpoint() {
+    let life = |remembered: Option<Span>, rtt: u64| {
+        let mut client = client(Preset::CALM.build());
+        assert_eq!(client.base_rtt(1), None, "nobody is known");
+        if let Some(base_rtt) = remembered {
+            client.recall(Instant::ORIGIN, 1, base_rtt).unwrap();
+            assert_eq!((client.peers(), client.base_rtt(1)), (1, None));
+        }
+        let first = ask(&mut client, 0, 1);
+        client.receive(Instant::from_micros(rtt), 1, b"\x60\x00\x00\x00");
+        waits(&mut client, rtt);
+        (first, client.base_rtt(1), client.base_rtt(2))
+    };
+    let (first, measured, nobody) = life(None, 240_000);
+    assert_eq!((measured, nobody), (Some(Span::from_millis(240)), None));
+    let (again, aged, _) = life(measured, 1_520_000);
+    assert_eq!(again, first);
+    assert_eq!(aged, Some(Span::from_millis(260)), "a sixty-fourth of the way to 1.52 s");
+    assert_eq!(life(measured, 100_000).1, Some(Span::from_millis(100)));
+    // A controller that keeps none has nothing to say, and takes no notice.
+    let mut deaf = self::client(cocoa());
+    deaf.recall(Instant::ORIGIN, 1, Span::from_millis(1)).unwrap();
+    ask(&mut deaf, 0, 1);
+    deaf.receive(Instant::from_micros(100_000), 1, b"\x60\x00\x00\x00");
+    waits(&mut deaf, 100_000);
+    assert_eq!(deaf.base_rtt(1), None);
+}
+
+#[test]
+fn a_base_round_trip_is_recalled_only_where_there_is_room_for_its_peer() {
+    let config = Config { limits: millpond_coap::Limits { peers: 1, ..Config::default().limits }, ..Config::default() };
+    let mut client = Endpoint::new(config, Preset::CALM.build(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+    client.recall(Instant::ORIGIN, 1_u8, Span::from_millis(240)).unwrap();
+    ask(&mut client, 0, 1);
+    assert!(client.recall(Instant::ORIGIN, 2, Span::from_millis(240)).is_err());
+}
+
 /// CoCoA multiplies the wait to a peer that it never measured by the number of exchanges open to it.
 #[test]
 fn open_exchanges_are_counted_per_peer_and_with_the_one_in_question() {

@@ -51,7 +51,8 @@ pub struct Calm {
     rttvar: Span,
     /// The shortest certain round trip; [`Span::MAX`] before the first.
     least: Span,
-    /// The last four round trips, the latest first, which may be a guess; [`Span::MAX`] where there was none.
+    /// The last four round trips, the latest first, which may be a guess; [`Span::MAX`] where there was none. Before the first
+    /// certain one the last of them is what is remembered of the shortest.
     recent: [Span; 4],
     /// How far samples fall below the one before, on average.
     falls: Span,
@@ -192,6 +193,17 @@ impl Controller for Calm {
         }
     }
 
+    fn base_rtt(&self) -> Option<Span> {
+        (self.least != Span::MAX).then_some(self.least)
+    }
+
+    fn recall(&mut self, base_rtt: Span) {
+        let [.., remembered] = &mut self.recent;
+        if self.least == Span::MAX && base_rtt > Span::ZERO {
+            *remembered = base_rtt;
+        }
+    }
+
     fn longest_wait(&self, copy: u8, previous: Span) -> Span {
         if copy == 0 {
             return self.parts.longest_first();
@@ -313,7 +325,8 @@ impl Calm {
     /// Before anything is certain a reply that names an earlier copy is a guess on the long side.
     fn guess(&mut self, rtt: Span) {
         (self.srtt, self.rttvar) = (rtt, Share::QUARTER.blend(Span::ZERO, rtt));
-        self.recent = [rtt, Span::MAX, Span::MAX, Span::MAX];
+        let [latest, ..] = &mut self.recent;
+        *latest = rtt;
         self.samples = self.samples.saturating_add(1).min(UNMEASURED);
         self.kept = Span::ZERO;
     }
@@ -321,17 +334,18 @@ impl Calm {
     fn take(&mut self, rtt: Span) {
         if self.least == Span::MAX {
             (self.srtt, self.rttvar) = (rtt, Share::QUARTER.blend(Span::ZERO, rtt));
+            let [.., remembered] = self.recent;
             self.recent = [rtt, Span::MAX, Span::MAX, Span::MAX];
+            self.least = remembered;
         } else {
             let [a, b, c, _] = self.recent;
             self.recent = [rtt, a, b, c];
             self.falls = Share::QUARTER.blend(self.falls, a.minus(rtt));
             self.rttvar = Share::QUARTER.blend(self.rttvar, self.srtt.distance(rtt));
             self.srtt = Share::EIGHTH.blend(self.srtt, rtt);
-            // What was the shortest once may be so no more.
-            self.least = AGEING.blend(self.least, self.srtt);
         }
-        self.least = shorter(self.least, rtt);
+        // What was the shortest once may be so no more.
+        self.least = shorter(AGEING.blend(self.least, self.srtt), rtt);
         self.samples = self.samples.saturating_add(1).min(UNMEASURED);
     }
 
@@ -345,7 +359,9 @@ impl Calm {
         let falls = if self.parts.without == Without::Falls { Span::ZERO } else { self.falls.times(6) };
         let standing = shortest.minus(falls);
         let above = standing.minus(longer(NEAR, Factor::ONE_AND_A_HALF.times(self.least)));
-        shorter(shorter(above.times(16), standing.times(8)), LONGEST_PAUSE)
+        // One round trip shows no queue that stands, whatever is remembered.
+        let most = if b == Span::MAX { standing } else { standing.times(8) };
+        shorter(shorter(above.times(16), most), LONGEST_PAUSE)
     }
 
     /// The next request leaves no sooner than after a pause of about this length.

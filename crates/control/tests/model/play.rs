@@ -127,6 +127,7 @@ impl Play {
             6 if !self.open.is_empty() => self.end(source),
             7 => self.plain(source),
             1 if operation >= 128 => self.feedback(source),
+            0 if operation >= 192 => self.recall(source),
             _ => self.advance(source),
         }
         assert_eq!(self.controller.violation(), None, "{:?}", self.controller.inner());
@@ -135,6 +136,14 @@ impl Play {
     fn cx(&self, source: &mut Source<'_>) -> Cx {
         let open = u16::try_from(self.open.len()).unwrap_or(u16::MAX);
         Cx { open, waiting: 0, ..Cx::new(self.now, Chance::from_word(source.word())) }
+    }
+
+    /// A base round trip of an earlier life, true or not. It is no measurement.
+    fn recall(&mut self, source: &mut Source<'_>) {
+        let before = (self.controller.base_rtt(), self.controller.view());
+        let base_rtt = Span::from_micros(source.word() >> source.one_of(32));
+        self.controller.recall(base_rtt);
+        assert_eq!((self.controller.base_rtt(), self.controller.view()), before, "{:?}", self.controller.inner());
     }
 
     /// Nothing, a moment, a round trip, a wait, or a silence of hours.

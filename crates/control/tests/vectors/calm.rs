@@ -176,6 +176,107 @@ fn ten_minutes_of_silence_forget_everything() {
     assert_eq!(peer.wait.reason, Reason::Blind);
 }
 
+/// A peer that remembers this base round trip from an earlier life.
+fn remembering(base_rtt: &str) -> Peer<Calm> {
+    let mut peer = peer();
+    peer.controller.recall(secs(base_rtt));
+    peer
+}
+
+/// An exchange whose answer comes after so long, before its first wait is over, five minutes after the one before.
+fn answered_in_time(peer: &mut Peer<Calm>, rtt: &str) {
+    peer.now = peer.now.after(Span::from_secs(300));
+    peer.start();
+    peer.wait.span = secs(rtt).plus(Span::from_secs(1));
+    peer.answer_after(rtt);
+}
+
+#[test]
+fn what_is_remembered_is_no_measurement() {
+    let mut peer = remembering("0.24");
+    assert_eq!(peer.controller.base_rtt(), None, "it is not handed on as if it were new");
+    assert_eq!(peer.controller.view(), Calm::new(Parts::CALM).view());
+    assert_eq!(peer.series(Chance::LOWEST, 6), printed_series("2 6 24 60 60 60"), "waits are those of an unknown peer");
+}
+
+/// 10 s where 0.24 s were remembered: 9.76 s of queue, of which a sixty-fourth is believed to be the path's.
+#[test]
+fn what_is_remembered_tells_a_queue_from_a_long_path_at_the_first_answer() {
+    let (mut fresh, mut peer) = (self::peer(), remembering("0.24"));
+    for peer in [&mut fresh, &mut peer] {
+        answered_in_time(peer, "10");
+    }
+    assert_eq!(fresh.controller.base_rtt(), Some(secs("10")));
+    assert_eq!(admit(&fresh), Admit::Now);
+    assert_eq!(peer.controller.base_rtt(), Some(secs("0.3925")));
+    // One round trip, as 16 times (10 s - 2 s) is more; the lowest draw is half of that.
+    assert_eq!(admit(&peer), Admit::At(peer.now.after(secs("5"))));
+    assert_eq!(peer.controller.view(), fresh.controller.view(), "estimates are those of the samples");
+    // From the second on 8.
+    answered_in_time(&mut peer, "10");
+    assert_eq!(admit(&peer), Admit::At(peer.now.after(secs("40"))));
+}
+
+/// The same where a guess, which is no certain sample, comes first.
+#[test]
+fn what_is_remembered_outlives_a_guess() {
+    let mut peer = remembering("0.24");
+    peer.start();
+    peer.expire();
+    peer.expire();
+    peer.answer_naming("9", Named::Copy(0));
+    assert_eq!((peer.controller.view().srtt, peer.controller.base_rtt()), (Some(secs("9")), None));
+    answered_in_time(&mut peer, "10");
+    assert_eq!(peer.controller.base_rtt(), Some(secs("0.3925")));
+}
+
+#[test]
+fn what_is_remembered_too_long_or_too_late_or_is_nothing_changes_nothing() {
+    let mut fresh = peer();
+    answered_in_time(&mut fresh, "1");
+    for absurd in [Span::ZERO, secs("1"), secs("1.000001"), secs("100"), Span::MAX] {
+        let mut peer = peer();
+        peer.controller.recall(absurd);
+        answered_in_time(&mut peer, "1");
+        assert_eq!(peer.controller, fresh.controller, "{absurd}");
+    }
+    let mut late = fresh.clone();
+    late.controller.recall(secs("0.001"));
+    assert_eq!(late.controller, fresh.controller);
+}
+
+/// The path has 5 s now, and no queue. least(n) = 5 s - 4.76 s (63/64)^n: requests are held back until 1.5 of that are 5 s,
+/// after 67 answers, and from the second on for 8 round trips until 16 (5 s - 1.5 least) is less than that, after 23. From a
+/// microsecond it is 5 s (1 - (63/64)^n), and 70 answers and 26.
+#[test]
+fn what_is_remembered_of_a_path_that_became_longer_ages() {
+    for (remembered, held, longest) in [("0.24", 66, 21), ("0.000001", 69, 24)] {
+        let mut peer = remembering(remembered);
+        let (mut pauses, mut full) = (0, 0);
+        for answers in 1..=100 {
+            answered_in_time(&mut peer, "5");
+            let Admit::At(at) = admit(&peer) else { continue };
+            assert_eq!(pauses, answers - 1, "once over they do not come back");
+            pauses = answers;
+            full += usize::from(at == peer.now.after(secs("20")));
+        }
+        assert_eq!((pauses, full), (held, longest), "{remembered}");
+    }
+}
+
+/// Where round trips are below 2 s, however much shorter than they are it is remembered, nothing is held back.
+#[test]
+fn an_absurdly_short_memory_of_a_fast_path_costs_nothing_without_loss() {
+    let (mut fresh, mut peer) = (self::peer(), remembering("0.000001"));
+    for rtt in ["1.9", "1.2", "1.9", "1.5", "1.9", "1.9"] {
+        for peer in [&mut fresh, &mut peer] {
+            answered_in_time(peer, rtt);
+            assert_eq!(admit(peer), Admit::Now);
+        }
+        assert_eq!(peer.controller.view(), fresh.controller.view());
+    }
+}
+
 #[test]
 fn the_preset_is_what_the_page_says() {
     assert_eq!(Preset::CALM.build(), millpond_control::AnyController::Calm(Calm::new(Parts::CALM)));
