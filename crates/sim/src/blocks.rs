@@ -107,7 +107,7 @@ impl World<'_> {
 
     /// The client's application goes on: asks again, or is done.
     fn blocks_go_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let Some(due) = self.next_request(flow, now) else { return Ok(()) };
+        let Some(due) = self.next_request(flow, now)? else { return Ok(()) };
         let Due { request, .. } = due;
         let Client::Blocks(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let conduct = &self.conducts[device.group as usize];

@@ -45,7 +45,7 @@ impl World<'_> {
 
     /// The client's application goes on: asks again, or is done.
     fn burst_goes_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let Some(due) = self.next_request(flow, now) else { return Ok(()) };
+        let Some(due) = self.next_request(flow, now)? else { return Ok(()) };
         let Client::Burst(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let conduct = &self.conducts[device.group as usize];
         let Some(size) = conduct.clients.transfer.block_size() else { return Ok(()) };

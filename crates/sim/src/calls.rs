@@ -209,7 +209,7 @@ impl World<'_> {
 
     /// The server asks as long as it has something to ask for and may.
     pub(crate) fn call_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        while let Some(due) = self.next_request(flow, now) {
+        while let Some(due) = self.next_request(flow, now)? {
             self.call(flow, now, due)?;
             self.drain_server(now, &Tag::of(0, 0, now), 0)?;
         }

@@ -243,7 +243,7 @@ impl World<'_> {
 
     /// The client asks as long as it has something to ask for and may.
     fn ask_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        while let Some(due) = self.next_request(flow, now) {
+        while let Some(due) = self.next_request(flow, now)? {
             self.exchange(flow, now, due)?;
         }
         Ok(())

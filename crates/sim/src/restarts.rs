@@ -10,6 +10,7 @@ use crate::{
     burst_ends,
     network::SERVER,
     population::{datagram, restarted_endpoint},
+    scenario::Memory,
     world::{Client, World},
 };
 
@@ -23,7 +24,7 @@ impl World<'_> {
             match client.application().moment(now, conduct, luck) {
                 None => return Ok(()),
                 Some(Moment::Down) => self.goes_down(flow, now),
-                Some(Moment::Up { event, forgets }) => self.comes_up(flow, now, event, forgets)?,
+                Some(Moment::Up { event, memory }) => self.comes_up(flow, now, event, memory)?,
             }
         }
     }
@@ -64,7 +65,8 @@ impl World<'_> {
 
     /// A client is up again. One that fetches in bursts begins with another endpoint in any case, because nothing else ends
     /// the transfers that it had; what its controller has learnt goes on there if it is kept.
-    fn comes_up(&mut self, flow: u32, now: Instant, event: u8, forgets: bool) -> Result<(), RunError> {
+    fn comes_up(&mut self, flow: u32, now: Instant, event: u8, memory: Memory) -> Result<(), RunError> {
+        let forgets = memory != Memory::Kept;
         if forgets {
             let luck = self.luck(flow);
             let client = &mut self.clients[flow as usize];
@@ -76,6 +78,7 @@ impl World<'_> {
             Client::Device(_) | Client::Blocks(_) if !forgets => return Ok(()),
             Client::Device(_) | Client::Blocks(_) | Client::Burst(_) => {}
         }
+        self.remember(flow, memory);
         let mut endpoint = self.restarted(flow, event)?;
         match &mut self.clients[flow as usize] {
             Client::Device(device) => device.endpoint = endpoint,
@@ -94,7 +97,36 @@ impl World<'_> {
             }
             Client::Stream(_) => {}
         }
-        Ok(())
+        self.recall(flow, now, memory)
+    }
+
+    /// A client begins a batch after another.
+    pub(crate) fn begins_batch(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        let Some(client) = self.clients.get_mut(flow as usize) else { return Ok(()) };
+        let memory = self.conducts[client.group() as usize].clients.batch.memory;
+        if memory == Memory::Kept {
+            return Ok(());
+        }
+        self.remember(flow, memory);
+        self.clients[flow as usize].forget(now);
+        self.recall(flow, now, memory)
+    }
+
+    /// What a client has measured outlives what comes now, if so much is remembered. An older figure stays as long as there is
+    /// no other.
+    fn remember(&mut self, flow: u32, memory: Memory) {
+        if let Some(base_rtt) = self.clients[flow as usize].base_rtt().filter(|_| memory == Memory::BaseRtt) {
+            self.remembered.insert(flow, base_rtt);
+        }
+    }
+
+    fn recall(&mut self, flow: u32, now: Instant, memory: Memory) -> Result<(), RunError> {
+        match self.remembered.get(&flow).filter(|_| memory == Memory::BaseRtt) {
+            None => Ok(()),
+            Some(base_rtt) => {
+                self.clients[flow as usize].recall(now, *base_rtt).map_err(|why| RunError::Refused(flow, why))
+            }
+        }
     }
 
     /// The endpoint of a client that has forgotten everything at an event.

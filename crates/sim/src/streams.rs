@@ -47,7 +47,7 @@ impl World<'_> {
 
     /// The client's application goes on: asks again, over another connection if a batch begins, or is done.
     fn stream_goes_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let Some(due) = self.next_request(flow, now) else { return Ok(()) };
+        let Some(due) = self.next_request(flow, now)? else { return Ok(()) };
         let Client::Stream(client) = &mut self.clients[flow as usize] else { return Ok(()) };
         let group = client.group;
         client.due = Some(due);

@@ -256,6 +256,7 @@ fn a_request_that_fits_no_datagram_is_refused() {
     tells("count = 4", "count = 4\ntoken_length = 9", &["clients[0].token_length", "0 to 8"]);
     tells("count = 4", "count = 4\nrequest_payload = \"65 kB\"", &["clients[0].request_payload", "does not fit"]);
     tells("count = 4", "count = 4\nbatch = { from = 1, to = 9, near_end = \"scale\" }", &["did you mean `scaled`?"]);
+    tells("count = 4", "count = 4\nbatch = { from = 1, to = 9, memory = \"base-rt\" }", &["did you mean `base-rtt`?"]);
 }
 
 #[test]

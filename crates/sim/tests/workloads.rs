@@ -436,7 +436,7 @@ fn a_restart_ends_what_is_open_and_forgets_if_told_to() {
             "#
         )
     };
-    for memory in ["lost", "kept"] {
+    for memory in ["lost", "base-rtt", "kept"] {
         let scenario = Scenario::from_toml(&text(memory, "lost"), "test").unwrap();
         let outcome = run(&scenario, 1, &Options::default(), || false).unwrap();
         balances(&outcome);
@@ -455,6 +455,39 @@ fn a_restart_ends_what_is_open_and_forgets_if_told_to() {
         run(&Scenario::from_toml(text, "test").unwrap(), 1, &Options::default(), || false).unwrap().summary.failed
     };
     assert!(failed(&kept) < failed(&lost), "{} and {}", failed(&kept), failed(&lost));
+}
+
+/// Of what a client knows nothing is left but the base round trip, and only calm has one. The cell is so slow that round trips
+/// become 15 s (60 clients, 250 ms each): whoever knows a base round trip knows at the first answer that this is a queue.
+#[test]
+fn a_base_round_trip_may_be_all_that_is_remembered() {
+    let slow = NARROW.replace("2500 B", "1410 kB").replace("30 kbit/s", "3 kbit/s").replace("60 kbit/s", "6 kbit/s");
+    let flows = |controller: &str, rest: &str| {
+        let text = format!(
+            "{slow}\n[[clients]]\ncount = 60\ncontroller = \"{controller}\"\nexchanges = 20\nmax_retransmit = 20\n\
+             start_spread = \"10 s\"\n{rest}"
+        );
+        let outcome = run(&Scenario::from_toml(&text, "test").unwrap(), 1, &Options::default(), || false).unwrap();
+        balances(&outcome);
+        outcome.flows
+    };
+    let restart = |memory: &str| format!("[[timeline]]\nkind = \"restart\"\nat = \"60 s\"\nmemory = \"{memory}\"");
+    let batches =
+        |memory: &str| format!("workload = \"random\"\nbatch = {{ from = 1, to = 3, memory = \"{memory}\" }}");
+    for rest in [&restart as &dyn Fn(&str) -> String, &batches] {
+        let [lost, base_rtt, kept] = ["lost", "base-rtt", "kept"].map(|memory| flows("calm", &rest(memory)));
+        assert!(lost != base_rtt && base_rtt != kept);
+        let [lost, base_rtt, kept] = ["lost", "base-rtt", "kept"].map(|memory| flows("cocoa-03", &rest(memory)));
+        assert!(lost == base_rtt && base_rtt != kept);
+    }
+    let [lost, base_rtt, kept] = ["lost", "base-rtt", "kept"]
+        .map(|memory| flows("calm", &batches(memory)).iter().map(|row| row.retransmissions).sum::<u32>());
+    assert!(kept < base_rtt && base_rtt < lost, "{kept} {base_rtt} {lost} copies");
+    // Batches that keep everything are one request after the other, and nothing is written of what is lost as always.
+    let continuous: u32 = flows("calm", "workload = \"continuous\"").iter().map(|row| row.retransmissions).sum();
+    assert_eq!(kept, continuous);
+    let written = scenario(NARROW, "count = 1\ncontroller = \"calm\"\nbatch = { from = 1, to = 3, memory = \"lost\" }");
+    assert!(!written.to_json().contains("memory"));
 }
 
 #[test]
@@ -506,7 +539,7 @@ fn every_transport_survives_a_restart() {
         "controller = \"cocoa-03\"\ntransfer = { kind = \"bursts\", size = \"128 B\" }",
         "transport = \"tcp\"",
     ] {
-        for memory in ["lost", "kept"] {
+        for memory in ["lost", "base-rtt", "kept"] {
             let text = format!(
                 "{NARROW}\n[[clients]]\ncount = 3\nexchanges = 30\n{carried}\n[server]\npayload = \"2000 B\"\n\
                  [[timeline]]\nkind = \"restart\"\nat = \"10 s\"\nback = {{ kind = \"uniform\", over = \"20 s\" }}\nmemory = \"{memory}\""

@@ -18,8 +18,8 @@ pub(crate) enum Moment {
     Up {
         /// How manieth event of the timeline it was.
         event: u8,
-        /// Whether congestion-control state and message IDs are lost.
-        forgets: bool,
+        /// What becomes of congestion-control state and message IDs.
+        memory: Memory,
     },
 }
 
@@ -49,7 +49,7 @@ impl Application {
             Event::Restart { memory, .. } => {
                 self.is_away = false;
                 self.go_on(now, number, true, conduct, luck);
-                Some(Moment::Up { event: number, forgets: *memory == Memory::Lost })
+                Some(Moment::Up { event: number, memory: *memory })
             }
             Event::Alarm { .. } => {
                 self.go_on(now, number, false, conduct, luck);

@@ -4,8 +4,8 @@ use millpond_control::Chance;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Commands, ControllerChoice, Duration, MOST_PAYLOAD, Method, Notifications, Route, ScenarioError, Size, Sizes,
-    Transfer, Transport, Workload, Workloads,
+    Commands, ControllerChoice, Duration, MOST_PAYLOAD, Memory, Method, Notifications, Route, ScenarioError, Size,
+    Sizes, Transfer, Transport, Workload, Workloads,
 };
 
 /// Clients that are alike.
@@ -92,6 +92,9 @@ pub struct Batch {
     /// What becomes of a size that is more than is left.
     #[serde(default)]
     pub near_end: NearEnd,
+    /// What becomes of congestion-control state before each but the first.
+    #[serde(default, skip_serializing_if = "Memory::is_lost")]
+    pub memory: Memory,
 }
 
 impl Batch {
@@ -108,7 +111,7 @@ impl Batch {
 
 impl Default for Batch {
     fn default() -> Self {
-        Self { from: 1, to: 10, near_end: NearEnd::Cut }
+        Self { from: 1, to: 10, near_end: NearEnd::Cut, memory: Memory::Lost }
     }
 }
 
@@ -388,7 +391,7 @@ mod tests {
 
     #[test]
     fn scaled_batches_are_one_more_than_a_share_of_what_would_leave_one_over() {
-        let batch = Batch { from: 1, to: 9, near_end: NearEnd::Scaled };
+        let batch = Batch { from: 1, to: 9, near_end: NearEnd::Scaled, ..Batch::default() };
         for left in 1..=50 {
             let most = (left - 1).min(9);
             for word in [0, 1 << 28, 1 << 30, 1 << 31, u32::MAX] {
@@ -411,7 +414,7 @@ mod tests {
     #[test]
     fn no_batch_is_empty_or_more_than_is_left() {
         for near_end in [NearEnd::Cut, NearEnd::Scaled] {
-            let batch = Batch { from: 4, to: 6, near_end };
+            let batch = Batch { from: 4, to: 6, near_end, ..Batch::default() };
             for left in 1..20 {
                 for chance in [Chance::LOWEST, Chance::MIDDLE, Chance::HIGHEST] {
                     assert!((1..=left).contains(&batch.draw(chance, left)));

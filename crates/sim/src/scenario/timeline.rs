@@ -83,15 +83,23 @@ pub enum Event {
     },
 }
 
-/// What becomes of what a client knows of its server when it restarts.
+/// What becomes of what a client knows of its server when it restarts, or before each of its batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
-    /// It starts afresh, with message IDs from another place.
+    /// It starts afresh, after a restart with message IDs from another place.
     #[default]
     Lost,
+    /// It starts afresh but for the base round trip, of controllers that keep one.
+    BaseRtt,
     /// It is kept.
     Kept,
+}
+
+impl Memory {
+    pub(crate) fn is_lost(&self) -> bool {
+        *self == Self::Lost
+    }
 }
 
 /// What becomes of requests that wait when their client restarts.

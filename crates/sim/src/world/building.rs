@@ -1,5 +1,7 @@
 //! How a run begins.
 
+use std::collections::BTreeMap;
+
 use millpond_control::{ChanceSeed, Instant, PeerController};
 
 use super::{Client, World, luck};
@@ -108,6 +110,7 @@ impl<'s> World<'s> {
             server,
             controllers,
             restarted: Vec::new(),
+            remembered: BTreeMap::new(),
             rec: Recorder::new(options, network.links(), grouped.into_iter()).ahead_by(idle_start),
             network,
             transmissions: 0,

@@ -7,8 +7,10 @@
 
 mod building;
 
+use std::collections::BTreeMap;
+
 use millpond_coap::Endpoint;
-use millpond_control::{ChanceSeed, Instant, PeerController, View};
+use millpond_control::{ChanceSeed, Instant, PeerController, Span, View};
 
 use crate::{
     RunError,
@@ -78,8 +80,29 @@ impl Client {
         }
     }
 
+    /// The base round trip to the server that its controller has measured.
+    pub(crate) fn base_rtt(&self) -> Option<Span> {
+        match self {
+            Self::Device(device) => device.endpoint.base_rtt(SERVER),
+            Self::Blocks(device) => device.host.endpoint().base_rtt(SERVER),
+            Self::Burst(device) => device.endpoint.base_rtt(SERVER),
+            Self::Stream(_) => None,
+        }
+    }
+
+    /// Its controller is told of a base round trip of before.
+    pub(crate) fn recall(&mut self, now: Instant, base_rtt: Span) -> Result<(), String> {
+        let refused = match self {
+            Self::Device(device) => device.endpoint.recall(now, SERVER, base_rtt).err().map(|why| why.to_string()),
+            Self::Blocks(device) => device.host.recall(now, SERVER, base_rtt).err().map(|why| why.to_string()),
+            Self::Burst(device) => device.endpoint.recall(now, SERVER, base_rtt).err().map(|why| why.to_string()),
+            Self::Stream(_) => None,
+        };
+        refused.map_or(Ok(()), Err)
+    }
+
     /// Drops all congestion-control state; over TCP that is the connection's.
-    fn forget(&mut self, now: Instant) {
+    pub(crate) fn forget(&mut self, now: Instant) {
         match self {
             Self::Device(device) => device.endpoint.forget_controller(now, SERVER),
             Self::Blocks(device) => device.host.forget_controller(now, SERVER),
@@ -113,6 +136,8 @@ pub(crate) struct World<'s> {
     pub(crate) controllers: Vec<PeerController>,
     /// What the clients of a group are after an event at which they forgot everything.
     pub(crate) restarted: Vec<((usize, u8), Endpoint<u32>)>,
+    /// The base round trips that clients remember over restarts and batches, by their numbers.
+    pub(crate) remembered: BTreeMap<u32, Span>,
     pub(crate) clients: Vec<Client>,
     pub(crate) server: Server,
     pub(crate) network: Network,
@@ -242,21 +267,21 @@ impl<'s> World<'s> {
 
     /// The next request of a flow that is made now, if there is one and it may.
     #[inline]
-    pub(crate) fn next_request(&mut self, flow: u32, now: Instant) -> Option<Due> {
+    pub(crate) fn next_request(&mut self, flow: u32, now: Instant) -> Result<Option<Due>, RunError> {
         let luck = self.luck(flow);
-        let (application, group) = asker(&mut self.clients, &mut self.server.callers, flow)?;
+        let Some((application, group)) = asker(&mut self.clients, &mut self.server.callers, flow) else {
+            return Ok(None);
+        };
         match application.next(now, &self.conducts[group as usize], luck, &mut self.ledger) {
-            Next::Ask(due) => return Some(due),
+            Next::Ask(due) => return Ok(Some(due)),
             Next::ForgetAndAsk(due) => {
-                if let Some(client) = self.clients.get_mut(flow as usize) {
-                    client.forget(now);
-                }
-                return Some(due);
+                self.begins_batch(flow, now)?;
+                return Ok(Some(due));
             }
             Next::Done => self.unfinished -= 1,
             Next::Wait => {}
         }
-        None
+        Ok(None)
     }
 
     /// A request that was made has ended.
