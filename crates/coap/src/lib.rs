@@ -24,6 +24,7 @@
 //! | burst, set | the blocks that leave without a pause: MAX_PAYLOADS of RFC 9177 |
 //! | evidence, sample | what a reply says about the round trip, with a grade for how sure that is |
 //! | name of a copy | what tells the copies of a request apart, and which its response repeats |
+//! | memory | what is known of paths after a restart: their base round trips ([`Memory`]) |
 //! | chance | random words by address, given by the caller, so that a run can be repeated |
 
 #![no_std]
@@ -47,6 +48,7 @@ mod invariant;
 pub mod block;
 pub mod endpoint;
 pub mod layer;
+mod memory;
 pub mod message;
 pub mod stream;
 pub mod transfer;
@@ -56,3 +58,4 @@ pub use endpoint::{
     Identities, Ignored, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Output, Patience, Refused, Repeats,
     RequestId, SleepReason, Transmission, Transmit, leisure,
 };
+pub use memory::{Memory, MemoryError};

@@ -1,4 +1,4 @@
-//! The codec against the RFC's own examples, against the mistakes of other stacks, against itself and against an
+//! The codec, and that of what is remembered of paths, against the RFC's own examples, against the mistakes of other stacks, against itself and against an
 //! independent implementation.
 
 #![allow(
@@ -14,8 +14,10 @@ mod bug_classes;
 mod corpus;
 mod datagram;
 mod differential;
+mod memory;
 mod option_properties;
 mod properties;
+mod remembered;
 mod values;
 mod vectors;
 mod writing;

@@ -1,0 +1,153 @@
+//! What is remembered of paths: its bytes, its bounds and its age.
+
+use std::{fs, path::Path};
+
+use millpond_coap::Memory;
+use millpond_control::Span;
+use proptest::prelude::*;
+
+/// Two paths, worked out by hand.
+const TWO: &[u8] = b"\x01\x00\x02\
+    \x01a\x00\x09\xc4\x00\x00\x00\x00\x00\x00\x00\x00\x07\
+    \x02ab\xff\xff\xff\xff\x00\x00\x00\x01\x00\x00\x00\x00";
+
+fn one() -> Memory {
+    let mut memory = Memory::new();
+    assert!(memory.learn(b"a", Span::from_micros(640_000), 7));
+    memory
+}
+
+#[test]
+fn the_bytes_are_those_of_the_page() {
+    assert_eq!(Memory::new().to_bytes(), b"\x01\x00\x00");
+    assert_eq!(one().to_bytes(), &b"\x01\x00\x01\x01a\x00\x09\xc4\x00\x00\x00\x00\x00\x00\x00\x00\x07"[..]);
+    let read = Memory::from_bytes(TWO).unwrap();
+    assert_eq!(read.base_rtt(b"a", 7), Some(Span::from_millis(640)));
+    assert_eq!(read.base_rtt(b"ab", 1 << 32), Some(Span::MAX));
+    assert_eq!((read.len(), read.base_rtt(b"b", 7)), (2, None));
+}
+
+#[test]
+fn what_is_older_than_a_week_is_forgotten_and_a_clock_that_went_back_forgets_nothing() {
+    let (mut memory, now) = (one(), 7 + Memory::LIFE);
+    assert_eq!(memory.base_rtt(b"a", now), Some(Span::from_millis(640)));
+    assert_eq!(memory.base_rtt(b"a", now + 1), None);
+    assert_eq!(memory.base_rtt(b"a", 0), Some(Span::from_millis(640)), "7 s before");
+    // It is still there for a clock that is set right afterwards, until something is learnt.
+    assert_eq!(memory.len(), 1);
+    assert!(memory.learn(b"b", Span::from_secs(1), now + 1));
+    assert_eq!(memory.len(), 1);
+    // What was learnt in a far future is no better than what is old.
+    assert_eq!(memory.base_rtt(b"b", 0), None);
+}
+
+#[test]
+fn what_is_learnt_takes_the_place_of_what_was() {
+    let mut memory = one();
+    assert!(memory.learn(b"a", Span::from_secs(2), 8));
+    assert_eq!((memory.len(), memory.base_rtt(b"a", 8)), (1, Some(Span::from_secs(2))));
+    assert!(!memory.learn(b"a", Span::ZERO, 9), "that is none");
+    assert!(!memory.learn(&[0; Memory::LONGEST_KEY + 1], Span::from_secs(2), 9));
+    assert!(memory.learn(&[0; Memory::LONGEST_KEY], Span::from_secs(2), 9));
+    assert_eq!((memory.len(), memory.base_rtt(b"a", 9)), (2, Some(Span::from_secs(2))));
+}
+
+#[test]
+fn the_path_learnt_longest_ago_makes_room() {
+    let mut memory = Memory::new();
+    let most = Memory::MOST_PATHS as u64;
+    // The one in the middle is the oldest.
+    for path in 0..most {
+        let learned = if path == 500 { 1 } else { 1_000 + path };
+        assert!(memory.learn(&path.to_be_bytes(), Span::from_secs(1), learned));
+    }
+    assert_eq!(memory.len(), Memory::MOST_PATHS);
+    // Who is known already needs no room.
+    assert!(memory.learn(&0_u64.to_be_bytes(), Span::from_secs(2), 3_000));
+    assert_eq!(memory.base_rtt(&500_u64.to_be_bytes(), 3_000), Some(Span::from_secs(1)));
+    for (new, gone) in [(most, 500_u64), (most + 1, 1), (most + 2, 2)] {
+        assert!(memory.learn(&new.to_be_bytes(), Span::from_secs(1), 3_000));
+        assert_eq!((memory.len(), memory.base_rtt(&gone.to_be_bytes(), 3_000)), (Memory::MOST_PATHS, None));
+    }
+    assert_eq!(Memory::from_bytes(&memory.to_bytes()), Ok(memory));
+}
+
+#[test]
+fn what_is_no_memory_is_refused_in_one_line() {
+    let with = |at: usize, byte: u8| {
+        let mut bytes = TWO.to_vec();
+        bytes[at] = byte;
+        bytes
+    };
+    let zero = [&TWO[..5], &[0; 4], &TWO[9..]].concat();
+    for (bytes, at, why) in [
+        (Vec::new(), 0, "ends too early"),
+        (b"{}".to_vec(), 0, "version"),
+        (with(0, 2), 0, "version"),
+        (with(1, 3), TWO.len(), "ends too early"),
+        (with(1, 4), 1, "more paths"),
+        (with(2, 1), 17, "more than the paths"),
+        (with(2, 3), TWO.len(), "ends too early"),
+        (with(18, b'A'), 17, "out of order"),
+        (zero, 5, "no time at all"),
+        (TWO[..TWO.len() - 1].to_vec(), TWO.len() - 1, "ends too early"),
+        ([TWO, b"\0"].concat(), TWO.len(), "more than the paths"),
+    ] {
+        let error = Memory::from_bytes(&bytes).expect_err(why);
+        assert!(error.to_string().contains(why) && error.at == at, "{error}, and not {why} at {at}");
+    }
+    let twice = [b"\x01\x00\x02", &TWO[3..17], &TWO[3..17]].concat();
+    let error = Memory::from_bytes(&twice).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "byte 17 of what is remembered of paths: a path out of order; without it all of that is learnt anew"
+    );
+}
+
+#[test]
+fn the_fuzz_corpus_keeps_every_promise() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/memory");
+    let mut seeds = 0;
+    for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        super::memory::check(&bytes);
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("memory-") || name.starts_with("refused-") {
+            assert_eq!(Memory::from_bytes(&bytes).is_ok(), name.starts_with("memory-"), "{name}");
+            seeds += 1;
+        }
+    }
+    assert!(seeds >= 4, "only {seeds} seeds are there");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read_again(
+        entries in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..20), 1..u32::MAX, 0..2_000_000_u64), 0..50)
+    ) {
+        let mut memory = Memory::new();
+        for (path, micros, now) in &entries {
+            prop_assert!(memory.learn(path, Span::from_micros(*micros), *now));
+        }
+        let bytes = memory.to_bytes();
+        prop_assert_eq!(Memory::from_bytes(&bytes), Ok(memory));
+        super::memory::check(&bytes);
+    }
+
+    #[test]
+    fn any_bytes_keep_every_promise(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        super::memory::check(&bytes);
+    }
+
+    /// Few other bytes come past the version.
+    #[test]
+    fn any_change_of_a_byte_keeps_every_promise(at in 0..TWO.len(), byte in any::<u8>(), length in 0..=TWO.len()) {
+        let mut bytes = TWO.to_vec();
+        bytes[at] = byte;
+        super::memory::check(&bytes);
+        super::memory::check(&bytes[..length]);
+    }
+}
