@@ -218,6 +218,7 @@ def test_as_many_digits_are_told_as_before(value: float, like: str, right: str) 
         ("one\n7<!--=last.3-->", "line 2: 7 would be value 3 of 'last', which has 2"),
         ("at last<!--=last-->", "line 1: <!--=last--> stands behind no number"),
         ("<!--= last in column 2 -->\n\ntext\n", "stands before no table"),
+        ("<!--= last in column 3 -->\n\n| a | b |\n|---|---|\n| 1 | 2 |\n", "there is no number in these cells"),
     ],
 )
 def test_a_mark_that_marks_nothing_is_refused(text: str, told: str) -> None:

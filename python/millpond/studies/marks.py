@@ -78,7 +78,10 @@ def marks(text: str) -> list[Mark]:
         if match.end() not in told:
             raise UsageError(f"line {_line(text, match.start())}: {match[0]} stands behind no number")
     for match in _TABLE.finditer(text):
-        found.extend(_in_table(text, match))
+        cells = list(_in_table(text, match))
+        if not cells and match[1] != "-":
+            raise UsageError(f"line {_line(text, match.start())}: {match[0]}: there is no number in these cells")
+        found.extend(cells)
     count: Counter[str] = Counter()
     numbered = []
     for mark in sorted(found, key=lambda mark: mark.start):
@@ -151,8 +154,8 @@ def _inline(match: re.Match[str]) -> Mark:
     return Mark(match.start(1), match.end(1), match[1], match[3], int(match[4] or 0))
 
 
-def _cells(text: str, match: re.Match[str]) -> Iterator[tuple[int, list[tuple[int, str]], list[tuple[int, str]]]]:
-    """Of each row that a table's mark speaks of: where it begins, all of its cells and the marked ones."""
+def _rows(text: str, match: re.Match[str]) -> Iterator[list[tuple[int, str]]]:
+    """The cells of each row that a table's mark speaks of, and where they begin."""
     place = text.find("\n|", match.end())
     lines = []
     while place >= 0 and text[place + 1 : place + 2] == "|":
@@ -165,22 +168,22 @@ def _cells(text: str, match: re.Match[str]) -> Iterator[tuple[int, list[tuple[in
     ):
         raise UsageError(f"line {_line(text, match.start())}: {match[0]} stands before no table")
     body = lines[rules[0] + 1 :]
-    first, last = int(match[2]), int(match[3] or match[2])
     top, bottom = int(match[4] or 1), int(match[5] or match[4] or len(body))
     for start, line in body[top - 1 : bottom]:
         cells, at = [], start + 1
         for cell in line.strip().strip("|").split("|"):
             cells.append((at, cell))
             at += len(cell) + 1
-        yield start, cells, cells[first - 1 : last]
+        yield cells
 
 
 def _numbers(text: str, match: re.Match[str]) -> Iterator[tuple[int, str, str, list[tuple[int, str]]]]:
     """The numbers of a table's mark in their order: where, as written, whose, and the cells of the row."""
     ids = match[1].split()
-    for _, cells, chosen in _cells(text, match):
+    first, last = int(match[2]), int(match[3] or match[2])
+    for cells in _rows(text, match):
         turn = 0
-        for at, cell in chosen:
+        for at, cell in cells[first - 1 : last]:
             for number in NUMBER.finditer(f" {cell}"):
                 yield at + number.start() - 1, number[0], ids[turn % len(ids)], cells
                 turn += 1
