@@ -17,22 +17,10 @@ pub(super) const CONTIKI: Rules = Rules { access: Access::Contiki27, attempts: 4
 impl Rig {
     pub(super) fn new(metres: &[(i64, i64)], root: Node, rules: Rules, sinks: &[[Node; 2]], ratio: f64) -> Self {
         let carrier = if rules.access == Access::Ieee { 10_000 } else { 7_882 };
-        Self::sensing(metres, root, rules, sinks, ratio, carrier)
-    }
-
-    /// The same with carriers that are sensed up to so many millimetres.
-    pub(super) fn sensing(
-        metres: &[(i64, i64)],
-        root: Node,
-        rules: Rules,
-        sinks: &[[Node; 2]],
-        ratio: f64,
-        carrier: u64,
-    ) -> Self {
         Self::of(Self::plan(metres, root, rules, sinks, ratio, carrier), 1)
     }
 
-    /// The same mesh as it is planned.
+    /// The same mesh as it is planned, with carriers that are sensed up to so many millimetres.
     pub(super) fn plan(
         metres: &[(i64, i64)],
         root: Node,

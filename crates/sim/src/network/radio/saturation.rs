@@ -110,7 +110,7 @@ fn a_chain_of_three_hops_carries_what_turns_and_buffers_leave() {
     // With two buffers a relay that receives is full oftener than chance would have it.
     for (buffers, error) in [(2, 0.2), (4, 0.1), (8, 0.1)] {
         let rules = Rules { buffers, ..IEEE };
-        let mut rig = Rig::sensing(&row, 3, rules, &[[0, 3]], 1.0, 40_000);
+        let mut rig = Rig::of(Rig::plan(&row, 3, rules, &[[0, 3]], 1.0, 40_000), 1);
         rig.saturate(1, 37, MINUTE);
         let ours = rig.arrivals.len() as f64 / (MINUTE as f64 / 1e6);
         let expected = chain_of_three_hops(usize::from(buffers));
