@@ -137,6 +137,17 @@ ANEW: dict[str, tuple[dict[str, list[str | int | float]], list[str], set[str]]] 
         ["tcp_newreno"],
         {"lost"},
     ),
+    "upc19": (
+        {
+            "config": ["four-host"],
+            "payload": [176],
+            "clients": [400],
+            "buffer_bytes": [2500],
+            "error_profile": ["30"],
+        },
+        ["default"],
+        {"necessary"},
+    ),
 }
 
 
