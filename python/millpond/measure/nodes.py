@@ -60,32 +60,17 @@ def _with_rpl(sums: Floats, measures: Measures, population: Population, columns:
     return sums + more if len(runs) else sums
 
 
-def _share(what: Sequence[str], of: Sequence[str]) -> Compute:
+def _share(what: Sequence[str], of: Sequence[str], of_rpl: Sequence[str] = ()) -> Compute:
+    """These columns and those of RPL in parts of others; where only RPL counts, of meshes that have it."""
+
     def compute(measures: Measures, population: Population) -> Sample:
-        some, runs = _sums(measures, population, what)
+        some, runs = _sums(measures, population, what) if what else _sums(measures, population, of_rpl, "rpl")
+        if not len(runs):
+            return Sample.none(measures.cell(population).replications)
+        if what:
+            some = _with_rpl(some, measures, population, of_rpl)
         all_of_them, _ = _sums(measures, population, of)
-        if not len(runs):
-            return Sample.none(measures.cell(population).replications)
         return Sample.of(_ratio(some, all_of_them), runs)
-
-    return compute
-
-
-def _lost(measures: Measures, population: Population) -> Sample:
-    lost, runs = _sums(measures, population, tuple(LOSSES))
-    begun, _ = _sums(measures, population, ("packets_begun",))
-    if not len(runs):
-        return Sample.none(measures.cell(population).replications)
-    return Sample.of(_ratio(_with_rpl(lost, measures, population, tuple(LOSSES_OF_RPL)), begun), runs)
-
-
-def _lost_by_rpl(cause: str) -> Compute:
-    def compute(measures: Measures, population: Population) -> Sample:
-        lost, runs = _sums(measures, population, (cause,), "rpl")
-        begun, _ = _sums(measures, population, ("packets_begun",))
-        if not len(runs):
-            return Sample.none(measures.cell(population).replications)
-        return Sample.of(_ratio(lost, begun), runs)
 
     return compute
 
@@ -150,7 +135,7 @@ METRICS = (
     Metric("frames_duplicate", "1", "run", "mean", "frames with data received that had been received before",
            _share(("data_duplicate",), ("data_received",)), "less", "frames received again"),
     Metric("packets_lost_in_mesh", "1", "run", "mean", "packets that entered the mesh and got lost on their way",
-           _lost, "less"),
+           _share(tuple(LOSSES), ("packets_begun",), tuple(LOSSES_OF_RPL)), "less"),
     Metric("packets_lost_for_room", "1", "run", "mean", "packets that entered the mesh and found no buffer on it",
            _share(("lost_buffers", "lost_neighbours"), ("packets_begun",)), "less"),
     *(
@@ -160,7 +145,7 @@ METRICS = (
     ),
     *(
         Metric(f"packets_{cause}", "1", "run", "mean", f"packets that entered the mesh and got lost: {why} (RPL)",
-               _lost_by_rpl(cause), "less")
+               _share((), ("packets_begun",), (cause,)), "less")
         for cause, why in LOSSES_OF_RPL.items()
     ),
     *(
