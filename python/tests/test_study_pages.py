@@ -122,6 +122,11 @@ ANEW: dict[str, tuple[dict[str, list[str | int | float]], list[str], set[str]]] 
         ["fixed"],
         {"earlier-wrongly", "error"},
     ),
+    "burst23": (
+        {"traffic": ["occasional congestion"], "payload": [100], "offered_load": ["backlog"]},
+        ["default"],
+        {"used"},
+    ),
     "cocoaplus15": (
         {"topology": ["grid-6x6"], "traffic": ["constant"], "offered_kbps": [2], "mac_retx": ["on"]},
         ["default"],
@@ -136,17 +141,6 @@ ANEW: dict[str, tuple[dict[str, list[str | int | float]], list[str], set[str]]] 
         {"clients": [1], "buffer_bytes": [28200], "workload": ["bulk"], "error_profile": ["none"]},
         ["tcp_newreno"],
         {"lost"},
-    ),
-    "upc19": (
-        {
-            "config": ["four-host"],
-            "payload": [176],
-            "clients": [400],
-            "buffer_bytes": [2500],
-            "error_profile": ["30"],
-        },
-        ["default"],
-        {"necessary"},
     ),
 }
 
