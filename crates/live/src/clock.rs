@@ -1,6 +1,6 @@
 //! Monotone time for the state machines below.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use millpond_control::Instant;
 
@@ -31,6 +31,12 @@ impl Clock {
         const LONGEST: u64 = 1_000_000_000_000_000;
         self.origin + Duration::from_micros(point.as_micros().min(LONGEST))
     }
+}
+
+/// Seconds of the time of day since 1970, for what outlives this process; zero before.
+#[expect(clippy::disallowed_methods, reason = "what is remembered over a restart ages by the time of day")]
+pub(crate) fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// A point as the time since the clock started.

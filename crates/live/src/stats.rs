@@ -79,6 +79,8 @@ pub struct PeerStats {
     pub last_round_trip: Option<Duration>,
     /// The shortest of them.
     pub shortest_round_trip: Option<Duration>,
+    /// The controller's base round trip, the one of the path without a queue, if it keeps one.
+    pub base_round_trip: Option<Duration>,
     /// The controller's smoothed round-trip time.
     pub smoothed: Option<Duration>,
     /// The controller's timeout.
@@ -87,6 +89,8 @@ pub struct PeerStats {
     pub carried: Option<Duration>,
     /// Requests that wait for their turn.
     pub waiting: usize,
+    /// For how long nothing was sent to it that it acknowledges, and nothing measured.
+    pub quiet: Duration,
 }
 
 impl Stats {

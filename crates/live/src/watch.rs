@@ -13,7 +13,7 @@ use millpond_coap::{
     Cause, Event, Failure, Ignored, Transmit,
     message::{Kind, Message},
 };
-use millpond_control::{Instant, Sample, View};
+use millpond_control::{Instant, Sample, Span, View};
 use rustc_hash::FxHasher;
 
 use crate::{
@@ -197,13 +197,17 @@ impl Watch {
         figures
     }
 
-    /// The figures of all peers. `look` tells what is known of one: its controller's view, and what waits for it.
-    pub(crate) fn peers(&self, look: impl Fn(SocketAddr) -> (Option<View>, usize)) -> Vec<PeerStats> {
+    /// The figures of all peers. `look` tells what is known of one: its controller's view and base round trip, and what waits for it.
+    pub(crate) fn peers(
+        &self,
+        now: Instant,
+        look: impl Fn(SocketAddr) -> (Option<View>, Option<Span>, usize),
+    ) -> Vec<PeerStats> {
         let mut peers: Vec<PeerStats> = self
             .peers
             .iter()
             .map(|(address, figures)| {
-                let (view, waiting) = look(*address);
+                let (view, base_rtt, waiting) = look(*address);
                 let view = view.unwrap_or_default();
                 PeerStats {
                     address: *address,
@@ -213,10 +217,12 @@ impl Watch {
                     round_trips: figures.round_trips,
                     last_round_trip: figures.last,
                     shortest_round_trip: figures.shortest,
+                    base_round_trip: base_rtt.map(duration),
                     smoothed: view.srtt.map(duration),
                     rto: view.rto.map(duration),
                     carried: view.carried.map(duration),
                     waiting,
+                    quiet: since_start(now).saturating_sub(since_start(figures.heard)),
                 }
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, sync::Arc, time::Duration};
 
-use millpond_coap::{Config, Limits, Transmission, block::BlockSize};
+use millpond_coap::{Config, Limits, Memory, Transmission, block::BlockSize};
 use millpond_control::Span;
 
 use super::{Client, block_size};
@@ -29,6 +29,7 @@ pub(crate) struct Settings {
     pub(crate) controllers: BTreeMap<SocketAddr, ControllerChoice>,
     pub(crate) chooser: Option<Chooser>,
     pub(crate) shared_paths: Option<PathKey>,
+    pub(crate) memory: Memory,
     pub(crate) transmission: Transmission,
     pub(crate) least_wait: Span,
     pub(crate) deadline: Option<Duration>,
@@ -87,6 +88,7 @@ impl Default for Settings {
             controllers: BTreeMap::new(),
             chooser: None,
             shared_paths: None,
+            memory: Memory::new(),
             transmission: Transmission::RFC7252,
             least_wait: LEAST_WAIT,
             deadline: None,
@@ -160,6 +162,15 @@ impl ClientBuilder {
     #[must_use]
     pub fn share_paths(mut self, key: PathKey) -> Self {
         self.settings.shared_paths = Some(key);
+        self
+    }
+
+    /// Begins with what an earlier client [knew](Client::memory) of the paths to its peers, as far as controllers take it into account: of
+    /// the built-in ones `calm` does, which can tell a queue from a long way by it from the first answer on. What is wrong or old in it
+    /// makes the client slower for a while, and not bolder (docs/calm.md).
+    #[must_use]
+    pub fn memory(mut self, memory: Memory) -> Self {
+        self.settings.memory = memory;
         self
     }
 

@@ -324,10 +324,12 @@ impl Driver {
             }
         }
         (stats.backlogs, stats.unsent) = (self.watch.backlogs, self.watch.unsent);
-        stats.peers = self.watch.peers(|peer| {
+        stats.peers = self.watch.peers(self.clock.now(), |peer| {
             // The port that knows it last knows it best.
-            let view = self.lanes.iter().rev().find_map(|lane| lane.host.endpoint().view(lane.known_as(peer)));
-            (view, self.routes.held(peer))
+            let knows = |lane: &&Lane| lane.host.endpoint().view(lane.known_as(peer)).is_some();
+            let known = self.lanes.iter().rev().find(knows).map(|lane| (lane.host.endpoint(), lane.known_as(peer)));
+            let view = known.and_then(|(endpoint, peer)| endpoint.view(peer));
+            (view, known.and_then(|(endpoint, peer)| endpoint.base_rtt(peer)), self.routes.held(peer))
         });
         stats
     }

@@ -194,10 +194,12 @@ mod tests {
             round_trips: 7,
             last_round_trip: Some(Duration::from_millis(1_500)),
             shortest_round_trip: None,
+            base_round_trip: None,
             smoothed: None,
             rto: Some(Duration::from_secs(3)),
             carried: None,
             waiting: 0,
+            quiet: Duration::ZERO,
         };
         let text = text(Stats { sent: 12, observers: 3, memory: 4_096, peers: vec![peer], ..Stats::default() });
         for line in [

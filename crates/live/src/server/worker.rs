@@ -313,7 +313,10 @@ impl Worker {
             backlogs: self.watch.backlogs,
             unsent: self.watch.unsent,
             panics: self.watch.panics.load(Ordering::Relaxed),
-            peers: self.watch.peers(|peer| (host.endpoint().view(self.lane.known_as(peer)), 0)),
+            peers: self.watch.peers(self.clock.now(), |peer| {
+                let (endpoint, peer) = (host.endpoint(), self.lane.known_as(peer));
+                (endpoint.view(peer), endpoint.base_rtt(peer), 0)
+            }),
             ..Stats::default()
         };
         stats.add(&host.endpoint().counters());

@@ -16,6 +16,7 @@ mod known_holes;
 mod methods;
 mod observing;
 mod one_socket;
+mod remembering;
 mod renewed;
 mod robustness;
 mod safety;

@@ -13,7 +13,9 @@ use crate::{
         Wanted,
         asks::{AskSink, Ping},
         begin,
+        memory::path,
     },
+    clock::seconds,
 };
 
 impl Driver {
@@ -94,6 +96,12 @@ impl Driver {
             let controller = choice.build(self.settings.least_wait);
             // Without room for the peer the request itself is refused next.
             let _ = self.on_host(at, now, |host| host.set_controller(now, to, controller));
+        }
+        if !is_known
+            && !self.settings.memory.is_empty()
+            && let Some(base_rtt) = self.settings.memory.base_rtt(&path(peer), seconds())
+        {
+            let _ = self.on_host(at, now, |host| host.recall(now, to, base_rtt));
         }
         let Some(lane) = self.lanes.get_mut(at) else { return };
         if let Some((ask, watched)) = begin(lane, &mut self.asks, at, now, (peer, to), wanted) {
