@@ -19,6 +19,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 _COMMAND = re.compile(r"^(?:    )?(?:\$ )?(?:\.venv/bin/)?millpond (.*?)(?:\s{2,}#.*|\s+&)?$", re.MULTILINE)
 
+#: The same, told as where a number comes from.
+_ORIGIN = re.compile(r"<!-- from: millpond (.*?)(?:, .*)? -->")
+
 #: Verbs that the program has where it was installed without the laboratory.
 STAND_ALONE = {"completions", "manual"}
 
@@ -44,7 +47,8 @@ def _flags(command: click.Command) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_name_verbs_and_flags_that_there_are(page: Path) -> None:
-    for line in _COMMAND.findall(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    for line in [*_COMMAND.findall(text), *_ORIGIN.findall(text)]:
         try:
             words = shlex.split(line, comments=True)
         except ValueError:

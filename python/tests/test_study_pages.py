@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,6 @@ def test_verdicts_stand_where_the_page_has_a_place_for_them() -> None:
 
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MARKED = [page for page in DOCS if "<!--=" in page.read_text(encoding="utf-8")]
-#: Studies whose pages tell the origin of every number.
-TOLD = [study for study in STUDIES if (studies.STUDIES / study / numbers.PAGE).is_file()]
 
 
 def values_of(study: str) -> dict[str, list[Value]]:
@@ -77,8 +76,8 @@ def values_of(study: str) -> dict[str, list[Value]]:
 
 def known_to(page: Path) -> dict[str, list[Value]]:
     """The values that a page may tell: those of its study by their names, those of others with their study before."""
-    others = {f"{study}:{name}": found for study in TOLD for name, found in values_of(study).items()}
-    return {**others, **(values_of(page.stem) if page.stem in TOLD else {})}
+    others = {f"{study}:{name}": found for study in STUDIES for name, found in values_of(study).items()}
+    return {**others, **(values_of(page.stem) if page.stem in STUDIES else {})}
 
 
 @pytest.mark.parametrize("page", MARKED, ids=lambda page: page.stem)
@@ -86,7 +85,7 @@ def test_marked_numbers_are_those_of_a_full_run(page: Path) -> None:
     assert list(map(str, marks.faults(page.read_text(encoding="utf-8"), known_to(page)))) == []
 
 
-@pytest.mark.parametrize("study", TOLD)
+@pytest.mark.parametrize("study", STUDIES)
 def test_every_number_that_is_kept_is_told(study: str) -> None:
     folder = studies.find(study)
     assert set(numbers.read(folder, studies.load(folder))) == set(values_of(study))
@@ -108,7 +107,7 @@ def printed(study: str) -> set[str]:
     return found | {f"{abs(value):.{digits}f}" for value in published if value is not None for digits in range(3)}
 
 
-@pytest.mark.parametrize("study", TOLD)
+@pytest.mark.parametrize("study", STUDIES)
 def test_no_number_of_ours_is_typed_by_hand(study: str) -> None:
     text = (ROOT / "docs" / f"{study}.md").read_text(encoding="utf-8")
     assert marks.unmarked(text, printed(study)) == []
@@ -240,3 +239,11 @@ def test_numbers_of_unknown_origin_are_found() -> None:
     )
     found = [line.split(" in ")[0] for line in marks.unmarked(text, {"250"})]
     assert found == ["line 1: 12", "line 3: 18.5", "line 4: 44", "line 7: 66", "line 21: 1,011"]
+
+
+@pytest.mark.parametrize("page", MARKED, ids=lambda page: page.stem)
+def test_no_comment_parts_a_paragraph(page: Path) -> None:
+    """One at the head of a line would: Markdown takes the line for HTML."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    heads = [line for before, line in pairwise(lines) if before and line.lstrip().startswith("<!--")]
+    assert all(line.endswith("-->") and line.startswith("<!--= ") for line in heads)
