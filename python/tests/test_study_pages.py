@@ -158,6 +158,26 @@ def test_what_is_kept_is_what_is_measured_today(study: str, tmp_path: Path) -> N
         assert [f"{one.value:.6g}" for one in points] == [f"{one.value:.6g}" for one in values_of(study)[name]]
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            '[[number]]\nid = "a"\nmetric = "fct"\ntoldd = "half"',
+            "number[0]: unknown key 'toldd': did you mean 'told'?",
+        ),
+        ('[[number]]\nid = "a"\nmetric = "fact"', "number[0].metric: unknown metric 'fact': did you mean 'fct'?"),
+        ('[[number]]\nid = "a"\nmetric = "fct"\nunit = "percent"', "number[0].unit: fct cannot be told in 'percent'"),
+        ('[[number]]\nmetric = "fct"', "each number needs an id of its own"),
+        ('[[farthest]]\nid = "a"\nrows = { client = "1" }', "farthest[0].rows: unknown column 'client': did you mean"),
+    ],
+)
+def test_a_number_that_cannot_be_told_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / numbers.PAGE).write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        numbers.read(tmp_path, studies.load(studies.find("anrw18")))
+    assert told in str(caught.value)
+
+
 KEPT: Kept = {
     "last": [Value(2450.175, "default"), Value(766.13, "fb2")],
     "share": [Value(-2.345, "a"), Value(97.66, "b")],

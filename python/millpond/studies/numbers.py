@@ -14,12 +14,11 @@ counts the points at which `of` is lower or higher than `against`. `unit` is the
 (`"percent"`, `"kB"`); changes are told in percent. With `less = true` the page tells by how much something is less,
 with `per = 50` a fiftieth of the value. A number that names no reading of the test bed means the first one.
 
-Published figures have ours beside them: `[[beside]]` has one value for each row of `published.csv` with these texts in
-these columns, in the row's unit, or with `told = "farthest"` the greatest change from them, in percent::
+How near ours come to published figures is told by the farthest of those rows of `published.csv` that have these texts
+in these columns, in percent, on the first reading of the test bed::
 
-    [[beside]]
+    [[farthest]]
     id = "fifty"
-    told = "farthest"
     rows = { metric = "fct", clients = "50", buffer_bytes = "14100" }
 
 `measured.csv` keeps the values of a full run, so that a test can hold the page to them without running the study.
@@ -69,18 +68,16 @@ class _Number(CheckTable):
     per: float = 1.0
 
 
-class _Beside(Declared):
-    """`[[beside]]`, as it is written."""
+class _Farthest(Declared):
+    """`[[farthest]]`, as it is written."""
 
     id: str
     rows: dict[str, list[str] | str]
-    told: Literal["each", "farthest"] = "each"
-    path: str = ""
 
 
 class _File(Declared):
     number: list[_Number] = []
-    beside: list[_Beside] = []
+    farthest: list[_Farthest] = []
 
 
 @dataclass(frozen=True)
@@ -95,14 +92,12 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Ours beside published figures: beside each of them, or how far the farthest is, in percent."""
+class Farthest:
+    """How far, in percent, ours is from that published figure of some from which it is farthest."""
 
     id: str
+    #: The texts that their rows have, by column.
     rows: Mapping[str, tuple[str, ...]]
-    farthest: bool
-    #: The reading of the test bed; empty: the first one.
-    path: str
 
 
 @dataclass(frozen=True)
@@ -117,23 +112,23 @@ class Value:
 Kept = Mapping[str, Sequence[Value]]
 
 
-def read(folder: Path, plan: Plan) -> dict[str, Number | Beside]:
+def read(folder: Path, plan: Plan) -> dict[str, Number | Farthest]:
     """The numbers of a study's page; none if it has no `page.toml`. Raises `UsageError`: file, key and mend."""
     file = folder / PAGE
     if not file.is_file():
         return {}
     told = checked(read_tree(file), _File, file)
-    found: list[Number | Beside] = []
+    found: list[Number | Farthest] = []
     for position, table in enumerate(told.number):
         place = f"number[{position}]"
         check = unbounded(table, file, place, plan.factors, plan.columns)
         found.append(Number(table.id, check, table.told, _factor(table, check, file, place)))
-    for position, row in enumerate(told.beside):
+    for position, row in enumerate(told.farthest):
         for column in row.rows:
             if column not in COLUMNS:
-                raise UsageError(f"{where(file, f'beside[{position}].rows')}: {unknown('column', column, COLUMNS)}")
+                raise UsageError(f"{where(file, f'farthest[{position}].rows')}: {unknown('column', column, COLUMNS)}")
         rows = {column: (texts,) if isinstance(texts, str) else tuple(texts) for column, texts in row.rows.items()}
-        found.append(Beside(row.id, rows, row.told == "farthest", row.path))
+        found.append(Farthest(row.id, rows))
     numbers = {number.id: number for number in found}
     if len(numbers) < len(found) or "" in numbers:
         raise UsageError(f"{file}: each number needs an id of its own")
@@ -141,7 +136,7 @@ def read(folder: Path, plan: Plan) -> dict[str, Number | Beside]:
 
 
 def measure(
-    numbers: Iterable[Number | Beside], measures: Measures, plan: Plan, whole: AbstractSet[str]
+    numbers: Iterable[Number | Farthest], measures: Measures, plan: Plan, whole: AbstractSet[str]
 ) -> dict[str, list[Value]]:
     """What the numbers come to, those left out for which no run of the study's is there.
 
@@ -155,7 +150,7 @@ def measure(
             continue
         if figures is None:
             figures = _figures(measures, plan) if whole >= {cell.id for cell in measures.cells} else []
-        found[number.id] = _beside(number, figures, plan)
+        found[number.id] = _farthest(number, figures, plan)
     return {name: values for name, values in found.items() if values}
 
 
@@ -209,20 +204,16 @@ def _figures(measures: Measures, plan: Plan) -> list[tuple[Row, Figure]]:
     return [(rows[figure.id], figure) for figure in match(published, measures, plan.reading)]
 
 
-def _beside(number: Beside, figures: Sequence[tuple[Row, Figure]], plan: Plan) -> list[Value]:
-    path = number.path or plan.paths[0].name
+def _farthest(number: Farthest, figures: Sequence[tuple[Row, Figure]], plan: Plan) -> list[Value]:
+    path = plan.paths[0].name
     here = [
         figure
         for row, figure in figures
         if all(row[column] in texts for column, texts in number.rows.items())
         and figure.scenario.get("path", path) == path
     ]
-    ours = [figure.ours for figure in here if figure.ours is not None]
-    if not here or len(ours) < len(here):
+    if not here or any(figure.ours is None for figure in here):
         return []
-    if not number.farthest:
-        where_told = [f"{figure.id}, published {figure.published:g} {figure.unit}" for figure in here]
-        return [Value(value, of) for value, of in zip(ours, where_told, strict=True)]
     far = max(here, key=lambda figure: abs(figure.relative or 0.0))
     told = f"{far.id}, the farthest of {len(here)}: {far.ours:.6g}, published {far.published:g} {far.unit}"
     return [Value(100 * abs(far.relative or 0.0), told)]
