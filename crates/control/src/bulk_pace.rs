@@ -78,8 +78,9 @@ impl BulkPace {
     pub const TARGET: Span = Span::from_millis(60);
     /// How much later than it came something may be answered.
     const DELAY: Span = Span::from_millis(25);
-    /// A timeout is doubled so often at most.
+    /// A timeout is doubled so often at most, and up to here (RFC 6298 §2.5).
     const MOST_SILENCES: u8 = 16;
+    const LONGEST_TIMEOUT: Span = Span::from_secs(60);
 
     /// Bursts over a path that nothing is known of; `unknown` stands for its round trip (NON_TIMEOUT).
     #[must_use]
@@ -98,8 +99,9 @@ impl BulkPace {
 
     /// The round trip of a message with nothing before it.
     pub fn probed(&mut self, round_trip: Span) {
-        // The first one may be of a message of which a copy was lost.
-        if self.samples <= 1 && round_trip < self.round_trip() {
+        // The first one may be of a message of which a copy was lost, and any that is twice as long or more was.
+        let is_first = self.samples <= 1 && round_trip < self.round_trip();
+        if is_first || self.least.is_some_and(|least| round_trip < least.halved()) {
             self.gap = self.gap.map(|gap| gap.scaled(round_trip.as_micros(), self.round_trip().as_micros()));
             self.estimator = Weak::UNKNOWN;
         }
@@ -108,17 +110,22 @@ impl BulkPace {
         self.least = Some(self.least.map_or(round_trip, |least| least.min(round_trip)));
     }
 
-    /// A round trip is no longer than this: something came after a message that may have been sent twice.
+    /// A round trip is no longer than this: a message that left once so long ago has come by now.
     pub fn at_most(&mut self, round_trip: Span) {
-        if self.samples <= 1 && round_trip < self.round_trip() {
-            self.samples = 0;
-            self.probed(round_trip);
+        match self.least {
+            Some(least) if round_trip >= least.halved() => self.least = Some(least.min(round_trip)),
+            _ => self.probed(round_trip),
         }
+    }
+
+    /// Something came, whatever it says.
+    pub const fn heard(&mut self) {
+        self.silences = 0;
     }
 
     /// A report came.
     pub fn reported(&mut self, report: &BulkReport) {
-        self.silences = 0;
+        self.heard();
         let BulkReport { arrived, lost, .. } = *report;
         let sent = arrived.saturating_add(lost);
         let is_much = lost.saturating_mul(5) > sent;
@@ -201,7 +208,7 @@ impl BulkPace {
     #[must_use]
     pub fn timeout(&self) -> Span {
         let once = if self.estimator.is_known() { self.estimator.timeout(4).plus(Self::DELAY) } else { self.unknown };
-        once.times(1_u32.checked_shl(self.silences.into()).unwrap_or(u32::MAX))
+        once.times(1_u32.checked_shl(self.silences.into()).unwrap_or(u32::MAX)).min(Self::LONGEST_TIMEOUT.max(once))
     }
 
     /// The shortest round trip that was measured.
@@ -328,6 +335,32 @@ mod tests {
         assert_eq!(pace.gap().map(Span::as_micros), Some(30_156), "a sixteenth");
         pace.probed(ms(180));
         assert_eq!(pace.round_trip(), ms(110));
+    }
+
+    /// Whoever measured answers of which copies were lost has a least round trip that is too long, and finds out.
+    #[test]
+    fn what_arrived_sooner_corrects_the_least_round_trip() {
+        let mut pace = known();
+        pace.at_most(ms(80));
+        assert_eq!((pace.least(), pace.round_trip()), (Some(ms(80)), ms(100)), "a little less may be chance");
+        pace.at_most(ms(39));
+        assert_eq!((pace.least(), pace.round_trip()), (Some(ms(39)), ms(39)), "less than half is not");
+        pace.at_most(ms(1_000));
+        assert_eq!(pace.least(), Some(ms(39)));
+        let mut unknown = BulkPace::new(ms(2_000));
+        unknown.at_most(ms(700));
+        assert_eq!((unknown.least(), unknown.round_trip()), (Some(ms(700)), ms(700)));
+    }
+
+    #[test]
+    fn timeouts_grow_to_a_minute_and_whatever_comes_ends_that() {
+        let mut pace = known();
+        for _ in 0..20 {
+            pace.silent(10);
+        }
+        assert_eq!(pace.timeout(), Span::from_secs(60));
+        pace.heard();
+        assert_eq!(pace.timeout(), ms(325));
     }
 
     #[test]

@@ -116,3 +116,25 @@ fn figures_of_a_body_on_the_cell() {
         }
     }
 }
+
+/// `scenarios/bulk.toml`: firmware in paced bursts beside sensors, where a sixth of all packets is lost, and the two other ways that it names.
+#[test]
+fn the_scenario_of_a_body_beside_sensors_ends_well() {
+    let text = include_str!("../../../python/millpond/scenarios/bulk.toml");
+    let firmware = |text: &str| -> Vec<f64> {
+        let scenario = Scenario::from_toml(text, "bulk.toml").unwrap();
+        let run = |seed| run(&scenario, seed, &Options::default(), || false).unwrap();
+        let took = |seed| run(seed).flows.iter().find(|flow| flow.group == 0).and_then(|flow| flow.fct_us).unwrap();
+        (1..=5).map(|seed| took(seed) as f64 / 1e6).collect()
+    };
+    let bursts = r#"transfer = { kind = "bursts", size = "256 B", paced = true }"#;
+    let over_tcp = text.replace(bursts, r#"transport = "tcp""#).replace("max_retransmit = 20\n", "").replacen(
+        "controller = \"rfc7252\"\n",
+        "",
+        1,
+    );
+    let (paced, plain, tcp) = (firmware(text), firmware(&text.replace(", paced = true", "")), firmware(&over_tcp));
+    for ((paced, plain), tcp) in paced.iter().zip(&plain).zip(&tcp) {
+        assert!(paced < plain && paced * 2.0 < *tcp, "{paced} s, bursts {plain} s, TCP {tcp} s");
+    }
+}

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use crate::body;
 
 const PARAMETERS: BurstParameters = BurstParameters::RFC9177;
+const PACED: BurstParameters = BurstParameters { paced: true, ..PARAMETERS };
 const PAUSE: Span = Span::from_millis(2_500);
 
 fn at(millis: u64) -> Instant {
@@ -191,6 +192,76 @@ fn blocks_that_do_not_fit_the_body_are_told_apart() {
     assert_eq!(receiver.take(at(0), &receipt), Accepted::Kept);
     assert!(BurstReceiver::new(PARAMETERS, BlockSize::B16, 1_001, 1_000, at(0)).is_none());
     assert!(BurstReceiver::new(PARAMETERS, BlockSize::B16, u32::MAX, usize::MAX, at(0)).is_none());
+}
+
+/// What the first answer took may be the time of its lost copies. Complaints that come sooner are believed, and correct it.
+#[test]
+fn a_first_round_trip_that_was_too_long_hides_no_complaints() {
+    let mut sender = BurstSender::resting(PACED, 25, PAUSE, at(0));
+    sender.asked(at(18_000), Asked::GoOn(1));
+    assert_eq!(burst(&mut sender, at(18_000)).0, (1..10).collect::<Vec<_>>());
+    assert_eq!(sender.timeout(), Some(Span::from_millis(54_025)), "18 s and four times half of it");
+    // Something behind block 3 came, and has left 700 ms ago.
+    sender.asked(at(18_700), Asked::Missing(&[3]));
+    assert_eq!(burst(&mut sender, at(18_700)).0.first(), Some(&3));
+    assert_eq!(sender.timeout(), Some(Span::from_millis(2_125)));
+}
+
+/// A set is told to be there once what was missing before it is. How long that took is not how long its last block did.
+#[test]
+fn a_set_that_waited_for_repairs_before_it_is_no_round_trip() {
+    let mut sender = BurstSender::new(PACED, 40, PAUSE);
+    sender.probed(Span::from_millis(100));
+    burst(&mut sender, at(0));
+    sender.asked(at(100), Asked::Missing(&[3]));
+    let mut now = 100;
+    while sender.next() < 20 {
+        burst(&mut sender, at(now));
+        now += 10;
+    }
+    let before = sender.timeout();
+    // The repair was lost, and is repeated; the next set is there all the while.
+    sender.asked(at(now + 100), Asked::Missing(&[3]));
+    burst(&mut sender, at(now + 100));
+    sender.asked(at(now + 5_000), Asked::GoOn(20));
+    assert_eq!(sender.timeout(), before);
+}
+
+/// The round trip of a receiver is that of a complaint to a block that it asked for first, also if it took more for one before.
+#[test]
+fn a_receiver_corrects_its_round_trip_by_what_it_asked_for_first() {
+    let (mut receiver, body) = (BurstReceiver::new(PACED, BlockSize::B16, 400, 1_000, at(0)).unwrap(), body(400));
+    receiver.probed(Span::from_secs(10));
+    for number in [0, 1, 2, 4, 5, 6, 7, 8, 9] {
+        take(&mut receiver, at(0), &body, number);
+    }
+    assert_eq!(receiver.poll(at(0)), Wanted::Missing(vec![3]));
+    take(&mut receiver, at(500), &body, 3);
+    assert_eq!(receiver.poll(at(500)), Wanted::GoOn(10));
+    // Half a second and four times half of that, 25 ms, and half a second from the block before: not half a minute.
+    assert_eq!(receiver.poll(at(500)), Wanted::Wait(at(2_525)));
+}
+
+/// What is missing is asked for a set at a time, and the next as soon as the last of it has come.
+#[test]
+fn a_paced_receiver_asks_on_when_what_it_asked_for_has_come() {
+    let body = body(400);
+    for (parameters, next) in [(PACED, Wanted::Missing(vec![1, 12])), (PARAMETERS, Wanted::Wait(at(4_100)))] {
+        let mut receiver = BurstReceiver::new(parameters, BlockSize::B16, 400, 1_000, at(0)).unwrap();
+        receiver.probed(Span::from_millis(100));
+        take(&mut receiver, at(0), &body, 0);
+        for number in 13..20 {
+            take(&mut receiver, at(0), &body, number);
+        }
+        assert_eq!(
+            receiver.poll(at(0)),
+            Wanted::Missing(if parameters.paced { (1..11).collect() } else { (1..10).collect() })
+        );
+        for number in 2..12 {
+            take(&mut receiver, at(100), &body, number);
+        }
+        assert_eq!(receiver.poll(at(100)), next);
+    }
 }
 
 #[test]

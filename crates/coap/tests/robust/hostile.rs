@@ -263,3 +263,19 @@ proptest! {
         prop_assert_eq!((world.client.transfers(), world.server.bodies()), (0, 0));
     }
 }
+
+/// Where half is lost timeouts are doubled again and again. Those of a sender once grew to an hour, because complaints that reported nothing new
+/// were no end of silence.
+#[test]
+fn a_sender_waits_for_no_hour() {
+    let mut options = BurstOptions::default();
+    (options.parameters.set, options.parameters.paced) = (1, true);
+    let bytes = body(37 * 16 + 1);
+    let mut world = World::new(options).serving(bytes.clone());
+    for way in [&mut world.up, &mut world.down] {
+        way.chance = (3_126_551_827_522_766_594, 1);
+    }
+    world.ask(&BurstAsk { code: Code::PUT, options: &[], body: &bytes, size: BlockSize::B16 });
+    world.run(at(600_000));
+    assert_eq!(world.told.len(), 1);
+}

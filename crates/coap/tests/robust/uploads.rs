@@ -294,7 +294,7 @@ fn memory_is_given_back() {
     world.ask(&BurstAsk { size: BlockSize::B512, ..put(&body(50_000)) });
     world.run(at(60_000));
     assert_eq!((world.answer().1, world.answer().3), (Code::CHANGED, Carried::Whole));
-    assert!(world.client.memory() < 2_000, "{}", world.client.memory());
+    assert!(world.client.memory() < 2_048, "{}", world.client.memory());
     assert!(world.server.memory() < 2_500, "{}", world.server.memory());
     world.run(at(400_000));
     assert_eq!(world.server.bodies(), 0);

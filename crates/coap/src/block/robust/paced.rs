@@ -14,8 +14,8 @@ pub(super) struct Paced {
     before: Option<Instant>,
     /// The sets that left last: which, when its first and its last block left, and whether any of it left again.
     flights: VecDeque<Flight>,
-    /// Blocks that left again last, and when.
-    again: VecDeque<(u32, Instant)>,
+    /// When blocks left last, in that order, each with the last time that it did.
+    departures: VecDeque<Departure>,
     /// When a block left last.
     left: Option<Instant>,
     /// The endpoint had no room: nothing leaves before.
@@ -32,9 +32,16 @@ struct Flight {
     is_repaired: bool,
 }
 
-/// Sets of which the times are kept, and blocks that left again for each of their messages.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    number: u32,
+    at: Instant,
+    /// It had left before.
+    again: bool,
+}
+
+/// Sets of which the times are kept.
 const FLIGHTS: usize = 16;
-const REPAIRS: usize = 4;
 
 impl Paced {
     pub(super) const fn new(pause: Span, set: u32) -> Self {
@@ -45,7 +52,7 @@ impl Paced {
             reported: 0,
             before: None,
             flights: VecDeque::new(),
-            again: VecDeque::new(),
+            departures: VecDeque::new(),
             left: None,
             held: None,
             extra: 0,
@@ -56,7 +63,7 @@ impl Paced {
     pub(super) fn begin_at(&mut self, number: u32) {
         (self.reported, self.before, self.extra) = (number, None, 0);
         self.flights.clear();
-        self.again.clear();
+        self.departures.clear();
     }
 
     /// Nothing leaves before then.
@@ -66,7 +73,7 @@ impl Paced {
 
     /// A block that was never sent leaves.
     pub(super) fn left(&mut self, now: Instant, number: u32) {
-        self.left = Some(now);
+        self.departs(Departure { number, at: now, again: false });
         let set = number.checked_div(self.set).unwrap_or(number);
         match self.flights.back_mut().filter(|flight| flight.set == set) {
             // Those before it in its set were reported before it left.
@@ -83,29 +90,30 @@ impl Paced {
 
     /// A block leaves again.
     pub(super) fn left_again(&mut self, now: Instant, number: u32) {
-        self.left = Some(now);
+        self.departures.retain(|before| before.number != number);
+        self.departs(Departure { number, at: now, again: true });
         let set = number.checked_div(self.set).unwrap_or(number);
         if let Some(flight) = self.flights.iter_mut().find(|flight| flight.set == set) {
             flight.is_repaired = true;
         }
-        self.again.retain(|(other, _)| *other != number);
-        if self.again.len() >= REPAIRS.saturating_mul(self.set as usize) {
-            self.again.pop_front();
-        }
-        self.again.push_back((number, now));
     }
 
-    /// Whether a block left so lately, if `next` is the first that never did, that a complaint about it cannot know.
-    pub(super) fn is_on_its_way(&self, now: Instant, number: u32, next: u32) -> bool {
-        let again = self.again.iter().find(|(other, _)| *other == number).map(|(_, left)| now.since(*left));
-        let since = again.or_else(|| {
-            let flight = self.flight(number)?;
-            let end = flight.set.saturating_add(1).saturating_mul(self.set).min(next);
-            // Those of a burst left at once.
-            let after = self.pace.gap().unwrap_or(Span::ZERO).times(end.saturating_sub(1).saturating_sub(number));
-            Some(now.since(flight.last).plus(after).min(now.since(flight.first)))
-        });
-        self.pace.is_known() && since.is_some_and(|since| since < self.pace.least().unwrap_or(Span::ZERO))
+    fn departs(&mut self, departure: Departure) {
+        if self.departures.len() >= FLIGHTS.saturating_mul(self.set as usize) {
+            self.departures.pop_front();
+        }
+        self.left = Some(departure.at);
+        self.departures.push_back(departure);
+    }
+
+    fn departure(&self, number: u32) -> Option<&Departure> {
+        self.departures.iter().rev().find(|departure| departure.number == number)
+    }
+
+    /// Whether a block left so lately that a complaint about it cannot know. Round trips differ by an eighth, as in RFC 9002 §6.1.2.
+    pub(super) fn is_on_its_way(&self, now: Instant, number: u32) -> bool {
+        let least = self.pace.least().unwrap_or(Span::ZERO).scaled(8, 9);
+        self.departure(number).is_some_and(|departure| now.since(departure.at) < least)
     }
 
     /// The other end waits for a set that was never sent.
@@ -113,33 +121,49 @@ impl Paced {
         self.extra = self.set;
     }
 
+    /// How long a round trip is at most, by a complaint about these: a block behind the last of them has come, or one between
+    /// them; unless the other end, after silence, asks for all that is left of a set.
+    fn longest(&self, now: Instant, missing: &[u32], next: u32) -> Option<Span> {
+        let last = *missing.iter().filter(|number| **number < next).max()?;
+        let first = *missing.iter().min()?;
+        let behind = last.saturating_add(1);
+        let is_behind = behind < next && behind.checked_rem(self.set) != Some(0);
+        let between = || (first..last).rev().find(|number| !missing.contains(number));
+        let came = if is_behind { Some(behind) } else { between() };
+        let once = self.departure(came?).filter(|departure| !departure.again && departure.number >= self.reported);
+        once.map(|departure| now.since(departure.at))
+    }
+
     /// Everything before this block is there.
     pub(super) fn go_on(&mut self, now: Instant, number: u32, next: u32) {
-        let is_last_word = self.flight(number.saturating_sub(1)).is_some_and(|flight| !flight.is_repaired);
-        let round_trip = self.flight(number.saturating_sub(1)).map(|flight| now.since(flight.last));
-        self.report(now, number.min(next), 0, round_trip.filter(|_| is_last_word));
+        self.pace.heard();
+        // Had one been repaired since, also one of a set before, it may have been that for which the other end waited.
+        let repaired = self.departures.iter().rev().find(|departure| departure.again).map(|departure| departure.at);
+        let is_last_word = |flight: &&Flight| !flight.is_repaired && repaired.is_none_or(|at| at < flight.last);
+        let round_trip =
+            self.flight(number.saturating_sub(1)).filter(is_last_word).map(|flight| now.since(flight.last));
+        self.report(now, number.min(next), 0, round_trip);
     }
 
     /// These are missing, of which none is past `next`.
     pub(super) fn missing(&mut self, now: Instant, numbers: &[u32], next: u32) {
-        let known = |number: &&u32| **number < next && !self.is_on_its_way(now, **number, next);
+        self.pace.heard();
+        if let Some(longest) = self.longest(now, numbers, next) {
+            self.pace.at_most(longest);
+        }
+        let known = |number: &&u32| **number < next && !self.is_on_its_way(now, **number);
         let Some(last) = numbers.iter().filter(known).copied().max() else { return };
         let sets = last.checked_div(self.set).unwrap_or(last).saturating_add(1);
         // Of a set that is under way only what comes before is known.
         let end = sets.saturating_mul(self.set);
-        let end = if end > next || self.is_on_its_way(now, end.saturating_sub(1), next) {
-            last.saturating_add(1)
-        } else {
-            end
-        };
+        let end =
+            if end > next || self.is_on_its_way(now, end.saturating_sub(1)) { last.saturating_add(1) } else { end };
         let lost = numbers.iter().filter(|number| (self.reported..end).contains(*number)).count() as u32;
         // The last block of the set is there, and what is said about the others came after it.
-        let is_over = end.checked_rem(self.set) == Some(0) && !numbers.contains(&end.saturating_sub(1));
+        let is_over =
+            end.checked_rem(self.set) == Some(0) && numbers.iter().all(|number| *number < end.saturating_sub(1));
         let round_trip = self.flight(last).filter(|flight| is_over && !flight.is_repaired);
         let round_trip = round_trip.map(|flight| now.since(flight.last));
-        if let Some(longest) = round_trip {
-            self.pace.at_most(longest);
-        }
         self.report(now, end, lost, round_trip);
     }
 

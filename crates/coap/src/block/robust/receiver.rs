@@ -39,9 +39,12 @@ pub struct BurstReceiver {
     pace: Option<BulkPace>,
     /// How long before the last block the one before it came.
     apart: Span,
-    /// When it complained last, and how often since something came that was missing.
+    /// When it complained last. Blocks from `asked_before` to `asked_to` were asked for then and never before, and `awaited` is the
+    /// last that was.
     complained: Instant,
-    complaints: u8,
+    asked_before: u32,
+    asked_to: u32,
+    awaited: Option<u32>,
 }
 
 /// A block that came.
@@ -105,7 +108,9 @@ impl BurstReceiver {
             pace: None,
             apart: Span::ZERO,
             complained: now,
-            complaints: 0,
+            asked_before: 0,
+            asked_to: 0,
+            awaited: None,
         })
     }
 
@@ -126,16 +131,18 @@ impl BurstReceiver {
         self.apart = now.since(self.heard);
         self.heard = now;
         self.asked = 0;
-        if block.number < self.highest && core::mem::take(&mut self.complaints) == 1 {
-            let since = now.since(self.complained);
-            // What was on its way already comes sooner than what was called forth.
-            if let Some(pace) = self.pace.as_mut().filter(|pace| pace.least().is_some_and(|least| since >= least)) {
-                pace.probed(since);
+        // One that was asked for twice may have been called forth by either, and was on its way already.
+        if block.number < self.highest && (self.asked_before..self.asked_to).contains(&block.number) {
+            self.asked_before = self.asked_to;
+            if let Some(pace) = &mut self.pace {
+                pace.probed(now.since(self.complained));
             }
         }
-        // What is behind the last block of a set, or of all, is missing: a paced sender does not wait for that to be told.
+        // What is behind the last block of a set, or of all, is missing: a paced sender does not wait for that to be told. Nor does it
+        // once all that was asked for has come.
         let ends = last || block.number.saturating_add(1).checked_rem(self.parameters.set.max(1)) == Some(0);
-        self.at_once |= self.parameters.paced && ends && self.complete < block.number;
+        let is_awaited = self.awaited == Some(block.number);
+        self.at_once |= self.parameters.paced && (is_awaited || ends) && self.complete < block.number;
         if self.has(block.number) {
             return Accepted::Repeated;
         }
@@ -191,20 +198,19 @@ impl BurstReceiver {
             };
             let missing = self.missing(before);
             if !missing.is_empty() {
-                self.complains(now);
-                return Wanted::Missing(missing);
+                return self.complains(now, missing);
             }
         }
         if now < self.due() {
             return Wanted::Wait(self.due().min(expiry));
         }
-        self.complains(now);
         self.asked = self.asked.saturating_add(1);
         // After silence the rest of the set that was under way is missing too, or else the next set.
         let sets = self.parameters.set_of(self.highest).saturating_add(1);
         let missing = self.missing(sets.saturating_mul(set));
         let next = || self.missing(sets.saturating_add(1).saturating_mul(set));
-        Wanted::Missing(if missing.is_empty() { next() } else { missing })
+        let missing = if missing.is_empty() { next() } else { missing };
+        self.complains(now, missing)
     }
 
     /// The size of its blocks.
@@ -259,8 +265,13 @@ impl BurstReceiver {
         }
     }
 
-    fn complains(&mut self, now: Instant) {
-        (self.complained, self.complaints) = (now, self.complaints.saturating_add(1));
+    /// Asks for these, a set of them at a time (RFC 9177 §7.2).
+    fn complains(&mut self, now: Instant, mut missing: Vec<u32>) -> Wanted {
+        missing.truncate(self.parameters.set.max(1) as usize);
+        self.awaited = missing.last().copied();
+        (self.complained, self.asked_before) = (now, self.asked_to);
+        self.asked_to = self.asked_to.max(self.awaited.map_or(0, |last| last.saturating_add(1)));
+        Wanted::Missing(missing)
     }
 
     /// When silence has lasted long enough to ask (again).

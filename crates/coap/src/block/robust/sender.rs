@@ -122,8 +122,7 @@ impl BurstSender {
                 }
                 let blocks = self.blocks;
                 for &number in numbers.iter().filter(|number| **number < blocks) {
-                    let is_on_its_way =
-                        self.paced.as_ref().is_some_and(|paced| paced.is_on_its_way(now, number, self.next));
+                    let is_on_its_way = self.paced.as_ref().is_some_and(|paced| paced.is_on_its_way(now, number));
                     if number >= self.next && self.flows {
                         self.resume = None;
                     } else if !is_on_its_way {

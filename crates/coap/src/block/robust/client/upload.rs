@@ -22,8 +22,8 @@ pub(super) struct Upload {
     /// When something left or came last, and how often the last payload was repeated since.
     touched: Instant,
     repeats: u8,
-    /// When the last payload was not repeated yet.
-    quiet: Instant,
+    /// When something came last, or if nothing has, when the first payload left.
+    quiet: Option<Instant>,
     /// The round trip of the question before it.
     round_trip: Option<Span>,
     /// Something came back.
@@ -44,8 +44,8 @@ impl Upload {
         if let Some(round_trip) = round_trip {
             sender.probed(round_trip);
         }
-        let (touched, quiet) = (Instant::ORIGIN, Instant::ORIGIN);
-        Self { parameters, sender, touched, repeats: 0, quiet, round_trip, heard: false, restarts: 0, again: 0 }
+        let touched = Instant::ORIGIN;
+        Self { parameters, sender, touched, repeats: 0, quiet: None, round_trip, heard: false, restarts: 0, again: 0 }
     }
 
     /// Bytes that have left at least once.
@@ -54,6 +54,13 @@ impl Upload {
     }
 
     pub(super) fn step(&mut self, now: Instant, body: &Body) -> Step {
+        let BurstParameters { patience, repeats, paced, .. } = self.parameters;
+        // A paced one sends and repeats by times of its own, for as long as RFC 9177 would wait for an answer to the last payload.
+        let end = self.quiet.get_or_insert(now).after(waits(patience, repeats));
+        let end = if paced { end } else { Instant::NEVER };
+        if now >= end {
+            return self.falls_silent();
+        }
         match self.sender.poll(now) {
             Leaving::Block { number, asked, .. } => {
                 self.touched = now;
@@ -64,25 +71,16 @@ impl Upload {
                 }
                 payload(body, number).map_or(Step::fail(BurstFailure::Misfit), Step::Further)
             }
-            Leaving::Wait(until) => Step::Wait(until),
+            Leaving::Wait(until) => Step::Wait(until.min(end)),
             Leaving::Nothing => {
                 // The answer may have been lost: a repeated block draws it again.
                 let wait = 1_u32.checked_shl(self.repeats.into()).unwrap_or(u32::MAX);
-                if self.repeats == 0 {
-                    self.quiet = self.touched;
-                }
-                let BurstParameters { patience, repeats, .. } = self.parameters;
-                let sooner = self.sender.timeout();
-                let due = self.touched.after(sooner.unwrap_or(patience).times(wait));
-                // A paced one repeats it sooner and more often, for as long as RFC 9177 does.
-                let end = sooner.map(|_| self.quiet.after(waits(patience, repeats)));
-                let due = end.map_or(due, |end| due.min(end));
+                let due = self.touched.after(self.sender.timeout().unwrap_or(patience).times(wait)).min(end);
                 if now < due {
                     return Step::Wait(due);
                 }
-                if end.map_or(self.repeats >= repeats, |end| now >= end) {
-                    let why = if self.heard { BurstFailure::Incomplete } else { BurstFailure::Silent };
-                    return Step::fail(why);
+                if !paced && self.repeats >= repeats {
+                    return self.falls_silent();
                 }
                 self.repeats = self.repeats.saturating_add(1);
                 self.touched = now;
@@ -90,6 +88,11 @@ impl Upload {
                 payload(body, last).map_or(Step::fail(BurstFailure::Misfit), Step::Further)
             }
         }
+    }
+
+    /// Nothing has come for too long.
+    fn falls_silent(&self) -> Step {
+        Step::fail(if self.heard { BurstFailure::Incomplete } else { BurstFailure::Silent })
     }
 
     /// A payload could not leave.
@@ -105,7 +108,7 @@ impl Upload {
         body: &mut Body,
         options: &BurstOptions,
     ) -> Option<Verdict> {
-        (self.heard, self.touched, self.repeats) = (true, now, 0);
+        (self.heard, self.touched, self.quiet, self.repeats) = (true, now, Some(now), 0);
         let block = block_of(message, Q_BLOCK1).and_then(Result::ok);
         match message.code {
             Code::CONTINUE => {
