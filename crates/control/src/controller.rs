@@ -220,6 +220,14 @@ impl Exchange {
         self.current = wait;
     }
 
+    /// Makes the wait in force this one, as if the controller had armed it.
+    pub(crate) const fn lengthen(&mut self, wait: Span) {
+        self.current = wait;
+        if self.retransmissions == 0 {
+            self.base = wait;
+        }
+    }
+
     /// When the first copy left.
     #[must_use]
     pub const fn started(&self) -> Instant {

@@ -5,32 +5,14 @@
 //! sent, and the message given up, before such an acknowledgement leaves. TCP has the same trouble with delayed
 //! acknowledgements and the same cure: a least timeout, of 200 ms on Linux.
 
-use crate::{Exchange, Instant, Span, Wait};
+use crate::{Exchange, Span, Wait};
 
-/// After [`on_start`](crate::Controller::on_start): the exchange, and the wait of its first copy, with at least this wait.
-pub fn begun(exchange: &mut Exchange, now: Instant, wait: Wait, least: Span) -> Wait {
-    if wait.span >= least {
+/// After [`on_start`](crate::Controller::on_start) or [`on_timeout`](crate::Controller::on_timeout): the wait that they armed, with
+/// at least this wait, and the exchange told so.
+pub const fn at_least(least: Span, exchange: &mut Exchange, wait: Wait) -> Wait {
+    if wait.span.as_micros() >= least.as_micros() {
         return wait;
     }
-    let told = *exchange;
-    exchange.begin(now, least);
-    kept(exchange, &told, wait)
-}
-
-/// After [`on_timeout`](crate::Controller::on_timeout): the exchange, which was `before`, and the wait of its next copy, with at
-/// least this wait.
-pub fn advanced(exchange: &mut Exchange, before: &Exchange, wait: Wait, least: Span) -> Wait {
-    if wait.span >= least {
-        return wait;
-    }
-    let told = core::mem::replace(exchange, *before);
-    exchange.advance(least);
-    kept(exchange, &told, wait)
-}
-
-/// What the controller left in its record.
-fn kept(exchange: &mut Exchange, told: &Exchange, wait: Wait) -> Wait {
-    exchange.set_mark(told.mark());
-    exchange.set_series(told.series());
-    Wait { span: exchange.current(), ..wait }
+    exchange.lengthen(least);
+    Wait { span: least, ..wait }
 }

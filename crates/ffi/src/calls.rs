@@ -15,7 +15,7 @@ use crate::{
 };
 use millpond_control::{
     Admit, AnyController, Chance, Class, Controller, Cx, End, Exchange, Instant, Naming, Preset, SettingKind,
-    SettingValue, Span, least_wait,
+    SettingValue, Span,
 };
 
 /// Looks at the controller of a peer of this family.
@@ -175,10 +175,8 @@ pub unsafe extern "C" fn millpond_on_start(
         let (family, cx) = unsafe { serving(peer, cx)? };
         let mut begun = Exchange::new();
         let armed = told!(peer, family, |controller| controller.on_start(&mut begun, len, cx));
-        // SAFETY: the peer was found to be one.
-        let armed = least_wait::begun(&mut begun, cx.now, armed, unsafe { record::least_wait(peer) });
         // SAFETY: see the module.
-        unsafe { keep(peer, family, exchange, &begun, wait, armed) }
+        unsafe { keep(peer, family, exchange, begun, wait, armed) }
     })
 }
 
@@ -200,12 +198,9 @@ pub unsafe extern "C" fn millpond_on_timeout(
         let (family, cx) = unsafe { serving(peer, cx)? };
         // SAFETY: see the module.
         let mut open = unsafe { record::load_exchange(exchange, family)? };
-        let before = open;
         let armed = told!(peer, family, |controller| controller.on_timeout(&mut open, cx));
-        // SAFETY: the peer was found to be one.
-        let armed = least_wait::advanced(&mut open, &before, armed, unsafe { record::least_wait(peer) });
         // SAFETY: see the module.
-        unsafe { keep(peer, family, exchange, &open, wait, armed) }
+        unsafe { keep(peer, family, exchange, open, wait, armed) }
     })
 }
 

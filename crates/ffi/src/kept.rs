@@ -5,18 +5,21 @@ use crate::{
     record,
     types::{millpond_exchange, millpond_peer, millpond_reason, millpond_then, millpond_wait},
 };
-use millpond_control::{Exchange, Reason, Then, Wait};
+use millpond_control::{Exchange, Reason, Then, Wait, least_wait};
 
-/// Writes back what `on_start` and `on_timeout` changed, and the wait; in the order of [`ended`], and for its reason.
+/// Writes back what `on_start` and `on_timeout` changed, and the wait, which is at least the peer's least one; in the order
+/// of [`ended`], and for its reason.
 #[inline(never)]
 pub(crate) unsafe fn keep(
     peer: *mut millpond_peer,
     family: u32,
     exchange: *mut millpond_exchange,
-    open: &Exchange,
+    mut open: Exchange,
     wait: *mut millpond_wait,
     armed: Wait,
 ) -> Answer {
+    // SAFETY: see the module `calls`.
+    let armed = least_wait::at_least(unsafe { record::least_wait(peer) }, &mut open, armed);
     let then = match armed.then {
         Then::Retransmit => millpond_then::MILLPOND_THEN_RETRANSMIT,
         Then::Abandon => millpond_then::MILLPOND_THEN_ABANDON,
@@ -32,7 +35,7 @@ pub(crate) unsafe fn keep(
     // SAFETY: see the module `calls`.
     unsafe {
         record::seal_peer(peer, family, true)?;
-        record::store_exchange(exchange, family, open);
+        record::store_exchange(exchange, family, &open);
         wait.write(millpond_wait {
             span_us: armed.span.as_micros(),
             then: then as u8,

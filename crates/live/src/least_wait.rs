@@ -27,13 +27,12 @@ impl Controller for NotBelow {
 
     fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait {
         let wait = self.inner.on_start(exchange, len, cx);
-        least_wait::begun(exchange, cx.now, wait, self.least)
+        least_wait::at_least(self.least, exchange, wait)
     }
 
     fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
-        let before = *exchange;
         let wait = self.inner.on_timeout(exchange, cx);
-        least_wait::advanced(exchange, &before, wait, self.least)
+        least_wait::at_least(self.least, exchange, wait)
     }
 
     fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {

@@ -103,9 +103,9 @@ impl Controller for Calm {
             (UNKNOWN_STEP, true)
         } else if before >= LATE {
             (Factor::ONE_AND_A_HALF, false)
-        } else if congested && self.parts.without != Without::LongSteps {
+        } else if congested && !self.parts.lacks(Without::LongSteps) {
             (LONG_STEP, true)
-        } else if before == 0 && self.parts.without != Without::ShortSteps {
+        } else if before == 0 && !self.parts.lacks(Without::ShortSteps) {
             (FIRST_STEP, false)
         } else {
             (OTHER_STEP, false)
@@ -130,7 +130,7 @@ impl Controller for Calm {
         let last = sample.since_last();
         let certain = match sample.evidence() {
             Evidence::Exact(rtt) => Some(rtt.span()),
-            Evidence::Echoed { at_most } if self.parts.without == Without::Grades => Some(at_most),
+            Evidence::Echoed { at_most } if self.parts.lacks(Without::Grades) => Some(at_most),
             Evidence::Echoed { at_most } if self.least == Span::MAX => {
                 self.guess(at_most);
                 None
@@ -258,7 +258,7 @@ impl Calm {
         }
         let [latest, ..] = self.recent;
         let rto = self.srtt.plus(longer(self.rttvar.times(4), LEAST_MARGIN));
-        if self.parts.without == Without::LastBound { rto } else { longer(rto, LAST_BOUND.times(latest)) }
+        if self.parts.lacks(Without::LastBound) { rto } else { longer(rto, LAST_BOUND.times(latest)) }
     }
 
     /// Whether loss looks like congestion, if so many further copies are lost too: a high rate of it, and either a queue or
@@ -282,7 +282,7 @@ impl Calm {
         match sample.named() {
             Named::Copy(copy) if copy < copies => {
                 // It came when an answer to the last copy would have: a stored reply to it.
-                if self.fits(last) && self.parts.without != Without::Grades { copies } else { copy }
+                if self.fits(last) && !self.parts.lacks(Without::Grades) { copies } else { copy }
             }
             Named::Copy(copy) => copy,
             Named::Nothing | Named::Further => 0,
@@ -351,12 +351,12 @@ impl Calm {
 
     /// How long the next request waits while a queue stands.
     fn pause(&self) -> Span {
-        if self.parts.without == Without::DelayPause {
+        if self.parts.lacks(Without::DelayPause) {
             return Span::ZERO;
         }
         let [a, b, c, d] = self.recent;
         let shortest = shorter(shorter(a, b), shorter(c, d));
-        let falls = if self.parts.without == Without::Falls { Span::ZERO } else { self.falls.times(6) };
+        let falls = if self.parts.lacks(Without::Falls) { Span::ZERO } else { self.falls.times(6) };
         let standing = shortest.minus(falls);
         let above = standing.minus(longer(NEAR, Factor::ONE_AND_A_HALF.times(self.least)));
         // One round trip shows no queue that stands, whatever is remembered.

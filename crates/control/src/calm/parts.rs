@@ -43,7 +43,7 @@ pub struct Parts {
     pub max_wait: Span,
     /// From this wait on waits at most double; [`Span::MAX`] for never.
     pub patience: Span,
-    /// A rule left out.
+    /// A rule left out, if this was built with the feature `ablation`.
     pub without: Without,
 }
 
@@ -58,8 +58,18 @@ impl Parts {
         without: Without::Nothing,
     };
 
-    pub(super) const SETTINGS: &[Setting] =
-        &[Setting::AckTimeout, Setting::MaxWait, Setting::Patience, Setting::Without];
+    pub(super) const SETTINGS: &[Setting] = &[
+        Setting::AckTimeout,
+        Setting::MaxWait,
+        Setting::Patience,
+        #[cfg(feature = "ablation")]
+        Setting::Without,
+    ];
+
+    /// Whether this rule is left out. Firmware has no use for the question and is built without it.
+    pub(super) const fn lacks(&self, rule: Without) -> bool {
+        cfg!(feature = "ablation") && self.without as u8 == rule as u8
+    }
 
     /// No first wait is longer.
     pub(super) const fn longest_first(&self) -> Span {
@@ -71,6 +81,7 @@ impl Parts {
             Setting::AckTimeout => Place::Time(&mut self.ack_timeout),
             Setting::MaxWait => Place::Time(&mut self.max_wait),
             Setting::Patience => Place::Time(&mut self.patience),
+            #[cfg(feature = "ablation")]
             Setting::Without => Place::Choice(&mut self.without),
             _ => return None,
         })

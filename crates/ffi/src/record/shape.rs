@@ -1,6 +1,6 @@
 //! What a record begins with, and how that vouches for the value behind it.
 
-use crate::types::millpond_error;
+use crate::types::{millpond_error, millpond_peer};
 use millpond_control::layout::Layout;
 
 /// What a record starts with. Every bit pattern is one.
@@ -22,8 +22,8 @@ impl Head {
     pub(super) const BLANK: Self = Self { kind: 0, family: 0, print: 0, check: 0 };
 }
 
-/// Where the least wait of a peer is, in bytes behind its head.
-pub(super) const LEAST_WAIT: usize = 88;
+/// Where the least wait of a peer is, in bytes behind its head: in the last word.
+pub(super) const LEAST_WAIT: usize = size_of::<millpond_peer>() - size_of::<Head>() - size_of::<u64>();
 
 /// How a value lies in memory.
 pub(crate) struct Shape {

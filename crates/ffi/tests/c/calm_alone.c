@@ -1,0 +1,32 @@
+/* A program for a library of calm alone: a peer takes 96 bytes, and nothing is known of CoCoA. Compiled without
+ * MILLPOND_WITHOUT_COCOA it takes peers to be larger than the library does, and is refused. */
+#include <string.h>
+
+#include "expect.h"
+#include "millpond.h"
+
+int main(void) {
+  millpond_peer peer;
+  millpond_exchange exchange;
+  millpond_wait wait;
+  millpond_cx cx = {0};
+#ifdef MILLPOND_WITHOUT_COCOA
+  SAME(sizeof peer, 96);
+  SAME(millpond_peer_init(&peer, MILLPOND_SIZES, MILLPOND_PRESET_COCOA_03), MILLPOND_E_UNKNOWN_PRESET);
+  SAME(millpond_peer_init(&peer, MILLPOND_SIZES, MILLPOND_PRESET_CALM), 0);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_WITHOUT, 1), MILLPOND_E_UNKNOWN_SETTING);
+  SAME(millpond_peer_set(&peer, MILLPOND_SETTING_LEAST_WAIT, 2500000), 0);
+  cx.open = 1;
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), 0);
+  SAME(wait.span_us, 2500000); /* 2 s by itself, if chance is 0 */
+  cx.now_us = wait.span_us;
+  SAME(millpond_on_timeout(&peer, &exchange, &cx, &wait), 0);
+  SAME(wait.span_us, 7500000); /* the first step to a stranger is three */
+  SAME(millpond_on_end(&peer, &exchange, MILLPOND_END_GAVE_UP, &cx), 0);
+#else
+  memset(&peer, 0, sizeof peer);
+  SAME(millpond_peer_init(&peer, MILLPOND_SIZES, MILLPOND_PRESET_CALM), MILLPOND_E_HEADER);
+  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), MILLPOND_E_BLANK);
+#endif
+  return verdict("calm_alone");
+}
