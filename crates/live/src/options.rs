@@ -98,9 +98,15 @@ impl Options {
         Self { list }
     }
 
-    /// As the state machines below take them.
-    pub(crate) fn borrowed(&self) -> Vec<(u16, &[u8])> {
-        self.list.iter().map(|(number, value)| (*number, value.as_ref())).collect()
+    /// Lends them as the state machines below take them. A few take no memory of their own.
+    pub(crate) fn lend<T>(&self, to: impl FnOnce(&[(u16, &[u8])]) -> T) -> T {
+        let borrowed = self.list.iter().map(|(number, value)| (*number, value.as_ref()));
+        let mut few = [(0, &[][..]); 8];
+        let Some(few) = few.get_mut(..self.list.len()) else { return to(&borrowed.collect::<Vec<_>>()) };
+        for (place, option) in few.iter_mut().zip(borrowed) {
+            *place = option;
+        }
+        to(few)
     }
 }
 

@@ -17,9 +17,7 @@ pub(crate) fn begin(
     (peer, to): (SocketAddr, Address),
     wanted: Wanted,
 ) -> Option<(AskId, Option<Watched>)> {
-    let options = wanted.options.borrowed();
-    let asked = lane.host.ask(now, to, &wanted.ask(&options));
-    drop(options);
+    let asked = wanted.options.lend(|options| lane.host.ask(now, to, &wanted.ask(options)));
     let Wanted { number, progress, reply, .. } = wanted;
     match asked {
         Ok(ask) => {

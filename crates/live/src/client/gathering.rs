@@ -63,10 +63,11 @@ impl Driver {
         if let Some(lane) = self.lanes.get(at) {
             lane.port().send_to_groups(self.settings.multicast_interface.as_ref(), self.settings.multicast_hops)?;
         }
-        let options = options.borrowed();
-        let ask = Ask { body: &payload, early: block, longest, ..Ask::new(method, &options) };
-        // What it says is told before it is known whose it is; nothing that concerns an answer is among it.
-        let asked = self.on_host(at, now, |host| host.ask_group(now, Address::of(group), &ask, span(period)));
+        let asked = options.lend(|options| {
+            let ask = Ask { body: &payload, early: block, longest, ..Ask::new(method, options) };
+            // What it says is told before it is known whose it is; nothing that concerns an answer is among it.
+            self.on_host(at, now, |host| host.ask_group(now, Address::of(group), &ask, span(period)))
+        });
         let id = asked.ok_or(Error::Closed)?.map_err(refused)?;
         self.asks.gatherings.all.push(Gathering { number, lane: at, id, group, answers });
         Ok(())

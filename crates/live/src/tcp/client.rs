@@ -197,9 +197,8 @@ impl<S: Stream> Task<S> {
     }
 
     fn ask(&mut self, wanted: Wanted) {
-        let (now, options) = (self.clock.now(), wanted.options.borrowed());
-        let asked = self.link.host.ask(now, (), &wanted.ask(&options));
-        drop(options);
+        let now = self.clock.now();
+        let asked = wanted.options.lend(|options| self.link.host.ask(now, (), &wanted.ask(options)));
         match asked {
             Ok(id) => {
                 self.stats.sent += 1;

@@ -44,19 +44,23 @@ impl Desk {
             // It was dropped meanwhile.
             Action::Reject(id) => drop(on.input(now, |host| host.reject(now, id))),
             Action::Observe { id, response, observed } => {
-                let options = response.options().borrowed();
-                let answer = Answer::new(response.code(), &options).with_body(response.payload());
-                match on.input(now, |host| host.accept_observer(now, id, &answer)) {
+                let accepted = response.options().lend(|options| {
+                    let answer = Answer::new(response.code(), options).with_body(response.payload());
+                    on.input(now, |host| host.accept_observer(now, id, &answer))
+                });
+                match accepted {
                     Ok(Some(observer)) => self.observe(observer, observed),
                     Ok(None) => {}
                     Err(error) => unanswered(now, on, id, &error),
                 }
             }
             Action::Notify { observer, response, is_confirmable, is_last } => {
-                let options = response.options().borrowed();
                 let kind = is_confirmable.then_some(Kind::Confirmable);
-                let answer = Answer { kind, ..Answer::new(response.code(), &options).with_body(response.payload()) };
-                if let Err(error) = on.input(now, |host| host.notify(now, observer, &answer)) {
+                let notified = response.options().lend(|options| {
+                    let answer = Answer { kind, ..Answer::new(response.code(), options).with_body(response.payload()) };
+                    on.input(now, |host| host.notify(now, observer, &answer))
+                });
+                if let Err(error) = notified {
                     tracing::debug!(target: "millpond_live", "an observer was not notified: {error}");
                 }
                 if is_last && response.is_success() {
@@ -75,9 +79,11 @@ fn answer(
     block: Option<BlockSize>,
     is_piece: bool,
 ) {
-    let options = response.options().borrowed();
-    let answer = Answer { block, is_piece, ..Answer::new(response.code(), &options).with_body(response.payload()) };
-    if let Err(error) = on.input(now, |host| host.answer(now, id, &answer)) {
+    let answered = response.options().lend(|options| {
+        let answer = Answer { block, is_piece, ..Answer::new(response.code(), options).with_body(response.payload()) };
+        on.input(now, |host| host.answer(now, id, &answer))
+    });
+    if let Err(error) = answered {
         unanswered(now, on, id, &error);
     }
 }
