@@ -60,7 +60,9 @@ class _Whole:
         self.names = frozenset(() if table is None else table.column_names)
 
     def column(self, first: int, last: int, name: str) -> Column:
-        start, stop = np.searchsorted(self._column("run"), (first, last))
+        runs = self._column("run")
+        # of the column's own type: else the whole column is converted each time
+        start, stop = np.searchsorted(runs, np.array((first, last), runs.dtype))
         return self._column(name)[start:stop]
 
     def _column(self, name: str) -> Column:
