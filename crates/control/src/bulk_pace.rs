@@ -217,12 +217,6 @@ impl BulkPace {
         self.least
     }
 
-    /// Whether a round trip was measured.
-    #[must_use]
-    pub const fn is_known(&self) -> bool {
-        self.estimator.is_known()
-    }
-
     /// The smoothed round trip, or what stands for it.
     #[must_use]
     pub fn round_trip(&self) -> Span {
@@ -326,7 +320,7 @@ mod tests {
     #[test]
     fn a_first_round_trip_of_a_lost_copy_is_replaced() {
         let mut pace = BulkPace::new(ms(2_000));
-        assert_eq!((pace.round_trip(), pace.timeout(), pace.is_known()), (ms(2_000), ms(2_000), false));
+        assert_eq!((pace.round_trip(), pace.timeout(), pace.least()), (ms(2_000), ms(2_000), None));
         pace.probed(ms(1_600));
         pace.silent(10);
         assert_eq!(pace.gap().map(Span::as_micros), Some(482_500), "a tenth of 1.6 s + 4 · 0.8 s + 25 ms");

@@ -102,7 +102,7 @@ impl World<'_> {
 
     /// A client begins a batch after another.
     pub(crate) fn begins_batch(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        let Some(client) = self.clients.get_mut(flow as usize) else { return Ok(()) };
+        let Some(client) = self.clients.get(flow as usize) else { return Ok(()) };
         let memory = self.conducts[client.group() as usize].clients.batch.memory;
         if memory == Memory::Kept {
             return Ok(());

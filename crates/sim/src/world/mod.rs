@@ -92,13 +92,12 @@ impl Client {
 
     /// Its controller is told of a base round trip of before.
     pub(crate) fn recall(&mut self, now: Instant, base_rtt: Span) -> Result<(), String> {
-        let refused = match self {
-            Self::Device(device) => device.endpoint.recall(now, SERVER, base_rtt).err().map(|why| why.to_string()),
-            Self::Blocks(device) => device.host.recall(now, SERVER, base_rtt).err().map(|why| why.to_string()),
-            Self::Burst(device) => device.endpoint.recall(now, SERVER, base_rtt).err().map(|why| why.to_string()),
-            Self::Stream(_) => None,
-        };
-        refused.map_or(Ok(()), Err)
+        match self {
+            Self::Device(device) => device.endpoint.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
+            Self::Blocks(device) => device.host.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
+            Self::Burst(device) => device.endpoint.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
+            Self::Stream(_) => Ok(()),
+        }
     }
 
     /// Drops all congestion-control state; over TCP that is the connection's.

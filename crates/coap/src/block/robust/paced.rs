@@ -125,12 +125,13 @@ impl Paced {
     /// them; unless the other end, after silence, asks for all that is left of a set.
     fn longest(&self, now: Instant, missing: &[u32], next: u32) -> Option<Span> {
         let last = *missing.iter().filter(|number| **number < next).max()?;
-        let first = *missing.iter().min()?;
         let behind = last.saturating_add(1);
-        let is_behind = behind < next && behind.checked_rem(self.set) != Some(0);
-        let between = || (first..last).rev().find(|number| !missing.contains(number));
-        let came = if is_behind { Some(behind) } else { between() };
-        let once = self.departure(came?).filter(|departure| !departure.again && departure.number >= self.reported);
+        let came = if behind < next && behind.checked_rem(self.set) != Some(0) {
+            behind
+        } else {
+            (*missing.iter().min()?..last).rev().find(|number| !missing.contains(number))?
+        };
+        let once = self.departure(came).filter(|departure| !departure.again && departure.number >= self.reported);
         once.map(|departure| now.since(departure.at))
     }
 
