@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import millpond
+from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.judge.compare import Comparison, Verdict
 from millpond.judge.published import read as read_published
@@ -152,7 +153,8 @@ def test_what_is_kept_is_what_is_measured_today(study: str, tmp_path: Path) -> N
     plan = studies.load(folder)
     known = numbers.read(folder, plan)
     chosen = [known[name] for name in sorted(names)]
-    found = numbers.measure(chosen, few.measures, plan, manual.whole_cells(few.results, plan))
+    cells = [planned.cell for planned in studies.unfold(plan, native()).cells]
+    found = numbers.measure(chosen, few.measures, plan, manual.whole_cells(few.results, plan, cells))
     assert set(found) == names
     for name, points in found.items():
         assert [f"{one.value:.6g}" for one in points] == [f"{one.value:.6g}" for one in values_of(study)[name]]

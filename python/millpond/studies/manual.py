@@ -9,7 +9,7 @@ as `numbers` measures them, and the values into `measured.csv` beside the plan.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from millpond.engine import native
@@ -20,7 +20,7 @@ from millpond.measure.measures import Measures
 from millpond.measure.population import path_in_words
 from millpond.plan import study
 from millpond.plan.study import Plan
-from millpond.results.directory import Results
+from millpond.results.directory import Cell, Results
 from millpond.studies import marks, numbers
 from millpond.studies.reproduction import compare
 
@@ -60,11 +60,11 @@ def written_into(text: str, table: str) -> str:
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 
-def whole_cells(results: Results, plan: Plan) -> set[str]:
-    """The cells, by their ids, that were run as the plan has them: by this scenario, with all of its seeds."""
+def whole_cells(results: Results, plan: Plan, cells: Iterable[Cell]) -> set[str]:
+    """Which of the plan's cells, by their ids, were run as it has them: by this scenario, with all of its seeds."""
     if results.manifest["state"] != "complete" or list(results.manifest["seeds"]) != list(study.seeds(plan)):
         return set()
-    told = {planned.cell.id: planned.cell for planned in study.unfold(plan, native()).cells}
+    told = {cell.id: cell for cell in cells}
     same = (cell for cell in results.cells if cell.id in told and cell.scenario == told[cell.id].scenario)
     return {cell.id for cell in same if cell.replications == told[cell.id].replications}
 
@@ -81,12 +81,13 @@ def main(arguments: Sequence[str]) -> None:
         raise UsageError(f"{results.directory}: results of a single scenario: no page tells of them")
     folder = study.find(results.study)
     plan = study.load(folder)
-    known, run = numbers.read(folder, plan), whole_cells(results, plan)
+    cells = [planned.cell for planned in study.unfold(plan, native()).cells]
+    known, run = numbers.read(folder, plan), whole_cells(results, plan, cells)
     found = numbers.measure(known.values(), Measures(results), plan, run)
     before = numbers.kept(folder)
     values = {name: found.get(name, before.get(name, [])) for name in known}
     text = place.read_text(encoding="utf-8")
-    if len(run) == len(study.unfold(plan, native()).cells):
+    if len(run) == len(cells):
         text = written_into(text, page(compare(results)))
     else:
         print("not the whole study: the verdicts stay")
