@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,9 @@ def commands() -> Iterator[click.Command]:
 
 def _handing_on(name: str, about: str) -> click.Command:
     def run(arguments: tuple[str, ...]) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            # the verb hears Ctrl-C itself; Python would hear it too, and end what ended well as stopped
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         code = _engine.live(["millpond", name, *arguments])
         folder = _out(arguments) if name in _EMULATING else None
         # a run that was late is told of by its code, and has its figures nevertheless

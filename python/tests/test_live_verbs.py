@@ -1,7 +1,11 @@
 """The verbs that need no laboratory run the stand-alone program's code, with its output and its exit codes."""
 
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+
+import pytest
 
 
 def millpond(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -33,3 +37,36 @@ def test_an_unanswered_port_is_a_failure() -> None:
     said = millpond("get", "--timeout", "100ms", "coap://127.0.0.1:9/")
     assert said.returncode == 7
     assert "127.0.0.1:9" in said.stderr
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "millpond", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def stopped(*arguments: str) -> tuple[int, str]:
+    """Exit code and standard error of a verb that Ctrl-C ends after its first line of output."""
+    with started(*arguments) as verb:
+        assert verb.stdout
+        assert verb.stdout.readline()
+        verb.send_signal(signal.SIGINT)
+        _, errors = verb.communicate()
+        return verb.returncode, errors
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """Where a server listens."""
+    with started("serve", "--quiet", "--port", "0") as server:
+        assert server.stdout
+        yield server.stdout.readline().split()[-1]
+        server.terminate()
+
+
+def test_a_server_and_an_observation_that_ctrl_c_ends_were_told_to(address: str) -> None:
+    assert stopped("serve", "--port", "0") == (0, "")
+    assert stopped("observe", f"{address}/count") == (0, "")
+
+
+def test_a_verb_that_ctrl_c_stops_before_its_end_says_so_once(address: str) -> None:
+    assert stopped("ping", "--count", "1000", address) == (130, "millpond: stopped\n")
