@@ -134,7 +134,7 @@ def reproduce(
     *,
     clients: Sequence[int] = (),
     buffers: Sequence[int] = (),
-    factors: Mapping[str, Sequence[Value]] | None = None,
+    factors: Mapping[str, Value | Sequence[Value]] | None = None,
     published: Path | str | None = None,
     **options: Any,
 ) -> Reproduction:
@@ -168,8 +168,8 @@ def sweep(
     plan: Path | str | Mapping[str, Any],
     *,
     quick: bool = False,
-    controllers: Sequence[AnyController] = (),
-    factors: Mapping[str, Sequence[Value]] | None = None,
+    controllers: AnyController | Sequence[AnyController] = (),
+    factors: Mapping[str, Value | Sequence[Value]] | None = None,
     changes: Mapping[str, Any] | None = None,
     replications: int | None = None,
     seed: int | None = None,
@@ -233,6 +233,8 @@ def sweep(
     elif live_runs is not None or live_lateness is not None:
         raise UsageError("--live-runs and --live-lateness go with --live alone")
     own = OwnControllers(Path(), known.folder)
+    if isinstance(controllers, str | Mapping) or not isinstance(controllers, Sequence):
+        controllers = (controllers,)
     known, names = guests.invited(known, controllers, engine, own)
     known = known.narrowed(controllers=names, factors=factors, replications=replications, seed=seed, changes=changes)
     program = replace(study.unfold(known, engine, own), shard=_shard(shard))
@@ -414,18 +416,26 @@ def place(out: Path | str | None, name: str, program: Program, resume: bool) -> 
 
 
 def with_scenario(results: Results, name: str) -> pa.Table:
-    """A table of the results with every factor of each row's cell before its own columns."""
+    """A table of the results with every factor of each row's cell before its own columns; `cells` has them."""
     table = results.table(name)
-    runs = results.table("runs")
-    first = runs.column("run").to_numpy()
-    cells = runs.column("cell").to_numpy()[np.searchsorted(first, table.column("run").to_numpy())]
-    columns = list(dict.fromkeys(key for cell in results.cells for key in cell.columns))
-    for position, key in enumerate(columns):
+    if name == "cells":
+        return table
+    if "run" in table.column_names:
+        runs = results.table("runs")
+        first = runs.column("run").to_numpy()
+        cells = runs.column("cell").to_numpy()[np.searchsorted(first, table.column("run").to_numpy())]
+    else:
+        cells = table.column("cell").to_numpy()
+    ours = table.column_names
+    known = dict.fromkeys(key for cell in results.cells for key in cell.columns)
+    # groups name their algorithm themselves
+    for position, key in enumerate(key for key in known if not (key == "algorithm" and key in ours)):
         values = pa.array([cell.columns.get(key) for cell in results.cells])
         chosen = values.take(pa.array(cells))
         if key == "algorithm" and "group" in table.column_names:
             chosen = _by_group(results, cells, table)
-        table = table.add_column(position, key, chosen)
+        # a factor may be called as a column is
+        table = table.add_column(position, f"{key} (factor)" if key in ours else key, chosen)
     return table
 
 
@@ -460,6 +470,8 @@ def _run_live(done: Run, described: Description, resume: bool, lateness: str | N
 
 def _shard(shard: tuple[int, int]) -> tuple[int, int]:
     number, of = shard
+    if of < 1:
+        raise UsageError(f"--shard: {number}/{of} makes no sense here: at least one part")
     if not 1 <= number <= of:
         raise UsageError(f"--shard: {number}/{of} makes no sense here: 1/{of} to {of}/{of}")
     return number, of

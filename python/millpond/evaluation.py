@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ def evaluate(
         MillpondError: one line, if a run fails.
     """
     engine = engine or native()
+    metrics = (metrics,) if isinstance(metrics, str) else metrics
     for metric in metrics:
         if metric not in METRICS:
             raise UsageError(unknown("metric", metric, METRICS))
@@ -89,9 +90,15 @@ def evaluate(
 
 
 def _apart(seeds: Sequence[int] | Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
-    lists = dict(seeds) if isinstance(seeds, Mapping) else {"": seeds}
+    given = dict(seeds) if isinstance(seeds, Mapping) else {"": seeds}
+    if not given:
+        raise UsageError("seeds: none: name at least one")
+    lists: dict[str, tuple[int, ...]] = {}
     home: dict[int, str] = {}
-    for name, numbers in lists.items():
+    for name, these in given.items():
+        if not isinstance(these, Iterable) or isinstance(these, str):
+            raise UsageError(f"seeds: {these!r} is no list: write [{these}], or range({these}) for so many")
+        numbers = lists[name] = tuple(number.item() if hasattr(number, "item") else number for number in these)
         if not numbers:
             raise UsageError(f"seeds{f' {name!r}' if name else ''}: none: name at least one")
         for number in numbers:
@@ -101,7 +108,7 @@ def _apart(seeds: Sequence[int] | Mapping[str, Sequence[int]]) -> dict[str, tupl
                 where = f"in both {home[number]!r} and {name!r}" if home[number] != name else "there twice"
                 raise UsageError(f"seeds: {number} is {where}: lists that are to be apart may not share one")
             home[number] = name
-    return {name: tuple(numbers) for name, numbers in lists.items()}
+    return lists
 
 
 def _program(

@@ -49,6 +49,11 @@ class Vary:
         return {**dict.fromkeys(self.places, written), **self.sets.get(str(value), {})}
 
     @property
+    def reach(self) -> set[str]:
+        """Every place that some value sets."""
+        return {*self.places, *(place for sets in self.sets.values() for place in sets)}
+
+    @property
     def touches(self) -> bool:
         """Whether any value changes any place."""
         return bool(self.places) or any(self.sets.values())

@@ -6,10 +6,23 @@ from typing import Annotated, Any
 
 import msgspec
 
+from millpond.errors import UsageError
 from millpond.plan.toml_file import Declared
+from millpond.plan.values import whole
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+#: More runs of one cell than anybody waits for; their seeds alone would fill the memory.
+MOST_RUNS = 1_000_000
+Runs = Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)]
 Tree = dict[str, Any]
+
+
+def counted(replications: int) -> int:
+    """A number of replications. Raises `UsageError` with one line if it makes no sense."""
+    count = whole(replications, "--replications")
+    if not 1 <= count <= MOST_RUNS:
+        raise UsageError(f"--replications: {count} makes no sense here: 1 to {MOST_RUNS:,}")
+    return count
 
 
 class PathTable(Declared):
@@ -53,8 +66,8 @@ class PlanFile(Declared):
     source: str = ""
     published: str = ""
     claims: str = ""
-    replications: Count = 1
-    sites: Count | None = None
+    replications: Runs = 1
+    sites: Runs | None = None
     seed: int | None = None
     bottleneck: str = ""
     page: str = ""

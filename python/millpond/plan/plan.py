@@ -45,8 +45,9 @@ from millpond.controllers.own import is_own, short
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import ALGORITHM, RESERVED, Only, Vary, must_be_known, read_only, read_values, read_vary
-from millpond.plan.keys import Count, PlanFile, Tree
+from millpond.plan.keys import PlanFile, Runs, Tree, counted
 from millpond.plan.toml_file import checked, read_tree, where
+from millpond.plan.values import plain, whole
 from millpond.results.directory import Factor, Value
 
 #: What a run can trace.
@@ -55,7 +56,7 @@ PLAN = "plan.toml"
 #: Where studies keep pages of their own.
 PAGES = Path(__file__).parent.parent / "studies"
 
-_COUNT: Any = Count
+_RUNS: Any = Runs
 _SCENARIO: Any = str | Tree
 
 
@@ -257,15 +258,14 @@ class Plan:
 
     def replicated(self, replications: int) -> Plan:
         """The same with so many replications of every cell. Raises `UsageError` if that makes no sense."""
-        if replications < 1:
-            raise UsageError(f"--replications: {replications} makes no sense here: at least 1")
+        replications = counted(replications)
         return replace(self, matrices=tuple(replace(matrix, replications=replications) for matrix in self.matrices))
 
     def narrowed(
         self,
         *,
         controllers: Sequence[str] = (),
-        factors: Mapping[str, Sequence[Value]] | None = None,
+        factors: Mapping[str, Value | Sequence[Value]] | None = None,
         replications: int | None = None,
         seed: int | None = None,
         changes: Mapping[str, Any] | None = None,
@@ -277,15 +277,20 @@ class Plan:
         if replications is not None:
             plan = plan.replicated(replications)
         if seed is not None:
+            seed = whole(seed, "--seed")
             if not 0 <= seed < 2**53 - plan.lucks:
                 raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
             plan = replace(plan, first_seed=seed)
         return replace(plan, changes=changes) if changes else plan
 
-    def _with_factor(self, factor: str, values: Sequence[Value]) -> Plan:
+    def _with_factor(self, factor: str, given: Value | Sequence[Value]) -> Plan:
         known = [name for name in dict.fromkeys(n for m in self.matrices for n in m.values) if name != ALGORITHM]
         if factor not in known:
             raise UsageError(f"--factor: {unknown('factor', factor, known)}")
+        several = [given] if isinstance(given, str | int | float) else list(given)
+        values: list[Value] = plain(several, f"--factor {factor}")
+        if not values:
+            raise UsageError(f"--factor {factor}: no value: name at least one")
         vary, numbers = self.vary.get(factor), not isinstance(self.values(factor)[0], str)
         # a value that is written nowhere as it is names what it stands for: only those that the plan has
         names = not vary.places if vary is not None else factor in self.on_paths
@@ -349,13 +354,15 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
         top = checked(read_tree(file), PlanFile, file)
     else:
         file, usual = Path("plan"), "plan"
-        top = checked(dict(place), PlanFile, file)
+        top = checked(plain(place, "plan"), PlanFile, file)
     several = isinstance(top.matrix, list)
     tables = [(f"matrix[{n}]" if several else "matrix", t) for n, t in enumerate(_listed(top.matrix))]
     vary = {name: read_vary(name, tree, file) for name, tree in top.vary.items()}
     matrices = tuple(_read_matrix(tree, file, place, top, vary) for place, tree in tables)
     if not matrices:
         raise UsageError(f"{file}: 'matrix' is an empty list: it makes no cells")
+    if set(top.name) & set("/\\\0") or top.name in (".", ".."):
+        raise UsageError(f"{file}: name: {top.name!r} is no name for a folder: write it without slashes")
     if len({matrix.sites for matrix in matrices}) > 1:
         raise UsageError(f"{file}: matrix: some count sites and some replications: they are no one fleet")
     columns = {name: read_values(value, file, f"columns.{name}")[0] for name, value in top.columns.items()}
@@ -400,7 +407,7 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
         vary=vary,
         mixes=mixes,
         paths=paths or (PathVariant("fixed", "as given", {}),),
-        quick_replications=None if quick is None else checked(quick, _COUNT, file, "quick.replications"),
+        quick_replications=None if quick is None else checked(quick, _RUNS, file, "quick.replications"),
         quick_values=quick_values,
         trace=Trace(
             tuple(top.trace.tables),
@@ -446,7 +453,7 @@ def _read_matrix(tree: Tree, file: Path, place: str, top: PlanFile, vary: Mappin
     lists = dict(tree)
     scenario = checked(lists.pop("scenario", top.scenario), _SCENARIO, file, f"{place}.scenario")
     key = "sites" if top.sites is not None or "sites" in lists else "replications"
-    count = checked(lists.pop(key, getattr(top, key)), _COUNT, file, f"{place}.{key}")
+    count = checked(lists.pop(key, getattr(top, key)), _RUNS, file, f"{place}.{key}")
     if key == "sites" and ("replications" in lists or top.published or top.claims or top.mix):
         raise UsageError(f"{where(file, place, key)}: sites are counted where nothing is published and nothing mixed")
     values: dict[str, tuple[Value, ...]] = {}

@@ -13,6 +13,7 @@ from millpond.controllers.own import OwnControllers
 from millpond.engine import Engine, EngineScenario, native
 from millpond.errors import UsageError
 from millpond.plan.toml_file import parse, read_text, read_tree
+from millpond.plan.values import plain
 
 _FILE = re.compile(r"\bfile\b")
 _STEPS = re.compile(r"[^.\[\]]+")
@@ -98,7 +99,9 @@ def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, A
 
 def build(tree: Mapping[str, Any], origin: str, engine: Engine, own: OwnControllers | None = None) -> EngineScenario:
     """Check a tree. Raises `UsageError`; `origin` names where it came from."""
-    tree = with_files(tree, Path())
+    if not isinstance(tree, Mapping):
+        raise UsageError(f"{origin}: {type(tree).__name__} is no scenario: name a file, or write its keys as a table")
+    tree = plain(with_files(tree, Path()), origin)
     try:
         return engine.scenario_from_json(json.dumps(tree), origin, own or OwnControllers())
     except ValueError as error:

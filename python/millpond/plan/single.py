@@ -13,7 +13,9 @@ from millpond.plan import overrides
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import ALGORITHM
 from millpond.plan.groups import groups_of, told_together
+from millpond.plan.keys import counted
 from millpond.plan.study import TRACES, Planned, Program, Trace
+from millpond.plan.values import whole
 from millpond.results.directory import Cell
 
 #: What the report of a run draws over time; it costs next to nothing.
@@ -57,8 +59,7 @@ def program(
     Raises:
         UsageError: one line, if the scenario, an option or a number makes no sense.
     """
-    if replications < 1:
-        raise UsageError(f"--replications: {replications} makes no sense here: at least 1")
+    replications, seed = counted(replications), whole(seed, "--seed")
     if not 0 <= seed < 2**53 - replications:
         raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
     for name in trace or ():

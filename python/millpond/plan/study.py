@@ -182,6 +182,9 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
         built = overrides.changed(tree, sets, engine, own, origin)
         full = scenarios.in_full(built)
         groups = groups_of(full, names)
+        links = _links(full)
+        if plan.bottleneck and links and plan.bottleneck not in links:
+            raise UsageError(f"{plan.file}: bottleneck: {unknown('link', plan.bottleneck, links)}")
         cell = Cell(
             number=number,
             id=point.name,
@@ -229,6 +232,13 @@ def seeds(plan: Plan) -> tuple[int, ...]:
 # ----------------------------------------------------------------------------------------------- helpers
 
 
+def _links(scenario: Mapping[str, Any]) -> list[str]:
+    """The names of a scenario's links, as tables have them; none of a mesh, where every radio is one."""
+    if "network" in scenario:
+        return list(scenario["network"]["links"])
+    return ["uplink", "downlink"] if "path" in scenario else []
+
+
 def _first_seeds(plan: Plan) -> list[int]:
     """The number of the first seed of each matrix: sites of the next one are further ones, replications the same."""
     counts = [matrix.replications if matrix.sites else 0 for matrix in plan.matrices]
@@ -254,6 +264,15 @@ def _placed(plan: Plan, engine: Engine, own: OwnControllers) -> Plan:
                     f'{plan.file}: factor {name!r} touches no place: {why}: {hint} in [vary.{name}]: places = ["..."]'
                 )
             found[name] = Vary(Factor(name), tuple(places))
+    for matrix in plan.matrices:
+        home: dict[str, str] = {}
+        for name in (name for name in matrix.factors if name in found):
+            for place in found[name].reach:
+                if home.setdefault(place, name) != name:
+                    raise UsageError(
+                        f"{plan.file}: factors {home[place]!r} and {name!r} both set {place}: one of them would count "
+                        "for nothing: leave one out"
+                    )
     return replace(plan, vary=found)
 
 
@@ -269,8 +288,7 @@ def _may_change(plan: Plan) -> Plan:
     """The plan itself. Raises `UsageError` if what is set beside it is what a factor or a reading of it sets."""
     for place in plan.changes:
         for name, vary in plan.vary.items():
-            here = [*vary.places, *(spot for sets in vary.sets.values() for spot in sets)]
-            if name in plan.factors and any(scenarios.overlap(place, spot) for spot in here):
+            if name in plan.factors and any(scenarios.overlap(place, spot) for spot in vary.reach):
                 hint = f"choose its values by --factor {name}=..." if plan.values(name) else "[columns] gives it"
                 raise UsageError(f"--set {place}: the plan varies it by its factor {name!r}: {hint}")
         for path in plan.paths:
