@@ -38,14 +38,15 @@ def _handing_on(name: str, about: str) -> click.Command:
             write_tables(folder)
         raise SystemExit(code)
 
-    return click.Command(
-        name,
-        callback=run,
-        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
-        context_settings={"ignore_unknown_options": True, "help_option_names": []},
-        add_help_option=False,
-        help=about,
-    )
+    return _AsTheyAre(name, callback=run, add_help_option=False, help=about)
+
+
+class _AsTheyAre(click.Command):
+    """Leaves the arguments alone: a parser, even one that knows no options, would take `--` out of them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.params["arguments"] = tuple(args)
+        return []
 
 
 def _out(arguments: tuple[str, ...]) -> Path | None:

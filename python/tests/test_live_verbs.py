@@ -39,6 +39,12 @@ def test_an_unanswered_port_is_a_failure() -> None:
     assert "127.0.0.1:9" in said.stderr
 
 
+def test_what_stands_behind_two_dashes_is_handed_on_with_them() -> None:
+    said = millpond("emulate", "nope", "--", "get", "--help")
+    assert said.returncode == 2
+    assert "unknown profile `nope`" in said.stderr
+
+
 def started(*arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "millpond", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
