@@ -100,12 +100,18 @@ impl Application {
         Instant::from_micros(start(chance, conduct.clients.start_spread.0))
     }
 
+    /// Whether nothing comes for the time being, whatever else there is: it is away, or may not ask and nothing is born.
+    #[inline]
+    pub(crate) fn has_to_wait(&self, now: Instant, conduct: &Conduct<'_>) -> bool {
+        self.is_away || u32::from(self.open) >= conduct.limit && self.wakes > now
+    }
+
     /// What comes next. Draws the size of a batch when one begins.
     pub(crate) fn next(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) -> Next {
-        let may_ask = u32::from(self.open) < conduct.limit;
-        if self.is_away || !may_ask && self.wakes > now {
+        if self.has_to_wait(now, conduct) {
             return Next::Wait;
         }
+        let may_ask = u32::from(self.open) < conduct.limit;
         loop {
             let waiting = self.waiting.as_mut().filter(|_| may_ask);
             if let Some(due) = waiting.and_then(|waiting| waiting.pop_front()) {

@@ -75,14 +75,12 @@ impl Totals {
     }
 
     /// The books of one event.
+    #[inline]
     pub(super) fn reported(&mut self, group: u32, event: u8) -> &mut Reported {
         let (group, event) = (group as usize, usize::from(event));
-        if self.0.len() <= group {
-            self.0.resize(group + 1, Total::default());
-        }
         let reported = &mut self.0[group].reported;
         if reported.len() <= event {
-            reported.resize(event + 1, Reported::default());
+            grow(reported, event);
         }
         &mut reported[event]
     }
@@ -123,4 +121,10 @@ impl Totals {
         }
         rows
     }
+}
+
+/// Makes books of events up to this one.
+#[cold]
+fn grow(reported: &mut Vec<Reported>, event: usize) {
+    reported.resize(event + 1, Reported::default());
 }
