@@ -132,7 +132,7 @@ class Tfrc(Algorithm[Exchange]):
     def _initial(self) -> Approx:
         if self.rtt is None:
             raise ValueError("no round-trip time yet")
-        return over(max(self.rules.initial_window, 1) * UNIT, self.rtt).rounded()
+        return largest(over(max(self.rules.initial_window, 1) * UNIT, self.rtt).rounded(), SLOWEST)
 
     def _highest(self) -> Approx:
         return largest(0, *(rate for rate in self.received if rate is not None))

@@ -219,9 +219,9 @@ impl TfrcNon {
         (self.since, self.arrived, self.round) = (now, 0, round);
     }
 
-    /// W_init/R.
+    /// W_init/R, but not below the slowest rate there is: a silence would raise it then.
     fn initial(&self) -> Rate {
-        Rate::per(u32::from(self.parts.initial_window.max(1)), self.rtt)
+        Rate::per(u32::from(self.parts.initial_window.max(1)), self.rtt).max(SLOWEST)
     }
 
     /// max(X_recv_set), without what stands for no limit at all.
