@@ -92,3 +92,16 @@ def test_the_program_prints_it(results: Results, capfd: pytest.CaptureFixture[st
             assert Path(results.directory).is_dir()
         else:
             assert "rfc7252 beside cocoa-03" in out
+
+
+def test_a_place_stands_above_its_metrics_in_one_piece(results: Results, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["compare", str(results.directory), "queue=1 kB", "queue=8 kB"])
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    places = {line.place for line in side_by_side.compare(results, "queue=1 kB", "queue=8 kB").lines}
+    assert places <= set(lines)
+
+
+def test_what_does_not_differ_is_called_equal_to_programs_too(results: Results) -> None:
+    told = side_by_side.compare(results, "rfc7252", "cocoa-03", ["unfinished"]).to_json()["lines"]
+    assert {line["verdict"] for line in told} == {"equal"}

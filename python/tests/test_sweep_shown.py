@@ -113,3 +113,21 @@ def test_report_writes_figures_and_tables_as_files(
         main(["report", str(done.directory), "--out", str(tmp_path)])
     assert ended.value.code == 2
     assert "--figures svg,pdf" in capsys.readouterr().err
+
+
+def test_columns_name_their_unit_and_break_no_word(done: Run) -> None:
+    told = io.StringIO()
+    terminal.show(done.tables, told)
+    for words in ("time (s)", "after (s)", "per client"):
+        assert words in " ".join(told.getvalue().split()), words
+    assert "unnecessa " not in told.getvalue()
+    assert "8 settings, 16 runs." in told.getvalue()
+
+
+def test_all_runs_of_shards_are_counted(tmp_path: Path) -> None:
+    plan = small_sweep.write(tmp_path)
+    for number in (1, 2):
+        millpond.sweep(plan, out=tmp_path / "parts" / str(number), shard=(number, 2), report=False)
+    told = io.StringIO()
+    terminal.show(Run(millpond.Results.open(tmp_path / "parts")).tables, told)
+    assert "8 settings, 16 runs." in told.getvalue()

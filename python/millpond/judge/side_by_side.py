@@ -39,6 +39,8 @@ class Line:
         """Whether the difference is more than the noise of seeds."""
         if self.low is None or self.high is None:
             return "one run only"
+        if self.difference == self.low == self.high == 0:
+            return "equal"
         return "within the noise" if self.low <= 0 <= self.high else "less" if self.high < 0 else "more"
 
 

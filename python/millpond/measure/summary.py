@@ -35,6 +35,8 @@ def _row(measures: Measures, population: Population) -> dict[str, Any]:
     fct = measures.sample("fct", population)
     medians = t_interval(fct.per_run("median"))
     cell = measures.cell(population)
+    # a client may have ended without a completion time: its last request failed, or its workload has no end
+    unfinished = measures.usual("unfinished_clients", population)
     row: dict[str, Any] = {
         "cell": cell.number,
         "algorithm": population.algorithm,
@@ -42,7 +44,7 @@ def _row(measures: Measures, population: Population) -> dict[str, Any]:
         **dict(population.factors),
         "replications": cell.replications,
         "n": fct.n,
-        "unfinished": fct.missing,
+        "unfinished": fct.missing if math.isnan(unfinished) else round(unfinished * (fct.n + fct.missing)),
     }
     for statistic in FCT_STATISTICS:
         row[f"fct_{statistic}_s"] = fct.take(statistic) if fct.n else None

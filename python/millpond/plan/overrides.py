@@ -47,6 +47,9 @@ def controller(text: str, option: str = "--controller") -> str | dict[str, Any]:
     if not asked:
         return name
     words = [word for word in settings.split("&") if word]
+    for word in words:
+        if not all(part.strip() for part in word.partition("=")):
+            raise UsageError(f"{option} {name}: {word!r} is no SETTING=VALUE, such as 'ack-timeout=3 s'")
     return {"own" if is_own(name) else "preset": name, **places(words, f"{option} {name}")}
 
 

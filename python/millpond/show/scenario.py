@@ -26,7 +26,7 @@ def of_scenario(measures: Measures, title: str) -> list[RenderableType]:
     return [
         _done(cell, reported, title),
         _requests(cell, reported),
-        _times(measures, cell, populations),
+        _times(measures, cell, populations, _timed(measures, populations)),
         Text(_bottleneck(measures, cell, populations[0])),
     ]
 
@@ -64,30 +64,43 @@ def _requests(cell: Cell, reported: Reported) -> Table:
     return table
 
 
-def _times(measures: Measures, cell: Cell, populations: list[Population]) -> Table:
+def _timed(measures: Measures, populations: list[Population]) -> str:
+    """What time is told of the groups: where no client's work has an end, that of single requests."""
+    ended = any(measures.sample("fct", population).n for population in populations)
+    asked = any(measures.sample("answer_delay", population).n for population in populations)
+    return "answer_delay" if asked and not ended else "fct"
+
+
+def _times(measures: Measures, cell: Cell, populations: list[Population], timed: str) -> Table:
     several = cell.replications > 1
-    table = titled("Flow completion time in s, of the clients that came to their end")
+    whole = "Flow completion time in s, of the clients whose last request was answered"
+    table = titled(whole if timed == "fct" else "Birth of a request to its answer in s, of the requests answered")
+    # bins tell no extremes
+    statistics = ("min", "median", "p90", "max") if timed == "fct" else ("median", "p90", "p99")
     table.add_column("group")
-    for name in ("of", "min", "median", *(["95 % of it"] if several else []), "p90", "max", "retx", "in vain"):
-        table.add_column(name, justify="right", no_wrap=name != "95 % of it")
+    table.add_column("of", justify="right", no_wrap=True)
+    for name in statistics:
+        table.add_column(name, justify="right", no_wrap=True)
+        if several and name == "median":
+            table.add_column("95 % of it", justify="right")
+    for name in ("retx", "in vain"):
+        table.add_column(name, justify="right", no_wrap=True)
     for group, population in zip(cell.groups, populations, strict=False):
-        fct = measures.sample("fct", population)
-        interval = fct.interval("median")
-        between = "-" if interval is None else f"{number(interval[0])} to {number(interval[1])}"
+        times, cells = measures.sample(timed, population), []
+        for name in statistics:
+            cells.append(number(times.take(name)))
+            if several and name == "median":
+                interval = times.interval("median")
+                cells.append("-" if interval is None else f"{number(interval[0])} to {number(interval[1])}")
         copies = (
             measures.sample(f"{name}_per_client", population).take("mean")
             for name in ("retransmissions", "unnecessary_retx")
         )
-        table.add_row(
-            _name(group),
-            f"{fct.n}/{fct.n + fct.missing}",
-            number(fct.take("min")),
-            number(fct.take("median")),
-            *([between] if several else []),
-            number(fct.take("p90")),
-            number(fct.take("max")),
-            *map(number, copies),
-        )
+        of = f"{times.n}/{times.n + times.missing}"
+        if timed != "fct":
+            told = measures.reported.outcome(cell, group)
+            of = f"{told.answered}/{'-' if told.born is None else told.born}"
+        table.add_row(_name(group), of, *cells, *map(number, copies))
     runs = f" Over {cell.replications} replications; the interval is over runs." if several else ""
     table.caption = f"Retransmissions, and those in vain, are means per client.{runs}"
     return table

@@ -21,30 +21,34 @@ def table(found: SideBySide) -> Table:
         pad_edge=False,
         collapse_padding=True,
     )
-    made.add_column("place", overflow="fold")
-    made.add_column("metric", no_wrap=True)
+    # a place is a row of its own: beside the metrics there is no room for it
+    made.add_column("metric", overflow="fold")
     for name in (found.one, found.other, "difference", "95 % of it"):
         made.add_column(escape(name), justify="right", no_wrap=True)
     made.add_column(escape(f"{found.one} has"), no_wrap=True)
-    before = None
+    before, noisy = None, False
     for line in found.lines:
         if line.metric in still:
             continue
         metric = METRICS[line.metric]
+        verdict = "equal" if _nothing(line) else line.verdict.removeprefix("within the ")
+        noisy = noisy or verdict == "noise"
         if before not in (None, line.place):
             made.add_section()
+        if line.place and line.place != before:
+            made.add_row(escape(line.place), style="bold")
         made.add_row(
-            escape("" if line.place == before else line.place),
-            escape(line.metric),
+            escape(f" {line.metric}" if line.place else line.metric),
             metric.written(line.one),
             metric.written(line.other),
             f"{line.difference:+.4g}",
             "" if line.low is None or line.high is None else f"{line.low:.4g} to {line.high:.4g}",
-            "equal" if _nothing(line) else line.verdict.removeprefix("within the "),
+            verdict,
         )
         before = line.place
-    told = ["noise: the 95 % interval of the difference, over runs, holds 0"]
-    made.caption = escape("; ".join([*told, *([f"the same everywhere: {', '.join(still)}"] if still else [])]))
+    told = ["noise: the 95 % interval of the difference, over runs, holds 0"] if noisy else []
+    told += [f"the same everywhere: {', '.join(still)}"] if still else []
+    made.caption = escape("; ".join(told)) or None
     return made
 
 

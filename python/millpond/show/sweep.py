@@ -20,6 +20,14 @@ from millpond.show.tables import titled
 #: The metrics of the overview, and those that controllers are compared by.
 SHOWN = ("complete_clients", "clients_done_99", "fct", "unnecessary_retx_per_client", "wasted_share")
 COMPARED = ("fct", "unnecessary_retx_per_client")
+#: Their columns: narrow, so that no word is broken; what they leave out stands below the table.
+_HEADS = {
+    "complete_clients": "clients\ncomplete",
+    "clients_done_99": "99 % of\nclients\ndone\nafter (s)",
+    "fct": "flow\ncompletion\ntime (s)",
+    "unnecessary_retx_per_client": "copies\nin vain\nper client",
+    "wasted_share": "bytes\nwasted",
+}
 #: At most so many rows a table; the report has all.
 MANY = 60
 
@@ -42,7 +50,7 @@ def _overview(measures: Measures) -> Table:
     table.add_column("controller", overflow="fold")
     table.add_column("times\nof", justify="right", no_wrap=True)
     for name in shown:
-        table.add_column(METRICS[name].title.replace(" ", "\n"), justify="right", overflow="fold")
+        table.add_column(_HEADS[name], justify="right", overflow="fold")
     populations = list(measures.populations())
     for population in populations[:MANY]:
         where = (spoken[name].tick(measures.cell(population).columns.get(name, "")) for name in names)
@@ -52,7 +60,10 @@ def _overview(measures: Measures) -> Table:
             *map(escape, where), escape(_called(measures, population)), f"{fct.n}/{fct.n + fct.missing}", *values
         )
     left = len(populations) - MANY
-    note = "± is half a 95 % interval over runs; completion times are those of the clients counted under `times of`."
+    note = (
+        "± is half a 95 % interval over runs; completion times are those of the clients counted under `times of`; "
+        "wasted are bytes of the bottleneck that completed no exchange."
+    )
     table.caption = note if left <= 0 else f"{note} {left} rows more are in the report."
     return table
 
@@ -74,7 +85,7 @@ def _paired(measures: Measures) -> list[Table]:
         table.add_column(escape(spoken[name].axis), justify="right", overflow="fold")
     table.add_column("controller", overflow="fold")
     for name in COMPARED:
-        table.add_column(METRICS[name].title.replace(" ", "\n"), justify="right", overflow="fold")
+        table.add_column(_HEADS[name], justify="right", overflow="fold")
     for first, other in pairs[:MANY]:
         where = (spoken[name].tick(measures.cell(other).columns.get(name, "")) for name in names)
         told = (difference_in_words(measures, name, first, other) for name in COMPARED)
@@ -115,5 +126,5 @@ def _called(measures: Measures, population: Population) -> str:
 
 
 def _runs(measures: Measures) -> str:
-    manifest = measures.results.manifest
-    return f"{len(measures.cells)} settings, {manifest['runs']} runs."
+    settings, runs = len(measures.cells), sum(cell.replications for cell in measures.cells)
+    return f"{settings} {'setting' if settings == 1 else 'settings'}, {runs} {'run' if runs == 1 else 'runs'}."

@@ -147,11 +147,11 @@ def differing_settings(comparison: Comparison) -> list[RenderableType]:
 
 def speed(measures: Measures) -> str:
     """One line: how much time was simulated, and how fast."""
-    manifest = measures.results.manifest
     simulated = sum(float(measures.run_column(cell, "simulated_us").sum()) for cell in measures.cells) * 1e-6
-    wall = float(manifest["wall_s"])
+    wall = sum(float(said["wall_s"]) for _, said in measures.results.folders)
+    runs = sum(cell.replications for cell in measures.cells)
     rate = f", {simulated / wall:,.0f} a second" if wall > 0 else ""
-    return f"{manifest['runs']} runs, {simulated:,.0f} s simulated in {wall:.1f} s{rate}"
+    return f"{runs} runs, {simulated:,.0f} s simulated in {wall:.1f} s{rate}"
 
 
 def closing(comparison: Comparison) -> str:

@@ -35,7 +35,7 @@ class Glance:
     copies: float
     """Copies of an exchange, mean over all completed exchanges."""
     completion: float
-    """Median flow completion time in seconds, of the clients that came to their end; NaN if none did."""
+    """Median flow completion time in seconds, of the clients whose last request was answered; NaN if none was."""
     done: float
     """Share of all clients that had all their answers at last."""
     unnecessary: float
@@ -179,12 +179,12 @@ def _what(worst: Glance) -> str:
 def _completion(glance: Glance) -> str:
     """How long its clients take, with the share of all that this speaks of."""
     if not np.isfinite(glance.completion):
-        return ", and no client came to its end"
+        return ", and no client has a completion time"
     took = f"the median client needs {labels.number(glance.completion)} s"
     if glance.done < 1:
         took = (
             f"only {labels.percent(glance.done)} of the clients have all their answers (median completion time of "
-            f"those that came to their end: {labels.number(glance.completion)} s)"
+            f"those whose last request was answered: {labels.number(glance.completion)} s)"
         )
     return f", and {took}"
 

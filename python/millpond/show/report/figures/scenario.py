@@ -13,6 +13,8 @@ from millpond.show.report.figures import marks
 from millpond.show.report.figures.queue import Course, follow, panel_pair, waiting_axis
 from millpond.show.report.values import Missing, Rows, Spread
 
+NO_TIMES = "no client has a completion time, because its work has no end, its last request failed, or the run ended"
+
 
 def bottleneck_over_time(results: Results | Data) -> Figure:
     """Queue of the busiest link above, useful share of what it carried below, over time.
@@ -52,10 +54,10 @@ def bottleneck_over_time_rows(results: Results | Data) -> Rows:
 
 
 def completion_by_group(results: Results | Data) -> Figure:
-    """Boxes of the flow completion time of each group of clients. Raises `Missing` if no client finished."""
+    """Boxes of the flow completion time of each group of clients. Raises `Missing` if no client has one."""
     data = Data.of(results)
     cell = _cell(data)
-    return _by_group(data, cell, "fct_us", "flow completion time (s)", "no client finished", boxes=True)
+    return _by_group(data, cell, "fct_us", "flow completion time (s)", NO_TIMES, boxes=True)
 
 
 def unnecessary_by_group(results: Results | Data) -> Figure:
