@@ -225,7 +225,7 @@ def test_unfinished_clients_are_counted_and_completion_times_say_whose_they_are(
     share = "(80.0\N{NARROW NO-BREAK SPACE}%)"
     assert f"16 of 20 clients in 1 run had all their answers {share}; 4 had not finished when the run ended" in words
     assert "99\N{NARROW NO-BREAK SPACE}% of all clients never" in words
-    assert f"Of 16 of 20 clients {share}; the others have none." in words
+    assert f"Of 16 of 20 clients {share}; the others have none (" in words
     assert "the run was not traced" in words
 
 

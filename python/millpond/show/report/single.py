@@ -89,9 +89,6 @@ def sections(data: Data) -> list[Section]:
 def _covered(data: Data) -> str:
     """Of which share of the clients completion times speak."""
     times = data.values("flows", "fct_us", data.cells[0])
-    rest = (
-        ""
-        if np.all(np.isfinite(times))
-        else "; the others' work has no end, their last request failed, or the run ended"
-    )
+    why = "work without end, a last request that failed, or the end of the run"
+    rest = "" if np.all(np.isfinite(times)) else f"; the others have none ({why})"
     return f"Of {tables.covered(times)}{rest}."
