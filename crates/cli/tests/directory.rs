@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use millpond_cli::serve::{Directory, Stored};
 
@@ -128,7 +129,12 @@ fn nothing_changes_between_a_condition_and_what_it_is_for() {
     // Each thread writes over what it has read, if that is what is there.
     let done: usize = std::thread::scope(|scope| {
         let write = |number: u8| {
-            let is_first = || Ok(read(&directory, &path) == Some(Stored::File(b"0".to_vec())));
+            let is_first = || {
+                let is_first = read(&directory, &path) == Some(Stored::File(b"0".to_vec()));
+                // Long enough for the others to look as well, if they may.
+                std::thread::sleep(Duration::from_millis(20));
+                Ok(is_first)
+            };
             directory.write_if(&path, &[b'a' + number], is_first).expect("written, or not").is_some()
         };
         let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || write(number))).collect();

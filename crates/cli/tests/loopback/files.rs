@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::program::{Said, Server, command, fresh_directory, millpond};
+use millpond_live::{Client, Code, RequestBuilder, number};
+
+use crate::program::{Server, fresh_directory, millpond};
 
 #[test]
 fn files_are_served_with_format_and_tag_and_directories_as_links() {
@@ -74,26 +76,32 @@ fn only_files_leaves_out_the_resources_to_try_with() {
     assert_eq!(millpond(&["get", &server.at("/time")]).code, Some(4));
 }
 
-/// Starts so many of the same command at once, and tells what each said.
-fn at_once(count: usize, arguments: impl Fn(usize) -> Vec<String>) -> Vec<Said> {
-    let start = |number| {
-        let arguments = arguments(number);
-        command(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).spawn().expect("the program is built")
-    };
-    let children: Vec<_> = (0..count).map(start).collect();
-    children.into_iter().map(|child| child.wait_with_output().expect("it ends").into()).collect()
+/// The codes of the answers to so many requests of one client, which are under way together.
+fn at_once(count: usize, request: impl Fn(&Client, usize) -> RequestBuilder) -> Vec<Code> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let client = Client::builder().nstart(64).build().await.expect("a client");
+        let asked: Vec<_> = (0..count).map(|number| tokio::spawn(request(&client, number).send())).collect();
+        let mut codes = Vec::new();
+        for asked in asked {
+            codes.push(asked.await.expect("no panic").expect("an answer").code());
+        }
+        codes
+    })
 }
 
 #[test]
 fn every_one_of_many_posts_at_once_keeps_its_file() {
     let root = fresh_directory("posts");
+    // It takes so long to see what is there that many see it before the first of them makes its file.
+    (0..3_000).for_each(|number| fs::write(root.join(format!("other-{number}")), "").expect("written"));
     let server = Server::start(&["--write", "--quiet", root.to_str().expect("plain")]);
-    let said = at_once(20, |number| vec!["post".into(), server.at("/"), format!("body {number}")]);
-    assert!(said.iter().all(|said| said.code == Some(0)));
+    let post = |client: &Client, number| client.post(server.at("/")).payload(format!("body {number}"));
+    assert_eq!(at_once(60, post), [Code::CREATED; 60]);
     let read = |number| fs::read_to_string(root.join(format!("{number}.bin"))).expect("it is there");
-    let mut bodies: Vec<String> = (1..=20).map(read).collect();
+    let mut bodies: Vec<String> = (1..=60).map(read).collect();
     bodies.sort();
-    let mut sent: Vec<String> = (0..20).map(|number| format!("body {number}")).collect();
+    let mut sent: Vec<String> = (0..60).map(|number| format!("body {number}")).collect();
     sent.sort();
     assert_eq!(bodies, sent);
 }
@@ -102,19 +110,24 @@ fn every_one_of_many_posts_at_once_keeps_its_file() {
 fn of_many_conditional_puts_at_once_one_succeeds() {
     let root = fresh_directory("puts");
     let server = Server::start(&["--write", "--quiet", root.to_str().expect("plain")]);
-    let put = |condition: &str, body: &str| {
-        let said = at_once(40, |number| {
-            let words = ["put", "--option", condition, &server.at("/one.txt"), &format!("{body} {number}")];
-            words.map(str::to_owned).to_vec()
+    let put = |number: u16, value: &[u8], body: &str| {
+        let codes = at_once(60, |client, count| {
+            client.put(server.at("/one.txt")).option(number, value.to_vec()).payload(format!("{body} {count}"))
         });
-        let done = said.iter().filter(|said| said.code == Some(0)).count();
-        let refused = said.iter().filter(|said| said.err.contains("4.12 Precondition Failed")).count();
+        let done = codes.iter().filter(|code| [Code::CREATED, Code::CHANGED].contains(code)).count();
+        let refused = codes.iter().filter(|code| **code == Code::PRECONDITION_FAILED).count();
         (done, refused)
     };
-    assert_eq!(put("If-None-Match", "first"), (1, 39));
+    assert_eq!(put(number::IF_NONE_MATCH, b"", "first"), (1, 59));
+    // Likewise with the tag of a long file.
+    let long = "0123456789abcdef".repeat(60_000);
+    fs::write(root.join("one.txt"), &long).expect("written");
     let said = millpond(&["get", "--json", &server.at("/one.txt")]).json();
     let tag = said["options"].as_array().expect("options").iter().find(|option| option["name"] == "ETag");
-    let tag = tag.expect("an ETag")["value"].as_str().expect("text").to_owned();
-    // A body like the one that is there would have its tag, and leave the condition true.
-    assert_eq!(put(&format!("If-Match={tag}"), "second"), (1, 39));
+    let tag = tag.expect("an ETag")["value"].as_str().expect("text").trim_start_matches("0x").to_owned();
+    let tag = u64::from_str_radix(&tag, 16).expect("hexadecimal digits").to_be_bytes();
+    for _ in 0..20 {
+        fs::write(root.join("one.txt"), &long).expect("written");
+        assert_eq!(put(number::IF_MATCH, &tag, "later"), (1, 59));
+    }
 }
