@@ -114,7 +114,9 @@ mod tests {
         assert_eq!(names.resolve("localhost", 5683).await.unwrap(), others);
         names.prefer("localhost", others[1]);
         assert_eq!(names.resolve("localhost", 5683).await.unwrap(), [others[1], others[0]]);
-        tokio::time::advance(GOOD_FOR).await;
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(names.resolve("localhost", 5683).await.unwrap(), [others[1], others[0]]);
+        tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(names.resolve("localhost", 5683).await.unwrap(), here);
         assert!(matches!(names.resolve("no-such-name.invalid", 1).await, Err(Error::NameNotResolved { .. })));
     }
