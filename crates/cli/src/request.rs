@@ -42,6 +42,11 @@ async fn once(
     flags: &Request,
     interrupt: &mut Interrupt,
 ) -> Result<(), Failure> {
+    let is_dash = output.is_some_and(|file| file.as_os_str() == "-");
+    let (output, form) = match is_dash {
+        true => (None, answer::Form::Bytes),
+        false => (output, answer::Form::wanted(flags)),
+    };
     if let Some(directory) = output.and_then(Path::parent).filter(|directory| !directory.as_os_str().is_empty()) {
         // Before anything is asked for that could not be kept.
         std::fs::metadata(directory).map_err(|error| Failure::of_file(directory.display(), &error))?;
@@ -60,7 +65,7 @@ async fn once(
     }
     let printed = match output.filter(|_| answer.is_success()) {
         Some(file) => std::fs::write(file, answer.payload()).map_err(|error| Failure::of_file(file.display(), &error)),
-        None => answer::print(&answer, answer::Form::wanted(flags), false),
+        None => answer::print(&answer, form, false),
     };
     client.shutdown().await;
     printed

@@ -66,7 +66,7 @@ fn a_word_that_is_no_verb_gets_the_nearest_or_the_place_where_it_is() {
 
 #[test]
 fn every_bad_flag_is_one_line_that_says_what_would_do() {
-    let table: [(&[&str], &str); 34] = [
+    let table: [(&[&str], &str); 35] = [
         (&["get"], "the following required arguments were not provided: <URI>"),
         (&["get", "localhost:x/y"], "invalid value 'localhost:x/y' for '<URI>'"),
         (&["get", "coap://h/", "--output", "f", "--json"], "cannot be used with"),
@@ -107,6 +107,7 @@ fn every_bad_flag_is_one_line_that_says_what_would_do() {
         (&["get", "coaps+tcp://127.0.0.1/", "--psk", "me:key"], "there is only a pre-shared key, which is for coaps"),
         (&["ping", "coaps+tcp://h/", "--insecure", "--ca", "f"], "cannot be used with"),
         (&["serve", "--client-ca", "f"], "required arguments were not provided: --cert <FILE>"),
+        (&["serve", "--secure-port", "1"], "required arguments were not provided: <--cert <FILE>|--psk-file <FILE>>"),
     ];
     for (arguments, part) in table {
         let (line, code) = refused(arguments);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use millpond_live::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors};
 
 use crate::failure::Failure;
@@ -38,6 +38,7 @@ pub struct ClientCredentials {
 /// What a server holds.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Security (coaps, coaps+tcp)")]
+#[command(group = ArgGroup::new("secured").args(["cert", "psk_file"]).multiple(true))]
 pub struct ServerCredentials {
     /// Listen for coaps and coaps+tcp as well, with this certificate, PEM, and those that signed it behind it.
     #[arg(long, value_name = "FILE")]
@@ -52,7 +53,7 @@ pub struct ServerCredentials {
     #[arg(long, value_name = "FILE")]
     pub psk_file: Option<PathBuf>,
     /// The port for security; 0 takes a free one.
-    #[arg(long, default_value_t = millpond_live::DEFAULT_SECURE_PORT, value_name = "PORT")]
+    #[arg(long, default_value_t = millpond_live::DEFAULT_SECURE_PORT, value_name = "PORT", requires = "secured")]
     pub secure_port: u16,
 }
 

@@ -17,7 +17,7 @@ pub struct WithoutPayload {
     /// be left out.
     #[arg(value_parser = values::uri)]
     pub uri: Uri,
-    /// Write the body to this file, as its bytes are, and nothing to standard output.
+    /// Write the body to this file, as its bytes are, and nothing to standard output; - is standard output.
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["raw", "pretty", "json"])]
     pub output: Option<PathBuf>,
     /// How.

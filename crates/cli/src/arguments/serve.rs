@@ -98,11 +98,13 @@ fn place(text: &str) -> Result<Place, String> {
         return Ok(Place { address: Ipv4Addr::LOCALHOST.into(), port: Some(port) });
     }
     if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(Place { address: address.ip(), port: Some(address.port()) });
+        return Ok(Place { address: address.ip().to_canonical(), port: Some(address.port()) });
     }
     let unbracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    let address = unbracketed.parse().map_err(|_| "neither address nor port, like 0.0.0.0, [::1]:5683 or 5683")?;
-    Ok(Place::at(address))
+    let address: IpAddr =
+        unbracketed.parse().map_err(|_| "neither address nor port, like 0.0.0.0, [::1]:5683 or 5683")?;
+    // An address of IPv4 in the form of IPv6 cannot be bound by a socket of IPv6 alone.
+    Ok(Place::at(address.to_canonical()))
 }
 
 /// A group that is to be joined.

@@ -225,6 +225,10 @@ mod tests {
             ["[2001:db8::1]:7", "[::]:9"]
         );
         assert_eq!(listens(&["--bind", "1234"]), ["127.0.0.1:1234"]);
+        assert_eq!(
+            listens(&["--bind", "::ffff:127.0.0.1", "--bind", "[::ffff:192.0.2.1]:7"]),
+            ["127.0.0.1:5683", "192.0.2.1:7"]
+        );
         assert_eq!(listens(&["--multicast", "--port", "0"]), ["0.0.0.0:0"], "who is in a group is to be reached");
     }
 }

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
-use millpond_live::{Bytes, Code, Observable, Request, Resource, Response, ServerBuilder};
+use millpond_live::{Bytes, Code, Next, Observable, Request, Resource, Response, ServerBuilder};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::content_format::TEXT;
+use crate::content_format::{self, TEXT};
 use crate::request::LONGEST_BODY;
 use crate::values;
 
@@ -47,13 +47,27 @@ pub(super) fn routes(builder: ServerBuilder, changing: &Changing) -> ServerBuild
     for method in METHODS {
         echo = echo.method(method, |request: Request| async move { self::echo(&request) });
     }
-    builder
-        .route("/hello", Resource::new().get(hello).title("A greeting").content_format(TEXT))
-        .route("/time", Resource::new().get(time).observable(&clock).title("The time").content_format(TEXT))
-        .route("/slow", Resource::new().get(slow).title("A separate response").content_format(TEXT))
-        .route("/large", Resource::new().get(large).title("Many blocks").content_format(TEXT))
-        .route("/count", Resource::new().get(count).observable(&counted).title("Five a second").content_format(TEXT))
-        .route("/echo", echo)
+    let routes = [
+        ("/hello", Resource::new().get(hello).title("A greeting").content_format(TEXT)),
+        ("/time", Resource::new().get(time).observable(&clock).title("The time").content_format(TEXT)),
+        ("/slow", Resource::new().get(slow).title("A separate response").content_format(TEXT)),
+        ("/large", Resource::new().get(large).title("Many blocks").content_format(TEXT)),
+        ("/count", Resource::new().get(count).observable(&counted).title("Five a second").content_format(TEXT)),
+        ("/echo", echo),
+    ];
+    routes.into_iter().fold(builder, |builder, (path, resource)| builder.route(path, resource.layer(as_wanted)))
+}
+
+/// What is not in the Content-Format that was wanted is not sent (RFC 7252 §5.10.4).
+async fn as_wanted(request: Request, next: Next) -> Response {
+    let wanted = request.accept();
+    let response = next.run(request).await;
+    let code = response.code();
+    match (wanted, response.content_format()) {
+        (Some(wanted), Some(format)) if code.is_success() && wanted != format => Response::new(Code::NOT_ACCEPTABLE)
+            .with_payload(format!("this is {}", content_format::name(format.number()))),
+        _ => response,
+    }
 }
 
 /// Makes `/count` and `/time` new, for ever.

@@ -1,6 +1,6 @@
 //! Bodies that take many blocks.
 
-use crate::program::{Server, fed, fresh_directory, millpond};
+use crate::program::{Said, Server, command, fed, fresh_directory, millpond};
 
 #[test]
 fn a_large_body_comes_whole_whatever_the_size_of_its_blocks() {
@@ -41,4 +41,14 @@ fn a_body_is_written_to_a_file_and_coap_need_not_be_said() {
     let said = millpond(&["get", "-o", nowhere.to_str().expect("UTF-8"), &server.at("/hello")]);
     assert_eq!((said.code, said.err.lines().count()), (Some(1), 1), "{}", said.err);
     assert!(said.err.contains("no/such: No such file or directory"), "{}", said.err);
+}
+
+#[test]
+fn a_dash_is_standard_output_for_bodies_too() {
+    let server = Server::start(&[]);
+    let directory = fresh_directory("bodies_dash");
+    let mut program = command(&["get", "--output", "-", &server.at("/hello")]);
+    let said = Said::from(program.current_dir(&directory).output().expect("the program is built"));
+    assert_eq!(said.well(), "Hello from Millpond.\n");
+    assert!(!directory.join("-").exists());
 }

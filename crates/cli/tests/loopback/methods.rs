@@ -63,6 +63,19 @@ fn answers_over_ipv6_and_by_name_are_the_same() {
 }
 
 #[test]
+fn what_is_not_the_format_that_was_wanted_is_not_sent() {
+    let server = Server::start(&[]);
+    for path in ["/hello", "/time", "/count", "/slow?seconds=0.01", "/large", "/echo"] {
+        let said = millpond(&["get", "--accept", "json", &server.at(path)]);
+        assert_eq!(said.code, Some(4), "{path}: {}", said.err);
+        assert!(said.err.contains("4.06 Not Acceptable: this is text/plain; charset=utf-8"), "{path}: {}", said.err);
+        assert_eq!(millpond(&["get", "--accept", "text", &server.at(path)]).code, Some(0), "{path}");
+    }
+    let json = ["post", "--accept", "json", "--content-format", "json", &server.at("/echo"), "{}"];
+    assert_eq!(millpond(&json).well(), "{}");
+}
+
+#[test]
 fn what_the_server_offers_is_told_as_links() {
     let server = Server::start(&[]);
     let said = millpond(&["get", "--pretty", &server.at("/.well-known/core")]);
