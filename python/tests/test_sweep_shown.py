@@ -131,3 +131,24 @@ def test_all_runs_of_shards_are_counted(tmp_path: Path) -> None:
     told = io.StringIO()
     terminal.show(Run(millpond.Results.open(tmp_path / "parts")).tables, told)
     assert "8 settings, 16 runs." in told.getvalue()
+
+
+def test_a_logarithmic_axis_is_labelled_within_a_power_of_ten(done: Run) -> None:
+    figure = figures.completion_by_place(done.results)
+    figure.canvas.draw()
+    for panel in figure.axes:
+        low, high = panel.get_ylim()
+        told = [label for label in panel.get_yticklabels() if label.get_text()]
+        labels = [label for label in told if low <= label.get_position()[1] <= high]
+        assert len(labels) >= 2
+    check_texts(figure)
+
+
+def test_an_unknown_format_is_refused_before_anything_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = small_sweep.write(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["sweep", str(plan), "--out", str(tmp_path / "out"), "--figures", "png"])
+    assert "--figures: unknown format 'png': known: svg, pdf" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -135,6 +135,7 @@ def sweep(
     """
     from millpond import api
 
+    _check_formats(figures, tables)
     done = api.sweep(plan, report=not no_report, watcher=bar(), command=sys.argv, **options)
     print_run(done, as_json)
     print_files(api.export(done, figures=figures, tables=tables), as_json)
@@ -224,6 +225,7 @@ def report(
     """
     from millpond import api
 
+    _check_formats(figures, tables)
     done = api.open_results(directory, published)
     if out is not None and not figures and not tables:
         raise UsageError("--out: what should go there? --figures svg,pdf, --tables csv,latex")
@@ -303,6 +305,13 @@ def verify(directory: Path, runs: int) -> None:
         told = f"{len(again)} of {manifest['runs']} runs gave the same rows again" if again else "no run was repeated"
         click.echo(f"{folder}: {tables} tables are as they were written; {told}")
     click.echo("\n" + statement([manifest for _, manifest in found]))
+
+
+def _check_formats(figures: Sequence[str], tables: Sequence[str]) -> None:
+    if figures or tables:
+        from millpond.show import export
+
+        export.check(figures, tables)
 
 
 COMMANDS: tuple[click.Command, ...] = (reproduce, sweep, run, compare, report, capture, results)

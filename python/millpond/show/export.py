@@ -30,6 +30,12 @@ _LATEX = {
 }  # fmt: skip
 
 
+def check(figures: Sequence[str], tables: Sequence[str]) -> None:
+    """Refuse formats that there are not, before anything is run. Raises `UsageError` with one line."""
+    _known(figures, FIGURES, "--figures")
+    _known(tables, TABLES, "--tables")
+
+
 def figures(
     results: Results, folder: Path | str, formats: Sequence[str] = FIGURES, comparison: Comparison | None = None
 ) -> list[Path]:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from millpond.results.directory import Results, Value
 from millpond.show import labels
@@ -65,6 +65,11 @@ def completion_by_place(results: Results | Data, view: View | None = None) -> Fi
             panel.tick_params(axis="x", length=0, labelsize=6.8 if small else 8)
             if abreast == 1 and index < len(cells) - 1:
                 panel.tick_params(axis="x", labelbottom=False)
+        low, high = panels.flat[0].get_ylim()
+        if high < 100 * low:  # so few powers of ten, or none, say too little
+            for panel in panels.flat:
+                panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high >= 10 * low else MaxNLocator(5))
+                panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         marks.legend_below(figure, marks.line_keys(data, controllers), 4)
     return figure
 
