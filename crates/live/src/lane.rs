@@ -332,3 +332,40 @@ impl Lane {
         self.was_full = self.is_full();
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::time::Duration;
+
+    use millpond_coap::Identities;
+    use millpond_control::{ChanceSeed, Preset};
+
+    use super::*;
+    use crate::udp::Role;
+
+    /// RFC 7252 §4.2: anybody can complain in the network's name.
+    #[tokio::test]
+    async fn complaints_about_what_this_lane_did_not_send_are_told_to_nobody() {
+        let chance = ChanceSeed::new(1);
+        let endpoint =
+            Endpoint::new(Default::default(), Preset::RFC7252.build(), chance, 0, Identities::counted()).unwrap();
+        let host = Host::new(endpoint, Default::default(), chance).unwrap();
+        let port = Port::bind("127.0.0.1:0".parse().unwrap(), Role::Client).unwrap();
+        let mut lane = Lane::new(port, host, None);
+        let [first, second] = [0; 2].map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        let [first, second] = [first, second].map(|socket| socket.local_addr().unwrap());
+        for gone in [first, second] {
+            // Nothing is known of what left before.
+            lane.outbox = Outbox::default();
+            lane.vet_complaints();
+            lane.outbox.push(Address::of(gone), b"\x40\x01\x12\x34");
+            lane.outbox.flush(Instant::ORIGIN, &lane.port, |unsent| panic!("{unsent:?}"));
+        }
+        let mut told = Vec::new();
+        while told.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            lane.complaints(|error| told.push(error.to));
+        }
+        assert_eq!(told, [second]);
+    }
+}
