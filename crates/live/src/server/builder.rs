@@ -260,7 +260,8 @@ impl ServerBuilder {
         self
     }
 
-    /// The longest body that is taken, in bytes; 1 MiB. Longer ones are answered with 4.13.
+    /// The longest body that is taken, in bytes; 1 MiB. Longer ones are answered with 4.13. Of answers in blocks 16 MiB are kept, or four
+    /// times this, if that is more: the handler of a longer one is asked anew for each block.
     #[must_use]
     pub const fn longest_body(mut self, bytes: usize) -> Self {
         self.longest_body = bytes;

@@ -235,8 +235,9 @@ impl ServerBuilder {
         }
         let jitter = ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?));
         let defaults = transfer::Limits::DEFAULT;
-        let bodies = defaults.bodies.max(self.longest_body.saturating_mul(4));
-        let limits = transfer::Limits { body: self.longest_body, bodies, ..defaults };
+        let several = self.longest_body.saturating_mul(4);
+        let (bodies, kept) = (defaults.bodies.max(several), defaults.kept.max(several));
+        let limits = transfer::Limits { body: self.longest_body, bodies, kept, ..defaults };
         let config = transfer::Config {
             block: block_size(self.block_size)?,
             confirm_every: u64::try_from(self.confirm_every.as_micros()).unwrap_or(u64::MAX),

@@ -1,4 +1,11 @@
-use std::sync::{Arc, Mutex};
+use std::{
+    future::IntoFuture,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use millpond_live::{Bytes, Client, Code, ContentFormat, Error, Request, Resource, Response, Server};
 
@@ -55,6 +62,33 @@ async fn bodies_over_the_limits_are_refused_on_either_side() {
     let refused = client.put(&uri).payload(body(4_001)).await.unwrap();
     assert_eq!(refused.code(), Code::REQUEST_ENTITY_TOO_LARGE);
     assert_eq!(client.put(&uri).payload(body(4_000)).await.unwrap().code(), Code::CHANGED);
+}
+
+/// However long it is: a server that cannot keep a body asks for it anew with each block.
+#[tokio::test]
+async fn the_longest_body_is_made_once() {
+    const LENGTH: usize = (16 << 20) + 1;
+    let made = Arc::new(AtomicUsize::new(0));
+    let resource = Resource::new().get({
+        let made = made.clone();
+        move |_| {
+            made.fetch_add(1, Ordering::Relaxed);
+            async { Response::content(vec![b'.'; LENGTH]) }
+        }
+    });
+    let server = Server::builder().bind(ANY).longest_body(LENGTH).route("/", resource).start().await.unwrap();
+    let client = Client::builder().longest_body(LENGTH).build().await.unwrap();
+    let asked = client.get(format!("coap://{}/", server.local_addr())).into_future();
+    let made_often = async {
+        // Once more if the address has to be proved first.
+        while made.load(Ordering::Relaxed) <= 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        response = asked => assert_eq!(response.unwrap().payload().len(), LENGTH),
+        () = made_often => panic!("it was made again and again"),
+    }
 }
 
 #[tokio::test]
