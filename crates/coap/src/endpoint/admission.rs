@@ -108,8 +108,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         // Each exchange that is under way takes as many as it may have copies, one more for a first token that is
         // longer than its neighbours', and one that a longer one given by somebody begins with.
         let each = u64::from(config.transmission.max_retransmit.max(exchange.most)).saturating_add(2);
-        (0..=each.saturating_mul(u64::from(config.limits.exchanges_per_peer)))
-            .map(|more| identities.token(whose, peer.ids.used().wrapping_add(more), length))
+        let most = each.saturating_mul(u64::from(config.limits.exchanges_per_peer));
+        let used = peer.ids.used();
+        // They count down from the highest, so that the next messages have none of them.
+        let instead = (0..=most).map(|more| !used.wrapping_mul(most.wrapping_add(1)).wrapping_add(more));
+        core::iter::once(used)
+            .chain(instead)
+            .map(|number| identities.token(whose, number, length))
             .find(|token| (peer.open.is_empty() || !self.is_taken(peer, exchange, *token)) && !self.is_groups(*token))
     }
 

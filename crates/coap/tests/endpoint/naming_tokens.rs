@@ -111,19 +111,28 @@ fn a_given_token_waits_for_a_copy_that_would_have_it() {
     }
 }
 
-/// A token that a given one begins with is passed over if one of its copies would have the given one.
+/// A token that a given one begins with is passed over if one of its copies would have the given one. What stands in for it is none
+/// of those that come next.
 #[test]
 fn a_token_is_made_such_that_no_copy_has_a_given_one() {
-    for (token, made) in [
-        (&[0, 0, 0, 1, 3][..], [0, 0, 0, 2]),
-        (&[0, 0, 0, 1], [0, 0, 0, 2]),
-        (&[0, 0, 0, 1, 5], [0, 0, 0, 1]),
-        (&[0, 0, 0, 1, 0], [0, 0, 0, 1]),
-        (&[0, 0, 0, 1, 1, 1], [0, 0, 0, 1]),
+    for (token, is_free) in [
+        (&[0, 0, 0, 1, 3][..], false),
+        (&[0, 0, 0, 1], false),
+        (&[0, 0, 0, 1, 5], true),
+        (&[0, 0, 0, 1, 0], true),
+        (&[0, 0, 0, 1, 1, 1], true),
     ] {
         both(4, |mut client| {
             assert_eq!(ask(&mut client, &given(token)), [(0, token.to_vec())]);
-            assert_eq!(ask(&mut client, &get()), [(1, made.to_vec())], "{token:?}");
+            let left = ask(&mut client, &get());
+            if is_free {
+                assert_eq!(left, [(1, vec![0, 0, 0, 1])], "{token:?}");
+            } else {
+                assert!(
+                    matches!(&left[..], [(1, made)] if made.starts_with(&[0xff, 0xff, 0xff])),
+                    "{token:?}: {left:?}"
+                );
+            }
         });
     }
 }
