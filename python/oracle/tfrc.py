@@ -202,7 +202,7 @@ class Tfrc(Algorithm[Exchange]):
             received = self._highest()
             limit = received if by_equation.above(received * 2) else (by_equation / 2).rounded()
             self.received = [(largest(limit, SLOWEST) / 2).rounded()]
-            self.rate = self._allowed(self._limit())
+            self.rate = smallest(self.rate, self._allowed(self._limit()))
 
     # The calls.
 

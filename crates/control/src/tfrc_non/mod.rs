@@ -335,7 +335,8 @@ impl TfrcNon {
         }
         let limit = if by_equation > received.plus(received) { received } else { by_equation.halved(1) };
         (self.received, self.received_before) = (limit.max(SLOWEST).halved(1), Rate::ZERO);
-        self.rate = self.allowed(self.limit());
+        // What was lost may have aged since X was computed: no silence makes it higher.
+        self.rate = self.rate.min(self.allowed(self.limit()));
     }
 
     pub(crate) fn place(&mut self, setting: Setting) -> Option<Place<'_>> {
