@@ -87,7 +87,7 @@ fn every_bad_flag_is_one_line_that_says_what_would_do() {
         (&["get", "coap://h/", "payload"], "unexpected argument 'payload' found"),
         (&["put", "coap://h/", "--content-format", "70000", "x"], "above 65535"),
         (&["observe", "coap://h/", "--count", "0"], "0 is not in 1.."),
-        (&["ping", "::1"], "an IPv6 address stands in brackets"),
+        (&["ping", "::1"], "an IPv6 address stands in brackets: [::1]"),
         (&["serve", "--workers", "0"], "between 1 and 256"),
         (&["serve", "--write"], "required arguments were not provided: <DIR>"),
         (

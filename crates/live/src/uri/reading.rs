@@ -43,7 +43,7 @@ fn parts(transport: Transport, rest: &str) -> Result<Uri, String> {
     }
     // The last colon, but none inside the brackets of an IPv6 literal.
     let (name, port) = match authority.rsplit_once(':') {
-        Some((name, port)) if !port.contains(']') => (name, port),
+        Some((name, port)) if !port.contains(']') && (name.ends_with(']') || !name.contains(':')) => (name, port),
         _ => (authority, ""),
     };
     let port = match port {
@@ -269,7 +269,7 @@ mod tests {
             ("coap://h:65536/", "port 65536"),
             ("coap://h:+1/", "port +1"),
             ("coap://h:x/", "port x"),
-            ("coap://::1/", "an IPv6 address stands in brackets"),
+            ("coap://::1/", "an IPv6 address stands in brackets: [::1]"),
             ("coap://[::1/", "the bracket ]"),
             ("coap://[::g]/", "::g is no IPv6 address"),
             ("coap://[fe80::1%]/", "the zone"),
