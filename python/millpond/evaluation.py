@@ -21,6 +21,7 @@ from millpond.plan import study
 from millpond.plan.factor import ALGORITHM
 from millpond.plan.plan import Algorithm, Plan, Trace
 from millpond.plan.study import Program
+from millpond.plan.values import plain
 from millpond.results.cells import cells_table
 from millpond.results.directory import Results, Value
 from millpond.run import together
@@ -98,7 +99,7 @@ def _apart(seeds: Sequence[int] | Mapping[str, Sequence[int]]) -> dict[str, tupl
     for name, these in given.items():
         if not isinstance(these, Iterable) or isinstance(these, str):
             raise UsageError(f"seeds: {these!r} is no list: write [{these}], or range({these}) for so many")
-        numbers = lists[name] = tuple(number.item() if hasattr(number, "item") else number for number in these)
+        numbers = lists[name] = tuple(plain(list(these), "seeds"))
         if not numbers:
             raise UsageError(f"seeds{f' {name!r}' if name else ''}: none: name at least one")
         for number in numbers:

@@ -35,11 +35,16 @@ class Line:
     runs: int
 
     @property
+    def is_equal(self) -> bool:
+        """Whether no run differs."""
+        return self.difference == 0 and self.low == self.high
+
+    @property
     def verdict(self) -> str:
         """Whether the difference is more than the noise of seeds."""
         if self.low is None or self.high is None:
             return "one run only"
-        if self.difference == self.low == self.high == 0:
+        if self.is_equal:
             return "equal"
         return "within the noise" if self.low <= 0 <= self.high else "less" if self.high < 0 else "more"
 

@@ -6,13 +6,13 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from millpond.judge.side_by_side import Line, SideBySide
+from millpond.judge.side_by_side import SideBySide
 from millpond.measure.metrics import METRICS
 
 
 def table(found: SideBySide) -> Table:
     """A row for each place and metric; one that is the same everywhere on both sides is told below."""
-    still = [name for name in _metrics(found) if all(_nothing(line) for line in found.lines if line.metric == name)]
+    still = [name for name in _metrics(found) if all(line.is_equal for line in found.lines if line.metric == name)]
     made = Table(
         title=escape(f"{found.one} beside {found.other}, runs of equal seeds in pairs"),
         title_justify="left",
@@ -31,7 +31,7 @@ def table(found: SideBySide) -> Table:
         if line.metric in still:
             continue
         metric = METRICS[line.metric]
-        verdict = "equal" if _nothing(line) else line.verdict.removeprefix("within the ")
+        verdict = "equal" if line.is_equal else line.verdict.removeprefix("within the ")
         noisy = noisy or verdict == "noise"
         if before not in (None, line.place):
             made.add_section()
@@ -54,7 +54,3 @@ def table(found: SideBySide) -> Table:
 
 def _metrics(found: SideBySide) -> list[str]:
     return list(dict.fromkeys(line.metric for line in found.lines))
-
-
-def _nothing(line: Line) -> bool:
-    return line.difference == 0 and line.low == line.high
