@@ -47,6 +47,9 @@ const CALLS: [&str; 9] = [
 /// What a program calls that changes settings.
 const SETTINGS: &str = "millpond_peer_set";
 
+/// What a client calls besides that keeps its base round trips over a restart.
+const MEMORY: [&str; 2] = ["millpond_peer_base_rtt", "millpond_peer_recall"];
+
 /// What a server calls that follows the rules of `docs/calm-server.md`, and nothing else.
 const SERVER: [&str; 7] = [
     "millpond_calm_server_init",
@@ -124,15 +127,14 @@ fn table(target: &str, level: &str, linker: &Path) -> Outcome<bool> {
     println!("| algorithms | calls | run-time in that | with settings | run-time in that | panic symbols |");
     println!("|---|---|---|---|---|---|");
     let mut clean = true;
-    let all = ALGORITHMS.join(",");
-    for features in ALGORITHMS.iter().copied().chain([all.as_str()]) {
+    let mut row = |name: &str, features: &str, more: &[&str]| -> Outcome<()> {
         let library = build(target, level, features)?;
-        let without = link(&library, linker, &CALLS)?;
-        let with = link(&library, linker, &[&CALLS[..], &[SETTINGS]].concat())?;
+        let calls = [&CALLS[..], more].concat();
+        let without = link(&library, linker, &calls)?;
+        let with = link(&library, linker, &[&calls[..], &[SETTINGS]].concat())?;
         let panics: Vec<_> = without.panics.iter().chain(&with.panics).map(String::as_str).collect();
         println!(
-            "| {} | {} | {} | {} | {} | {} |",
-            if features == all { "all" } else { features },
+            "| {name} | {} | {} | {} | {} | {} |",
             without.bytes,
             without.run_time,
             with.bytes,
@@ -140,13 +142,19 @@ fn table(target: &str, level: &str, linker: &Path) -> Outcome<bool> {
             if panics.is_empty() { "none".to_owned() } else { panics.len().to_string() },
         );
         if let Some(panic) = panics.first() {
-            eprintln!("sizes: {features} can panic: {panic}");
+            eprintln!("sizes: {name} can panic: {panic}");
         }
         if with.data > 0 {
-            eprintln!("sizes: {features} has {} bytes of static memory", with.data);
+            eprintln!("sizes: {name} has {} bytes of static memory", with.data);
         }
         clean &= panics.is_empty() && with.data == 0;
+        Ok(())
+    };
+    for algorithm in ALGORITHMS {
+        row(algorithm, algorithm, &[])?;
     }
+    row("calm that remembers", "calm", &MEMORY)?;
+    row("all", &ALGORITHMS.join(","), &[])?;
     let server = link(&build(target, level, "rfc7252")?, linker, &SERVER)?;
     println!("| calm server | {} | {} | - | - | {} |", server.bytes, server.run_time, server.panics.len());
     clean &= server.panics.is_empty() && server.data == 0;

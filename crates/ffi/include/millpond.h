@@ -274,6 +274,20 @@ int32_t millpond_wishes(const millpond_peer *peer);
 /* Numbers for traces and reports. */
 int32_t millpond_view(const millpond_peer *peer, millpond_numbers *numbers);
 
+/* For clients that keep what they learnt over a restart (docs/calm.md). */
+
+/* Writes the base round trip of the path in microseconds: what it takes without a queue, as far
+ * as this peer measured it itself. 0 if it measured none yet, or if its algorithm keeps none; of
+ * the presets calm does. It is worth keeping over a restart, for a week at most, beside the
+ * address that it belongs to. */
+int32_t millpond_peer_base_rtt(const millpond_peer *peer, uint32_t *base_rtt_us);
+
+/* Tells a new peer the base round trip, in microseconds, that millpond_peer_base_rtt gave in an
+ * earlier life. It may be old or wrong: it is a bound that the first samples correct, and no
+ * wait is shorter by it. Nothing changes, and the answer is 0 all the same, if it is 0 or longer
+ * than the first certain sample, after that sample, and if the algorithm keeps none. */
+int32_t millpond_peer_recall(millpond_peer *peer, uint32_t base_rtt_us);
+
 /* For servers: which copies of a request are answered once more (docs/calm-server.md). */
 
 /* Makes a server that has answered nobody yet. sizes is MILLPOND_SIZES. */

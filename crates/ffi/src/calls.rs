@@ -29,6 +29,7 @@ macro_rules! asked {
         .ok_or(millpond_error::MILLPOND_E_FOREIGN)?
     };
 }
+pub(crate) use asked;
 
 /// Tells the controller of a peer of this family something.
 macro_rules! told {
@@ -41,6 +42,7 @@ macro_rules! told {
         .ok_or(millpond_error::MILLPOND_E_FOREIGN)?
     };
 }
+pub(crate) use told;
 
 /// Settings of the library, whatever the controller: their numbers begin here.
 pub const MILLPOND_SETTING_LEAST_WAIT: u16 = 0x8000;

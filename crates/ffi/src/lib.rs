@@ -69,6 +69,7 @@ mod calls;
 mod calm;
 mod header;
 mod kept;
+mod memory;
 #[cfg(feature = "names")]
 mod names;
 mod record;
@@ -78,6 +79,7 @@ mod types;
 pub use calls::*;
 pub use calm::*;
 pub use header::*;
+pub use memory::*;
 #[cfg(feature = "names")]
 pub use names::*;
 pub use types::*;

@@ -53,8 +53,9 @@ fn start(peer: &mut Peer, open: &mut Open) -> i32 {
 }
 
 /// What the calls that need a peer or an exchange answer.
-fn answers(peer: &mut Peer, open: &mut Open) -> [i32; 9] {
+fn answers(peer: &mut Peer, open: &mut Open) -> [i32; 11] {
     let (mut wait, mut numbers, mut at) = (NO_WAIT, millpond_numbers::default(), 0);
+    let mut base_rtt = 0;
     let sample = millpond_sample {
         since_first_us: 9,
         since_last_us: 5,
@@ -79,6 +80,8 @@ fn answers(peer: &mut Peer, open: &mut Open) -> [i32; 9] {
             millpond_on_timeout(peer.pointer(), open.pointer(), &CX, &mut wait),
             millpond_on_reply(peer.pointer(), open.pointer(), &sample, &CX),
             millpond_on_end(peer.pointer(), open.pointer(), 0, &CX),
+            millpond_peer_base_rtt(peer.pointer(), &mut base_rtt),
+            millpond_peer_recall(peer.pointer(), 240_000),
             start(peer, &mut Open::filled_with(0)),
         ]
     }
@@ -175,6 +178,10 @@ fn same_view(peer: &mut Peer, twin: &AnyController) {
     for (bit, (ours, span)) in ours.into_iter().zip(spans).enumerate() {
         assert_eq!((kept >> bit & 1 == 1, ours), (span.is_some(), span.unwrap_or_default().as_micros()));
     }
+    let mut base_rtt = u32::MAX;
+    // SAFETY: as above.
+    assert_eq!(unsafe { millpond_peer_base_rtt(peer.pointer(), &mut base_rtt) }, 0);
+    assert_eq!(base_rtt, twin.base_rtt().unwrap_or_default().as_micros());
 }
 
 fn same_admission(peer: &mut Peer, twin: &mut AnyController, cx: millpond_cx) {
@@ -273,6 +280,8 @@ fn records_that_overlap_do_no_harm() {
                     millpond_on_timeout(peer, inside, &CX, &mut wait);
                     millpond_on_timeout(peer, inside, &CX, peer.cast());
                     millpond_view(peer, peer.cast());
+                    millpond_peer_base_rtt(peer, peer.cast());
+                    millpond_peer_recall(peer, 240_000);
                     millpond_on_end(peer, inside, 0, &CX);
                 }
             }

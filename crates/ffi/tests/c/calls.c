@@ -271,6 +271,7 @@ static void settings(void) {
   SAME(millpond_peer_set(&peer, MILLPOND_SETTING_VBF_SHORT, 5 * SECOND), MILLPOND_E_CONFLICT);
   SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), MILLPOND_E_CONFLICT);
   SAME(millpond_on_plain_send(&peer, 40, &cx), MILLPOND_E_CONFLICT);
+  SAME(millpond_peer_recall(&peer, SECOND), MILLPOND_E_CONFLICT);
   EXPECT(millpond_peer_conflict(&peer, text, sizeof text) > 0, "no text");
   EXPECT(strstr(text, "vbf-short") && strstr(text, "vbf-long"), "the text is: %s", text);
   SAME(millpond_peer_set(&peer, MILLPOND_SETTING_VBF_LONG, 6 * SECOND), 0);
@@ -336,6 +337,67 @@ static void what_became_of_plain_messages_is_told(void) {
   SAME(millpond_on_feedback(&peer, &known, &cx), MILLPOND_E_ARGUMENT);
 }
 
+/* One exchange that takes so long without a retransmission. */
+static void exchanged(millpond_peer *peer, uint64_t now_us, uint32_t rtt_us) {
+  millpond_exchange exchange;
+  millpond_wait wait;
+  millpond_cx cx = at(now_us);
+  millpond_sample sample = answer(rtt_us, rtt_us, 0);
+  SAME(millpond_on_start(peer, &exchange, 40, &cx, &wait), 0);
+  cx.now_us += rtt_us;
+  SAME(millpond_on_reply(peer, &exchange, &sample, &cx), 0);
+}
+
+/* Until when a peer that remembers this, and then took 10 s for its first answer, is held back. */
+static uint64_t held_until_us(uint32_t remembered_us) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_CALM);
+  millpond_cx cx = at(11 * SECOND);
+  uint64_t at_us = 0;
+  SAME(millpond_peer_recall(&peer, remembered_us), 0);
+  exchanged(&peer, SECOND, 10 * SECOND);
+  SAME(millpond_admit(&peer, MILLPOND_CLASS_CONFIRMABLE, 40, &cx, &at_us),
+       at_us ? MILLPOND_ADMIT_AT : MILLPOND_ADMIT_NOW);
+  return at_us;
+}
+
+/* docs/calm.md, section 5. */
+static void a_base_round_trip_outlives_a_restart(void) {
+  millpond_peer peer = peer_of(MILLPOND_PRESET_CALM), before;
+  uint32_t base_rtt_us = 17;
+  SAME(millpond_peer_base_rtt(&peer, &base_rtt_us), 0);
+  SAME(base_rtt_us, 0);
+  exchanged(&peer, SECOND, 240000);
+  SAME(millpond_peer_base_rtt(&peer, &base_rtt_us), 0);
+  SAME(base_rtt_us, 240000);
+  /* After a certain sample a memory comes too late. */
+  before = peer;
+  SAME(millpond_peer_recall(&peer, 1000), 0);
+  SAME(memcmp(&peer, &before, sizeof peer), 0);
+
+  /* What is only remembered is not handed on. */
+  peer = peer_of(MILLPOND_PRESET_CALM);
+  SAME(millpond_peer_recall(&peer, base_rtt_us), 0);
+  SAME(millpond_peer_base_rtt(&peer, &base_rtt_us), 0);
+  SAME(base_rtt_us, 0);
+
+  /* With the lowest word of chance the pause is half of one round trip; nonsense holds nothing back. */
+  SAME(held_until_us(240000), 16 * SECOND);
+  SAME(held_until_us(1), 16 * SECOND);
+  SAME(held_until_us(0), 0);
+  SAME(held_until_us(10 * SECOND), 0);
+  SAME(held_until_us(0xffffffffu), 0);
+
+  /* An algorithm that keeps none takes it, and stays as it is. */
+  peer = peer_of(MILLPOND_PRESET_COCOA_03);
+  exchanged(&peer, SECOND, 240000);
+  base_rtt_us = 17;
+  SAME(millpond_peer_base_rtt(&peer, &base_rtt_us), 0);
+  SAME(base_rtt_us, 0);
+  peer = before = peer_of(MILLPOND_PRESET_COCOA_03);
+  SAME(millpond_peer_recall(&peer, 240000), 0);
+  SAME(memcmp(&peer, &before, sizeof peer), 0);
+}
+
 int main(void) {
   sizes_are_those_of_the_header();
   a_message_without_an_answer();
@@ -345,6 +407,7 @@ int main(void) {
   a_wait_is_carried_over();
   plain_messages_are_held_back();
   what_became_of_plain_messages_is_told();
+  a_base_round_trip_outlives_a_restart();
   an_answer_may_name_its_copy();
   settings();
   names();

@@ -11,6 +11,7 @@ int main(void) {
   millpond_wait wait;
   millpond_cx cx = {0};
 #ifdef MILLPOND_WITHOUT_COCOA
+  uint32_t base_rtt_us = 17;
   SAME(sizeof peer, 96);
   SAME(millpond_peer_init(&peer, MILLPOND_SIZES, MILLPOND_PRESET_COCOA_03), MILLPOND_E_UNKNOWN_PRESET);
   SAME(millpond_peer_init(&peer, MILLPOND_SIZES, MILLPOND_PRESET_CALM), 0);
@@ -23,6 +24,9 @@ int main(void) {
   SAME(millpond_on_timeout(&peer, &exchange, &cx, &wait), 0);
   SAME(wait.span_us, 7500000); /* the first step to a stranger is three */
   SAME(millpond_on_end(&peer, &exchange, MILLPOND_END_GAVE_UP, &cx), 0);
+  SAME(millpond_peer_recall(&peer, 240000), 0); /* late, but before any answer */
+  SAME(millpond_peer_base_rtt(&peer, &base_rtt_us), 0);
+  SAME(base_rtt_us, 0);
 #else
   memset(&peer, 0, sizeof peer);
   SAME(millpond_peer_init(&peer, MILLPOND_SIZES, MILLPOND_PRESET_CALM), MILLPOND_E_HEADER);

@@ -7,12 +7,12 @@
 
 /* One of each algorithm. */
 static const uint16_t presets[] = {MILLPOND_PRESET_RFC7252,   MILLPOND_PRESET_COCOA_03,    MILLPOND_PRESET_FASOR,
-                                   MILLPOND_PRESET_LINUX_RTO, MILLPOND_PRESET_PEAK_HOPPER, MILLPOND_PRESET_BASIC_RTO};
+                                   MILLPOND_PRESET_LINUX_RTO, MILLPOND_PRESET_PEAK_HOPPER, MILLPOND_PRESET_BASIC_RTO, MILLPOND_PRESET_CALM};
 #define PRESETS (sizeof presets / sizeof presets[0])
 
 /* Every call with this peer and exchange; answers what most of them answered. */
 typedef struct {
-  int32_t set, admit, start, timeout, reply, end, plain, feedback, wishes, view;
+  int32_t set, admit, start, timeout, reply, end, plain, feedback, wishes, view, base_rtt, recall;
 } answers;
 
 static answers call_everything(millpond_peer *peer, millpond_exchange *exchange) {
@@ -23,6 +23,7 @@ static answers call_everything(millpond_peer *peer, millpond_exchange *exchange)
   millpond_numbers numbers;
   millpond_exchange other;
   uint64_t at_us;
+  uint32_t base_rtt_us;
   answers all;
   memset(&sample, 0, sizeof sample);
   memset(&known, 0, sizeof known);
@@ -34,6 +35,8 @@ static answers call_everything(millpond_peer *peer, millpond_exchange *exchange)
   all.end = millpond_on_end(peer, exchange, MILLPOND_END_RESET, &cx);
   all.plain = millpond_on_plain_send(peer, 1, &cx);
   all.feedback = millpond_on_feedback(peer, &known, &cx);
+  all.base_rtt = millpond_peer_base_rtt(peer, &base_rtt_us);
+  all.recall = millpond_peer_recall(peer, 240000);
   all.set = millpond_peer_set(peer, MILLPOND_SETTING_ACK_TIMEOUT, 1000000);
   all.start = millpond_on_start(peer, &other, 1, &cx, &wait);
   return all;
@@ -51,6 +54,8 @@ static void all_refuse(millpond_peer *peer, millpond_exchange *exchange, int32_t
   SAME(all.feedback, error);
   SAME(all.wishes, error);
   SAME(all.view, error);
+  SAME(all.base_rtt, error);
+  SAME(all.recall, error);
 }
 
 static void started(uint16_t preset, millpond_peer *peer, millpond_exchange *exchange) {
@@ -88,6 +93,7 @@ static void null_pointers(void) {
   SAME(millpond_on_plain_send(&peer, 1, NULL), MILLPOND_E_NULL);
   SAME(millpond_on_feedback(&peer, NULL, &cx), MILLPOND_E_NULL);
   SAME(millpond_view(&peer, NULL), MILLPOND_E_NULL);
+  SAME(millpond_peer_base_rtt(&peer, NULL), MILLPOND_E_NULL);
   SAME(millpond_preset_id(NULL), MILLPOND_E_NULL);
   SAME(millpond_setting_id(&peer, NULL), MILLPOND_E_NULL);
   SAME(millpond_setting_id(NULL, "carry"), MILLPOND_E_NULL);

@@ -50,6 +50,7 @@ const SIZES: &str = "\
 fn page() -> String {
     let types = declarations::of(include_str!("../../src/types.rs"));
     let calls = declarations::of(include_str!("../../src/calls.rs"));
+    let memory = declarations::of(include_str!("../../src/memory.rs"));
     let calm = declarations::of(include_str!("../../src/calm.rs"));
     let names = declarations::of(include_str!("../../src/names.rs"));
     let version = millpond::VERSION;
@@ -58,6 +59,8 @@ fn page() -> String {
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n\
          #define MILLPOND_VERSION 0x{version:06x}u /* one byte each: major, minor, patch */\n\n\
          {PEER_WORDS}\n{types}{SIZES}\n{calls}\
+         /* For clients that keep what they learnt over a restart (docs/calm.md). */\n\n\
+         {memory}\
          /* For servers: which copies of a request are answered once more (docs/calm-server.md). */\n\n\
          {calm}\
          /* For programs with a configuration file or a log; not in a library without the feature \"names\". */\n\n\
