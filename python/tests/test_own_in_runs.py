@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -44,6 +45,32 @@ def test_a_run_takes_another_controller(
         cli.main(["run", "folder/s.toml", "--controller", chosen, "--out", "out", "--no-report"])
     assert ended.value.code == 0
     assert groups(tmp_path / "out") == named
+
+
+@pytest.mark.parametrize("where", ["proxies[0]", "server"])
+def test_nodes_on_the_way_and_the_server_may_have_one_too(tmp_path: Path, where: str) -> None:
+    """Each is loaded and asked; what is wrong with one is told with its place."""
+    (tmp_path / "patient.py").write_text(PATIENT)
+    scenario = (
+        (Path(millpond.__file__).parent / "scenarios" / "proxy.toml").read_text().replace("count = 400", "count = 2")
+    )
+    if where == "server":
+        head, _, tail = scenario.partition("[[proxies]]\nname")
+        scenario = head.replace('"radio-up"]', '"radio-up", "cell-up"]').replace(
+            '"radio-down"]', '"cell-down", "radio-down"]'
+        )
+        scenario += tail[tail.index("[[clients]]") :].replace('via = "gateway"', "")
+        scenario += 'commands = { workload = { kind = "after-event", arrival = "at-once" } }\n'
+        scenario += '[server]\ncontroller = "cocoa-03"\n'
+
+    def run(name: str, first: str) -> millpond.Results:
+        own = f'controller = {{ own = "{name}", first-s = {first} }}'
+        (tmp_path / "s.toml").write_text(scenario.replace('controller = "cocoa-03"', own))
+        return millpond.run(tmp_path / "s.toml")
+
+    assert run("patient.py:Patient", "3").table("flows").num_rows == (4 if where == "server" else 2)
+    with pytest.raises(UsageError, match=re.escape(f"{where}.controller")):
+        run("patient.py:Nobody", "3")
 
 
 def test_too_many_controllers_are_refused(

@@ -108,6 +108,10 @@ impl World<'_> {
                     self.network.send(now, flow, SERVER, bytes, tag, &mut self.rec);
                     served.packets += u32::from(own.is_none());
                 }
+                // A proxy that got no answer, or has no room.
+                Output::Event(Event::Response { exchange, message, .. }) if !message.code.is_success() => {
+                    abandoned.push(exchange);
+                }
                 Output::Event(Event::Response { exchange, sample, message, .. }) => {
                     answered = Some(Answered { exchange, sample, bytes: message.payload().len() });
                 }
@@ -279,7 +283,7 @@ impl World<'_> {
         }
         self.server.change(now);
         self.server.endpoint.receive(now, client, self.network.datagram());
-        if !is_own && self.clients[client as usize].is_burst() {
+        if !is_own && self.clients.get(client as usize).is_some_and(Client::is_burst) {
             if tag.copy == 0 {
                 self.network.useful(client, SERVER, length, &mut self.rec);
             }
@@ -303,7 +307,8 @@ impl World<'_> {
     pub(crate) fn drain_server(&mut self, now: Instant, tag: &Tag, length: u32) -> Result<(), RunError> {
         // How many packets carry the tag on, if the application does not keep it to itself for a while.
         let mut answers = 0_u32;
-        let is_own = tag.flow as usize >= self.clients.len();
+        let proxy = self.proxy(tag.flow);
+        let is_own = tag.flow as usize >= self.clients.len() && proxy.is_none();
         let mut ended = Vec::new();
         loop {
             let mut asked = None;
@@ -332,9 +337,10 @@ impl World<'_> {
                         if bursts.is_some()
                             && Server::takes(bursts, now, |from| self.clients[from as usize].group(), &event) => {}
                     Output::Event(Event::Request { id, from, message }) => {
-                        let group = self.clients.get(from as usize).map_or(0, Client::group);
+                        // A proxy is of no group, and gets every body whole.
+                        let group = self.clients.get(from as usize).map_or(u32::MAX, Client::group);
                         debug_assert!(
-                            self.conducts[group as usize].is_for(message.uri_path()),
+                            self.conducts.get(group as usize).is_none_or(|conduct| conduct.is_for(message.uri_path())),
                             "flow {} asks for a resource that nobody has",
                             tag.flow
                         );
@@ -356,7 +362,10 @@ impl World<'_> {
                 continue;
             }
             if let Some(asked) = &asked {
-                self.ledger.delivered(tag, now);
+                match proxy.and_then(|place| self.proxies[place].brought(tag.exchange)) {
+                    Some(brought) => self.ledger.delivered(&brought, now),
+                    None => self.ledger.delivered(tag, now),
+                }
                 if let Some(token) = asked.observes {
                     self.registered(tag.flow, token, now);
                 }

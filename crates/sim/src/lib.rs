@@ -40,6 +40,7 @@
 //! | conduct | how all clients of a group behave |
 //! | ledger, tag | what became of every copy; what the laboratory knows of a packet and nobody in the run can see |
 //! | luck | chance, addressed by client and request, so that what happens to one does not depend on others |
+//! | relay, proxy | who hands packets on; who takes requests and asks for them, as a client would |
 //! | agenda | everybody's wake-ups |
 //! | site, away | a world of its own in a fleet; a link that sites share is away from each of them |
 
@@ -60,6 +61,7 @@ mod naming;
 mod network;
 mod outcome;
 mod population;
+mod proxy;
 mod recording;
 mod restarts;
 mod server;
@@ -78,8 +80,8 @@ pub mod tcp;
 pub use network::LinkName;
 pub use outcome::{
     BirthRow, DelayRow, EvidenceRow, ExchangeRow, FlowRow, FrameEvent, HistogramRow, LinkRow, NodeRow, Outcome,
-    PacketEvent, QueueSample, RelayRow, ReportedRow, RplRow, SentSample, ShareSample, Summary, TcpCounts, TcpSample,
-    TimerSample,
+    PacketEvent, ProxyRow, QueueSample, RelayRow, ReportedRow, RplRow, SentSample, ShareSample, Summary, TcpCounts,
+    TcpSample, TimerSample,
 };
 pub use scenario::{Controllers, Scenario, ScenarioError};
 pub use sites::{Site, run_sites};

@@ -18,7 +18,7 @@ use crate::{
     calls::Callers,
     ledger::Tag,
     population::{datagram, transmission},
-    scenario::{self, Clients, Echo, Scenario},
+    scenario::{self, Echo, Scenario},
     stream_end::StreamServer,
 };
 
@@ -68,9 +68,12 @@ impl Server {
         controllers: &[PeerController],
         streams: Vec<StreamServer>,
         callers: Callers,
+        proxies: Vec<(Transmission, PeerController)>,
     ) -> Result<Self, RunError> {
+        let peers = clients + proxies.len() as u32;
         let described = &scenario.server;
-        let (transmission, controller) = slowest(&scenario.clients, controllers);
+        let clients_of = scenario.clients.iter().map(transmission).zip(controllers.iter().cloned());
+        let (transmission, controller) = slowest(clients_of.chain(proxies));
         let holds_back = !callers.is_empty() || scenario.clients.iter().any(|group| !group.confirmable);
         let config = Config {
             transmission: Transmission { nstart: described.nstart, ..transmission },
@@ -85,7 +88,7 @@ impl Server {
                 exchanges_per_peer: Limits::default().exchanges_per_peer.max(described.nstart),
                 // What its controller holds back waits in the endpoint.
                 waiting_per_peer: if holds_back { u16::MAX } else { Limits::default().waiting_per_peer },
-                ..Limits::default().for_peers(clients)
+                ..Limits::default().for_peers(peers)
             },
             ..Config::default()
         };
@@ -228,7 +231,7 @@ fn change(event: &scenario::Event) -> Option<(Instant, Duplicates)> {
 }
 
 /// The options that name copies, with the ones that the server knows.
-fn echoes(known: &[Echo]) -> NamingOptions {
+pub(crate) fn echoes(known: &[Echo]) -> NamingOptions {
     let told = |option, echo| NamingOption { echoed: known.contains(&echo), ..option };
     let NamingOptions { count, flag, timestamp } = NamingOptions::default();
     NamingOptions {
@@ -238,14 +241,9 @@ fn echoes(known: &[Echo]) -> NamingOptions {
     }
 }
 
-/// Parameters and controller of the group whose exchanges can last longest: a server must know a copy for as long as one
+/// Parameters and controller of those whose exchanges can last longest: a server must know a copy for as long as one
 /// may come.
-fn slowest(groups: &[Clients], controllers: &[PeerController]) -> (Transmission, PeerController) {
-    groups
-        .iter()
-        .map(transmission)
-        .zip(controllers)
-        .max_by_key(|(transmission, controller)| Lifetimes::of(*controller, transmission).exchange)
-        .map(|(transmission, controller)| (transmission, controller.clone()))
+pub(crate) fn slowest(who: impl Iterator<Item = (Transmission, PeerController)>) -> (Transmission, PeerController) {
+    who.max_by_key(|(transmission, controller)| Lifetimes::of(controller, transmission).exchange)
         .unwrap_or((Transmission::default(), Preset::RFC7252.build().into()))
 }

@@ -200,7 +200,14 @@ impl Shared {
             let place = |name: &LinkName| known.iter().position(|(known, _)| **known == **name);
             places.push(links.iter().filter_map(|(name, _)| place(name)).collect());
             radios.push(clients);
-            let here: u32 = site.scenario.clients.iter().map(|group| group.count).sum();
+            // Proxies have numbers behind all flows.
+            let flows = || site.scenario.flow_groups().iter().map(|group| group.clients.count).sum::<u32>();
+            let proxies = site.scenario.proxies.len() as u32;
+            let here: u32 = if proxies == 0 {
+                site.scenario.clients.iter().map(|group| group.count).sum()
+            } else {
+                flows() + proxies
+            };
             clients = clients.saturating_add(here);
         }
         let window = described.iter().map(|(_, direction)| direction.delay.span()).min().unwrap_or(Span::ZERO);

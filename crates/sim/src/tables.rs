@@ -48,7 +48,7 @@ pub struct Label {
 }
 
 /// Hands every table of a run to `sink`, in the order of the results directory. Traces appear only if `options` asks for
-/// them, births by the second only where the scenario has a timeline, relays where it has any, nodes only where it has a mesh.
+/// them, births by the second only where the scenario has a timeline, relays and proxies where it has any, nodes only where it has a mesh.
 pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Outcome, sink: &mut impl Sink) {
     let run = label.run;
     runs(label, outcome, sink);
@@ -60,6 +60,9 @@ pub fn write(label: Label, scenario: &Scenario, options: &Options, outcome: &Out
     delays(run, outcome, sink);
     if !scenario.relays.is_empty() {
         relays(run, outcome, sink);
+    }
+    if !scenario.proxies.is_empty() {
+        proxies(run, outcome, sink);
     }
     if scenario.mesh.is_some() {
         nodes(run, outcome, sink);
@@ -173,6 +176,13 @@ fn links(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
 fn relays(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
     table! { sink, "relays", &outcome.relays, row =>
         run = run, relay = &*row.relay, link = &*row.link, passed_packets, passed_bytes, withheld_packets, withheld_bytes,
+    }
+}
+
+fn proxies(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
+    table! { sink, "proxies", &outcome.proxies, row =>
+        run = run, proxy = &*row.proxy, requests, answered, failed, refused, transmissions, retransmissions, unnecessary,
+        held_max,
     }
 }
 

@@ -153,13 +153,11 @@ impl OwnClasses {
         find: Option<&Bound<'_, PyAny>>,
     ) -> Result<Self, (String, PyErr)> {
         let mut classes: Vec<(OwnChoice, Arc<OwnClass>)> = Vec::new();
-        for (index, group) in scenario.clients.iter().enumerate() {
-            let Some(choice) = group.controller.as_ref().and_then(|choice| choice.own()) else { continue };
-            if classes.iter().any(|(known, _)| known == choice) {
+        for (place, choice) in scenario.controllers() {
+            let Some(choice) = choice.own().filter(|&choice| classes.iter().all(|(known, _)| known != choice)) else {
                 continue;
-            }
-            let class =
-                Self::load(py, choice, find).map_err(|error| (format!("clients[{index}].controller"), error))?;
+            };
+            let class = Self::load(py, choice, find).map_err(|error| (place, error))?;
             classes.push((choice.clone(), Arc::new(class)));
         }
         Ok(Self(classes))

@@ -92,11 +92,13 @@ impl Graph {
         };
         let hops = scenario.links().into_iter().map(build).collect::<Result<Vec<_>, _>>()?;
         let route = |group| scenario.route(group).map(|links| links.iter().map(|&place| place as u16).collect());
+        let proxies = (0..scenario.proxies.len())
+            .map(|proxy| scenario.proxy_route(proxy).map(|links| links.iter().map(|&place| place as u16).collect()));
         let changes = changes::of(scenario);
         let mut agenda = Agenda::new(hops.len() + 1);
         agenda.set(hops.len() as u32, changes.front().map_or(Instant::NEVER, |moment| moment.at));
         Ok(Self {
-            routes: Routes::new((0..scenario.clients.len()).map(route).collect(), groups),
+            routes: Routes::new((0..scenario.clients.len()).map(route).chain(proxies).collect(), groups),
             agenda,
             changes,
             packets: Slab::new(),

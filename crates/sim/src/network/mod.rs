@@ -40,7 +40,8 @@ pub(crate) enum Network {
 }
 
 impl Network {
-    /// The network of a scenario whose clients belong to these groups.
+    /// The network of a scenario whose clients, or other nodes that ask, belong to these groups: the proxies are groups behind
+    /// those of the clients.
     pub(crate) fn new(scenario: &Scenario, seed: ChanceSeed, groups: &[u32], capture: bool) -> Result<Self, RunError> {
         match scenario.mesh_plan(groups) {
             Some(plan) => Ok(Self::Mesh(Box::new(Mesh::new(plan, seed, capture)))),

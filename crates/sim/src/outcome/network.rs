@@ -94,6 +94,36 @@ impl RelayRow {
     }
 }
 
+/// One proxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProxyRow {
+    /// Its name.
+    pub proxy: LinkName,
+    /// Requests that clients handed it.
+    pub requests: u64,
+    /// Those that the server answered.
+    pub answered: u64,
+    /// Those that it gave up, told with 5.04.
+    pub failed: u64,
+    /// Those that it had no room for, told with 5.03.
+    pub refused: u64,
+    /// Copies of its own requests to the server.
+    pub transmissions: u64,
+    /// Those that were not the first.
+    pub retransmissions: u64,
+    /// Copies behind the one whose answer it took.
+    pub unnecessary: u64,
+    /// The most requests that it held at once.
+    pub held_max: u64,
+}
+
+impl ProxyRow {
+    /// What was counted since the row was as it was `before`. What it held is what it is.
+    pub(crate) fn since(&mut self, before: &Self) {
+        subtract!(self, before, requests answered failed refused transmissions retransmissions unnecessary);
+    }
+}
+
 /// One node of a mesh. What became of frames is counted at the node that they were for, what became of packets at the node
 /// that held them last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

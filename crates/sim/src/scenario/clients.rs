@@ -61,6 +61,9 @@ pub struct Clients {
     /// Which links of a network they cross, if not those that all do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
+    /// The proxy that they ask in place of the server, by its name: their route leads to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// The nodes of a mesh where they are, one at each; left out, all that have no other role.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<String>,
@@ -204,6 +207,7 @@ impl Clients {
             request_payload: Sizes::default(),
             naming: None,
             route: None,
+            via: None,
             at: Vec::new(),
             sink: None,
             transport: Transport::Udp,
@@ -269,8 +273,8 @@ impl Clients {
         if self.batch.from == 0 || self.batch.from > self.batch.to {
             return refuse("batch", format!("from {} to {}: write 1 ≤ from ≤ to", self.batch.from, self.batch.to));
         }
-        if self.max_retransmit > 60 {
-            return refuse("max_retransmit", format!("{} is too many (at most 60)", self.max_retransmit));
+        if let Some(problem) = copies_problem(self.max_retransmit) {
+            return refuse("max_retransmit", problem);
         }
         if let Some(problem) = token_problem(self.token_length) {
             return refuse("token_length", problem);
@@ -297,8 +301,7 @@ impl Clients {
     fn check_open(&self, key: &str, origin: &str) -> Result<(), ScenarioError> {
         let refuse =
             |name: &str, problem: String| Err(ScenarioError::at_key(origin, &format!("{key}.{name}"), problem));
-        if self.application_queue.is_some_and(|most| most < u32::from(self.nstart)) {
-            let problem = format!("those under way count: write at least nstart, which is {}", self.nstart);
+        if let Some(problem) = queue_problem(self.application_queue, self.nstart) {
             return refuse("application_queue", problem);
         }
         if !self.confirmable && !self.transport.is_udp() {
@@ -362,6 +365,17 @@ impl Clients {
         }
         Ok(())
     }
+}
+
+/// What is wrong with so many copies after the first.
+pub(super) fn copies_problem(max_retransmit: u8) -> Option<String> {
+    (max_retransmit > 60).then(|| format!("{max_retransmit} is too many (at most 60)"))
+}
+
+/// What is wrong with a queue of so many requests of which so many may be under way.
+pub(super) fn queue_problem(application_queue: Option<u32>, nstart: u16) -> Option<String> {
+    let is_short = application_queue.is_some_and(|most| most < u32::from(nstart));
+    is_short.then(|| format!("those under way count: write at least nstart, which is {nstart}"))
 }
 
 /// What is wrong with tokens of so many bytes.

@@ -174,8 +174,7 @@ impl Scenario {
             let problem = format!("missing key: {} are under the server's own, such as `rfc7252`", first.key());
             return refuse("server.controller", &problem);
         }
-        if self.server.max_retransmit > 60 {
-            let problem = format!("{} is too many (at most 60)", self.server.max_retransmit);
+        if let Some(problem) = clients::copies_problem(self.server.max_retransmit) {
             return refuse("server.max_retransmit", &problem);
         }
         if let Some(problem) = clients::token_problem(self.server.token_length) {

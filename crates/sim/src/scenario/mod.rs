@@ -10,6 +10,7 @@ mod from_server;
 mod mesh;
 mod network;
 mod packets;
+mod proxies;
 mod relays;
 mod spread;
 mod timeline;
@@ -31,6 +32,7 @@ pub use millpond_path::{
     QueueCounts, QueueLimit, Size, unknown,
 };
 pub use network::{Network, Route};
+pub use proxies::Proxy;
 pub use relays::{Copies, Relay};
 pub use spread::{Arrival, Sizes, Times};
 pub use timeline::{Event, Memory, Queued};
@@ -58,6 +60,9 @@ pub struct Scenario {
     /// Nodes that hand packets on, each in front of a link.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relays: Vec<Relay>,
+    /// Nodes on the way that ask for clients behind them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proxies: Vec<Proxy>,
     /// Groups of clients, at least one.
     pub clients: Vec<Clients>,
     /// The server that all clients ask.
@@ -244,6 +249,17 @@ impl Scenario {
         serde_json::to_string(self).unwrap_or_default()
     }
 
+    /// Every controller that it names, with its place: those of the groups, of the server and of the proxies.
+    pub fn controllers(&self) -> impl Iterator<Item = (String, &ControllerChoice)> {
+        let numbered = |kind, place, choice| (format!("{kind}[{place}].controller"), choice);
+        let groups = self.clients.iter().enumerate();
+        let groups =
+            groups.filter_map(move |(place, group)| Some(numbered("clients", place, group.controller.as_ref()?)));
+        let server = self.server.controller.iter().map(|choice| ("server.controller".to_owned(), choice));
+        let proxies = self.proxies.iter().enumerate();
+        groups.chain(server).chain(proxies.map(move |(place, proxy)| numbered("proxies", place, &proxy.controller)))
+    }
+
     /// Clients of all groups.
     #[must_use]
     pub fn client_count(&self) -> u64 {
@@ -323,6 +339,7 @@ impl Scenario {
         let refuse = |key: &str, problem: String| Err(ScenarioError::at_key(origin, key, problem));
         self.check_network(origin)?;
         self.check_relays(origin)?;
+        self.check_proxies(origin)?;
         if self.clients.is_empty() {
             return refuse("clients", "no group of clients: add a table [[clients]]".to_owned());
         }

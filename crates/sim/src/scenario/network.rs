@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clients, Direction, Duration, Event, Scenario, ScenarioError, Size, unknown};
+use super::{Clients, Direction, Duration, Event, Proxy, Scenario, ScenarioError, Size, unknown};
 
 /// Named links and the routes over them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,13 +27,13 @@ pub struct Network {
     pub links: BTreeMap<String, Direction>,
 }
 
-/// The links between a group of clients and the server.
+/// The links between those who ask and whom they ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Route {
-    /// Those that packets of the clients cross, one after the other.
+    /// Those that packets of who asks cross, one after the other.
     pub up: Vec<String>,
-    /// Those that packets of the server cross.
+    /// Those that packets back cross.
     pub down: Vec<String>,
 }
 
@@ -83,10 +83,13 @@ impl Scenario {
         let Some(network) = &self.network else { return [vec![0], vec![1]] };
         let own = self.clients.get(group).and_then(|group| group.route.as_ref());
         let (up, down) = own.map_or((&network.up, &network.down), |route| (&route.up, &route.down));
-        let places = |names: &[String]| {
-            names.iter().filter_map(|name| network.links.keys().position(|known| known == name)).collect()
-        };
-        [places(up), places(down)]
+        [network.places(up), network.places(down)]
+    }
+
+    /// The same for each proxy.
+    pub(crate) fn proxy_route(&self, proxy: usize) -> [Vec<usize>; 2] {
+        let (Some(network), Some(proxy)) = (&self.network, self.proxies.get(proxy)) else { return Default::default() };
+        [network.places(&proxy.route.up), network.places(&proxy.route.down)]
     }
 
     pub(super) fn check_network(&self, origin: &str) -> Result<(), ScenarioError> {
@@ -113,7 +116,7 @@ impl Scenario {
                 refuse("path", "missing key: write [path.uplink] and [path.downlink], or [network], or [mesh]")
             }
             (None, Some(network)) => {
-                network.check(&self.clients, origin)?;
+                network.check(&self.clients, &self.proxies, origin)?;
                 network.check_shared(&self.timeline, origin)
             }
             (Some(path), None) => {
@@ -135,7 +138,12 @@ pub(super) fn check_name(name: &str) -> Option<String> {
 }
 
 impl Network {
-    fn check(&self, groups: &[Clients], origin: &str) -> Result<(), ScenarioError> {
+    /// The places of links of these names.
+    fn places(&self, names: &[String]) -> Vec<usize> {
+        names.iter().filter_map(|name| self.links.keys().position(|known| known == name)).collect()
+    }
+
+    fn check(&self, groups: &[Clients], proxies: &[Proxy], origin: &str) -> Result<(), ScenarioError> {
         let refuse = |key: &str, problem: String| Err(ScenarioError::at_key(origin, key, problem));
         if self.header.0 > 1_000 {
             return refuse(
@@ -167,6 +175,10 @@ impl Network {
                 self.check_route(&format!("clients[{index}].route"), up, down, origin)?;
                 used.extend(up.iter().chain(down).map(String::as_str));
             }
+        }
+        for (index, Proxy { route: Route { up, down }, .. }) in proxies.iter().enumerate() {
+            self.check_route(&format!("proxies[{index}].route"), up, down, origin)?;
+            used.extend(up.iter().chain(down).map(String::as_str));
         }
         if let Some(idle) = self.links.keys().find(|name| !used.contains(&name.as_str())) {
             let problem = "nobody uses this link: name it in a route, or leave it out";

@@ -13,7 +13,16 @@ impl Scenario {
         let links = self.links();
         let kept = if self.path.is_some() { "path" } else { "network.links" };
         for flows in self.flow_groups() {
-            let crossed = self.route(flows.group).into_iter().zip(self.longest_packets(&flows));
+            let longest = self.longest_packets(&flows);
+            let crossed = self.route(flows.group).into_iter().zip(longest);
+            // What a proxy hands on has a token of its own.
+            let proxy = self.proxy_of(&flows.clients);
+            let beyond = proxy.map(|place| {
+                let (own, theirs) =
+                    (u64::from(self.proxies[place].token_length), u64::from(flows.clients.token_length));
+                self.proxy_route(place).into_iter().zip(longest.map(|bytes| bytes - theirs + own))
+            });
+            let crossed = crossed.chain(beyond.into_iter().flatten());
             for (place, longest) in crossed.flat_map(|(places, longest)| places.into_iter().map(move |p| (p, longest)))
             {
                 if let Some((name, link)) = links.get(place)

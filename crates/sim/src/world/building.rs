@@ -1,6 +1,6 @@
 //! How a run begins.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use millpond_control::{ChanceSeed, Instant, PeerController};
 
@@ -18,6 +18,7 @@ use crate::{
     network::Network,
     outcome::Books,
     population::{client_endpoint, controllers, datagram, interleave},
+    proxy::{self, Proxy},
     scenario::{Controllers, FlowGroup, Scenario, Traffic, Transfer},
     server::Server,
     stream_end::{StreamClient, StreamServer},
@@ -41,7 +42,7 @@ impl<'s> World<'s> {
         let mut clients = Vec::with_capacity(groups.len());
         let mut streams = Vec::with_capacity(connected);
         let everybody: usize = flows.iter().map(|group| group.clients.count as usize).sum();
-        let mut agenda = Agenda::new(everybody);
+        let mut agenda = Agenda::new(everybody + scenario.proxies.len());
         let mut callers = Callers::new(groups.len());
         let controllers = controllers(flows, own)?;
         let alike = |(clients, controller): (_, &PeerController)| {
@@ -77,7 +78,18 @@ impl<'s> World<'s> {
                 agenda.set(callers.add(flow, group as u32, application), wakes);
             }
         }
-        let mut network = Network::new(scenario, seed, &groups, options.capture)?;
+        let proxy = |place| {
+            let number = (everybody + place) as u32;
+            Proxy::new(scenario, place, number, seed, own, &controllers, &groups)
+        };
+        let proxies = (0..scenario.proxies.len()).map(proxy).collect::<Result<Vec<_>, _>>()?;
+        let mut nodes = Cow::Borrowed(&groups);
+        if !proxies.is_empty() {
+            // What the server sends by itself is on no route of its own.
+            nodes.to_mut().resize(everybody, 0);
+            nodes.to_mut().extend((scenario.clients.len()..).zip(&proxies).map(|(group, _)| group as u32));
+        }
+        let mut network = Network::new(scenario, seed, &nodes, options.capture)?;
         let idle_start = scenario.idle_start().0;
         let before = if idle_start > 0 { network.warmed_up(Instant::ORIGIN)? } else { Books::default() };
         let body = scenario.server.payload;
@@ -94,7 +106,10 @@ impl<'s> World<'s> {
         }
         let grouped: Vec<u32> = groups.iter().copied().chain(callers.groups()).collect();
         let called: Vec<_> = callers.clients().collect();
-        let mut server = Server::new(scenario, seed, count, &controllers, streams, callers)?;
+        let asking =
+            scenario.proxies.iter().enumerate().map(|(place, described)| proxy::parameters(described, place, own));
+        let asking = asking.collect::<Result<_, _>>()?;
+        let mut server = Server::new(scenario, seed, count, &controllers, streams, callers, asking)?;
         for (client, group) in called {
             server.controlled_by(client, &controllers[group as usize])?;
         }
@@ -108,6 +123,8 @@ impl<'s> World<'s> {
             evidence: Evidence::new(flows.len()),
             clients,
             server,
+            first_proxy: everybody as u32,
+            proxies,
             controllers,
             restarted: Vec::new(),
             remembered: BTreeMap::new(),

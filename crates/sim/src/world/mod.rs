@@ -24,6 +24,7 @@ use crate::{
     ledger::Ledger,
     network::{Network, SERVER},
     outcome::{Books, Outcome, Summary},
+    proxy::Proxy,
     scenario::{FlowGroup, Scenario, Traffic},
     server::Server,
     stream_end::StreamClient,
@@ -139,6 +140,9 @@ pub(crate) struct World<'s> {
     pub(crate) remembered: BTreeMap<u32, Span>,
     pub(crate) clients: Vec<Client>,
     pub(crate) server: Server,
+    pub(crate) proxies: Vec<Proxy>,
+    /// The number of the first of them on the network and on the agenda: they come behind all flows.
+    pub(crate) first_proxy: u32,
     pub(crate) network: Network,
     pub(crate) ledger: Ledger,
     pub(crate) evidence: Evidence,
@@ -162,11 +166,18 @@ impl<'s> World<'s> {
         let last = self.run_until(warm_up, &mut is_cancelled)?;
         if last < warm_up {
             // All was over in the warm-up.
-            self.before = self.network.warmed_up(last)?;
+            self.warm_up(last)?;
             return Ok(last);
         }
-        self.before = self.network.warmed_up(warm_up)?;
+        self.warm_up(warm_up)?;
         Ok(self.run_until(end, &mut is_cancelled)?.max(warm_up))
+    }
+
+    /// The warm-up is over at `now`.
+    fn warm_up(&mut self, now: Instant) -> Result<(), RunError> {
+        self.before = self.network.warmed_up(now)?;
+        self.proxies.iter_mut().for_each(Proxy::warmed_up);
+        Ok(())
     }
 
     /// Runs until there is nothing left to do, or nothing that comes by `until`, which is then what it gives.
@@ -294,6 +305,9 @@ impl<'s> World<'s> {
     }
 
     fn wake_client(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+        if let Some(place) = self.proxy(flow) {
+            return self.drain_proxy(place, now, None);
+        }
         if flow as usize >= self.clients.len() {
             return self.wake_caller(flow, now);
         }
@@ -318,6 +332,8 @@ impl<'s> World<'s> {
                 } else {
                     self.segment_to_server(now, arrival.tag, *carried)?;
                 }
+            } else if let Some(place) = self.proxy_at(&arrival) {
+                self.datagram_to_proxy(place, now, &arrival)?;
             } else if arrival.to_client {
                 self.datagram_to_client(now, &arrival)?;
             } else {
@@ -372,6 +388,7 @@ impl<'s> World<'s> {
         outcome.exchanges = self.ledger.rows();
         let (books, events) = self.network.books(end)?;
         Books { links: outcome.links, relays: outcome.relays, nodes: outcome.nodes } = books.since(&self.before);
+        outcome.proxies = self.proxies.into_iter().map(Proxy::into_row).collect();
         outcome.summary = Summary::of(&outcome.flows, end, events + self.transmissions);
         outcome.capture = self.network.take_recording().map(|recording| recording.into_file());
         self.rec.give(&mut outcome);

@@ -1,0 +1,424 @@
+//! Proxies: nodes that take requests from the clients behind them and ask the server for them (RFC 7252 §5.7).
+//!
+//! A proxy has one endpoint with two roles. What it takes it acknowledges, by itself once half a second has passed without an
+//! answer, and asks for in a message of its own; what it gets it hands back under the token of the client. It keeps no answers.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use millpond_coap::{
+    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, Identities, Limits, Outgoing, Output, Patience, Refused,
+    RequestId, Transmission, Transmit,
+    message::{Code, Kind, Message, MessageId, Token, number},
+};
+use millpond_control::{ChanceSeed, Instant, PeerController};
+
+use crate::{
+    RunError,
+    ledger::{NO_EXCHANGE, Tag},
+    network::{Arrival, LinkName, SERVER},
+    outcome::ProxyRow,
+    population::{datagram, transmission},
+    scenario::{self, Controllers, Scenario},
+    server::{echoes, slowest},
+    world::World,
+};
+
+/// What becomes of the requests of some clients.
+pub(crate) struct Proxy {
+    endpoint: Endpoint<u32>,
+    /// Its address.
+    number: u32,
+    most: usize,
+    patience: Patience,
+    /// Requests that it has taken and not answered, by the numbers of the exchanges that it began for them.
+    held: BTreeMap<u32, Held>,
+    /// The numbers of exchanges that are open.
+    open: BTreeMap<ExchangeId, u32>,
+    begun: u32,
+    /// Answers that are messages of their own and have not left yet: for whom, their tokens, what they answer.
+    answers: Vec<(u32, Token, Tag)>,
+    /// The same once they have, until they are acknowledged.
+    separate: BTreeMap<ExchangeId, Tag>,
+    row: ProxyRow,
+    /// The row as it was when the warm-up ended.
+    before: ProxyRow,
+}
+
+/// A request that was taken.
+struct Held {
+    client: u32,
+    id: RequestId,
+    kind: Kind,
+    message_id: MessageId,
+    token: Token,
+    /// The copy that brought it.
+    tag: Tag,
+    exchange: ExchangeId,
+    /// Copies of what it was asked for with.
+    copies: u8,
+}
+
+/// A request as it came.
+struct Taken {
+    client: u32,
+    id: RequestId,
+    kind: Kind,
+    code: Code,
+    message_id: MessageId,
+    token: Token,
+    options: Vec<(u16, Vec<u8>)>,
+    payload: Vec<u8>,
+}
+
+/// The end of an exchange with the server.
+struct Ended {
+    exchange: ExchangeId,
+    answer: Option<(Code, Option<Vec<u8>>, Vec<u8>)>,
+}
+
+/// What an endpoint told when it was drained.
+#[derive(Default)]
+struct Drained {
+    taken: Option<Taken>,
+    /// Packets that carry on the tag of what arrived.
+    carried: u32,
+}
+
+impl Proxy {
+    /// The proxy in this place of a scenario, with an address of its own.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        place: usize,
+        number: u32,
+        seed: ChanceSeed,
+        own: &dyn Controllers,
+        controllers: &[PeerController],
+        groups: &[u32],
+    ) -> Result<Self, RunError> {
+        let described = &scenario.proxies[place];
+        let refused = |why: String| RunError::Endpoint("a proxy", why);
+        let (own_transmission, controller) = parameters(described, place, own)?;
+        let behind = |group: &u32| scenario.proxy_of(&scenario.clients[*group as usize]) == Some(place);
+        let theirs = scenario.clients.iter().zip(controllers).enumerate();
+        let theirs = theirs.filter(|(group, _)| behind(&(*group as u32)));
+        let theirs = theirs.map(|(_, (group, controller))| (transmission(group), controller.clone()));
+        let (longest, prototype) = slowest(theirs.chain([(own_transmission, controller.clone())]));
+        let clients: Vec<u32> =
+            groups.iter().zip(0..).filter(|(group, _)| behind(group)).map(|(_, client)| client).collect();
+        let open = scenario.clients.iter().filter(|group| scenario.proxy_of(group) == Some(place));
+        let open = open.map(|group| group.count.saturating_mul(group.nstart.into())).fold(0, u32::saturating_add);
+        let limits = Limits::default();
+        let config = Config {
+            transmission: Transmission { nstart: described.nstart, ..longest },
+            duplicates: Duplicates::Stored,
+            token_length: described.token_length,
+            naming: echoes(&scenario.server.echoes),
+            limits: Limits {
+                datagram: datagram(scenario),
+                exchanges_per_peer: limits.exchanges_per_peer.max(described.nstart),
+                waiting_per_peer: u16::MAX,
+                ..limits.for_peers(open.saturating_add(1))
+            },
+            ..Config::default()
+        };
+        // The server has the luck behind the clients'.
+        let luck = number.wrapping_add(1);
+        let mut endpoint = Endpoint::new(config, prototype, seed, luck, Identities::counted())
+            .map_err(|error| refused(error.to_string()))?;
+        for peer in clients.into_iter().chain([SERVER]) {
+            let set = endpoint.set_controller(Instant::ORIGIN, peer, controller.clone());
+            set.map_err(|why| refused(why.to_string()))?;
+        }
+        Ok(Self {
+            endpoint,
+            number,
+            most: described.application_queue.map_or(usize::MAX, |most| most as usize),
+            patience: Patience { max_retransmit: Some(described.max_retransmit), ..Patience::DEFAULT },
+            held: BTreeMap::new(),
+            open: BTreeMap::new(),
+            begun: 0,
+            answers: Vec::new(),
+            separate: BTreeMap::new(),
+            row: ProxyRow { proxy: LinkName::from(described.name.as_str()), ..ProxyRow::default() },
+            before: ProxyRow::default(),
+        })
+    }
+
+    /// From now on its counts are those since now.
+    pub(crate) fn warmed_up(&mut self) {
+        self.before = self.row.clone();
+        self.row.held_max = self.held.len() as u64;
+    }
+
+    pub(crate) fn into_row(mut self) -> ProxyRow {
+        self.row.since(&self.before);
+        self.row
+    }
+
+    /// The copy that brought the request which it began this exchange for.
+    pub(crate) fn brought(&self, exchange: u32) -> Option<Tag> {
+        Some(self.held.get(&exchange)?.tag)
+    }
+
+    /// Takes note of a packet to the server; gives its tag.
+    fn asks(&mut self, cause: &Cause, length: u32, now: Instant) -> Tag {
+        let tag = Tag::of(self.number, length, now);
+        let (exchange, copy) = match *cause {
+            Cause::Exchange { id, copy, .. } => (self.open.get(&id).copied(), copy),
+            Cause::Plain => {
+                let unsent = |held: &&Held| held.kind == Kind::NonConfirmable && held.copies == 0;
+                (self.held.iter().find(|(_, held)| unsent(held)).map(|(number, _)| *number), 0)
+            }
+            _ => return tag,
+        };
+        let Some(exchange) = exchange else { return tag };
+        self.row.transmissions += 1;
+        self.row.retransmissions += u64::from(copy > 0);
+        if let Some(held) = self.held.get_mut(&exchange) {
+            held.copies = copy.saturating_add(1);
+        }
+        Tag { exchange, copy, ..tag }
+    }
+
+    /// The tag of a packet to a client, if it is not that of what is being handled, and whether it is one more of that tag.
+    fn tells(&mut self, client: u32, bytes: &[u8], cause: &Cause) -> Option<(Tag, bool)> {
+        match *cause {
+            Cause::Exchange { id, copy, .. } => {
+                if let Some(tag) = self.separate.get(&id) {
+                    return Some((*tag, copy > 0));
+                }
+                let token = Message::parse(bytes).ok()?.token;
+                let place = self.answers.iter().position(|(to, known, _)| *to == client && *known == token)?;
+                let (_, _, tag) = self.answers.remove(place);
+                self.separate.insert(id, tag);
+                Some((tag, copy > 0))
+            }
+            // It had half a second's time.
+            Cause::Ack => {
+                let id = Message::parse(bytes).ok()?.id;
+                let held = self.held.values().find(|held| held.client == client && held.message_id == id)?;
+                Some((held.tag, true))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Taken {
+    fn of(client: u32, id: RequestId, message: &Message<'_>) -> Self {
+        // What names copies counts between two neighbours only, and clients send nothing else.
+        let path = message.values(number::URI_PATH).map(|segment| (number::URI_PATH, segment.to_vec()));
+        Self {
+            client,
+            id,
+            kind: message.kind,
+            code: message.code,
+            message_id: message.id,
+            token: message.token,
+            options: path.collect(),
+            payload: message.payload().to_vec(),
+        }
+    }
+}
+
+/// What decides for how long copies of what a proxy asks may come.
+pub(crate) fn parameters(
+    described: &scenario::Proxy,
+    place: usize,
+    own: &dyn Controllers,
+) -> Result<(Transmission, PeerController), RunError> {
+    let built = described.controller.build(own);
+    let controller = built.map_err(|why| RunError::Controller(format!("proxies[{place}].controller: {why}")))?;
+    let (max_retransmit, nstart) = (described.max_retransmit, described.nstart);
+    Ok((Transmission { max_retransmit, nstart, ..Transmission::default() }, controller))
+}
+
+impl World<'_> {
+    /// The place of the proxy that has this number, if it is one's.
+    #[inline]
+    pub(crate) fn proxy(&self, number: u32) -> Option<usize> {
+        let place = number.checked_sub(self.first_proxy)? as usize;
+        (place < self.proxies.len()).then_some(place)
+    }
+
+    /// The place of the proxy that something has arrived at, if it was not at a client or at the server.
+    #[inline]
+    pub(crate) fn proxy_at(&self, arrival: &Arrival) -> Option<usize> {
+        if self.proxies.is_empty() {
+            return None;
+        }
+        if arrival.to_client {
+            return self.proxy(arrival.client);
+        }
+        let group = self.clients.get(arrival.client as usize)?.group();
+        self.scenario.proxy_of(&self.scenario.clients[group as usize])
+    }
+
+    /// A datagram reaches a proxy.
+    pub(crate) fn datagram_to_proxy(&mut self, place: usize, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
+        let from = if arrival.to_client { SERVER } else { arrival.client };
+        self.proxies[place].endpoint.receive(now, from, self.network.datagram());
+        self.drain_proxy(place, now, Some(arrival))
+    }
+
+    /// Drains a proxy's endpoint; `arrival` is what was just handed to it.
+    pub(crate) fn drain_proxy(
+        &mut self,
+        place: usize,
+        now: Instant,
+        arrival: Option<&Arrival>,
+    ) -> Result<(), RunError> {
+        let brought = arrival.filter(|arrival| !arrival.to_client).map(|arrival| arrival.tag);
+        let mut carried = 0;
+        let mut ended = VecDeque::new();
+        // What it is answering, if not what has just arrived.
+        let mut answering = None;
+        let sleep = loop {
+            let (drained, sleep) = self.poll_proxy(place, now, answering.or(brought), arrival, &mut ended);
+            if answering.is_none() {
+                carried += drained.carried;
+            }
+            if let Some(taken) = drained.taken {
+                carried += u32::from(self.take_at_proxy(place, now, taken, brought.unwrap_or(Tag::of(0, 0, now)))?);
+            } else if let Some(end) = ended.pop_front() {
+                answering = self.answer_at_proxy(place, now, &end)?;
+            } else {
+                break sleep;
+            }
+        };
+        self.agenda.set(self.proxies[place].number, sleep);
+        if let Some(tag) = brought.filter(|tag| tag.exchange != NO_EXCHANGE) {
+            match carried {
+                0 => self.gone(&tag, now),
+                1 => {}
+                _ => self.ledger.branched(&tag, carried - 1),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what an endpoint has to send. What answers has the tag `of` what is being handled.
+    fn poll_proxy(
+        &mut self,
+        place: usize,
+        now: Instant,
+        of: Option<Tag>,
+        arrival: Option<&Arrival>,
+        ended: &mut VecDeque<Ended>,
+    ) -> (Drained, Instant) {
+        let proxy = &mut self.proxies[place];
+        // The endpoint lends its buffers until the next call, so what else is needed of the proxy is apart from it.
+        let mut drained = Drained::default();
+        loop {
+            // Two borrows of one proxy: the endpoint's output, and the books beside it.
+            let Proxy { endpoint, .. } = proxy;
+            match endpoint.poll(now) {
+                Output::Transmit(Transmit { to, bytes, cause }) => {
+                    let bytes = bytes.to_vec();
+                    let length = self.network.length(&bytes);
+                    self.transmissions += 1;
+                    if to == SERVER {
+                        let tag = proxy.asks(&cause, length, now);
+                        self.network.send(now, proxy.number, SERVER, &bytes, tag, &mut self.rec);
+                        continue;
+                    }
+                    let tag = match proxy.tells(to, &bytes, &cause) {
+                        Some((tag, is_more)) => {
+                            if is_more {
+                                self.ledger.branched(&tag, 1);
+                            }
+                            tag
+                        }
+                        None => {
+                            drained.carried += 1;
+                            of.unwrap_or(Tag::of(to, 0, now))
+                        }
+                    };
+                    self.network.send(now, SERVER, to, &bytes, Tag { flow: to, ..tag }, &mut self.rec);
+                }
+                Output::Event(Event::Request { from, id, message }) => {
+                    drained.taken = Some(Taken::of(from, id, &message));
+                }
+                Output::Event(Event::Response { exchange, message, .. }) => {
+                    let format = message.option(number::CONTENT_FORMAT).map(<[u8]>::to_vec);
+                    let answer = (message.code, format, message.payload().to_vec());
+                    ended.push_back(Ended { exchange, answer: Some(answer) });
+                    let Some(arrival) = arrival else { continue };
+                    let (number, tag) = (proxy.number, arrival.tag);
+                    if tag.flow == number
+                        && let Some(held) = proxy.held.get(&tag.exchange)
+                    {
+                        proxy.row.unnecessary += u64::from(held.copies.saturating_sub(tag.copy.saturating_add(1)));
+                        self.network.useful_request(number, SERVER, &tag, &mut self.rec);
+                        self.network.useful(SERVER, number, arrival.length, &mut self.rec);
+                    }
+                }
+                Output::Event(Event::Failed { exchange, .. }) => ended.push_back(Ended { exchange, answer: None }),
+                Output::Event(Event::Delivered { exchange, .. } | Event::Undelivered { exchange, .. }) => {
+                    proxy.separate.remove(&exchange);
+                }
+                Output::Event(_) => {}
+                Output::Sleep(at, _) => return (drained, at),
+                Output::Idle => return (drained, Instant::NEVER),
+            }
+        }
+    }
+
+    /// A proxy takes a request that the copy with this tag brought, and asks for it; false if it has refused it instead.
+    fn take_at_proxy(&mut self, place: usize, now: Instant, taken: Taken, tag: Tag) -> Result<bool, RunError> {
+        let proxy = &mut self.proxies[place];
+        proxy.row.requests += 1;
+        let options: Vec<(u16, &[u8])> = taken.options.iter().map(|(number, value)| (*number, &value[..])).collect();
+        let request = Outgoing { kind: taken.kind, ..Outgoing::confirmable(taken.code, &options) }
+            .with_payload(&taken.payload)
+            .with_patience(proxy.patience);
+        let asked = if proxy.held.len() < proxy.most {
+            proxy.endpoint.request(now, SERVER, &request)
+        } else {
+            Err(Refused::TooManyWaiting { limit: u16::MAX })
+        };
+        let exchange = match asked {
+            Ok(exchange) => exchange,
+            Err(Refused::TooManyWaiting { .. }) => {
+                proxy.row.refused += 1;
+                let response = Outgoing { kind: taken.kind, ..Outgoing::confirmable(Code::SERVICE_UNAVAILABLE, &[]) };
+                let told = proxy.endpoint.respond(now, taken.id, &response);
+                return told.map(|()| false).map_err(|why| RunError::Endpoint("a proxy", why.to_string()));
+            }
+            Err(why) => return Err(RunError::Endpoint("a proxy", why.to_string())),
+        };
+        let Taken { client, id, kind, message_id, token, .. } = taken;
+        proxy.open.insert(exchange, proxy.begun);
+        proxy.held.insert(proxy.begun, Held { client, id, kind, message_id, token, tag, exchange, copies: 0 });
+        proxy.begun = proxy.begun.wrapping_add(1);
+        proxy.row.held_max = proxy.row.held_max.max(proxy.held.len() as u64);
+        Ok(true)
+    }
+
+    /// A proxy answers the request of a client, now that its own has ended; gives the tag of what it answers.
+    fn answer_at_proxy(&mut self, place: usize, now: Instant, end: &Ended) -> Result<Option<Tag>, RunError> {
+        let proxy = &mut self.proxies[place];
+        let Some(held) = proxy.open.remove(&end.exchange).and_then(|number| proxy.held.remove(&number)) else {
+            return Ok(None);
+        };
+        debug_assert!(held.exchange == end.exchange, "an exchange of another request has ended");
+        *(if end.answer.is_some() { &mut proxy.row.answered } else { &mut proxy.row.failed }) += 1;
+        // RFC 7252 §5.7.1: without an answer in time, 5.04.
+        let (code, format, payload) = match &end.answer {
+            Some((code, format, payload)) => (*code, format.as_deref(), &payload[..]),
+            None => (Code::GATEWAY_TIMEOUT, None, &[][..]),
+        };
+        let options: Vec<(u16, &[u8])> = format.map(|format| (number::CONTENT_FORMAT, format)).into_iter().collect();
+        let response = Outgoing { kind: held.kind, ..Outgoing::confirmable(code, &options) }
+            .with_payload(payload)
+            .with_patience(proxy.patience);
+        proxy.answers.retain(|(client, token, _)| (*client, *token) != (held.client, held.token));
+        match proxy.endpoint.respond(now, held.id, &response) {
+            Ok(()) => proxy.answers.push((held.client, held.token, held.tag)),
+            // So late that nobody waits for it any more.
+            Err(Refused::UnknownRequest) => self.gone(&held.tag, now),
+            Err(why) => return Err(RunError::Endpoint("a proxy", why.to_string())),
+        }
+        Ok(Some(held.tag))
+    }
+}
