@@ -63,7 +63,7 @@ def test_nodes_on_the_way_and_the_server_may_have_one_too(tmp_path: Path, where:
         scenario += 'commands = { workload = { kind = "after-event", arrival = "at-once" } }\n'
         scenario += '[server]\ncontroller = "cocoa-03"\n'
 
-    def run(name: str, first: str) -> millpond.Results:
+    def run(name: str, first: str) -> millpond.Run:
         own = f'controller = {{ own = "{name}", first-s = {first} }}'
         (tmp_path / "s.toml").write_text(scenario.replace('controller = "cocoa-03"', own))
         return millpond.run(tmp_path / "s.toml")
