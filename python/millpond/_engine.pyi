@@ -97,6 +97,12 @@ class Controller:
     def view(self) -> View:
         """Numbers for traces and reports."""
 
+    def base_rtt_us(self) -> int | None:
+        """The round trip of the path without a queue, as far as it was measured; None if it keeps none."""
+
+    def recall(self, base_rtt_us: _Micros) -> None:
+        """A base round trip from an earlier life. 0, and what comes after the first certain sample, changes nothing."""
+
     def shortest_wait_us(self) -> int:
         """The shortest wait that it can ever arm."""
 

@@ -100,6 +100,19 @@ class Controller(ABC):
         """Numbers for traces and reports."""
         return View()
 
+    def base_rtt_us(self) -> SupportsIndex | SupportsFloat | None:
+        """The round trip of the path without a queue, in microseconds, as far as measured: what outlives a restart.
+
+        None before the first sample, and if it keeps none.
+        """
+        return None
+
+    def recall(self, base_rtt_us: int) -> None:  # noqa: B027
+        """A base round trip from an earlier life, in microseconds. It may be old, of another path, or forged.
+
+        It comes before the first exchange or not at all, and is no more than a bound that samples correct.
+        """
+
     def shortest_wait_us(self) -> int:
         """The shortest wait that it ever answers, 1 ms unless overridden: less is most likely meant as seconds.
 

@@ -106,6 +106,12 @@ class Passing(Controller):
     def view(self) -> View:
         return self.inner.view()
 
+    def base_rtt_us(self) -> int | None:
+        return self.inner.base_rtt_us()
+
+    def recall(self, base_rtt_us: int) -> None:
+        self.inner.recall(base_rtt_us)
+
     def shortest_wait_us(self) -> int:
         return self.inner.shortest_wait_us()
 

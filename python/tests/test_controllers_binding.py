@@ -249,6 +249,8 @@ def test_a_refused_call_changes_nothing() -> None:
         (lambda: Controller("rfc7252").admit("plian", 4, Cx(0)), r"unknown kind `plian`: did you mean `plain`\?"),
         (lambda: Controller("rfc7252").on_start(Exchange(), 65_536, Cx(0)), "length: 65536 is out of range"),
         (lambda: Controller("rfc7252").on_end(Exchange(), "gone", Cx(0)), "unknown why `gone`"),
+        (lambda: Controller("calm").recall(-1), "base_rtt_us: -1 is below zero"),
+        (lambda: Controller("calm").recall(2**32), "base_rtt_us: 4294967296 is longer than can be told"),
         (lambda: Controller("rfc7252").longest_wait_us(256, 0), "copy: 256 is out of range: 0 to 255"),
     ],
 )
@@ -361,6 +363,70 @@ def test_answers_to_plain_requests_set_a_rate() -> None:
     assert controller.view() == View(rto_us=2 * SECOND, srtt_us=SECOND // 5)
     controller.on_plain_send(40, Cx(SECOND // 5))
     assert controller.admit("plain", 40, Cx(SECOND // 5)) == SECOND // 5 + 50_000
+
+
+def exchanged(controller: Controller, now_us: int, rtt_us: int) -> None:
+    """One exchange without a retransmission."""
+    exchange = Exchange()
+    controller.on_start(exchange, 40, Cx(now_us))
+    controller.on_reply(exchange, Sample("piggybacked", rtt_us, rtt_us, 0), Cx(now_us + rtt_us))
+
+
+def test_a_base_round_trip_is_handed_on_to_the_next_life() -> None:
+    controller = Controller("calm")
+    assert controller.base_rtt_us() is None
+    exchanged(controller, SECOND, 240_000)
+    assert controller.base_rtt_us() == 240_000
+    before = controller.view()
+    controller.recall(1_000)
+    assert (controller.base_rtt_us(), controller.view()) == (240_000, before)
+
+    def after_ten_seconds(remembered_us: float) -> object:
+        """When a request may leave, after a first answer that took ten seconds."""
+        again = Controller("calm")
+        again.recall(remembered_us)
+        assert again.base_rtt_us() is None
+        exchanged(again, SECOND, 10 * SECOND)
+        return again.admit("confirmable", 40, Cx(11 * SECOND))
+
+    # with the lowest word of chance the pause is half of one round trip
+    assert [after_ten_seconds(us) for us in (240_000, 1, 0.9)] == [16 * SECOND] * 3
+    assert [after_ten_seconds(us) for us in (0, 10 * SECOND, 2**32 - 1)] == ["now"] * 3
+
+
+@pytest.mark.parametrize("preset", [preset for preset in PRESETS if preset != "calm"])
+def test_the_others_keep_no_base_round_trip(preset: str) -> None:
+    controller, twin = Controller(preset), Controller(preset)
+    controller.recall(240_000)
+    exchanged(controller, SECOND, 10 * SECOND)
+    exchanged(twin, SECOND, 10 * SECOND)
+    assert (controller.base_rtt_us(), controller.view()) == (None, twin.view())
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"), [("0.2 s", "not a number"), (-1, "below zero"), (math.nan, "not a finite number")]
+)
+def test_a_base_round_trip_of_ones_own_is_a_time_or_none(returned: object, told: str) -> None:
+    assert Controller.own(Noting, "Noting").base_rtt_us() is None
+    odd = Controller.own(type("Odd", (Noting,), {"base_rtt_us": lambda _: returned}), "Odd")
+    with pytest.raises(ValueError, match=f"Odd: base_rtt_us returned .*{told}.*: return None if nothing was measured"):
+        odd.base_rtt_us()
+
+
+def test_ones_own_is_told_what_an_earlier_life_measured() -> None:
+    class Remembering(Noting):
+        remembered_us: int | None = None
+
+        def base_rtt_us(self) -> int | None:
+            return self.remembered_us
+
+        def recall(self, base_rtt_us: int) -> None:
+            self.remembered_us = base_rtt_us
+
+    controller = Controller.own(Remembering, "Remembering")
+    assert controller.base_rtt_us() is None
+    controller.recall(240_000.4)
+    assert controller.base_rtt_us() == 240_000
 
 
 def noting() -> tuple[Controller, list[Noting]]:

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from own_controllers import SECOND, Passing, Standard, Waiting, results, scenario
+from own_controllers import SECOND, Passing, Standard, Waiting, results, scenario, text
 
+from millpond import _engine
 from millpond.controller import AnyWait, Controller, Cx, Exchange, Sample, Wait
+from millpond.controllers import own
 from millpond.engine import native
 
 
@@ -26,6 +28,32 @@ def test_passing_all_calls_on_changes_nothing(preset: str) -> None:
     make = functools.partial(Passing, preset)
     for workload in ("continuous", "random"):
         assert results(scenario(make, workload=workload), 1) == results(scenario(preset, workload=workload), 1)
+
+
+def test_a_base_round_trip_outlives_fresh_batches() -> None:
+    """Twelve clients make a queue of seconds; who remembers that the path is shorter pauses more."""
+
+    def gave(controller: str | own.Make, memory: str) -> object:
+        known = own.OwnControllers()
+        name = controller if isinstance(controller, str) else known.add(controller)
+        crowd = text(f'"{name}"', workload="random").replace("30 kbit/s", "2 kbit/s").replace("2500 B", "1410 kB")
+        crowd += f'batch = {{ from = 1, to = 10, memory = "{memory}" }}\n'
+        return results(_engine.Scenario.from_toml(crowd, "test.toml", known), runs=1)
+
+    lost, remembered = gave("calm", "lost"), gave("calm", "base-rtt")
+    assert lost != remembered
+    calm = functools.partial(Passing, "calm")
+    assert gave(calm, "base-rtt") == remembered
+    assert gave(calm, "lost") == lost
+
+    class Forgetful(Passing):
+        def __init__(self) -> None:
+            super().__init__("calm")
+
+        def recall(self, base_rtt_us: int) -> None:
+            assert base_rtt_us > 0
+
+    assert gave(Forgetful, "base-rtt") == lost
 
 
 def test_results_are_the_same_on_one_thread_and_on_two() -> None:

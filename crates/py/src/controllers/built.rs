@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use millpond_control::{
-    Admit, AnyController, Checked, Controller as _, PeerController, Preset, SettingValue, Violation,
+    Admit, AnyController, Checked, Controller as _, PeerController, Preset, SettingValue, Span, Violation,
 };
 use millpond_sim::scenario::{BuiltChoice, Settings, Value};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -190,6 +190,21 @@ impl Controller {
         let view = self.watched.view();
         self.own_failure(py)?;
         Ok(View(view))
+    }
+
+    /// The round trip of the path without a queue, as far as it measured it itself: worth keeping over a restart. None before
+    /// the first sample, and from one that keeps none.
+    fn base_rtt_us(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        let base_rtt = self.watched.base_rtt();
+        self.own_failure(py)?;
+        Ok(base_rtt.map(Span::as_micros))
+    }
+
+    /// A base round trip from an earlier life, which may be old or wrong. 0, and what comes after the first certain sample,
+    /// changes nothing.
+    fn recall(&mut self, py: Python<'_>, base_rtt_us: &Bound<'_, PyAny>) -> PyResult<()> {
+        let base_rtt = length_named("base_rtt_us", base_rtt_us)?;
+        self.call(py, "recall", |watched| watched.recall(base_rtt))
     }
 
     /// The shortest wait that it can ever arm.

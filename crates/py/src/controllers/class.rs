@@ -40,6 +40,8 @@ pub(super) struct Defines {
     pub(super) on_plain_send: bool,
     pub(super) on_feedback: bool,
     pub(super) view: bool,
+    pub(super) base_rtt: bool,
+    pub(super) recall: bool,
 }
 
 impl OwnClass {
@@ -133,6 +135,8 @@ impl<'py> Trial<'_, 'py> {
             on_plain_send: defines("on_plain_send")?,
             on_feedback: defines("on_feedback")?,
             view: defines("view")?,
+            base_rtt: defines("base_rtt_us")?,
+            recall: defines("recall")?,
         })
     }
 }

@@ -278,6 +278,30 @@ impl Controller for PythonController {
         answer.unwrap_or_default()
     }
 
+    fn base_rtt(&self) -> Option<Span> {
+        if !self.class.defines.base_rtt {
+            return None;
+        }
+        let answer = self.ask("base_rtt_us", |me| {
+            let answer = me.call_method0(intern!(me.py(), "base_rtt_us"))?;
+            if answer.is_none() {
+                return Ok(None);
+            }
+            let told = |why| Fault::Returned(format!("{}, {why}: return None if nothing was measured", shown(&answer)));
+            length(&answer).map(Some).map_err(told)
+        });
+        answer.flatten()
+    }
+
+    fn recall(&mut self, base_rtt: Span) {
+        if self.class.defines.recall {
+            self.ask("recall", |me| {
+                me.call_method1(intern!(me.py(), "recall"), (base_rtt.as_micros(),))?;
+                Ok(())
+            });
+        }
+    }
+
     fn shortest_wait(&self) -> Span {
         self.class.shortest
     }
