@@ -41,6 +41,8 @@ pub async fn discover(flags: Discover, interrupt: &mut Interrupt) -> Result<(), 
     }
     let mut answers = request.send().await?;
     let mut count = 0_u64;
+    // Why the first message did not leave, or the first answer was of no use: if no other comes, that is why nobody answered.
+    let mut first = None;
     loop {
         let next = tokio::select! {
             next = answers.next() => next,
@@ -53,12 +55,18 @@ pub async fn discover(flags: Discover, interrupt: &mut Interrupt) -> Result<(), 
             }
             // The request itself did not leave.
             Some(Err(error @ millpond_live::Error::Refused { .. })) => return Err(error.into()),
+            Some(Err(error)) if count == 0 && first.is_none() => first = Some(error),
             // One answer came in part. Others may be whole.
             Some(Err(error)) => {
                 let _ = writeln!(anstream::stderr(), "millpond: {error}");
             }
             None => break,
         }
+    }
+    match first {
+        Some(error) if count == 0 => return Err(error.into()),
+        Some(error) => _ = writeln!(anstream::stderr(), "millpond: {error}"),
+        None => {}
     }
     if count > 0 {
         return Ok(());

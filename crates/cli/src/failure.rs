@@ -86,15 +86,26 @@ impl From<io::Error> for Failure {
 impl From<millpond_live::Error> for Failure {
     fn from(error: millpond_live::Error) -> Self {
         match error {
-            millpond_live::Error::Uri(_)
-            | millpond_live::Error::UnknownController(_)
-            | millpond_live::Error::Setting { .. } => Self::Usage(error.to_string()),
+            millpond_live::Error::Setting { name, reason } => Self::Usage(format!("{}: {reason}", flag(name))),
+            millpond_live::Error::Uri(_) | millpond_live::Error::UnknownController(_) => Self::Usage(error.to_string()),
             millpond_live::Error::Insecure { .. } => Self::Insecure(error.to_string()),
             millpond_live::Error::NameNotResolved { .. } => Self::Unreachable(error.to_string()),
             _ if error.is_unreachable() => Self::Unreachable(error.to_string()),
             _ if error.is_timeout() => Self::TimedOut(error.to_string()),
             _ => Self::Failed(error.to_string()),
         }
+    }
+}
+
+/// The flag that a setting of the library is given by, or else the setting's own name.
+fn flag(setting: &'static str) -> &'static str {
+    match setting {
+        "ack_timeout" => "--ack-timeout",
+        "block_size" => "--block-size",
+        "join" => "--join",
+        "multicast_interface" => "--interface",
+        "workers" => "--workers",
+        other => other,
     }
 }
 

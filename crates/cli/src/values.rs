@@ -53,6 +53,16 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// An address with its port: `127.0.0.1:9100`, `[::1]:9100`.
+///
+/// # Errors
+/// What is none.
+pub fn address_and_port(text: &str) -> Result<std::net::SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "no address with a port; write 127.0.0.1:9100, [::1]:9100 or, for all addresses, [::]:9100".to_owned()
+    })
+}
+
 /// A number of bytes: `1024`, `64k`, `1.5M`; k and M are 1000 and 1000000, Ki and Mi 1024 and 1048576.
 ///
 /// # Errors

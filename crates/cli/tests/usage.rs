@@ -66,7 +66,7 @@ fn a_word_that_is_no_verb_gets_the_nearest_or_the_place_where_it_is() {
 
 #[test]
 fn every_bad_flag_is_one_line_that_says_what_would_do() {
-    let table: [(&[&str], &str); 35] = [
+    let table: [(&[&str], &str); 39] = [
         (&["get"], "the following required arguments were not provided: <URI>"),
         (&["get", "localhost:x/y"], "invalid value 'localhost:x/y' for '<URI>'"),
         (&["get", "coap://h/", "--output", "f", "--json"], "cannot be used with"),
@@ -94,6 +94,13 @@ fn every_bad_flag_is_one_line_that_says_what_would_do() {
             &["serve", "--bind", "localhost"],
             "invalid value 'localhost' for '--bind <ADDRESS>': neither address nor port",
         ),
+        (&["serve", "--metrics", "bare"], "no address with a port; write 127.0.0.1:9100"),
+        (&["relay", "none", "--listen", "bare", "--to", "127.0.0.1"], "no address with a port; write 127.0.0.1:9100"),
+        (
+            &["discover", "--interface", "nope"],
+            "--interface: groups cannot be asked by nope: there is no interface nope",
+        ),
+        (&["get", "coap://127.0.0.1/", "--ack-timeout", "2h"], "--ack-timeout"),
         (&["load", "coap://h/", "--rate", "-1"], "--rate"),
         (&["load", "coap://h/", "--ramp", "1s"], "--rate <R/s>"),
         (&["load", "coap://h/", "--clients", "0"], "between 1 and 20000"),

@@ -41,7 +41,7 @@ pub struct Relay {
     #[command(flatten)]
     pub over: OverPath,
     /// Where clients reach the relay; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::values::address_and_port)]
     pub listen: SocketAddr,
     /// Where the server is.
     #[arg(long, value_name = "HOST:PORT")]

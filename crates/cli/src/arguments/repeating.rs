@@ -36,7 +36,7 @@ impl Repeating {
         }
         let mut controller = controller.cloned().unwrap_or_default();
         if let Some(wait) = ack_timeout {
-            controller = controller.with_ack_timeout(wait).map_err(|error| Failure::Usage(error.to_string()))?;
+            controller = controller.with_ack_timeout(wait)?;
         }
         let builder = builder.controller(controller);
         Ok(match max_retransmit {

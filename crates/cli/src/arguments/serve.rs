@@ -11,7 +11,7 @@ use super::ServerCredentials;
 /// A server of files.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The directory whose files are served; nothing above it is reachable; without it, none.
+    /// The directory whose files are served, up to 16 MiB each; nothing above it is reachable; without it, none.
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
     /// Let clients change files: PUT, POST and DELETE.
@@ -55,7 +55,7 @@ pub struct Serve {
     #[arg(long)]
     pub q_block: bool,
     /// Metrics for Prometheus at http://ADDRESS/metrics.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::values::address_and_port)]
     pub metrics: Option<SocketAddr>,
     /// Tell each transmission as it happens.
     #[arg(long)]

@@ -8,8 +8,13 @@ use crate::program::{Server, command, millpond, signal};
 
 /// Head and body of what HTTP answers.
 fn fetched(address: &str, path: &str) -> (String, String) {
+    asked(address, &format!("GET {path}"))
+}
+
+/// Head and content of the answer to a method and what it is for.
+fn asked(address: &str, what: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("it reads");
+    write!(stream, "{what} HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("it reads");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("UTF-8");
     let (head, body) = text.split_once("\r\n\r\n").expect("an empty line");
@@ -80,6 +85,12 @@ fn the_figures_of_all_workers_are_there_for_prometheus() {
 
     let (head, _) = fetched(&address, "/");
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    // RFC 9110: HEAD as GET but for the content (§9.3.2), what else is asked for is told what may be (§15.5.6).
+    let (head, body) = asked(&address, "HEAD /metrics");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && !head.contains("Content-Length: 0"), "{head}");
+    assert_eq!(body, "");
+    let (head, _) = asked(&address, "POST /metrics");
+    assert!(head.starts_with("HTTP/1.1 405") && head.contains("\r\nAllow: GET, HEAD\r\n"), "{head}");
     // Who says nothing, or no HTTP, holds nobody up for long: what comes next is answered.
     drop(TcpStream::connect(&address).expect("it listens"));
     let mut rubbish = TcpStream::connect(&address).expect("it listens");

@@ -68,18 +68,25 @@ where
             return Ok(());
         }
     }
-    let (status, body) = if request.starts_with(b"GET /metrics ") || request.starts_with(b"GET /metrics?") {
-        ("200 OK", text(stats().await))
-    } else {
-        ("404 Not Found", "figures are at /metrics\n".into())
+    let mut words = request.split(|byte| *byte == b' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    const FIGURES: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    const WORDS: &str = "text/plain; charset=utf-8";
+    let (status, kind, body) = match method {
+        _ if path != b"/metrics" => ("404 Not Found", WORDS, "figures are at /metrics\n".into()),
+        b"GET" | b"HEAD" => ("200 OK", FIGURES, text(stats().await)),
+        // RFC 9110 §15.5.6: what is allowed is told.
+        _ => ("405 Method Not Allowed\r\nAllow: GET, HEAD", WORDS, "figures are read by GET\n".into()),
     };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.as_bytes()).await?;
+    // RFC 9110 §9.3.2: to HEAD the same goes back as to GET, but for the content.
+    if method != b"HEAD" {
+        stream.write_all(body.as_bytes()).await?;
+    }
     stream.shutdown().await
 }
 
