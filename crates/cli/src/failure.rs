@@ -158,6 +158,7 @@ mod tests {
             (Error::NoResponse { peer, after }, 6),
             (Error::Unreachable { peer, reason: "refused".into(), source: None }, 7),
             (Error::NameNotResolved { host: "h".into(), reason: "none".into(), source: None }, 7),
+            (Error::HandshakeTimedOut { peer, reason: "no answer".into() }, 6),
             (Error::Insecure { peer, reason: "expired".into() }, 8),
             (Error::Reset { peer }, 1),
         ] {

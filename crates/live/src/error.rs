@@ -133,6 +133,14 @@ pub enum Error {
         /// Why, and what to do.
         reason: String,
     },
+    /// There is no secure session with the peer, because it did not answer the handshake in time.
+    #[error("no secure session with {peer}: {reason}")]
+    HandshakeTimedOut {
+        /// The peer.
+        peer: SocketAddr,
+        /// What to look at.
+        reason: String,
+    },
     /// A setting cannot be used.
     #[error("{name}: {reason}")]
     Setting {
@@ -239,10 +247,13 @@ impl Error {
         Self::Refused { reason }
     }
 
-    /// No answer came in the time that there was: every copy was sent, a response or a deadline was waited for.
+    /// No answer came in the time that there was: every copy was sent, a response, a handshake or a deadline was waited for.
     #[must_use]
     pub const fn is_timeout(&self) -> bool {
-        matches!(self, Self::GaveUp { .. } | Self::NoResponse { .. } | Self::Deadline { .. })
+        matches!(
+            self,
+            Self::GaveUp { .. } | Self::NoResponse { .. } | Self::Deadline { .. } | Self::HandshakeTimedOut { .. }
+        )
     }
 
     /// The network, or the peer's host, said that nobody can be reached there.
@@ -255,7 +266,7 @@ impl Error {
     /// carried out although no answer came.
     pub(crate) const fn lets_another_address_try(&self, is_idempotent: bool) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Insecure { .. } => true,
+            Self::Unreachable { .. } | Self::Insecure { .. } | Self::HandshakeTimedOut { .. } => true,
             Self::GaveUp { .. } | Self::NoResponse { .. } => is_idempotent,
             _ => false,
         }

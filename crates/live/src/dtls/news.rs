@@ -19,8 +19,8 @@ pub(crate) enum Turn {
     Stands { before: Option<Address> },
     /// It stood, and is over. Whether it carried any message of the peer.
     Ended { why: String, was_used: bool },
-    /// It did not come about.
-    Failed { why: String },
+    /// It did not come about; whether for want of an answer in time.
+    Failed { why: String, timed_out: bool },
 }
 
 /// What there is with a peer.

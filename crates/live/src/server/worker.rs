@@ -254,7 +254,7 @@ impl Worker {
             let peer = news.peer.peer();
             match news.what {
                 Turn::Stands { .. } => self.watch.tell(now, peer, || Happened::Secured),
-                Turn::Failed { why } => {
+                Turn::Failed { why, .. } => {
                     self.insecure += 1;
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why });
                 }

@@ -42,7 +42,7 @@ pub(crate) fn connect(goal: Goal) -> Commands {
                     let session = secure::connect(config, stream, peer, &host);
                     let reason = || format!("no handshake within {} s", PATIENCE.as_secs());
                     let session = tokio::time::timeout(PATIENCE, session).await;
-                    let session = session.unwrap_or_else(|_| Err(Error::Insecure { peer, reason: reason() }));
+                    let session = session.unwrap_or_else(|_| Err(Error::HandshakeTimedOut { peer, reason: reason() }));
                     Ok((peer, session?))
                 };
                 run(orders, secured).await;

@@ -89,9 +89,13 @@ impl Driver {
                     // What was to follow begins another one.
                     self.launch(peer);
                 }
-                Turn::Failed { why } => {
+                Turn::Failed { why, timed_out } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.clone() });
-                    self.end_held(peer, &Error::Insecure { peer, reason: why });
+                    let error = match timed_out {
+                        true => Error::HandshakeTimedOut { peer, reason: why },
+                        false => Error::Insecure { peer, reason: why },
+                    };
+                    self.end_held(peer, &error);
                 }
             }
         }

@@ -26,7 +26,7 @@ impl Sessions {
         });
         self.remove(number);
         let why = why.to_owned();
-        let what = if was_standing { Turn::Ended { why, was_used } } else { Turn::Failed { why } };
+        let what = if was_standing { Turn::Ended { why, was_used } } else { Turn::Failed { why, timed_out: false } };
         self.news.push(News { peer, inside, what });
     }
 
@@ -45,7 +45,8 @@ impl Sessions {
         match stage {
             Stage::Rising => {
                 let why = fault.words(&self.keys);
-                self.news.push(News { peer, inside, what: Turn::Failed { why: why.clone() } });
+                let timed_out = matches!(fault, Fault::TimedOut { .. });
+                self.news.push(News { peer, inside, what: Turn::Failed { why: why.clone(), timed_out } });
                 if let Some(doubted) = doubted {
                     self.remove(doubted);
                     self.news.push(News {

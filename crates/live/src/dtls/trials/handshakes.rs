@@ -114,6 +114,8 @@ fn nobody_there_is_told_after_the_last_copy() {
     trial.connect("x");
     trial.run(41 * SECOND);
     assert!(trial.client.ended()[0].starts_with("no answer to the handshake"), "{:?}", trial.client.ended());
+    // No answer is a matter of time, a refusal is not.
+    assert!(matches!(trial.client.news[0].what, Turn::Failed { timed_out: true, .. }));
     assert_eq!(trial.sent, 5);
 }
 
