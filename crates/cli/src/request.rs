@@ -8,7 +8,7 @@ use millpond_live::{Client, Code, RequestBuilder, Uri};
 use crate::arguments::{Request, WithPayload, WithoutPayload};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::{answer, content_format, progress, render, trace, values};
+use crate::{answer, content_format, draft, progress, render, trace, values};
 
 /// Longest body that is sent or taken, bytes.
 pub const LONGEST_BODY: usize = 16 << 20;
@@ -64,7 +64,7 @@ async fn once(
         let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer));
     }
     let printed = match output.filter(|_| answer.is_success()) {
-        Some(file) => std::fs::write(file, answer.payload()).map_err(|error| Failure::of_file(file.display(), &error)),
+        Some(file) => draft::write(file, answer.payload()).map_err(|error| Failure::of_file(file.display(), &error)),
         None => answer::print(&answer, form, false),
     };
     client.shutdown().await;

@@ -43,6 +43,34 @@ fn a_body_is_written_to_a_file_and_coap_need_not_be_said() {
     assert!(said.err.contains("no/such: No such file or directory"), "{}", said.err);
 }
 
+/// Without room for the new body the old one stays, whole, and nothing lies beside it.
+#[test]
+#[cfg(unix)]
+fn a_body_that_finds_no_room_leaves_the_one_before_it() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let server = Server::start(&[]);
+    let directory = fresh_directory("bodies_full");
+    let file = directory.join("image.bin");
+    std::fs::write(&file, "the one before").expect("it is there");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).expect("it is ours");
+    symlink("image.bin", directory.join("link")).expect("a link");
+    // No file of this process may be longer than a block or two: as a disk that is full.
+    let program = env!("CARGO_BIN_EXE_millpond");
+    let line = format!("trap '' XFSZ; ulimit -f 4; exec {program} get -o link {}", server.at("/large?size=20k"));
+    let mut shell = std::process::Command::new("sh");
+    let said = Said::from(shell.args(["-c", &line]).current_dir(&directory).output().expect("there is a shell"));
+    assert_eq!((said.code, said.err.lines().count()), (Some(1), 1), "{}", said.err);
+    assert_eq!(std::fs::read(&file).expect("it is there"), b"the one before");
+    assert_eq!(std::fs::read_dir(&directory).expect("ours").count(), 2, "file and link");
+    // With room it takes the place of the other, which keeps its rights; a link stays a link.
+    let link = directory.join("link");
+    millpond(&["get", "-o", link.to_str().expect("UTF-8"), &server.at("/large?size=20k")]).well();
+    assert!(std::fs::symlink_metadata(&link).expect("it is there").is_symlink());
+    let there = std::fs::metadata(&file).expect("it is there");
+    assert_eq!((there.len(), there.permissions().mode() & 0o777), (20_000, 0o640));
+    millpond(&["get", "-o", "/dev/null", &server.at("/hello")]).well();
+}
+
 #[test]
 fn a_dash_is_standard_output_for_bodies_too() {
     let server = Server::start(&[]);

@@ -1,0 +1,45 @@
+//! Files that are there whole or as they were before.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+/// Puts these bytes in the place of a file, by way of a draft beside it: if there is no room for them the file is what it was.
+/// What is no plain file, such as a pipe, is written to as it is, and so is a file whose directory takes no other.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Of a link it is the file behind it.
+    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let before = match fs::metadata(&target) {
+        Ok(before) if before.is_file() => Some(before),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        _ => return fs::write(file, bytes),
+    };
+    let Some(name) = target.file_name() else { return fs::write(file, bytes) };
+    if before.as_ref().is_some_and(|before| before.permissions().readonly()) {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".millpond-{}", std::process::id()));
+    let draft = target.with_file_name(hidden);
+    let mut written = match OpenOptions::new().write(true).create_new(true).open(&draft) {
+        Ok(written) => written,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && before.is_some() => return fs::write(file, bytes),
+        Err(error) => return Err(error),
+    };
+    let put = written.write_all(bytes).and_then(|()| match before {
+        Some(before) => written.set_permissions(before.permissions()),
+        None => Ok(()),
+    });
+    drop(written);
+    let put = put.and_then(|()| fs::rename(&draft, &target));
+    if put.is_err() {
+        // What it says is why it was not put there.
+        let _ = fs::remove_file(&draft);
+    }
+    put
+}
