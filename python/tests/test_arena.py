@@ -108,6 +108,38 @@ def test_the_studies_give_cells_too() -> None:
     assert all("controller" in place.scenario["clients"][0] for place in found)
 
 
+def test_clients_that_report_and_notify_are_all_the_candidates() -> None:
+    found = cells.places("studies", "training", 1, 1, native(), OwnControllers())
+    mesh = [place for place in found if place.family == "cocoaplus15"]
+    assert {len(place.scenario["clients"]) for place in mesh} == {1, 2}
+    made = cells.program({"mine": "calm"}, ("rfc7252",), mesh, "training", native(), OwnControllers())
+    presets = {"mine": "calm", "rfc7252": "rfc7252"}
+    for planned in made.cells:
+        name = planned.cell.columns["algorithm"]
+        assert {group.algorithm for group in planned.cell.groups} == {name}
+        told = [group["controller"] for group in planned.cell.scenario["clients"]]
+        assert all(presets[str(name)] in str(controller) for controller in told), told
+
+
+def test_where_requests_come_in_a_rhythm_times_are_those_from_birth_to_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten requests, one a minute, over a path of a second: a client is done after more than nine minutes."""
+    link = {"rate": "1 Mbit/s", "delay": "500 ms", "queue": "10 packets"}
+    group = {
+        "count": 3,
+        "controller": "rfc7252",
+        "workload": {"kind": "periodic", "period": "1 min", "requests": 10},
+    }
+    steady = {"path": {"uplink": link, "downlink": link}, "clients": [group]}
+    place = cells.Place("steady", "made", steady, 1)
+    monkeypatch.setattr(cells, "places", lambda *_: [place])
+    told = {score.measure: score.value for score in hold(tmp_path / "out", candidates=["calm"]).scores}
+    assert 1 < told["median"] <= told["p95"] < 1.2
+    assert told["lost"] == 0
+    assert "slowest" not in told
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

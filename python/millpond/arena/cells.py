@@ -13,6 +13,7 @@ from millpond.engine import Engine
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan import study
+from millpond.plan.factor import PATH
 from millpond.plan.groups import groups_of
 from millpond.plan.study import Planned, Program
 from millpond.results.directory import Cell, Value
@@ -25,9 +26,8 @@ AGAINST = ("rfc7252", "default-fb2", "cocoa-03", "cocoa-s", "fasor", "fasor-toke
 ALONE = "alone"
 #: The other clients of a cell that has some.
 NEIGHBOUR = "neighbours"
-#: Studies whose cells are not exchanges of one controller with one server, or take minutes on all their meshes: drawn
-#: meshes stand for these.
-NO_CELLS = ("echo", "cocoaplus15")
+#: Studies whose cells are not exchanges of one controller with one server.
+NO_CELLS = ("echo",)
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Place:
     family: str
     scenario: Mapping[str, Any]
     replications: int
+    #: So many of its groups, from the first on, are the candidate's.
+    groups: int = 1
 
 
 def program(
@@ -59,12 +61,13 @@ def program(
     first = 0
     for place in places:
         for name, controller in [*every.items(), (ALONE, None)]:
-            tree = _alone(place.scenario) if controller is None else _with(place.scenario, controller)
+            tree = _alone(place.scenario) if controller is None else _with(place, controller)
             if tree is None:
                 continue
             built = scenarios.build(tree, f"cell {place.name}", engine, own)
             full = scenarios.in_full(built)
-            groups = groups_of(full, [name, *[NEIGHBOUR] * (len(full["clients"]) - 1)])
+            theirs = len(full["clients"]) - place.groups
+            groups = groups_of(full, [*[name] * place.groups, *[NEIGHBOUR] * theirs])
             columns: dict[str, Value] = {"algorithm": name, "place": place.name, "family": place.family}
             runs = 1 if controller is None else place.replications
             number = len(planned)
@@ -117,18 +120,21 @@ def _of_study(name: str, most: int, engine: Engine, own: OwnControllers) -> Iter
     """The cells of a study with one controller and over UDP, on the first reading of its test bed."""
     plan = study.load(study.find(name))
     # a study's own choice of fewer values: the ends and the middle
-    plan = replace(plan.quick(), mixes=(), paths=plan.paths[:1])
+    plan = replace(plan.quick(), mixes=())
+    first = plan.paths[0]
     # one algorithm stands for all: its place in the scenario is what matters
     seen = set()
     for planned in study.unfold(plan, engine, own).cells:
         cell = planned.cell
         tree = cell.scenario
         here = "-".join([name, *(str(value) for key, value in cell.columns.items() if key != "algorithm")])
+        if cell.columns[PATH] != first.name or not first.only.covers(cell.columns):
+            continue
         if here in seen or not all(_is_exchanges(group) for group in tree["clients"]):
             continue
         seen.add(here)
         clients = sum(int(group["count"]) for group in tree["clients"])
-        yield Place(here, name, tree, _runs(clients, most))
+        yield Place(here, name, tree, _runs(clients, most), len(tree["clients"]))
 
 
 def _is_exchanges(group: Mapping[str, Any]) -> bool:
@@ -137,9 +143,10 @@ def _is_exchanges(group: Mapping[str, Any]) -> bool:
     return "controller" in group and kind != "bursts" and group.get("confirmable", True)
 
 
-def _with(scenario: Mapping[str, Any], controller: Any) -> dict[str, Any]:
-    tree = copy.deepcopy(dict(scenario))
-    tree["clients"][0]["controller"] = controller
+def _with(place: Place, controller: Any) -> dict[str, Any]:
+    tree = copy.deepcopy(dict(place.scenario))
+    for group in tree["clients"][: place.groups]:
+        group["controller"] = controller
     return tree
 
 

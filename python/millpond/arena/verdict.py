@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +38,8 @@ class Measure:
 
 
 #: In the median the completion time of a client that lost a request is without end. At the 95th percentile that would
-#: ask who lost one client in twenty, which `lost` tells already; there it is left out.
+#: ask who lost one client in twenty, which `lost` tells already; there it is left out. Where requests come in a rhythm,
+#: times are those from birth to answer, and `lost` is the share of requests that were not answered.
 MEASURES = (
     Measure("median", "median completion time", "s", less=True, ratio=True),
     Measure("p95", "95th percentile of completion times, of clients that lost nothing", "s", less=True, ratio=True),
@@ -135,16 +137,40 @@ def _values(measures: Measures, population: Population) -> dict[str, float]:
         for name in ("transmissions", "retransmissions", "unnecessary", "completed")
     )
     first = max(1.0, sent - copies)
+    if _is_loop(measures.cell(population).scenario):
+        times = {
+            "median": _at(endless, 0.5),
+            "p95": percentile(took[whole], 0.95) if whole.any() else math.inf,
+            "slowest": float(took[whole].max()) if whole.any() else math.inf,
+            "lost": 1 - float(np.mean(whole)),
+        }
+    else:
+        # when the last request ends is the rhythm's doing
+        delays = measures.sample("answer_delay", population)
+        times = {
+            "median": delays.take("median"),
+            "p95": delays.take("p95"),
+            "slowest": math.nan,
+            "lost": 1 - measures.sample("answered_share", population).take("mean"),
+        }
     return {
-        "median": _at(endless, 0.5),
-        "p95": percentile(took[whole], 0.95) if whole.any() else math.inf,
-        "slowest": float(took[whole].max()) if whole.any() else math.inf,
+        **times,
         "messages": sent / max(1.0, answered),
-        "lost": 1 - float(np.mean(whole)),
         "delivery": measures.sample("delivery_ratio", population).take("mean"),
         "in_vain": vain / first,
         "fairness": measures.sample("fairness", population).take("mean"),
     }
+
+
+def _is_loop(scenario: Mapping[str, Any]) -> bool:
+    """Whether all requests of the clients follow on the ones before, so that a client is done when its work is."""
+    kinds = [
+        one if isinstance(one, str) else one["kind"]
+        for group in scenario["clients"]
+        for workload in [group["workload"]]
+        for one in (workload if isinstance(workload, list) else [workload])
+    ]
+    return all(kind in ("continuous", "random", "fresh-batches", "backlog") for kind in kinds)
 
 
 def _at(values: Floats, share: float) -> float:
