@@ -14,6 +14,7 @@ From a notebook::
 
     swept = millpond.sweep("my-plan.toml")
     swept.table("runs")              # one row a run, with the value of every factor
+    millpond.compare(swept, "rfc7252", "cocoa-03").lines
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from millpond.api import Reproduction, Run, reproduce, run, sweep
+    from millpond.api import Reproduction, Run, compare, reproduce, run, sweep
     from millpond.controller import BuiltIn, Controller, Cx, Exchange, Sample, View, Wait, Wishes
     from millpond.errors import MillpondError, UsageError
     from millpond.evaluation import evaluate
     from millpond.judge.compare import Comparison, Figure, Setting, Verdict
+    from millpond.judge.side_by_side import SideBySide
     from millpond.results.directory import Results
 
     __version__: str
@@ -36,11 +38,12 @@ if TYPE_CHECKING:
 #: Where each name comes from. It is looked for there when first asked for: a program that needs none of the tables
 #: and figures does not wait for the libraries behind them.
 _HOMES = {
-    "millpond.api": ("Reproduction", "Run", "reproduce", "run", "sweep"),
+    "millpond.api": ("Reproduction", "Run", "compare", "reproduce", "run", "sweep"),
     "millpond.controller": ("BuiltIn", "Controller", "Cx", "Exchange", "Sample", "View", "Wait", "Wishes"),
     "millpond.errors": ("MillpondError", "UsageError"),
     "millpond.evaluation": ("evaluate",),
     "millpond.judge.compare": ("Comparison", "Figure", "Setting", "Verdict"),
+    "millpond.judge.side_by_side": ("SideBySide",),
     "millpond.results.directory": ("Results",),
 }
 
@@ -57,12 +60,14 @@ __all__ = [
     "Run",
     "Sample",
     "Setting",
+    "SideBySide",
     "UsageError",
     "Verdict",
     "View",
     "Wait",
     "Wishes",
     "__version__",
+    "compare",
     "evaluate",
     "reproduce",
     "run",

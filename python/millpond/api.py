@@ -15,8 +15,10 @@ import pyarrow as pa
 from millpond.controllers.own import AnyController, OwnControllers
 from millpond.engine import Engine, native
 from millpond.errors import MillpondError, UsageError
+from millpond.judge import side_by_side
 from millpond.judge.compare import Comparison
 from millpond.judge.published import read as read_published
+from millpond.judge.side_by_side import SideBySide
 from millpond.measure import summary
 from millpond.measure.measures import Measures
 from millpond.measure.sites import Sites
@@ -358,6 +360,30 @@ def open_results(place: Path | str | Sequence[Path | str], published: Path | str
     if published is not None and results.manifest["kind"] != "study":
         raise MillpondError(f"{results.directory}: results of no study: --published compares studies")
     return _done(results, published)
+
+
+def compare(
+    results: Run | Results | Path | str | Sequence[Path | str],
+    one: str,
+    other: str,
+    *,
+    metrics: str | Sequence[str] = (),
+) -> SideBySide:
+    """Put two algorithms, or two values of a factor, side by side, run by run of equal seeds.
+
+    Args:
+        results: What `sweep`, `run` or `reproduce` gave, or where such results lie.
+        one: An algorithm, or a value of a factor, alone or as `factor=value`.
+        other: Another one of the same.
+        metrics: These metrics; left out: those that both have of the usual ones.
+
+    Raises:
+        MillpondError: one line that says what is wrong and how to mend it.
+    """
+    if isinstance(results, Run):
+        results = results.results
+    opened = results if isinstance(results, Results) else Results.open(results)
+    return side_by_side.compare(opened, one, other, (metrics,) if isinstance(metrics, str) else metrics)
 
 
 def redraw(done: Run) -> Path:

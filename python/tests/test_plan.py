@@ -198,6 +198,7 @@ def test_reasons_why_rows_are_not_measured_are_told_by_row(tmp_path: Path) -> No
             'transfer = "whole"',
             "algorithms.cocoa.controller: expected the name of a preset or a table, or else a `transport`",
         ),
+        ("payload = [68, 176]", "payload = [68, 176, 68]", "matrix[1].payload: 68 stands there twice: leave one out"),
     ],
 )
 def test_a_slip_names_the_place(tmp_path: Path, before: str, after: str, told: str) -> None:
@@ -207,6 +208,20 @@ def test_a_slip_names_the_place(tmp_path: Path, before: str, after: str, told: s
         study.unfold(study.load(folder), FakeEngine())
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_plan_without_a_small_version_says_so() -> None:
+    known = study.load({"scenario": {"clients": []}, "matrix": {"clients[0].count": [1, 2]}})
+    with pytest.raises(UsageError, match=r"--quick: plan has no \[quick\]: .*replications = 2"):
+        known.quick()
+
+
+@pytest.mark.parametrize("place", ["top", "matrix"])
+def test_replications_count_for_nothing_beside_sites(place: str) -> None:
+    tree = {"scenario": {"clients": []}, "matrix": {"clients[0].count": [1]}, "replications": 5}
+    (tree if place == "top" else tree["matrix"])["sites"] = 3  # type: ignore[index]
+    with pytest.raises(UsageError, match=r"plan: replications: .* counts sites.*leave one of the two out"):
+        study.load(tree)
 
 
 def test_a_plan_may_ask_for_the_page_of_a_study(tmp_path: Path) -> None:

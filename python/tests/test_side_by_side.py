@@ -105,3 +105,10 @@ def test_a_place_stands_above_its_metrics_in_one_piece(results: Results, capsys:
 def test_what_does_not_differ_is_called_equal_to_programs_too(results: Results) -> None:
     told = side_by_side.compare(results, "rfc7252", "cocoa-03", ["unfinished"]).to_json()["lines"]
     assert {line["verdict"] for line in told} == {"equal"}
+
+
+def test_python_has_the_same_call(results: Results) -> None:
+    told = side_by_side.compare(results, "rfc7252", "cocoa-03", ["fct"])
+    for place in (results, millpond.Run(results), results.directory, str(results.directory)):
+        assert millpond.compare(place, "rfc7252", "cocoa-03", metrics="fct") == told
+    assert isinstance(told, millpond.SideBySide)

@@ -192,10 +192,9 @@ def compare(directory: Path, one: str, other: str, metrics: tuple[str, ...], as_
 
     A and B are names of algorithms, or values of one factor of the plan, as buffer_bytes=2500.
     """
-    from millpond.judge import side_by_side
-    from millpond.results.directory import Results
+    from millpond import api
 
-    found = side_by_side.compare(Results.open(directory), one, other, metrics)
+    found = api.compare(directory, one, other, metrics=metrics)
     if as_json:
         print_json(found.to_json())
     else:
@@ -249,7 +248,7 @@ def capture(directory: Path, file: Path, cell: str | None, replication: int) -> 
     from millpond.results.store import write_bytes
     from millpond.run import capture as captures
 
-    captures.check(file, "FILE")
+    captures.check(file, "FILE.pcapng")
     found, seed, content = captures.of_results(Results.open(directory), cell, replication, native())
     write_bytes(file, content)
     click.echo(f"captured: {file}   cell: {found.id}   seed: {seed}")

@@ -104,7 +104,10 @@ def read_values(tree: Any, file: Path, place: str) -> tuple[Value, ...]:
     if len({isinstance(value, str) for value in values}) > 1:
         number = next(value for value in values if not isinstance(value, str))
         raise UsageError(f"{where(file, place)}: texts and numbers in one list: write {number} as {str(number)!r} too")
-    return tuple(dict.fromkeys(values))
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise UsageError(f"{where(file, place)}: {value} stands there twice: leave one out")
+    return tuple(values)
 
 
 def read_only(tree: Mapping[str, Any], file: Path, place: str, known: Iterable[str]) -> Only:

@@ -66,7 +66,7 @@ class PlanFile(Declared):
     source: str = ""
     published: str = ""
     claims: str = ""
-    replications: Runs = 1
+    replications: Runs | None = None
     sites: Runs | None = None
     seed: int | None = None
     bottleneck: str = ""

@@ -251,7 +251,15 @@ class Plan:
         return self.vary[factor].wording if factor in self.vary else Factor(factor)
 
     def quick(self) -> Plan:
-        """The small version: fewer replications, and fewer of what the plan names."""
+        """The small version: fewer replications, and fewer of what the plan names.
+
+        Raises `UsageError` if the plan names none.
+        """
+        if self.quick_replications is None and not self.quick_values:
+            raise UsageError(
+                f"--quick: {self.file} has no [quick]: write one, such as replications = 2 below it, or say what is to "
+                "be less by --replications and --factor"
+            )
         kept = (matrix.kept(self.quick_values) for matrix in self.matrices)
         plan = replace(self, matrices=tuple(matrix for matrix in kept if matrix is not None))
         return plan if self.quick_replications is None else plan.replicated(self.quick_replications)
@@ -417,7 +425,7 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
             tuple(top.trace.largest),
         ),
         reading=Reading(
-            reading.replications or top.replications,
+            reading.replications or top.replications or 1,
             of_all if reading.algorithms is None else tuple(reading.algorithms),
             reading.apart,
             reading.metrics,
@@ -453,7 +461,12 @@ def _read_matrix(tree: Tree, file: Path, place: str, top: PlanFile, vary: Mappin
     lists = dict(tree)
     scenario = checked(lists.pop("scenario", top.scenario), _SCENARIO, file, f"{place}.scenario")
     key = "sites" if top.sites is not None or "sites" in lists else "replications"
-    count = checked(lists.pop(key, getattr(top, key)), _RUNS, file, f"{place}.{key}")
+    if key == "sites" and top.replications is not None:
+        raise UsageError(
+            f"{file}: replications: they count for nothing where {place} counts sites: leave one of the two out"
+        )
+    usual = top.sites if key == "sites" else top.replications or 1
+    count = checked(lists.pop(key, usual), _RUNS, file, f"{place}.{key}")
     if key == "sites" and ("replications" in lists or top.published or top.claims or top.mix):
         raise UsageError(f"{where(file, place, key)}: sites are counted where nothing is published and nothing mixed")
     values: dict[str, tuple[Value, ...]] = {}

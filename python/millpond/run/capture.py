@@ -22,10 +22,10 @@ SUFFIX = ".pcapng"
 
 def check(file: Path, option: str = "--capture") -> None:
     """Raises `UsageError` if no capture of this name can be written: before the runs, not after them."""
+    if file.is_dir():
+        raise UsageError(f"{option}: {file}: a folder, not a file: write {file / f'run{SUFFIX}'}")
     if file.suffix != SUFFIX:
         raise UsageError(f"{option}: {file}: the name must end in {SUFFIX}")
-    if file.is_dir():
-        raise UsageError(f"{option}: {file}: a folder, not a file")
     if not file.parent.is_dir():
         raise UsageError(f"{option}: {file}: there is no folder {file.parent}")
 
