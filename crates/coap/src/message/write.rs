@@ -31,7 +31,7 @@ pub enum WriteError {
     #[error("nothing can follow the payload")]
     AfterPayload,
     /// The message would be longer than it may be.
-    #[error("{needed} bytes, but the message may have {limit}")]
+    #[error("{needed} bytes, but the message may have {limit}; shorten path and query, or the payload")]
     OverLimit {
         /// Length that the message would have, in bytes.
         needed: usize,

@@ -85,7 +85,7 @@ fn nothing_longer_than_the_other_side_takes_is_sent() {
     let (_, told) = both.exchange();
     let id = asked(&told);
     let error = both.server.respond(both.now, id, &content(&[0; 1_200])).unwrap_err();
-    assert_eq!(error.to_string(), "1206 bytes, but the message may have 1152");
+    assert_eq!(error.to_string(), "1206 bytes, but the message may have 1152; shorten path and query, or the payload");
     both.server.respond(both.now, id, &content(&[0; 1_000])).unwrap();
     let (told, _) = both.exchange();
     assert!(matches!(told[..], [Told::Response(..)]));
