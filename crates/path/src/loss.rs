@@ -1,9 +1,9 @@
 //! How a radio loses packets.
 
 use millpond_link::Probability;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::{Duration, InputError, direction::LONGEST, probability, unknown, word_or_table};
+use crate::{Duration, InputError, direction::LONGEST, probability, probability::share, unknown, word_or_table};
 
 /// How the radio loses packets. Probabilities are fractions from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -114,8 +114,12 @@ impl Loss {
         };
         for (name, value) in probabilities {
             if !(0.0..=1.0).contains(value) {
-                let percent = if *value > 1.0 { format!(", or \"{value} %\"") } else { String::new() };
-                let problem = format!("{value} is not a probability: write a fraction from 0 to 1{percent}");
+                let share = if *value > 1.0 && *value <= 100.0 {
+                    format!("\"{value} %\"")
+                } else {
+                    "a share from 0 % to 100 %".to_owned()
+                };
+                let problem = format!("{value} is not a probability: write a fraction from 0 to 1, or {share}");
                 return refuse(name, problem);
             }
         }
@@ -156,6 +160,18 @@ enum LossKeys {
     },
 }
 
+macro_rules! bernoulli {
+    () => {
+        "{ kind = \"bernoulli\", rate = \"1 %\" }"
+    };
+}
+const BERNOULLI: &str = bernoulli!();
+const MARKOV: &str =
+    "{ kind = \"markov\", good_loss = 0, bad_loss = \"50 %\", good_dwell = \"10 s\", bad_dwell = \"1 s\" }";
+const GILBERT_ELLIOTT: &str = "{ kind = \"gilbert-elliott\", p = \"1 %\", r = \"25 %\" }";
+/// What each kind of loss may look like in a scenario.
+const EXAMPLES: [&str; 3] = [BERNOULLI, MARKOV, GILBERT_ELLIOTT];
+
 fn one() -> f64 {
     1.0
 }
@@ -164,10 +180,30 @@ impl<'de> Deserialize<'de> for Loss {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = |word: &str| match word {
             "none" => Ok(LossKeys::None {}),
-            "bernoulli" => Err("`bernoulli` needs a rate: write { kind = \"bernoulli\", rate = \"1 %\" }".to_owned()),
-            _ => Err(unknown("loss", word, &["none"])),
+            "bernoulli" => Err(format!("`bernoulli` needs a rate: write {BERNOULLI}")),
+            "markov" => Err(format!("`markov` needs two states: write {MARKOV}")),
+            "gilbert-elliott" => Err(format!("`gilbert-elliott` needs its chances: write {GILBERT_ELLIOTT}")),
+            _ if word.trim_end().ends_with('%') => match share(word) {
+                Ok(_) => {
+                    Err(format!("`{word}` says no kind of loss: write {{ kind = \"bernoulli\", rate = \"{word}\" }}"))
+                }
+                Err(problem) => Err(problem),
+            },
+            _ => Err(format!("{}: write \"none\", or a table such as {BERNOULLI}", unknown("loss", word, &["none"]))),
         };
-        Ok(match word_or_table(deserializer, "`none`, or a table with the key `kind`", word)? {
+        let expecting = concat!("\"none\", or a table: write ", bernoulli!());
+        let table = word_or_table(deserializer, expecting, word).map_err(|error| {
+            let told = error.to_string();
+            let missing = told.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+            // A key belongs to one kind alone, and `kind` itself to what is lost most often.
+            let example =
+                missing.map(|key| EXAMPLES.into_iter().find(|example| example.contains(&format!(" {key} = "))));
+            match (missing, example.flatten()) {
+                (Some(key), Some(example)) => de::Error::custom(format!("missing key `{key}`: write {example}")),
+                _ => error,
+            }
+        })?;
+        Ok(match table {
             LossKeys::None {} => Self::None,
             LossKeys::Bernoulli { rate } => Self::Bernoulli { rate },
             LossKeys::Markov { good_loss, bad_loss, good_dwell, bad_dwell } => {
@@ -224,9 +260,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_kind_of_loss_is_answered_with_an_example() {
+        let read = |value: &str| toml::from_str::<toml::Table>(&format!("loss = {value}")).unwrap()["loss"].clone();
+        for (value, example) in [
+            ("\"2 %\"", "{ kind = \"bernoulli\", rate = \"2 %\" }"),
+            ("0.02", "{ kind = \"bernoulli\", rate = \"1 %\" }"),
+            ("{ rate = 0.02 }", "{ kind = \"bernoulli\", rate = \"1 %\" }"),
+            ("{ kind = \"bernoulli\" }", "{ kind = \"bernoulli\", rate = \"1 %\" }"),
+            ("\"markov\"", "{ kind = \"markov\", good_loss = "),
+            ("{ kind = \"markov\", bad_loss = 0.1 }", "{ kind = \"markov\", good_loss = "),
+            ("{ kind = \"gilbert-elliott\", r = 0.1 }", "{ kind = \"gilbert-elliott\", p = "),
+        ] {
+            let told = Loss::deserialize(read(value)).unwrap_err().to_string();
+            assert!(told.contains(&format!("write {example}")), "{value}: {told}");
+        }
+        for example in EXAMPLES {
+            let loss = Loss::deserialize(read(example)).unwrap();
+            assert_eq!(self::told(&loss), "fine", "{example}");
+        }
+    }
+
+    #[test]
     fn what_is_no_probability_is_refused_with_the_mend() {
         let percent = told(&Loss::Bernoulli { rate: 2.0 });
         assert!(percent.contains("loss.rate: 2 is not a probability") && percent.contains("or \"2 %\""), "{percent}");
+        let hundred = told(&Loss::Bernoulli { rate: 101.0 });
+        assert!(hundred.contains("a fraction from 0 to 1, or a share from 0 % to 100 %"), "{hundred}");
         assert!(told(&chain(-0.1, 0.5, 1.0, 0.0)).contains("loss.p: -0.1 is not a probability"));
         assert!(told(&markov(0.0, f64::NAN)).contains("loss.bad_loss: NaN is not"));
     }

@@ -32,21 +32,27 @@ pub fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D:
 }
 
 /// Reads `"1 %"`.
-fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let out_of_range =
+        || format!("`{text}` is out of range: write a share from 0 % to 100 %, or a fraction from 0 to 1");
     let decimal = |number: &str| number.chars().all(|c| c.is_ascii_digit() || c == '.');
     let Some(number) = text.trim().strip_suffix('%').map(str::trim).filter(|number| decimal(number)) else {
         return Err(match text.trim().parse::<f64>() {
-            Ok(number) if number <= 1.0 => {
+            Ok(number) if (0.0..=1.0).contains(&number) => {
                 format!("`{text}` is text: write {number} without quotes, or a share, such as \"1 %\"")
             }
-            Ok(number) => format!("`{text}` has no unit: write \"{number} %\""),
-            Err(_) => {
+            Ok(number) if (0.0..=100.0).contains(&number) => format!("`{text}` has no unit: write \"{number} %\""),
+            Ok(number) if number.is_finite() => out_of_range(),
+            Err(_) if text.trim().starts_with('-') => out_of_range(),
+            _ => {
                 format!("`{text}` is not a probability: write a fraction, such as 0.01, or a share, such as \"1 %\"")
             }
         });
     };
     // The decimal point moves in the text, so that "17.6 %" is the number that 0.176 is.
-    format!("{number}e-2").parse().map_err(|_| format!("`{text}` is not a number: write it as in \"1 %\""))
+    let fraction: f64 =
+        format!("{number}e-2").parse().map_err(|_| format!("`{text}` is not a number: write it as in \"1 %\""))?;
+    if fraction > 1.0 { Err(out_of_range()) } else { Ok(fraction) }
 }
 
 #[cfg(test)]
@@ -66,7 +72,11 @@ mod tests {
             ("0.01", "write 0.01 without quotes"),
             ("5", "write \"5 %\""),
             ("few", "such as \"1 %\""),
-            ("-1 %", "write a fraction"),
+            ("-1 %", "0 % to 100 %"),
+            ("101 %", "0 % to 100 %"),
+            ("150", "0 % to 100 %"),
+            ("-5", "0 % to 100 %"),
+            ("nan", "write a fraction"),
             ("%", "is not a number"),
             ("1.2.3 %", "is not a number"),
         ] {
