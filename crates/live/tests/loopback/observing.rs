@@ -166,3 +166,26 @@ async fn an_observer_whose_port_is_closed_is_forgotten() {
     let stats = server.stats().await;
     assert_eq!((stats.retransmissions, stats.exchanges), (0, 0), "{stats:?}");
 }
+
+/// What comes after 5.03 is the end, over both transports, and nobody waits for a connection that is of no use any more.
+#[tokio::test]
+async fn a_server_that_ends_tells_its_observers_over_connections_too() {
+    let counter = Counter::new(Observable::confirmable());
+    let server = Server::builder().bind(ANY).bind_tcp(ANY).route("/n", counter.resource()).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let mut observations = Vec::new();
+    for (transport, address) in server.local_addrs() {
+        let mut observation = client.get(format!("{transport}://{address}/n")).observe().await.unwrap();
+        assert_eq!(observation.next().await.unwrap().unwrap().text(), Ok("0"));
+        observations.push(observation);
+    }
+    counter.observed_by(2).await;
+    let since = tokio::time::Instant::now();
+    tokio::time::pause();
+    server.shutdown().await;
+    assert!(since.elapsed() < std::time::Duration::from_secs(3), "{:?}", since.elapsed());
+    for mut observation in observations {
+        assert_eq!(observation.next().await.unwrap().unwrap().code(), Code::SERVICE_UNAVAILABLE);
+        assert!(observation.next().await.is_none());
+    }
+}

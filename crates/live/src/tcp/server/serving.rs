@@ -9,6 +9,7 @@ use std::{
 };
 
 use millpond_coap::{
+    message::Code,
     stream::{Connection, Event as Below, Options as Settings},
     transfer::{Config, Event, Host, Limits, ObserverId},
 };
@@ -22,7 +23,7 @@ use super::{
     Counted, Visit, Whom,
 };
 use crate::{
-    Transport,
+    Response, Transport,
     clock::Clock,
     secrets,
     security::Other,
@@ -80,6 +81,9 @@ pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Res
             () = serving.seat.give_way.notified() => serving.end("too many connections are open"),
             _ = end.changed(), if !serving.desk.is_closing => {
                 serving.desk.is_closing = true;
+                // Observers learn of it before the connection is released: who observes nothing more can close it.
+                serving.desk.end_observers(None, &Response::new(Code::SERVICE_UNAVAILABLE));
+                serving.drain();
                 patience = Some(Instant::now() + HANDLERS_GRACE);
                 // A connection that is ending anyway needs no release.
                 let _ = serving.link.host.release(clock.now(), None, None);
