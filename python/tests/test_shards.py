@@ -50,6 +50,12 @@ def test_an_array_of_jobs_gives_shards_that_fit_together(home: Path) -> None:
     assert [folder["shard"] for folder in told["folders"]] == [[1, 3], [2, 3], [3, 3]]
 
 
+def test_results_of_nothing_ask_for_a_folder() -> None:
+    done = results()
+    told = "millpond: DIR is missing: name a folder, as in `millpond results results/anrw18`\n"
+    assert (done.returncode, done.stderr) == (2, told)
+
+
 def test_a_job_that_is_sent_again_runs_nothing_twice(home: Path) -> None:
     before = (home / "shards" / "shard-2-of-3" / "manifest.json").read_text()
     array_job(home, 2, 3)

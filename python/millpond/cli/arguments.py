@@ -46,6 +46,12 @@ PLACES = "places"
 class GroupOfPlaces(Group):
     """A group whose first word may be a place instead of a verb."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words. Raises `click.UsageError` with one line if there are none."""
+        if not args:
+            ctx.fail(f"DIR is missing: name a folder, as in `{ctx.command_path} results/anrw18`")
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
