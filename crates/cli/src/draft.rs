@@ -1,6 +1,5 @@
 //! Files that are there whole or as they were before.
 
-use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -15,17 +14,14 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let before = match fs::metadata(&target) {
         Ok(before) if before.is_file() => Some(before),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        // A link to nothing is one all the same, and stays.
+        Err(error) if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(file).is_err() => None,
         _ => return fs::write(file, bytes),
     };
-    let Some(name) = target.file_name() else { return fs::write(file, bytes) };
     if before.as_ref().is_some_and(|before| before.permissions().readonly()) {
         return Err(ErrorKind::PermissionDenied.into());
     }
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".millpond-{}", std::process::id()));
-    let draft = target.with_file_name(hidden);
+    let draft = target.with_file_name(format!(".millpond-{}", std::process::id()));
     let mut written = match OpenOptions::new().write(true).create_new(true).open(&draft) {
         Ok(written) => written,
         Err(error) if error.kind() == ErrorKind::PermissionDenied && before.is_some() => return fs::write(file, bytes),

@@ -193,6 +193,12 @@ impl Proxy {
                 self.separate.insert(id, tag);
                 Some((tag, copy > 0))
             }
+            // With the acknowledgement, or as a message that nobody acknowledges.
+            Cause::Reply { repeated: false, .. } if !self.answers.is_empty() => {
+                let token = Message::parse(bytes).ok()?.token;
+                self.answers.retain(|(to, known, _)| (*to, *known) != (client, token));
+                None
+            }
             // It had half a second's time.
             Cause::Ack => {
                 let id = Message::parse(bytes).ok()?.id;
