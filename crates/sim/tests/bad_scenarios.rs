@@ -411,6 +411,11 @@ fn events_have_their_place_in_the_run() {
     tells("[server]", "[run]\nfor = \"0 s\"\n[server]", &["run.for", "no time"]);
     tells("[server]", "[run]\nfor = \"1 h\"\nwarm_up = \"1 h\"\n[server]", &["run.warm_up", "not before the end"]);
     tells(
+        "[server]",
+        "start_spread = \"61 min\"\n[run]\nfor = \"1 h\"\n[server]",
+        &["clients[0].start_spread: 61 min is longer than the run (1 h)", "write at most \"1 h\""],
+    );
+    tells(
         "count = 4",
         "count = 4\ncontroller = \"rfc7252\"\n[[timeline]]\nkind = \"alarm\"\nat = \"1 s\"\nclients = \"all\"\n[[clients]]\ncount = 1",
         &["no group has a name"],

@@ -24,7 +24,7 @@ const PROTOCOL: &[u8] = b"coap";
 pub(crate) fn client_config(security: &ClientSecurity) -> Result<Arc<ClientConfig>, Error> {
     if security.has_pre_shared_key_alone() {
         let reason = "coaps+tcp goes by certificates, and there is only a pre-shared key, which is for coaps; \
-             give trust anchors, or ask by coaps";
+             give certificates to trust, or ask by coaps";
         return Err(Error::Setting { name: "security", reason: reason.into() });
     }
     let config = ClientConfig::builder_with_provider(Arc::clone(algorithms())).with_safe_default_protocol_versions();

@@ -386,6 +386,18 @@ impl Scenario {
                 return refuse(&format!("clients[{index}].name"), format!("another group is called `{name}` already"));
             }
         }
+        for (index, group) in self.clients.iter().enumerate() {
+            if group.start_spread > end {
+                let spread = group.start_spread;
+                return refuse(
+                    &format!("clients[{index}].start_spread"),
+                    format!(
+                        "{spread} is longer than the run ({end}), and who is to begin after it never does: write at most \
+                         \"{end}\", or a longer run"
+                    ),
+                );
+            }
+        }
         for group in self.flow_groups() {
             if self.run.lasts.is_none() && group.clients.workload.all().iter().any(Workload::is_endless) {
                 let problem =
