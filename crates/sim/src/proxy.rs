@@ -91,18 +91,17 @@ impl Proxy {
         place: usize,
         number: u32,
         seed: ChanceSeed,
-        own: &dyn Controllers,
+        (own, controller): (Transmission, PeerController),
         controllers: &[PeerController],
         groups: &[u32],
     ) -> Result<Self, RunError> {
         let described = &scenario.proxies[place];
         let refused = |why: String| RunError::Endpoint("a proxy", why);
-        let (own_transmission, controller) = parameters(described, place, own)?;
         let behind = |group: &u32| scenario.proxy_of(&scenario.clients[*group as usize]) == Some(place);
         let theirs = scenario.clients.iter().zip(controllers).enumerate();
         let theirs = theirs.filter(|(group, _)| behind(&(*group as u32)));
         let theirs = theirs.map(|(_, (group, controller))| (transmission(group), controller.clone()));
-        let (longest, prototype) = slowest(theirs.chain([(own_transmission, controller.clone())]));
+        let (longest, prototype) = slowest(theirs.chain([(own, controller.clone())]));
         let clients: Vec<u32> =
             groups.iter().zip(0..).filter(|(group, _)| behind(group)).map(|(_, client)| client).collect();
         let open = scenario.clients.iter().filter(|group| scenario.proxy_of(group) == Some(place));
@@ -257,7 +256,7 @@ impl World<'_> {
             return self.proxy(arrival.client);
         }
         let group = self.clients.get(arrival.client as usize)?.group();
-        self.scenario.proxy_of(&self.scenario.clients[group as usize])
+        self.proxy_of_group[group as usize]
     }
 
     /// A datagram reaches a proxy.
@@ -313,13 +312,11 @@ impl World<'_> {
         ended: &mut VecDeque<Ended>,
     ) -> (Drained, Instant) {
         let proxy = &mut self.proxies[place];
-        // The endpoint lends its buffers until the next call, so what else is needed of the proxy is apart from it.
         let mut drained = Drained::default();
         loop {
-            // Two borrows of one proxy: the endpoint's output, and the books beside it.
-            let Proxy { endpoint, .. } = proxy;
-            match endpoint.poll(now) {
+            match proxy.endpoint.poll(now) {
                 Output::Transmit(Transmit { to, bytes, cause }) => {
+                    // The endpoint lends its buffers until the next call, and the books beside it are asked first.
                     let bytes = bytes.to_vec();
                     let length = self.network.length(&bytes);
                     self.transmissions += 1;
@@ -378,20 +375,16 @@ impl World<'_> {
         let request = Outgoing { kind: taken.kind, ..Outgoing::confirmable(taken.code, &options) }
             .with_payload(&taken.payload)
             .with_patience(proxy.patience);
-        let asked = if proxy.held.len() < proxy.most {
-            proxy.endpoint.request(now, SERVER, &request)
-        } else {
-            Err(Refused::TooManyWaiting { limit: u16::MAX })
-        };
-        let exchange = match asked {
-            Ok(exchange) => exchange,
-            Err(Refused::TooManyWaiting { .. }) => {
+        let has_room = proxy.held.len() < proxy.most;
+        let exchange = match has_room.then(|| proxy.endpoint.request(now, SERVER, &request)) {
+            Some(Ok(exchange)) => exchange,
+            None | Some(Err(Refused::TooManyWaiting { .. })) => {
                 proxy.row.refused += 1;
                 let response = Outgoing { kind: taken.kind, ..Outgoing::confirmable(Code::SERVICE_UNAVAILABLE, &[]) };
                 let told = proxy.endpoint.respond(now, taken.id, &response);
                 return told.map(|()| false).map_err(|why| RunError::Endpoint("a proxy", why.to_string()));
             }
-            Err(why) => return Err(RunError::Endpoint("a proxy", why.to_string())),
+            Some(Err(why)) => return Err(RunError::Endpoint("a proxy", why.to_string())),
         };
         let Taken { client, id, kind, message_id, token, .. } = taken;
         proxy.open.insert(exchange, proxy.begun);

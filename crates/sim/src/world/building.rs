@@ -78,11 +78,14 @@ impl<'s> World<'s> {
                 agenda.set(callers.add(flow, group as u32, application), wakes);
             }
         }
-        let proxy = |place| {
+        let asking =
+            scenario.proxies.iter().enumerate().map(|(place, described)| proxy::parameters(described, place, own));
+        let asking: Vec<_> = asking.collect::<Result<_, _>>()?;
+        let proxy = |(place, parameters): (usize, &(_, _))| {
             let number = (everybody + place) as u32;
-            Proxy::new(scenario, place, number, seed, own, &controllers, &groups)
+            Proxy::new(scenario, place, number, seed, parameters.clone(), &controllers, &groups)
         };
-        let proxies = (0..scenario.proxies.len()).map(proxy).collect::<Result<Vec<_>, _>>()?;
+        let proxies = asking.iter().enumerate().map(proxy).collect::<Result<Vec<_>, _>>()?;
         let mut nodes = Cow::Borrowed(&groups);
         if !proxies.is_empty() {
             // What the server sends by itself is on no route of its own.
@@ -106,9 +109,6 @@ impl<'s> World<'s> {
         }
         let grouped: Vec<u32> = groups.iter().copied().chain(callers.groups()).collect();
         let called: Vec<_> = callers.clients().collect();
-        let asking =
-            scenario.proxies.iter().enumerate().map(|(place, described)| proxy::parameters(described, place, own));
-        let asking = asking.collect::<Result<_, _>>()?;
         let mut server = Server::new(scenario, seed, count, &controllers, streams, callers, asking)?;
         for (client, group) in called {
             server.controlled_by(client, &controllers[group as usize])?;
@@ -124,6 +124,7 @@ impl<'s> World<'s> {
             clients,
             server,
             first_proxy: everybody as u32,
+            proxy_of_group: scenario.clients.iter().map(|group| scenario.proxy_of(group)).collect(),
             proxies,
             controllers,
             restarted: Vec::new(),

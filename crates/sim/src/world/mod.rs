@@ -143,6 +143,8 @@ pub(crate) struct World<'s> {
     pub(crate) proxies: Vec<Proxy>,
     /// The number of the first of them on the network and on the agenda: they come behind all flows.
     pub(crate) first_proxy: u32,
+    /// The one that the clients of each group are behind.
+    pub(crate) proxy_of_group: Vec<Option<usize>>,
     pub(crate) network: Network,
     pub(crate) ledger: Ledger,
     pub(crate) evidence: Evidence,
