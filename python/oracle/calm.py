@@ -24,7 +24,7 @@ class Rules:
     """The parameters, under the names of the settings. Times in microseconds; a limit of `None` is none."""
 
     ack_timeout: int = 2 * SECOND
-    max_wait: int | None = 60 * SECOND
+    max_wait: int | None = 120 * SECOND
     patience: int | Literal["none"] = "none"
     without: str = "nothing"
 
@@ -166,7 +166,7 @@ class Calm(Algorithm[Exchange]):
         before, current, without = exchange.retransmissions, exchange.current, self.rules.without
         spreads = False
         if self.samples == 0 and before == 0:
-            factor, spreads = Fraction(3), True
+            factor, spreads = Fraction(2), True
         elif before >= 3:
             factor = Fraction(3, 2)
         elif without != "long-steps" and self._congested(before):

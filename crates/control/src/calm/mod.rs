@@ -27,7 +27,7 @@ use crate::{
 };
 use parts::{
     AGEING, BLIND_PLAIN, FIRST_STEP, FORGET, GAIN, LAST_BOUND, LATE, LEAST_MARGIN, LONG_STEP, LONGEST_PAUSE,
-    LOST_AT_FIRST, MANY_LOST, NEAR, OTHER_STEP, SEEN_AT_FIRST, SPREAD, UNKNOWN_STEP, UNMEASURED, WHOLE,
+    LOST_AT_FIRST, MANY_LOST, NEAR, OTHER_STEP, SEEN_AT_FIRST, SPREAD, UNMEASURED, WHOLE,
 };
 
 presets! { Calm {
@@ -100,7 +100,7 @@ impl Controller for Calm {
         let (current, before) = (exchange.current(), exchange.retransmissions());
         let congested = self.is_congested(before);
         let (mut factor, spreads) = if self.samples == 0 && before == 0 {
-            (UNKNOWN_STEP, true)
+            (OTHER_STEP, true)
         } else if before >= LATE {
             (Factor::ONE_AND_A_HALF, false)
         } else if congested && !self.parts.lacks(Without::LongSteps) {

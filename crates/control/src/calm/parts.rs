@@ -50,10 +50,10 @@ pub struct Parts {
 laid_out!(Parts { ack_timeout, max_wait, patience, without });
 
 impl Parts {
-    /// 2 s to 3 s as RFC 7252 §4.8 has it, the shortest cap that RFC 8961 §4 (4) allows, and patience without end.
+    /// 2 s to 3 s as RFC 7252 §4.8 has it, a cap of twice the shortest that RFC 8961 §4 (4) allows, and patience without end.
     pub const CALM: Self = Self {
         ack_timeout: Span::from_secs(2),
-        max_wait: Span::from_secs(60),
+        max_wait: Span::from_secs(120),
         patience: Span::MAX,
         without: Without::Nothing,
     };
@@ -101,8 +101,8 @@ pub(super) const GAIN: u8 = 12;
 pub(super) const UNMEASURED: u8 = 4;
 /// So many expiries in a row, and waits grow slowly: the backoff has done what it can.
 pub(super) const LATE: u8 = 3;
-/// The first step to a peer that was never measured, under congestion, and the first and others without.
-pub(super) const UNKNOWN_STEP: Factor = Factor::THREE;
+/// A step of the backoff under congestion, and the first and others without. The first one to a peer that was never measured is
+/// that of RFC 7252 §4.2, one of the others.
 pub(super) const LONG_STEP: Factor = Factor::from_thousandths(4_000);
 pub(super) const FIRST_STEP: Factor = Factor::ONE_AND_A_HALF;
 pub(super) const OTHER_STEP: Factor = Factor::TWO;

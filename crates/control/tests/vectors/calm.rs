@@ -27,8 +27,8 @@ fn measured(rtt: &str) -> Peer<Calm> {
 fn an_unknown_peer_waits_as_rfc_7252_has_it_and_then_longer() {
     assert_eq!(peer().start_drawing(Chance::LOWEST), secs("2"));
     assert_eq!(peer().start_drawing(Chance::HIGHEST), secs("3"));
-    // 3, then 4 twice, then 1.5, up to 60 s.
-    assert_eq!(peer().series(Chance::LOWEST, 6), printed_series("2 6 24 60 60 60"));
+    // 2, then 4 twice, then 1.5, up to 120 s.
+    assert_eq!(peer().series(Chance::LOWEST, 6), printed_series("2 4 16 64 96 120"));
     assert_eq!(peer().controller.wishes().naming, Naming::Token);
 }
 
@@ -126,8 +126,8 @@ fn one_short_round_trip_ends_the_pauses() {
 #[test]
 fn patience_bounds_the_steps() {
     let parts = Parts { patience: secs("4"), ..Parts::CALM };
-    // 3, then twice at most, and from the fourth expiry on 1.5.
-    assert_eq!(Peer::new(Calm::new(parts)).series(Chance::LOWEST, 5), printed_series("2 6 12 24 36"));
+    // Twice at most, and from the fourth expiry on 1.5.
+    assert_eq!(Peer::new(Calm::new(parts)).series(Chance::LOWEST, 5), printed_series("2 4 8 16 24"));
 }
 
 /// Nothing is learnt from it but that the exchange took long.
@@ -196,7 +196,11 @@ fn what_is_remembered_is_no_measurement() {
     let mut peer = remembering("0.24");
     assert_eq!(peer.controller.base_rtt(), None, "it is not handed on as if it were new");
     assert_eq!(peer.controller.view(), Calm::new(Parts::CALM).view());
-    assert_eq!(peer.series(Chance::LOWEST, 6), printed_series("2 6 24 60 60 60"), "waits are those of an unknown peer");
+    assert_eq!(
+        peer.series(Chance::LOWEST, 6),
+        printed_series("2 4 16 64 96 120"),
+        "waits are those of an unknown peer"
+    );
 }
 
 /// 10 s where 0.24 s were remembered: 9.76 s of queue, of which a sixty-fourth is believed to be the path's.
