@@ -38,9 +38,14 @@ impl Delay {
         if self.spread == Span::ZERO {
             return earliest;
         }
+        earliest.saturating_add(self.extra(number))
+    }
+
+    /// The jitter of packet `number`, µs.
+    #[inline(never)]
+    fn extra(self, number: u64) -> u64 {
         let place = [self.link, number as u32, (number >> 32) as u32, 0];
-        let extra = self.seed.at(Purpose::Jitter, place).between(Span::ZERO, self.spread);
-        earliest.saturating_add(u64::from(extra.as_micros()))
+        u64::from(self.seed.at(Purpose::Jitter, place).between(Span::ZERO, self.spread).as_micros())
     }
 }
 

@@ -70,4 +70,4 @@ pub use link::{Delivered, Link, Parcel};
 pub use names::QueuedNames;
 pub use probability::Probability;
 pub use queue::{DropReason, Occupancy};
-pub use statistics::{Level, Statistics};
+pub use statistics::{Level, MeanLevel, Statistics};

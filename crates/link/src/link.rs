@@ -146,7 +146,7 @@ impl<P> Link<P> {
     /// With jitter that may reorder, or jitter and losses after the rate stage, this can be earlier than the next
     /// packet is due, at most once for each packet; `deliver` then hands out nothing.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn next(&self) -> Option<Instant> {
         if self.paused.is_some() {
             return None;
@@ -223,8 +223,9 @@ impl<P> Link<P> {
         let clock = self.advance(now);
         let overhead = self.overhead;
         let total = self.work_waiting();
-        let waiting = self.queue.line.iter_mut();
-        self.rate.change(clock, rate, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
+        self.queue.change_departures(|waiting| {
+            self.rate.change(clock, rate, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
+        });
         self.advance(now);
         Ok(())
     }
@@ -247,7 +248,7 @@ impl<P> Link<P> {
         let clock = self.advance(now);
         if self.paused.is_none() {
             self.paused = Some(clock);
-            self.rate.stop(clock, self.queue.line.iter_mut().map(|waiting| &mut waiting.departs));
+            self.queue.change_departures(|waiting| self.rate.stop(clock, waiting.map(|w| &mut w.departs)));
         }
     }
 
@@ -258,8 +259,9 @@ impl<P> Link<P> {
         if self.paused.take().is_some() {
             self.resumed = clock;
             let (total, overhead) = (self.work_waiting(), self.overhead);
-            let waiting = self.queue.line.iter_mut();
-            self.rate.resume(clock, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
+            self.queue.change_departures(|waiting| {
+                self.rate.resume(clock, total, waiting.map(|w| (charge(w.len, overhead), &mut w.departs)));
+            });
             self.advance(now);
         }
     }
@@ -291,7 +293,7 @@ impl<P> Link<P> {
     pub fn check_conservation(&self) -> Result<(), Imbalance> {
         let mut in_queue = Tally::default();
         let mut room = Occupancy::default();
-        for waiting in &self.queue.line {
+        for waiting in self.queue.iter() {
             in_queue.add(waiting.len);
             room.packets += 1;
             room.bytes += u64::from(self.room(waiting.len));
@@ -322,7 +324,7 @@ impl<P> Link<P> {
     #[inline]
     fn advance(&mut self, now: Instant) -> u64 {
         self.clock = self.clock.max(now.as_micros());
-        if self.queue.front().is_some_and(|first| first.departs <= self.clock) {
+        if self.queue.first_departs() <= self.clock {
             self.let_out();
         }
         self.clock
@@ -331,12 +333,12 @@ impl<P> Link<P> {
     /// Everything leaves the rate stage that is out by now.
     #[inline(never)]
     fn let_out(&mut self) {
-        while let Some(first) = self.queue.front().filter(|first| first.departs <= self.clock) {
-            self.meter.spend(first.departs, self.queue.held());
-            let (overhead, overhead_in_queue) = (self.overhead, self.overhead_in_queue);
-            if let Some(waiting) = self.queue.pop(|waiting| room(waiting.len, overhead, overhead_in_queue)) {
-                self.launch(waiting);
-            }
+        let (overhead, overhead_in_queue) = (self.overhead, self.overhead_in_queue);
+        while self.queue.first_departs() <= self.clock {
+            let held = self.queue.held();
+            let Some(first) = self.queue.pop(|first| room(first.len, overhead, overhead_in_queue)) else { break };
+            self.meter.spend(first.departs, held);
+            self.launch(first);
         }
     }
 
@@ -377,7 +379,7 @@ impl<P> Link<P> {
 
     /// Bytes that the rate stage charges for all that waits.
     fn work_waiting(&self) -> u128 {
-        self.queue.line.iter().map(|waiting| u128::from(self.charged(waiting.len))).sum()
+        self.queue.iter().map(|waiting| u128::from(self.charged(waiting.len))).sum()
     }
 }
 

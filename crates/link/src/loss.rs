@@ -98,6 +98,7 @@ impl LossProcess {
         !self.is_idle() && self.draws(number, at)
     }
 
+    #[inline(never)]
     fn draws(&mut self, number: u64, at: u64) -> bool {
         let luck = self.luck;
         let probability = match &mut self.kind {

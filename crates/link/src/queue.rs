@@ -2,7 +2,7 @@
 
 use crate::config::Limit;
 use core::fmt;
-use std::collections::VecDeque;
+use std::collections::{VecDeque, vec_deque::IterMut};
 
 /// What is in the queue, the packet in service included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,14 +64,16 @@ pub(crate) struct Waiting<P> {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Queue<P> {
-    pub(crate) line: VecDeque<Waiting<P>>,
+    line: VecDeque<Waiting<P>>,
     limit: Limit,
     held: Occupancy,
+    /// When the first departs, at hand because it is looked at with every packet; never if there is none.
+    first_departs: u64,
 }
 
 impl<P> Queue<P> {
     pub(crate) const fn new(limit: Limit) -> Self {
-        Self { line: VecDeque::new(), limit, held: Occupancy::NOTHING }
+        Self { line: VecDeque::new(), limit, held: Occupancy::NOTHING, first_departs: u64::MAX }
     }
 
     pub(crate) const fn held(&self) -> Occupancy {
@@ -92,6 +94,9 @@ impl<P> Queue<P> {
     /// `room` is what it counts for in the occupancy.
     pub(crate) fn push(&mut self, waiting: Waiting<P>, room: u32) {
         self.held.add(room);
+        if self.line.is_empty() {
+            self.first_departs = waiting.departs;
+        }
         self.line.push_back(waiting);
     }
 
@@ -99,9 +104,31 @@ impl<P> Queue<P> {
         self.line.front()
     }
 
+    /// When the first departs; never if there is none.
+    #[inline]
+    pub(crate) const fn first_departs(&self) -> u64 {
+        self.first_departs
+    }
+
+    /// All, the first one first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting<P>> {
+        self.line.iter()
+    }
+
+    /// Changes when each departs.
+    pub(crate) fn change_departures(&mut self, change: impl FnOnce(IterMut<'_, Waiting<P>>)) {
+        change(self.line.iter_mut());
+        self.look();
+    }
+
+    fn look(&mut self) {
+        self.first_departs = self.line.front().map_or(u64::MAX, |first| first.departs);
+    }
+
     /// The first, which counted for so much.
     pub(crate) fn pop(&mut self, room: impl FnOnce(&Waiting<P>) -> u32) -> Option<Waiting<P>> {
         let waiting = self.line.pop_front()?;
+        self.look();
         self.held.remove(room(&waiting));
         Some(waiting)
     }

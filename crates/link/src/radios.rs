@@ -61,6 +61,7 @@ impl Radios {
         }
     }
 
+    #[inline(never)]
     fn strikes_one(&mut self, radio: u32, at: u64) -> bool {
         let Self { loss, seed, link, medium: Medium::Apart(radios) } = self else { return false };
         let place = radio as usize;

@@ -16,7 +16,7 @@ pub struct Statistics {
     /// Occupancy in bytes.
     pub bytes: Level,
     /// Occupancy in packets.
-    pub packets: Level,
+    pub packets: MeanLevel,
 }
 
 /// A level over time. All zero if it was watched for no time.
@@ -31,6 +31,15 @@ pub struct Level {
     pub max: u64,
 }
 
+/// The same without how long it was how high. All zero if it was watched for no time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MeanLevel {
+    /// The time-weighted mean: exact but for the last division.
+    pub mean: f64,
+    /// The highest.
+    pub max: u64,
+}
+
 /// Watches the occupancy of one queue.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter {
@@ -39,14 +48,15 @@ pub(crate) struct Meter {
     until: u64,
     bytes: Track,
     packets: Track,
+    /// How long the bytes stood in each bin.
+    bins: Vec<u64>,
 }
 
-/// One level: its sum over time, and how long it stood in each bin.
+/// One level: its sum over time, and the highest.
 #[derive(Clone, Debug, Default)]
 struct Track {
     sum: u128,
     max: u64,
-    bins: Vec<u64>,
 }
 
 impl Meter {
@@ -57,34 +67,7 @@ impl Meter {
         self.until = now;
         self.bytes.spend(time, level.bytes);
         self.packets.spend(time, level.packets);
-    }
-
-    /// Forgets everything; watches from `now` on. Keeps its memory.
-    pub(crate) fn restart(&mut self, now: u64) {
-        (self.since, self.until) = (now, now);
-        self.bytes.clear();
-        self.packets.clear();
-    }
-
-    /// `busy_micros` as given.
-    pub(crate) fn read(&self, busy_micros: u64) -> Statistics {
-        let observed_micros = self.until - self.since;
-        let (bytes, packets) = (self.bytes.read(observed_micros), self.packets.read(observed_micros));
-        Statistics { observed_micros, busy_micros, bytes, packets }
-    }
-
-    /// Bytes of memory held.
-    pub(crate) const fn memory(&self) -> usize {
-        (self.bytes.bins.capacity() + self.packets.bins.capacity()) * size_of::<u64>()
-    }
-}
-
-impl Track {
-    #[inline]
-    fn spend(&mut self, time: u64, level: u64) {
-        self.sum += u128::from(level) * u128::from(time);
-        self.max = self.max.max(level);
-        let bin = bin(level);
+        let bin = bin(level.bytes);
         match self.bins.get_mut(bin) {
             Some(spent) => *spent += time,
             None => self.spend_first(time, bin),
@@ -99,32 +82,63 @@ impl Track {
         self.bins[bin] = time;
     }
 
-    fn clear(&mut self) {
-        self.sum = 0;
-        self.max = 0;
+    /// Forgets everything; watches from `now` on. Keeps its memory.
+    pub(crate) fn restart(&mut self, now: u64) {
+        (self.since, self.until) = (now, now);
+        (self.bytes, self.packets) = (Track::default(), Track::default());
         self.bins.clear();
     }
 
-    #[expect(clippy::float_arithmetic, reason = "the one division of a mean")]
-    fn read(&self, time: u64) -> Level {
+    /// `busy_micros` as given.
+    pub(crate) fn read(&self, busy_micros: u64) -> Statistics {
+        let observed_micros = self.until - self.since;
+        let MeanLevel { mean, max } = self.bytes.read(observed_micros);
+        let bytes = Level { mean, p95: self.p95(observed_micros), max };
+        Statistics { observed_micros, busy_micros, bytes, packets: self.packets.read(observed_micros) }
+    }
+
+    /// The bin in which 95 % of the time is reached, rounded up, but no more than there ever were.
+    fn p95(&self, time: u64) -> u64 {
         if time == 0 {
-            return Level::default();
+            return 0;
         }
-        // 95 % of the time, rounded up.
         let wanted = (u128::from(time) * 19).div_ceil(20);
         let mut passed = 0;
         let reached = self.bins.iter().position(|&spent| {
             passed += u128::from(spent);
             passed >= wanted
         });
-        let p95 = reached.map_or(self.max, |bin| top(bin).min(self.max));
-        Level { mean: self.sum as f64 / time as f64, p95, max: self.max }
+        reached.map_or(self.bytes.max, |bin| top(bin).min(self.bytes.max))
+    }
+
+    /// Bytes of memory held.
+    pub(crate) const fn memory(&self) -> usize {
+        self.bins.capacity() * size_of::<u64>()
+    }
+}
+
+impl Track {
+    #[inline]
+    fn spend(&mut self, time: u64, level: u64) {
+        self.sum += u128::from(level) * u128::from(time);
+        self.max = self.max.max(level);
+    }
+
+    #[expect(clippy::float_arithmetic, reason = "the one division of a mean")]
+    fn read(&self, time: u64) -> MeanLevel {
+        if time == 0 {
+            return MeanLevel::default();
+        }
+        MeanLevel { mean: self.sum as f64 / time as f64, max: self.max }
     }
 }
 
 /// Levels below 256 have bins of their own; above, every doubling has 128.
 const fn bin(level: u64) -> usize {
-    let doublings = 56_u32.saturating_sub(level.leading_zeros());
+    if level < 256 {
+        return level as usize;
+    }
+    let doublings = 56 - level.leading_zeros();
     ((doublings as usize) << 7) + (level >> doublings) as usize
 }
 
@@ -163,12 +177,12 @@ mod tests {
         meter.spend(100, level(2));
         let seen = meter.read(7);
         assert_eq!((seen.observed_micros, seen.busy_micros), (100, 7));
-        assert_eq!(seen.packets, Level { mean: 1.11, p95: 2, max: 3 });
+        assert_eq!(seen.packets, MeanLevel { mean: 1.11, max: 3 });
         assert_eq!(seen.bytes, Level { mean: 104.34, p95: 188, max: 282 });
         meter.restart(200);
-        assert_eq!(meter.read(0).packets, Level::default());
+        assert_eq!(meter.read(0).packets, MeanLevel::default());
         meter.spend(300, level(4));
-        assert_eq!(meter.read(0).packets, Level { mean: 4.0, p95: 4, max: 4 });
+        assert_eq!(meter.read(0).packets, MeanLevel { mean: 4.0, max: 4 });
         // 940 shares its bin with levels up to 943, but nothing above it was ever seen.
         meter.restart(300);
         meter.spend(400, level(10));

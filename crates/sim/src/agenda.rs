@@ -39,7 +39,7 @@ impl Agenda {
     }
 
     /// Sets when an actor wakes next.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, actor: Actor, at: Instant) {
         let (node, place) = (self.actors + actor as usize / WIDTH, actor as usize % WIDTH);
         if self.nodes[node][place] != at {
@@ -47,6 +47,7 @@ impl Agenda {
         }
     }
 
+    #[inline(never)]
     fn change(&mut self, actor: Actor, at: Instant, mut node: usize, mut place: usize) {
         let before = self.earliest;
         let mut here = at;

@@ -136,10 +136,10 @@ impl World<'_> {
                     if let (Some(fetch), Cause::Exchange { id, .. }) = (fetch, cause) {
                         fetch.is_under_way(&mut self.ledger, flow, id, exchanges, first_batch);
                     }
-                    let tag = Tag::of(flow, self.network.length(bytes), now);
-                    let tag = label(&mut self.ledger, &mut self.rec, tag, &cause).unwrap_or(tag);
+                    let mut tag = Tag::of(flow, self.network.length(bytes), now);
+                    label(&mut self.ledger, &mut self.rec, &mut tag, &cause);
                     self.transmissions += 1;
-                    self.network.send(now, flow, SERVER, bytes, tag, &mut self.rec);
+                    self.network.send(now, flow, SERVER, bytes, &tag, &mut self.rec);
                     continue;
                 }
                 Output::Trace(millpond_coap::Event::Response { exchange, sample, message, .. }) => {

@@ -167,11 +167,13 @@ impl BurstSide {
     }
 
     /// Something that the endpoint told about a client of this group; true if nobody else need look at it.
+    #[inline(never)]
     pub(crate) fn take(&mut self, now: Instant, group: u32, event: &Event<'_, u32>) -> bool {
         self.servers.get_mut(group as usize).and_then(Option::as_mut).is_some_and(|server| server.take(now, event))
     }
 
     /// What comes next, once the endpoint is drained.
+    #[inline(never)]
     pub(crate) fn act(
         &mut self,
         now: Instant,

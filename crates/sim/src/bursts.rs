@@ -80,7 +80,7 @@ impl World<'_> {
                     device.sent.get_or_insert(now);
                     device.application.leaves(now);
                     self.transmissions += 1;
-                    self.network.send(now, flow, SERVER, bytes, tag, &mut self.rec);
+                    self.network.send(now, flow, SERVER, bytes, &tag, &mut self.rec);
                     continue;
                 }
                 Output::Event(event) => {

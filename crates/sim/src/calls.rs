@@ -49,6 +49,8 @@ pub(crate) struct Callers {
     all: Vec<Caller>,
     /// Where those of each client begin; empty if there are none at all.
     first: Vec<u32>,
+    /// What has ended and was not seen to.
+    pub(crate) ended: Vec<CallEnd>,
 }
 
 impl Callers {
@@ -108,6 +110,7 @@ impl Callers {
     }
 
     /// The tag of a datagram of so many bytes that leaves now, if one of these sent it.
+    #[inline(never)]
     pub(crate) fn sent(
         &self,
         ledger: &mut Ledger,
@@ -155,6 +158,7 @@ pub(crate) struct CallEnd {
 
 impl CallEnd {
     /// What this tells of an end.
+    #[inline(never)]
     pub(crate) fn of(event: &Event<'_, u32>) -> Option<Self> {
         let end = |client, exchange, answer| Self { client, exchange, answer, is_rejected: false };
         Some(match *event {
@@ -172,6 +176,7 @@ impl CallEnd {
 
 impl World<'_> {
     /// An exchange of the server ended; `tag` and `length` are those of what was just handed to it.
+    #[inline(never)]
     pub(crate) fn call_ended(&mut self, end: CallEnd, tag: Tag, length: u32, now: Instant) -> Result<(), RunError> {
         let CallEnd { client, exchange, answer, is_rejected } = end;
         let Some((flow, number, request)) = self.server.callers.whose(&self.ledger, client, exchange) else {
@@ -198,6 +203,7 @@ impl World<'_> {
     }
 
     /// The server goes on with what it sends by itself to one client for one purpose.
+    #[inline(never)]
     pub(crate) fn wake_caller(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let luck = self.luck(flow);
         if let Some(caller) = self.server.callers.get_mut(flow) {
@@ -250,6 +256,7 @@ impl World<'_> {
     }
 
     /// A client has registered for notifications, or anew.
+    #[inline(never)]
     pub(crate) fn registered(&mut self, client: u32, token: Token, now: Instant) {
         let notifies = |flow: &u32| {
             let caller = self.server.callers.get(*flow);

@@ -70,20 +70,31 @@ impl World<'_> {
     #[inline]
     pub(crate) fn datagram_to_client(&mut self, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
         let (flow, tag) = (arrival.client, &arrival.tag);
-        let client = &mut self.clients[flow as usize];
-        if client.application().is_away() {
+        let is_away = match &mut self.clients[flow as usize] {
+            Client::Device(device) => device.application.is_away(),
+            client => client.application().is_away(),
+        };
+        if is_away {
             self.gone(tag, now);
             return Ok(());
         }
         if tag.exchange != NO_EXCHANGE && tag.flow == flow {
             self.ledger.reached(tag);
         }
-        let device = match client {
-            Client::Device(device) => device,
+        match &mut self.clients[flow as usize] {
+            Client::Device(device) => {
+                device.endpoint.receive(now, SERVER, self.network.datagram());
+                // Most answers to copies come when nobody waits for them any more.
+                if tag.flow == flow
+                    && let Some(at) = device.endpoint.quiet_until(now)
+                {
+                    self.agenda.set(flow, at.min(device.application.wakes()));
+                    return Ok(());
+                }
+            }
             Client::Blocks(_) => return self.block_to_client(now, arrival),
             Client::Burst(_) | Client::Stream(_) => return self.burst_to_client(now, arrival),
-        };
-        device.endpoint.receive(now, SERVER, self.network.datagram());
+        }
         self.drain_client(flow, now, Some(arrival))
     }
 
@@ -96,17 +107,16 @@ impl World<'_> {
         let wakes = device.application.wakes();
         // What answers the server has the tag of what it answers.
         let of_server = arrived.filter(|arrival| arrival.tag.flow != flow);
-        // The endpoint lends its buffers until the next call, so what else is needed of the device is apart from it.
-        let (endpoint, late) = device.parts();
         let sleeps = loop {
-            match endpoint.poll(now) {
+            match device.endpoint.poll(now) {
                 Output::Transmit(Transmit { bytes, cause, .. }) => {
-                    let tag = Tag::of(flow, self.network.length(bytes), now);
-                    let own = label(&mut self.ledger, &mut self.rec, tag, &cause);
-                    let tag = own.or_else(|| of_server.map(|arrival| arrival.tag)).unwrap_or(tag);
+                    let mut tag = Tag::of(flow, self.network.length(bytes), now);
+                    if !label(&mut self.ledger, &mut self.rec, &mut tag, &cause) {
+                        served.packets += 1;
+                        tag = of_server.map_or(tag, |arrival| arrival.tag);
+                    }
                     self.transmissions += 1;
-                    self.network.send(now, flow, SERVER, bytes, tag, &mut self.rec);
-                    served.packets += u32::from(own.is_none());
+                    self.network.send(now, flow, SERVER, bytes, &tag, &mut self.rec);
                 }
                 // A proxy that got no answer, or has no room.
                 Output::Event(Event::Response { exchange, message, .. }) if !message.code.is_success() => {
@@ -116,13 +126,18 @@ impl World<'_> {
                     answered = Some(Answered { exchange, sample, bytes: message.payload().len() });
                 }
                 Output::Event(Event::Failed { exchange, .. }) => abandoned.push(exchange),
-                Output::Event(Event::Late { .. }) => *late += 1,
                 Output::Event(event) => served.take(&event),
                 Output::Sleep(at, _) => break at,
                 Output::Idle => break Instant::NEVER,
             }
         };
-        self.agenda.set(flow, sleeps.min(wakes));
+        let sleeps = sleeps.min(wakes);
+        let has_ended = answered.is_some() || !abandoned.is_empty();
+        // Who asks anew sets it then.
+        let may_be_set_anew = has_ended && of_server.is_none();
+        if !may_be_set_anew {
+            self.agenda.set(flow, sleeps);
+        }
         if let Some(arrival) = of_server {
             if answered.is_some() {
                 // A notification that comes before the response to its registration, or in its stead (RFC 7641 §3.2).
@@ -130,13 +145,14 @@ impl World<'_> {
             }
             self.serve(flow, now, arrival.tag, &served)?;
         }
-        if answered.is_none() && abandoned.is_empty() {
-            return Ok(());
+        if has_ended && !self.exchanges_ended(flow, now, arrived, answered, abandoned)? && may_be_set_anew {
+            self.agenda.set(flow, sleeps);
         }
-        self.exchanges_ended(flow, now, arrived, answered, abandoned)
+        Ok(())
     }
 
-    /// Exchanges of a client have ended: some without an answer, and perhaps one with what has just arrived.
+    /// Exchanges of a client have ended: some without an answer, and perhaps one with what has just arrived. Whether its
+    /// endpoint was drained once more, because it asks anew.
     fn exchanges_ended(
         &mut self,
         flow: u32,
@@ -144,14 +160,14 @@ impl World<'_> {
         arrived: Option<&Arrival>,
         answered: Option<Answered>,
         abandoned: Vec<ExchangeId>,
-    ) -> Result<(), RunError> {
+    ) -> Result<bool, RunError> {
         for exchange in abandoned {
             self.abandon(flow, now, exchange);
         }
         if let (Some(answered), Some(arrival)) = (answered, arrived)
             && let Some(request) = self.accept(flow, now, arrival.tag, arrival.length, &answered)
         {
-            let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
+            let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(false) };
             device.application.got(answered.bytes);
             self.end(flow, request, true, now);
         }
@@ -181,7 +197,7 @@ impl World<'_> {
                 while let Output::Transmit(Transmit { bytes, .. }) = device.endpoint.poll(now) {
                     packets += 1;
                     self.transmissions += 1;
-                    self.network.send(now, flow, SERVER, bytes, tag, &mut self.rec);
+                    self.network.send(now, flow, SERVER, bytes, &tag, &mut self.rec);
                 }
             }
             None => {}
@@ -237,23 +253,29 @@ impl World<'_> {
         self.end(flow, request, false, now);
     }
 
-    /// The client's application goes on after something has ended.
-    fn go_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        self.ask_on(flow, now)?;
-        let Client::Device(device) = &self.clients[flow as usize] else { return Ok(()) };
+    /// The client's application goes on after something has ended; whether its endpoint was drained.
+    fn go_on(&mut self, flow: u32, now: Instant) -> Result<bool, RunError> {
+        let has_asked = self.ask_on(flow, now)?;
+        let Client::Device(device) = &self.clients[flow as usize] else { return Ok(has_asked) };
+        if device.application.wakes() == Instant::NEVER {
+            return Ok(has_asked);
+        }
         // Something may be born earlier than the endpoint wanted to wake.
-        if device.application.wakes() == Instant::NEVER { Ok(()) } else { self.drain_client(flow, now, None) }
+        self.drain_client(flow, now, None)?;
+        Ok(true)
     }
 
-    /// The client asks as long as it has something to ask for and may.
-    fn ask_on(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
+    /// The client asks as long as it has something to ask for and may; whether it has asked.
+    fn ask_on(&mut self, flow: u32, now: Instant) -> Result<bool, RunError> {
+        let mut has_asked = false;
         loop {
-            let Client::Device(device) = &self.clients[flow as usize] else { return Ok(()) };
+            let Client::Device(device) = &self.clients[flow as usize] else { return Ok(has_asked) };
             if device.application.has_to_wait(now, &self.conducts[device.group as usize]) {
-                return Ok(());
+                return Ok(has_asked);
             }
-            let Some(due) = self.next_request(flow, now)? else { return Ok(()) };
+            let Some(due) = self.next_request(flow, now)? else { return Ok(has_asked) };
             self.exchange(flow, now, due)?;
+            has_asked = true;
         }
     }
 
@@ -307,31 +329,31 @@ impl World<'_> {
     pub(crate) fn drain_server(&mut self, now: Instant, tag: &Tag, length: u32) -> Result<(), RunError> {
         // How many packets carry the tag on, if the application does not keep it to itself for a while.
         let mut answers = 0_u32;
-        let proxy = self.proxy(tag.flow);
-        let is_own = tag.flow as usize >= self.clients.len() && proxy.is_none();
-        let mut ended = Vec::new();
+        // Nothing of what follows is to be asked for each packet where the server sends nothing by itself.
+        let calls = !self.server.callers.is_empty();
+        let is_own = calls && tag.flow as usize >= self.clients.len() && self.proxy(tag.flow).is_none();
         loop {
             let mut asked = None;
             let (endpoint, bursts, callers) = self.server.parts();
-            let calls = !callers.is_empty();
             let sleep = loop {
                 match endpoint.poll(now) {
                     Output::Transmit(Transmit { to, bytes, cause, .. }) => {
-                        let own = match cause {
-                            Cause::Exchange { .. } | Cause::Plain | Cause::Further { .. } if calls => {
-                                let sent = (to, self.network.length(bytes));
-                                callers.sent(&mut self.ledger, &mut self.rec, sent, &cause, now)
-                            }
-                            _ => None,
+                        let own = if calls {
+                            let sent = (to, self.network.length(bytes));
+                            callers.sent(&mut self.ledger, &mut self.rec, sent, &cause, now)
+                        } else {
+                            None
                         };
-                        answers += u32::from(own.is_none());
-                        let answer = if is_own { Tag::of(to, 0, now) } else { Tag { flow: to, ..*tag } };
-                        let mut tag = own.unwrap_or(answer);
-                        if self.rec.packets && own.is_none() && matches!(cause, Cause::Further { .. }) {
-                            tag.copy = u8::from(Self::is_repeated(&mut self.clients, to, bytes));
-                        }
+                        let tag = own.unwrap_or_else(|| {
+                            answers += 1;
+                            let mut tag = if is_own { Tag::of(to, 0, now) } else { Tag { flow: to, ..*tag } };
+                            if self.rec.packets && matches!(cause, Cause::Further { .. }) {
+                                tag.copy = u8::from(Self::is_repeated(&mut self.clients, to, bytes));
+                            }
+                            tag
+                        });
                         self.transmissions += 1;
-                        self.network.send(now, SERVER, to, bytes, tag, &mut self.rec);
+                        self.network.send(now, SERVER, to, bytes, &tag, &mut self.rec);
                     }
                     Output::Event(event)
                         if bursts.is_some()
@@ -345,27 +367,26 @@ impl World<'_> {
                             tag.flow
                         );
                         let block = message.option(number::BLOCK2).and_then(|value| Block::read(value, false).ok());
-                        let observes = message.option(number::OBSERVE).map(|_| message.token);
+                        let observes = calls && message.option(number::OBSERVE).is_some();
+                        let observes = observes.then_some(message.token);
                         asked = Some(Asked { id, kind: message.kind, code: message.code, group, block, observes });
                     }
                     // Of what it does not send by itself nothing ends.
-                    Output::Event(event) if calls => ended.extend(CallEnd::of(&event)),
+                    Output::Event(event) if calls => callers.ended.extend(CallEnd::of(&event)),
                     Output::Event(_) => {}
                     Output::Sleep(at, _) => break at,
                     Output::Idle => break Instant::NEVER,
                 }
             };
-            if !ended.is_empty() {
-                for end in std::mem::take(&mut ended) {
+            if calls && !self.server.callers.ended.is_empty() {
+                for end in std::mem::take(&mut self.server.callers.ended) {
                     self.call_ended(end, *tag, length, now)?;
                 }
                 continue;
             }
             if let Some(asked) = &asked {
-                match proxy.and_then(|place| self.proxies[place].brought(tag.exchange)) {
-                    Some(brought) => self.ledger.delivered(&brought, now),
-                    None => self.ledger.delivered(tag, now),
-                }
+                let brought = self.proxy(tag.flow).and_then(|place| self.proxies[place].brought(tag.exchange));
+                self.ledger.delivered(brought.as_ref().unwrap_or(tag), now);
                 if let Some(token) = asked.observes {
                     self.registered(tag.flow, token, now);
                 }
@@ -386,22 +407,24 @@ impl World<'_> {
     }
 }
 
-/// The tag of a datagram of a client, if a request of its own leaves with it; `tag` is that of any other.
+/// Completes the tag of a datagram of a client if a request of its own leaves with it; whether one does.
 #[inline]
-pub(crate) fn label(ledger: &mut Ledger, rec: &mut Recorder, tag: Tag, cause: &Cause) -> Option<Tag> {
+pub(crate) fn label(ledger: &mut Ledger, rec: &mut Recorder, tag: &mut Tag, cause: &Cause) -> bool {
     match *cause {
         Cause::Exchange { id, copy, wait } => {
-            let place = ledger.open_place(tag.flow, id)?;
-            let tag = ledger.sent_of(place, Tag { copy, ..tag }, wait.span);
-            rec.left(&tag, Some(wait));
-            Some(tag)
+            let Some(place) = ledger.open_place(tag.flow, id) else { return false };
+            tag.copy = copy;
+            ledger.sent_of(place, tag, wait.span);
+            rec.left(tag, Some(wait));
+            true
         }
         Cause::Plain => {
-            let tag = Tag { exchange: ledger.unsent(tag.flow)?, ..tag };
-            ledger.sent(&tag, Span::ZERO);
-            rec.left(&tag, None);
-            Some(tag)
+            let Some(exchange) = ledger.unsent(tag.flow) else { return false };
+            tag.exchange = exchange;
+            ledger.sent(tag, Span::ZERO);
+            rec.left(tag, None);
+            true
         }
-        _ => None,
+        _ => false,
     }
 }

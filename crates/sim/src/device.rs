@@ -12,7 +12,8 @@ pub(crate) struct Device {
     pub(crate) group: u32,
     /// Exchanges begun.
     exchanges: u32,
-    pub(crate) late: u32,
+    /// Late replies to the endpoints that it had before.
+    late: u32,
 }
 
 impl Device {
@@ -27,14 +28,18 @@ impl Device {
         self.exchanges - 1
     }
 
-    /// The endpoint and the count of late replies, apart from each other.
-    #[inline]
-    pub(crate) fn parts(&mut self) -> (&mut Endpoint<u32>, &mut u32) {
-        (&mut self.endpoint, &mut self.late)
+    /// It goes on with another endpoint.
+    pub(crate) fn renew(&mut self, endpoint: Endpoint<u32>) {
+        self.late = self.late_replies();
+        self.endpoint = endpoint;
+    }
+
+    fn late_replies(&self) -> u32 {
+        self.late + self.endpoint.counters().late as u32
     }
 
     /// This client's row, as far as it knows it itself.
     pub(crate) fn row(&self, flow: u32, conduct: &Conduct<'_>) -> FlowRow {
-        FlowRow { late_replies: self.late, ..self.application.row(flow, self.group, conduct) }
+        FlowRow { late_replies: self.late_replies(), ..self.application.row(flow, self.group, conduct) }
     }
 }

@@ -9,7 +9,7 @@ use millpond_control::{ChanceSeed, PeerController, Preset, Purpose};
 use crate::{
     RunError,
     naming::Renamed,
-    scenario::{Clients, Controllers, FlowGroup, Method, Notifications, Scenario, Sizes, Step},
+    scenario::{Clients, Controllers, FlowGroup, Method, Notifications, Scenario, Sizes, Step, Transfer},
 };
 
 /// What clients ask for.
@@ -139,6 +139,8 @@ fn endpoint(
             waiting_per_peer: Limits::default().waiting_per_peer.max(clients.nstart),
             ..Limits::default()
         },
+        // Where bodies travel whole the endpoint's count is all that is asked for.
+        tells_late: clients.transfer != Transfer::Whole,
         ..Config::default()
     };
     Endpoint::new(config, controller, seed, 0, identities)

@@ -322,7 +322,7 @@ impl World<'_> {
                     self.transmissions += 1;
                     if to == SERVER {
                         let tag = proxy.asks(&cause, length, now);
-                        self.network.send(now, proxy.number, SERVER, &bytes, tag, &mut self.rec);
+                        self.network.send(now, proxy.number, SERVER, &bytes, &tag, &mut self.rec);
                         continue;
                     }
                     let tag = match proxy.tells(to, &bytes, &cause) {
@@ -337,7 +337,7 @@ impl World<'_> {
                             of.unwrap_or(Tag::of(to, 0, now))
                         }
                     };
-                    self.network.send(now, SERVER, to, &bytes, Tag { flow: to, ..tag }, &mut self.rec);
+                    self.network.send(now, SERVER, to, &bytes, &Tag { flow: to, ..tag }, &mut self.rec);
                 }
                 Output::Event(Event::Request { from, id, message }) => {
                     drained.taken = Some(Taken::of(from, id, &message));

@@ -38,12 +38,14 @@ impl Recording {
     }
 
     /// A packet leaves its sender over this link.
+    #[cold]
     pub(crate) fn sent(&mut self, link: usize, at: Instant, packet: &Packet) {
         self.offered[link].push(self.sights.len());
         self.see(at, if packet.to_client { Seen::Server } else { Seen::Clients }, packet);
     }
 
     /// The packet with this number among those of one link is offered to another.
+    #[cold]
     pub(crate) fn forwarded(&mut self, link: usize, number: u64, further: usize) {
         if let Some(index) = self.sight(link, number) {
             self.offered[further].push(index);
@@ -51,11 +53,13 @@ impl Recording {
     }
 
     /// A packet reaches its receiver.
+    #[cold]
     pub(crate) fn arrived(&mut self, at: Instant, packet: &Packet) {
         self.see(at, if packet.to_client { Seen::Clients } else { Seen::Server }, packet);
     }
 
     /// The packet that this link was offered last will not arrive.
+    #[cold]
     pub(crate) fn lost_last(&mut self, link: usize, why: &'static str) {
         if let Some(number) = self.offered[link].len().checked_sub(1) {
             self.lost(link, number as u64, why);
@@ -63,12 +67,14 @@ impl Recording {
     }
 
     /// The packet that this link was to be offered last never came to it.
+    #[cold]
     pub(crate) fn withheld(&mut self, link: usize, why: &'static str) {
         self.lost_last(link, why);
         self.offered[link].pop();
     }
 
     /// The packet with this number among those of a link will not arrive.
+    #[cold]
     pub(crate) fn lost(&mut self, link: usize, number: u64, why: &'static str) {
         if let Some(sight) = self.sight(link, number).and_then(|index| self.sights.get_mut(index)) {
             sight.comment = why;

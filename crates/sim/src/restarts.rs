@@ -81,7 +81,7 @@ impl World<'_> {
         self.remember(flow, memory);
         let mut endpoint = self.restarted(flow, event)?;
         match &mut self.clients[flow as usize] {
-            Client::Device(device) => device.endpoint = endpoint,
+            Client::Device(device) => device.renew(endpoint),
             Client::Blocks(device) => device.host = host(endpoint, self.seed)?,
             Client::Burst(device) => {
                 if let Some(controller) = device.endpoint.controller(SERVER).filter(|_| !forgets) {

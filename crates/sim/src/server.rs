@@ -142,8 +142,8 @@ impl Server {
 
     /// The endpoint, the transfers in bursts and what it sends by itself, apart from each other.
     #[inline]
-    pub(crate) fn parts(&mut self) -> (&mut Endpoint<u32>, &mut Option<BurstSide>, &Callers) {
-        (&mut self.endpoint, &mut self.bursts, &self.callers)
+    pub(crate) fn parts(&mut self) -> (&mut Endpoint<u32>, &mut Option<BurstSide>, &mut Callers) {
+        (&mut self.endpoint, &mut self.bursts, &mut self.callers)
     }
 
     /// What transfers in bursts want next, once the endpoint is drained.

@@ -423,6 +423,60 @@ fn events_have_their_place_in_the_run() {
 }
 
 #[test]
+fn what_never_comes_within_the_run_is_refused() {
+    let lasts = |keys: &str| format!("[run]\n{keys}\n[server]");
+    tells(
+        "[server]",
+        &lasts("for = \"1 h\"\nuntil = \"10 min\""),
+        &["run.until: 10 min is before the end that `for` names (1 h)", "leave it out, or write at least \"1 h\""],
+    );
+    let group = |keys: &str, run: &str| format!("{keys}\n[run]\n{run}\n[server]");
+    let late = "{ kind = \"periodic\", period = \"1 min\", phase = \"1 h\" }";
+    let told = ["phase: 1 h is not before the end of the run (1 h)", "nothing is born", "or a longer run"];
+    let both = |place: &'static str| [&[place], &told[..]].concat();
+    tells("[server]", &group(&format!("workload = {late}"), "for = \"1 h\""), &both("clients[0].workload.phase"));
+    let bounded = late.replace(" }", ", requests = 3 }");
+    tells("[server]", &group(&format!("workload = {bounded}"), "until = \"1 h\""), &both("clients[0].workload.phase"));
+    let second = format!("workload = [ \"continuous\", {late} ]");
+    tells("[server]", &group(&second, "for = \"1 h\""), &both("clients[0].workload[1].phase"));
+    let late = "{ kind = \"periodic\", period = \"1 min\", phase = \"1 d\", requests = 3 }";
+    for (keys, what) in [("", "commands"), ("token_length = 2\n", "notifications")] {
+        let place = format!("clients[0].{what}.workload.phase: 1 d is not before the end of the run (1 d)");
+        from_server(&format!("{keys}{what} = {{ workload = {late} }}"), "controller = \"rfc7252\"", &[&place]);
+    }
+    tells(
+        "[server]",
+        &group(&format!("workload = {}", late.replace(" }", ", for = \"30 min\" }")), "for = \"2 h\""),
+        &[
+            "clients[0].workload.phase: 1 d is not before the end of the workload's own `for` (30 min)",
+            "nothing is born",
+        ],
+    );
+}
+
+#[test]
+fn what_may_come_within_the_run_is_read() {
+    let reads = |keys: &str, run: &str| {
+        let text = GOOD.replace("[server]", &format!("{keys}\n[run]\n{run}\n[server]"));
+        let scenario = Scenario::from_toml(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(Scenario::from_json(&scenario.to_json(), "test.json").unwrap(), scenario);
+    };
+    // A run may be longer than the limit that nobody wrote, and a limit may lie beyond.
+    reads("", "for = \"2 d\"");
+    reads("", "for = \"1 h\"\nuntil = \"2 h\"");
+    // The last beat that fits; a rhythm of the clock whose `for` counts from a later start; periods, waits and arrivals
+    // of which some come too late.
+    reads("workload = { kind = \"periodic\", period = \"1 s\", phase = \"3599 s\" }", "for = \"1 h\"");
+    let aligned = "{ kind = \"periodic\", period = \"1 h\", phase = \"30 min\", aligned = true, for = \"10 min\" }";
+    reads(&format!("start_spread = \"40 min\"\nworkload = {aligned}"), "for = \"1 h\"");
+    reads("workload = { kind = \"periodic\", period = \"1 d\" }", "for = \"1 h\"");
+    reads("workload = { kind = \"continuous\", think = \"2 h\" }", "for = \"1 h\"");
+    for arrival in ["\"2 h\"", "{ kind = \"exponential\", mean = \"1 d\" }"] {
+        reads(&format!("workload = {{ kind = \"after-event\", arrival = {arrival} }}"), "for = \"1 h\"");
+    }
+}
+
+#[test]
 fn old_workloads_are_written_as_ever_and_new_ones_in_full() {
     let json = |workload: &str| {
         let text = GOOD.replace("count = 4", &format!("count = 4\nworkload = {workload}"));

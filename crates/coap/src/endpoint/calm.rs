@@ -13,6 +13,11 @@ impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
         if self.inbox.as_deref().is_none_or(|inbox| inbox.calm.is_none()) {
             return;
         }
+        self.note_calmly(now, from, id);
+    }
+
+    #[inline(never)]
+    fn note_calmly(&mut self, now: Instant, from: A, id: MessageId) {
         let super::Limits { bytes, duplicate_bytes, .. } = self.setup.config.limits;
         let room = bytes.saturating_sub(self.memory()).min(duplicate_bytes) / SHARE;
         if let Some(calm) = self.inbox.as_deref_mut().and_then(|inbox| inbox.calm.as_mut()) {
@@ -81,6 +86,7 @@ impl<A: Copy + Eq + Hash> Calm<A> {
     }
 
     /// A confirmable request came that was not known. The tables may take so many bytes each.
+    #[inline(never)]
     pub(super) fn asked(&mut self, (from, id): (A, MessageId), now: Instant, identities: &Identities, most: usize) {
         let Some(path) = self.paths.of((self.path_of)(&from), |path| identities.hash(path), most) else { return };
         let Some(peer) = self.peers.of(from, |from| identities.hash(from), most) else { return };
@@ -89,6 +95,7 @@ impl<A: Copy + Eq + Hash> Calm<A> {
     }
 
     /// The answer to a request leaves for the first time.
+    #[inline(never)]
     pub(super) fn answered(&mut self, (from, id): (A, MessageId), now: Instant, identities: &Identities) {
         if let Some(peer) = self.peers.get(&from, identities.hash(&from)).filter(|peer| peer.id == id) {
             self.server.answered(&mut peer.state, now);

@@ -29,6 +29,10 @@ pub struct Config {
     /// peer's controller admits it, beside the pauses after each set that its sender keeps (RFC 9177 §7.2). Controllers that let
     /// one such message go in a round trip take what sets are for away; those that pace are better than sets.
     pub admits_pieces: bool,
+    /// Whether what nothing waits for is told, as [`Event::Late`](super::Event::Late). It is counted either way
+    /// ([`Counters::late`](super::Counters)); without being told nobody can reject it
+    /// ([`reject_late`](super::Endpoint::reject_late)).
+    pub tells_late: bool,
     /// What the endpoint may hold.
     pub limits: Limits,
 }
@@ -46,6 +50,7 @@ impl Config {
         naming: NamingOptions::DEFAULT,
         may_confirm: true,
         admits_pieces: true,
+        tells_late: true,
         limits: Limits::DEFAULT,
     };
 

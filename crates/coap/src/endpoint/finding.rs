@@ -22,23 +22,18 @@ impl Exchanges {
     pub(super) fn with_id(&self, peer: u32, open: &List, id: MessageId, identities: &Identities) -> Option<u32> {
         let fits = |exchange: &Exchange| exchange.peer == peer && exchange.id() == id;
         // A request acknowledged long ago may have an ID that was used again since: its successor comes first.
-        let mut acknowledged = None;
-        let mut sent = None;
-        let mut look = |slot: u32, exchange: &Exchange| {
-            if fits(exchange) && exchange.stage != Stage::Subscribed {
-                *(if exchange.stage == Stage::Acknowledged { &mut acknowledged } else { &mut sent }) = Some(slot);
+        let look = |(sent, acknowledged), (slot, exchange): (u32, &Exchange)| match exchange.stage {
+            Stage::Acknowledged if fits(exchange) => (sent, Some(slot)),
+            stage if stage != Stage::Subscribed && fits(exchange) => (Some(slot), acknowledged),
+            _ => (sent, acknowledged),
+        };
+        let (sent, acknowledged) = match &self.table {
+            None => open.iter(&self.slots).fold((None, None), look),
+            Some(table) => {
+                let keys = table.iter_hash(identities.hash(&(peer, id.0))).filter(|key| !key.by_token);
+                keys.filter_map(|key| Some((key.slot, self.slots.get(key.slot)?))).fold((None, None), look)
             }
         };
-        match &self.table {
-            None => open.iter(&self.slots).for_each(|(slot, exchange)| look(slot, exchange)),
-            Some(table) => {
-                for key in table.iter_hash(identities.hash(&(peer, id.0))).filter(|key| !key.by_token) {
-                    if let Some(exchange) = self.slots.get(key.slot) {
-                        look(key.slot, exchange);
-                    }
-                }
-            }
-        }
         sent.or(acknowledged)
     }
 

@@ -319,6 +319,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The answer to a request that came to a group waits for its time, or is left out.
+    #[inline(never)]
     pub(super) fn answer_leisurely(
         &mut self,
         now: Instant,
@@ -347,6 +348,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The first answer that waited for its time leaves.
+    #[inline(never)]
     pub(super) fn leave_after_leisure(&mut self, now: Instant) {
         let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) else { return };
         let Some(Answer { to, request, message, .. }) = groups.answers.pop_front() else { return };

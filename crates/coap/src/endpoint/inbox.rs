@@ -64,8 +64,13 @@ pub(super) fn calm<A: Copy + Eq + Hash>(Setup { config, path_of, .. }: &Setup<A>
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The inbox, which is made when something comes that must be remembered.
+    #[inline]
     pub(super) fn inbox_or_new(&mut self) -> &mut Inbox<A> {
-        self.inbox.get_or_insert_with(|| Box::new(Inbox::new(&self.setup)))
+        #[cold]
+        fn fresh<A: Copy + Eq + Hash>(setup: &Setup<A>) -> Box<Inbox<A>> {
+            Box::new(Inbox::new(setup))
+        }
+        self.inbox.get_or_insert_with(|| fresh(&self.setup))
     }
 
     /// The response leaves: in the acknowledgement if that has not left yet, else in a message of its own.
@@ -93,6 +98,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The response leaves in a message of its own. If there is no place for its receiver among the peers, a
     /// non-confirmable one leaves all the same, and nothing is kept of it.
+    #[inline(never)]
     fn answer_separately(
         &mut self,
         now: Instant,
@@ -176,6 +182,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The application has not answered in time: the request is acknowledged without a response.
+    #[inline(never)]
     pub(super) fn acknowledge_request(&mut self, slot: u32, now: Instant) {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let Some(&Request { from, id, .. }) = inbox.requests.get(slot) else { return };

@@ -184,6 +184,7 @@ impl Echo {
 
     /// Adds what was asked for to the response that fills the buffer from `start` on, as far as there is room and the
     /// application has not said something there itself.
+    #[inline(never)]
     pub(super) fn add(self, buffer: &mut alloc::vec::Vec<u8>, start: usize, options: &NamingOptions, limit: usize) {
         let numbers = [options.count.number, options.flag.number, options.timestamp.number];
         for (number, value) in numbers.into_iter().zip(self.0) {
@@ -231,6 +232,7 @@ impl Exchange {
         }
     }
 
+    #[inline(never)]
     fn mark_further(&mut self, end: usize, now: Instant, options: &NamingOptions) {
         let copy = self.retransmissions;
         self.bytes.extend_from_slice(&now.since(self.first).as_micros().to_le_bytes());

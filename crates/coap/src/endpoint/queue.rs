@@ -87,9 +87,15 @@ impl<A: Copy> Queue<A> {
     fn push_shaped(&mut self, peer: A, what: What, start: usize, shape: Shape) {
         let len = self.bytes.len().saturating_sub(start);
         if self.entries.len() == self.entries.capacity() {
-            self.entries.reserve_exact(self.entries.len().max(1));
+            self.grow();
         }
         self.entries.push(Entry { peer, what, start: start as u32, len: len as u32, shape });
+    }
+
+    /// Makes room for one more entry, and for more of them each time.
+    #[cold]
+    fn grow(&mut self) {
+        self.entries.reserve_exact(self.entries.len().max(1));
     }
 
     /// Queues an output with these bytes.

@@ -112,6 +112,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A response in a message of its own (RFC 7252 §5.2.2, §5.2.3).
+    #[inline(never)]
     fn response_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         // Before the token is looked at: a later request may use the same one.
         let key = Key::new(from, message.id, &self.setup.identities);
@@ -209,6 +210,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// RFC 7252 §4.2, §4.3. A reset is never answered.
+    #[inline(never)]
     fn reset_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         let exchange = self.with_id(from, message.id).and_then(|slot| Some((slot, self.exchanges.get(slot)?)));
         let peer = match exchange {
@@ -236,6 +238,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Whether a message came before, in which case it has been seen to.
+    #[inline(never)]
     fn is_known(&mut self, now: Instant, key: &Key<A>) -> bool {
         let lifetime = self.exchange_lifetime();
         let Some(inbox) = self.inbox.as_deref_mut() else { return false };
@@ -272,6 +275,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Remembers that a message was handled. The last `stored` bytes queued are the response to repeat.
+    #[inline(never)]
     pub(super) fn handled(&mut self, now: Instant, key: &Key<A>, reply: Reply, stored: usize, until: Instant) {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let start = self.queue.bytes.len().saturating_sub(stored);
@@ -287,6 +291,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.peers.find(address, &self.setup.identities)
     }
 
+    #[inline(always)]
     fn with_id(&self, from: A, id: MessageId) -> Option<u32> {
         let number = self.peer_at(from)?;
         let peer = self.peers.get(number)?;
@@ -295,9 +300,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     fn late(&mut self, from: A, message: &Message<'_>, datagram: &[u8]) {
         self.counts.one_more(Count::Late);
-        self.queue.push_message(from, What::Late, message, datagram);
+        if self.setup.config.tells_late {
+            self.queue.push_message(from, What::Late, message, datagram);
+        }
     }
 
+    #[cold]
     pub(super) fn ignore(&mut self, from: A, why: Ignored) {
         self.counts.one_more(Count::Ignored(why));
         self.queue.push(from, What::Ignored { why }, &[]);

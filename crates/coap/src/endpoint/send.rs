@@ -383,7 +383,7 @@ pub(super) fn write(
 ) -> Result<usize, WriteError> {
     let mut writer = Writer::start(buffer, kind, message.code, id, token).within(limit);
     for (number, value) in message.options {
-        writer.option(*number, value)?;
+        writer.put_option(*number, value)?;
     }
     writer.payload(message.payload)?;
     writer.finish()

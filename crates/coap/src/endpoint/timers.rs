@@ -41,12 +41,8 @@ impl Timers {
     /// Arms the timer of a number, or moves it.
     #[inline]
     pub(crate) fn set(&mut self, number: u32, at: Instant) {
-        while self.nodes.len() <= number as usize {
-            // Room doubles from one, as it does for slots.
-            if self.nodes.len() == self.nodes.capacity() {
-                self.nodes.reserve_exact(self.nodes.len().max(1));
-            }
-            self.nodes.push(Node { at: Instant::NEVER, number: NOWHERE, place: NOWHERE });
+        if self.nodes.len() <= number as usize {
+            self.grow(number);
         }
         let place = self.nodes.get(number as usize).map_or(NOWHERE, |node| node.place);
         match self.entry(place) {
@@ -56,6 +52,18 @@ impl Timers {
                 self.armed = self.armed.saturating_add(1);
                 self.rise(self.armed.saturating_sub(1), (at, number));
             }
+        }
+    }
+
+    /// Makes room for the timer of a number.
+    #[cold]
+    fn grow(&mut self, number: u32) {
+        while self.nodes.len() <= number as usize {
+            // Room doubles from one, as it does for slots.
+            if self.nodes.len() == self.nodes.capacity() {
+                self.nodes.reserve_exact(self.nodes.len().max(1));
+            }
+            self.nodes.push(Node { at: Instant::NEVER, number: NOWHERE, place: NOWHERE });
         }
     }
 

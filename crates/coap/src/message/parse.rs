@@ -134,7 +134,11 @@ impl<'a> Message<'a> {
     /// The value of the first option of this number.
     #[inline]
     pub fn option(&self, number: u16) -> Option<&'a [u8]> {
-        if number > self.last { None } else { self.values(number).next() }
+        if number > self.last {
+            return None;
+        }
+        let found = self.options().find(|option| option.number >= number)?;
+        (found.number == number).then_some(found.value)
     }
 
     /// The values of all options of this number, in the order of sending.
@@ -172,7 +176,7 @@ pub(crate) type Body<'a> = (&'a [u8], &'a [u8], u16);
 
 /// Walks through everything after the token. Returns what it consists of, or what is wrong and
 /// how many bytes are left from there.
-#[inline]
+#[inline(always)]
 pub(crate) fn split_body(bytes: &[u8]) -> Result<Body<'_>, (Fault, usize)> {
     let mut number = 0;
     let mut rest = bytes;

@@ -21,14 +21,21 @@ impl Token {
     /// A token of these bytes; `None` if there are more than 8.
     #[inline]
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        let mut token = Self::EMPTY;
-        token.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        token.len = u8::try_from(bytes.len()).ok()?;
-        Some(token)
+        let len = u8::try_from(bytes.len()).ok().filter(|len| usize::from(*len) <= Self::MAX)?;
+        // As two words that may overlap: copying a length that is not known beforehand calls into memcpy.
+        let word = match (bytes.first_chunk(), bytes.last_chunk()) {
+            (Some(low), Some(high)) => {
+                let above = u32::from(len).saturating_mul(8).saturating_sub(32);
+                let high = u64::from(u32::from_le_bytes(*high)).checked_shl(above).unwrap_or(0);
+                u64::from(u32::from_le_bytes(*low)) | high
+            }
+            _ => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        Some(Self { bytes: word.to_le_bytes(), len })
     }
 
     /// Splits a token of `len` bytes off the front; `None` if there are not so many, or more than 8 are asked for.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(bytes: &[u8], len: u8) -> Option<(Self, &[u8])> {
         let (token, rest) = bytes.split_at_checked(usize::from(len))?;
         // Copying a length that is not known beforehand calls into memcpy, which costs as much as the rest of a parse.

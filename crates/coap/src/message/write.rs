@@ -105,6 +105,13 @@ impl<'b> Writer<'b> {
     /// payload.
     #[inline]
     pub fn option(&mut self, number: u16, value: &[u8]) -> Result<&mut Self, WriteError> {
+        self.put_option(number, value)?;
+        Ok(self)
+    }
+
+    /// The same, where many are written.
+    #[inline(always)]
+    pub(crate) fn put_option(&mut self, number: u16, value: &[u8]) -> Result<(), WriteError> {
         if self.has_payload {
             return Err(WriteError::AfterPayload);
         }
@@ -114,22 +121,27 @@ impl<'b> Writer<'b> {
         {
             self.check(value.len().saturating_add(1))?;
             self.buffer.push(((delta as u8) << 4) | value.len() as u8);
-            self.buffer.extend_from_slice(value);
+            match *value {
+                [] => {}
+                // A number, as most are: less work than to call for a copy.
+                [byte] => self.buffer.push(byte),
+                _ => self.buffer.extend_from_slice(value),
+            }
             self.number = number;
-            return Ok(self);
+            return Ok(());
         }
         self.far_option(number, value)
     }
 
     /// The same for one that may need a longer header.
     #[inline(never)]
-    fn far_option(&mut self, number: u16, value: &[u8]) -> Result<&mut Self, WriteError> {
+    fn far_option(&mut self, number: u16, value: &[u8]) -> Result<(), WriteError> {
         let header = OptionHeader::new(self.number, number, value)?;
         self.check(header.size().saturating_add(value.len()))?;
         header.put(self.buffer);
         self.buffer.extend_from_slice(value);
         self.number = number;
-        Ok(self)
+        Ok(())
     }
 
     /// Adds an option whose value is an unsigned integer, in as few bytes as it takes (RFC 7252 §3.2).

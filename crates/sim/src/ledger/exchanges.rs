@@ -76,21 +76,20 @@ impl Ledger {
     #[inline]
     pub(crate) fn sent(&mut self, tag: &Tag, wait: Span) {
         if let Some(place) = self.place(tag) {
-            self.sent_of(place, *tag, wait);
+            self.sent_of(place, &mut { *tag }, wait);
         }
     }
 
-    /// The same where the exchange's place is known; gives the tag with its number.
-    #[inline]
-    pub(crate) fn sent_of(&mut self, place: u32, tag: Tag, wait: Span) -> Tag {
-        let Some(record) = self.records.get_mut(place) else { return tag };
-        let tag = Tag { exchange: record.number, ..tag };
+    /// The same where the exchange's place is known; the tag gets its number.
+    #[inline(always)]
+    pub(crate) fn sent_of(&mut self, place: u32, tag: &mut Tag, wait: Span) {
+        let Some(record) = self.records.get_mut(place) else { return };
+        tag.exchange = record.number;
         record.copies = tag.copy.saturating_add(1);
         record.alive += 1;
         if tag.copy == 0 {
-            self.sent_first(place, &tag, wait);
+            self.sent_first(place, tag, wait);
         }
-        tag
     }
 
     /// The first copy of an exchange leaves.

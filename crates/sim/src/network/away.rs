@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use millpond_control::Instant;
-use millpond_link::{Counters, Delivered, DropReason, Level, Parcel, Statistics, Tally};
+use millpond_link::{Counters, Delivered, DropReason, Level, MeanLevel, Parcel, Statistics, Tally};
 
 use super::graph::Graph;
 use crate::trace::Recorder;
@@ -71,7 +71,7 @@ impl Away {
             ..Counters::default()
         };
         let nothing =
-            Statistics { observed_micros: 0, busy_micros: 0, bytes: Level::default(), packets: Level::default() };
+            Statistics { observed_micros: 0, busy_micros: 0, bytes: Level::default(), packets: MeanLevel::default() };
         (counters, self.statistics.unwrap_or(nothing))
     }
 }

@@ -8,7 +8,7 @@ use millpond_control::{ChanceSeed, Instant};
 use millpond_link::{Delivered, DropReason, Link};
 
 use super::{
-    Address, Arrival, Carried, LinkName, Load, Packet, SERVER,
+    Address, Arrival, Carried, LinkName, Load, Packet, SERVER, Way,
     away::{Away, Offer},
     changes::{self, Change, Moment},
     relay::Relay,
@@ -122,20 +122,22 @@ impl Graph {
         from: Address,
         to: Address,
         payload: &[u8],
-        tag: Tag,
+        tag: &Tag,
         rec: &mut Recorder,
     ) {
-        let number = self.packets.reuse().unwrap_or_else(|| self.packets.put(Packet::blank(tag)));
-        if let Some(Packet { load, .. }) = self.packets.get_mut(number) {
-            match load {
-                Load::Datagram(bytes) => {
-                    bytes.clear();
-                    bytes.extend_from_slice(payload);
-                }
-                Load::Segment(_) => *load = Load::Datagram(payload.to_vec()),
+        let number = self.packets.reuse().unwrap_or_else(|| self.packets.put(Packet::blank(*tag)));
+        let (length, way) = (self.length(payload), self.way(from, to));
+        let Some(packet) = self.packets.get_mut(number) else { return };
+        match &mut packet.load {
+            Load::Datagram(bytes) => {
+                bytes.clear();
+                bytes.extend_from_slice(payload);
             }
+            Load::Segment(_) => packet.load = Load::Datagram(payload.to_vec()),
         }
-        self.enter(now, (from, to), self.length(payload), number, tag, rec);
+        packet.tag = *tag;
+        packet.begin(way);
+        self.enter(now, way, length, number, rec);
     }
 
     /// A segment enters its route; `length` is that of the whole packet.
@@ -151,35 +153,35 @@ impl Graph {
         rec: &mut Recorder,
     ) {
         let load = Load::Segment(Box::new(carried));
-        let number = self.packets.put(Packet { load, ..Packet::blank(tag) });
-        self.enter(now, (from, to), length, number, tag, rec);
+        let way = self.way(from, to);
+        let mut packet = Packet { load, ..Packet::blank(tag) };
+        packet.begin(way);
+        let number = self.packets.put(packet);
+        self.enter(now, way, length, number, rec);
+    }
+
+    /// The way from one node to another, one of which is the server.
+    #[inline]
+    fn way(&self, from: Address, to: Address) -> Way {
+        let (client, to_client) = if to == SERVER { (from, false) } else { (to, true) };
+        Way { client, to_client, route: self.routes.between(from, to) }
     }
 
     /// The packet in this place enters its route.
     #[inline(always)]
-    fn enter(
-        &mut self,
-        now: Instant,
-        (from, to): (Address, Address),
-        length: u32,
-        number: u32,
-        tag: Tag,
-        rec: &mut Recorder,
-    ) {
-        let route = self.routes.between(from, to);
-        let (client, to_client) = if to == SERVER { (from, false) } else { (to, true) };
-        let Some(packet) = self.packets.get_mut(number) else { return };
-        (packet.tag, packet.client, packet.to_client, packet.hop, packet.route) = (tag, client, to_client, 0, route);
+    fn enter(&mut self, now: Instant, way: Way, length: u32, number: u32, rec: &mut Recorder) {
         self.sent += 1;
-        let Some(place) = self.routes.hop(route, 0) else { return };
-        if let Some(recording) = &mut self.recording {
+        let Some(place) = self.routes.hop(way.route, 0) else { return };
+        if let Some(recording) = &mut self.recording
+            && let Some(packet) = self.packets.get(number)
+        {
             recording.sent(place, now, packet);
         }
-        self.offer(place, now, length, number, client, rec);
+        self.offer(place, now, length, number, way.client, rec);
     }
 
     /// Offers a packet to a link.
-    #[inline]
+    #[inline(always)]
     fn offer(&mut self, place: usize, now: Instant, length: u32, number: u32, client: u32, rec: &mut Recorder) {
         if rec.packets
             && let Some(packet) = self.packets.get(number)
@@ -189,7 +191,7 @@ impl Graph {
         let Some(Hop { link, away, relay, .. }) = self.hops.get_mut(place) else { return };
         if let Some(away) = away {
             away.offered(length);
-            self.offers.push(Offer { at: now, place: place as u16, client, length, number });
+            self.goes_away(Offer { at: now, place: place as u16, client, length, number });
             return;
         }
         if relay.is_some() {
@@ -203,6 +205,12 @@ impl Graph {
         } else if is_first {
             self.agenda.set(place as u32, link.next().unwrap_or(Instant::NEVER));
         }
+    }
+
+    /// Notes a packet that comes to a link which is elsewhere.
+    #[cold]
+    fn goes_away(&mut self, offer: Offer) {
+        self.offers.push(offer);
     }
 
     /// Offers a packet to a relay's queue.

@@ -15,8 +15,8 @@ use millpond_link::{Delivered, DropReason, Statistics};
 
 pub(crate) use away::Offer;
 pub use name::LinkName;
-use packet::Spare;
 pub(crate) use packet::{Address, Arrival, Carried, Load, Packet, SERVER};
+use packet::{Spare, Way};
 
 use crate::{
     RunError,
@@ -57,14 +57,14 @@ impl Network {
         from: Address,
         to: Address,
         payload: &[u8],
-        tag: Tag,
+        tag: &Tag,
         rec: &mut Recorder,
     ) {
         match self {
             Self::Graph(graph) => graph.send(now, from, to, payload, tag, rec),
             Self::Mesh(mesh) => {
                 let load = mesh.copy(payload);
-                mesh.send(now, from, to, mesh.length(payload), load, tag, rec);
+                mesh.send(now, from, to, mesh.length(payload), load, *tag, rec);
             }
         }
     }

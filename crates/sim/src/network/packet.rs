@@ -35,12 +35,26 @@ impl Packet {
         Self { load: Load::default(), tag, client: 0, to_client: false, hop: 0, route: 0 }
     }
 
+    /// It begins this way.
+    #[inline]
+    pub(super) fn begin(&mut self, Way { client, to_client, route }: Way) {
+        (self.client, self.to_client, self.hop, self.route) = (client, to_client, 0, route);
+    }
+
     /// It reaches its node, with so many bytes.
     #[inline]
     pub(super) fn arrival(&self, length: u32) -> Arrival {
         let Self { tag, client, to_client, .. } = *self;
         Arrival { tag, client, length, to_client, is_segment: matches!(self.load, Load::Segment(_)) }
     }
+}
+
+/// From where to where a packet goes, one of which is the server.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    pub(super) client: u32,
+    pub(super) to_client: bool,
+    pub(super) route: u16,
 }
 
 /// What reached its node. The bytes of a datagram lie with the network until the next one is handed out.

@@ -14,6 +14,7 @@ mod proxies;
 mod relays;
 mod spread;
 mod timeline;
+mod timing;
 mod transfer;
 mod transport;
 mod workload;
@@ -366,58 +367,5 @@ impl Scenario {
             return refuse("run.until", "0 s leaves no time for anything: write at least `1 s`".to_owned());
         }
         self.check_time(origin)
-    }
-
-    /// Whether everything that happens over time has its place in the run.
-    fn check_time(&self, origin: &str) -> Result<(), ScenarioError> {
-        let refuse = |key: &str, problem: String| Err(ScenarioError::at_key(origin, key, problem));
-        let end = self.run.end();
-        if end.0 == 0 {
-            return refuse("run.for", "0 s leaves no time for anything: write at least `1 s`".to_owned());
-        }
-        if self.run.warm_up >= end {
-            let warm_up = self.run.warm_up;
-            return refuse("run.warm_up", format!("{warm_up} is not before the end of the run ({end})"));
-        }
-        for (index, group) in self.clients.iter().enumerate() {
-            if let Some(name) = &group.name
-                && self.clients[..index].iter().any(|other| other.name.as_ref() == Some(name))
-            {
-                return refuse(&format!("clients[{index}].name"), format!("another group is called `{name}` already"));
-            }
-        }
-        for (index, group) in self.clients.iter().enumerate() {
-            if group.start_spread > end {
-                let spread = group.start_spread;
-                return refuse(
-                    &format!("clients[{index}].start_spread"),
-                    format!(
-                        "{spread} is longer than the run ({end}), and who is to begin after it never does: write at most \
-                         \"{end}\", or a longer run"
-                    ),
-                );
-            }
-        }
-        for group in self.flow_groups() {
-            if self.run.lasts.is_none() && group.clients.workload.all().iter().any(Workload::is_endless) {
-                let problem =
-                    "a workload without end in a run without end: write `for` in [run], or `requests` or `for` here";
-                return refuse(&format!("{}.workload", group.key()), problem.to_owned());
-            }
-        }
-        if self.timeline.len() > 250 {
-            return refuse("timeline", format!("{} events; at most 250", self.timeline.len()));
-        }
-        for (index, event) in self.timeline.iter().enumerate() {
-            let key = format!("timeline[{index}]");
-            event.check(self, &key, origin)?;
-            if index > 0 && event.at() < self.timeline[index - 1].at() {
-                return refuse(
-                    &format!("{key}.at"),
-                    format!("{} is before the event above it: write them in order", event.at()),
-                );
-            }
-        }
-        Ok(())
     }
 }

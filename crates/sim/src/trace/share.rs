@@ -44,6 +44,7 @@ impl Shares {
     }
 
     /// A link carried the packet that has this number there.
+    #[cold]
     pub(super) fn carried(&mut self, now: Instant, link: usize, number: u64, bytes: u32) {
         let window = (now.as_micros() / self.step) as usize;
         self.window(link, window).carried += u64::from(bytes);
@@ -52,22 +53,26 @@ impl Shares {
     }
 
     /// The packet carried last goes on over another link, where it has this number.
+    #[cold]
     pub(super) fn goes_on(&mut self, link: usize, number: u64) {
         self.under_way.insert((link, number), std::mem::take(&mut self.last));
     }
 
     /// The packet carried last is the copy of a request and has arrived.
+    #[cold]
     pub(super) fn asked(&mut self, tag: &Tag) {
         self.requests.insert((tag.flow, tag.exchange, tag.copy), self.last.clone());
     }
 
     /// So many bytes of the packet carried last were of use.
+    #[cold]
     pub(super) fn useful(&mut self, bytes: u32) {
         let trail = std::mem::take(&mut self.last);
         self.count(&trail, bytes);
     }
 
     /// The copy of a request was of use, and with it its exchange is over.
+    #[cold]
     pub(super) fn useful_request(&mut self, tag: &Tag) {
         if let Some(trail) = self.requests.remove(&(tag.flow, tag.exchange, tag.copy)) {
             self.count(&trail, tag.request_bytes);

@@ -307,11 +307,11 @@ impl<'s> World<'s> {
     }
 
     fn wake_client(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
-        if let Some(place) = self.proxy(flow) {
-            return self.drain_proxy(place, now, None);
-        }
         if flow as usize >= self.clients.len() {
-            return self.wake_caller(flow, now);
+            return match self.proxy(flow) {
+                Some(place) => self.drain_proxy(place, now, None),
+                None => self.wake_caller(flow, now),
+            };
         }
         if !self.scenario.timeline.is_empty() {
             self.restarts(flow, now)?;
