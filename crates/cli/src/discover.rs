@@ -18,7 +18,7 @@ use crate::{answer, content_format, trace};
 /// Nobody answers.
 pub async fn discover(flags: Discover, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let uri = place(&flags.group)?;
-    let mut builder = Client::builder().multicast_hops(flags.hops);
+    let mut builder = Client::builder().multicast_hops(flags.hops).security(flags.credentials.read()?);
     if let Some(interface) = &flags.interface {
         builder = builder.multicast_interface(Interface::from(interface.as_str()));
     }

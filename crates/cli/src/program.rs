@@ -5,13 +5,26 @@ use std::io::Write;
 
 use clap::{CommandFactory, Parser, error::ErrorKind};
 
-use crate::arguments::{LABORATORY, Program, Verb};
+use crate::arguments::{Program, Verb};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, no_signals};
 use crate::{nearest, shell};
 
 /// Verbs of the program that the Python package installs, which need the simulator.
-const LABORATORY_VERBS: [&str; 4] = ["run", "reproduce", "report", "controllers"];
+const LABORATORY_VERBS: [&str; 12] = [
+    "run",
+    "sweep",
+    "fleet",
+    "reproduce",
+    "compare",
+    "report",
+    "explore",
+    "capture",
+    "results",
+    "controllers",
+    "paths",
+    "arena",
+];
 
 /// Runs the program with these arguments, the first of which is its name, and gives its exit code: 0 done, 1 failed,
 /// 2 usage, 3 too late, 4 and 5 the class of an answer that is an error, 6 no answer in time, 7 unreachable, 8 insecure,
@@ -98,7 +111,11 @@ fn explained(error: &clap::Error) -> Result<u8, Failure> {
 
 fn unknown_verb(word: &str) -> String {
     if LABORATORY_VERBS.contains(&word) {
-        return format!("{word}: {LABORATORY}");
+        return format!(
+            "{word}: the laboratory's verbs ({}) come with the Python package: `make build` in the source makes \
+             .venv/bin/millpond, which has every verb",
+            LABORATORY_VERBS.join(", ")
+        );
     }
     let verbs = Program::command();
     let names: Vec<_> = verbs.get_subcommands().map(clap::Command::get_name).collect();

@@ -55,11 +55,28 @@ fn a_word_that_is_no_verb_gets_the_nearest_or_the_place_where_it_is() {
         ("gte", "unknown verb \"gte\": did you mean \"get\"? known: get, put, post"),
         ("reproduec", "did you mean \"reproduce\"?"),
         ("xyzzy", "unknown verb \"xyzzy\": known: get"),
-        ("run", "run: the laboratory's verbs (run, reproduce, report, controllers) come with the Python package"),
+        ("run", "run: the laboratory's verbs (run, sweep, "),
+        ("run", "come with the Python package"),
+        ("sweeep", "did you mean \"sweep\"?"),
         ("reproduce", ".venv/bin/millpond, which has every verb"),
     ] {
         let (line, code) = refused(&[verb, "x"]);
         assert!(line.contains(part), "{verb}: {line}");
+        assert_eq!(code, Some(2), "{verb}");
+    }
+}
+
+#[test]
+fn every_verb_of_the_laboratory_in_the_manual_is_told_where_it_is() {
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/command-line.md");
+    let manual = std::fs::read_to_string(manual).expect("the manual");
+    let (_, listed) = manual.split_once("The verbs of the laboratory\n(").expect("their list");
+    let (listed, _) = listed.split_once(')').expect("its end");
+    let verbs: Vec<_> = listed.split('`').skip(1).step_by(2).collect();
+    assert!(verbs.contains(&"sweep") && verbs.contains(&"arena"), "{verbs:?}");
+    for verb in verbs {
+        let (line, code) = refused(&[verb]);
+        assert!(line.contains("come with the Python package") && line.contains(verb), "{line}");
         assert_eq!(code, Some(2), "{verb}");
     }
 }

@@ -78,6 +78,14 @@ pub enum Error {
         /// How.
         reason: String,
     },
+    /// The answer has a critical option that is not understood here, or one that may not stand there (RFC 7252 §5.4.1).
+    #[error("{peer} sent an answer that cannot be taken: {reason}")]
+    NotUnderstood {
+        /// The peer.
+        peer: SocketAddr,
+        /// What it has, and what to do.
+        reason: String,
+    },
     /// The message cannot be sent as it is.
     #[error("the message was not sent: {reason}")]
     Refused {
@@ -110,11 +118,11 @@ pub enum Error {
         reason: String,
     },
     /// The connection to the peer ended before the answer came.
-    #[error("the connection to {peer} ended before the answer came: {reason}")]
+    #[error("the connection to {peer} ended: {reason}")]
     ConnectionLost {
         /// The peer.
         peer: SocketAddr,
-        /// Why.
+        /// Why, and what to do.
         reason: String,
     },
     /// A certificate, a key or a trust anchor cannot be used.

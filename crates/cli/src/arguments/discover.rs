@@ -33,4 +33,7 @@ pub struct Discover {
     /// Tell each transmission as it happens.
     #[arg(long)]
     pub trace: bool,
+    /// What secure sessions with a host are made with.
+    #[command(flatten)]
+    pub credentials: super::ClientCredentials,
 }

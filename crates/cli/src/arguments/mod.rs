@@ -19,10 +19,6 @@ pub use repeating::Repeating;
 pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload};
 pub use serve::{Group, Place, Serve};
 
-/// Where the verbs of the laboratory are, for `--help` and for who asks this program for one of them.
-pub const LABORATORY: &str = "the laboratory's verbs (run, reproduce, report, controllers) come with the Python package: \
-     `make build` in the source makes .venv/bin/millpond, which has every verb";
-
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -43,8 +39,9 @@ const STYLES: Styles = Styles::styled()
     after_help = "Exit codes: 0 done (2.xx), 1 failed, 2 usage, 4 and 5 the answer was 4.xx or 5.xx,\n\
                   6 no answer in time, 7 no such name or nobody reachable there, 8 no secure session,\n\
                   130 stopped by Ctrl-C before the end; 3 an emulated path was too late to be believed.\n\n\
-                  Not here: the laboratory's verbs (run, reproduce, report, controllers) come with the\n\
-                  Python package: `make build` in the source makes .venv/bin/millpond, which has every verb."
+                  Not here: the laboratory's verbs (run, sweep, fleet, reproduce, compare, report, explore,\n\
+                  capture, results, controllers, paths, arena) come with the Python package: `make build` in the\n\
+                  source makes .venv/bin/millpond, which has every verb."
 )]
 pub struct Program {
     /// What to do.

@@ -100,9 +100,13 @@ async fn resolved(to: &str) -> Result<SocketAddr, Failure> {
     if !to.contains(':') {
         return Err(refused("the port is missing; write HOST:PORT"));
     }
-    let mut found = tokio::net::lookup_host(to).await.map_err(|error| {
-        let known = error.to_string();
-        refused(known.split(" (os error").next().unwrap_or(&known))
+    let unknown = |why: &str| {
+        Failure::Unreachable(format!("--to {to} does not resolve: {why}; check the name or give an address"))
+    };
+    let mut found = tokio::net::lookup_host(to).await.map_err(|error| match error.kind() {
+        // Not the name is wrong, but what stands behind it.
+        std::io::ErrorKind::InvalidInput => refused(&format!("{error}; write HOST:PORT")),
+        _ => unknown(error.to_string().split(" (os error").next().unwrap_or("no reason was given")),
     })?;
-    found.next().ok_or_else(|| refused("it has no address"))
+    found.next().ok_or_else(|| unknown("it has no address"))
 }

@@ -111,12 +111,13 @@ fn drawing(tallies: &[Tally]) -> String {
     text
 }
 
-/// Three figures are what the histogram keeps.
-fn millis(value: f64) -> String {
+/// Three figures are what the histogram keeps; a dash where nothing was answered.
+fn millis(value: Option<f64>) -> String {
     match value {
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
+        None => "-".to_owned(),
+        Some(value) if value >= 100.0 => format!("{value:.0}"),
+        Some(value) if value >= 10.0 => format!("{value:.1}"),
+        Some(value) => format!("{value:.2}"),
     }
 }
 
@@ -149,15 +150,16 @@ struct Json<'l> {
     milliseconds: Milliseconds,
 }
 
+/// `null` where nothing was answered.
 #[derive(Debug, Serialize)]
 struct Milliseconds {
-    shortest: f64,
-    mean: f64,
-    median: f64,
-    p90: f64,
-    p99: f64,
-    p999: f64,
-    longest: f64,
+    shortest: Option<f64>,
+    mean: Option<f64>,
+    median: Option<f64>,
+    p90: Option<f64>,
+    p99: Option<f64>,
+    p999: Option<f64>,
+    longest: Option<f64>,
 }
 
 impl<'l> Json<'l> {
@@ -179,7 +181,7 @@ impl<'l> Json<'l> {
             unnecessary_retransmissions: tally.unnecessary,
             milliseconds: Milliseconds {
                 shortest: tally.millis(0.0),
-                mean: tally.times.mean() / 1e3,
+                mean: tally.mean_millis(),
                 median: tally.millis(0.5),
                 p90: tally.millis(0.9),
                 p99: tally.millis(0.99),

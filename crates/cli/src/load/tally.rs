@@ -80,12 +80,18 @@ impl Tally {
         self.retransmissions.saturating_sub(self.unnecessary)
     }
 
-    /// A time of the tally in milliseconds, below which this share of all answers lie; 0 if there are none.
+    /// A time of the tally in milliseconds, below which this share of all answers lie; `None` if there are none.
     #[must_use]
-    pub fn millis(&self, share: f64) -> f64 {
+    pub fn millis(&self, share: f64) -> Option<f64> {
         #[allow(clippy::cast_precision_loss, reason = "an hour has less than 2^53 microseconds")]
         let micros = self.times.value_at_quantile(share) as f64;
-        if self.times.is_empty() { 0.0 } else { micros / 1e3 }
+        (!self.times.is_empty()).then_some(micros / 1e3)
+    }
+
+    /// The mean time to an answer in milliseconds; `None` if there are none.
+    #[must_use]
+    pub fn mean_millis(&self) -> Option<f64> {
+        (!self.times.is_empty()).then(|| self.times.mean() / 1e3)
     }
 
     /// Takes up how a request ended.
@@ -133,8 +139,8 @@ mod tests {
         tally.take(Err(Error::Closed), Duration::from_millis(6));
         assert_eq!((tally.good, tally.refused, tally.failed, tally.answered()), (1, 1, 1, 2));
         assert_eq!(tally.first_error, Some(Error::Closed.to_string()));
-        assert!((tally.millis(1.0) - 4.0).abs() < 0.01, "{}", tally.millis(1.0));
-        assert!((Tally::new("").millis(0.5)).abs() < f64::EPSILON);
+        assert!(tally.millis(1.0).is_some_and(|longest| (longest - 4.0).abs() < 0.01), "{:?}", tally.millis(1.0));
+        assert_eq!((Tally::new("").millis(0.5), Tally::new("").mean_millis()), (None, None));
     }
 
     #[test]

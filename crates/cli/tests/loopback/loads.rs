@@ -75,3 +75,20 @@ fn a_load_that_nobody_answers_fails() {
     assert_eq!(said.code, Some(1), "{}", said.err);
     assert!(said.err.contains("unreachable"), "{}", said.err);
 }
+
+#[test]
+fn a_load_that_nobody_answers_tells_no_times() {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
+    let uri = format!("coap://{free}/x");
+    let said = millpond(&["load", "--json", "--count", "3", &uri]);
+    let load: serde_json::Value = serde_json::from_slice(&said.out).expect("JSON");
+    let load = &load["loads"][0];
+    assert_eq!((said.code, &load["failed"]), (Some(1), &3.into()), "{}", said.err);
+    for time in ["shortest", "mean", "median", "p90", "p99", "p999", "longest"] {
+        assert!(load["milliseconds"][time].is_null(), "{load}");
+    }
+    let said = millpond(&["load", "--count", "3", &uri]);
+    let out = String::from_utf8_lossy(&said.out);
+    let rows: Vec<Vec<_>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(rows.contains(&vec!["median", "-"]), "{out}");
+}

@@ -196,6 +196,8 @@ fn what_cannot_be_relayed_is_one_line() {
         ("nbiot-anrw18", &taken, "127.0.0.1:9", "cannot be listened at: Address already in use", 1),
         ("nbiot-anrw18", "127.0.0.1:9", "127.0.0.1:9", "hand on to itself", 1),
         ("nbiot-anrw18", "127.0.0.1:0", "127.0.0.1", "the port is missing", 2),
+        ("nbiot-anrw18", "127.0.0.1:0", "localhost:coap", "port", 2),
+        ("nbiot-anrw18", "127.0.0.1:0", "nobody.invalid:9", "--to nobody.invalid:9 does not resolve", 7),
     ] {
         let said = millpond(&["relay", path, "--listen", listen, "--to", to]);
         assert!(said.err.contains(part), "{path}: {}", said.err);

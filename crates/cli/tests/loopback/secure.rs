@@ -74,6 +74,8 @@ fn a_pre_shared_key_opens_coaps() {
     assert_eq!(said.well(), "Hello from Millpond.\n");
     let said = millpond(&["observe", "--psk", "me:key", "--count", "2", &format!("{base}/count")]);
     assert_eq!(said.well().lines().count(), 2);
+    let said = millpond(&["discover", "--psk", "me:key", &base]);
+    assert!(said.well().contains("</hello>"), "{}", said.well());
 }
 
 #[test]

@@ -120,10 +120,10 @@ impl Download {
         };
         let (got, wanted) = (block.offset(), self.body.len() as u64);
         if wanted > 0 && self.etag.as_deref() != part.etag {
+            self.begin_anew()?;
             if got > 0 {
-                return self.restart();
+                return self.ask();
             }
-            self.body.clear();
         } else if got != wanted {
             return Err(DownloadError::OutOfOrder { got, wanted });
         }
@@ -160,14 +160,14 @@ impl Download {
         Ok(())
     }
 
-    fn restart(&mut self) -> Result<Next, DownloadError> {
+    fn begin_anew(&mut self) -> Result<(), DownloadError> {
         self.restarts = self.restarts.saturating_add(1);
         if self.restarts > Self::RESTARTS {
             return Err(DownloadError::Unstable(Self::RESTARTS));
         }
         self.body.clear();
         self.etag = None;
-        self.ask()
+        Ok(())
     }
 
     fn ask(&mut self) -> Result<Next, DownloadError> {

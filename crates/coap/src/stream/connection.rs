@@ -183,6 +183,12 @@ impl Connection {
         self.asked.len()
     }
 
+    /// Whether nothing that either side asked waits for its answer. Observations wait for none.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.owed.unanswered() == 0 && self.asked.len() == 0
+    }
+
     /// Input: bytes came in, cut in whatever way.
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) {
         let _ = now;
@@ -193,11 +199,7 @@ impl Connection {
 
     /// Input: the stream ended or broke. Requests under way fail, observations are over.
     pub fn stream_ended(&mut self) {
-        self.end(if self.releasing.is_some() && self.owed.unanswered() == 0 && self.asked.len() == 0 {
-            Closing::Released
-        } else {
-            Closing::StreamEnded
-        });
+        self.end(if self.releasing.is_some() && self.is_quiet() { Closing::Released } else { Closing::StreamEnded });
     }
 
     /// Input: a request is to be sent. The message's kind does not matter here.

@@ -69,6 +69,11 @@ pub enum Event<'a> {
         /// Seconds during which not to connect again.
         hold_off: Option<u32>,
     },
+    /// The other side ends the connection at once ([`Closing::AbortedByPeer`] follows).
+    Aborted {
+        /// Why, for people (RFC 8323 §5.6); may be empty, and need not be text.
+        diagnostic: &'a [u8],
+    },
     /// A response to nothing that is under way; ignored.
     Unasked {
         /// Its code.

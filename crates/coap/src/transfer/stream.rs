@@ -57,4 +57,10 @@ impl Host<Connection> {
     pub const fn settings(&self) -> Settings {
         self.layer.settings()
     }
+
+    /// Whether nothing that either side asked waits for its answer ([`Connection::is_quiet`]).
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.layer.is_quiet()
+    }
 }

@@ -112,6 +112,20 @@ fn a_body_that_never_stays_the_same_is_given_up() {
 }
 
 #[test]
+fn a_server_that_begins_anew_with_every_block_is_left() {
+    let mut download = Download::new(None, 2_000);
+    for etag in 0_u8..5 {
+        let tag = [etag];
+        let block = Some(Block { number: 0, more: true, size: BlockSize::B16 });
+        let next = download.take(&Part { etag: Some(&tag), ..part(block, &[0; 16]) });
+        assert_eq!(next, Ok(Next::Ask(ask(1, BlockSize::B16))));
+    }
+    let block = Some(Block { number: 0, more: true, size: BlockSize::B16 });
+    let next = download.take(&Part { etag: Some(b"more"), ..part(block, &[0; 16]) });
+    assert_eq!(next, Err(DownloadError::Unstable(4)));
+}
+
+#[test]
 fn servers_that_do_not_keep_to_it() {
     let block = |number, more, size| Some(Block { number, more, size });
     let mut download = Download::new(Some(BlockSize::B64), 100);

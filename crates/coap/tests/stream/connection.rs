@@ -163,7 +163,8 @@ fn an_abort_ends_everything_at_once() {
     both.exchange();
     both.server.abort("out of memory");
     let (told, at_server) = both.exchange();
-    assert_eq!(told, [Told::Failed(mine, Lost::ConnectionClosed), Told::Close(Closing::AbortedByPeer)]);
+    let why = Told::Aborted(b"out of memory".to_vec());
+    assert_eq!(told, [why, Told::Failed(mine, Lost::ConnectionClosed), Told::Close(Closing::AbortedByPeer)]);
     assert_eq!(at_server, [Told::Close(Closing::Aborted)]);
     assert_eq!(both.client.request(both.now, &get()), Err(StreamRefused::Closed));
 }

@@ -16,6 +16,7 @@ pub(crate) enum Told {
     Pong(bool),
     PongMissing,
     Released(Option<Vec<u8>>, Option<u32>),
+    Aborted(Vec<u8>),
     Unasked(Code),
     Close(Closing),
 }
@@ -40,6 +41,7 @@ pub(crate) fn drain(connection: &mut Connection, now: Instant) -> (Vec<u8>, Vec<
                 Event::Pong { custody } => Told::Pong(custody),
                 Event::PongMissing => Told::PongMissing,
                 Event::Released { alternative, hold_off } => Told::Released(alternative.map(<[u8]>::to_vec), hold_off),
+                Event::Aborted { diagnostic } => Told::Aborted(diagnostic.to_vec()),
                 Event::Unasked { code } => Told::Unasked(code),
                 other => panic!("{other:?}"),
             },

@@ -263,6 +263,15 @@ pub(crate) fn failure(peer: SocketAddr, why: AskFailure, copies: u8, after: Dura
         AskFailure::Refused(error) => Error::Refused { reason: error.to_string() },
         AskFailure::OutOfBytes => Error::Refused { reason: why.to_string() },
         AskFailure::Cancelled => Error::Closed,
+        AskFailure::Exchange(Failure::BadOption) => not_understood(peer, "a critical option".into()),
+        AskFailure::BadOption { number } => not_understood(peer, format!("the critical option {number}")),
         why => Error::Transfer { peer, reason: why.to_string() },
     }
+}
+
+fn not_understood(peer: SocketAddr, what: String) -> Error {
+    let reason = format!(
+        "it has {what}, which is not understood here or may not stand there; ask for a representation without it"
+    );
+    Error::NotUnderstood { peer, reason }
 }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::SocketAddr, time::Duration};
 use bytes::Bytes;
 use millpond_coap::{
     message::{is_of_transfer, number},
-    stream::{Connection, Event as Below, Options as Settings},
+    stream::{Connection, Event as Below, Lost, Options as Settings},
     transfer::{AskFailure, AskId, Config, Event, Host, Limits},
 };
 use millpond_control::Instant;
@@ -44,6 +44,8 @@ pub(super) struct Task<S> {
     doubted: Option<Instant>,
     /// Nothing came to it.
     is_gone: bool,
+    /// What the server said when it aborted the connection.
+    said: String,
     stats: Stats,
 }
 
@@ -82,6 +84,7 @@ impl<S: Stream> Task<S> {
             asked: Instant::ORIGIN,
             doubted: None,
             is_gone: false,
+            said: String::new(),
             stats: Stats::default(),
         }
     }
@@ -160,7 +163,7 @@ impl<S: Stream> Task<S> {
             None if self.is_gone => {
                 Error::ConnectionLost { peer: self.peer, reason: "nothing came any more, not even to a ping".into() }
             }
-            None => Error::ConnectionLost { peer: self.peer, reason: link::reason(self.link.closing) },
+            None => Error::ConnectionLost { peer: self.peer, reason: link::reason(self.link.closing, &self.said) },
         };
         for place in self.asks.all() {
             self.asks.end(place, Err(lost.clone()));
@@ -222,9 +225,8 @@ impl<S: Stream> Task<S> {
     }
 
     fn drain(&mut self) {
-        let Self { peer, clock, link, asks, pings, stats, doubted, is_gone, .. } = self;
+        let Self { peer, clock, link, asks, pings, stats, doubted, is_gone, said, .. } = self;
         let (peer, heard_at) = (*peer, link.heard);
-        let broken = link.broken.clone();
         link.drain(clock.now(), |heard| {
             match heard {
                 Heard::Event(Event::Answer { ask, message, body, goes_on, .. }) => {
@@ -243,12 +245,15 @@ impl<S: Stream> Task<S> {
                 }
                 Heard::Event(Event::Failed { ask, why, copies, .. }) => {
                     stats.failed += 1;
-                    let error = match (why, broken.clone()) {
-                        (AskFailure::Lost(_), Some(reason)) => Error::Insecure { peer, reason },
-                        (AskFailure::Lost(_), None) => Error::ConnectionLost { peer, reason: why.to_string() },
-                        _ => failure(peer, why, copies, Duration::ZERO),
-                    };
-                    asks.end(place(ask), Err(error));
+                    // Of a connection that ends it is known only then why: what is left ends with it.
+                    if !matches!(why, AskFailure::Lost(Lost::ConnectionClosed)) {
+                        asks.end(place(ask), Err(failure(peer, why, copies, Duration::ZERO)));
+                    }
+                }
+                Heard::Connection(Below::Aborted { diagnostic }) => {
+                    // Of one line, and of a length to be read.
+                    let text = String::from_utf8_lossy(diagnostic);
+                    *said = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
                 }
                 Heard::Connection(Below::Pong { .. }) => {
                     if let Some((started, reply)) = pings.pop_front() {

@@ -176,6 +176,11 @@ impl<S: Stream> Link<S> {
         None
     }
 
+    /// Whether the stream has taken all that was said.
+    pub(crate) fn is_written(&self) -> bool {
+        self.unwritten.is_empty() && !self.is_unflushed
+    }
+
     /// Bytes held, but for the room that is read into.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() - size_of::<Host<Connection>>() + self.host.memory() + self.unwritten.capacity()
@@ -194,16 +199,19 @@ impl<S: Stream> Link<S> {
         let _ = tokio::time::timeout(PATIENCE, last).await;
     }
 }
-/// Why a connection ended, in words.
-pub(crate) fn reason(closing: Option<Closing>) -> String {
+
+/// Why a connection ended, in words, and what to do; `said` is what the peer gave for its reason.
+pub(crate) fn reason(closing: Option<Closing>, said: &str) -> String {
+    const MEND: &str = "check that it speaks CoAP over TCP on this port";
     match closing {
-        Some(Closing::Released) => "it was released".into(),
-        Some(Closing::AbortedByPeer) => "the peer aborted it".into(),
-        Some(Closing::BadFrame(error)) => format!("the peer sent what is no frame: {error}"),
+        Some(Closing::Released) => "it was released; ask again".into(),
+        Some(Closing::AbortedByPeer) if said.is_empty() => "the peer aborted it".into(),
+        Some(Closing::AbortedByPeer) => format!("the peer aborted it: {said}"),
+        Some(Closing::BadFrame(error)) => format!("the peer sent what is no frame: {error}; {MEND}"),
         Some(Closing::BadSignal(error)) => error.to_string(),
-        Some(Closing::NoSettings) => "the peer did not begin with its settings".into(),
+        Some(Closing::NoSettings) => format!("the peer did not begin with its settings; {MEND}"),
         Some(Closing::ReleaseTimedOut) => "the peer did not close it in time".into(),
-        _ => "the stream ended".into(),
+        _ => "the peer closed it; ask again".into(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The manual names tests for attacks: they are there.
+//! The manual names tests for attacks: they are there. What it tells to depend on is enough for its programs.
 
 use std::{fs, path::Path};
 
@@ -32,5 +32,16 @@ fn every_attack_in_the_manual_has_its_tests() {
         for name in names {
             assert!(all.contains(&format!("fn {name}()")), "no test is called {name}");
         }
+    }
+}
+
+/// Its programs are compiled as tests, where this crate's own features of tokio are there as well.
+#[test]
+fn programs_in_the_manual_need_no_feature_of_tokio_that_it_does_not_name() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let manual = ["live.md", "security.md"].map(|page| fs::read_to_string(docs.join(page)).unwrap()).concat();
+    let depends = manual.lines().find(|line| line.starts_with("tokio = {")).unwrap();
+    for (used, feature) in [("#[tokio::main", "macros"), ("#[tokio::main]", "rt-multi-thread")] {
+        assert!(!manual.contains(used) || depends.contains(&format!("\"{feature}\"")), "{feature}: {depends}");
     }
 }

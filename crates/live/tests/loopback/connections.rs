@@ -1,11 +1,12 @@
 //! What connections can do to a server.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use millpond_live::{Client, Code, Observable, Resource, Response, Server};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    sync::Notify,
 };
 
 use crate::ANY;
@@ -158,4 +159,55 @@ async fn who_fetches_no_figures_holds_nobody_up() {
         assert!(rest(stream).await.is_empty());
         assert!(number >= 68 || since.elapsed() < Duration::from_secs(5), "{number}");
     }
+}
+
+/// A client made by hand that asks for a path of one letter.
+async fn asks(server: &Server, path: u8) -> TcpStream {
+    let mut stream = TcpStream::connect(server.local_addr()).await.unwrap();
+    stream.write_all(&[b"\0\xe1\x20\x01", &[0xb1, path][..]].concat()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn who_heeds_no_release_is_left_once_it_has_answered_a_ping_and_is_owed_nothing() {
+    let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let told = (Arc::clone(&asked), Arc::clone(&go));
+    let slow = move |_| {
+        let (asked, go) = told.clone();
+        async move {
+            asked.notify_one();
+            go.notified().await;
+            Response::content("slow")
+        }
+    };
+    let builder = Server::builder().bind_tcp(ANY).route("/a", reading()).route("/s", Resource::new().get(slow));
+    let server = builder.start().await.unwrap();
+    let mut waits = asks(&server, b's').await;
+    asked.notified().await;
+    let mut idle = asks(&server, b'a').await;
+    let mut came = Vec::new();
+    while !came.ends_with(b"\xffx") {
+        assert!(idle.read_buf(&mut came).await.unwrap() > 0);
+    }
+    let ending = tokio::spawn(server.shutdown());
+    // Neither heeds the Release; both answer the Ping behind it.
+    for stream in [&mut idle, &mut waits] {
+        let mut came = Vec::new();
+        let at = loop {
+            assert!(stream.read_buf(&mut came).await.unwrap() > 0);
+            let is_ping = |at: &usize| came.get(at + 1) == Some(&0xe2) && came.len() >= at + 2 + usize::from(came[*at]);
+            let release = came.windows(2).position(|two| two == [0, 0xe4]);
+            if let Some(at) = release.map(|at| at + 2).filter(is_ping) {
+                break at;
+            }
+        };
+        let mut pong = came[at..at + 2 + usize::from(came[at])].to_vec();
+        pong[1] = 0xe3;
+        stream.write_all(&pong).await.unwrap();
+    }
+    assert_eq!(rest(&mut idle).await, b"", "nothing is owed to it");
+    go.notify_one();
+    let last = rest(&mut waits).await;
+    assert!(last.ends_with(b"\xffslow"), "what was asked is answered: {last:x?}");
+    ending.await.unwrap();
 }

@@ -46,6 +46,39 @@ async fn a_connection_that_cannot_be_made_or_breaks_is_told() {
     assert!(matches!(error, Error::ConnectionLost { .. }), "{error}");
 }
 
+/// Each server is made by hand, says this once it has the request, and closes.
+#[tokio::test]
+async fn who_asks_or_observes_is_told_why_the_connection_ended() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let listener = tokio::net::TcpListener::bind(ANY).await.unwrap();
+    let peer = listener.local_addr().unwrap();
+    let client = Client::new().await.unwrap();
+    for (said, told) in [
+        (&b"\0\xe1"[..], "closed"),
+        (b"\0\xe1\x80\xe5\xffgo away", "the peer aborted it: go away"),
+        (b"\0\xe1\0\xe5", "the peer aborted it"),
+        (b"\0\xe1\x0e\x45", "token length 14"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "speaks CoAP over TCP"),
+        (b"\0\x45", "did not begin with its settings"),
+    ] {
+        for observes in [false, true] {
+            let asking = client.get(format!("coap+tcp://{peer}/"));
+            let answer = tokio::spawn(async move {
+                if observes { asking.observe().await.map(drop) } else { asking.await.map(drop) }
+            });
+            let mut stream = listener.accept().await.unwrap().0;
+            let mut room = [0; 64];
+            stream.read(&mut room).await.map(drop).unwrap();
+            stream.write_all(said).await.unwrap();
+            drop(stream);
+            let error = answer.await.unwrap().unwrap_err();
+            assert!(matches!(error, Error::ConnectionLost { .. }), "{error}");
+            assert!(error.to_string().contains(told), "{error}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_ping_is_answered_over_tcp_too() {
     let server = Server::builder().bind_tcp(ANY).start().await.unwrap();
@@ -85,5 +118,18 @@ async fn what_only_udp_has_is_refused_over_tcp() {
             error,
             "the message was not sent: max_retransmit and ack_timeout are for UDP, and TCP repeats by itself; leave them out"
         );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_may_not_be_taken_is_told_as_one() {
+    let odd = Resource::new().get(|_| async { Response::content("x").with_option(65_001, vec![1]) });
+    let server = Server::builder().bind(ANY).bind_tcp(ANY).route("/odd", odd).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    for (transport, address) in server.local_addrs() {
+        let error = client.get(format!("{transport}://{address}/odd")).await.unwrap_err();
+        assert!(matches!(error, Error::NotUnderstood { peer, .. } if peer == *address), "{error}");
+        let line = error.to_string();
+        assert!(line.contains("critical option") && !line.contains("blocks"), "{line}");
     }
 }

@@ -20,6 +20,7 @@ pub(super) enum Meaning {
     Settings,
     Pong(bool),
     Released,
+    Aborted,
     Unasked(Code),
     Nothing,
 }
@@ -107,7 +108,7 @@ impl Connection {
             }
             OwnedSignal::Abort => {
                 self.end(Closing::AbortedByPeer);
-                Meaning::Nothing
+                Meaning::Aborted
             }
             OwnedSignal::Unknown => Meaning::Nothing,
         }
@@ -156,7 +157,7 @@ impl Connection {
             self.held_pongs.pop_front();
             self.signal(Signal::Pong { custody: true }, token);
         }
-        if self.releasing == Some(Releasing::Theirs) && self.owed.unanswered() == 0 && self.asked.len() == 0 {
+        if self.releasing == Some(Releasing::Theirs) && self.is_quiet() {
             self.end(Closing::Released);
         }
     }
@@ -169,6 +170,7 @@ impl Connection {
             Meaning::Response { id, last, .. } => Event::Response { id, frame, last },
             Meaning::Pong(custody) => Event::Pong { custody },
             Meaning::Released => Self::released(&frame),
+            Meaning::Aborted => Self::aborted(&frame),
             Meaning::Unasked(code) => Event::Unasked { code },
             Meaning::Settings | Meaning::Nothing => Event::Settings(self.settings),
         })
@@ -178,6 +180,13 @@ impl Connection {
         match Signal::read(frame) {
             Ok(Signal::Release { alternative, hold_off }) => Event::Released { alternative, hold_off },
             _ => Event::Released { alternative: None, hold_off: None },
+        }
+    }
+
+    fn aborted<'f>(frame: &Frame<'f>) -> Event<'f> {
+        match Signal::read(frame) {
+            Ok(Signal::Abort { diagnostic, .. }) => Event::Aborted { diagnostic },
+            _ => Event::Aborted { diagnostic: &[] },
         }
     }
 }

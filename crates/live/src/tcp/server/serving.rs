@@ -64,6 +64,7 @@ pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Res
         heard: Instant::now(),
         stage: Stage::Opened,
         is_pinged: false,
+        knows_the_end: false,
         is_over: false,
     };
     let clock = serving.clock;
@@ -87,6 +88,9 @@ pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Res
                 patience = Some(Instant::now() + HANDLERS_GRACE);
                 // A connection that is ending anyway needs no release.
                 let _ = serving.link.host.release(clock.now(), None, None);
+                // Not everybody closes then (RFC 8323 §5.5). What was asked before the release was read has come when the
+                // ping behind it is answered.
+                let _ = serving.link.host.ping(clock.now(), false);
             }
         }
         if patience.is_some_and(|patience| patience <= Instant::now()) {
@@ -95,6 +99,7 @@ pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Res
         }
         serving.check_up(has_come.into_inner());
         serving.drain();
+        serving.is_over |= serving.knows_the_end && serving.link.host.is_quiet() && serving.link.is_written();
     }
     let broken = serving.link.broken.take();
     serving.close().await;
@@ -116,6 +121,7 @@ enum Said {
     Asked(Box<Arrived>),
     Gone(ObserverId),
     Settled,
+    Ponged,
     Silent,
 }
 
@@ -139,6 +145,8 @@ struct Serving<S> {
     stage: Stage,
     /// It is asked whether it is still there.
     is_pinged: bool,
+    /// It has answered the ping behind the release: once it is owed nothing the connection may end.
+    knows_the_end: bool,
     /// The server ends it, whether the client reads why or not.
     is_over: bool,
 }
@@ -227,6 +235,7 @@ impl<S: Stream> Serving<S> {
                 }
                 Heard::Event(Event::ObserverGone { observer, .. }) => Some(Said::Gone(observer)),
                 Heard::Connection(Below::Settings(_)) => Some(Said::Settled),
+                Heard::Connection(Below::Pong { .. }) => Some(Said::Ponged),
                 Heard::Connection(Below::PongMissing) => Some(Said::Silent),
                 _ => None,
             });
@@ -246,6 +255,7 @@ impl<S: Stream> Serving<S> {
                     (self.stage, self.heard) = (Stage::Settled, Instant::now());
                 }
                 Some(Said::Settled) => {}
+                Some(Said::Ponged) => self.knows_the_end = desk.is_closing,
                 Some(Said::Silent) => {
                     link.host.abort("no pong came");
                     self.is_over = true;
