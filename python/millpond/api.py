@@ -23,6 +23,7 @@ from millpond.measure import summary
 from millpond.measure.measures import Measures
 from millpond.measure.sites import Sites
 from millpond.plan import guests, single, study
+from millpond.plan.factor import with_short
 from millpond.plan.study import Program
 from millpond.real import campaign as real_campaign
 from millpond.real import columns, description
@@ -153,17 +154,13 @@ def reproduce(
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
     """
-    for option, counts in (("--clients", clients), ("--buffers", buffers)):
-        for count in counts:
-            if count < 1:
-                raise UsageError(f"{option}: {count} makes no sense here: at least 1")
-    short = {factor: values for factor, values in {"clients": clients, "buffer_bytes": buffers}.items() if values}
+    chosen = with_short(factors or {}, clients, buffers)
     if published is not None:
         read_published(published)
     folder = study.find(name)
     if not study.load(folder).judged:
         raise UsageError(f"{name}: nothing is published about it, and it claims nothing: use millpond sweep")
-    return cast(Reproduction, sweep(folder, factors={**(factors or {}), **short}, published=published, **options))
+    return cast(Reproduction, sweep(folder, factors=chosen, published=published, **options))
 
 
 def sweep(

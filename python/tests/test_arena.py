@@ -100,6 +100,20 @@ def test_scores_are_read_from_the_results_alone(tmp_path: Path) -> None:
     assert scores(type(done.results).open(done.directory), AGAINST) == list(done.scores)
 
 
+def test_cells_on_every_reading_of_a_test_bed_are_an_explicit_choice() -> None:
+    first, every = (cells.places("studies", "training", 1, 2, native(), OwnControllers(), of) for of in cells.READINGS)
+    names = [place.name for place in every]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if name in {place.name for place in first}] == [place.name for place in first]
+    of_upc19 = [place.name for place in every if place.family == "upc19"]
+    assert not any("four-host" in place.name for place in first)
+    assert (len(first), len(every), len(of_upc19)) == (174, 396, 128)
+    assert sum("-as-typed" in name and "30kbit" not in name for name in of_upc19) == 16 + 40
+    assert {place.scenario["path"]["downlink"]["rate"] for place in every if place.family == "upc19"} >= {
+        "240 kbit/s", "30 kbit/s",
+    }  # fmt: skip
+
+
 def test_the_studies_give_cells_too() -> None:
     found = cells.places("studies", "training", 1, 2, native(), OwnControllers())
     families = {place.family for place in found}
@@ -202,6 +216,11 @@ def test_a_search_keeps_the_best_of_each_rung_and_goes_on_where_it_was(tmp_path:
         (["--search", "patience=1 s..9 s", "--seeds", "held-out"], "leave --seeds out"),
         (["--search", "patience=1 s..9 s", "--candidate", "calm,rfc7252"], "one candidate"),
         (["--search", "speed=1 s..9 s"], "speed"),
+        (["--search", "patience=1 s..9 s", "--cells", "all"], "leave --cells out"),
+        (["--search", "patience=1 s..9 s", "--runs", "4"], "leave --runs out"),
+        (["--draws", "9"], "--draws: it goes with --search alone"),
+        (["--readings", "all"], "--readings: drawn cells have none: choose --cells studies, or all"),
+        (["--cells", "studies", "--readings", "al"], "--readings: unknown choice 'al'"),
     ],
 )
 def test_a_search_that_makes_no_sense_is_one_line(words: list[str], part: str, tmp_path: Path) -> None:

@@ -305,3 +305,17 @@ def test_what_a_mix_takes_is_measured_where_nobody_is_ever_done() -> None:
     ]
     measures = Measures(results(cells, flows=flows))
     assert measures.usual("share_taken_from_neighbours", Population.of("greedy", "meek")) == pytest.approx(0.6)
+
+
+def test_proxies_are_summed_over_all_of_a_run() -> None:
+    row = {"requests": 9, "answered": 6, "failed": 2, "refused": 1, "transmissions": 10, "retransmissions": 4,
+           "unnecessary": 3, "held_max": 5}  # fmt: skip
+    first, second = ({"run": 0, "proxy": name, **row} for name in ("near", "far"))
+    measures = alone(flows=[{"run": 0, "flow": 0}], proxies=[first, {**second, "held_max": 7, "refused": 0}])
+    names = [name for name in METRICS if name.startswith("proxy_")]
+    assert {name: measures.usual(name, HERE) for name in names} == {
+        "proxy_requests": 18, "proxy_answered": 12, "proxy_failed": 4, "proxy_refused": 1,
+        "proxy_transmissions": 20, "proxy_retransmissions": 8, "proxy_unnecessary": 6, "proxy_held": 7,
+    }  # fmt: skip
+    without = alone(flows=[{"run": 0, "flow": 0}])
+    assert [without.sample(name, HERE).missing for name in names] == [1] * len(names)

@@ -6,6 +6,8 @@ import io
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import millpond
 from millpond.api import redraw
 from millpond.show import terminal
@@ -50,3 +52,37 @@ def test_who_lost_the_last_request_is_not_unfinished(tmp_path: Path) -> None:
     assert (row["unfinished"], row["unfinished_clients"]) == (0, 0.0)
     assert "of the clients whose last request was answered" in shown(done)
     assert f"{row['n']}/20" in shown(done)
+
+
+@pytest.mark.parametrize(("replications", "told"), [(1, "1 run, "), (2, "2 runs, ")])
+def test_runs_are_counted_over_all_cells(replications: int, told: str) -> None:
+    clients = [{"count": 1, "controller": "rfc7252", "exchanges": 1}]
+    plan = {
+        "scenario": {"path": PATH, "clients": clients},
+        "replications": replications,
+        "matrix": {"path.uplink.delay": ["1 ms"]},
+    }
+    done = millpond.sweep(plan, out=None, report=False)
+    assert done.results.runs == replications
+    assert terminal.speed(done.measures).startswith(told)
+
+
+def test_a_proxy_has_a_row_of_its_own_in_the_terminal_and_on_the_page(tmp_path: Path) -> None:
+    scenario = Path(millpond.__file__).parent / "scenarios" / "proxy.toml"
+    done = millpond.run(scenario, clients=[5], replications=2, out=tmp_path / "out", report=False)
+    (row, again) = done.table("proxies").to_pylist()
+    assert (row["requests"], again["requests"]) == (100, 100)
+    told = " ".join(shown(done).split())
+    assert "What proxies asked the server, mean of a run" in told
+    sent = (row["transmissions"] + again["transmissions"]) / 2
+    most = max(row["held_max"], again["held_max"])
+    assert f"gateway 100 100 0 0 {sent:g}" in told
+    redraw(done)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "What each proxy was handed" in page
+    assert f"<td>{most}</td>" in page or f">{most}<" in page
+
+
+def test_without_a_proxy_nothing_is_told_of_any(tmp_path: Path) -> None:
+    done = run(tmp_path, clients=[{"count": 1, "controller": "rfc7252", "exchanges": 1}])
+    assert "prox" not in shown(done)

@@ -20,6 +20,8 @@ from millpond.results.directory import Cell, Value
 
 #: Which cells there are.
 KINDS = ("studies", "drawn", "all")
+#: Of which readings of a study's test bed there are cells: what stands first in its plan, or all that the plan has.
+READINGS = ("first", "all")
 #: What candidates are put beside unless others are named: one of each family of those that send one message at a time.
 AGAINST = ("rfc7252", "default-fb2", "cocoa-03", "cocoa-s", "fasor", "fasor-token", "linux-rto", "peak-hopper")
 #: One client alone on the same path without losses, and with an endless queue: it shows what the path allows.
@@ -87,10 +89,16 @@ def program(
     )
 
 
-def places(kind: str, lot: str, count: int, runs: int, engine: Engine, own: OwnControllers) -> list[Place]:
-    """The cells of a kind. Raises `UsageError` for a kind or a lot that there is not."""
+def places(
+    kind: str, lot: str, count: int, runs: int, engine: Engine, own: OwnControllers, readings: str = "first"
+) -> list[Place]:
+    """The cells of a kind. Raises `UsageError` for a kind, a lot or readings that there are not."""
     if kind not in KINDS:
         raise UsageError(f"--cells: {unknown('kind', kind, KINDS)}")
+    if readings not in READINGS:
+        raise UsageError(f"--readings: {unknown('choice', readings, READINGS)}")
+    if kind == "drawn" and readings != "first":
+        raise UsageError("--readings: drawn cells have none: choose --cells studies, or all")
     if lot not in drawn.LOTS:
         raise UsageError(f"--seeds: {unknown('lot', lot, drawn.LOTS)}")
     for option, number in (("--drawn", count), ("--runs", runs)):
@@ -100,7 +108,7 @@ def places(kind: str, lot: str, count: int, runs: int, engine: Engine, own: OwnC
     if kind != "drawn":
         for name in study.studies():
             if name not in NO_CELLS:
-                found.extend(_of_study(name, runs, engine, own))
+                found.extend(_of_study(name, runs, engine, own, readings))
     if kind != "studies":
         found.extend(
             Place(one.name, one.family, one.scenario, _runs(one.clients, runs)) for one in drawn.cells(lot, count)
@@ -116,8 +124,8 @@ def _runs(clients: int, most: int) -> int:
     return max(1, min(most, 60 // max(1, clients)))
 
 
-def _of_study(name: str, most: int, engine: Engine, own: OwnControllers) -> Iterator[Place]:
-    """The cells of a study with one controller and over UDP, on the first reading of its test bed."""
+def _of_study(name: str, most: int, engine: Engine, own: OwnControllers, readings: str) -> Iterator[Place]:
+    """The cells of a study with one controller and over UDP, on the first reading of its test bed or on all."""
     plan = study.load(study.find(name))
     # a study's own choice of fewer values: the ends and the middle
     plan = replace(plan.quick(), mixes=())
@@ -128,7 +136,9 @@ def _of_study(name: str, most: int, engine: Engine, own: OwnControllers) -> Iter
         cell = planned.cell
         tree = cell.scenario
         here = "-".join([name, *(str(value) for key, value in cell.columns.items() if key != "algorithm")])
-        if cell.columns[PATH] != first.name or not first.only.covers(cell.columns):
+        # the entry that stands first: further ones of its name read other cells
+        is_first = cell.columns[PATH] == first.name and first.only.covers(cell.columns)
+        if readings == "first" and not is_first:
             continue
         if here in seen or not all(_is_exchanges(group) for group in tree["clients"]):
             continue

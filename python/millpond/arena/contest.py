@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from millpond.arena import cells, page
 from millpond.arena.verdict import Score, Summary, scores, summaries
 from millpond.controllers.own import AnyController, OwnControllers
 from millpond.engine import Engine, native
 from millpond.errors import UsageError, unknown
+from millpond.plan import scenario as scenarios
+from millpond.plan.factor import none_twice
 from millpond.plan.overrides import written
 from millpond.results.directory import Results
 from millpond.run.campaign import Watcher, carry_out
 
 #: Where results go if nobody says where.
 HOME = Path("results")
+#: A controller that fits here fits any cell.
+_ANY_PATH = "nbiot-anrw18"
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ def hold(
     seeds: str = "training",
     drawn: int = 120,
     runs: int = 4,
+    readings: str = "first",
     out: Path | str | None = None,
     resume: bool = False,
     jobs: int = 0,
@@ -59,6 +65,7 @@ def hold(
         seeds: `training` or `held-out`: cells are drawn, and luck is, from what the other has no part in.
         drawn: How many cells are drawn.
         runs: Runs of a cell, at most; cells with many clients have fewer.
+        readings: Of which readings of studies' test beds there are cells: `first`, or `all`.
         out: The results directory; left out: a free name in `results/`.
         resume: Keep the runs that are there.
         jobs: Runs at the same time; 0 for one per core.
@@ -72,6 +79,7 @@ def hold(
     engine = engine or native()
     known = [preset.name for preset in engine.presets()]
     rivals = tuple(against) or cells.AGAINST
+    none_twice(rivals, "--against")
     for name in rivals:
         if name not in known:
             raise UsageError(f"--against: {unknown('preset', name, known)}")
@@ -84,7 +92,9 @@ def hold(
     for name in (cells.ALONE, cells.NEIGHBOUR):
         if name in named:
             raise UsageError(f"--candidate: {name!r} is the arena's own name: choose another")
-    places = cells.places(cells_of, seeds, drawn, runs, engine, own)
+    for name, controller in named.items():
+        fits(own.written(controller), f"--candidate {name}", engine, own)
+    places = cells.places(cells_of, seeds, drawn, runs, engine, own, readings)
     program = cells.program(named, rivals, places, seeds, engine, own)
     results = carry_out(
         program,
@@ -101,6 +111,11 @@ def hold(
     return Contest(results, found, told, where)
 
 
+def fits(controller: Any, who: str, engine: Engine, own: OwnControllers | None = None) -> None:
+    """Whether this is a controller. Raises `UsageError` with one line that begins with who named it."""
+    scenarios.build({"path": _ANY_PATH, "clients": [{"count": 1, "controller": controller}]}, who, engine, own)
+
+
 # ----------------------------------------------------------------------------------------------- helpers
 
 
@@ -108,11 +123,10 @@ def _named(candidates: Sequence[AnyController], own: OwnControllers) -> dict[str
     """By their names with their settings; a class by the name that it is known under."""
     found: dict[str, AnyController] = {}
     for candidate in candidates:
-        if isinstance(candidate, str | Mapping):
-            found[written(candidate)] = candidate
-        else:
-            name = own.add(candidate)
-            found[name] = name
+        of_text = isinstance(candidate, str | Mapping)
+        name = written(candidate) if isinstance(candidate, str | Mapping) else own.add(candidate)
+        none_twice((*found, name), "--candidate")
+        found[name] = candidate if of_text else name
     return found
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from millpond.arena.contest import hold
+from millpond.arena.contest import fits, hold
 from millpond.arena.drawn import Luck
 from millpond.arena.verdict import Summary
+from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.plan.overrides import written
 from millpond.run.campaign import Watcher
@@ -45,6 +46,8 @@ def ranges(words: Sequence[str]) -> dict[str, tuple[float, float]]:
         told = _RANGE.fullmatch(word.strip())
         if told is None or not 0 < float(told["low"]) < float(told["high"]):
             raise UsageError(f"--search: {word!r} is no range of a setting: write it as 'patience=1 s..60 s'")
+        if told["name"] in found:
+            raise UsageError(f"--search: {told['name']} has two ranges: give one")
         found[told["name"]] = (float(told["low"]), float(told["high"]))
     return found
 
@@ -77,6 +80,9 @@ def search(
     if count < 1:
         raise UsageError(f"--draws: {count} makes no sense here: at least 1")
     left = {f"{preset}-{number}": settings for number, settings in enumerate(draw(preset, within, count), start=1)}
+    fits(preset, f"--candidate {preset}", native())
+    for settings in left.values():
+        fits(settings, "--search", native())
     told = {preset: preset, **{name: written(settings) for name, settings in left.items()}}
     found: list[Found] = []
     for rung, (cells, runs) in enumerate(rungs, start=1):

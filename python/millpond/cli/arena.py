@@ -28,6 +28,9 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--cells", default="drawn", show_default=True, metavar="WHICH", help="studies, drawn or all.")
 @click.option(
+    "--readings", default="first", show_default=True, metavar="WHICH", help="Of studies' test beds: first, or all."
+)
+@click.option(
     "--seeds", default="training", show_default=True, metavar="LOT", help="training or held-out: paths and luck apart."
 )
 @click.option("--drawn", type=int, default=120, show_default=True, metavar="N", help="So many drawn cells.")
@@ -55,6 +58,7 @@ def arena(
     from millpond.cli.lab import bar
     from millpond.show import terminal
 
+    _fits_search(bool(ranges))
     if ranges:
         found = _searched(candidates or ("calm",), ranges, draws, options)
         if as_json:
@@ -69,6 +73,19 @@ def arena(
         return
     terminal.show([page.terminal(done.summaries)])
     click.echo(f"page: {done.page}")
+
+
+def _fits_search(is_search: bool) -> None:
+    """Raises `UsageError` for a flag that would count for nothing."""
+    from click.core import ParameterSource
+
+    from millpond.errors import UsageError
+
+    context = click.get_current_context()
+    for name in ("cells", "readings", "drawn", "runs") if is_search else ("draws",):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            told = "its rungs say which cells are run, and how often" if is_search else "it goes with --search alone"
+            raise UsageError(f"{'--search' if is_search else f'--{name}'}: {told}: leave --{name} out")
 
 
 def _searched(candidates: tuple[Any, ...], ranges: tuple[str, ...], draws: int, options: dict[str, Any]) -> list[Any]:

@@ -69,6 +69,9 @@ def fleet(
         click.echo(description.example(), nl=False)
         return
     told = {place: flags[flag] for flag, place in _KEYS.items() if flags[flag] is not None}
+    for flag, place in _KEYS.items():
+        if place in told and place in changes:
+            raise UsageError(f"--set {place}: --{flag.replace('_', '-')} sets it too: give one of the two")
     if file is None and not told and not changes:
         raise UsageError("which fleet? name its file, or --devices N; `millpond fleet --example` prints one")
     if as_json and markdown:

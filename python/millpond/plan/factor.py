@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from millpond.errors import UsageError, unknown
 from millpond.plan.toml_file import Declared, checked, where
+from millpond.plan.values import plain
 from millpond.results.directory import Factor, Value
 
 #: The one factor that is no place: it makes the controller or transport of the clients.
@@ -104,10 +105,53 @@ def read_values(tree: Any, file: Path, place: str) -> tuple[Value, ...]:
     if len({isinstance(value, str) for value in values}) > 1:
         number = next(value for value in values if not isinstance(value, str))
         raise UsageError(f"{where(file, place)}: texts and numbers in one list: write {number} as {str(number)!r} too")
+    none_twice(values, where(file, place))
+    return tuple(values)
+
+
+def chosen(given: Any, place: str, numbers: bool, known: Sequence[str] | None) -> tuple[Value, ...]:
+    """The values that are chosen of a factor beside its plan. Raises `UsageError` with one line.
+
+    Args:
+        given: One value, or several.
+        place: Who chooses them.
+        numbers: Whether the plan has numbers there; else all become texts.
+        known: The only values that can be chosen; None if any can.
+    """
+    values: list[Value] = plain([given] if isinstance(given, str | int | float) else list(given), place)
+    if not values:
+        raise UsageError(f"{place}: no value: name at least one")
+    for value in values:
+        if numbers and isinstance(value, str):
+            raise UsageError(f"{place}: {value!r} is no number, and the plan has numbers here")
+        if known is not None and str(value) not in known:
+            raise UsageError(f"{place}: {unknown('value', str(value), known)}")
+    found = tuple(values if numbers else [str(value) for value in values])
+    none_twice(found, place)
+    return found
+
+
+def with_short(
+    factors: Mapping[str, Value | Sequence[Value]], clients: Sequence[int], buffers: Sequence[int]
+) -> dict[str, Value | Sequence[Value]]:
+    """The factors with those that flags of their own are short for. Raises `UsageError` with one line."""
+    found = dict(factors)
+    for option, name, counts in (("--clients", "clients", clients), ("--buffers", "buffer_bytes", buffers)):
+        for count in counts:
+            if count < 1:
+                raise UsageError(f"{option}: {count} makes no sense here: at least 1")
+        if counts and name in factors:
+            raise UsageError(f"{option}: short for --factor {name}, which is there too: give one of the two")
+        if counts:
+            found[name] = counts
+    return found
+
+
+def none_twice(values: Sequence[Value], place: str) -> None:
+    """Raises `UsageError` with one line if a value is there twice: one of the two would count for nothing."""
     for number, value in enumerate(values):
         if value in values[:number]:
-            raise UsageError(f"{where(file, place)}: {value} stands there twice: leave one out")
-    return tuple(values)
+            raise UsageError(f"{place}: {value} stands there twice: leave one out")
 
 
 def read_only(tree: Mapping[str, Any], file: Path, place: str, known: Iterable[str]) -> Only:

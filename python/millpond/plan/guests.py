@@ -30,7 +30,8 @@ def invited(
         The plan, and the names that the controllers have in it.
 
     Raises:
-        UsageError: one line, if one is neither known to the plan nor a preset nor a controller of one's own.
+        UsageError: one line, if one is neither known to the plan nor a preset nor a controller of one's own, or is
+            there twice.
     """
     known = {**plan.known}
     guests: list[str] = []
@@ -41,6 +42,13 @@ def invited(
         table = own.written(controller)
         name = overrides.written(table)
         known_as = plan.named(name)
+        if (known_as or name) in names:
+            why = (
+                f"{name} stands there twice"
+                if known_as in (None, name)
+                else f"{name} is {known_as}, which stands there already"
+            )
+            raise UsageError(f"--controllers: {why}: leave one out")
         names.append(known_as or name)
         if known_as is not None:
             # one that the small version leaves out is a guest there
@@ -54,7 +62,6 @@ def invited(
             raise UsageError(unknown("controller", of, dict.fromkeys([*plan.known, *presets])))
         known[name] = Algorithm(name, short(name), table)
         guests.append(name)
-    guests = list(dict.fromkeys(guests))
 
     def host(matrix: Matrix) -> Matrix:
         algorithms = matrix.algorithms

@@ -44,6 +44,8 @@ def controller(text: str, option: str = "--controller") -> str | dict[str, Any]:
             raise UsageError(f'{option}: {text}: names no controller: write {{ preset = "..." }} or {{ own = "..." }}')
         return table
     name, asked, settings = text.partition("?")
+    if name.endswith(".py"):
+        raise UsageError(f"{option}: {name} names no class: write {name}:Mine, as it is called there")
     if not asked:
         return name
     words = [word for word in settings.split("&") if word]

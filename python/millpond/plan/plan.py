@@ -45,6 +45,7 @@ from millpond.controllers.own import is_own, short
 from millpond.errors import UsageError, unknown
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import ALGORITHM, RESERVED, Only, Vary, must_be_known, read_only, read_values, read_vary
+from millpond.plan.factor import chosen as chosen_of
 from millpond.plan.keys import PlanFile, Runs, Tree, counted
 from millpond.plan.toml_file import checked, read_tree, where
 from millpond.plan.values import plain, whole
@@ -295,21 +296,12 @@ class Plan:
         known = [name for name in dict.fromkeys(n for m in self.matrices for n in m.values) if name != ALGORITHM]
         if factor not in known:
             raise UsageError(f"--factor: {unknown('factor', factor, known)}")
-        several = [given] if isinstance(given, str | int | float) else list(given)
-        values: list[Value] = plain(several, f"--factor {factor}")
-        if not values:
-            raise UsageError(f"--factor {factor}: no value: name at least one")
         vary, numbers = self.vary.get(factor), not isinstance(self.values(factor)[0], str)
         # a value that is written nowhere as it is names what it stands for: only those that the plan has
         names = not vary.places if vary is not None else factor in self.on_paths
         listed = self.values(factor) if names else ()
         known = list(dict.fromkeys([*(vary.sets if vary is not None else ()), *map(str, listed)]))
-        for value in values:
-            if numbers and isinstance(value, str):
-                raise UsageError(f"--factor {factor}: {value!r} is no number, and the plan has numbers here")
-            if names and str(value) not in known:
-                raise UsageError(f"--factor {factor}: {unknown('value', str(value), known)}")
-        chosen = tuple(dict.fromkeys(values if numbers else [str(value) for value in values]))
+        chosen = chosen_of(given, f"--factor {factor}", numbers, known if names else None)
         matrices = []
         for matrix in self.matrices:
             # it may fit the scenario of those matrices alone that list it
@@ -322,7 +314,7 @@ class Plan:
 
     def _with_controllers(self, controllers: Sequence[str]) -> Plan:
         """Only these; of a matrix those that it has, one that has none of them is left out."""
-        names = [self._algorithm(name) for name in dict.fromkeys(controllers)]
+        names = [self._algorithm(name) for name in controllers]
         matrices = []
         for matrix in self.matrices:
             here = [name for name in names if name in matrix.algorithms]
@@ -359,7 +351,12 @@ def read(place: Path | Mapping[str, Any], presets: Sequence[str] = ()) -> Plan:
     if isinstance(place, Path):
         file = place / PLAN if place.is_dir() else place
         usual = place.resolve().name if place.is_dir() else file.stem
-        top = checked(read_tree(file), PlanFile, file)
+        tree = read_tree(file)
+        if "clients" in tree:
+            raise UsageError(
+                f"{file}: a scenario, which `millpond run` takes: a plan names it as `scenario`, and has a [matrix]"
+            )
+        top = checked(tree, PlanFile, file)
     else:
         file, usual = Path("plan"), "plan"
         top = checked(plain(place, "plan"), PlanFile, file)

@@ -16,6 +16,7 @@ from millpond.plan.toml_file import parse, read_text, read_tree
 from millpond.plan.values import plain
 
 _FILE = re.compile(r"\bfile\b")
+_PLAN = re.compile(r"^\s*(\[+matrix\b|matrix\s*=)", re.MULTILINE)
 _STEPS = re.compile(r"[^.\[\]]+")
 
 
@@ -32,6 +33,8 @@ def load(file: Path | str, engine: Engine | None = None, own: OwnControllers | N
     try:
         return (engine or native()).scenario_from_toml(text, str(path), own)
     except ValueError as error:
+        if _PLAN.search(text) and "clients" not in parse(text, str(path)):
+            raise UsageError(f"{path}: a plan of many runs, which `millpond sweep` takes") from None
         raise UsageError(str(error)) from error.__cause__
 
 
@@ -83,6 +86,11 @@ def overlap(one: str, other: str) -> bool:
     ours, theirs = _STEPS.findall(one), _STEPS.findall(other)
     common = min(len(ours), len(theirs))
     return ours[:common] == theirs[:common]
+
+
+def lies_in(place: str, other: str) -> bool:
+    """Whether a place is another one, or lies within it."""
+    return overlap(place, other) and len(_STEPS.findall(place)) >= len(_STEPS.findall(other))
 
 
 def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

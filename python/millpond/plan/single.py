@@ -82,6 +82,7 @@ def program(
         if from_file:
             own = OwnControllers(Path(), *own.folders)
         options["--controller"] = _with_controllers(tree, controllers, own)
+    _none_overruled(changes or {}, {name: of for name, of in options.items() if not name.startswith("--set")})
     if options:
         built = overrides.changed(tree, options, engine, own, origin)
         tree = scenarios.in_full(built)
@@ -110,6 +111,14 @@ def program(
         code=own.code,
         sources=own.sources,
     )
+
+
+def _none_overruled(changes: Mapping[str, Any], flags: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raises `UsageError` for a place that a flag of its own sets too: the flag would win without a word."""
+    for place in changes:
+        for flag, places in flags.items():
+            if any(scenarios.lies_in(place, spot) for spot in places):
+                raise UsageError(f"--set {place}: {flag} sets it too: give one of the two")
 
 
 def _with_clients(tree: Mapping[str, Any], clients: Sequence[int]) -> dict[str, Any]:

@@ -44,6 +44,8 @@ TABLES = ("cells", "groups", "runs", "flows", "histogram", "evidence", "links")
 TRACES = ("queue_trace", "share_trace", "sent_trace", "rto_trace", "packets", "exchanges", "tcp_trace", "frames")
 
 Value = str | int | float
+#: What nothing can be read without.
+_NEEDED = ("cells", "files", "kind", "name", "replications", "runs", "seeds", "shard", "state")
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,11 @@ class Results:
         """Replications of the cells that have most."""
         return int(self.manifest["replications"])
 
+    @property
+    def runs(self) -> int:
+        """Runs of all cells, in all shards."""
+        return sum(cell.replications for cell in self.cells)
+
     def has(self, name: str) -> bool:
         """Whether the results hold this table (traces are only there if asked for)."""
         return any(f"{name}.parquet" in manifest["files"] for _, manifest in self.folders)
@@ -298,6 +305,8 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UsageError(f"{directory}: no results here (there is no {MANIFEST})") from None
+    except NotADirectoryError:
+        raise UsageError(f"{directory}: a file, and no folder with results") from None
     except (OSError, UnicodeDecodeError) as error:
         raise MillpondError(f"{file}: cannot be read: {error}") from None
     try:
@@ -306,6 +315,9 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise MillpondError(f"{file}: cut short or damaged (it is not JSON): run the study again") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise MillpondError(f"{file}: not a manifest of this version (expected format {FORMAT})")
+    for key in _NEEDED:
+        if key not in manifest:
+            raise MillpondError(f"{file}: damaged (it has no {key!r}): run the study again")
     return manifest
 
 

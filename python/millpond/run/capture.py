@@ -89,7 +89,9 @@ def _cell(results: Results, wanted: str | None) -> Cell:
     if wanted is None:
         if len(ids) == 1:
             return results.cells[0]
-        raise UsageError(f"{results.directory}: which of its {len(ids)} cells? name one, such as {next(iter(ids))!r}")
+        raise UsageError(
+            f"{results.directory}: which of its {len(ids)} cells? name one, such as --cell {next(iter(ids))!r}"
+        )
     if wanted in ids:
         return ids[wanted]
     found = [name for name in ids if wanted in name]

@@ -100,6 +100,11 @@ def clients(count: float) -> str:
     return "1 client" if count == 1 else f"{count:,.0f} clients".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
+def runs(count: int) -> str:
+    """A number of runs with its noun."""
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
 def size(value: float | None) -> str:
     """So many bytes, in B below ten thousand, else in kB or MB."""
     if value is None or math.isnan(value):

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from millpond.measure import proxies
 from millpond.measure.links import COLLAPSE, collapse
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
@@ -27,6 +28,7 @@ def of_scenario(measures: Measures, title: str) -> list[RenderableType]:
         _done(cell, reported, title),
         _requests(cell, reported),
         _times(measures, cell, populations, _timed(measures, populations)),
+        *_proxies(measures, cell),
         Text(_bottleneck(measures, cell, populations[0])),
     ]
 
@@ -104,6 +106,21 @@ def _times(measures: Measures, cell: Cell, populations: list[Population], timed:
     runs = f" Over {cell.replications} replications; the interval is over runs." if several else ""
     table.caption = f"Retransmissions, and those in vain, are means per client.{runs}"
     return table
+
+
+def _proxies(measures: Measures, cell: Cell) -> list[Table]:
+    """What proxies did behind the clients; no table without one."""
+    each = proxies.of_each(measures.results, cell)
+    if not each:
+        return []
+    table = titled(f"What proxies asked the server{', mean of a run' if cell.replications > 1 else ''}")
+    table.add_column("proxy")
+    for figure in proxies.FIGURES:
+        table.add_column(figure.head, justify="right")
+    for name, values in each.items():
+        table.add_row(escape(name), *map(number, values))
+    table.caption = "Retransmissions, and those in vain, are the proxy's own; most held is the largest of all runs."
+    return [table]
 
 
 def _bottleneck(measures: Measures, cell: Cell, population: Population) -> str:

@@ -126,5 +126,5 @@ def _called(measures: Measures, population: Population) -> str:
 
 
 def _runs(measures: Measures) -> str:
-    settings, runs = len(measures.cells), sum(cell.replications for cell in measures.cells)
-    return f"{settings} {'setting' if settings == 1 else 'settings'}, {runs} {'run' if runs == 1 else 'runs'}."
+    settings = len(measures.cells)
+    return f"{settings} {'setting' if settings == 1 else 'settings'}, {labels.runs(measures.results.runs)}."

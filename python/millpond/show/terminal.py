@@ -17,7 +17,7 @@ from millpond.judge.compare import Comparison, Figure, Verdict
 from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, path_in_words
 from millpond.plan.study import FLEET
-from millpond.show import factors, own
+from millpond.show import factors, labels, own
 from millpond.show.factors import SERIES, Factor
 from millpond.show.fleet import of_fleet
 from millpond.show.places import completion, mixes
@@ -149,9 +149,8 @@ def speed(measures: Measures) -> str:
     """One line: how much time was simulated, and how fast."""
     simulated = sum(float(measures.run_column(cell, "simulated_us").sum()) for cell in measures.cells) * 1e-6
     wall = sum(float(said["wall_s"]) for _, said in measures.results.folders)
-    runs = sum(cell.replications for cell in measures.cells)
     rate = f", {simulated / wall:,.0f} a second" if wall > 0 else ""
-    return f"{runs} runs, {simulated:,.0f} s simulated in {wall:.1f} s{rate}"
+    return f"{labels.runs(measures.results.runs)}, {simulated:,.0f} s simulated in {wall:.1f} s{rate}"
 
 
 def closing(comparison: Comparison) -> str:

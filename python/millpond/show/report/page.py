@@ -19,7 +19,7 @@ from millpond.plan.study import FLEET
 from millpond.real import columns
 from millpond.results.directory import Results
 from millpond.results.store import write_text
-from millpond.show import own
+from millpond.show import labels, own
 from millpond.show.report import fleet, real, single, study, style, sweep
 from millpond.show.report.data import Data
 from millpond.show.report.parts import Picture, Section
@@ -138,6 +138,5 @@ def _subtitle(results: Results) -> str:
     kinds = {"study": f"Rerun of the study {manifest.get('name')}", "sweep": f"Sweep {manifest.get('name')}"}
     kinds[FLEET] = f"Fleet {manifest.get('name')}"
     kind = kinds.get(str(manifest.get("kind")), "Report of one scenario")
-    runs = sum(cell.replications for cell in results.cells)
     settings = "1 setting" if len(results.cells) == 1 else f"{len(results.cells)} settings"
-    return f"{kind} by millpond {manifest.get('version', '')}: {settings}, {runs} run{'' if runs == 1 else 's'}"
+    return f"{kind} by millpond {manifest.get('version', '')}: {settings}, {labels.runs(results.runs)}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from millpond.measure import proxies
 from millpond.measure.measures import warm_up_us
 from millpond.measure.population import path_in_words
 from millpond.measure.reported import Course, Outcome
@@ -211,10 +212,22 @@ def links(data: Data) -> Listing:
     return Listing("links-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
 
 
+def proxies_of(data: Data) -> tuple[Listing, ...]:
+    """What each proxy of a single scenario was handed and sent; none without one."""
+    cell = data.cells[0]
+    each = proxies.of_each(data.results, cell)
+    if not each:
+        return ()
+    rows = tuple((name, *map(labels.count, values)) for name, values in each.items())
+    runs = " Of one run, mean over the replications; most held is the largest of all." if cell.replications > 1 else ""
+    caption = f"What each proxy was handed by clients, and sent to the server for them.{runs}"
+    header = ("proxy", *(figure.head for figure in proxies.FIGURES))
+    return (Listing("proxies-table", header, rows, caption, numeric=tuple(range(1, len(header)))),)
+
+
 def manifest(data: Data) -> Listing:
     """What was run, by what, and how much came of it."""
     said: Mapping[str, Any] = data.results.manifest
-    runs = sum(cell.replications for cell in data.cells)
     flows = sum(cell.replications * sum(group.count for group in cell.groups) for cell in data.cells)
     seeds = [str(seed) for seed in said.get("seeds", [])]
     told = seeds if len(seeds) <= 3 else [seeds[0], seeds[1], "\N{HORIZONTAL ELLIPSIS}", seeds[-1]]
@@ -223,7 +236,7 @@ def manifest(data: Data) -> Listing:
         ("results of", ": ".join(str(said[key]) for key in ("name", "title") if said.get(key))),
         ("program", f"millpond {said.get('version', '')}"),
         ("command", " ".join(str(word) for word in said.get("command", []))),
-        ("runs", f"{labels.count(runs)}: {settings}, replications of each: {data.results.replications}"),
+        ("runs", f"{labels.count(data.results.runs)}: {settings}, replications of each: {data.results.replications}"),
         ("seeds", f"{', '.join(told)} ({len(seeds)} in manifest.json)"),
         ("clients in all runs", f"n = {labels.count(flows)}"),
         *_ends(data),

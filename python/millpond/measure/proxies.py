@@ -1,0 +1,78 @@
+"""Metrics of proxies: one value for each run, of all its proxies together, from the table `proxies`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from millpond.measure.metric import Better, Compute, Metric
+from millpond.measure.population import Population
+from millpond.measure.sample import Sample
+from millpond.measure.tables import CutTable
+from millpond.results.directory import Cell, Results
+
+if TYPE_CHECKING:
+    from millpond.measure.measures import Measures
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is counted at each proxy."""
+
+    metric: str
+    column: str
+    #: What it is called above a column of a table with a row for each proxy.
+    head: str
+    unit: str
+    summary: str
+    better: Better = "less"
+    #: Of several proxies, and of several runs, the largest counts, else their sum, and the mean.
+    is_most: bool = False
+
+
+FIGURES = (
+    Figure("proxy_requests", "requests", "handed to it", "requests", "requests that clients handed to proxies", ""),
+    Figure("proxy_answered", "answered", "answered", "requests", "those of them that the server answered", "more"),
+    Figure("proxy_failed", "failed", "given up", "requests", "those that proxies gave up (5.04)"),
+    Figure("proxy_refused", "refused", "refused", "requests", "those that proxies had no room for (5.03)"),
+    Figure("proxy_transmissions", "transmissions", "copies sent", "messages", "copies of requests that proxies sent "
+           "to the server"),
+    Figure("proxy_retransmissions", "retransmissions", "retx", "retransmissions", "those of them after the first"),
+    Figure("proxy_unnecessary", "unnecessary", "in vain", "retransmissions", "copies behind the one whose answer the "
+           "proxy took"),
+    Figure("proxy_held", "held_max", "most held", "requests", "the most requests that a proxy held at once",
+           is_most=True),
+)  # fmt: skip
+
+
+def of_each(results: Results, cell: Cell) -> dict[str, list[float]]:
+    """The figures of each proxy of a cell, by its name: the mean of its runs, or the largest. None without one."""
+    table = CutTable(results, "proxies")
+    names = table.of(cell, "proxy")
+    found = {}
+    for name in dict.fromkeys(names.tolist()):
+        values = [(figure, table.of(cell, figure.column)[names == name].astype(np.float64)) for figure in FIGURES]
+        found[str(name)] = [float(of.max() if figure.is_most else of.mean()) for figure, of in values]
+    return found
+
+
+def _of_all(figure: Figure) -> Compute:
+    def compute(measures: Measures, population: Population) -> Sample:
+        cell = measures.cell(population)
+        table = measures.table("proxies")
+        names, values = table.of(cell, "proxy"), table.of(cell, figure.column)
+        if not len(values):
+            return Sample.none(cell.replications)
+        each = [values[names == name].astype(np.float64) for name in dict.fromkeys(names.tolist())]
+        together = np.max(each, axis=0) if figure.is_most else np.sum(each, axis=0)
+        return Sample.of(together, measures.run_column(cell, "run"))
+
+    return compute
+
+
+METRICS = tuple(
+    Metric(one.metric, one.unit, "run", "max" if one.is_most else "mean", one.summary, _of_all(one), one.better)
+    for one in FIGURES
+)

@@ -1,0 +1,109 @@
+"""What newcomers get wrong: each is told in one line, with the place and the mend."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from millpond import cli
+
+SCENARIO = """path = "nbiot-anrw18"
+[[clients]]
+count = 2
+controller = "rfc7252"
+exchanges = 1
+"""
+PLAN = """scenario = "s.toml"
+replications = 1
+[matrix]
+"clients[0].count" = [1, 2]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    (tmp_path / "p.toml").write_text(PLAN)
+    return tmp_path
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(words))
+    error = capsys.readouterr().err
+    assert ended.value.code == code, error
+    assert error.startswith("millpond: ")
+    assert error.count("\n") == 1
+    return error.removeprefix("millpond: ").strip()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("run p.toml", "p.toml: a plan of many runs, which `millpond sweep` takes"),
+        (
+            "sweep s.toml",
+            "s.toml: a scenario, which `millpond run` takes: a plan names it as `scenario`, and has a [matrix]",
+        ),
+        ("results s.toml", "s.toml: a file, and no folder with results"),
+        ("report s.toml", "s.toml: a file, and no folder with results"),
+        (
+            "run s.toml --set clients[0].count=3 --clients 4",
+            "--set clients[0].count: --clients sets it too: give one of the two",
+        ),
+        (
+            "run s.toml --set clients[0].controller.ack-timeout=3 --controller fasor",
+            "--set clients[0].controller.ack-timeout: --controller sets it too: give one of the two",
+        ),
+        (
+            "run s.toml --controller mine.py",
+            "--controller: mine.py names no class: write mine.py:Mine, as it is called there",
+        ),
+        ("fleet --devices 9 --set devices=8", "--set devices: --devices sets it too: give one of the two"),
+        (
+            "fleet --after hourly --set event.kind=firmware",
+            "--set event.kind: --after sets it too: give one of the two",
+        ),
+        ("arena --drawn 1 --candidate calm,calm", "--candidate: calm stands there twice: leave one out"),
+        ("arena --drawn 1 --against rfc7252,rfc7252", "--against: rfc7252 stands there twice: leave one out"),
+        (
+            "arena --search patience=1s..2s --search patience=2s..3s",
+            "--search: patience has two ranges: give one",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_the_line(capsys: pytest.CaptureFixture[str], words: str, line: str) -> None:
+    assert told(capsys, *words.split(" ")) == line
+
+
+@pytest.mark.parametrize(
+    ("words", "begins", "says"),
+    [
+        ("arena --drawn 1 --candidate nosuch", "--candidate nosuch: ", "unknown controller `nosuch`"),
+        ("arena --drawn 1 --candidate calm?patienc=3", "--candidate calm?patienc=3: ", "did you mean `patience`?"),
+        ("arena --search patience=1s..2s --candidate rfc7252", "--search: ", "unknown setting `patience`"),
+        ("arena --search patience=1s..2s --candidate calmer", "--candidate calmer: ", "did you mean `calm`?"),
+    ],
+)
+def test_who_is_to_blame(folder: Path, capsys: pytest.CaptureFixture[str], words: str, begins: str, says: str) -> None:
+    line = told(capsys, *words.split(" "))
+    assert line.startswith(begins)
+    assert says in line
+    assert not any(file.is_dir() for file in folder.iterdir())
+
+
+def test_a_manifest_that_lacks_something_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["sweep", "p.toml", "--out", "out", "--no-report"])
+    capsys.readouterr()
+    file = folder / "out" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    assert told(capsys, "capture", "out", "x.pcapng").endswith("name one, such as --cell '1-fixed'")
+    for key in ("cells", "files", "state"):
+        file.write_text(json.dumps({name: value for name, value in manifest.items() if name != key}))
+        line = told(capsys, "report", "out", code=1)
+        assert line == f"out/manifest.json: damaged (it has no '{key}'): run the study again"
