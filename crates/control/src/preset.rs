@@ -103,7 +103,8 @@ macro_rules! presets {
         $($crate::preset::presets!(@constant $family, $preset = $id, $text);)*
 
         impl $family {
-            pub(crate) const PRESETS: &[$crate::Preset] = &[$crate::Preset::$first, $($crate::Preset::$preset),*];
+            /// Its presets.
+            pub const PRESETS: &[$crate::Preset] = &[$crate::Preset::$first, $($crate::Preset::$preset),*];
 
             pub(crate) const fn published(preset: $crate::Preset) -> Self {
                 match preset.id() {

@@ -14,32 +14,32 @@ use crate::{
     },
 };
 use millpond_control::{
-    Admit, AnyController, Chance, Class, Controller, Cx, End, Exchange, Instant, Naming, Preset, SettingKind,
-    SettingValue, Span,
+    Admit, AnyController, Chance, Class, Controller, Cx, End, Exchange, Instant, Naming, SettingKind, SettingValue,
+    Span,
 };
 
-/// Looks at the controller of a peer of this family.
+/// Looks at the controller of a peer that was found.
 macro_rules! asked {
-    ($peer:ident, $family:ident, |$controller:ident| $call:expr) => {
-        families!($family, |Family, _any| {
-            // SAFETY: the peer was found to be of this family. Nothing writes there meanwhile.
+    ($peer:ident, |$controller:ident| $call:expr) => {
+        // SAFETY: the peer was found. Nothing writes there meanwhile.
+        families!(found unsafe { record::family_of($peer) }, |Family, _any| {
+            // SAFETY: it is of this family.
             let $controller = unsafe { &*controller_of::<Family>($peer) };
             $call
         })
-        .ok_or(millpond_error::MILLPOND_E_FOREIGN)?
     };
 }
 pub(crate) use asked;
 
-/// Tells the controller of a peer of this family something.
+/// Tells the controller of a peer that was found something.
 macro_rules! told {
-    ($peer:ident, $family:ident, |$controller:ident| $call:expr) => {
-        families!($family, |Family, _any| {
-            // SAFETY: the peer was found to be of this family. Nothing else uses it meanwhile.
+    ($peer:ident, |$controller:ident| $call:expr) => {
+        // SAFETY: the peer was found. Nothing else uses it meanwhile.
+        families!(found unsafe { record::family_of($peer) }, |Family, _any| {
+            // SAFETY: it is of this family.
             let $controller = unsafe { &mut *controller_of::<Family>($peer) };
             $call
         })
-        .ok_or(millpond_error::MILLPOND_E_FOREIGN)?
     };
 }
 pub(crate) use told;
@@ -70,9 +70,8 @@ pub unsafe extern "C" fn millpond_peer_init(peer: *mut millpond_peer, sizes: u32
         if sizes != SIZES {
             return Err(millpond_error::MILLPOND_E_HEADER);
         }
-        let preset = Preset::from_id(preset).ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)?;
         // SAFETY: the sizes agree, so there is memory for a peer.
-        unsafe { record::make_peer(peer, preset.build(), Span::ZERO, true) }
+        unsafe { record::publish(peer, preset) }
     })
 }
 
@@ -138,13 +137,13 @@ pub unsafe extern "C" fn millpond_admit(
     answer(|| {
         aligned(at_us)?;
         // SAFETY: see the module.
-        let (family, cx) = unsafe { serving(peer, cx)? };
+        let cx = unsafe { serving(peer, cx)? };
         let class = match message_class {
             CONFIRMABLE => Class::Confirmable,
             PLAIN => Class::Plain,
             _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
         };
-        let admission = match asked!(peer, family, |controller| controller.admit(class, len, cx)) {
+        let admission = match asked!(peer, |controller| controller.admit(class, len, cx)) {
             Admit::Now => millpond_admission::MILLPOND_ADMIT_NOW,
             Admit::At(at) => {
                 // SAFETY: see the module.
@@ -174,11 +173,11 @@ pub unsafe extern "C" fn millpond_on_start(
         aligned(exchange)?;
         aligned(wait)?;
         // SAFETY: see the module.
-        let (family, cx) = unsafe { serving(peer, cx)? };
+        let cx = unsafe { serving(peer, cx)? };
         let mut begun = Exchange::new();
-        let armed = told!(peer, family, |controller| controller.on_start(&mut begun, len, cx));
+        let armed = told!(peer, |controller| controller.on_start(&mut begun, len, cx));
         // SAFETY: see the module.
-        unsafe { keep(peer, family, exchange, begun, wait, armed) }
+        unsafe { keep(peer, exchange, begun, wait, armed) }
     })
 }
 
@@ -197,12 +196,12 @@ pub unsafe extern "C" fn millpond_on_timeout(
     answer(|| {
         aligned(wait)?;
         // SAFETY: see the module.
-        let (family, cx) = unsafe { serving(peer, cx)? };
+        let cx = unsafe { serving(peer, cx)? };
         // SAFETY: see the module.
-        let mut open = unsafe { record::load_exchange(exchange, family)? };
-        let armed = told!(peer, family, |controller| controller.on_timeout(&mut open, cx));
+        let mut open = unsafe { record::load_exchange(exchange, record::family_of(peer))? };
+        let armed = told!(peer, |controller| controller.on_timeout(&mut open, cx));
         // SAFETY: see the module.
-        unsafe { keep(peer, family, exchange, open, wait, armed) }
+        unsafe { keep(peer, exchange, open, wait, armed) }
     })
 }
 
@@ -220,15 +219,15 @@ pub unsafe extern "C" fn millpond_on_reply(
 ) -> i32 {
     answer(|| {
         // SAFETY: see the module.
-        let (family, cx) = unsafe { serving(peer, cx)? };
+        let cx = unsafe { serving(peer, cx)? };
         aligned(sample)?;
         // SAFETY: see the module.
         let sample = evidence(unsafe { sample.read() })?;
         // SAFETY: see the module.
-        let open = unsafe { record::load_exchange(exchange, family)? };
-        told!(peer, family, |controller| controller.on_reply(&open, sample, cx));
+        let open = unsafe { record::load_exchange(exchange, record::family_of(peer))? };
+        told!(peer, |controller| controller.on_reply(&open, sample, cx));
         // SAFETY: see the module.
-        unsafe { ended(peer, family, exchange) }
+        unsafe { ended(peer, exchange) }
     })
 }
 
@@ -255,12 +254,12 @@ pub unsafe extern "C" fn millpond_on_end(
             _ => return Err(millpond_error::MILLPOND_E_ARGUMENT),
         };
         // SAFETY: see the module.
-        let (family, cx) = unsafe { serving(peer, cx)? };
+        let cx = unsafe { serving(peer, cx)? };
         // SAFETY: see the module.
-        let open = unsafe { record::load_exchange(exchange, family)? };
-        told!(peer, family, |controller| controller.on_end(&open, why, cx));
+        let open = unsafe { record::load_exchange(exchange, record::family_of(peer))? };
+        told!(peer, |controller| controller.on_end(&open, why, cx));
         // SAFETY: see the module.
-        unsafe { ended(peer, family, exchange) }
+        unsafe { ended(peer, exchange) }
     })
 }
 
@@ -273,10 +272,11 @@ pub unsafe extern "C" fn millpond_on_end(
 pub unsafe extern "C" fn millpond_on_plain_send(peer: *mut millpond_peer, len: u16, cx: *const millpond_cx) -> i32 {
     answer(|| {
         // SAFETY: see the module.
-        let (family, cx) = unsafe { serving(peer, cx)? };
-        told!(peer, family, |controller| controller.on_plain_send(len, cx));
+        let cx = unsafe { serving(peer, cx)? };
+        told!(peer, |controller| controller.on_plain_send(len, cx));
         // SAFETY: see the module.
-        unsafe { record::seal_peer(peer, family, true) }
+        unsafe { record::seal_peer(peer) };
+        Ok(0)
     })
 }
 
@@ -294,13 +294,14 @@ pub unsafe extern "C" fn millpond_on_feedback(
 ) -> i32 {
     answer(|| {
         // SAFETY: see the module.
-        let (family, cx) = unsafe { serving(peer, cx)? };
+        let cx = unsafe { serving(peer, cx)? };
         aligned(feedback)?;
         // SAFETY: see the module.
         let feedback = known(unsafe { feedback.read() })?;
-        told!(peer, family, |controller| controller.on_feedback(feedback, cx));
+        told!(peer, |controller| controller.on_feedback(feedback, cx));
         // SAFETY: see the module.
-        unsafe { record::seal_peer(peer, family, true) }
+        unsafe { record::seal_peer(peer) };
+        Ok(0)
     })
 }
 
@@ -316,8 +317,8 @@ pub unsafe extern "C" fn millpond_on_feedback(
 pub unsafe extern "C" fn millpond_wishes(peer: *const millpond_peer) -> i32 {
     answer(|| {
         // SAFETY: see the module.
-        let family = unsafe { record::find_peer(peer, true)? };
-        let wishes = asked!(peer, family, |controller| controller.wishes());
+        unsafe { record::find_peer(peer, true)? };
+        let wishes = asked!(peer, |controller| controller.wishes());
         let naming = match wishes.naming {
             Naming::Token => millpond_naming::MILLPOND_NAMING_TOKEN,
             Naming::Count => millpond_naming::MILLPOND_NAMING_COUNT,
@@ -344,8 +345,8 @@ pub unsafe extern "C" fn millpond_view(peer: *const millpond_peer, numbers: *mut
     answer(|| {
         aligned(numbers)?;
         // SAFETY: see the module.
-        let family = unsafe { record::find_peer(peer, true)? };
-        let view = asked!(peer, family, |controller| controller.view());
+        unsafe { record::find_peer(peer, true)? };
+        let view = asked!(peer, |controller| controller.view());
         let mut kept = 0_u32;
         let mut bit = 1_u32;
         let mut told = |span: Option<Span>| {
@@ -383,24 +384,30 @@ pub(crate) fn answer(call: impl FnOnce() -> Answer) -> i32 {
 /// A copy of the controller of a peer, even if its settings contradict each other.
 pub(crate) unsafe fn copy_of(peer: *const millpond_peer) -> Result<AnyController, millpond_error> {
     // SAFETY: see the module.
-    let family = unsafe { record::find_peer(peer, true)? };
-    // SAFETY: the peer was found to be of this family.
-    families!(family, |Family, any| any(unsafe { controller_of::<Family>(peer).read() }))
-        .ok_or(millpond_error::MILLPOND_E_FOREIGN)
+    unsafe { record::find_peer(peer, true)? };
+    // SAFETY: the peer was found.
+    let family = unsafe { record::family_of(peer) };
+    // SAFETY: it is of this family.
+    Ok(families!(found family, |Family, any| any(unsafe { controller_of::<Family>(peer).read() })))
 }
 
-/// The family of a peer whose settings go together, and the context.
-unsafe fn serving(peer: *const millpond_peer, cx: *const millpond_cx) -> Result<(u32, Cx), millpond_error> {
+/// Finds a peer whose settings go together, and reads the context.
+unsafe fn serving(peer: *const millpond_peer, cx: *const millpond_cx) -> Result<Cx, millpond_error> {
     // SAFETY: see the module.
-    let family = unsafe { record::find_peer(peer, false)? };
-    aligned(cx)?;
+    unsafe { find_serving(peer, cx)? };
     // SAFETY: see the module.
     let cx = unsafe { cx.read() };
-    let cx = Cx {
+    Ok(Cx {
         now: Instant::from_micros(cx.now_us),
         chance: Chance::from_word(cx.chance),
         open: cx.open,
         waiting: cx.waiting,
-    };
-    Ok((family, cx))
+    })
+}
+
+#[inline(never)]
+unsafe fn find_serving(peer: *const millpond_peer, cx: *const millpond_cx) -> Result<(), millpond_error> {
+    // SAFETY: see the module.
+    unsafe { record::find_peer(peer, false)? };
+    aligned(cx)
 }

@@ -12,7 +12,6 @@ use millpond_control::{Exchange, Reason, Then, Wait, least_wait};
 #[inline(never)]
 pub(crate) unsafe fn keep(
     peer: *mut millpond_peer,
-    family: u32,
     exchange: *mut millpond_exchange,
     mut open: Exchange,
     wait: *mut millpond_wait,
@@ -34,7 +33,8 @@ pub(crate) unsafe fn keep(
     };
     // SAFETY: see the module `calls`.
     unsafe {
-        record::seal_peer(peer, family, true)?;
+        let family = record::family_of(peer);
+        record::seal_peer(peer);
         record::store_exchange(exchange, family, &open);
         wait.write(millpond_wait {
             span_us: armed.span.as_micros(),
@@ -48,10 +48,10 @@ pub(crate) unsafe fn keep(
 
 /// Writes back what `on_reply` and `on_end` changed. The peer first: what is written into its memory after that, by
 /// way of another pointer, is damage and will be found.
-pub(crate) unsafe fn ended(peer: *mut millpond_peer, family: u32, exchange: *mut millpond_exchange) -> Answer {
+pub(crate) unsafe fn ended(peer: *mut millpond_peer, exchange: *mut millpond_exchange) -> Answer {
     // SAFETY: see the module `calls`.
     unsafe {
-        record::seal_peer(peer, family, true)?;
+        record::seal_peer(peer);
         record::end_exchange(exchange);
     }
     Ok(0)

@@ -5,7 +5,7 @@
 use crate::{
     calls::{answer, asked, told},
     record::{self, aligned, controller_of, families},
-    types::{millpond_error, millpond_peer},
+    types::millpond_peer,
 };
 use millpond_control::{Controller, Span};
 
@@ -21,8 +21,8 @@ pub unsafe extern "C" fn millpond_peer_base_rtt(peer: *const millpond_peer, base
     answer(|| {
         aligned(base_rtt_us)?;
         // SAFETY: see the module.
-        let family = unsafe { record::find_peer(peer, true)? };
-        let measured = asked!(peer, family, |controller| controller.base_rtt());
+        unsafe { record::find_peer(peer, true)? };
+        let measured = asked!(peer, |controller| controller.base_rtt());
         // SAFETY: see the module.
         unsafe { base_rtt_us.write(measured.unwrap_or(Span::ZERO).as_micros()) };
         Ok(0)
@@ -40,9 +40,10 @@ pub unsafe extern "C" fn millpond_peer_base_rtt(peer: *const millpond_peer, base
 pub unsafe extern "C" fn millpond_peer_recall(peer: *mut millpond_peer, base_rtt_us: u32) -> i32 {
     answer(|| {
         // SAFETY: see the module.
-        let family = unsafe { record::find_peer(peer, false)? };
-        told!(peer, family, |controller| controller.recall(Span::from_micros(base_rtt_us)));
+        unsafe { record::find_peer(peer, false)? };
+        told!(peer, |controller| controller.recall(Span::from_micros(base_rtt_us)));
         // SAFETY: the peer was found to be of this family.
-        unsafe { record::seal_peer(peer, family, true) }
+        unsafe { record::seal_peer(peer) };
+        Ok(0)
     })
 }

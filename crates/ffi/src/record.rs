@@ -1,12 +1,13 @@
 //! Records in the caller's memory: eight bytes that say what they are, then a Rust value.
 
+mod published;
 mod shape;
 
 use crate::{
     calls::Answer,
     types::{millpond_error, millpond_exchange, millpond_peer},
 };
-use core::ptr;
+use core::{hint, ptr};
 use millpond_control::{AnyController, Exchange, Span, layout::Layout};
 use shape::{Head, LEAST_WAIT, behind};
 
@@ -17,19 +18,22 @@ const SETTLED: u8 = 0x50;
 /// A peer whose settings contradict each other.
 const UNSETTLED: u8 = 0x51;
 /// An exchange that was started.
-const OPEN: u8 = 0x58;
+const OPEN: u8 = 0x52;
 /// An exchange that was started and has ended.
-const ENDED: u8 = 0x59;
+const ENDED: u8 = 0x53;
 /// What a calm server knows of a peer, of a path, and of all.
-pub(crate) const CALM_PEER: u8 = 0x60;
-pub(crate) const CALM_PATH: u8 = 0x61;
-pub(crate) const CALM_SERVER: u8 = 0x62;
+pub(crate) const CALM_PEER: u8 = 0x54;
+pub(crate) const CALM_PATH: u8 = 0x55;
+pub(crate) const CALM_SERVER: u8 = 0x56;
 
 /// The one list of algorithms: cargo feature, number in records (never used again for another), type and variant.
 ///
-/// - `families!(number, |Family, any| body)`: the body for the algorithm with this number, with its type and what makes
-///   an `AnyController` of it; nothing if there is none.
+/// - `families!(number, |Family| body)`: the body for the algorithm with this number, with its type; nothing if there is
+///   none.
+/// - `families!(found number, |Family, any| body)`: the same where the number is that of a record which was found to be of
+///   an algorithm; with what makes an `AnyController` of it.
 /// - `families!(controller => |number, inner| body)`: the body for the algorithm of this `AnyController`.
+/// - `families!(each => |number, Family, Any| body)`: a body for each, with its variant of `AnyController`.
 macro_rules! families {
     (@list $($form:tt)+) => {
         $crate::record::families! { @$($form)+
@@ -45,19 +49,32 @@ macro_rules! families {
             "tfrc-non" 10 TfrcNon,
         }
     };
-    (@by_number [$number:expr] [$Family:ident] [$any:ident] [$body:expr]
+    (@by_number [$number:expr] [$Family:ident] [$body:expr] $($feature:literal $own:literal $family:ident,)+) => {
+        match $number {
+            $(
+                #[cfg(feature = $feature)]
+                $own => {
+                    type $Family = ::millpond_control::$family;
+                    Some($body)
+                }
+            )+
+            _ => None,
+        }
+    };
+    (@by_found [$number:expr] [$Family:ident] [$any:ident] [$body:expr]
         $($feature:literal $own:literal $family:ident,)+) => {
         match $number {
             $(
                 #[cfg(feature = $feature)]
                 $own => {
                     type $Family = ::millpond_control::$family;
-                    let $any: fn($Family) -> ::millpond_control::AnyController =
-                        ::millpond_control::AnyController::$family;
-                    Some($body)
+                    #[allow(dead_code, reason = "few bodies make one")]
+                    let $any = ::millpond_control::AnyController::$family;
+                    $body
                 }
             )+
-            _ => None,
+            // SAFETY: records are found only of the algorithms above.
+            _ => unsafe { ::core::hint::unreachable_unchecked() },
         }
     };
     (@by_variant [$controller:expr] [$number:ident] [$inner:ident] [$body:expr]
@@ -66,15 +83,33 @@ macro_rules! families {
             $(
                 #[cfg(feature = $feature)]
                 ::millpond_control::AnyController::$family($inner) => {
-                    let $number: u32 = $own;
+                    let $number: u8 = $own;
                     Some($body)
                 }
             )+
             _ => None,
         }
     };
-    ($number:expr, |$Family:ident, $any:ident| $body:expr) => {
-        $crate::record::families!(@list by_number [$number] [$Family] [$any] [$body])
+    (@by_each [$number:ident] [$Family:ident] [$Any:ident] [$body:expr]
+        $($feature:literal $own:literal $family:ident,)+) => {
+        $(
+            #[cfg(feature = $feature)]
+            {
+                type $Family = ::millpond_control::$family;
+                const $number: u8 = $own;
+                use ::millpond_control::AnyController::$family as $Any;
+                $body
+            }
+        )+
+    };
+    (found $number:expr, |$Family:ident, $any:ident| $body:expr) => {
+        $crate::record::families!(@list by_found [$number] [$Family] [$any] [$body])
+    };
+    (each => |$number:ident, $Family:ident, $Any:ident| $body:expr) => {
+        $crate::record::families!(@list by_each [$number] [$Family] [$Any] [$body])
+    };
+    ($number:expr, |$Family:ident| $body:expr) => {
+        $crate::record::families!(@list by_number [$number] [$Family] [$body])
     };
     ($controller:expr => |$number:ident, $inner:ident| $body:expr) => {
         $crate::record::families!(@list by_variant [$controller] [$number] [$inner] [$body])
@@ -82,32 +117,39 @@ macro_rules! families {
 }
 pub(crate) use families;
 
-fn shape_of(family: u32) -> Option<&'static Shape> {
-    families!(
-        family,
-        |Family, _any| const { &Shape::of::<Family, millpond_peer>().with_least_wait(size_of::<Family>()) }
-    )
+fn shape_of(family: u8) -> Option<&'static Shape> {
+    families!(family, |Family| const { &Shape::of::<Family, millpond_peer>().with_least_wait(size_of::<Family>()) })
 }
 
-/// Finds out whether this is a peer, and of which family. Then a controller of that family lies at
-/// [`controller_of`] it. A peer whose settings contradict each other counts only if `unsettled` says so.
+/// Finds out whether this is a peer. Then a controller of [`family_of`] it lies at [`controller_of`] it. A peer whose
+/// settings contradict each other counts only if `unsettled` says so.
 ///
 /// # Safety
 ///
 /// `peer` is null or points to the initialised memory of a peer.
 #[inline(never)]
-pub(crate) unsafe fn find_peer(peer: *const millpond_peer, unsettled: bool) -> Result<u32, millpond_error> {
+pub(crate) unsafe fn find_peer(peer: *const millpond_peer, unsettled: bool) -> Result<(), millpond_error> {
     aligned(peer)?;
-    let head = peer.cast_mut().cast::<Head>();
+    let head = peer.cast::<Head>();
     // SAFETY: the head comes first, and every bit pattern is one.
     let Head { kind, family, .. } = unsafe { head.read() };
     if kind != SETTLED && kind != UNSETTLED {
         return Err(strange(kind));
     }
-    let shape = shape_of(u32::from(family)).ok_or(millpond_error::MILLPOND_E_FOREIGN)?;
+    let shape = shape_of(family).ok_or(millpond_error::MILLPOND_E_FOREIGN)?;
     // SAFETY: a peer has room for every family.
     unsafe { shape.verify(head)? };
-    if kind == UNSETTLED && !unsettled { Err(millpond_error::MILLPOND_E_CONFLICT) } else { Ok(u32::from(family)) }
+    if kind == UNSETTLED && !unsettled { Err(millpond_error::MILLPOND_E_CONFLICT) } else { Ok(()) }
+}
+
+/// The family of a record.
+///
+/// # Safety
+///
+/// `record` was found to be one.
+pub(crate) unsafe fn family_of<R>(record: *const R) -> u8 {
+    // SAFETY: so says the caller.
+    unsafe { record.cast::<Head>().read() }.family
 }
 
 /// Where the controller of a peer is.
@@ -134,14 +176,27 @@ pub(crate) unsafe fn least_wait(peer: *const millpond_peer) -> Span {
 ///
 /// # Safety
 ///
-/// `peer` holds a controller of this family.
+/// `peer` was found to be one, and nothing wrote there but its controller.
 #[inline(never)]
-pub(crate) unsafe fn seal_peer(peer: *mut millpond_peer, family: u32, settled: bool) -> Answer {
-    let kind = if settled { SETTLED } else { UNSETTLED };
-    let shape = shape_of(family).ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)?;
+pub(crate) unsafe fn seal_peer(peer: *mut millpond_peer) {
+    // SAFETY: so says the caller: the head is as it was found.
+    unsafe {
+        let shape = shape_of(family_of(peer));
+        shape.unwrap_or_else(|| hint::unreachable_unchecked()).seal_again(peer.cast());
+    }
+}
+
+/// Makes a peer as this preset has it.
+///
+/// # Safety
+///
+/// `peer` points to the memory of a peer, aligned.
+pub(crate) unsafe fn publish(peer: *mut millpond_peer, preset: u16) -> Answer {
     // SAFETY: so says the caller.
-    unsafe { shape.seal(peer.cast(), kind, family) };
-    Ok(0)
+    unsafe {
+        let family = published::write(controller_of(peer), preset);
+        seal_as(peer, SETTLED, family.ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)?)
+    }
 }
 
 /// Makes a peer of a controller.
@@ -164,8 +219,18 @@ pub(crate) unsafe fn make_peer(
     // SAFETY: there is room for it behind every controller, and the controller was just written.
     unsafe {
         least_wait_of(peer).write(least_wait.as_micros());
-        seal_peer(peer, family, settled)
+        seal_as(peer, if settled { SETTLED } else { UNSETTLED }, family)
     }
+}
+
+/// # Safety
+///
+/// `peer` holds a controller of this family and its least wait.
+unsafe fn seal_as(peer: *mut millpond_peer, kind: u8, family: u8) -> Answer {
+    let shape = shape_of(family).ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)?;
+    // SAFETY: so says the caller.
+    unsafe { shape.seal(peer.cast(), kind, family) };
+    Ok(0)
 }
 
 /// Makes a peer blank, so that every later call refuses it. Writes no more than the head.
@@ -185,10 +250,8 @@ const EXCHANGE: &Shape = &Shape::of::<Exchange, millpond_exchange>();
 /// # Safety
 ///
 /// `exchange` is null or points to the initialised memory of an exchange.
-pub(crate) unsafe fn load_exchange(
-    exchange: *const millpond_exchange,
-    family: u32,
-) -> Result<Exchange, millpond_error> {
+#[inline(always)] // then only what is used is copied
+pub(crate) unsafe fn load_exchange(exchange: *const millpond_exchange, family: u8) -> Result<Exchange, millpond_error> {
     // SAFETY: so says the caller. Once it is found, an exchange lies behind the head.
     unsafe {
         find_exchange(exchange, family)?;
@@ -200,9 +263,9 @@ pub(crate) unsafe fn load_exchange(
 ///
 /// As [`load_exchange`].
 #[inline(never)]
-unsafe fn find_exchange(exchange: *const millpond_exchange, family: u32) -> Result<(), millpond_error> {
+unsafe fn find_exchange(exchange: *const millpond_exchange, family: u8) -> Result<(), millpond_error> {
     aligned(exchange)?;
-    let head = exchange.cast_mut().cast::<Head>();
+    let head = exchange.cast::<Head>();
     // SAFETY: the head comes first, and every bit pattern is one.
     let found = unsafe { head.read() };
     if found.kind == ENDED {
@@ -211,7 +274,7 @@ unsafe fn find_exchange(exchange: *const millpond_exchange, family: u32) -> Resu
     if found.kind != OPEN {
         return Err(strange(found.kind));
     }
-    if u32::from(found.family) != family {
+    if found.family != family {
         return Err(millpond_error::MILLPOND_E_FOREIGN);
     }
     // SAFETY: an exchange has room for this shape.
@@ -223,13 +286,20 @@ unsafe fn find_exchange(exchange: *const millpond_exchange, family: u32) -> Resu
 /// # Safety
 ///
 /// `exchange` points to the memory of an exchange, aligned.
-pub(crate) unsafe fn store_exchange(exchange: *mut millpond_exchange, family: u32, open: &Exchange) {
+pub(crate) unsafe fn store_exchange(exchange: *mut millpond_exchange, family: u8, open: &Exchange) {
+    const WORDS: usize = {
+        assert!(Exchange::FILLED.count_ones() as usize == size_of::<Exchange>(), "an exchange has padding");
+        size_of::<Exchange>() / size_of::<u32>()
+    };
     let head = exchange.cast::<Head>();
-    // SAFETY: so says the caller; `Shape::of` has asserted room and alignment.
-    unsafe {
-        behind::<Exchange>(head).write(*open);
-        EXCHANGE.seal(head, OPEN, family);
+    let (from, to) = (ptr::from_ref(open).cast::<u32>(), behind::<u32>(head));
+    for word in 0..WORDS {
+        // SAFETY: so says the caller; `Shape::of` has asserted room and alignment. As a plain write it would become a call of
+        // a function that copies, which is twice as large as the smallest algorithm.
+        unsafe { to.wrapping_add(word).write_volatile(from.wrapping_add(word).read()) };
     }
+    // SAFETY: the exchange was just written.
+    unsafe { EXCHANGE.seal(head, OPEN, family) };
 }
 
 /// Marks an exchange as ended. Nothing vouches for its value any more.
@@ -306,7 +376,8 @@ pub(crate) unsafe fn store<T: Layout, R>(record: *mut R, kind: u8, shape: &Shape
 /// What to say of a record that is not of the wanted kind.
 fn strange(kind: u8) -> millpond_error {
     match kind {
-        SETTLED | UNSETTLED | OPEN | ENDED | CALM_PEER | CALM_PATH | CALM_SERVER => millpond_error::MILLPOND_E_FOREIGN,
+        // All there are.
+        SETTLED..=CALM_SERVER => millpond_error::MILLPOND_E_FOREIGN,
         _ => millpond_error::MILLPOND_E_BLANK,
     }
 }

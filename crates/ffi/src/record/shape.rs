@@ -93,6 +93,7 @@ impl Shape {
     /// # Safety
     ///
     /// `head` points to an initialised record with room for this shape.
+    #[inline(never)]
     pub(super) unsafe fn verify(&self, head: *const Head) -> Result<(), millpond_error> {
         // SAFETY: so says the caller.
         let Head { print, check, .. } = unsafe { head.read() };
@@ -111,12 +112,22 @@ impl Shape {
     /// # Safety
     ///
     /// Behind `head` lies a value of this shape.
-    pub(super) unsafe fn seal(&self, head: *mut Head, kind: u8, family: u32) {
+    pub(super) unsafe fn seal(&self, head: *mut Head, kind: u8, family: u8) {
         // SAFETY: so says the caller.
         unsafe {
-            head.write(Head { kind, family: family as u8, print: self.print as u16, check: 0 });
-            (*head).check = self.check(head);
+            head.write(Head { kind, family, print: self.print as u16, check: 0 });
+            self.seal_again(head);
         }
+    }
+
+    /// The same where all but the check is as it was.
+    ///
+    /// # Safety
+    ///
+    /// As [`seal`](Self::seal).
+    pub(super) unsafe fn seal_again(&self, head: *mut Head) {
+        // SAFETY: so says the caller.
+        unsafe { (*head).check = self.check(head) };
     }
 }
 
