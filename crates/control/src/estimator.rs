@@ -58,25 +58,46 @@ impl Share {
     }
 }
 
-/// The gains of the two averages.
+/// The gains of the two averages: α, the share of a sample in SRTT, β, that of a deviation in RTTVAR, and what share of the
+/// first sample RTTVAR begins with. One byte, because every peer of some algorithms keeps its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Gains {
-    /// α, the share of a sample in SRTT.
-    pub srtt: Share,
-    /// β, the share of a deviation in RTTVAR.
-    pub rttvar: Share,
-    /// What share of the first sample RTTVAR begins with.
-    pub first: Share,
-}
+pub struct Gains(u8);
 
-laid_out!(Gains { srtt, rttvar, first });
+laid_out!(Gains { 0 });
 
 impl Gains {
-    /// α = 1/8, β = 1/4 (RFC 6298 §2.3; draft-ietf-core-cocoa-03 App. B.1).
-    pub const RFC6298: Self = Self { srtt: Share::EIGHTH, rttvar: Share::QUARTER, first: Share::HALF };
+    /// α = 1/8, β = 1/4, and half of the first sample (RFC 6298 §2.2, §2.3; draft-ietf-core-cocoa-03 App. B.1).
+    pub const RFC6298: Self = Self::of(Share::EIGHTH, Share::QUARTER, Share::HALF);
     /// α = 1/4, β = 1/8: the two constants swapped, as Eclipse Californium runs them and as the equations of
     /// "CoCoA+: An Advanced Congestion Control Mechanism for CoAP" (2015) print them.
-    pub const SWAPPED: Self = Self { srtt: Share::QUARTER, rttvar: Share::EIGHTH, first: Share::HALF };
+    pub const SWAPPED: Self = Self::of(Share::QUARTER, Share::EIGHTH, Share::HALF);
+    /// Those of RFC 6298 but an eighth of the first sample (draft-ietf-core-fasor-02 §4).
+    pub const FASOR: Self = Self::of(Share::EIGHTH, Share::QUARTER, Share::EIGHTH);
+    /// Those of RFC 6298 but the last sample for SRTT.
+    pub const LAST: Self = Self::of(Share::WHOLE, Share::QUARTER, Share::HALF);
+
+    const fn of(srtt: Share, rttvar: Share, first: Share) -> Self {
+        assert!(srtt.0 < 8 && rttvar.0 < 8 && first.0 < 4, "a share that has no room");
+        Self(srtt.0 | rttvar.0 << 3 | first.0 << 6)
+    }
+
+    /// α.
+    #[must_use]
+    pub const fn srtt(self) -> Share {
+        Share(self.0 & 7)
+    }
+
+    /// β.
+    #[must_use]
+    pub const fn rttvar(self) -> Share {
+        Share(self.0 >> 3 & 7)
+    }
+
+    /// What share of the first sample RTTVAR begins with.
+    #[must_use]
+    pub const fn first(self) -> Share {
+        Share(self.0 >> 6)
+    }
 }
 
 /// The two averages. A variation of [`Span::MAX`] says that there was no sample yet.
@@ -98,11 +119,11 @@ impl Averages {
 
     const fn take(&mut self, rtt: Span, gains: Gains) {
         if self.is_known() {
-            let rttvar = gains.rttvar.blend(self.rttvar, self.srtt.distance(rtt));
+            let rttvar = gains.rttvar().blend(self.rttvar, self.srtt.distance(rtt));
             self.rttvar = shorter(rttvar, Self::LONGEST_VARIATION);
-            self.srtt = gains.srtt.blend(self.srtt, rtt);
+            self.srtt = gains.srtt().blend(self.srtt, rtt);
         } else {
-            let rttvar = gains.first.blend(Span::ZERO, rtt);
+            let rttvar = gains.first().blend(Span::ZERO, rtt);
             *self = Self { srtt: rtt, rttvar: shorter(rttvar, Self::LONGEST_VARIATION) };
         }
     }
@@ -238,7 +259,7 @@ mod tests {
                         (fine, fine >> 1)
                     } else {
                         let deviation = srtt.abs_diff(fine);
-                        (blend_finely(gains.srtt, srtt, fine), blend_finely(gains.rttvar, rttvar, deviation))
+                        (blend_finely(gains.srtt(), srtt, fine), blend_finely(gains.rttvar(), rttvar, deviation))
                     };
                     weak.take(Span::from_micros(rtt), gains);
                     if let Some(rtt) = exact(rtt) {

@@ -177,7 +177,6 @@ pub struct Fasor {
 laid_out!(Fasor { pacing, estimator, rto, slow, last_sample, parts, state });
 
 impl Fasor {
-    const GAINS: Gains = Gains { first: Share::EIGHTH, ..Gains::RFC6298 };
     const K: u8 = 4;
 
     /// The parameters that it has.
@@ -337,7 +336,7 @@ impl Fasor {
     /// Moves the estimator by what is no guess, and answers it.
     fn unambiguous(&mut self, sample: Sample) -> Option<Span> {
         let gains = match self.parts.init {
-            Init::Text => Self::GAINS,
+            Init::Text => Gains::FASOR,
             Init::PseudoCode => Gains::RFC6298,
         };
         match (sample.evidence(), sample.named_rtt()) {

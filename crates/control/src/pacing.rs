@@ -4,18 +4,18 @@ use crate::{
     backoff::shorter,
     controller::{Admit, Class, Cx},
     layout::laid_out,
-    time::{Instant, Span},
+    time::{Instant, Kept, Span},
 };
 
 /// From when on the next such message may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Pacing(Instant);
+pub struct Pacing(Kept);
 
 laid_out!(Pacing { 0 });
 
 impl Pacing {
     /// None has left.
-    pub const UNUSED: Self = Self(Instant::ORIGIN);
+    pub const UNUSED: Self = Self(Kept::new(Instant::ORIGIN));
 
     /// Every eighth of these messages is made confirmable, so that any 16 in a row hold two
     /// (draft-ietf-core-cocoa-03 §5).
@@ -24,12 +24,13 @@ impl Pacing {
     /// Whether a message may leave.
     #[must_use]
     pub fn admit(self, class: Class, cx: Cx) -> Admit {
-        if class == Class::Plain && cx.now < self.0 { Admit::At(self.0) } else { Admit::Now }
+        let next = self.0.at();
+        if class == Class::Plain && cx.now < next { Admit::At(next) } else { Admit::Now }
     }
 
     /// One left: the next waits for this timeout.
     pub fn sent(&mut self, timeout: Span, now: Instant) {
-        self.0 = now.after(timeout);
+        self.0 = Kept::new(now.after(timeout));
     }
 
     /// The same for one of `len` bytes; a byte a second is always allowed (draft-ietf-core-cocoa-03 §5).

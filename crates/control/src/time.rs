@@ -55,6 +55,31 @@ impl fmt::Debug for Instant {
     }
 }
 
+/// A point in time as a peer keeps it: in two words, so that no state is padded to a multiple of eight bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Kept {
+    low: u32,
+    high: u32,
+}
+
+laid_out!(Kept { low, high });
+
+impl Kept {
+    pub(crate) const fn new(at: Instant) -> Self {
+        Self { low: at.0 as u32, high: (at.0 >> 32) as u32 }
+    }
+
+    pub(crate) const fn at(self) -> Instant {
+        Instant((self.high as u64) << 32 | self.low as u64)
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.at().fmt(f)
+    }
+}
+
 /// A length of time: microseconds in 32 bits, so at most [`Span::MAX`] ≈ 71 minutes; arithmetic saturates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(u32);
@@ -241,6 +266,14 @@ mod tests {
         assert_eq!(format!("{}", Span::from_micros(1)), "0.000001 s");
         assert_eq!(format!("{:?}", Instant::from_micros(3_000_000)), "3 s");
         assert_eq!(format!("{:?}", Instant::NEVER), "never");
+    }
+
+    #[test]
+    fn what_is_kept_is_the_same_point() {
+        for at in [0, 1, u64::from(u32::MAX), 1 << 32, 0x0123_4567_89AB_CDEF, u64::MAX].map(Instant::from_micros) {
+            assert_eq!(Kept::new(at).at(), at);
+        }
+        assert_eq!((size_of::<Kept>(), align_of::<Kept>()), (8, 4));
     }
 
     #[test]

@@ -28,18 +28,10 @@ extern "C" {
 
 #define MILLPOND_VERSION 0x000100u /* one byte each: major, minor, patch */
 
-/* CoCoA's peers are the largest. For a library that was built without the feature "cocoa" define
- * MILLPOND_WITHOUT_COCOA: 96 bytes a peer instead of 104. */
-#ifdef MILLPOND_WITHOUT_COCOA
-#define MILLPOND_PEER_WORDS 12
-#else
-#define MILLPOND_PEER_WORDS 13
-#endif
-
 /* The controller of one peer. millpond_peer_init makes it; its words are not yours to look at.
  * It holds no pointer: copy it with memcpy, keep it where you like, forget it when you like. */
 typedef struct {
-  uint64_t w[MILLPOND_PEER_WORDS]; /* opaque */
+  uint64_t w[12]; /* opaque */
 } millpond_peer;
 
 /* What goes with one confirmable message from its first copy to its end. Keep it beside the

@@ -3,17 +3,13 @@
 #![allow(non_camel_case_types, reason = "these are the names that C sees")]
 #![allow(clippy::upper_case_acronyms, reason = "so are these")]
 
-/// The largest controller is `CoCoA`'s, of 88 bytes; without it 80 suffice. Before the controller lies a head, and behind it
-/// the least wait.
-pub const MILLPOND_PEER_WORDS: usize = if cfg!(feature = "cocoa") { 13 } else { 12 };
-
 /// The controller of one peer. millpond_peer_init makes it; its words are not yours to look at. It holds no pointer:
 /// copy it with memcpy, keep it where you like, forget it when you like.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct millpond_peer {
     /// Opaque.
-    pub w: [u64; MILLPOND_PEER_WORDS],
+    pub w: [u64; 12],
 }
 
 /// What goes with one confirmable message from its first copy to its end. Keep it beside the message.

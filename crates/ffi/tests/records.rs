@@ -91,6 +91,13 @@ fn answers(peer: &mut Peer, open: &mut Open) -> [i32; 11] {
 const STRIDE: usize = if cfg!(miri) { 11 } else { 1 };
 
 #[test]
+fn records_stay_small() {
+    assert_eq!((size_of::<millpond_peer>(), size_of::<millpond_exchange>()), (96, 32));
+    let server = (size_of::<millpond_calm_peer>(), size_of::<millpond_calm_path>(), size_of::<millpond_calm_server>());
+    assert_eq!(server, (32, 48, 24));
+}
+
+#[test]
 fn the_calls_answer_what_the_controllers_answer() {
     for preset in Preset::all() {
         let (mut peer, mut twin) = (peer_of(preset), preset.build());

@@ -20,7 +20,7 @@ pub use parts::{
 use crate::{
     backoff::{longer, shorter},
     controller::{Admit, Class, Controller, Cx, End, Exchange, Reason, Then, View, Wait},
-    estimator::{GRANULARITY, Gains, Share, Strong},
+    estimator::{GRANULARITY, Gains, Strong},
     evidence::{ExactRtt, Sample},
     layout::laid_out,
     preset::presets,
@@ -278,7 +278,7 @@ impl CoapPlusRate {
     fn take(&mut self, rtt: ExactRtt) {
         let gains = match self.parts.smoothing {
             Smoothing::Eighth => Gains::RFC6298,
-            Smoothing::Last => Gains { srtt: Share::WHOLE, ..Gains::RFC6298 },
+            Smoothing::Last => Gains::LAST,
         };
         self.estimator.take(rtt, gains);
     }

@@ -19,7 +19,7 @@ use crate::{
     layout::laid_out,
     pacing::Pacing,
     setting::{Place, Setting, SettingConflict, choices},
-    time::{Instant, Span},
+    time::{Instant, Kept, Span},
 };
 
 /// How one of the two estimators enters the timeout.
@@ -104,7 +104,7 @@ laid_out!(Parts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cocoa {
     /// When the timeout last changed; silence counts from here.
-    updated: Instant,
+    updated: Kept,
     pacing: Pacing,
     strong: Strong,
     weak: Weak,
@@ -148,7 +148,7 @@ impl Cocoa {
     #[must_use]
     pub const fn new(parts: Parts) -> Self {
         Self {
-            updated: Instant::ORIGIN,
+            updated: Kept::new(Instant::ORIGIN),
             pacing: Pacing::UNUSED,
             strong: Strong::UNKNOWN,
             weak: Weak::UNKNOWN,
@@ -168,7 +168,8 @@ impl Controller for Cocoa {
 
     fn on_start(&mut self, exchange: &mut Exchange, _len: u16, cx: Cx) -> Wait {
         if self.is_measured() {
-            (self.rto, self.updated) = self.aged(cx.now);
+            let (rto, updated) = self.aged(cx.now);
+            (self.rto, self.updated) = (rto, Kept::new(updated));
         }
         let carried = self.carried_over();
         let (first, estimate, reason) = match carried {
@@ -197,7 +198,7 @@ impl Controller for Cocoa {
         let before = self.rto();
         let updated = self.learn(exchange, sample);
         if updated {
-            self.updated = cx.now;
+            self.updated = Kept::new(cx.now);
         }
         self.carry_over(exchange, sample, before, updated, cx.open);
     }
@@ -260,7 +261,7 @@ impl Cocoa {
 
     /// The measured timeout aged up to `now`, and the start of its silence.
     fn aged(&self, now: Instant) -> (Span, Instant) {
-        self.parts.ageing.apply(self.rto, self.updated, now)
+        self.parts.ageing.apply(self.rto, self.updated.at(), now)
     }
 
     /// The base of the first wait, before limit and dither.

@@ -23,7 +23,7 @@ impl Head {
 }
 
 /// Where the least wait of a peer is, in bytes behind its head: in the last word.
-pub(super) const LEAST_WAIT: usize = size_of::<millpond_peer>() - size_of::<Head>() - size_of::<u64>();
+pub(super) const LEAST_WAIT: usize = size_of::<millpond_peer>() - size_of::<Head>() - size_of::<u32>();
 
 /// How a value lies in memory.
 pub(crate) struct Shape {

@@ -1,7 +1,4 @@
-/* A program for a library of calm alone: a peer takes 96 bytes, and nothing is known of CoCoA. Compiled without
- * MILLPOND_WITHOUT_COCOA it takes peers to be larger than the library does, and is refused. */
-#include <string.h>
-
+/* A program for a library of calm alone: nothing is known of CoCoA. */
 #include "expect.h"
 #include "millpond.h"
 
@@ -10,7 +7,6 @@ int main(void) {
   millpond_exchange exchange;
   millpond_wait wait;
   millpond_cx cx = {0};
-#ifdef MILLPOND_WITHOUT_COCOA
   uint32_t base_rtt_us = 17;
   SAME(sizeof peer, 96);
   SAME(millpond_peer_init(&peer, MILLPOND_SIZES, MILLPOND_PRESET_COCOA_03), MILLPOND_E_UNKNOWN_PRESET);
@@ -27,10 +23,5 @@ int main(void) {
   SAME(millpond_peer_recall(&peer, 240000), 0); /* late, but before any answer */
   SAME(millpond_peer_base_rtt(&peer, &base_rtt_us), 0);
   SAME(base_rtt_us, 0);
-#else
-  memset(&peer, 0, sizeof peer);
-  SAME(millpond_peer_init(&peer, MILLPOND_SIZES, MILLPOND_PRESET_CALM), MILLPOND_E_HEADER);
-  SAME(millpond_on_start(&peer, &exchange, 40, &cx, &wait), MILLPOND_E_BLANK);
-#endif
   return verdict("calm_alone");
 }

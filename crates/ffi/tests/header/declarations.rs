@@ -128,8 +128,6 @@ fn number(value: &Expr) -> String {
             _ => panic!("a constant is a whole number"),
         },
         Expr::Unary(unary) => format!("-{}", number(&unary.expr)),
-        // The preface defines it.
-        Expr::Path(path) => path.path.require_ident().expect("a constant of the source").to_string(),
         _ => panic!("a constant is a whole number"),
     }
 }

@@ -27,16 +27,6 @@ const PREFACE: &str = "\
  * Made from crates/ffi/src by `make header`. */
 ";
 
-const PEER_WORDS: &str = "\
-/* CoCoA's peers are the largest. For a library that was built without the feature \"cocoa\" define
- * MILLPOND_WITHOUT_COCOA: 96 bytes a peer instead of 104. */
-#ifdef MILLPOND_WITHOUT_COCOA
-#define MILLPOND_PEER_WORDS 12
-#else
-#define MILLPOND_PEER_WORDS 13
-#endif
-";
-
 const SIZES: &str = "\
 /* What this header takes the sizes of its types to be. Hand it to millpond_peer_init as it stands:
  * a program that was compiled with another header is refused there. */
@@ -58,7 +48,7 @@ fn page() -> String {
         "{PREFACE}\n#ifndef MILLPOND_H\n#define MILLPOND_H\n\n#include <stdint.h>\n\n#include \"millpond_constants.h\"\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n\
          #define MILLPOND_VERSION 0x{version:06x}u /* one byte each: major, minor, patch */\n\n\
-         {PEER_WORDS}\n{types}{SIZES}\n{calls}\
+         {types}{SIZES}\n{calls}\
          /* For clients that keep what they learnt over a restart (docs/calm.md). */\n\n\
          {memory}\
          /* For servers: which copies of a request are answered once more (docs/calm-server.md). */\n\n\
