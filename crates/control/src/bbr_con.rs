@@ -16,6 +16,7 @@ use crate::{
     backoff::{Exponential, Factor, longer},
     controller::{Admit, Class, Controller, Cx, Exchange, Reason, View, Wait},
     dither::Dither,
+    division::quotient,
     estimator::{GRANULARITY, Gains, Strong},
     evidence::Sample,
     layout::laid_out,
@@ -306,8 +307,9 @@ impl BbrCon {
 
     /// Messages that `gain` bandwidth-delay products are, and three more, an even number.
     fn target(&self, gain: u32) -> u16 {
+        const UNIT: u64 = 1_000 * UNIT_GAIN as u64;
         let product = u64::from(self.rate().thousandths_in(self.min_rtt)).saturating_mul(u64::from(gain));
-        let messages = product.div_ceil(1_000 * u64::from(UNIT_GAIN)).saturating_add(3).next_multiple_of(2);
+        let messages = quotient(product.wrapping_add(UNIT - 1), UNIT).saturating_add(3).next_multiple_of(2);
         let probing = if self.mode == Mode::ProbeRate && gain > UNIT_GAIN { 2 } else { 0 };
         u16::try_from(messages.saturating_add(probing)).map_or(MOST_WINDOW, |most| most.min(MOST_WINDOW))
     }

@@ -155,6 +155,7 @@ mod calm_server;
 mod chance;
 mod checked;
 mod controller;
+mod division;
 mod evidence;
 mod feedback;
 #[cfg(feature = "alloc")]

@@ -5,13 +5,14 @@
 
 use crate::{
     backoff::Factor,
+    division::quotient,
     estimator::GRANULARITY,
     evidence::{ExactRtt, Sample},
     frame::{Frame, Framed, Timer},
     layout::laid_out,
     preset::presets,
     setting::{Place, Setting, SettingConflict, choices},
-    time::Span,
+    time::{Span, third},
 };
 
 /// One peer under Peak-Hopper.
@@ -145,7 +146,7 @@ impl Hopper {
     }
 }
 
-/// A number with 24 binary digits after the point, made of 32-bit words: small cores divide nothing wider.
+/// A number with 24 binary digits after the point, made of 32-bit words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fraction {
     whole: u32,
@@ -161,21 +162,14 @@ impl Fraction {
 
     /// `numerator / denominator`, further digits cut off; the largest there is if the denominator is zero.
     fn new(numerator: u32, denominator: u32) -> Self {
-        let (Some(whole), Some(rest)) = (numerator.checked_div(denominator), numerator.checked_rem(denominator)) else {
+        if denominator == 0 {
             return Self { whole: u32::MAX, digits: 0 };
-        };
-        // As many digits at once as 32 bits have room for. Above 2^31 there would be room for none, so half of both is
-        // taken, which can be one too many in the last digit.
-        let halve = denominator >> 31;
-        let (mut rest, denominator) = (rest >> halve, denominator >> halve);
-        let (mut digits, mut missing) = (0_u32, Self::DIGITS);
-        while missing > 0 {
-            let now = denominator.leading_zeros().min(missing);
-            rest <<= now;
-            digits = (digits << now).saturating_add(rest.checked_div(denominator).unwrap_or(0));
-            rest = rest.checked_rem(denominator).unwrap_or(0);
-            missing = missing.saturating_sub(now);
         }
+        let whole = quotient(numerator.into(), denominator.into()) as u32;
+        let rest = numerator.wrapping_sub(whole.wrapping_mul(denominator));
+        // Above 2^31 half of both is taken, which can be one too many in the last digit.
+        let halve = denominator >> 31;
+        let digits = quotient(u64::from(rest >> halve) << Self::DIGITS, (denominator >> halve).into()) as u32;
         Self { whole, digits: 0 }.plus_digits(digits)
     }
 
@@ -185,8 +179,8 @@ impl Fraction {
 
     /// 23/24 of it, rounded up in the last digit.
     fn decayed(self) -> Self {
-        let (whole, rest) = (self.whole / DECAY, self.whole % DECAY);
-        let digits = (rest << Self::DIGITS | self.digits) / DECAY;
+        let (whole, rest) = decay(self.whole);
+        let (digits, _) = decay(rest << Self::DIGITS | self.digits);
         let borrow = u32::from(self.digits < digits);
         Self {
             whole: self.whole.saturating_sub(whole).saturating_sub(borrow),
@@ -208,9 +202,15 @@ impl Fraction {
     }
 }
 
+/// A 24th, and what is left.
+const fn decay(number: u32) -> (u32, u32) {
+    let part = third(number >> 3);
+    (part, number.wrapping_sub(part.wrapping_mul(DECAY)))
+}
+
 /// 23/24 of a length, rounded to the nearest microsecond, halves up.
 const fn decayed(length: Span) -> Span {
-    let (part, rest) = (length.as_micros() / DECAY, length.as_micros() % DECAY);
+    let (part, rest) = decay(length.as_micros());
     length.minus(Span::from_micros(part.saturating_add((rest > DECAY / 2) as u32)))
 }
 

@@ -3,7 +3,7 @@
 //! **Rounding.** A rate is a whole number of millionths of a message per second; what is computed is rounded to the
 //! nearest one, halves up. The distance between two messages is rounded to the nearest microsecond.
 
-use crate::{layout::laid_out, time::Span};
+use crate::{division, layout::laid_out, time::Span};
 
 /// Microseconds in a second times millionths in one.
 const UNIT: u64 = 1_000_000_000_000;
@@ -84,17 +84,14 @@ impl Rate {
     #[must_use]
     pub const fn thousandths_in(self, span: Span) -> u32 {
         // At most (2^32 - 1)^2.
-        narrow((self.0 as u64).saturating_mul(span.as_micros() as u64) / (UNIT / 1_000))
+        narrow(division::quotient((self.0 as u64).saturating_mul(span.as_micros() as u64), UNIT / 1_000))
     }
 }
 
 /// Rounded to the nearest, halves up. The divisor is not zero.
 const fn quotient(dividend: u64, divisor: u32) -> u64 {
     let divisor = divisor as u64;
-    match dividend.saturating_add(divisor >> 1).checked_div(divisor) {
-        Some(quotient) => quotient,
-        None => u64::MAX,
-    }
+    division::quotient(dividend.saturating_add(divisor >> 1), divisor)
 }
 
 const fn narrow(number: u64) -> u32 {

@@ -3,7 +3,7 @@
 //! A point is 64 bits wide, a length 32, because only lengths are multiplied and small cores have no
 //! 64-bit multiplier. Neither type can read a clock: whoever drives a state machine hands time in.
 
-use crate::layout::laid_out;
+use crate::{division, layout::laid_out};
 use core::fmt;
 
 /// A point in time: microseconds since an origin that the caller chose.
@@ -141,10 +141,7 @@ impl Span {
         let denominator = if denominator == 0 { 1 } else { denominator as u64 };
         // At most (2^32 - 1)^2 + 2^31: always fits.
         let product = (self.0 as u64).saturating_mul(numerator as u64).saturating_add(denominator >> 1);
-        let micros = match product.checked_div(denominator) {
-            Some(micros) => micros,
-            None => product,
-        };
+        let micros = division::quotient(product, denominator);
         if micros > u32::MAX as u64 { Self::MAX } else { Self(micros as u32) }
     }
 

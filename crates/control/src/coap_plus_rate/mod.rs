@@ -20,6 +20,7 @@ pub use parts::{
 use crate::{
     backoff::{longer, shorter},
     controller::{Admit, Class, Controller, Cx, End, Exchange, Reason, Then, View, Wait},
+    division::quotient,
     estimator::{GRANULARITY, Gains, Strong},
     evidence::{ExactRtt, Sample},
     layout::laid_out,
@@ -317,8 +318,8 @@ impl CoapPlusRate {
         if self.phase != Phase::Backoff {
             return self.rate;
         }
-        let silent = now.since(self.since).as_micros().checked_div(self.rtt().as_micros());
-        self.parts.bounded(self.rate.halved(silent.unwrap_or(0)))
+        let silent = quotient(now.since(self.since).as_micros().into(), self.rtt().as_micros().into());
+        self.parts.bounded(self.rate.halved(silent as u32))
     }
 
     fn start_up(&mut self) {
@@ -383,7 +384,7 @@ impl CoapPlusRate {
         may_fill && self.parts.window == Window::AlphaTLambda && {
             // Thousandths of a message, and thousandths of α.
             let product = u64::from(self.rate_at(cx.now).thousandths_in(self.rtt()));
-            let most = product.saturating_mul(u64::from(self.parts.alpha)) / 1_000_000;
+            let most = quotient(product.saturating_mul(u64::from(self.parts.alpha)), 1_000_000);
             u64::from(cx.open) > most.max(1)
         }
     }

@@ -3,7 +3,11 @@
 //! With b = 1, t_RTO = 4R and messages for bytes, X = 1/(R · f(p)) where f(p) = √(2p/3) + 12 · √(3p/8) · p · (1 + 32p²).
 //! Since √(3p/8) = ¾ · √(2p/3), f(p) = √(2p/3) · (1 + 9p + 288p³): one root is enough.
 
-use crate::{rate::Rate, time::Span};
+use crate::{
+    division::{self, quotient},
+    rate::Rate,
+    time::Span,
+};
 
 /// The longest loss interval that is told, in messages.
 pub(super) const LONGEST: u16 = u16::MAX;
@@ -23,14 +27,14 @@ pub(super) fn throughput(losses: u32, messages: u32, rtt: Span) -> Rate {
     let losses = u64::from(losses.max(1));
     let messages = u64::from(messages).max(losses);
     // Not above 30 · 65535 messages, so that nothing here reaches 2^63.
-    let root = (3_u64.saturating_mul(messages) << (2 * ROOT - 1)).checked_div(losses).unwrap_or(0).isqrt();
-    let share = (losses << SHARE).checked_div(messages).unwrap_or(0);
-    let cubed = (share.saturating_mul(share).saturating_mul(288) >> SHARE).saturating_mul(share) >> SHARE;
-    let slowed = (1_u64 << SHARE).saturating_add(share.saturating_mul(9)).saturating_add(cubed);
-    let messages_per_rtt = (root << (SHARE + FINE)).checked_div(slowed).unwrap_or(0);
+    let root = division::root(quotient(3_u64.wrapping_mul(messages) << (2 * ROOT - 1), losses));
+    let share = quotient(losses << SHARE, messages);
+    let cubed = (share.wrapping_mul(share).wrapping_mul(288) >> SHARE).wrapping_mul(share) >> SHARE;
+    let slowed = (1_u64 << SHARE).wrapping_add(share.wrapping_mul(9)).wrapping_add(cubed);
+    let messages_per_rtt = quotient(root << (SHARE + FINE), slowed);
     let rtt = u64::from(rtt.as_micros().max(1)) << (ROOT - 12 + FINE);
     let half = rtt >> 1;
-    Rate::from_millionths(messages_per_rtt.saturating_mul(UNIT).saturating_add(half).checked_div(rtt).unwrap_or(0))
+    Rate::from_millionths(quotient(messages_per_rtt.wrapping_mul(UNIT).wrapping_add(half), rtt))
 }
 
 /// The shortest loss interval, in messages, with which the equation gives at least this rate (RFC 5348 §6.3.1).

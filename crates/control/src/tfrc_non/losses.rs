@@ -1,7 +1,7 @@
 //! What the receiver of RFC 5348 keeps, kept by the sender: which messages were lost, and in which loss events.
 
 use super::equation::LONGEST;
-use crate::{backoff::longer, layout::laid_out, time::Span};
+use crate::{backoff::longer, division::quotient, layout::laid_out, time::Span};
 
 /// Closed loss intervals that count (RFC 5348 §5.4: n = 8).
 const INTERVALS: usize = 8;
@@ -115,7 +115,8 @@ impl Losses {
         let time = from.minus(self.third_age);
         let in_time = |span: Span| {
             let product = u64::from(span.as_micros()).saturating_mul(u64::from(messages));
-            product.checked_div(u64::from(time.as_micros())).and_then(|steps| u16::try_from(steps).ok())
+            let steps = quotient(product, u64::from(time.as_micros()));
+            u16::try_from(steps).ok().filter(|_| time > Span::ZERO)
         };
         // The first one that left more than a round-trip time after the running event began opens another.
         let since = self.event_age.minus(from);
@@ -133,7 +134,7 @@ impl Losses {
         // And so does each that left more than a round-trip time after that, if the loss went on.
         let each = in_time(rtt).map_or(LONGEST, |steps| steps.saturating_add(1));
         let lost = messages.saturating_sub(1).saturating_sub(opens);
-        let further = lost.checked_div(each).unwrap_or(0);
+        let further = quotient(lost.into(), each.into()) as u16;
         for _ in 0..usize::from(further).min(INTERVALS) {
             self.close(each);
         }
@@ -157,10 +158,10 @@ impl Losses {
         let times = |interval: u16, weight: u32| u32::from(interval).saturating_mul(weight);
         let (mut weights, mut with_open, mut without) = (0_u32, 0_u32, 0_u32);
         let mut newer = open;
-        for (interval, weight) in self.intervals.iter().zip(WEIGHTS).take(usize::from(self.known)) {
-            weights = weights.saturating_add(weight);
-            with_open = with_open.saturating_add(times(newer, weight));
-            without = without.saturating_add(times(*interval, weight));
+        for (interval, weight) in self.intervals.iter().zip(&WEIGHTS).take(usize::from(self.known)) {
+            weights = weights.saturating_add(*weight);
+            with_open = with_open.saturating_add(times(newer, *weight));
+            without = without.saturating_add(times(*interval, *weight));
             newer = *interval;
         }
         self.any().then(|| (weights, with_open.max(without)))

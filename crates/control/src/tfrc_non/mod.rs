@@ -20,6 +20,7 @@ use crate::{
     backoff::{Exponential, longer},
     controller::{Admit, Class, Controller, Cx, Exchange, Reason, View, Wait, Wishes},
     dither::Dither,
+    division::quotient,
     evidence::{ExactRtt, Sample},
     feedback::{Fate, Feedback, PlainMessage},
     layout::laid_out,
@@ -307,7 +308,8 @@ impl TfrcNon {
             if before == (self.rate, self.received, self.received_before) {
                 // Nor do those that follow change anything.
                 let behind = now.as_micros().saturating_sub(due.as_micros());
-                let rest = behind.checked_rem(u64::from(timer.as_micros())).unwrap_or(0);
+                let timer = u64::from(timer.as_micros());
+                let rest = behind.wrapping_sub(quotient(behind, timer).wrapping_mul(timer));
                 self.since = Instant::from_micros(now.as_micros().saturating_sub(rest));
                 return;
             }
@@ -356,5 +358,5 @@ impl TfrcNon {
 fn smoothed(rtt: Span, sample: Span) -> Span {
     let tenths = u64::from(rtt.as_micros()).saturating_mul(9).saturating_add(u64::from(sample.as_micros()));
     // Not above the larger of the two.
-    Span::from_micros((tenths.saturating_add(5) / 10).max(1) as u32)
+    Span::from_micros(quotient(tenths.saturating_add(5), 10).max(1) as u32)
 }
