@@ -218,8 +218,8 @@ lint-c:
 	    || exit 1; \
 	done
 	@if rustup target list --installed 2>/dev/null | grep -qx $(SMALLEST); \
-	  then $(C_RUSTC) --crate-type staticlib --target $(SMALLEST) --no-default-features --features fasor; \
-	  else echo "left out: the C library for $(SMALLEST) (rustup target add $(SMALLEST))"; fi
+	  then $(CARGO) run --quiet --locked -p millpond-ffi --example sizes -- --bounds; \
+	  else echo "left out: the C library for $(SMALLEST) and its bounds (rustup target add $(SMALLEST))"; fi
 
 CARGO_DENY := $(or $(shell command -v cargo-deny 2>/dev/null),$(TOOLS)/bin/cargo-deny)
 
