@@ -75,11 +75,11 @@ impl BasicRto {
     pub(crate) fn place(&mut self, setting: Setting) -> Option<Place<'_>> {
         Some(match setting {
             Setting::WeakRetransmissions => Place::Count(&mut self.timer.most_retransmissions),
-            _ => return self.frame.place(setting),
+            _ => return self.frame_mut().place(setting),
         })
     }
 
     pub(crate) fn check(&self) -> Result<(), SettingConflict> {
-        self.frame.check()
+        self.frame().check()
     }
 }

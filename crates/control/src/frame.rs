@@ -77,71 +77,80 @@ impl Frame {
     };
 }
 
-/// One peer under a timer in its frame.
+/// One peer under a timer in its frame. What does not depend on the timer lies first and where it always does, so that it is
+/// compiled once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Framed<T> {
-    pacing: Pacing,
-    carried: Carried,
-    pub(crate) frame: Frame,
+    around: Around,
     pub(crate) timer: T,
 }
 
-laid_out!(Framed<T> { pacing, carried, frame, timer });
+laid_out!(Framed<T> { around, timer });
+
+/// All but the timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Around {
+    pacing: Pacing,
+    carried: Carried,
+    frame: Frame,
+}
+
+laid_out!(Around { pacing, carried, frame });
 
 impl<T: Timer> Framed<T> {
     /// A peer about which nothing is known but what the timer knows.
     #[must_use]
     pub const fn new((frame, timer): (Frame, T)) -> Self {
-        Self { pacing: Pacing::UNUSED, carried: Carried::NOTHING, frame, timer }
+        Self { around: Around { pacing: Pacing::UNUSED, carried: Carried::NOTHING, frame }, timer }
+    }
+
+    #[allow(dead_code, reason = "not without a timer")]
+    pub(crate) const fn frame(&self) -> &Frame {
+        &self.around.frame
+    }
+
+    #[allow(dead_code, reason = "not without a timer")]
+    pub(crate) const fn frame_mut(&mut self) -> &mut Frame {
+        &mut self.around.frame
     }
 
     fn rto(&self) -> Span {
-        self.timer.timeout().unwrap_or(self.frame.ack_timeout)
+        self.timer.timeout().unwrap_or(self.around.frame.ack_timeout)
     }
 }
 
 impl<T: Timer> Controller for Framed<T> {
     /// Holds back messages that nobody acknowledges.
     fn admit(&self, class: Class, _len: u16, cx: Cx) -> Admit {
-        self.pacing.admit(class, cx)
+        self.around.pacing.admit(class, cx)
     }
 
     fn on_start(&mut self, exchange: &mut Exchange, _len: u16, cx: Cx) -> Wait {
-        let (first, reason) = match (self.carried.wait(), self.timer.timeout()) {
-            (Some(carried), _) => (shorter(carried, self.frame.longest_estimate), Reason::Carried),
-            (None, Some(estimate)) => (self.frame.spread(estimate, cx), Reason::Initial),
-            (None, None) => {
-                let base = self.frame.blind.base(self.frame.ack_timeout, cx.open);
-                (self.frame.spread(base, cx), Reason::Blind)
-            }
-        };
-        exchange.begin(cx.now, first);
-        Wait::then_retransmit(first, reason)
+        let wait = self.around.first_wait(self.timer.timeout(), cx);
+        exchange.begin(cx.now, wait.span);
+        wait
     }
 
     fn on_timeout(&mut self, exchange: &mut Exchange, _cx: Cx) -> Wait {
-        let wait = self.frame.backoff.next(exchange.current());
+        let wait = self.around.frame.backoff.next(exchange.current());
         exchange.advance(wait);
         Wait::then_retransmit(wait, Reason::BackedOff)
     }
 
     fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
         self.timer.learn(sample);
-        match self.frame.keep {
-            Keep::Nothing => {}
-            Keep::UntilClean if sample.retransmissions() > 0 => self.carried.keep(exchange.current(), cx.open),
-            Keep::UntilClean => self.carried.clear(),
-        }
+        self.around.answered(exchange, sample.retransmissions(), cx.open);
     }
 
     fn on_end(&mut self, exchange: &Exchange, why: End, cx: Cx) {
-        if self.frame.keep == Keep::UntilClean {
-            self.carried.keep_unanswered(exchange, why, cx.open);
+        if self.around.frame.keep == Keep::UntilClean {
+            self.around.carried.keep_unanswered(exchange, why, cx.open);
         }
     }
 
     fn on_plain_send(&mut self, _len: u16, cx: Cx) {
-        self.pacing.sent(self.rto(), cx.now);
+        self.around.pacing.sent(self.rto(), cx.now);
     }
 
     fn view(&self) -> View {
@@ -149,16 +158,41 @@ impl<T: Timer> Controller for Framed<T> {
             rto: Some(self.rto()),
             srtt: self.timer.averages().map(|(srtt, _)| srtt),
             rttvar: self.timer.averages().map(|(_, rttvar)| rttvar),
-            carried: self.carried.wait(),
+            carried: self.around.carried.wait(),
             ..View::default()
         }
     }
 
     fn longest_wait(&self, copy: u8, previous: Span) -> Span {
+        let frame = self.frame();
         if copy > 0 {
-            return self.frame.backoff.next(previous);
+            return frame.backoff.next(previous);
         }
-        self.frame.dither.longest(self.frame.longest_estimate)
+        frame.dither.longest(frame.longest_estimate)
+    }
+}
+
+impl Around {
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn first_wait(&self, timeout: Option<Span>, cx: Cx) -> Wait {
+        let (first, reason) = match (self.carried.wait(), timeout) {
+            (Some(carried), _) => (shorter(carried, self.frame.longest_estimate), Reason::Carried),
+            (None, Some(estimate)) => (self.frame.spread(estimate, cx), Reason::Initial),
+            (None, None) => {
+                let base = self.frame.blind.base(self.frame.ack_timeout, cx.open);
+                (self.frame.spread(base, cx), Reason::Blind)
+            }
+        };
+        Wait::then_retransmit(first, reason)
+    }
+
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn answered(&mut self, exchange: &Exchange, retransmissions: u8, open: u16) {
+        match self.frame.keep {
+            Keep::Nothing => {}
+            Keep::UntilClean if retransmissions > 0 => self.carried.keep(exchange.current(), open),
+            Keep::UntilClean => self.carried.clear(),
+        }
     }
 }
 

@@ -175,11 +175,11 @@ impl LinuxRto {
         Some(match setting {
             Setting::LeastVariation => Place::Time(&mut self.timer.least_variation),
             Setting::LinuxOrder => Place::Choice(&mut self.timer.order),
-            _ => return self.frame.place(setting),
+            _ => return self.frame_mut().place(setting),
         })
     }
 
     pub(crate) fn check(&self) -> Result<(), SettingConflict> {
-        self.frame.check()
+        self.frame().check()
     }
 }

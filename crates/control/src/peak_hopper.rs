@@ -226,7 +226,7 @@ impl PeakHopper {
             Setting::PeakOrder => Place::Choice(&mut self.timer.order),
             Setting::Previous => Place::Choice(&mut self.timer.before_first),
             Setting::FirstBonus => Place::Thousandths(&mut self.timer.first_bonus),
-            _ => return self.frame.place(setting),
+            _ => return self.frame_mut().place(setting),
         })
     }
 
@@ -240,7 +240,7 @@ impl PeakHopper {
             Hopper { order: Order::Californium, first_bonus: 1.., .. } => {
                 needs(Setting::FirstBonus, Setting::PeakOrder, &["original"])
             }
-            _ => self.frame.check(),
+            _ => self.frame().check(),
         }
     }
 }
