@@ -47,6 +47,26 @@ macro_rules! families {
             }
         }
 
+        $(
+            #[cfg(feature = $feature)]
+            impl crate::$module::$family {
+                /// Sets a parameter, as [`AnyController::put_number`] does.
+                ///
+                /// # Errors
+                ///
+                /// As there.
+                pub fn put_number(&mut self, setting: Setting, number: u32) -> Result<(), SettingError> {
+                    put(self.place(setting), setting, number).unwrap_or(Err(SettingError::Unknown { legal: Self::SETTINGS }))
+                }
+
+                /// Whether its parameters go together, as [`AnyController::check`] has it.
+                #[must_use]
+                pub fn is_settled(&self) -> bool {
+                    self.check().is_ok()
+                }
+            }
+        )*
+
         #[allow(unused_variables, reason = "without any algorithm there is nothing to ask")]
         impl AnyController {
             /// The parameters that this controller has.
@@ -205,13 +225,8 @@ impl AnyController {
     /// [`SettingError`] if this controller has no such parameter, or if the number is out of range; nothing changes
     /// then.
     pub fn put_number(&mut self, setting: Setting, number: u32) -> Result<(), SettingError> {
-        let (legal, (low, high)) = (self.settings(), setting.range());
-        let place = self.place(setting).ok_or(SettingError::Unknown { legal })?;
-        if number < low || number > high {
-            return Err(SettingError::OutOfRange(setting));
-        }
-        place.put(number);
-        Ok(())
+        let legal = self.settings();
+        put(self.place(setting), setting, number).unwrap_or(Err(SettingError::Unknown { legal }))
     }
 
     /// The value of a parameter that is in force; nothing if this controller has no such parameter, or if it was made of
@@ -229,12 +244,22 @@ impl AnyController {
     }
 }
 
-#[cfg(test)]
+/// Puts a number where a controller keeps a parameter, if it has that.
+fn put(place: Option<Place<'_>>, setting: Setting, number: u32) -> Option<Result<(), SettingError>> {
+    let (low, high) = setting.range();
+    let place = place?;
+    if number < low || number > high {
+        return Some(Err(SettingError::OutOfRange(setting)));
+    }
+    place.put(number);
+    Some(Ok(()))
+}
+
+#[cfg(all(test, feature = "all"))]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(feature = "all")]
     fn controllers_stay_small() {
         assert!(size_of::<AnyController>() <= 88);
         // With the head of a record and its least wait a peer of the C library takes 96 bytes.

@@ -14,8 +14,7 @@ use crate::{
     },
 };
 use millpond_control::{
-    Admit, AnyController, Chance, Class, Controller, Cx, End, Exchange, Instant, Naming, SettingKind, SettingValue,
-    Span,
+    Admit, Chance, Class, Controller, Cx, End, Exchange, Instant, Naming, Setting, SettingError, Span,
 };
 
 /// Looks at the controller of a peer that was found.
@@ -87,33 +86,26 @@ pub unsafe extern "C" fn millpond_peer_init(peer: *mut millpond_peer, sizes: u32
 pub unsafe extern "C" fn millpond_peer_set(peer: *mut millpond_peer, setting: u16, value: u32) -> i32 {
     answer(|| {
         // SAFETY: see the module.
-        let mut controller = unsafe { copy_of(peer)? };
-        // SAFETY: the peer was found to be one.
-        let least_wait = unsafe { record::least_wait(peer) };
+        unsafe { record::find_peer(peer, true)? };
         if setting == MILLPOND_SETTING_LEAST_WAIT {
             if value > LONGEST_LEAST_WAIT {
                 return Err(millpond_error::MILLPOND_E_OUT_OF_RANGE);
             }
-            let settled = controller.check().is_ok();
-            // SAFETY: see the module.
-            return unsafe { record::make_peer(peer, controller, Span::from_micros(value), settled) };
+            // SAFETY: the peer was found.
+            unsafe {
+                record::set_least_wait(peer, Span::from_micros(value));
+                record::seal_peer(peer);
+            }
+            return Ok(0);
         }
-        let mut settings = controller.settings().iter();
-        let setting = settings.find(|known| known.id() == setting).ok_or(millpond_error::MILLPOND_E_UNKNOWN_SETTING)?;
-        let value = match setting.kind() {
-            SettingKind::Time { .. } => SettingValue::Time(Span::from_micros(value)),
-            SettingKind::Ratio { .. } => SettingValue::Ratio(value),
-            SettingKind::Word(words) => usize::try_from(value)
-                .ok()
-                .and_then(|at| words.get(at))
-                .map(|word| SettingValue::Word(word))
-                .ok_or(millpond_error::MILLPOND_E_OUT_OF_RANGE)?,
-            _ => SettingValue::Count(value),
-        };
-        controller.put(*setting, value).map_err(|_| millpond_error::MILLPOND_E_OUT_OF_RANGE)?;
-        let settled = controller.check().is_ok();
-        // SAFETY: see the module.
-        unsafe { record::make_peer(peer, controller, least_wait, settled)? };
+        let setting = Setting::from_id(setting).ok_or(millpond_error::MILLPOND_E_UNKNOWN_SETTING)?;
+        let settled = told!(peer, |controller| match controller.put_number(setting, value) {
+            Ok(()) => controller.is_settled(),
+            Err(SettingError::Unknown { .. }) => return Err(millpond_error::MILLPOND_E_UNKNOWN_SETTING),
+            Err(_) => return Err(millpond_error::MILLPOND_E_OUT_OF_RANGE),
+        });
+        // SAFETY: the peer was found.
+        unsafe { record::settle(peer, settled) };
         if settled { Ok(0) } else { Err(millpond_error::MILLPOND_E_CONFLICT) }
     })
 }
@@ -379,16 +371,6 @@ pub(crate) fn answer(call: impl FnOnce() -> Answer) -> i32 {
         Ok(number) => number,
         Err(error) => error as i32,
     }
-}
-
-/// A copy of the controller of a peer, even if its settings contradict each other.
-pub(crate) unsafe fn copy_of(peer: *const millpond_peer) -> Result<AnyController, millpond_error> {
-    // SAFETY: see the module.
-    unsafe { record::find_peer(peer, true)? };
-    // SAFETY: the peer was found.
-    let family = unsafe { record::family_of(peer) };
-    // SAFETY: it is of this family.
-    Ok(families!(found family, |Family, any| any(unsafe { controller_of::<Family>(peer).read() })))
 }
 
 /// Finds a peer whose settings go together, and reads the context.

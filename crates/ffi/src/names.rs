@@ -5,15 +5,15 @@
 //! to a string that ends with a zero, a `char` to as much memory as the size beside it says.
 
 use crate::{
-    calls::{Answer, answer, copy_of},
-    record::aligned,
+    calls::{Answer, answer},
+    record::{self, aligned, controller_of, families},
     types::{millpond_error, millpond_peer},
 };
 use core::{
     ffi::{CStr, c_char},
     fmt::{self, Write},
 };
-use millpond_control::{Preset, Setting, SettingKind};
+use millpond_control::{AnyController, Preset, Setting, SettingKind};
 
 /// The number of the preset with this name.
 ///
@@ -155,6 +155,16 @@ impl millpond_error {
         (Self::MILLPOND_E_DAMAGED, c"the record was changed by something else: a stray pointer, or a second thread"),
         (Self::MILLPOND_E_ENDED, c"the exchange has ended already"),
     ];
+}
+
+/// A copy of the controller of a peer, even if its settings contradict each other.
+unsafe fn copy_of(peer: *const millpond_peer) -> Result<AnyController, millpond_error> {
+    // SAFETY: see the module.
+    unsafe { record::find_peer(peer, true)? };
+    // SAFETY: the peer was found.
+    let family = unsafe { record::family_of(peer) };
+    // SAFETY: it is of this family.
+    Ok(families!(found family, |Family, any| any(unsafe { controller_of::<Family>(peer).read() })))
 }
 
 /// The bytes of a C string.

@@ -8,7 +8,7 @@ use crate::{
     types::{millpond_error, millpond_exchange, millpond_peer},
 };
 use core::{hint, ptr};
-use millpond_control::{AnyController, Exchange, Span, layout::Layout};
+use millpond_control::{Exchange, Span, layout::Layout};
 use shape::{Head, LEAST_WAIT, behind};
 
 pub(crate) use shape::Shape;
@@ -32,7 +32,6 @@ pub(crate) const CALM_SERVER: u8 = 0x56;
 ///   none.
 /// - `families!(found number, |Family, any| body)`: the same where the number is that of a record which was found to be of
 ///   an algorithm; with what makes an `AnyController` of it.
-/// - `families!(controller => |number, inner| body)`: the body for the algorithm of this `AnyController`.
 /// - `families!(each => |number, Family, Any| body)`: a body for each, with its variant of `AnyController`.
 macro_rules! families {
     (@list $($form:tt)+) => {
@@ -77,19 +76,6 @@ macro_rules! families {
             _ => unsafe { ::core::hint::unreachable_unchecked() },
         }
     };
-    (@by_variant [$controller:expr] [$number:ident] [$inner:ident] [$body:expr]
-        $($feature:literal $own:literal $family:ident,)+) => {
-        match $controller {
-            $(
-                #[cfg(feature = $feature)]
-                ::millpond_control::AnyController::$family($inner) => {
-                    let $number: u8 = $own;
-                    Some($body)
-                }
-            )+
-            _ => None,
-        }
-    };
     (@by_each [$number:ident] [$Family:ident] [$Any:ident] [$body:expr]
         $($feature:literal $own:literal $family:ident,)+) => {
         $(
@@ -110,9 +96,6 @@ macro_rules! families {
     };
     ($number:expr, |$Family:ident| $body:expr) => {
         $crate::record::families!(@list by_number [$number] [$Family] [$body])
-    };
-    ($controller:expr => |$number:ident, $inner:ident| $body:expr) => {
-        $crate::record::families!(@list by_variant [$controller] [$number] [$inner] [$body])
     };
 }
 pub(crate) use families;
@@ -172,6 +155,16 @@ pub(crate) unsafe fn least_wait(peer: *const millpond_peer) -> Span {
     Span::from_micros(unsafe { least_wait_of(peer).read() })
 }
 
+/// Sets the least wait of a peer.
+///
+/// # Safety
+///
+/// `peer` was found to be one.
+pub(crate) unsafe fn set_least_wait(peer: *mut millpond_peer, least_wait: Span) {
+    // SAFETY: so says the caller.
+    unsafe { least_wait_of(peer).write(least_wait.as_micros()) };
+}
+
 /// Makes the record vouch for the controller as it is now.
 ///
 /// # Safety
@@ -199,27 +192,16 @@ pub(crate) unsafe fn publish(peer: *mut millpond_peer, preset: u16) -> Answer {
     }
 }
 
-/// Makes a peer of a controller.
+/// The same where its settings may have changed.
 ///
 /// # Safety
 ///
-/// `peer` points to the memory of a peer, aligned.
-pub(crate) unsafe fn make_peer(
-    peer: *mut millpond_peer,
-    controller: AnyController,
-    least_wait: Span,
-    settled: bool,
-) -> Answer {
-    let family = families!(controller => |number, inner| {
-        // SAFETY: so says the caller; `Shape::of` has asserted room and alignment.
-        unsafe { ptr::write(controller_of(peer), inner) };
-        number
-    });
-    let family = family.ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)?;
-    // SAFETY: there is room for it behind every controller, and the controller was just written.
+/// As [`seal_peer`].
+pub(crate) unsafe fn settle(peer: *mut millpond_peer, settled: bool) {
+    // SAFETY: so says the caller.
     unsafe {
-        least_wait_of(peer).write(least_wait.as_micros());
-        seal_as(peer, if settled { SETTLED } else { UNSETTLED }, family)
+        (*peer.cast::<Head>()).kind = if settled { SETTLED } else { UNSETTLED };
+        seal_peer(peer);
     }
 }
 
@@ -294,8 +276,8 @@ pub(crate) unsafe fn store_exchange(exchange: *mut millpond_exchange, family: u8
     let head = exchange.cast::<Head>();
     let (from, to) = (ptr::from_ref(open).cast::<u32>(), behind::<u32>(head));
     for word in 0..WORDS {
-        // SAFETY: so says the caller; `Shape::of` has asserted room and alignment. As a plain write it would become a call of
-        // a function that copies, which is twice as large as the smallest algorithm.
+        // SAFETY: so says the caller; `Shape::of` has asserted room and alignment. A plain write could become a
+        // call of a function that copies, of 600 bytes.
         unsafe { to.wrapping_add(word).write_volatile(from.wrapping_add(word).read()) };
     }
     // SAFETY: the exchange was just written.
