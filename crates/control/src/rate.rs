@@ -28,6 +28,7 @@ impl Rate {
 
     /// So many messages in this long, saturating. No time at all counts as one microsecond.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn per(messages: u32, span: Span) -> Self {
         let micros = if span.as_micros() == 0 { 1 } else { span.as_micros() };
         Self(narrow(quotient((messages as u64).saturating_mul(UNIT), micros)))
@@ -41,6 +42,7 @@ impl Rate {
 
     /// From one message to the next; the longest span there is for no rate at all.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn gap(self) -> Span {
         if self.0 == 0 { Span::MAX } else { Span::from_micros(narrow(quotient(UNIT, self.0))) }
     }
@@ -53,6 +55,7 @@ impl Rate {
 
     /// `self · numerator / denominator`, saturating. A denominator of zero counts as one.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn scaled(self, numerator: u32, denominator: u32) -> Self {
         let denominator = if denominator == 0 { 1 } else { denominator };
         Self(narrow(quotient((self.0 as u64).saturating_mul(numerator as u64), denominator)))
@@ -82,6 +85,7 @@ impl Rate {
 
     /// Thousandths of a message that leave in this long, rounded down, saturating.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn thousandths_in(self, span: Span) -> u32 {
         // At most (2^32 - 1)^2.
         narrow(division::quotient((self.0 as u64).saturating_mul(span.as_micros() as u64), UNIT / 1_000))

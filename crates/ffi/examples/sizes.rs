@@ -141,6 +141,9 @@ fn tables() -> Outcome<bool> {
             rows.retain(|row| !only_bounds || row.promised.is_some_and(|(promised, _)| promised == level));
             clean &= table(target, level, &linker, &rows)?;
         }
+        if !only_bounds && target == SMALLEST {
+            added(target, &linker)?;
+        }
     }
     Ok(clean)
 }
@@ -189,6 +192,26 @@ fn table(target: &str, level: &str, linker: &Path, rows: &[Row]) -> Outcome<bool
     }
     println!();
     Ok(clean)
+}
+
+/// What each algorithm adds to all others, and what several share: at the level that is the smaller one then.
+fn added(target: &str, linker: &Path) -> Outcome<()> {
+    println!("{target}, opt-level z, in a library of all algorithms:\n");
+    println!("| algorithm | adds |\n|---|---|");
+    let bytes = |algorithms: &[&str]| -> Outcome<i64> {
+        Ok(link(&build(target, "z", &algorithms.join(","))?, linker, &CALLS)?.bytes.cast_signed())
+    };
+    let all = bytes(&ALGORITHMS)?;
+    let mut shared = all;
+    for algorithm in ALGORITHMS {
+        let others: Vec<_> = ALGORITHMS.into_iter().filter(|other| *other != algorithm).collect();
+        // Less than nothing where the compiler chooses better with it than without.
+        let adds = all - bytes(&others)?;
+        shared -= adds;
+        println!("| {algorithm} | {adds} |");
+    }
+    println!("| shared by two or more | {shared} |\n");
+    Ok(())
 }
 
 /// Builds the static library with these features and nothing else.
