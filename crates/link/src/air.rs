@@ -73,8 +73,8 @@ impl<P> Air<P> {
                 *first = line.front().map_or(u64::MAX, |flying| flying.due);
                 flying
             }
-            Self::Free(heap) if heap.peek()?.due <= now => heap.pop(),
-            Self::InOrder { .. } | Self::Free(_) => None,
+            Self::InOrder { .. } => None,
+            Self::Free(heap) => pop_free(heap, now),
         }
     }
 
@@ -98,11 +98,16 @@ impl<P> Air<P> {
 }
 
 /// A heap's own business stays out of the path of packets that keep their order.
-#[inline(never)]
+#[cold]
 fn push_free<P>(heap: &mut BinaryHeap<Flying<P>>, flying: Flying<P>) -> u64 {
     let due = flying.due;
     heap.push(flying);
     due
+}
+
+#[cold]
+fn pop_free<P>(heap: &mut BinaryHeap<Flying<P>>, now: u64) -> Option<Flying<P>> {
+    if heap.peek()?.due <= now { heap.pop() } else { None }
 }
 
 impl<P> Flying<P> {

@@ -14,14 +14,14 @@ pub(crate) struct Aloft {
 
 impl Aloft {
     /// A packet that takes up `room` bytes has left and is due then.
-    #[inline(never)]
+    #[cold]
     pub(crate) fn push(&mut self, due: u64, room: u32) {
         self.held.add(room);
         self.due.push(Reverse((due, room)));
     }
 
     /// What is still under way at `now`, which never goes back.
-    #[inline(never)]
+    #[cold]
     pub(crate) fn held(&mut self, now: u64) -> Occupancy {
         while let Some(&Reverse((due, room))) = self.due.peek() {
             if due > now {

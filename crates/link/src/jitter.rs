@@ -42,7 +42,7 @@ impl Delay {
     }
 
     /// The jitter of packet `number`, µs.
-    #[inline(never)]
+    #[cold]
     fn extra(self, number: u64) -> u64 {
         let place = [self.link, number as u32, (number >> 32) as u32, 0];
         u64::from(self.seed.at(Purpose::Jitter, place).between(Span::ZERO, self.spread).as_micros())

@@ -123,10 +123,7 @@ impl<P> Link<P> {
         let halted = self.paused.unwrap_or(now);
         let beyond = self.aloft.as_mut().map_or(Occupancy::NOTHING, |aloft| aloft.held(halted));
         if let Err(reason) = self.queue.admit(room, beyond) {
-            match reason {
-                DropReason::TooLarge => self.counters.dropped_too_large.add(len),
-                DropReason::QueueFull | DropReason::Radio => self.counters.dropped_full.add(len),
-            }
+            self.count_refused(reason, len);
             return Err((reason, payload));
         }
         let departs = self.rate.serve(now, charged);
@@ -141,6 +138,14 @@ impl<P> Link<P> {
         Ok(())
     }
 
+    #[cold]
+    fn count_refused(&mut self, reason: DropReason, len: u32) {
+        match reason {
+            DropReason::TooLarge => self.counters.dropped_too_large.add(len),
+            DropReason::QueueFull | DropReason::Radio => self.counters.dropped_full.add(len),
+        }
+    }
+
     /// When to call [`Link::deliver`] next; none if nothing is inside, or while the link is paused. Ask again after every call that changes the link.
     ///
     /// With jitter that may reorder, or jitter and losses after the rate stage, this can be earlier than the next
@@ -151,14 +156,19 @@ impl<P> Link<P> {
         if self.paused.is_some() {
             return None;
         }
-        let waiting = || self.queue.front().map(|waiting| self.earliest_due(waiting));
         let next = match (&self.air, self.air.due()) {
             // Nothing overtakes what is in the air.
             (Air::InOrder { .. }, Some(due)) => due,
-            (Air::Free(_), Some(due)) => waiting().map_or(due, |waiting| due.min(waiting)),
-            (_, None) => waiting()?,
+            (_, due) => self.next_waiting(due)?,
         };
         Some(Instant::from_micros(next.max(self.resumed)))
+    }
+
+    /// The same where what waits may be the next to arrive.
+    #[inline(never)]
+    fn next_waiting(&self, due: Option<u64>) -> Option<u64> {
+        let waiting = self.queue.front().map(|waiting| self.earliest_due(waiting));
+        due.into_iter().chain(waiting).min()
     }
 
     /// The next packet due at or before `now`. Call until none comes.

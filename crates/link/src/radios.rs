@@ -61,7 +61,7 @@ impl Radios {
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn strikes_one(&mut self, radio: u32, at: u64) -> bool {
         let Self { loss, seed, link, medium: Medium::Apart(radios) } = self else { return false };
         let place = radio as usize;

@@ -1,5 +1,6 @@
-//! How many instructions an event of the collapse run takes. Unlike time, that is the same on a busy machine. Wants
-//! valgrind, whose callgrind counts them; without it, says so.
+//! How many instructions an event of the collapse run takes, and how many of its looks at instructions and data miss a
+//! first-level cache. Unlike time, that is the same on a busy machine. Wants valgrind, whose callgrind counts them; without
+//! it, says so.
 
 mod collapsing;
 
@@ -22,18 +23,34 @@ fn runs(count: u32) -> u64 {
     (0..count).map(once).sum()
 }
 
-/// Instructions of a process that makes so many runs.
-fn counted(count: u32) -> Result<u64, String> {
+/// The caches that are counted for, whatever the machine has: bytes, ways, bytes of a line.
+const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
+
+/// What a process did that makes so many runs.
+struct Counted {
+    instructions: f64,
+    /// Instructions, and data, that were not in the first-level cache.
+    missed: [f64; 2],
+}
+
+/// Counts for a process that makes so many runs.
+fn counted(count: u32) -> Result<Counted, String> {
     let program = env::current_exe().map_err(|why| why.to_string())?;
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--cache-sim=yes"])
+        .args(CACHES)
         .arg(program)
         .args([COUNTED, &count.to_string()])
         .output()
         .map_err(|why| format!("valgrind does not start: {why}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let total = said.lines().find_map(|line| line.split("Collected :").nth(1)?.trim().parse().ok());
-    total.ok_or_else(|| format!("valgrind counted nothing: {}", said.trim()))
+    let collected = said.lines().find_map(|line| line.split("Collected :").nth(1)).unwrap_or_default();
+    let counts: Vec<f64> = collected.split_whitespace().filter_map(|count| count.parse().ok()).collect();
+    // Ir Dr Dw I1mr D1mr D1mw …
+    match counts[..] {
+        [instructions, _, _, code, read, written, ..] => Ok(Counted { instructions, missed: [code, read + written] }),
+        _ => Err(format!("valgrind counted nothing: {}", said.trim())),
+    }
 }
 
 fn main() -> ExitCode {
@@ -47,8 +64,13 @@ fn main() -> ExitCode {
     // What one run more takes: neither start nor end of the process.
     match counted(1).and_then(|one| Ok((one, counted(2)?))) {
         Ok((one, two)) => {
-            let each = (two - one) as f64 / events as f64;
-            println!("instructions: {each:.0} an event, of {events} events of the collapse run");
+            let each = |two: f64, one: f64| (two - one) / events as f64;
+            let [code, data] = [0, 1].map(|place| each(two.missed[place], one.missed[place]));
+            println!(
+                "instructions: {:.0} an event, of {events} events of the collapse run; a first-level cache of 32 KiB \
+                 each misses {code:.1} lines of code and {data:.1} of data",
+                each(two.instructions, one.instructions)
+            );
         }
         Err(why) => println!("instructions: left out ({why})"),
     }

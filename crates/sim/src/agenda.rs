@@ -41,6 +41,13 @@ impl Agenda {
     /// Sets when an actor wakes next.
     #[inline(always)]
     pub(crate) fn set(&mut self, actor: Actor, at: Instant) {
+        if let [places] = &mut self.nodes[..] {
+            // As on a path of two links: no tree to walk.
+            places[actor as usize % WIDTH] = at;
+            self.earliest = earliest(places);
+            self.first = place(places, self.earliest) as Actor;
+            return;
+        }
         let (node, place) = (self.actors + actor as usize / WIDTH, actor as usize % WIDTH);
         if self.nodes[node][place] != at {
             self.change(actor, at, node, place);
@@ -75,26 +82,14 @@ impl Agenda {
     /// Looks for who is first.
     #[inline]
     fn look(&mut self) {
-        let (mut node, mut place) = (0, self.place(0));
-        while node < self.actors {
+        let mut node = 0;
+        loop {
+            let place = place(&self.nodes[node], self.earliest);
+            if node >= self.actors {
+                self.first = ((node - self.actors) * WIDTH + place) as Actor;
+                return;
+            }
             node = node * WIDTH + place + 1;
-            place = self.place(node);
-        }
-        self.first = ((node - self.actors) * WIDTH + place) as Actor;
-    }
-
-    /// Which place of a node has the earliest wake-up.
-    #[inline]
-    fn place(&self, node: usize) -> usize {
-        let [a, b, c, _] = self.nodes[node];
-        if a == self.earliest {
-            0
-        } else if b == self.earliest {
-            1
-        } else if c == self.earliest {
-            2
-        } else {
-            3
         }
     }
 
@@ -110,6 +105,20 @@ impl Agenda {
 #[inline]
 fn earliest([a, b, c, d]: &Node) -> Instant {
     (*a).min(*b).min((*c).min(*d))
+}
+
+/// The first place of a node that has the earliest wake-up.
+#[inline]
+fn place([a, b, c, _]: &Node, earliest: Instant) -> usize {
+    if *a == earliest {
+        0
+    } else if *b == earliest {
+        1
+    } else if *c == earliest {
+        2
+    } else {
+        3
+    }
 }
 
 #[cfg(test)]

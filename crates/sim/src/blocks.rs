@@ -89,6 +89,7 @@ impl Fetch {
 
 impl World<'_> {
     /// A client that fetches in blocks wakes.
+    #[cold]
     pub(crate) fn wake_blocks(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let Client::Blocks(device) = &self.clients[flow as usize] else { return Ok(()) };
         if device.application.wakes() <= now {
@@ -98,6 +99,7 @@ impl World<'_> {
     }
 
     /// A datagram reaches such a client.
+    #[cold]
     pub(crate) fn block_to_client(&mut self, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
         let flow = arrival.client;
         let Client::Blocks(device) = &mut self.clients[flow as usize] else { return Ok(()) };

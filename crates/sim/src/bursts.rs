@@ -17,6 +17,7 @@ use crate::{
 
 impl World<'_> {
     /// A client that fetches in bursts wakes.
+    #[cold]
     pub(crate) fn wake_burst(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let Client::Burst(device) = &self.clients[flow as usize] else { return Ok(()) };
         let wakes = device.application.wakes();
@@ -31,6 +32,7 @@ impl World<'_> {
     }
 
     /// A datagram reaches such a client.
+    #[cold]
     pub(crate) fn burst_to_client(&mut self, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
         let flow = arrival.tag.flow;
         let Client::Burst(device) = &mut self.clients[flow as usize] else { return Ok(()) };
@@ -124,6 +126,7 @@ impl World<'_> {
     }
 
     /// Whether the server sends this block to its client again. Asked for traces.
+    #[cold]
     pub(crate) fn is_repeated(clients: &mut [Client], to: u32, bytes: &[u8]) -> bool {
         let Some(Client::Burst(device)) = clients.get_mut(to as usize) else { return false };
         block_of(bytes).is_some_and(|number| !device.offered.mark(number))

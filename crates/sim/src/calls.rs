@@ -109,8 +109,14 @@ impl Callers {
         self.of(client).find_map(|flow| ledger.open(flow, id).map(|(number, request)| (flow, number, request)))
     }
 
+    /// Notes what this tells of an end.
+    #[cold]
+    pub(crate) fn note(&mut self, event: &Event<'_, u32>) {
+        self.ended.extend(CallEnd::of(event));
+    }
+
     /// The tag of a datagram of so many bytes that leaves now, if one of these sent it.
-    #[inline(never)]
+    #[cold]
     pub(crate) fn sent(
         &self,
         ledger: &mut Ledger,
@@ -158,8 +164,7 @@ pub(crate) struct CallEnd {
 
 impl CallEnd {
     /// What this tells of an end.
-    #[inline(never)]
-    pub(crate) fn of(event: &Event<'_, u32>) -> Option<Self> {
+    fn of(event: &Event<'_, u32>) -> Option<Self> {
         let end = |client, exchange, answer| Self { client, exchange, answer, is_rejected: false };
         Some(match *event {
             Event::Response { exchange, from, sample, .. } => end(from, exchange, Some(sample)),
@@ -175,9 +180,15 @@ impl CallEnd {
 }
 
 impl World<'_> {
-    /// An exchange of the server ended; `tag` and `length` are those of what was just handed to it.
-    #[inline(never)]
-    pub(crate) fn call_ended(&mut self, end: CallEnd, tag: Tag, length: u32, now: Instant) -> Result<(), RunError> {
+    /// Exchanges of the server ended; `tag` and `length` are those of what was just handed to it.
+    #[cold]
+    pub(crate) fn calls_ended(&mut self, tag: &Tag, length: u32, now: Instant) -> Result<(), RunError> {
+        std::mem::take(&mut self.server.callers.ended)
+            .into_iter()
+            .try_for_each(|end| self.call_ended(end, *tag, length, now))
+    }
+
+    fn call_ended(&mut self, end: CallEnd, tag: Tag, length: u32, now: Instant) -> Result<(), RunError> {
         let CallEnd { client, exchange, answer, is_rejected } = end;
         let Some((flow, number, request)) = self.server.callers.whose(&self.ledger, client, exchange) else {
             return Ok(());
@@ -256,7 +267,7 @@ impl World<'_> {
     }
 
     /// A client has registered for notifications, or anew.
-    #[inline(never)]
+    #[cold]
     pub(crate) fn registered(&mut self, client: u32, token: Token, now: Instant) {
         let notifies = |flow: &u32| {
             let caller = self.server.callers.get(*flow);

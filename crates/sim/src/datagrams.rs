@@ -10,7 +10,6 @@ use millpond_control::{Instant, Sample, Span};
 use crate::{
     RunError,
     burst_ends::Next,
-    calls::CallEnd,
     ledger::{Ledger, NO_EXCHANGE, Tag},
     network::{Arrival, SERVER},
     server::{Asked, Server},
@@ -108,6 +107,10 @@ impl World<'_> {
         // What answers the server has the tag of what it answers.
         let of_server = arrived.filter(|arrival| arrival.tag.flow != flow);
         let sleeps = loop {
+            // Nearly always after one output, and after most without a poll.
+            if let Some(until) = device.endpoint.quiet_until(now) {
+                break until;
+            }
             match device.endpoint.poll(now) {
                 Output::Transmit(Transmit { bytes, cause, .. }) => {
                     let mut tag = Tag::of(flow, self.network.length(bytes), now);
@@ -175,6 +178,7 @@ impl World<'_> {
     }
 
     /// What the server sent by itself, a copy with this tag, was handed to a client's endpoint, which made this of it.
+    #[cold]
     fn serve(&mut self, flow: u32, now: Instant, tag: Tag, served: &Served) -> Result<(), RunError> {
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let mut packets = served.packets;
@@ -336,6 +340,9 @@ impl World<'_> {
             let mut asked = None;
             let (endpoint, bursts, callers) = self.server.parts();
             let sleep = loop {
+                if let Some(until) = endpoint.quiet_until(now) {
+                    break until;
+                }
                 match endpoint.poll(now) {
                     Output::Transmit(Transmit { to, bytes, cause, .. }) => {
                         let own = if calls {
@@ -372,21 +379,21 @@ impl World<'_> {
                         asked = Some(Asked { id, kind: message.kind, code: message.code, group, block, observes });
                     }
                     // Of what it does not send by itself nothing ends.
-                    Output::Event(event) if calls => callers.ended.extend(CallEnd::of(&event)),
+                    Output::Event(event) if calls => callers.note(&event),
                     Output::Event(_) => {}
                     Output::Sleep(at, _) => break at,
                     Output::Idle => break Instant::NEVER,
                 }
             };
             if calls && !self.server.callers.ended.is_empty() {
-                for end in std::mem::take(&mut self.server.callers.ended) {
-                    self.call_ended(end, *tag, length, now)?;
-                }
+                self.calls_ended(tag, length, now)?;
                 continue;
             }
             if let Some(asked) = &asked {
-                let brought = self.proxy(tag.flow).and_then(|place| self.proxies[place].brought(tag.exchange));
-                self.ledger.delivered(brought.as_ref().unwrap_or(tag), now);
+                match self.proxy(tag.flow) {
+                    None => self.ledger.delivered(tag, now),
+                    Some(place) => self.brought_by(place, tag, now),
+                }
                 if let Some(token) = asked.observes {
                     self.registered(tag.flow, token, now);
                 }

@@ -155,7 +155,7 @@ impl Proxy {
     }
 
     /// The copy that brought the request which it began this exchange for.
-    pub(crate) fn brought(&self, exchange: u32) -> Option<Tag> {
+    fn brought(&self, exchange: u32) -> Option<Tag> {
         Some(self.held.get(&exchange)?.tag)
     }
 
@@ -239,6 +239,13 @@ pub(crate) fn parameters(
 }
 
 impl World<'_> {
+    /// What a proxy asked for with a copy of this tag came to the server.
+    #[cold]
+    pub(crate) fn brought_by(&mut self, place: usize, tag: &Tag, now: Instant) {
+        let brought = self.proxies[place].brought(tag.exchange);
+        self.ledger.delivered(brought.as_ref().unwrap_or(tag), now);
+    }
+
     /// The place of the proxy that has this number, if it is one's.
     #[inline]
     pub(crate) fn proxy(&self, number: u32) -> Option<usize> {
@@ -260,6 +267,7 @@ impl World<'_> {
     }
 
     /// A datagram reaches a proxy.
+    #[cold]
     pub(crate) fn datagram_to_proxy(&mut self, place: usize, now: Instant, arrival: &Arrival) -> Result<(), RunError> {
         let from = if arrival.to_client { SERVER } else { arrival.client };
         self.proxies[place].endpoint.receive(now, from, self.network.datagram());
@@ -267,6 +275,7 @@ impl World<'_> {
     }
 
     /// Drains a proxy's endpoint; `arrival` is what was just handed to it.
+    #[cold]
     pub(crate) fn drain_proxy(
         &mut self,
         place: usize,

@@ -16,6 +16,7 @@ use crate::{
 
 impl World<'_> {
     /// What the timeline does to a client that wakes.
+    #[cold]
     pub(crate) fn restarts(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         loop {
             let luck = self.luck(flow);

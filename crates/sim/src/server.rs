@@ -92,8 +92,7 @@ impl Server {
             },
             ..Config::default()
         };
-        let endpoint = Endpoint::new(config, controller, seed, clients, Identities::counted())
-            .map_err(|error| RunError::Endpoint("the server", error.to_string()))?;
+        let endpoint = Endpoint::new(config, controller, seed, clients, Identities::counted()).map_err(refused)?;
         let format = described.content_format.to_be_bytes();
         let zeros = format.iter().take_while(|byte| **byte == 0).count();
         Ok(Self {
@@ -124,7 +123,7 @@ impl Server {
     /// It has this controller for what it sends to a client by itself.
     pub(crate) fn controlled_by(&mut self, client: u32, controller: &PeerController) -> Result<(), RunError> {
         let set = self.endpoint.set_controller(Instant::ORIGIN, client, controller.clone());
-        set.map_err(|why| RunError::Endpoint("the server", why.to_string()))
+        set.map_err(refused)
     }
 
     /// Something that the endpoint told about a client of this group; true if it belongs to a transfer in bursts.
@@ -149,9 +148,13 @@ impl Server {
     /// What transfers in bursts want next, once the endpoint is drained.
     #[inline]
     pub(crate) fn act(&mut self, now: Instant) -> Result<Next, RunError> {
+        if self.bursts.is_none() { Ok(Next::Sleep(Instant::NEVER)) } else { self.act_on_bursts(now) }
+    }
+
+    #[cold]
+    fn act_on_bursts(&mut self, now: Instant) -> Result<Next, RunError> {
         let Some(bursts) = &mut self.bursts else { return Ok(Next::Sleep(Instant::NEVER)) };
-        let next = bursts.act(now, &mut self.endpoint, &self.content_format, &self.payload);
-        next.map_err(|why| RunError::Endpoint("the server", why.to_string()))
+        bursts.act(now, &mut self.endpoint, &self.content_format, &self.payload).map_err(refused)
     }
 
     /// The application takes a request that the copy with this tag brought: answers at once, or begins to work on it; whether
@@ -189,14 +192,13 @@ impl Server {
         let options = [(number::CONTENT_FORMAT, &self.content_format[..])];
         let code = if is_get { Code::CONTENT } else { Code::CHANGED };
         let answer = Answer::new(code, &options).with_body(&self.payload);
-        end.coap.answer(now, id, &answer).map_err(|why| RunError::Endpoint("the server", why.to_string()))
+        end.coap.answer(now, id, &answer).map_err(refused)
     }
 
     fn answer(&mut self, now: Instant, asked: &Asked) -> Result<(), RunError> {
-        let refused = |why: String| RunError::Endpoint("the server", why);
         let piece = match self.sizes.get(asked.group as usize).copied().flatten() {
             None => Piece { block: None, total: 0, payload: &self.payload },
-            Some(size) => slice(&self.payload, asked.block, size).map_err(|why| refused(why.to_string()))?,
+            Some(size) => piece(&self.payload, asked.block, size)?,
         };
         let block = piece.block.map(Block::value);
         let options = [
@@ -209,8 +211,20 @@ impl Server {
         // A non-confirmable request is answered by a non-confirmable response (RFC 7252 §5.2.3).
         let response =
             Outgoing { kind: asked.kind, ..Outgoing::confirmable(code, options) }.with_payload(piece.payload);
-        self.endpoint.respond(now, asked.id, &response).map_err(|why| refused(why.to_string()))
+        self.endpoint.respond(now, asked.id, &response).map_err(refused)
     }
+}
+
+/// The piece of a body that is asked for.
+#[cold]
+fn piece(body: &[u8], asked: Option<Block>, size: BlockSize) -> Result<Piece<'_>, RunError> {
+    slice(body, asked, size).map_err(refused)
+}
+
+/// What the server was to do is no way to go on.
+#[cold]
+fn refused(why: impl ToString) -> RunError {
+    RunError::Endpoint("the server", why.to_string())
 }
 
 /// What the endpoint calls it.

@@ -33,6 +33,7 @@ impl World<'_> {
     }
 
     /// A client over TCP wakes.
+    #[cold]
     pub(crate) fn wake_stream(&mut self, flow: u32, now: Instant) -> Result<(), RunError> {
         let Client::Stream(client) = &self.clients[flow as usize] else { return Ok(()) };
         if client.application.wakes() <= now {
@@ -181,6 +182,7 @@ impl World<'_> {
     }
 
     /// A segment reaches its client.
+    #[cold]
     pub(crate) fn segment_to_client(&mut self, now: Instant, tag: Tag, carried: Carried) -> Result<(), RunError> {
         let Client::Stream(client) = &mut self.clients[tag.flow as usize] else { return Ok(()) };
         let Some(end) = client.end.as_mut().filter(|_| carried.connection == client.connections) else { return Ok(()) };
@@ -192,6 +194,7 @@ impl World<'_> {
     }
 
     /// A segment reaches the server.
+    #[cold]
     pub(crate) fn segment_to_server(&mut self, now: Instant, tag: Tag, carried: Carried) -> Result<(), RunError> {
         let Client::Stream(client) = &self.clients[tag.flow as usize] else { return Ok(()) };
         let (group, place) = (client.group, client.far);
@@ -209,6 +212,7 @@ impl World<'_> {
     }
 
     /// Lets the server's end of a connection hear, answer and send all it can.
+    #[cold]
     pub(crate) fn drain_stream_server(&mut self, place: usize, now: Instant) -> Result<(), RunError> {
         let host_time = self.server.host_time;
         loop {

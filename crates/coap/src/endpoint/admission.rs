@@ -43,17 +43,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 return Gate::Closed;
             }
             // Without tokens of our own making, one request at a time keeps tokens apart.
-            if exchange.role.is_request()
-                && self.has_fixed_token(exchange)
-                && !peer.open.is_empty()
-                && self.is_taken(peer, exchange, exchange.token())
-                && !self.renews(peer, exchange)
-            {
+            if !peer.open.is_empty() && self.has_to_wait_for_its_token(peer, exchange) {
                 return Gate::Closed;
             }
-        } else if matches!(exchange.role, Role::Further | Role::Group)
-            && let Some(until) = self.probing(peer, exchange.peer).filter(|until| *until > now)
-        {
+        } else if let Some(until) = self.probing(peer, exchange).filter(|until| *until > now) {
             return Gate::Until(until, SleepReason::Probing);
         }
         let free = peer.ids.next_free(now, self.exchange_lifetime());
@@ -77,6 +70,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Admit::WhenOneEnds if path.outstanding == 0 => Gate::Open,
             Admit::WhenOneEnds => Gate::Full,
         }
+    }
+
+    /// It is a request whose token is not for us to choose, and that of another one to the peer.
+    #[cold]
+    fn has_to_wait_for_its_token(&self, peer: &Peer<A>, exchange: &Exchange) -> bool {
+        exchange.role.is_request()
+            && self.has_fixed_token(exchange)
+            && self.is_taken(peer, exchange, exchange.token())
+            && !self.renews(peer, exchange)
     }
 
     /// The kind as which a message would leave now: one asked for as non-confirmable may have to be confirmable.
@@ -105,17 +107,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Setup { config, identities, .. } = &*self.setup;
         let length = exchange.token().len() as u8;
         let whose = Pair { node: self.node(), peer: peer.number };
+        let is_free =
+            |token: &Token| (peer.open.is_empty() || !self.is_taken(peer, exchange, *token)) && !self.is_groups(*token);
+        let used = peer.ids.used();
+        let next = identities.token(whose, used, length);
+        if is_free(&next) {
+            return Some(next);
+        }
         // Each exchange that is under way takes as many as it may have copies, one more for a first token that is
         // longer than its neighbours', and one that a longer one given by somebody begins with.
         let each = u64::from(config.transmission.max_retransmit.max(exchange.most)).saturating_add(2);
         let most = each.saturating_mul(u64::from(config.limits.exchanges_per_peer));
-        let used = peer.ids.used();
         // They count down from the highest, so that the next messages have none of them.
         let instead = (0..=most).map(|more| !used.wrapping_mul(most.wrapping_add(1)).wrapping_add(more));
-        core::iter::once(used)
-            .chain(instead)
-            .map(|number| identities.token(whose, number, length))
-            .find(|token| (peer.open.is_empty() || !self.is_taken(peer, exchange, *token)) && !self.is_groups(*token))
+        instead.map(|number| identities.token(whose, number, length)).find(is_free)
     }
 
     /// Lets messages leave that wait for this peer, as many as may, and not more than `most`. Those that NSTART is for keep

@@ -333,9 +333,14 @@ impl Exchanges {
     }
 
     /// Of so many exchanges nothing stays but their tokens.
+    #[inline]
     pub(super) fn tokens_kept(&self, open: &List) -> u32 {
-        let is_kept = |(_, exchange): &(u32, &Exchange)| exchange.stage == Stage::Subscribed;
-        if self.keeps_tokens { open.iter(&self.slots).filter(is_kept).count() as u32 } else { 0 }
+        if self.keeps_tokens { self.count_kept(open) } else { 0 }
+    }
+
+    #[cold]
+    fn count_kept(&self, open: &List) -> u32 {
+        open.iter(&self.slots).filter(|(_, exchange)| exchange.stage == Stage::Subscribed).count() as u32
     }
 
     /// Gives a slot back. Its buffer stays for the next message unless it is large.
@@ -353,6 +358,7 @@ impl Exchanges {
         self.slots.release(slot);
     }
 
+    #[cold]
     fn drop_buffer(&mut self, slot: u32) {
         if let Some(exchange) = self.slots.get_mut(slot) {
             self.buffers = self.buffers.saturating_sub(exchange.bytes.capacity());

@@ -8,7 +8,11 @@ use millpond_control::Instant;
 use rustc_hash::FxBuildHasher;
 
 use super::{
-    Endpoint, ExchangeId, Outgoing, Refused, exchanges::Role, groups::Groups, message_ids::later, peers::Peer,
+    Endpoint, ExchangeId, Outgoing, Refused,
+    exchanges::{Exchange, Role},
+    groups::Groups,
+    message_ids::later,
+    peers::Peer,
 };
 use crate::message::{Code, Kind, MessageId, Token};
 
@@ -149,10 +153,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.beyond.get_or_insert_with(|| Box::new(Beyond::new()))
     }
 
-    /// Until when PROBING_RATE is used up towards a peer, if it has never answered (RFC 7252 §4.7).
-    pub(super) fn probing(&self, peer: &Peer<A>, number: u32) -> Option<Instant> {
+    /// Until when PROBING_RATE is used up towards the peer of a message that it holds for, if that has never answered
+    /// (RFC 7252 §4.7).
+    #[cold]
+    pub(super) fn probing(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Instant> {
+        if !matches!(exchange.role, Role::Further | Role::Group) {
+            return None;
+        }
         let beyond = self.beyond.as_deref().filter(|_| !peer.answers)?;
-        beyond.probes.get(&number).copied()
+        beyond.probes.get(&exchange.peer).copied()
     }
 
     /// A peer has answered a message of ours.

@@ -98,7 +98,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The response leaves in a message of its own. If there is no place for its receiver among the peers, a
     /// non-confirmable one leaves all the same, and nothing is kept of it.
-    #[inline(never)]
+    #[cold]
     fn answer_separately(
         &mut self,
         now: Instant,
@@ -182,7 +182,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The application has not answered in time: the request is acknowledged without a response.
-    #[inline(never)]
+    #[cold]
     pub(super) fn acknowledge_request(&mut self, slot: u32, now: Instant) {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let Some(&Request { from, id, .. }) = inbox.requests.get(slot) else { return };

@@ -66,8 +66,24 @@ impl MessageIds {
         blocks.saturating_mul(BLOCK).saturating_sub(self.used.checked_rem(BLOCK).unwrap_or(0)) as u32
     }
 
-    /// Uses the next ID, which must be free, for its lifetime and so many microseconds longer.
+    /// Uses the next ID if it is neither the first nor the last of its block: then there is nothing to remember.
     #[inline]
+    pub(super) fn take_within(&mut self, now: Instant) -> Option<MessageId> {
+        let is_within = (1..BLOCK.saturating_sub(1)).contains(&(self.used % BLOCK));
+        is_within.then(|| self.use_next(now))
+    }
+
+    #[inline]
+    fn use_next(&mut self, now: Instant) -> MessageId {
+        let id = MessageId(self.next);
+        self.next = self.next.wrapping_add(1);
+        self.used = self.used.saturating_add(1);
+        self.last_use = now;
+        id
+    }
+
+    /// Uses the next ID, which must be free, for its lifetime and so many microseconds longer.
+    #[cold]
     pub(super) fn take(&mut self, now: Instant, lifetime: u64, longer: u64) -> MessageId {
         if self.used.is_multiple_of(BLOCK) {
             self.skip(now, lifetime);
@@ -76,10 +92,7 @@ impl MessageIds {
             let blocks = self.blocks.get_or_insert_default();
             blocks.held = blocks.held.max(later(now, longer));
         }
-        let id = MessageId(self.next);
-        self.next = self.next.wrapping_add(1);
-        self.used = self.used.saturating_add(1);
-        self.last_use = now;
+        let id = self.use_next(now);
         if self.used.is_multiple_of(BLOCK) {
             let Blocks { last_uses, held } = self.blocks.get_or_insert_default().as_mut();
             while last_uses.front().is_some_and(|last| later(*last, lifetime) <= now) {
@@ -91,6 +104,7 @@ impl MessageIds {
     }
 
     /// Passes over blocks that may not be used again yet, if there is one that may.
+    #[cold]
     fn skip(&mut self, now: Instant, lifetime: u64) {
         let Some(Blocks { last_uses, .. }) = self.blocks.as_deref_mut() else { return };
         if last_uses.len() < BLOCKS {
@@ -147,7 +161,8 @@ mod tests {
             let free = ids.next_free(Instant::from_micros(now), LIFETIME).as_micros();
             assert!(free <= now + LIFETIME);
             now = now.max(free);
-            let id = ids.take(Instant::from_micros(now), LIFETIME, 0).0;
+            let at = Instant::from_micros(now);
+            let id = ids.take_within(at).unwrap_or_else(|| ids.take(at, LIFETIME, 0)).0;
             assert_eq!(u64::from(id), (65_000 + round) % 65_536);
             if let Some(before) = last[usize::from(id)].replace(now) {
                 assert!(now - before >= LIFETIME, "id {id} after {} µs", now - before);

@@ -143,8 +143,8 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     pub(super) fn with_path(&self, number: u32) -> Option<(&Peer<A>, &Path, u32)> {
         let Place { peer, own } = self.slots.get(number)?;
         let Some(shared) = peer.path.shared() else { return Some((peer, own, peer.waiting.len())) };
-        let shared = self.shared.as_deref()?.get(shared)?;
-        Some((peer, &shared.path, shared.waiting))
+        let (path, waiting) = shared_path(&self.shared, shared)?;
+        Some((peer, path, waiting))
     }
 
     /// The same, to be changed.
@@ -155,8 +155,8 @@ impl<A: Copy + Eq + Hash> Peers<A> {
             let waiting = peer.waiting.len();
             return Some((peer, own, waiting));
         };
-        let shared = self.shared.as_deref_mut()?.get_mut(shared)?;
-        Some((peer, &mut shared.path, shared.waiting))
+        let (path, waiting) = shared_path_mut(&mut self.shared, shared)?;
+        Some((peer, path, waiting))
     }
 
     /// The path that a peer is on.
@@ -330,9 +330,27 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     #[inline]
     pub(super) fn take_id(&mut self, number: u32, now: Instant, lifetime: u64, longer: u64) -> Option<MessageId> {
         let peer = &mut self.slots.get_mut(number)?.peer;
+        if longer == 0
+            && let Some(id) = peer.ids.take_within(now)
+        {
+            return Some(id);
+        }
         let before = peer.ids.memory();
         let id = peer.ids.take(now, lifetime, longer);
         self.beside = self.beside.saturating_add(peer.ids.memory() as u32).saturating_sub(before as u32);
         Some(id)
     }
+}
+
+/// A path that peers share, and how many messages are held back on it.
+#[cold]
+fn shared_path(paths: &Sharing, number: u32) -> Option<(&Path, u32)> {
+    let shared = paths.as_deref()?.get(number)?;
+    Some((&shared.path, shared.waiting))
+}
+
+#[cold]
+fn shared_path_mut(paths: &mut Sharing, number: u32) -> Option<(&mut Path, u32)> {
+    let shared = paths.as_deref_mut()?.get_mut(number)?;
+    Some((&mut shared.path, shared.waiting))
 }

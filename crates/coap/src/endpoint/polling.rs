@@ -69,13 +69,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Until when a poll would say nothing but that, if that is plain to see: [`Instant::NEVER`] while it would be idle.
-    /// Who has very many endpoints may ask this after an input and spare those the poll of which nothing came.
+    /// Whoever drives very many endpoints may ask this after an input and after each output, and spare the poll of which
+    /// nothing comes.
     #[inline]
-    pub fn quiet_until(&self, now: Instant) -> Option<Instant> {
-        if !self.queue.is_empty() || self.inbox.is_some() || self.beyond.is_some() {
+    pub fn quiet_until(&mut self, now: Instant) -> Option<Instant> {
+        if !self.queue.is_empty() || self.beyond.is_some() {
             return None;
         }
-        let at = self.timers.earliest().map_or(Instant::NEVER, |(at, _)| at);
+        let timer = self.timers.earliest().map_or(Instant::NEVER, |(at, _)| at);
+        let owed = self.inbox.as_deref_mut().and_then(|inbox| inbox.requests.first_due());
+        let at = owed.map_or(timer, |(due, _)| due.min(timer));
         (at > self.now.max(now)).then_some(at)
     }
 
@@ -217,6 +220,22 @@ mod tests {
         let quiet = endpoint.quiet_until(now).unwrap();
         assert!(matches!(endpoint.poll(now), Output::Sleep(until, _) if until == quiet));
         assert_eq!(endpoint.quiet_until(quiet), None);
+    }
+
+    #[test]
+    fn it_is_quiet_until_the_first_acknowledgement_is_due() {
+        let mut endpoint = endpoint();
+        let now = Instant::ORIGIN;
+        endpoint.receive(now, 0, &[0x40, 1, 0, 1]);
+        assert_eq!(endpoint.quiet_until(now), None, "a request waits to be told");
+        let Output::Event(Event::Request { id, .. }) = endpoint.poll(now) else { panic!("no request") };
+        let quiet = endpoint.quiet_until(now).unwrap();
+        assert!(matches!(endpoint.poll(now), Output::Sleep(until, SleepReason::Acknowledgement) if until == quiet));
+        assert_eq!(endpoint.quiet_until(quiet), None);
+        endpoint.respond(now, id, &Outgoing::confirmable(Code::CONTENT, &[])).unwrap();
+        assert_eq!(endpoint.quiet_until(now), None, "the answer waits to leave");
+        assert!(matches!(endpoint.poll(now), Output::Transmit(_)));
+        assert_eq!(endpoint.quiet_until(now), Some(Instant::NEVER));
     }
 
     #[cfg(debug_assertions)]

@@ -112,7 +112,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A response in a message of its own (RFC 7252 §5.2.2, §5.2.3).
-    #[inline(never)]
+    #[cold]
     fn response_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         // Before the token is looked at: a later request may use the same one.
         let key = Key::new(from, message.id, &self.setup.identities);
@@ -210,7 +210,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// RFC 7252 §4.2, §4.3. A reset is never answered.
-    #[inline(never)]
+    #[cold]
     fn reset_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
         let exchange = self.with_id(from, message.id).and_then(|slot| Some((slot, self.exchanges.get(slot)?)));
         let peer = match exchange {

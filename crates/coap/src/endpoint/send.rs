@@ -83,16 +83,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                     _ => Refused::TooManyWaiting { limit: self.setup.config.limits.waiting_per_peer },
                 });
             }
-            closed => {
-                self.peers.hold(peer, &mut self.exchanges, slot);
-                self.exchanges.holds_furthers |=
-                    matches!(role, Role::Further | Role::Piece | Role::Group | Role::GroupResponse);
-                if let Gate::Until(at, reason) = closed
-                    && is_next
-                {
-                    self.arm(slot, now, at, reason);
-                }
-            }
+            closed => self.hold_back(slot, now, peer, role, closed, is_next),
         }
         if is_counted {
             self.counts.one_more(Count::Begun);
@@ -104,6 +95,19 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         self.peers.settle(peer, true);
         Ok(name)
+    }
+
+    /// A message has to wait; if it is the next to leave, until the gate opens at the latest.
+    #[cold]
+    fn hold_back(&mut self, slot: u32, now: Instant, peer: u32, role: Role, gate: Gate, is_next: bool) {
+        self.peers.hold(peer, &mut self.exchanges, slot);
+        self.exchanges.holds_furthers |=
+            matches!(role, Role::Further | Role::Piece | Role::Group | Role::GroupResponse);
+        if let Gate::Until(at, reason) = gate
+            && is_next
+        {
+            self.arm(slot, now, at, reason);
+        }
     }
 
     /// Writes a message into a slot of its own; message ID and generated token are left blank. What is to tell its
@@ -165,7 +169,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// What is to tell the copies of a request apart: what the peer's controller wishes, unless the caller uses the same
     /// place for something of its own or the peer's server does not know it.
-    #[inline(never)]
+    #[cold]
     fn mark_for(&self, peer: Option<u32>, wishes: Wishes, request: &Outgoing<'_>) -> Mark {
         let config = &self.setup.config;
         // What is sent once need not be told apart; a non-confirmable message may yet become confirmable.
@@ -261,52 +265,73 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         path.left(exchange.role, kind);
         self.counts.one_more(Count::Sent(exchange.kind));
-        let length = exchange.length();
-
-        if exchange.role.is_for_a_request() && exchange.kind == Kind::NonConfirmable {
-            let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
-            if !path.controller.wishes().governs_requests {
-                path.controller.on_plain_send(length, cx);
-            }
-            let what = match exchange.answers {
-                Some(request) => What::Reply { request, repeated: false },
-                None => What::PlainFurther { exchange: name },
+        if exchange.kind != Kind::Confirmable {
+            return if exchange.role.is_for_a_request() {
+                self.launch_and_forget(slot, now, name)
+            } else {
+                self.launch_plain(slot, now)
             };
-            self.queue.push(peer.address, what, exchange.message());
-            if exchange.role == Role::Group {
-                self.group_request_left(now, number, name, length);
-            } else if matches!(exchange.role, Role::Further | Role::Piece) {
-                let probes = exchange.role == Role::Further && !peer.answers;
-                let address = peer.address;
-                self.further_left(now, number, (address, id, name), probes.then_some(length));
-            }
-            self.exchanges.release(slot);
-            return;
         }
         path.outstanding = path.outstanding.saturating_add(1);
         let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
-        if exchange.kind == Kind::Confirmable {
-            exchange.stage = Stage::Sent;
-            exchange.controlled = true;
-            let wait = path.controller.on_start(&mut exchange.record, length, cx);
-            let wait = exchange.lengthen(wait, exchange.wait);
-            let at = now.after(wait.span);
-            self.queue.push(peer.address, What::Copy { id: name, copy: 0, wait }, exchange.message());
-            self.arm(slot, now, at, SleepReason::Retransmission);
-        } else {
-            exchange.stage = Stage::Asked;
-            exchange.set_nth_asked(path.asked);
-            path.asked = path.asked.wrapping_add(1);
-            path.controller.on_plain_send(length, cx);
-            self.queue.push(peer.address, What::Plain, exchange.message());
-            let at = self.response_due(slot, now);
-            self.arm(slot, now, at, SleepReason::Response);
-        }
-        if let Some((peer, path, _)) = self.peers.with_path_mut(number) {
-            path.keeps_contract();
-            peer.open.push(&mut self.exchanges.slots, slot);
-        }
+        exchange.stage = Stage::Sent;
+        exchange.controlled = true;
+        let length = exchange.length();
+        let wait = path.controller.on_start(&mut exchange.record, length, cx);
+        let wait = exchange.lengthen(wait, exchange.wait);
+        let at = now.after(wait.span);
+        self.queue.push(peer.address, What::Copy { id: name, copy: 0, wait }, exchange.message());
+        path.keeps_contract();
+        peer.open.push(&mut exchanges.slots, slot);
+        exchanges.enter(slot, &setup.identities);
+        self.arm(slot, now, at, SleepReason::Retransmission);
+    }
+
+    /// A non-confirmable request leaves, of which the answer is awaited.
+    #[cold]
+    fn launch_plain(&mut self, slot: u32, now: Instant) {
+        let luck = self.luck();
+        let Some(exchange) = self.exchanges.get_mut(slot) else { return };
+        let Some((peer, path, waiting)) = self.peers.with_path_mut(exchange.peer) else { return };
+        path.outstanding = path.outstanding.saturating_add(1);
+        let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
+        exchange.stage = Stage::Asked;
+        exchange.set_nth_asked(path.asked);
+        path.asked = path.asked.wrapping_add(1);
+        path.controller.on_plain_send(exchange.length(), cx);
+        self.queue.push(peer.address, What::Plain, exchange.message());
+        path.keeps_contract();
+        peer.open.push(&mut self.exchanges.slots, slot);
         self.exchanges.enter(slot, &self.setup.identities);
+        let at = self.response_due(slot, now);
+        self.arm(slot, now, at, SleepReason::Response);
+    }
+
+    /// A non-confirmable message leaves for which nothing is awaited.
+    #[cold]
+    fn launch_and_forget(&mut self, slot: u32, now: Instant, name: ExchangeId) {
+        let luck = self.luck();
+        let Some(exchange) = self.exchanges.get_mut(slot) else { return };
+        let number = exchange.peer;
+        let Some((peer, path, waiting)) = self.peers.with_path_mut(number) else { return };
+        let length = exchange.length();
+        let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
+        if !path.controller.wishes().governs_requests {
+            path.controller.on_plain_send(length, cx);
+        }
+        let what = match exchange.answers {
+            Some(request) => What::Reply { request, repeated: false },
+            None => What::PlainFurther { exchange: name },
+        };
+        self.queue.push(peer.address, what, exchange.message());
+        if exchange.role == Role::Group {
+            self.group_request_left(now, number, name, length);
+        } else if matches!(exchange.role, Role::Further | Role::Piece) {
+            let probes = exchange.role == Role::Further && !peer.answers;
+            let (address, id) = (peer.address, exchange.id());
+            self.further_left(now, number, (address, id, name), probes.then_some(length));
+        }
+        self.exchanges.release(slot);
     }
 
     /// By how many microseconds the patience of this message makes it live longer than EXCHANGE_LIFETIME. That is its
@@ -363,6 +388,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// May so many bytes more be held?
+    #[cold]
     pub(super) fn has_room(&self, more: usize) -> bool {
         self.memory().saturating_add(more) <= self.setup.config.limits.bytes
     }

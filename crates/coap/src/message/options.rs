@@ -76,8 +76,13 @@ pub(super) fn split(head: u8, rest: &[u8], previous: u16) -> Result<(u16, &[u8],
 /// 14 by two. At most 65804.
 #[inline]
 fn extended(nibble: u8, rest: &[u8], reserved: Fault) -> Result<(usize, &[u8]), Fault> {
+    if nibble <= 12 { Ok((usize::from(nibble), rest)) } else { extended_far(nibble, rest, reserved) }
+}
+
+/// The same for one that is extended.
+#[cold]
+fn extended_far(nibble: u8, rest: &[u8], reserved: Fault) -> Result<(usize, &[u8]), Fault> {
     match nibble {
-        0..=12 => Ok((usize::from(nibble), rest)),
         13 => match rest {
             [byte, rest @ ..] => Ok((usize::from(*byte).saturating_add(13), rest)),
             [] => Err(Fault::OptionTruncated),

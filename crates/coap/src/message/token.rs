@@ -45,8 +45,14 @@ impl Token {
                 let kept = u64::MAX.checked_shr(unused).unwrap_or(0);
                 Some((Self { bytes: (u64::from_le_bytes(*word) & kept).to_le_bytes(), len }, rest))
             }
-            _ => Some((Self::new(token)?, rest)),
+            _ => Self::near_the_end(token, rest),
         }
+    }
+
+    /// The same where less than a word is left, or where there is no such token.
+    #[cold]
+    fn near_the_end<'a>(token: &[u8], rest: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        Some((Self::new(token)?, rest))
     }
 
     /// The bytes, 0 to 8 of them.

@@ -121,22 +121,9 @@ impl Application {
             if may_ask {
                 return self.ask(due, conduct, luck);
             }
-            let is_closed = conduct.plans.get(usize::from(due.source)).is_none_or(|plan| plan.workload.is_closed());
-            let waiting = self.waiting.get_or_insert_default();
-            let is_full = conduct
-                .clients
-                .application_queue
-                .is_some_and(|most| usize::from(self.open) + waiting.len() >= most as usize);
-            // A loop never hands over more than it may.
-            let refused = if is_full && !is_closed {
-                Some(due)
-            } else {
-                waiting.push_back(due);
-                if conduct.supersedes() && waiting.len() > 1 { waiting.pop_front() } else { None }
-            };
-            if let Some(due) = refused {
-                ledger.refused(due.request, now);
-                self.over(due.source, now, false, conduct, luck, ledger);
+            if let Some(refused) = self.hold(due, conduct) {
+                ledger.refused(refused.request, now);
+                self.over(refused.source, now, false, conduct, luck, ledger);
             }
         }
         if !self.is_done && self.has_nothing_left(conduct) {
@@ -146,30 +133,33 @@ impl Application {
         Next::Wait
     }
 
+    /// A request that may not be made yet waits; gives one that is refused in its stead, or itself.
+    #[cold]
+    fn hold(&mut self, due: Due, conduct: &Conduct<'_>) -> Option<Due> {
+        let is_closed = conduct.plans.get(usize::from(due.source)).is_none_or(|plan| plan.workload.is_closed());
+        let waiting = self.waiting.get_or_insert_default();
+        let is_full = conduct
+            .clients
+            .application_queue
+            .is_some_and(|most| usize::from(self.open) + waiting.len() >= most as usize);
+        // A loop never hands over more than it may.
+        if is_full && !is_closed {
+            return Some(due);
+        }
+        waiting.push_back(due);
+        if conduct.supersedes() && waiting.len() > 1 { waiting.pop_front() } else { None }
+    }
+
     /// The next request that is born at or before `now`.
     fn birth(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) -> Option<Due> {
         if self.wakes > now {
             return None;
         }
-        if !self.is_started {
-            if Self::start(conduct, luck) > now {
-                return None;
-            }
-            self.is_started = true;
-            for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
-                if !conduct.waits(plan) {
-                    source.begin(now, conduct.event_at_start(plan), plan, luck);
-                }
-            }
-            self.look(conduct, luck);
+        if !self.is_started && !self.starts(now, conduct, luck) {
+            return None;
         }
         if self.registration == Registration::Wanted {
-            self.registration = Registration::Made;
-            self.look(conduct, luck);
-            // One that is made anew is for no event.
-            let event = if self.first_send == Instant::NEVER { conduct.first_event } else { NO_EVENT };
-            let request = ledger.born(luck.flow, REGISTRATION, event, now);
-            return Some(Due { request, number: 0, nth: 0, source: REGISTRATION });
+            return Some(self.registers(now, conduct, luck, ledger));
         }
         let (index, source) = self.sources.iter_mut().enumerate().min_by_key(|(_, source)| source.next())?;
         let at = source.next();
@@ -180,6 +170,33 @@ impl Application {
         let (number, nth) = source.take(&conduct.plans[index], luck);
         self.look(conduct, luck);
         Some(Due { request: ledger.born(luck.flow, index as u8, event, at), number, nth, source: index as u8 })
+    }
+
+    /// Its client starts, if it is time.
+    #[cold]
+    fn starts(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck) -> bool {
+        if Self::start(conduct, luck) > now {
+            return false;
+        }
+        self.is_started = true;
+        for (source, plan) in self.sources.iter_mut().zip(&conduct.plans) {
+            if !conduct.waits(plan) {
+                source.begin(now, conduct.event_at_start(plan), plan, luck);
+            }
+        }
+        self.look(conduct, luck);
+        true
+    }
+
+    /// The request that registers it.
+    #[cold]
+    fn registers(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) -> Due {
+        self.registration = Registration::Made;
+        self.look(conduct, luck);
+        // One that is made anew is for no event.
+        let event = if self.first_send == Instant::NEVER { conduct.first_event } else { NO_EVENT };
+        let request = ledger.born(luck.flow, REGISTRATION, event, now);
+        Due { request, number: 0, nth: 0, source: REGISTRATION }
     }
 
     /// Looks when something happens by itself.
@@ -209,6 +226,12 @@ impl Application {
             self.batch_left = self.batch_left.saturating_sub(1);
             return Next::Ask(due);
         }
+        self.begin_batch(due, conduct, luck)
+    }
+
+    /// The first request of a batch, or of all, is made.
+    #[cold]
+    fn begin_batch(&mut self, due: Due, conduct: &Conduct<'_>, luck: Luck) -> Next {
         self.batches += 1;
         if conduct.in_batches() {
             // What is left, this request included.

@@ -37,17 +37,17 @@ pub(crate) struct Away {
 
 impl Away {
     /// A packet of so many bytes comes to it.
-    #[inline]
+    #[cold]
     pub(super) fn offered(&mut self, length: u32) {
         self.offered = self.offered.plus(one(length));
     }
 
-    #[inline]
+    #[cold]
     pub(super) fn next(&self) -> Instant {
         self.line.front().map_or(Instant::NEVER, |packet| parcel(packet).at)
     }
 
-    #[inline]
+    #[cold]
     pub(super) fn deliver(&mut self, now: Instant) -> Option<Delivered<u32>> {
         if self.next() > now {
             return None;

@@ -133,7 +133,7 @@ impl Graph {
                 bytes.clear();
                 bytes.extend_from_slice(payload);
             }
-            Load::Segment(_) => packet.load = Load::Datagram(payload.to_vec()),
+            Load::Segment(_) => packet.load.become_datagram(payload),
         }
         packet.tag = *tag;
         packet.begin(way);
@@ -214,7 +214,7 @@ impl Graph {
     }
 
     /// Offers a packet to a relay's queue.
-    #[inline(never)]
+    #[cold]
     fn relay(&mut self, place: usize, now: Instant, length: u32, number: u32, rec: &mut Recorder) {
         let Some(Hop { link, relay: Some(relay), .. }) = self.hops.get_mut(place) else { return };
         let Some(packet) = self.packets.get(number) else { return };

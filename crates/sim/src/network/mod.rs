@@ -62,10 +62,7 @@ impl Network {
     ) {
         match self {
             Self::Graph(graph) => graph.send(now, from, to, payload, tag, rec),
-            Self::Mesh(mesh) => {
-                let load = mesh.copy(payload);
-                mesh.send(now, from, to, mesh.length(payload), load, *tag, rec);
-            }
+            Self::Mesh(mesh) => mesh.send_datagram(now, from, to, payload, tag, rec),
         }
     }
 
@@ -101,7 +98,7 @@ impl Network {
     pub(crate) fn deliver(&mut self, now: Instant, rec: &mut Recorder) -> Option<Arrival> {
         match self {
             Self::Graph(graph) => graph.deliver(now, rec),
-            Self::Mesh(mesh) => mesh.deliver(now, rec).map(|packet| mesh.hand_out(packet)),
+            Self::Mesh(mesh) => mesh.deliver_datagram(now, rec),
         }
     }
 

@@ -84,6 +84,14 @@ pub(crate) struct Carried {
     pub(crate) connection: u32,
 }
 
+impl Load {
+    /// The place of a segment becomes that of a datagram.
+    #[cold]
+    pub(super) fn become_datagram(&mut self, payload: &[u8]) {
+        *self = Self::Datagram(payload.to_vec());
+    }
+}
+
 impl Default for Load {
     fn default() -> Self {
         Self::Datagram(Vec::new())

@@ -218,6 +218,13 @@ impl Recorder {
     /// A copy left; if somebody acknowledges it, its sender waits so long.
     #[inline]
     pub(crate) fn left(&mut self, tag: &Tag, wait: Option<Wait>) {
+        if self.rto || self.sent.is_some() {
+            self.note(tag, wait);
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, tag: &Tag, wait: Option<Wait>) {
         if let Some(sent) = &mut self.sent {
             sent.left(tag.sent, tag);
         }

@@ -79,13 +79,13 @@ pub(crate) fn exponential(word: u64, mean: u64) -> u64 {
     u64::try_from(scaled >> 32).unwrap_or(u64::MAX)
 }
 
-/// A length of time from one word, in microseconds.
+/// A length of time, in microseconds, from one word if it is left to chance.
 #[inline]
-pub(crate) fn time(word: u64, times: &Times) -> u64 {
+pub(crate) fn time(word: impl FnOnce() -> u64, times: &Times) -> u64 {
     match *times {
         Times::Fixed(time) => time.0,
-        Times::Uniform { from, to } => from.0 + below(word, to.0.saturating_sub(from.0)),
-        Times::Exponential { mean } => exponential(word, mean.0),
+        Times::Uniform { from, to } => from.0 + below(word(), to.0.saturating_sub(from.0)),
+        Times::Exponential { mean } => exponential(word(), mean.0),
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
         let n = 200_000_u32;
         for mean_us in [1_000_u64, 86_400_000_000] {
             let times = Times::Exponential { mean: Duration(mean_us) };
-            let ours = mean((0..n).map(|number| time(luck(2).word(0, number, Of::Think), &times)));
+            let ours = mean((0..n).map(|number| time(|| luck(2).word(0, number, Of::Think), &times)));
             assert!((ours / mean_us as f64 - 1.0).abs() < 4.0 / f64::from(n).sqrt(), "{ours}");
         }
     }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!((start(Chance::LOWEST, day), start(Chance::HIGHEST, 0)), (0, 0));
         assert!(start(Chance::HIGHEST, day) > day - 30);
         let times = Times::Uniform { from: Duration(10), to: Duration(20) };
-        assert_eq!((time(0, &times), time(u64::MAX, &times)), (10, 20));
+        assert_eq!((time(|| 0, &times), time(|| u64::MAX, &times)), (10, 20));
     }
 
     /// Up to 71 minutes a start is what it was when that was the most.

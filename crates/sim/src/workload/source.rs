@@ -169,7 +169,7 @@ impl Source {
         if self.next == Instant::NEVER {
             self.next = match &plan.workload.births {
                 Births::Continuous { think } | Births::AfterEvent { think, .. } if self.open == 0 => {
-                    later(now, time(luck.word(plan.index, self.number, Of::Think), think))
+                    later(now, time(|| luck.word(plan.index, self.number, Of::Think), think))
                 }
                 Births::FreshBatches if self.open == 0 => now,
                 Births::Backlog => now,
@@ -180,6 +180,7 @@ impl Source {
     }
 
     /// All of it begins anew, once nothing of the attempt that failed is open and the time has come; or nothing does.
+    #[cold]
     fn try_again(&mut self, now: Instant, retry: &Retry, plan: &Plan<'_>) {
         self.next = Instant::NEVER;
         if self.open > 0 {

@@ -55,7 +55,7 @@ impl Rig {
     /// A client sends a message of so many bytes.
     pub(super) fn send(&mut self, micros: u64, flow: u32, message: usize) {
         let now = Instant::from_micros(micros);
-        let load = self.mesh.copy(&vec![0; message]);
+        let load = self.mesh.spare.copy(&vec![0; message]);
         let tag = Tag { exchange: 0, ..Tag::of(flow, 0, now) };
         self.mesh.send(now, flow, SERVER, HEADER + message as u32, load, tag, &mut self.rec);
     }

@@ -313,14 +313,28 @@ impl Mesh {
         self.branched.pop()
     }
 
-    /// A datagram as a load, in a buffer that was used before if there is one.
-    #[inline]
-    pub(super) fn copy(&mut self, payload: &[u8]) -> Load {
-        self.spare.copy(payload)
+    /// A datagram enters the mesh, in a buffer that was used before if there is one.
+    #[cold]
+    pub(super) fn send_datagram(
+        &mut self,
+        now: Instant,
+        from: Address,
+        to: Address,
+        payload: &[u8],
+        tag: &Tag,
+        rec: &mut Recorder,
+    ) {
+        let load = self.spare.copy(payload);
+        self.send(now, from, to, self.length(payload), load, *tag, rec);
     }
 
-    /// A packet that arrived is looked at outside.
-    pub(super) fn hand_out(&mut self, packet: Packet) -> Arrival {
+    /// The next packet that reaches its node at or before `now`, to be looked at outside.
+    #[cold]
+    pub(super) fn deliver_datagram(&mut self, now: Instant, rec: &mut Recorder) -> Option<Arrival> {
+        self.deliver(now, rec).map(|packet| self.hand_out(packet))
+    }
+
+    fn hand_out(&mut self, packet: Packet) -> Arrival {
         let arrival = match &packet.load {
             Load::Datagram(bytes) => packet.arrival(self.length(bytes)),
             Load::Segment(_) => packet.arrival(0),
@@ -331,7 +345,7 @@ impl Mesh {
         arrival
     }
 
-    #[inline]
+    #[cold]
     pub(super) fn datagram(&self) -> &[u8] {
         &self.handed
     }
@@ -341,6 +355,7 @@ impl Mesh {
         HEADER + payload.len() as u32
     }
 
+    #[cold]
     pub(super) fn useful(&mut self, from: Address, to: Address, bytes: u32) {
         let (mut at, end) = self.ends(from, to);
         if self.rpl.is_some() {
