@@ -27,9 +27,9 @@ from millpond.show import labels
 @pytest.mark.parametrize(
     ("chosen", "named"),
     [
-        ("folder/patient.py:Patient", ["patient.py:Patient #1", "patient.py:Patient #2"]),
+        ("folder/patient.py:Patient", ["patient.py:Patient, exchanges 20", "patient.py:Patient, exchanges 50"]),
         ("cocoa-03,folder/patient.py:Patient", ["cocoa-03", "patient.py:Patient"]),
-        ("cocoa-03", ["cocoa-03 #1", "cocoa-03 #2"]),
+        ("cocoa-03", ["cocoa-03, exchanges 20", "cocoa-03, exchanges 50"]),
     ],
 )
 def test_a_run_takes_another_controller(

@@ -38,7 +38,27 @@ def program(folder: Path, *groups: str, **options: object) -> Program:
 def test_groups_are_called_after_what_controls_them(tmp_path: Path) -> None:
     cell = program(tmp_path, PLAIN, STREAM, BBR, BLOCKS, BURSTS, STREAM).cells[0].cell
     names = [group.algorithm for group in cell.groups]
-    assert names == ["rfc7252", "tcp-new-reno #1", "tcp-bbr", "cocoa-03", "q-block2", "tcp-new-reno #2"]
+    assert names == ["rfc7252", "tcp-new-reno, group 2", "tcp-bbr", "cocoa-03", "q-block2", "tcp-new-reno, group 6"]
+
+
+def test_groups_of_one_controller_are_told_apart_by_the_keys_that_differ(tmp_path: Path) -> None:
+    """By settings of the controller if these do, else by one other key, else by where they stand."""
+
+    def names(*groups: str) -> list[str]:
+        return [group.algorithm for group in program(tmp_path, *groups).cells[0].cell.groups]
+
+    slow = PLAIN.replace('"rfc7252"', '{ preset = "rfc7252", ack-timeout = "20 s" }')
+    assert names(PLAIN, slow) == ["rfc7252", "rfc7252, ack-timeout 20 s"]
+    assert names(PLAIN + 'request_payload = "99 B"\n', PLAIN) == [
+        "rfc7252, request payload 99 B",
+        "rfc7252, request payload 0 B",
+    ]
+    often = PLAIN + 'workload = { kind = "periodic", period = "1 s", requests = 3 }\n'
+    assert names(PLAIN, often) == ["rfc7252, workload continuous", "rfc7252, workload periodic"]
+    two = PLAIN + "max_retransmit = 2\ntoken_length = 1\n"
+    assert names(two, PLAIN) == ["rfc7252, max retransmit 2", "rfc7252, max retransmit 4"]
+    assert names(two, PLAIN, PLAIN) == ["rfc7252, group 1", "rfc7252, group 2", "rfc7252, group 3"]
+    assert names(PLAIN, PLAIN.replace("count = 2", "count = 5")) == ["rfc7252, group 1", "rfc7252, group 2"]
 
 
 def test_what_the_server_sends_is_called_after_whom_it_is_for() -> None:

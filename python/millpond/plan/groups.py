@@ -18,8 +18,9 @@ def groups_of(tree: Mapping[str, Any], algorithms: Sequence[str] = ()) -> tuple[
     """One group a `[[clients]]` table of a scenario in full, then one for what the server sends to each by itself.
 
     Its algorithm is the plan's, or else what controls its clients; those of one name are told apart by the settings
-    that differ, or by a number. A name that the scenario gives to a group goes before all that. What the server sends
-    is called after the clients that it is for: `meters, commands`.
+    of the controller that differ, or another key, or where they stand in the scenario. A name that the scenario gives
+    to a group goes before all that. What the server sends is called after the clients that it is for:
+    `meters, commands`.
     """
     tables: list[Mapping[str, Any]] = tree["clients"]
     labels = _told_apart(tables, [str(table.get("name", "")) for table in tables])
@@ -55,20 +56,30 @@ def told_together(groups: Sequence[Group]) -> str:
 
 
 def _told_apart(tables: Sequence[Mapping[str, Any]], given: Sequence[str]) -> list[str]:
-    names = [name or _controlled_by(table) for name, table in zip(given, tables, strict=True)]
-    often = Counter(names)
-    labels = []
-    for name, table in zip(names, tables, strict=True):
-        alike = [_settings(other) for other, of_it in zip(tables, names, strict=True) if of_it == name]
-        settings = _settings(table)
-        differing = [f"{key} {value}" for key, value in settings.items() if any(o.get(key) != value for o in alike)]
-        labels.append(", ".join([name, *differing]) if often[name] > 1 else name)
-    often, seen = Counter(labels), Counter[str]()
-    for place, label in enumerate(labels):
-        seen[label] += 1
-        if often[label] > 1:
-            labels[place] = f"{label} #{seen[label]}"
-    return labels
+    labels = [name or _controlled_by(table) for name, table in zip(given, tables, strict=True)]
+    for words in (_every_difference, _one_difference):
+        found = []
+        for table, label in zip(tables, labels, strict=True):
+            alike = [other for other, theirs in zip(tables, labels, strict=True) if theirs == label]
+            found.append(", ".join([label, *(words(table, alike) if len(alike) > 1 else ())]))
+        labels = found
+    often = Counter(labels)
+    return [f"{label}, group {place}" if often[label] > 1 else label for place, label in enumerate(labels, start=1)]
+
+
+def _every_difference(clients: Mapping[str, Any], alike: Sequence[Mapping[str, Any]]) -> list[str]:
+    """All settings of the controller that another group has otherwise."""
+    others = [_settings(other) for other in alike]
+    return [f"{key} {value}" for key, value in _settings(clients).items() if any(o.get(key) != value for o in others)]
+
+
+def _one_difference(clients: Mapping[str, Any], alike: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The first other key that each of the groups has otherwise; several would make names that nobody reads."""
+    others = [_plain_keys(other) for other in alike]
+    for key, value in _plain_keys(clients).items():
+        if len({str(other.get(key)) for other in others}) == len(others):
+            return [f"{key.replace('_', ' ')} {value}"]
+    return []
 
 
 def _controlled_by(clients: Mapping[str, Any]) -> str:
@@ -88,6 +99,16 @@ def _settings(clients: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(controller, Mapping):
         return {}
     return {key: value for key, value in controller.items() if key not in ("own", "preset")}
+
+
+def _plain_keys(clients: Mapping[str, Any]) -> dict[str, Any]:
+    """What a group has in a word or a number, and of tables their kind."""
+    found = {}
+    for key, value in clients.items():
+        word = value.get("kind") if isinstance(value, Mapping) else value
+        if isinstance(word, str | int | float) and key not in ("name", "count", "controller"):
+            found[key] = word
+    return found
 
 
 def _transport(clients: Mapping[str, Any]) -> str:
