@@ -223,6 +223,7 @@ def sweep(
     engine = engine or native()
     executors.check(on, _workers(jobs))
     known = study.load(Path(plan) if isinstance(plan, str) else plan)
+    reproduction.check(known)
     if quick:
         known = known.quick()
     if live and shard != (1, 1):

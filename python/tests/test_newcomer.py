@@ -67,6 +67,14 @@ def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
             "fleet --after hourly --set event.kind=firmware",
             "--set event.kind: --after sets it too: give one of the two",
         ),
+        (
+            "fleet --set horizon=1min",
+            'fleet: horizon: 1 min ends before the time that the goal gives: write at least "300 s"',
+        ),
+        (
+            "fleet --within 0%\N{NO-BREAK SPACE}within\N{NO-BREAK SPACE}5min",
+            "fleet: goal.done: 0% of the devices are none: write a share such as 99 %",
+        ),
         ("arena --drawn 1 --candidate calm,calm", "--candidate: calm stands there twice: leave one out"),
         ("arena --drawn 1 --against rfc7252,rfc7252", "--against: rfc7252 stands there twice: leave one out"),
         (
@@ -107,3 +115,23 @@ def test_a_manifest_that_lacks_something_is_one_line(folder: Path, capsys: pytes
         file.write_text(json.dumps({name: value for name, value in manifest.items() if name != key}))
         line = told(capsys, "report", "out", code=1)
         assert line == f"out/manifest.json: damaged (it has no '{key}'): run the study again"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "line"),
+    [
+        ("published", None, "p.toml: published: p.x: no such file"),
+        ("claims", None, "p.toml: claims: p.x: no such file"),
+        ("claims", "[claims.c01]\nsay = 3\n", "p.x: "),
+        ("published", "a,b\n1,2\n", "p.x: "),
+    ],
+)
+def test_what_cannot_be_judged_is_told_before_anything_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str], key: str, text: str | None, line: str
+) -> None:
+    if text is not None:
+        (folder / "p.x").write_text(text)
+    (folder / "p.toml").write_text(f'{key} = "p.x"\n{PLAN}')
+    for words in (("sweep", "p.toml"), ("reproduce", "./p.toml")):
+        assert line in told(capsys, *words)
+    assert not any(file.is_dir() for file in folder.iterdir())

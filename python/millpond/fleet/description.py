@@ -251,8 +251,13 @@ def understood(tree: Mapping[str, Any], engine: Engine, origin: str, folder: Pat
     nothing = not quantity.in_bytes(keys.waking.registration) and not keys.waking.observations + keys.waking.readings
     if keys.event.kind == "power-cut" and keys.waking.handshake == "none" and nothing:
         raise UsageError(f"{where(origin, 'waking')}: a device that does nothing: write readings = 1, for example")
-    horizon = quantity.in_seconds(keys.horizon)
-    return Fleet(keys, _goal(keys.goal, origin, engine), horizon, origin, folder)
+    horizon, goal = quantity.in_seconds(keys.horizon), _goal(keys.goal, origin, engine)
+    if horizon < goal.within_s:
+        raise UsageError(
+            f"{where(origin, 'horizon')}: {keys.horizon} ends before the time that the goal gives: write at least "
+            f'"{goal.within_s:g} s"'
+        )
+    return Fleet(keys, goal, horizon, origin, folder)
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -264,7 +269,10 @@ def _goal(keys: GoalKeys, origin: str, engine: Engine) -> Goal:
     if found is None:
         raise UsageError(f"{place}: {keys.done!r} is no goal: write a share and a time, such as '99 % in 5 min'")
     within = quantity.in_seconds(quantity.canonical("time", found[2].strip(), place, engine))
-    return Goal(share(found[1], place), within, keys.copies, share(keys.useful, where(origin, "goal", "useful")))
+    done = share(found[1], place)
+    if done == 0:
+        raise UsageError(f"{place}: {found[1]} of the devices are none: write a share such as 99 %")
+    return Goal(done, within, keys.copies, share(keys.useful, where(origin, "goal", "useful")))
 
 
 def share(written: float | str, place: str) -> float:

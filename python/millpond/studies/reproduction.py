@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from millpond.errors import MillpondError
+from millpond.errors import MillpondError, UsageError
 from millpond.judge import claim_file, claims, figures, rows, settings
 from millpond.judge.claim_file import Claim, ClaimFile
 from millpond.judge.compare import Comparison, Verdict
@@ -51,6 +51,21 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
         published=chosen.name,
         confidence=plan.reading.confidence,
     )
+
+
+def check(plan: Plan) -> None:
+    """Read what is published and what is claimed, so that what is wrong with it is told before anything runs.
+
+    Raises:
+        UsageError: one line: file, place and mend.
+    """
+    for key, file in (("published", plan.published), ("claims", plan.claims)):
+        if file is not None and not file.is_file():
+            raise UsageError(f"{plan.file}: {key}: {file}: no such file")
+    if plan.published is not None:
+        read_published(plan.published, "built in")
+    if plan.claims is not None:
+        claim_file.read(plan.claims, plan.factors, plan.columns)
 
 
 def kept_files(plan: Plan) -> dict[str, Path]:
