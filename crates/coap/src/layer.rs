@@ -163,6 +163,11 @@ pub trait MessageLayer: Debug {
         true
     }
 
+    /// Whether there is a place for a peer that is to be told of changes.
+    fn has_place_for(&self, _now: Instant, _peer: Self::Peer) -> bool {
+        true
+    }
+
     /// The network that a peer is in, if that is known.
     fn path_of(&self, _peer: &Self::Peer) -> Option<u64> {
         None

@@ -37,8 +37,9 @@ pub struct Assemblies<K> {
 struct Assembly<K> {
     key: K,
     body: Vec<u8>,
-    /// Bytes that the body had when it was whole and was handed over.
+    /// Bytes that the body had when it was whole and was handed over, and then its last block, if that is no longer than others.
     whole: Option<usize>,
+    last: Vec<u8>,
     /// Requests that brought something new.
     came: u32,
     /// It is of somebody who is known to be there.
@@ -107,7 +108,7 @@ impl<K: PartialEq> Assemblies<K> {
                 if self.bodies.len() >= self.limits.bodies {
                     self.drop_least();
                 }
-                Assembly { key, body: Vec::new(), whole: None, came: 0, is_known, touched: now }
+                Assembly { key, body: Vec::new(), whole: None, last: Vec::new(), came: 0, is_known, touched: now }
             }
         };
         (assembly.touched, assembly.is_known) = (now, is_known);
@@ -177,18 +178,20 @@ impl<K: PartialEq> Assemblies<K> {
     #[must_use]
     pub fn memory(&self) -> usize {
         let entries = self.bodies.capacity().saturating_mul(size_of::<Assembly<K>>());
-        self.bodies.iter().fold(entries, |sum, assembly| sum.saturating_add(assembly.body.capacity()))
+        let each = |assembly: &Assembly<K>| assembly.body.capacity().saturating_add(assembly.last.capacity());
+        self.bodies.iter().fold(entries, |sum, assembly| sum.saturating_add(each(assembly)))
     }
 }
 
 impl<K> Assembly<K> {
     fn take(&mut self, block: Block, answer: Block, payload: &[u8], end: usize) -> Verdict {
         let start = end.saturating_sub(payload.len());
-        if self.whole == Some(end) && !block.more && start > 0 {
+        if self.whole == Some(end) && !block.more && start > 0 && self.last == payload {
             return Verdict::Repeated(answer);
         }
         if block.number == 0 {
             self.body.clear();
+            self.last = Vec::new();
             self.whole = None;
             self.came = 0;
         } else if self.whole.is_some() {
@@ -205,6 +208,8 @@ impl<K> Assembly<K> {
             return Verdict::Continue(answer);
         }
         self.whole = Some(end);
+        // Those of several blocks are a stream's, where nothing comes twice.
+        self.last = payload.get(..).filter(|_| !block.size.is_bert()).unwrap_or_default().to_vec();
         Verdict::Whole(core::mem::take(&mut self.body), answer)
     }
 }

@@ -96,8 +96,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         answered
     }
 
-    /// The response leaves in a message of its own. If there is no place for its receiver among the peers, a
-    /// non-confirmable one leaves all the same, and nothing is kept of it.
+    /// The response leaves in a message of its own. If there is no place for its receiver among the peers, it leaves all the
+    /// same, non-confirmably (RFC 7252 §5.2.2 leaves the choice), and nothing is kept of it: its sender was told by an
+    /// acknowledgement to wait, and would for ever.
     #[cold]
     fn answer_separately(
         &mut self,
@@ -113,7 +114,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         };
         let is_for_want_of_room = matches!(refused, Refused::TooManyPeers { .. } | Refused::OutOfBytes { .. });
         let is_known = self.peers.find(request.from, &self.setup.identities).is_some();
-        if !is_for_want_of_room || is_known || response.kind != Kind::NonConfirmable {
+        if !is_for_want_of_room || is_known {
             return Err(refused);
         }
         let start = self.queue.bytes.len();

@@ -20,6 +20,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.setup.identities.hash(key)
     }
 
+    /// Whether a peer has a place here, or there is one for it although it never answered anything.
+    pub(crate) fn has_place_for(&self, now: Instant, peer: A) -> bool {
+        self.peers.find(peer, &self.setup.identities).is_some()
+            || self.peers.len() < self.setup.config.limits.peers
+            || self.peers.forgettable(now, self.exchange_lifetime()).is_ok()
+    }
+
     /// The path that a peer is on, if it was said which share one.
     pub(crate) fn path_of(&self, peer: &A) -> Option<u64> {
         self.setup.path_of.map(|path_of| path_of(peer))

@@ -155,6 +155,10 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::is_acquainted(self, peer)
     }
 
+    fn has_place_for(&self, now: Instant, peer: A) -> bool {
+        Self::has_place_for(self, now, peer)
+    }
+
     fn path_of(&self, peer: &A) -> Option<u64> {
         Self::path_of(self, peer)
     }

@@ -15,13 +15,13 @@ use super::{
     queue::What,
     requests::Owed,
 };
-use crate::message::{Kind, Message, MessageId, Properties, Writer, is_for_responses, number};
+use crate::message::{Kind, Message, MessageId, Properties, Writer, copies_share, is_for_responses, number};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A datagram came in.
     pub(super) fn take(&mut self, now: Instant, from: A, datagram: &[u8]) {
         if datagram.len() > usize::from(self.setup.config.limits.datagram) {
-            return self.ignore(from, Ignored::TooLong);
+            return self.too_long(from, datagram);
         }
         // Outputs that nobody drains must not fill the memory.
         if !self.queue.is_empty() && !self.has_room(self.queue.growth(datagram.len())) {
@@ -51,6 +51,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Kind::Acknowledgement => self.acknowledgement_came(now, from, message, datagram),
             Kind::Reset => self.reset_came(now, from, message, datagram),
         }
+    }
+
+    /// A message that is longer than what is taken. A confirmable one is rejected, so that its sender need not find out by
+    /// all its copies (RFC 7252 §4.2).
+    #[cold]
+    fn too_long(&mut self, from: A, datagram: &[u8]) {
+        let header = copies_share(datagram).zip(datagram.first());
+        if let Some((shared, _)) = header.filter(|(_, first)| Kind::of_first_byte(**first) == Kind::Confirmable) {
+            self.reset(from, MessageId(shared as u16));
+        }
+        self.ignore(from, Ignored::TooLong);
     }
 
     /// RFC 7252 §4.5, §5.2. One that came to a group is to be answered at a certain time.
@@ -163,13 +174,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.heard(peer, now);
     }
 
-    /// Whether all that is not understood in a response are options that its request had, and that no standard here knows:
+    /// Whether all that is not understood in a response are options that its request had, and that nobody here makes use of:
     /// who put them there knows them. Some servers return what they refuse.
     #[cold]
     fn has_asked_with(&self, slot: u32, message: &Message<'_>) -> bool {
         let Some(exchange) = self.exchanges.get(slot) else { return false };
         let Ok(request) = Message::parse(exchange.message()) else { return false };
-        let is_asked = |number| Properties::of(number).is_none() && request.option(number).is_some();
+        let is_callers = |number| number == number::OSCORE || Properties::of(number).is_none();
+        let is_asked = |number| is_callers(number) && request.option(number).is_some();
         message.options().refused(|number| is_for_responses(number) || is_asked(number)).is_none()
     }
 

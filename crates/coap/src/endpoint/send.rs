@@ -58,7 +58,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let slot = self.write(known, role, message, token)?;
         let peer = match known {
             Some(peer) => peer,
-            None => self.new_peer(now, to, role.is_for_a_request()).inspect_err(|_| self.exchanges.release(slot))?,
+            None => self.new_peer(now, to, Some(role)).inspect_err(|_| self.exchanges.release(slot))?,
         };
         if !role.is_for_a_request() {
             self.acquaint(peer, now);
@@ -190,16 +190,19 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     pub(super) fn peer_for(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
         let peer = match self.peers.find(address, &self.setup.identities) {
             Some(peer) => peer,
-            None => self.new_peer(now, address, false)?,
+            None => self.new_peer(now, address, None)?,
         };
         self.acquaint(peer, now);
         Ok(peer)
     }
 
     /// The slot of a peer that was not known, which is a stranger at first. A stranger takes no place from anybody whose
-    /// message IDs may not be used again yet; who is more than that takes it from strangers.
-    fn new_peer(&mut self, now: Instant, address: A, is_stranger: bool) -> Result<u32, Refused> {
+    /// message IDs may not be used again yet; who is more than that takes it from strangers. For single answers, which leave
+    /// without a place as well, there are half of the places: who observes has to have one.
+    fn new_peer(&mut self, now: Instant, address: A, role: Option<Role>) -> Result<u32, Refused> {
+        let is_stranger = role.is_some_and(Role::is_for_a_request);
         let limit = self.setup.config.limits.peers;
+        let limit = if role == Some(Role::Response) { limit.div_ceil(2) } else { limit };
         let growth = self.peers.growth(&self.setup.prototype);
         let is_out_of_bytes = growth > 0 && !self.has_room(growth);
         if self.peers.len() >= limit || is_out_of_bytes {

@@ -203,7 +203,8 @@ impl<'a> Iterator for Legal<'a> {
 
 /// Whether a response may have this critical option: it is defined for responses.
 pub(crate) fn is_for_responses(number: u16) -> bool {
-    Properties::of(number).is_some_and(|properties| properties.is_for_responses)
+    // What OSCORE protects nobody here can read, and what it does not is not to be believed (RFC 8613 §8.4).
+    number != self::number::OSCORE && Properties::of(number).is_some_and(|properties| properties.is_for_responses)
 }
 
 #[cfg(test)]

@@ -33,7 +33,10 @@ impl<L: MessageLayer> Host<L> {
         let known = self.observer_of(pending.from, pending.token);
         let limits = &self.config.limits;
         let of_peer = self.observers.of_peer(pending.from, self.layer.hash(&pending.from)).count() as u32;
-        let is_full = self.observers.len() >= limits.observers || of_peer >= limits.observers_per_peer;
+        // Whom nothing could be sent to is not told that it observes.
+        let is_full = self.observers.len() >= limits.observers
+            || of_peer >= limits.observers_per_peer
+            || !self.layer.has_place_for(now, pending.from);
         let is_success = answer.code.class() == 2;
         if !pending.wants_to_observe || !is_success || (is_full && known.is_none()) {
             self.respond_with(now, id, answer, None)?;
@@ -213,7 +216,20 @@ impl<L: MessageLayer> Host<L> {
                 }
             }
             Some(Failure::Reset) => self.gone(slot, Gone::Rejected),
-            Some(_) => self.gone(slot, Gone::Unreachable),
+            Some(_) => {
+                let peer = observer.peer;
+                self.gone(slot, Gone::Unreachable);
+                if !self.layer.is_acquainted(peer) {
+                    // It has never answered anything: somebody may have registered it under all its tokens.
+                    let others = self.observers.of_peer(peer, self.layer.hash(&peer)).map(|(slot, _)| slot);
+                    let mut others: Vec<u32> = others.collect();
+                    // Those that wait for the others first: where one is cancelled the next one leaves.
+                    others.sort_unstable_by(|one, other| other.cmp(one));
+                    for slot in others {
+                        self.gone(slot, Gone::Unreachable);
+                    }
+                }
+            }
         }
     }
 

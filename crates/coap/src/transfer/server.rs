@@ -123,11 +123,18 @@ impl<L: MessageLayer> Host<L> {
         pending.wants_to_observe =
             is_observable && read.observe == Some(0) && block2.is_none_or(|block| block.number == 0);
         let deregisters = is_observable && read.observe == Some(1);
+        let changes = !matches!(message.code, Code::GET | Code::FETCH);
+        let is_later = block2.is_some_and(|block| block.number > 0);
         let Some(block1) = block1.filter(|_| !in_pieces) else {
             pending.asked = self.hash_of_body(&message, message.payload());
             let has_body = !message.payload().is_empty();
             if let Some(act) = self.serve(&pending, has_body, id) {
                 self.acts.push_back(act);
+                return None;
+            }
+            // Its answer is forgotten, and to make it anew would be to carry out the request once more, without its body.
+            if is_later && changes && !in_pieces && !by_group {
+                self.acts.push_back(respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None));
                 return None;
             }
             return self.hand_up(entry, id, pending, None, deregisters);

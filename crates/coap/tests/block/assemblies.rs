@@ -41,6 +41,8 @@ fn a_repeated_block_is_answered_as_before() {
     assert_eq!(server.take(at(1), "a", block(1, true), None, &[1; 32]), Verdict::Incomplete);
     assert!(matches!(server.take(at(2), "a", block(2, false), None, &body[64..]), Verdict::Whole(..)));
     assert_eq!(server.take(at(3), "a", block(2, false), None, &body[64..]), Verdict::Repeated(block(2, false)));
+    // As long, and not the one that came.
+    assert_eq!(server.take(at(3), "a", block(2, false), None, &[1; 16]), Verdict::Incomplete);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use millpond_control::Instant;
 use crate::pair::{HELLO, endpoint, get};
 use millpond_coap::Outgoing;
 
-/// Critical and unknown, too long, repeated, and defined for requests only.
-const BAD: [&[u8]; 4] = [b"\xe1\xfc\xdc\x01", b"\xd4\x0a\0\0\0\x08", b"\xd1\x0a\x08\x01\x08", b"\xb1a"];
+/// Critical and unknown, too long, repeated, defined for requests only, and OSCORE, which nobody here speaks.
+const BAD: [&[u8]; 5] = [b"\xe1\xfc\xdc\x01", b"\xd4\x0a\0\0\0\x08", b"\xd1\x0a\x08\x01\x08", b"\xb1a", b"\x91\x09"];
 
 /// What an endpoint says: datagrams, failures with the copies sent, and what was ignored.
 type Said = (Vec<Vec<u8>>, Vec<(Failure, u8)>, Vec<Ignored>);

@@ -60,15 +60,29 @@ fn confirmable_rubbish_is_reset_and_other_rubbish_ignored() {
 }
 
 #[test]
-fn a_datagram_over_the_limit_is_not_looked_at() {
+fn a_datagram_over_the_limit_is_rejected_and_not_looked_at() {
     let mut pair = Pair::new(|_, config| config.limits.datagram = 32);
     let mut bytes = b"\x40\x01\x12\x34\xff".to_vec();
     bytes.resize(32, b'.');
     pair.inject(Side::Server, &bytes);
     bytes.push(b'.');
     pair.inject(Side::Server, &bytes);
+    // A non-confirmable one, and one of another version, by silence.
+    for first in [0x50, 0x80] {
+        bytes[0] = first;
+        pair.inject(Side::Server, &bytes);
+    }
     let log = pair.take_log();
-    assert_eq!(log, ["0 S has CON GET 4660", "0 S ignores TooLong"]);
+    assert_eq!(
+        log,
+        [
+            "0 S has CON GET 4660",
+            "0 S sends RST 4660",
+            "0 S ignores TooLong",
+            "0 S ignores TooLong",
+            "0 S ignores TooLong"
+        ]
+    );
 }
 
 #[test]

@@ -464,9 +464,10 @@ impl Session {
                         Cause::Reply { .. } => message.kind == Kind::NonConfirmable,
                         _ => false,
                     };
-                    // Of strangers that had to make room for others nothing is known any more.
-                    let all_kept =
-                        actor.endpoint.peers() < limits.peers && actor.endpoint.counters().forgotten_peers == 0;
+                    // Of strangers that had to make room for others nothing is known any more, nor of those that are answered
+                    // when half of the places are taken.
+                    let all_kept = actor.endpoint.peers() < limits.peers.div_ceil(2)
+                        && actor.endpoint.counters().forgotten_peers == 0;
                     if is_first
                         && let Some(last) = actor.ids.insert((to, message.id.0), now)
                         && all_kept

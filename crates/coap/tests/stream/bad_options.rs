@@ -52,10 +52,10 @@ fn a_response_with_one_fails_its_ask() {
     let ask = client.ask(Instant::ORIGIN, (), &Ask::new(Code::GET, &[])).unwrap();
     let sent = drain(&mut client).0;
     let token = &sent[2..2 + usize::from(sent[0] & 0x0f)];
-    let length = (1_u8 << 4) | token.len() as u8;
-    client.receive(Instant::ORIGIN, &[&[length, 0x45], token, b"\x90"].concat());
+    let length = (2_u8 << 4) | token.len() as u8;
+    client.receive(Instant::ORIGIN, &[&[length, 0x45], token, b"\xd0\x0a"].concat());
     let (_, events) = drain(&mut client);
-    // OSCORE may stand in a response; Uri-Path may not.
+    // Block2 may stand in a response; Uri-Path may not, nor OSCORE, which nobody here speaks.
     assert!(matches!(events[..], [Event::Answer { .. }]), "{events:?}");
     let _ = ask;
     let ask = client.ask(Instant::ORIGIN, (), &Ask::new(Code::GET, &[])).unwrap();

@@ -311,3 +311,18 @@ fn fetch_carries_its_body_with_every_request() {
     pair.inject(SERVER, &later);
     assert_eq!(pair.asked(), 1);
 }
+
+/// A block of an answer that is forgotten by now: to make it anew would be to carry the request out once more, without the
+/// body that it had.
+#[test]
+fn a_later_block_of_a_forgotten_answer_carries_nothing_out_again() {
+    let mut pair = Pair::serving(100, BlockSize::B32);
+    for (method, is_asked) in [(2, false), (3, false), (4, false), (6, false), (7, false), (1, true), (5, true)] {
+        pair.take_told(SERVER);
+        // Block2 1/0/32 behind the path.
+        pair.inject(SERVER, &[b"\x40", &[method, 0, method][..], b"\xb5large\xc1\x11"].concat());
+        let code = Message::parse(&pair.datagrams.last().unwrap().2).unwrap().code;
+        assert_eq!(pair.asked(), usize::from(is_asked), "{method}");
+        assert_eq!(code, if is_asked { Code::CONTENT } else { Code::REQUEST_ENTITY_INCOMPLETE }, "{method}");
+    }
+}

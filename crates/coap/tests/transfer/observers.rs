@@ -248,3 +248,46 @@ fn an_observer_that_has_vanished_is_forgotten_within_little_more_than_an_hour() 
     let told = pair.take_told(SERVER);
     assert!(matches!(told[..], [Told::Gone { why: Gone::Unreachable, .. }]), "{told:?}");
 }
+
+/// Somebody registers an address that is not his, under all the tokens that one peer may have.
+#[test]
+fn who_never_answered_anything_is_sent_one_notification_and_not_one_for_each_of_its_tokens() {
+    let mut pair = Pair::serving(3, BlockSize::B256);
+    for token in 0..64_u8 {
+        pair.inject_from(7, SERVER, &register(token.into(), &[token]));
+    }
+    assert_eq!(pair.application.observers.len(), 64);
+    for observer in pair.application.observers.clone() {
+        let answer = Answer::new(Code::CONTENT, &[]).with_body(b"x");
+        let now = pair.now();
+        pair.hosts[1].notify(now, observer, &answer).unwrap();
+        pair.drain(SERVER);
+    }
+    pair.run();
+    assert_eq!(notifications(&pair, 0).len(), 6, "five copies of one, and one of the next, which had left by then");
+    assert!(pair.application.observers.is_empty());
+}
+
+/// Nothing could be sent to it, so it is not told that it observes.
+#[test]
+fn who_finds_no_place_among_the_peers_is_answered_and_does_not_observe() {
+    let mut pair = Pair::new(|_, endpoint, _| endpoint.limits.peers = 4);
+    for from in 10..14 {
+        pair.inject_from(from, SERVER, &register(from.into(), b"o"));
+        pair.notify(b"x");
+    }
+    pair.datagrams.clear();
+    pair.inject_from(20, SERVER, &register(20, b"o"));
+    let answer = Message::parse(&pair.datagrams[0].2).unwrap();
+    assert_eq!((answer.code, answer.option(6)), (Code::CONTENT, None));
+    // Single answers have half of the places, so they do not bring that about.
+    let mut pair = Pair::new(|_, endpoint, _| endpoint.limits.peers = 4);
+    for from in 10..200 {
+        pair.inject_from(from, SERVER, &[0x50, 1, 0, from]);
+    }
+    pair.datagrams.clear();
+    pair.inject_from(250, SERVER, &register(20, b"o"));
+    assert!(Message::parse(&pair.datagrams[0].2).unwrap().option(6).is_some());
+    pair.notify(b"x");
+    assert_eq!(notifications(&pair, 1).len(), 1);
+}
