@@ -82,9 +82,10 @@ impl Options {
         self.format(number::CONTENT_FORMAT)
     }
 
-    /// An option that is a Content-Format.
+    /// An option that is a Content-Format. One that is too long is as if it were not there (RFC 7252 §5.4.3).
     pub(crate) fn format(&self, number: u16) -> Option<ContentFormat> {
-        self.uint(number).and_then(|format| u16::try_from(format).ok()).map(ContentFormat::new)
+        let value = self.get(number).filter(|value| value.len() <= 2)?;
+        Uint::read(value).and_then(|format| u16::try_from(format).ok()).map(ContentFormat::new)
     }
 
     /// Sets an option that is a Content-Format.

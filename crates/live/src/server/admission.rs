@@ -20,7 +20,8 @@ pub(crate) struct AdmissionLimits {
     pub(crate) running: usize,
     /// Those of one peer.
     pub(crate) running_per_peer: usize,
-    /// Bytes of answers that handlers have made and that have not been taken over.
+    /// Bytes of answers that handlers have made and that have not been taken over, and as many again of requests whose
+    /// handlers wait.
     pub(crate) held: usize,
 }
 
@@ -66,12 +67,35 @@ pub(crate) struct Admission {
 
 #[derive(Debug, Default)]
 struct Taken {
-    all: usize,
-    unproved: usize,
+    all: Share,
+    unproved: Share,
     held: usize,
     peers: HashMap<SocketAddr, usize, BuildHasherDefault<FxHasher>>,
     /// All of a network, and those of them that are not proved.
-    networks: HashMap<Network, (usize, usize), BuildHasherDefault<FxHasher>>,
+    networks: HashMap<Network, (Share, Share), BuildHasherDefault<FxHasher>>,
+}
+
+/// Handlers that wait, and the bytes of their requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Share {
+    handlers: usize,
+    bytes: usize,
+}
+
+impl Share {
+    fn add(&mut self, bytes: usize) {
+        (self.handlers, self.bytes) = (self.handlers + 1, self.bytes + bytes);
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.handlers = self.handlers.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// There are as many handlers, or bytes, as may be. One request may be as long as it likes.
+    fn is_full(&self, handlers: usize, bytes: usize, more: usize) -> bool {
+        self.handlers >= handlers || (more > 0 && self.bytes > 0 && self.bytes + more > bytes)
+    }
 }
 
 /// A handler that waits. Its place is free when this is dropped.
@@ -80,6 +104,7 @@ pub(crate) struct Place {
     admission: Arc<Admission>,
     peer: SocketAddr,
     standing: Standing,
+    bytes: usize,
 }
 
 /// Bytes of an answer that is on its way to the host.
@@ -98,9 +123,9 @@ impl Admission {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a handler that will have to wait.
-    pub(crate) fn enter(self: &Arc<Self>, peer: SocketAddr, standing: Standing) -> Result<Place, Busy> {
-        let most = self.limits.running;
+    /// A place for a handler that will have to wait, with a request of so many bytes.
+    pub(crate) fn enter(self: &Arc<Self>, peer: SocketAddr, standing: Standing, length: usize) -> Result<Place, Busy> {
+        let (most, held, bytes) = (self.limits.running, self.limits.held, counted(length));
         let (unproved, of_network) = ((most / 4).max(1), (most / 16).max(1));
         let taken = self.taken();
         let (in_network, unproved_in_network) =
@@ -108,30 +133,36 @@ impl Admission {
         if taken.peers.get(&peer).is_some_and(|running| *running >= self.limits.running_per_peer) {
             return Err(Busy::Peer);
         }
-        if taken.all >= most {
+        if taken.all.is_full(most, held, bytes) {
             return Err(Busy::Server);
         }
         match standing {
-            Standing::Unproved if taken.unproved >= unproved || unproved_in_network >= of_network => {
+            Standing::Unproved
+                if taken.unproved.is_full(unproved, held / 4, bytes)
+                    || unproved_in_network.is_full(of_network, held / 4, bytes) =>
+            {
                 return Err(Busy::Unproved);
             }
-            _ if in_network >= most - most / 4 => return Err(Busy::Peer),
+            _ if in_network.is_full(most - most / 4, held - held / 4, bytes) => return Err(Busy::Peer),
             _ => {}
         }
         drop(taken);
-        Ok(self.enter_anyway(peer, standing))
+        Ok(self.enter_anyway(peer, standing, length))
     }
 
     /// A place whether there is one or not: for a handler that was asked because it had always answered at once.
-    pub(crate) fn enter_anyway(self: &Arc<Self>, peer: SocketAddr, standing: Standing) -> Place {
-        let is_unproved = usize::from(standing == Standing::Unproved);
+    pub(crate) fn enter_anyway(self: &Arc<Self>, peer: SocketAddr, standing: Standing, length: usize) -> Place {
+        let (is_unproved, bytes) = (standing == Standing::Unproved, counted(length));
         let mut taken = self.taken();
-        taken.all += 1;
-        taken.unproved += is_unproved;
+        taken.all.add(bytes);
         *taken.peers.entry(peer).or_default() += 1;
         let (all, unproved) = taken.networks.entry(Network::of(peer.ip())).or_default();
-        (*all, *unproved) = (*all + 1, *unproved + is_unproved);
-        Place { admission: Arc::clone(self), peer, standing }
+        all.add(bytes);
+        if is_unproved {
+            unproved.add(bytes);
+            taken.unproved.add(bytes);
+        }
+        Place { admission: Arc::clone(self), peer, standing, bytes }
     }
 
     /// Counts an answer until it is taken over; `None` if there is no room for it.
@@ -148,17 +179,27 @@ impl Admission {
     pub(crate) fn memory(&self) -> usize {
         let taken = self.taken();
         taken.held
+            + taken.all.bytes
             + taken.peers.capacity() * (size_of::<(SocketAddr, usize)>() + 1)
-            + taken.networks.capacity() * (size_of::<(Network, (usize, usize))>() + 1)
+            + taken.networks.capacity() * (size_of::<(Network, (Share, Share))>() + 1)
     }
+}
+
+/// Bytes of a request that count: what comes in one datagram does not, so that the long bodies of some keep nobody else's
+/// short requests out.
+const fn counted(length: usize) -> usize {
+    const SHORT: usize = 2_048;
+    if length > SHORT { length } else { 0 }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let is_unproved = usize::from(self.standing == Standing::Unproved);
+        let is_unproved = self.standing == Standing::Unproved;
         let mut taken = self.admission.taken();
-        taken.all = taken.all.saturating_sub(1);
-        taken.unproved = taken.unproved.saturating_sub(is_unproved);
+        taken.all.remove(self.bytes);
+        if is_unproved {
+            taken.unproved.remove(self.bytes);
+        }
         if let Some(running) = taken.peers.get_mut(&self.peer) {
             *running = running.saturating_sub(1);
             if *running == 0 {
@@ -167,8 +208,11 @@ impl Drop for Place {
         }
         let network = Network::of(self.peer.ip());
         if let Some((all, unproved)) = taken.networks.get_mut(&network) {
-            (*all, *unproved) = (all.saturating_sub(1), unproved.saturating_sub(is_unproved));
-            if *all == 0 {
+            all.remove(self.bytes);
+            if is_unproved {
+                unproved.remove(self.bytes);
+            }
+            if all.handlers == 0 {
                 taken.networks.remove(&network);
             }
         }
@@ -200,7 +244,7 @@ mod tests {
         let mut places = Vec::new();
         let mut of_one_network = 0;
         for host in 0..64 {
-            match admission.enter(at(&format!("192.0.2.{host}")), Standing::Unproved) {
+            match admission.enter(at(&format!("192.0.2.{host}")), Standing::Unproved, 0) {
                 Ok(place) => {
                     of_one_network += 1;
                     places.push(place);
@@ -210,17 +254,19 @@ mod tests {
         }
         assert_eq!(of_one_network, 4);
         for network in 0..64 {
-            places.extend(admission.enter(at(&format!("2001:db8:{network:x}::1")), Standing::Unproved));
+            places.extend(admission.enter(at(&format!("2001:db8:{network:x}::1")), Standing::Unproved, 0));
         }
         assert_eq!(places.len(), 16);
         // Who has proved its address finds a place all the same.
         for host in 0..48 {
-            places.push(admission.enter(at(&format!("198.51.{host}.1")), Standing::Proved).unwrap());
+            places.push(admission.enter(at(&format!("198.51.{host}.1")), Standing::Proved, 0).unwrap());
         }
-        assert_eq!(admission.enter(at("203.0.113.1"), Standing::Proved).unwrap_err(), Busy::Server);
+        assert_eq!(admission.enter(at("203.0.113.1"), Standing::Proved, 0).unwrap_err(), Busy::Server);
         drop(places);
         let taken = admission.taken();
-        assert!((taken.all, taken.unproved) == (0, 0) && taken.peers.is_empty() && taken.networks.is_empty());
+        assert!(
+            (taken.all, taken.unproved) == Default::default() && taken.peers.is_empty() && taken.networks.is_empty()
+        );
     }
 
     #[test]
@@ -230,12 +276,12 @@ mod tests {
         for port in 0..16 {
             let peer = SocketAddr::new("192.0.2.1".parse().unwrap(), port);
             for _ in 0..5 {
-                places.extend(admission.enter(peer, Standing::Proved));
+                places.extend(admission.enter(peer, Standing::Proved, 0));
             }
         }
         assert_eq!(places.len(), 12);
-        assert_eq!(admission.enter(at("192.0.2.9"), Standing::Proved).unwrap_err(), Busy::Peer);
-        assert!(admission.enter(at("192.0.3.9"), Standing::Proved).is_ok());
+        assert_eq!(admission.enter(at("192.0.2.9"), Standing::Proved, 0).unwrap_err(), Busy::Peer);
+        assert!(admission.enter(at("192.0.3.9"), Standing::Proved, 0).is_ok());
     }
 
     #[test]
@@ -245,5 +291,30 @@ mod tests {
         assert!(admission.hold(41).is_none());
         drop(first);
         assert!(admission.hold(100).is_some());
+    }
+
+    /// A body that came in blocks is its handler's as long as that waits, and counted nowhere else by then.
+    #[test]
+    fn requests_whose_handlers_wait_are_bounded_in_bytes_and_short_ones_are_let_in() {
+        const MIB: usize = 1 << 20;
+        let admission = Admission::new(AdmissionLimits { running: 1_000, running_per_peer: 1_000, held: 64 * MIB });
+        let mut places = Vec::new();
+        for network in 0..100 {
+            places.extend(admission.enter(at(&format!("192.0.{network}.1")), Standing::Proved, 16 * MIB));
+        }
+        assert_eq!((places.len(), admission.taken().all.bytes), (4, 64 * MIB));
+        assert!(admission.memory() > 64 * MIB);
+        assert_eq!(admission.enter(at("192.0.2.1"), Standing::Proved, 3_000).unwrap_err(), Busy::Server);
+        assert!(admission.enter(at("192.0.2.1"), Standing::Unproved, 1_152).is_ok());
+        drop(places);
+        assert_eq!(admission.taken().all, Share::default());
+        // Of forged addresses there are no more than a quarter, and one at the least; of one network three quarters.
+        let unproved = admission.enter(at("192.0.2.1"), Standing::Unproved, 40 * MIB).unwrap();
+        assert_eq!(admission.enter(at("198.51.100.1"), Standing::Unproved, MIB).unwrap_err(), Busy::Unproved);
+        drop(unproved);
+        let of_one: Vec<_> =
+            (0..9).filter_map(|_| admission.enter(at("192.0.2.1"), Standing::Proved, 8 * MIB).ok()).collect();
+        assert_eq!(of_one.len(), 6);
+        assert!(admission.enter(at("198.51.100.1"), Standing::Proved, 16 * MIB).is_ok());
     }
 }

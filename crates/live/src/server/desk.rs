@@ -104,6 +104,8 @@ pub(crate) enum Action {
         response: Response,
         is_confirmable: bool,
         is_last: bool,
+        /// In blocks that are small enough for an address that is not proved.
+        is_brief: bool,
     },
 }
 
@@ -144,6 +146,13 @@ pub(crate) struct Asked {
     place: Option<Place>,
     /// Its resource streams.
     pieces: Option<Pieces>,
+}
+
+impl Asked {
+    /// Bytes that it holds as long as its handler waits.
+    fn weight(&self) -> usize {
+        self.length.max(self.request.weight())
+    }
 }
 
 /// Finds handlers, runs them, keeps observers.
@@ -285,7 +294,7 @@ impl Desk {
         }
         // What answers at once needs no place, and is answered however much is under way.
         if upload.is_some() || handling.waits() {
-            match self.admission.enter(asked.request.peer(), standing) {
+            match self.admission.enter(asked.request.peer(), standing, asked.weight()) {
                 Ok(place) => asked.place = Some(place),
                 Err(busy) => return self.refuse(now, asked, busy),
             }
@@ -297,7 +306,8 @@ impl Desk {
             Ok(response) => self.answered(now, asked, response, None),
             Err(answering) => {
                 handling.has_waited();
-                asked.place.get_or_insert_with(|| self.admission.enter_anyway(asked.request.peer(), standing));
+                let (peer, weight) = (asked.request.peer(), asked.weight());
+                asked.place.get_or_insert_with(|| self.admission.enter_anyway(peer, standing, weight));
                 self.running += 1;
                 let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
                 let admission = Arc::clone(&self.admission);

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     hash::{BuildHasherDefault, Hash, Hasher},
+    net::SocketAddr,
     sync::Arc,
 };
 
@@ -10,10 +11,11 @@ use rustc_hash::FxHasher;
 
 use super::{
     Observable, Request,
+    admission::{Busy, Network},
     observable::{Changed, Listener},
     router::Router,
 };
-use crate::invariant::Sure;
+use crate::{invariant::Sure, transfer::Limits};
 
 /// Observers in groups: those of a group asked the same, so that their handler is asked once for all of them.
 pub(crate) struct Observers<O> {
@@ -23,8 +25,23 @@ pub(crate) struct Observers<O> {
     groups: BTreeMap<u64, Group<O>>,
     /// Groups by what they asked.
     alike: HashMap<(usize, u64), u64>,
-    of: HashMap<O, u64, BuildHasherDefault<FxHasher>>,
+    of: HashMap<O, Member, BuildHasherDefault<FxHasher>>,
     made: u64,
+    /// How many there may be.
+    most: usize,
+    /// Those that have not proved their addresses; and by networks all, and those.
+    unproved: usize,
+    networks: HashMap<Network, (usize, usize), BuildHasherDefault<FxHasher>>,
+    /// Bytes of what the groups asked.
+    bytes: usize,
+}
+
+/// One observer.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    group: u64,
+    peer: SocketAddr,
+    is_proved: bool,
 }
 
 /// Makes for a resource what is called when its state changes.
@@ -76,7 +93,47 @@ impl<O: Copy + Eq + Hash> Observers<O> {
                 resources.insert(number, Watched { observable, listener: None, observers: 0 });
             }
         }
-        Self { resources, wake, groups: BTreeMap::new(), alike: HashMap::new(), of: HashMap::default(), made: 0 }
+        Self {
+            resources,
+            wake,
+            groups: BTreeMap::new(),
+            alike: HashMap::new(),
+            of: HashMap::default(),
+            made: 0,
+            most: Limits::DEFAULT.observers as usize,
+            unproved: 0,
+            networks: HashMap::default(),
+            bytes: 0,
+        }
+    }
+
+    /// Whether who asks this may observe. Those that have not proved their addresses share a quarter of all places, and each
+    /// network of theirs a quarter of that; no network has more than three quarters. Who observes this already may go on.
+    pub(crate) fn room_for(&self, resource: usize, request: &Request) -> Result<(), Busy> {
+        let (most, peer) = (self.most, request.peer());
+        let (all, unproved) = self.networks.get(&Network::of(peer.ip())).copied().unwrap_or_default();
+        let is_unproved = !request.is_address_proved();
+        let lacks_proof = is_unproved && (self.unproved >= (most / 4).max(1) || unproved >= (most / 16).max(1));
+        if !lacks_proof && all < most - most / 4 {
+            return Ok(());
+        }
+        let group = self.alike.get(&(resource, fingerprint(request))).and_then(|group| self.groups.get(group));
+        let is_his = |observer: &O| self.of.get(observer).is_some_and(|member| member.peer == peer);
+        match group.is_some_and(|group| group.members.iter().any(is_his)) {
+            true => Ok(()),
+            false => Err(if lacks_proof { Busy::Unproved } else { Busy::Peer }),
+        }
+    }
+
+    /// Whether an observer had proved its address when it registered.
+    pub(crate) fn is_proved(&self, observer: O) -> bool {
+        self.of.get(&observer).is_none_or(|member| member.is_proved)
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory(&self) -> usize {
+        let each = size_of::<O>() * 2 + size_of::<Member>() + 1;
+        self.bytes + self.groups.len() * (size_of::<Group<O>>() + 64) + self.of.len() * each
     }
 
     /// How often the state of a resource has changed.
@@ -97,10 +154,12 @@ impl<O: Copy + Eq + Hash> Observers<O> {
     /// One more, whose handler was asked when the state had this version. Returns its group if that has changed since.
     pub(crate) fn add(&mut self, observer: O, resource: usize, request: Request, version: u64) -> Option<u64> {
         let key = (resource, fingerprint(&request));
+        let (peer, is_proved) = (request.peer(), request.is_address_proved());
         let known = self.alike.get(&key).copied();
         let alike = known.filter(|group| self.groups.get(group).is_some_and(|group| group.request.asks_like(&request)));
         let number = alike.unwrap_or_else(|| {
             self.made += 1;
+            self.bytes += request.weight();
             self.alike.insert(key, self.made);
             let group = Group {
                 resource,
@@ -116,7 +175,10 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         });
         if let Some(group) = self.groups.get_mut(&number) {
             group.members.push(observer);
-            self.of.insert(observer, number);
+            self.of.insert(observer, Member { group: number, peer, is_proved });
+            let (all, unproved) = self.networks.entry(Network::of(peer.ip())).or_default();
+            (*all, *unproved) = (*all + 1, *unproved + usize::from(!is_proved));
+            self.unproved += usize::from(!is_proved);
             self.count(resource, true);
         }
         // Changes are heard from now on.
@@ -125,7 +187,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
 
     /// One less. False if it was none.
     pub(crate) fn remove(&mut self, observer: O) -> bool {
-        let Some(number) = self.of.remove(&observer) else { return false };
+        let Some(number) = self.take(observer) else { return false };
         let Some(group) = self.groups.get_mut(&number).sure("group of an observer") else { return false };
         group.members.retain(|member| *member != observer);
         let (resource, is_empty) = (group.resource, group.members.is_empty());
@@ -136,14 +198,29 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         true
     }
 
+    /// Takes an observer off the books, and says of which group it was.
+    fn take(&mut self, observer: O) -> Option<u64> {
+        let Member { group, peer, is_proved } = self.of.remove(&observer)?;
+        self.unproved = self.unproved.saturating_sub(usize::from(!is_proved));
+        let network = Network::of(peer.ip());
+        if let Some((all, unproved)) = self.networks.get_mut(&network) {
+            (*all, *unproved) = (all.saturating_sub(1), unproved.saturating_sub(usize::from(!is_proved)));
+            if *all == 0 {
+                self.networks.remove(&network);
+            }
+        }
+        Some(group)
+    }
+
     /// A whole group less.
     pub(crate) fn remove_group(&mut self, number: u64) {
         let Some(group) = self.groups.remove(&number) else { return };
         if self.alike.get(&group.key) == Some(&number) {
             self.alike.remove(&group.key);
         }
+        self.bytes = self.bytes.saturating_sub(group.request.weight());
         for member in group.members {
-            self.of.remove(&member);
+            self.take(member);
             self.count(group.resource, false);
         }
     }
@@ -283,5 +360,47 @@ mod tests {
         assert!(observers.changed(0).is_none());
         changed.notify();
         assert_eq!((woken.load(Ordering::Relaxed), changed.observers()), (1, 0));
+    }
+
+    /// Registrations in the name of addresses that somebody forged leave room for who is there.
+    #[test]
+    fn strangers_share_a_quarter_of_the_observers_and_no_network_has_all() {
+        let changed = Observable::new();
+        let mut router = Router::default();
+        router.add("/", Resource::new().observable(&changed).get(|_| async { Response::content("") })).unwrap();
+        let mut observers = Observers::new(&router, Box::new(|_| Box::new(|| {})));
+        observers.most = 64;
+        let request = |from: &str, is_proved: bool| {
+            let peer = format!("{from}:5683").parse().unwrap();
+            let mut request = Unrouted::new(Code::GET, [].into_iter(), &[7; 100], peer, Transport::Udp)
+                .routed(Vec::new(), Default::default());
+            if is_proved {
+                request.prove();
+            }
+            request
+        };
+        let mut made = 0;
+        let mut register = |observers: &mut Observers<u32>, from: &str, is_proved: bool| {
+            observers.room_for(0, &request(from, is_proved))?;
+            made += 1;
+            observers.add(made, 0, request(from, is_proved), 0);
+            Ok(made)
+        };
+        let of_one = (0..99).filter(|host| register(&mut observers, &format!("192.0.2.{host}"), false).is_ok()).count();
+        assert_eq!(of_one, 4);
+        let of_all = (0..99).filter(|net| register(&mut observers, &format!("198.51.{net}.1"), false).is_ok()).count();
+        assert_eq!(of_all, 12);
+        assert_eq!(register(&mut observers, "203.0.113.1", false), Err(Busy::Unproved));
+        assert!(register(&mut observers, "192.0.2.1", false).is_ok(), "it observes this already");
+        assert!(!observers.is_proved(1));
+        let proved =
+            (0..99).filter(|host| register(&mut observers, &format!("203.0.113.{host}"), true).is_ok()).count();
+        assert_eq!(proved, 48, "three quarters");
+        assert_eq!(register(&mut observers, "203.0.113.99", true), Err(Busy::Peer));
+        assert!(observers.memory() > 100);
+        for observer in 1..=made {
+            observers.remove(observer);
+        }
+        assert!(observers.networks.is_empty() && (observers.unproved, observers.memory()) == (0, 0));
     }
 }

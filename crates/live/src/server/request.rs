@@ -243,6 +243,12 @@ impl Request {
         self.inner.options.all(number).map(|value| std::str::from_utf8(value).unwrap_or_default())
     }
 
+    /// Bytes of its options and its body, about.
+    pub(crate) fn weight(&self) -> usize {
+        const EACH: usize = size_of::<(u16, Bytes)>();
+        self.options().iter().map(|(_, value)| value.len() + EACH).sum::<usize>() + self.payload().len()
+    }
+
     /// Both ask for the same representation (RFC 7252 §5.4.6: options that are NoCacheKey do not matter, nor do those
     /// that say how it travels), and both may be told the same.
     pub(crate) fn asks_like(&self, other: &Self) -> bool {

@@ -1,36 +1,53 @@
 //! Handshakes that are under way at a server: few enough, and none for long.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    net::IpAddr,
+    time::Duration,
+};
 
 use tokio::sync::oneshot;
+
+use crate::server::Network;
 
 /// How many may be under way at a time.
 const MOST: usize = 1_024;
 /// How long one may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// All that are under way, the oldest first. Beyond their number the oldest gives way: a client that means it is done
-/// within a few round trips, one that sends nothing is what fills the table.
+/// All that are under way, the oldest first. Beyond their number the oldest of the network that has the most gives way: a
+/// client that means it is done within a few round trips, one that sends nothing is what fills the table, and who opens
+/// connections faster than others can answer takes from itself.
 #[derive(Debug, Default)]
 pub(super) struct Handshakes {
-    under_way: VecDeque<oneshot::Sender<()>>,
+    under_way: VecDeque<(Network, oneshot::Sender<()>)>,
 }
 
 impl Handshakes {
     /// One more begins. It ends when the receiver hears something, and drops the receiver when it is done.
-    pub(super) fn begin(&mut self) -> oneshot::Receiver<()> {
+    pub(super) fn begin(&mut self, from: IpAddr) -> oneshot::Receiver<()> {
         if self.under_way.len() >= MOST {
-            self.under_way.retain(|one| !one.is_closed());
+            self.under_way.retain(|(_, one)| !one.is_closed());
         }
         if self.under_way.len() >= MOST
-            && let Some(oldest) = self.under_way.pop_front()
+            && let Some(place) = self.oldest_of_the_largest()
+            && let Some((_, oldest)) = self.under_way.remove(place)
         {
             // It may have ended this moment.
             let _ = oldest.send(());
         }
         let (give_way, given) = oneshot::channel();
-        self.under_way.push_back(give_way);
+        self.under_way.push_back((Network::of(from), give_way));
         given
+    }
+
+    fn oldest_of_the_largest(&self) -> Option<usize> {
+        let mut crowds = BTreeMap::<Network, usize>::new();
+        for (network, _) in &self.under_way {
+            *crowds.entry(*network).or_default() += 1;
+        }
+        let (largest, _) = crowds.into_iter().max_by_key(|(_, crowd)| *crowd)?;
+        self.under_way.iter().position(|(network, _)| *network == largest)
     }
 }
 
@@ -38,18 +55,32 @@ impl Handshakes {
 mod tests {
     use super::*;
 
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
     #[test]
     fn the_oldest_handshake_gives_way_and_those_that_are_done_count_no_more() {
         let mut handshakes = Handshakes::default();
-        let mut first = handshakes.begin();
-        let mut others: VecDeque<_> = (1..MOST).map(|_| handshakes.begin()).collect();
+        let mut first = handshakes.begin(HERE);
+        let mut others: VecDeque<_> = (1..MOST).map(|_| handshakes.begin(HERE)).collect();
         assert!(first.try_recv() == Err(oneshot::error::TryRecvError::Empty));
-        let _newest = handshakes.begin();
+        let _newest = handshakes.begin(HERE);
         assert!(first.try_recv() == Ok(()));
         // One that is done makes room.
         drop(others.pop_back());
-        let _newest = handshakes.begin();
+        let _newest = handshakes.begin(HERE);
         let is_under_way = |one: &mut oneshot::Receiver<()>| one.try_recv() == Err(oneshot::error::TryRecvError::Empty);
         assert!(others.iter_mut().all(is_under_way));
+    }
+
+    #[test]
+    fn who_opens_more_than_there_is_room_for_takes_from_itself() {
+        let mut handshakes = Handshakes::default();
+        let far: Vec<IpAddr> = (0..100).map(|network| IpAddr::from([198, 51, network, 1])).collect();
+        let mut honest: Vec<_> = far.iter().map(|from| handshakes.begin(*from)).collect();
+        let _flood: Vec<_> = (0..10 * MOST).map(|_| handshakes.begin(HERE)).collect();
+        for one in &mut honest {
+            assert!(one.try_recv() == Err(oneshot::error::TryRecvError::Empty));
+        }
+        assert_eq!(handshakes.under_way.len(), MOST);
     }
 }

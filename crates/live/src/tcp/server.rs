@@ -69,7 +69,7 @@ pub(crate) async fn listen(
                         let seat = shared.connections.admit(peer.ip(), Instant::now());
                         let counted = Arc::clone(&counted);
                         let visit = Visit { shared: Arc::clone(&shared), seat, end: end.clone(), counted };
-                        let secure = acceptor.clone().map(|acceptor| (acceptor, handshakes.begin()));
+                        let secure = acceptor.clone().map(|acceptor| (acceptor, handshakes.begin(peer.ip())));
                         let insecure = insecure.clone();
                         connections.spawn(async move {
                             let served = match secure {

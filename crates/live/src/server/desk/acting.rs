@@ -54,10 +54,11 @@ impl Desk {
                     Err(error) => unanswered(now, on, id, &error),
                 }
             }
-            Action::Notify { observer, response, is_confirmable, is_last } => {
-                let kind = is_confirmable.then_some(Kind::Confirmable);
+            Action::Notify { observer, response, is_confirmable, is_last, is_brief } => {
+                let (kind, block) = (is_confirmable.then_some(Kind::Confirmable), is_brief.then_some(BlockSize::B128));
                 let notified = response.options().lend(|options| {
-                    let answer = Answer { kind, ..Answer::new(response.code(), options).with_body(response.payload()) };
+                    let answer =
+                        Answer { kind, block, ..Answer::new(response.code(), options).with_body(response.payload()) };
                     on.input(now, |host| host.notify(now, observer, &answer))
                 });
                 if let Err(error) = notified {

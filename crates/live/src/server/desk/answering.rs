@@ -27,20 +27,29 @@ impl Desk {
             return self.actions.push_back(Action::Answer(asked.id, Response::new(Code::INTERNAL_SERVER_ERROR)));
         }
         let block = asked.request.block_asked().unwrap_or(self.limits.block).min(self.limits.block);
-        let size = response.payload().len().min(block) + 16;
-        if !asked.request.is_address_proved() && self.reachability.is_too_large(asked.length, size) {
+        let size = || {
+            let options: usize = response.options().iter().map(|(_, value)| value.len() + 1).sum();
+            response.payload().len().min(block) + options.max(16)
+        };
+        if !asked.request.is_address_proved() && self.reachability.is_too_large(asked.length, size()) {
             // Nobody is told to prove anything by an answer to a group: the rest is asked for by unicast.
             if asked.by_group {
                 return self.actions.push_back(Action::AnswerBriefly(asked.id, response));
             }
             return self.ask_for_proof(now, asked);
         }
-        let Asked { id, request, resource, wants_to_observe, version, .. } = asked;
-        let observed = resource.filter(|resource| wants_to_observe && self.observers.has(*resource));
-        self.actions.push_back(match observed {
-            Some(resource) if response.is_success() && !self.is_closing => {
+        let is_observed = |resource: &usize| asked.wants_to_observe && self.observers.has(*resource);
+        let observed = asked.resource.filter(is_observed).filter(|_| response.is_success() && !self.is_closing);
+        let room = observed.map(|resource| self.observers.room_for(resource, &asked.request));
+        if room == Some(Err(Busy::Unproved)) {
+            return self.ask_for_proof(now, asked);
+        }
+        let Asked { id, request, version, .. } = asked;
+        self.actions.push_back(match (observed, room) {
+            (Some(resource), Some(Ok(()))) => {
                 Action::Observe { id, response, observed: Observed { resource, request, version } }
             }
+            // Without Observe it says that it will be told of no changes.
             _ => heeding(request.options(), id, response),
         });
     }
@@ -70,7 +79,9 @@ impl Desk {
 
 /// An answer, unless who asks wants none of its kind (RFC 7967 §2.1: a bit for each class of codes).
 pub(super) fn heeding(request: &Options, id: RequestId, response: Response) -> Action {
-    let unwanted = request.uint(number::NO_RESPONSE).unwrap_or(0);
+    // One that is too long is as if it were not there (RFC 7252 §5.4.3).
+    let unwanted = request.get(number::NO_RESPONSE).filter(|value| value.len() <= 1);
+    let unwanted = unwanted.and_then(|value| value.first()).copied().unwrap_or(0);
     match unwanted >> response.code().class().saturating_sub(1) & 1 {
         1 => Action::Hush(id, response),
         _ => Action::Answer(id, response),

@@ -211,7 +211,7 @@ impl<S: Stream> Serving<S> {
             }
         }
         let session = if self.whom.transport == Transport::Tls { SESSION } else { 0 };
-        if !self.seat.holds(self.heard, self.link.memory() + session) {
+        if !self.seat.holds(self.heard, self.link.memory() + self.desk.observers.memory() + session) {
             self.end("all connections together hold too much, and this one most of it");
         }
     }

@@ -89,7 +89,7 @@ impl Desk {
         };
         let (name, number) = (Name::of(&asked.request, false), self.streams.number());
         let peer = asked.request.peer();
-        let place = asked.place.take().unwrap_or_else(|| self.admission.enter_anyway(peer, Standing::Proved));
+        let place = asked.place.take().unwrap_or_else(|| self.admission.enter_anyway(peer, Standing::Proved, 0));
         let (asks, wanted) = mpsc::channel(1);
         let (told, of, idle, skip) = (self.told.clone(), name.clone(), self.limits.handling, pieces.offset());
         self.tasks.spawn(async move {
