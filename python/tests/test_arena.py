@@ -88,11 +88,29 @@ def test_what_was_run_is_kept(tmp_path: Path) -> None:
 
 def test_the_worst_cell_is_named() -> None:
     found = [
-        Score("a", place, "f", "median", value, 1.0, "b", value, float("nan"))
-        for place, value in (("x", 0.9), ("y", 1.3))
+        Score("a", place, "f", "median", value, 1.0, "b", value, low, value + 0.1, float("nan"))
+        for place, value, low in (("x", 0.9, 0.8), ("y", 1.3, 1.2))
     ]
     (told,) = summaries(found)
     assert (told.mean, told.worst, told.worst_place, told.above, told.far_above) == (1.1, 1.3, "y", 1, 1)
+    assert (told.surely_above, told.surely_far_above) == (1, 0)
+
+
+def test_cells_of_few_clients_have_more_runs() -> None:
+    found = cells.places("drawn", "training", range(60), 40, native(), OwnControllers())
+    clients = {one.name: one.clients for one in drawn.cells("training", 60)}
+    assert all(place.replications * clients[place.name] >= 200 or place.replications == 40 for place in found)
+    assert all(4 <= place.replications <= max(4, 200 / clients[place.name] + 1) for place in found)
+    assert {4, 40} <= {place.replications for place in found}
+    capped = cells.places("drawn", "training", range(60), 3, native(), OwnControllers())
+    assert {place.replications for place in capped} == {3}
+
+
+def test_further_cells_are_drawn_by_their_numbers() -> None:
+    every = cells.places("drawn", "training", range(12), 1, native(), OwnControllers())
+    later = cells.places("drawn", "training", contest.numbers("9..12"), 1, native(), OwnControllers())
+    assert later == every[8:]
+    assert contest.numbers("120") == contest.numbers(120) == range(120)
 
 
 def test_scores_are_read_from_the_results_alone(tmp_path: Path) -> None:
@@ -101,7 +119,9 @@ def test_scores_are_read_from_the_results_alone(tmp_path: Path) -> None:
 
 
 def test_cells_on_every_reading_of_a_test_bed_are_an_explicit_choice() -> None:
-    first, every = (cells.places("studies", "training", 1, 2, native(), OwnControllers(), of) for of in cells.READINGS)
+    first, every = (
+        cells.places("studies", "training", range(1), 2, native(), OwnControllers(), of) for of in cells.READINGS
+    )
     names = [place.name for place in every]
     assert len(set(names)) == len(names)
     assert [name for name in names if name in {place.name for place in first}] == [place.name for place in first]
@@ -115,7 +135,7 @@ def test_cells_on_every_reading_of_a_test_bed_are_an_explicit_choice() -> None:
 
 
 def test_the_studies_give_cells_too() -> None:
-    found = cells.places("studies", "training", 1, 2, native(), OwnControllers())
+    found = cells.places("studies", "training", range(1), 2, native(), OwnControllers())
     families = {place.family for place in found}
     assert {"anrw18", "fasor18", "upc19"} <= families
     assert len({place.name for place in found}) == len(found)
@@ -123,7 +143,7 @@ def test_the_studies_give_cells_too() -> None:
 
 
 def test_clients_that_report_and_notify_are_all_the_candidates() -> None:
-    found = cells.places("studies", "training", 1, 1, native(), OwnControllers())
+    found = cells.places("studies", "training", range(1), 1, native(), OwnControllers())
     mesh = [place for place in found if place.family == "cocoaplus15"]
     assert {len(place.scenario["clients"]) for place in mesh} == {1, 2}
     made = cells.program({"mine": "calm"}, ("rfc7252",), mesh, "training", native(), OwnControllers())
@@ -164,6 +184,8 @@ def test_where_requests_come_in_a_rhythm_times_are_those_from_birth_to_answer(
         ({"cells_of": "draw"}, "--cells: unknown kind 'draw': did you mean 'drawn'"),
         ({"seeds": "test"}, "--seeds: unknown lot 'test'"),
         ({"drawn": 0}, "--drawn: 0: at least 1"),
+        ({"drawn": "9..4"}, "--drawn: 9..4: no cells"),
+        ({"drawn": "few"}, "--drawn: 'few' is no number of cells"),
         ({"runs": 0}, "--runs: 0: at least 1"),
         ({"jobs": -1}, "--jobs: -1"),
         ({"candidates": ["nowhere.py:Mine"]}, "nowhere.py"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +29,10 @@ AGAINST = ("rfc7252", "default-fb2", "cocoa-03", "cocoa-s", "fasor", "fasor-toke
 ALONE = "alone"
 #: The other clients of a cell that has some.
 NEIGHBOUR = "neighbours"
+#: With so many clients over all of its runs a cell has enough for percentiles.
+ENOUGH = 200
+#: However many clients it has: two halves, each with two runs that may differ.
+LEAST_RUNS = 4
 #: Studies whose cells are not exchanges of one controller with one server.
 NO_CELLS = ("echo",)
 
@@ -90,9 +95,12 @@ def program(
 
 
 def places(
-    kind: str, lot: str, count: int, runs: int, engine: Engine, own: OwnControllers, readings: str = "first"
+    kind: str, lot: str, chosen: range, runs: int, engine: Engine, own: OwnControllers, readings: str = "first"
 ) -> list[Place]:
-    """The cells of a kind. Raises `UsageError` for a kind, a lot or readings that there are not."""
+    """The cells of a kind. Raises `UsageError` for a kind, a lot or readings that there are not.
+
+    `chosen` are the numbers, from 0 on, of the cells that are drawn.
+    """
     if kind not in KINDS:
         raise UsageError(f"--cells: {unknown('kind', kind, KINDS)}")
     if readings not in READINGS:
@@ -101,9 +109,8 @@ def places(
         raise UsageError("--readings: drawn cells have none: choose --cells studies, or all")
     if lot not in drawn.LOTS:
         raise UsageError(f"--seeds: {unknown('lot', lot, drawn.LOTS)}")
-    for option, number in (("--drawn", count), ("--runs", runs)):
-        if number < 1:
-            raise UsageError(f"{option}: {number}: at least 1")
+    if runs < 1:
+        raise UsageError(f"--runs: {runs}: at least 1")
     found: list[Place] = []
     if kind != "drawn":
         for name in study.studies():
@@ -111,7 +118,8 @@ def places(
                 found.extend(_of_study(name, runs, engine, own, readings))
     if kind != "studies":
         found.extend(
-            Place(one.name, one.family, one.scenario, _runs(one.clients, runs)) for one in drawn.cells(lot, count)
+            Place(one.name, one.family, one.scenario, _runs(one.clients, runs))
+            for one in drawn.cells(lot, chosen.stop)[chosen.start :]
         )
     return found
 
@@ -121,7 +129,7 @@ def places(
 
 def _runs(clients: int, most: int) -> int:
     """Fewer clients, more runs: percentiles are over all clients of all runs."""
-    return max(1, min(most, 60 // max(1, clients)))
+    return min(most, max(LEAST_RUNS, math.ceil(ENOUGH / max(1, clients))))
 
 
 def _of_study(name: str, most: int, engine: Engine, own: OwnControllers, readings: str) -> Iterator[Place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +46,8 @@ def hold(
     against: Sequence[str] = (),
     cells_of: str = "drawn",
     seeds: str = "training",
-    drawn: int = 120,
-    runs: int = 4,
+    drawn: int | str = 120,
+    runs: int = 16,
     readings: str = "first",
     out: Path | str | None = None,
     resume: bool = False,
@@ -63,8 +64,8 @@ def hold(
         against: The presets that the best of each cell is looked for among; left out: one of each family.
         cells_of: `studies`, `drawn` or `all`.
         seeds: `training` or `held-out`: cells are drawn, and luck is, from what the other has no part in.
-        drawn: How many cells are drawn.
-        runs: Runs of a cell, at most; cells with many clients have fewer.
+        drawn: How many cells are drawn; `401..800` for those with these numbers.
+        runs: Runs of a cell, at most; four, or as many more as it takes for 200 clients over all of them.
         readings: Of which readings of studies' test beds there are cells: `first`, or `all`.
         out: The results directory; left out: a free name in `results/`.
         resume: Keep the runs that are there.
@@ -94,7 +95,7 @@ def hold(
             raise UsageError(f"--candidate: {name!r} is the arena's own name: choose another")
     for name, controller in named.items():
         fits(own.written(controller), f"--candidate {name}", engine, own)
-    places = cells.places(cells_of, seeds, drawn, runs, engine, own, readings)
+    places = cells.places(cells_of, seeds, numbers(drawn), runs, engine, own, readings)
     program = cells.program(named, rivals, places, seeds, engine, own)
     results = carry_out(
         program,
@@ -114,6 +115,17 @@ def hold(
 def fits(controller: Any, who: str, engine: Engine, own: OwnControllers | None = None) -> None:
     """Whether this is a controller. Raises `UsageError` with one line that begins with who named it."""
     scenarios.build({"path": _ANY_PATH, "clients": [{"count": 1, "controller": controller}]}, who, engine, own)
+
+
+def numbers(drawn: int | str) -> range:
+    """Which cells are drawn, from 0 on, of `120` or `401..800`. Raises `UsageError` with one line."""
+    told = re.fullmatch(r"(?:(\d+)\.\.)?(\d+)", str(drawn).strip())
+    if told is None:
+        raise UsageError(f"--drawn: {drawn!r} is no number of cells: write '120', or '401..800' for those alone")
+    first, last = int(told[1] or 1), int(told[2])
+    if not 1 <= first <= last:
+        raise UsageError(f"--drawn: {drawn}: at least 1" if told[1] is None else f"--drawn: {drawn}: no cells")
+    return range(first - 1, last)
 
 
 # ----------------------------------------------------------------------------------------------- helpers

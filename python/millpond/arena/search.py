@@ -20,7 +20,7 @@ from millpond.errors import UsageError
 from millpond.plan.overrides import written
 from millpond.run.campaign import Watcher
 
-RUNGS = ((8, 1), (24, 2), (80, 2))
+RUNGS = ((8, 4), (24, 8), (80, 16))
 """Cells that are drawn and runs of each at most, of one rung after the other."""
 KEPT = 3
 """Of so many candidates of a rung one goes on."""

@@ -3,54 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from millpond.arena.cells import ALONE, NEIGHBOUR
+from millpond.arena.crossed import MOST, Half, Values, beside, best, halves
+from millpond.arena.outcome import MEASURES, Outcome
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
-from millpond.measure.statistics import Floats, percentile
+from millpond.measure.sample import Ints
 from millpond.plan.quantity import in_seconds
 from millpond.results.directory import Results
 
-#: A preset counts as the best of a cell only if at most so many more of its clients lost a request than of the one that
-#: lost fewest: who gives up is soon done.
-AS_SAFE = 0.05
-#: What a ratio counts at most, also where a median is without end.
-MOST = 10.0
 #: A cell is one that a candidate does badly in from here on, and one that wants an explanation.
 ABOVE, FAR_ABOVE = 1.05, 1.25
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One number of a candidate in a cell. `ratio`: it is told in parts of the best preset's; else as a difference."""
-
-    name: str
-    what: str
-    unit: str
-    less: bool
-    ratio: bool
-
-
-#: In the median the completion time of a client that lost a request is without end. At the 95th percentile that would
-#: ask who lost one client in twenty, which `lost` tells already; there it is left out. Where requests come in a rhythm,
-#: times are those from birth to answer, and `lost` is the share of requests that were not answered.
-MEASURES = (
-    Measure("median", "median completion time", "s", less=True, ratio=True),
-    Measure("p95", "95th percentile of completion times, of clients that lost nothing", "s", less=True, ratio=True),
-    Measure("slowest", "slowest completion of those that lost nothing", "s", less=True, ratio=True),
-    Measure("messages", "messages sent for each request", "messages", less=True, ratio=True),
-    Measure("lost", "clients that lost a request", "1", less=True, ratio=False),
-    Measure("delivery", "requests that reached the application", "1", less=False, ratio=False),
-    Measure("in_vain", "copies in vain for each request", "messages", less=True, ratio=False),
-    Measure("harm", "neighbours' median, in parts of what they need among themselves", "1", less=True, ratio=False),
-    Measure("fairness", "Jain's index of requests answered", "1", less=False, ratio=False),
-)
+#: The same of differences.
+WORSE, FAR_WORSE = 0.01, 0.05
 
 
 @dataclass(frozen=True)
@@ -61,12 +32,16 @@ class Score:
     place: str
     family: str
     measure: str
+    #: Over all runs.
     value: float
-    #: That of the best preset, and its name.
+    #: The same of the best preset, and its name; of two that are the best of a half each, the mean, and both names.
     best: float
     best_preset: str
-    #: The value over the best, or less it.
+    #: The value over the best, or less it, where the best was chosen on other runs; and where that lies with a
+    #: confidence of 95 %, NaN where the cell has too few runs to tell.
     beside: float
+    low: float
+    high: float
     #: The value over what the path allows; NaN where that is not known.
     over_bound: float
 
@@ -84,6 +59,9 @@ class Summary:
     #: Cells above 1.05 and above 1.25; of differences those worse by more than one point and by more than five.
     above: int
     far_above: int
+    #: Those of them where that is more than chance, the interval being above it too.
+    surely_above: int
+    surely_far_above: int
     over_bound: float
 
 
@@ -91,22 +69,25 @@ def scores(results: Results, presets: Sequence[str]) -> list[Score]:
     """Every number of every cell. `presets` are those that the best is looked for among."""
     measures = Measures(results)
     where: dict[str, dict[str, Population]] = {}
-    beside: dict[str, dict[str, Population]] = {}
+    near: dict[str, dict[str, Population]] = {}
     for population in measures.populations():
         place = str(population.column("place"))
         if population.algorithm == NEIGHBOUR:
-            beside.setdefault(place, {})[population.partner] = population
+            near.setdefault(place, {})[population.partner] = population
         else:
             where.setdefault(place, {})[population.algorithm] = population
     found: list[Score] = []
     for place, present in where.items():
         alone = present.pop(ALONE, None)
-        values = {name: _values(measures, population) for name, population in present.items()}
-        _add_harm(measures, values, beside.get(place, {}))
-        family = str(next(iter(present.values())).column("family"))
-        bound = None if alone is None else _bound(measures, alone, next(iter(present.values())))
-        rivals = [name for name in presets if name in values]
-        found.extend(_of_place(place, family, values, rivals, bound))
+        one = next(iter(present.values()))
+        own, others = (
+            {name: Outcome.of(measures, population) for name, population in some.items()}
+            for some in (present, near.get(place, {}))
+        )
+        bound = None if alone is None else _bound(measures, alone, one)
+        rivals = [name for name in presets if name in own]
+        runs = measures.cell(one).replications
+        found.extend(of_place(place, str(one.column("family")), own, others, runs, rivals, bound))
     return found
 
 
@@ -127,69 +108,17 @@ def table(found: Sequence[Score] | Sequence[Summary]) -> pa.Table:
 # ----------------------------------------------------------------------------------------------- one cell
 
 
-def _values(measures: Measures, population: Population) -> dict[str, float]:
-    failed = measures.flow_column(population, "requests_failed").astype(np.float64)
-    took = measures.flow_column(population, "fct_us").astype(np.float64) * 1e-6
-    whole = np.isfinite(took) & ~(failed > 0)
-    endless = np.where(whole, took, np.inf)
-    sent, copies, vain, answered = (
-        measures.flow_column(population, name).astype(np.float64).sum()
-        for name in ("transmissions", "retransmissions", "unnecessary", "completed")
-    )
-    first = max(1.0, sent - copies)
-    if _is_loop(measures.cell(population).scenario):
-        times = {
-            "median": _at(endless, 0.5),
-            "p95": percentile(took[whole], 0.95) if whole.any() else math.inf,
-            "slowest": float(took[whole].max()) if whole.any() else math.inf,
-            "lost": 1 - float(np.mean(whole)),
-        }
-    else:
-        # when the last request ends is the rhythm's doing
-        delays = measures.sample("answer_delay", population)
-        times = {
-            "median": delays.take("median"),
-            "p95": delays.take("p95"),
-            "slowest": math.nan,
-            "lost": 1 - measures.sample("answered_share", population).take("mean"),
-        }
-    return {
-        **times,
-        "messages": sent / max(1.0, answered),
-        "delivery": measures.sample("delivery_ratio", population).take("mean"),
-        "in_vain": vain / first,
-        "fairness": measures.sample("fairness", population).take("mean"),
-    }
-
-
-def _is_loop(scenario: Mapping[str, Any]) -> bool:
-    """Whether all requests of the clients follow on the ones before, so that a client is done when its work is."""
-    kinds = [
-        one if isinstance(one, str) else one["kind"]
-        for group in scenario["clients"]
-        for workload in [group["workload"]]
-        for one in (workload if isinstance(workload, list) else [workload])
-    ]
-    return all(kind in ("continuous", "random", "fresh-batches", "backlog") for kind in kinds)
-
-
-def _at(values: Floats, share: float) -> float:
-    """A percentile where some values are without end."""
-    ordered = np.sort(values)
-    rank = share * (len(ordered) - 1)
-    if not np.isfinite(ordered[math.ceil(rank)]):
-        return math.inf
-    return percentile(ordered[np.isfinite(ordered)], rank / max(1, int(np.isfinite(ordered).sum()) - 1))
-
-
-def _add_harm(measures: Measures, values: dict[str, dict[str, float]], beside: dict[str, Population]) -> None:
-    """What the neighbours need beside each candidate, over what they need beside their own kind."""
-    among = beside.get("rfc7252")
-    for name, own in values.items():
-        own["harm"] = math.nan
-        if among is not None and name in beside:
-            here, there = (_values(measures, population)["median"] for population in (beside[name], among))
-            own["harm"] = min(MOST, here / there) if math.isfinite(there) and there > 0 else math.nan
+def _values(own: Mapping[str, Outcome], others: Mapping[str, Outcome], runs: Ints | None = None) -> Values:
+    """Every measure of each controller over some runs; the neighbours beside it are `others`."""
+    told = {name: outcome.values(runs) for name, outcome in own.items()}
+    beside_them = {name: outcome.values(runs)["median"] for name, outcome in others.items()}
+    among = beside_them.get("rfc7252", math.nan)
+    for name, values in told.items():
+        here = beside_them.get(name, math.nan)
+        known = math.isfinite(among) and among > 0 and not math.isnan(here)
+        # what they need beside their own kind is 1
+        values["harm"] = min(MOST, here / among) if known else math.nan
+    return told
 
 
 def _bound(measures: Measures, alone: Population, population: Population) -> float:
@@ -202,38 +131,44 @@ def _bound(measures: Measures, alone: Population, population: Population) -> flo
     return max(took, clients * busy * 1e-6 - start) if took > 0 else math.nan
 
 
-def _of_place(
-    place: str, family: str, values: dict[str, dict[str, float]], rivals: Sequence[str], bound: float | None
-) -> Iterable[Score]:
-    fewest = min((values[name]["lost"] for name in rivals), default=0.0)
-    safe = [name for name in rivals if values[name]["lost"] <= fewest + AS_SAFE] or list(rivals)
+def of_place(
+    place: str,
+    family: str,
+    own: Mapping[str, Outcome],
+    others: Mapping[str, Outcome],
+    runs: int,
+    rivals: Sequence[str],
+    bound: float | None,
+) -> Iterator[Score]:
+    """Every controller's numbers in one cell of so many runs; `others` are the neighbours of each.
+
+    `rivals` are those that the best is looked for among, `bound` is what the path allows.
+    """
+    whole = _values(own, others)
+    clients = len(next(iter(own.values())).runs) / runs
+    cell = [
+        Half(_values(own, others, np.concatenate(half)), [_values(own, others, batch) for batch in half])
+        for half in halves(runs, clients)
+    ]
     for measure in MEASURES:
-        among = rivals if measure.name == "lost" else safe
-        known = [name for name in among if not math.isnan(values[name][measure.name])]
-        if not known:
+        chosen = [best(measure, half.values, rivals) for half in cell]
+        told = list(dict.fromkeys(name for name in chosen if name is not None))
+        if not told:
             continue
-        pick: Callable[..., str] = min if measure.less else max
-        first = pick(known, key=lambda name: values[name][measure.name])
-        best = values[first][measure.name]
-        for name, own in values.items():
-            value = own[measure.name]
+        theirs = float(np.mean([whole[name][measure.name] for name in told]))
+        for name, values in whole.items():
+            value = values[measure.name]
             over = value / bound if bound and measure.name in ("median", "p95", "slowest") else math.nan
-            yield Score(name, place, family, measure.name, value, best, first, _beside(measure, value, best), over)
-
-
-def _beside(measure: Measure, value: float, best: float) -> float:
-    if math.isnan(value) or math.isnan(best):
-        return math.nan
-    if not measure.ratio:
-        return value - best if measure.less else best - value
-    if not math.isfinite(best):
-        return math.nan if not math.isfinite(value) else 1 / MOST
-    return min(MOST, value / best) if best > 0 else math.nan
+            there = beside(measure, name, chosen, cell)
+            yield Score(
+                name, place, family, measure.name, value, theirs, " / ".join(told),
+                there.beside, there.low, there.high, over,
+            )  # fmt: skip
 
 
 def _summary(candidate: str, name: str, found: list[Score]) -> Summary:
     measure = next(one for one in MEASURES if one.name == name)
-    near, far = (ABOVE, FAR_ABOVE) if measure.ratio else (0.01, 0.05)
+    near, far = (ABOVE, FAR_ABOVE) if measure.ratio else (WORSE, FAR_WORSE)
     worst = max(found, key=lambda score: score.beside)
     bounds = [score.over_bound for score in found if math.isfinite(score.over_bound)]
     return Summary(
@@ -245,6 +180,8 @@ def _summary(candidate: str, name: str, found: list[Score]) -> Summary:
         worst.place,
         int(sum(score.beside > near for score in found)),
         int(sum(score.beside > far for score in found)),
+        int(sum(score.low > near for score in found)),
+        int(sum(score.low > far for score in found)),
         float(np.mean(bounds)) if bounds else math.nan,
     )
 

@@ -33,8 +33,10 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--seeds", default="training", show_default=True, metavar="LOT", help="training or held-out: paths and luck apart."
 )
-@click.option("--drawn", type=int, default=120, show_default=True, metavar="N", help="So many drawn cells.")
-@click.option("--runs", type=int, default=4, show_default=True, metavar="N", help="Runs of a cell, at most.")
+@click.option(
+    "--drawn", default="120", show_default=True, metavar="N", help="So many drawn cells; 401..800: those alone."
+)
+@click.option("--runs", type=int, default=16, show_default=True, metavar="N", help="Runs of a cell, at most.")
 @click.option("--out", type=_PATH, metavar="DIR", help="Where results go. [a free name in results/]")
 @click.option("--resume", is_flag=True, help="Go on with what is in the results directory.")
 @click.option("--jobs", type=int, default=0, metavar="N", help="Runs at the same time; 0: one per core.")

@@ -50,6 +50,10 @@ class Sample:
         parts = np.split(order, starts[1:])
         return {int(name): self._part(part).take(statistic) for name, part in zip(names, parts, strict=True)}
 
+    def of_runs(self, runs: Ints) -> Sample:
+        """The values of these runs alone. How many of them are missing is not known of a part."""
+        return self._part(np.flatnonzero(np.isin(self.runs, runs)))
+
     def per_run(self, statistic: str) -> Floats:
         """The statistic of each run by itself, in the order of runs."""
         return np.array(list(self.by_run(statistic).values()))
