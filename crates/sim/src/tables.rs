@@ -4,6 +4,8 @@
 //! Times are whole microseconds of simulated time and end in `_us`; every table carries `run`, the number that the
 //! caller gave the run.
 
+use millpond_control::Instant;
+
 use crate::{
     Options, Outcome, Scenario, TraceKind,
     outcome::{FlowRow, TcpCounts},
@@ -117,7 +119,7 @@ fn flows(run: u32, outcome: &Outcome, scenario: &Scenario, sink: &mut impl Sink)
     table! { sink, "flows", &outcome.flows, row =>
         run = run, flow, group,
         controller = controllers.get(row.group as usize).map_or("", String::as_str),
-        fct_us: time, first_send_us: time, completed, failed, transmissions, retransmissions, unnecessary,
+        fct_us: time, first_send_us = sent(row.first_send_us), completed, failed, transmissions, retransmissions, unnecessary,
         late_replies, rtt_first_mean_us, rtt_true_mean_us, rtt_strong_mean_us, strong_samples, batches,
         first_wait_mean_us, first_wait_median_us, transport, body_bytes, dropped_queue, dropped_radio,
         connections = tcp(row).map(|tcp| tcp.connections),
@@ -256,6 +258,11 @@ fn exchanges(run: u32, outcome: &Outcome, sink: &mut impl Sink) {
         run = run, flow, exchange, first_send_us: time, first_wait_us: time, accepted_us: time, copies, winning_copy,
         first_useful_copy, grade, named_copy, sample_us: time, true_us: time, rto_us: time,
     }
+}
+
+/// When a client first sent; no time if it never did.
+fn sent(micros: u64) -> Option<i64> {
+    time(Some(micros).filter(|&at| at != Instant::NEVER.as_micros()))
 }
 
 fn tcp(row: &FlowRow) -> Option<&TcpCounts> {

@@ -396,9 +396,10 @@ fn events_have_their_place_in_the_run() {
         ("kind = \"restart\"\nat = \"-1 s\"", [":", "`-1 s` is not a time"]),
         ("kind = \"restart\"\nat = \"25 h\"", ["timeline[0].at", "not before the end of the run (1 d)"]),
         ("kind = \"restrat\"\nat = \"1 s\"", ["unknown value `restrat`", "did you mean `restart`?"]),
+        ("kind = \"alarm\"\nat = \"1 s\"", ["timeline[0].kind", "nobody waits for this alarm"]),
         ("kind = \"alarm\"\nat = \"1 s\"\nclients = \"metres\"", ["timeline[0].clients", "did you mean `meters`?"]),
         (
-            "kind = \"alarm\"\nat = \"2 s\"\n[[timeline]]\nkind = \"alarm\"\nat = \"1 s\"",
+            "kind = \"restart\"\nat = \"2 s\"\n[[timeline]]\nkind = \"restart\"\nat = \"1 s\"",
             ["timeline[1].at", "write them in order"],
         ),
         (

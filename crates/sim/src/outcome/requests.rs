@@ -12,7 +12,7 @@ pub struct FlowRow {
     /// From its first request to its last response; `None` if it was not done or lost its last request. Whether it lost
     /// others is told by `requests_failed`.
     pub fct_us: Option<u64>,
-    /// When its first request left.
+    /// When its first request left; `u64::MAX` if none did, which is no value in tables.
     pub first_send_us: u64,
     /// Exchanges that were answered; of a body that comes in blocks each block counts.
     pub completed: u32,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Arrival, BitRate, Clients, Direction, Duplicates, Duration, Loss, Ratio, Scenario, ScenarioError, unknown,
+    Arrival, Births, BitRate, Clients, Direction, Duplicates, Duration, Loss, Ratio, Scenario, ScenarioError, unknown,
 };
 
 /// One event.
@@ -210,6 +210,9 @@ impl Event {
             Self::Delivery { .. } if scenario.mesh.is_none() => {
                 refuse("kind", "only a [mesh] has links with a delivery ratio: write `loss` for others".to_owned())
             }
+            Self::Alarm { clients, .. } if !scenario.clients.iter().any(|group| waits(group, clients.as_deref())) => {
+                refuse("kind", "nobody waits for this alarm: write workload = \"after-event\" in [[clients]] or its commands, or leave it out".to_owned())
+            }
             Self::Alarm { .. }
             | Self::Rate { .. }
             | Self::Loss { .. }
@@ -218,4 +221,15 @@ impl Event {
             | Self::Server { .. } => Ok(()),
         }
     }
+}
+
+/// Whether an alarm in the group of that name, or in any, makes these clients or the server that commands them ask.
+fn waits(group: &Clients, name: Option<&str>) -> bool {
+    let commands = group.commands.iter().map(|commands| &commands.workload);
+    let notifications = group.notifications.iter().map(|notifications| &notifications.workload);
+    let mut workloads = std::iter::once(&group.workload).chain(commands).chain(notifications);
+    name.is_none_or(|name| group.name.as_deref() == Some(name))
+        && workloads.any(|workloads| {
+            workloads.all().iter().any(|workload| matches!(workload.births, Births::AfterEvent { .. }))
+        })
 }
