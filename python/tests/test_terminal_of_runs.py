@@ -86,3 +86,32 @@ def test_a_proxy_has_a_row_of_its_own_in_the_terminal_and_on_the_page(tmp_path: 
 def test_without_a_proxy_nothing_is_told_of_any(tmp_path: Path) -> None:
     done = run(tmp_path, clients=[{"count": 1, "controller": "rfc7252", "exchanges": 1}])
     assert "prox" not in shown(done)
+
+
+def test_a_relay_tells_what_it_kept_back(tmp_path: Path) -> None:
+    """Clients may repeat themselves a hundred times while the link is useful to the last byte: here is why."""
+    scenario = Path(millpond.__file__).parent / "scenarios" / "gateway.toml"
+    done = millpond.run(scenario, clients=[200], out=tmp_path / "out", report=False)
+    (row,) = done.table("relays").to_pylist()
+    assert row["withheld_packets"] > 1000
+    told = " ".join(shown(done).split())
+    assert f"gateway uplink {row['passed_packets']} {row['withheld_packets']}" in told
+    redraw(done)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Packets that each relay passed on" in page
+    assert f"{row['withheld_packets']:,}".replace(",", "\N{NARROW NO-BREAK SPACE}") in page
+
+
+def test_who_asks_nothing_is_not_done_at_once(tmp_path: Path) -> None:
+    """A client without a request was told to have had all its answers at 0 s, and counted beside what it is sent."""
+    command = {"workload": {"kind": "continuous"}, "request_payload": "20 B"}
+    silent = {"count": 7, "name": "sensors", "controller": "rfc7252", "workload": "none", "exchanges": 2}
+    done = run(tmp_path, clients=[{**silent, "commands": command}], server={"controller": "rfc7252"})
+    told = " ".join(shown(done).split())
+    assert "sensors 7 - - - - - - -" in told
+    assert "sensors, commands 7 7 0 0" in told
+    assert {row["first_send_us"] for row in done.table("flows").to_pylist() if row["group"] == 0} == {None}
+    redraw(done)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "sensors: no client asked anything." in page
+    assert "14 of 14 clients" not in page

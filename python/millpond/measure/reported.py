@@ -80,6 +80,11 @@ class Outcome:
     delivered: int | None
 
     @property
+    def is_silent(self) -> bool:
+        """Whether nobody asked anything, so that nobody can be done with it either."""
+        return self.born == 0 and self.unfinished == 0
+
+    @property
     def delivery_ratio(self) -> float | None:
         """Delivered over born; None if it was not counted."""
         return self.delivered / self.born if self.delivered is not None and self.born else None

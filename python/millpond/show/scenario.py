@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from millpond.measure import proxies
+from millpond.measure import proxies, relays
 from millpond.measure.links import COLLAPSE, collapse
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
@@ -28,6 +28,7 @@ def of_scenario(measures: Measures, title: str) -> list[RenderableType]:
         _done(cell, reported, title),
         _requests(cell, reported),
         _times(measures, cell, populations, _timed(measures, populations)),
+        *_relays(measures, cell),
         *_proxies(measures, cell),
         Text(_bottleneck(measures, cell, populations[0])),
     ]
@@ -45,9 +46,9 @@ def _done(cell: Cell, reported: Reported, title: str) -> Table:
         table.add_column(f"{'done by (s)' if place == 0 else ''}\n{share:.0%}".strip(), justify="right")
     for group in cell.groups:
         told, course = reported.outcome(cell, group), reported.course(cell, group)
-        times = ("never" if time is None else number(time) for time in course.points.values())
-        counts = (told.clients, told.complete, told.lost, told.unfinished)
-        table.add_row(_name(group), *map(str, counts), *times)
+        counts = [str(count) for count in (told.complete, told.lost, told.unfinished)]
+        counts += ["never" if time is None else number(time) for time in course.points.values()]
+        table.add_row(_name(group), str(told.clients), *(["-"] * len(counts) if told.is_silent else counts))
     table.caption = "A client is complete when all its requests are answered; shares are of all clients."
     return table
 
@@ -106,6 +107,22 @@ def _times(measures: Measures, cell: Cell, populations: list[Population], timed:
     runs = f" Over {cell.replications} replications; the interval is over runs." if several else ""
     table.caption = f"Retransmissions, and those in vain, are means per client.{runs}"
     return table
+
+
+def _relays(measures: Measures, cell: Cell) -> list[Table]:
+    """What relays passed on and kept back; no table without one."""
+    each = relays.of_each(measures.results, cell)
+    if not each:
+        return []
+    table = titled(f"What relays did with packets{', mean of a run' if cell.replications > 1 else ''}")
+    for name in relays.HEADS[:2]:
+        table.add_column(name)
+    for name in relays.HEADS[2:]:
+        table.add_column(name, justify="right")
+    for (name, link), values in each.items():
+        table.add_row(escape(name), escape(link), *map(number, values))
+    table.caption = "Kept back are copies of messages that still waited; they are in no count of the link."
+    return [table]
 
 
 def _proxies(measures: Measures, cell: Cell) -> list[Table]:

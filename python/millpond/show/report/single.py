@@ -76,7 +76,7 @@ def sections(data: Data) -> list[Section]:
             (histogram,),
         ),
         Section("unnecessary", "Unnecessary retransmissions", (UNNECESSARY,), (unnecessary,)),
-        Section("links", "Links", listings=(tables.links(data), *tables.proxies_of(data))),
+        Section("links", "Links", listings=(tables.links(data), *tables.relays_of(data), *tables.proxies_of(data))),
         Section(
             "run",
             "What was run",

@@ -124,7 +124,8 @@ def scenario_story(data: Data) -> list[str]:
     cell = data.cells[0]
     runs = "1 run" if cell.replications == 1 else f"{cell.replications} runs"
     several = len(cell.groups) > 1
-    sentences = [_done(data, cell, None, "", runs)]
+    # what the server sends to clients is told apart from what they ask: else each of them would count twice
+    sentences = [] if any(group.traffic != "requests" for group in cell.groups) else [_done(data, cell, None, "", runs)]
     if several:
         sentences += [_done(data, cell, group, data.label(group.algorithm), "") for group in cell.groups]
     link = data.bottleneck(cell)
@@ -142,15 +143,18 @@ def scenario_story(data: Data) -> list[str]:
             )
     for group in cell.groups:
         sent = take(data.values("flows", "unnecessary", cell, group), "median")
-        if np.isfinite(sent):
+        if np.isfinite(sent) and not data.reported.outcome(cell, group).is_silent:
             whose = f" of {data.label(group.algorithm)}" if several else ""
-            sentences.append(f"The median client{whose} made {labels.plain(sent)} unnecessary retransmissions.")
+            copies = f"{labels.plain(sent)} unnecessary retransmission{'' if sent == 1 else 's'}"
+            sentences.append(f"The median client{whose} made {copies}.")
     return sentences
 
 
 def _done(data: Data, cell: Cell, group: Group | None, who: str, runs: str) -> str:
     """How many of the clients have everything, and when half and almost all of all of them had."""
     told, course = data.reported.outcome(cell, group), data.reported.course(cell, group)
+    if told.is_silent:
+        return f"{who}: no client asked anything." if who else "No client asked anything."
     sentence = f"{labels.count(told.complete)} of {labels.count(told.clients)} clients"
     sentence += f" in {runs}" if runs else ""
     sentence = f"{who}: {sentence}" if who else sentence

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from millpond.measure import proxies
+from millpond.measure import proxies, relays
 from millpond.measure.measures import warm_up_us
 from millpond.measure.population import path_in_words
 from millpond.measure.reported import Course, Outcome
@@ -111,8 +111,10 @@ def reported_by_group(data: Data) -> Listing:
     rows = []
     for group in cell.groups:
         told, course = data.reported.outcome(cell, group), data.reported.course(cell, group)
-        parts = labels.count(told.complete), labels.count(told.lost), labels.count(told.unfinished)
-        rows.append((data.label(group.algorithm), labels.count(told.clients), *parts, *_points(course)))
+        parts = (*map(labels.count, (told.complete, told.lost, told.unfinished)), *_points(course))
+        if told.is_silent:
+            parts = ("\N{EN DASH}",) * len(parts)
+        rows.append((data.label(group.algorithm), labels.count(told.clients), *parts))
     header = ("group", "clients", "complete", "lost a request", "unfinished", *POINTS)
     caption = f"{DONE}{' All replications together.' if cell.replications > 1 else ''}"
     return Listing("reported-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
@@ -210,6 +212,21 @@ def links(data: Data) -> Listing:
     )
     caption = "Of one run, mean over the replications." if cell.replications > 1 else ""
     return Listing("links-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
+
+
+def relays_of(data: Data) -> tuple[Listing, ...]:
+    """What each relay of a single scenario passed on and kept back; none without one."""
+    cell = data.cells[0]
+    each = relays.of_each(data.results, cell)
+    if not each:
+        return ()
+    rows = tuple((*of, *map(labels.count, values)) for of, values in each.items())
+    runs = " Of one run, mean over the replications." if cell.replications > 1 else ""
+    caption = (
+        "Packets that each relay passed on, and copies of messages that still waited, which it kept back: they are in "
+        f"no count of the link.{runs}"
+    )
+    return (Listing("relays-table", relays.HEADS, rows, caption, numeric=(2, 3)),)
 
 
 def proxies_of(data: Data) -> tuple[Listing, ...]:

@@ -39,7 +39,9 @@ def reported_by_group(results: Results | Data) -> Figure:
     Raises `Missing` if no client was ever done.
     """
     data = Data.of(results)
-    return draw(_of_groups(data), {data.label(g.algorithm): data.looks[g.algorithm] for g in data.cells[0].groups})
+    panels = _of_groups(data)
+    shown = dict.fromkeys(name for panel in panels for name in panel.lines)
+    return draw(panels, {name: panels[0].looks[name] for name in shown})
 
 
 def reported_by_group_rows(results: Results | Data) -> Rows:
@@ -84,7 +86,8 @@ def _of_groups(data: Data) -> list[Panel]:
     looks = {data.label(group.algorithm): data.looks[group.algorithm] for group in cell.groups}
     panels = []
     for event in data.reported.events(cell):
-        lines = {data.label(group.algorithm): data.reported.course(cell, group, event) for group in cell.groups}
+        asking = [group for group in cell.groups if not data.reported.outcome(cell, group).is_silent]
+        lines = {data.label(group.algorithm): data.reported.course(cell, group, event) for group in asking}
         lines = {name: course for name, course in lines.items() if course.of}
         if lines:
             panels.append(Panel("" if event == 0 else f"event {event}", lines, looks))
