@@ -91,8 +91,7 @@ impl World<'_> {
                     return Ok(());
                 }
             }
-            Client::Blocks(_) => return self.block_to_client(now, arrival),
-            Client::Burst(_) | Client::Stream(_) => return self.burst_to_client(now, arrival),
+            Client::Bodies(_) | Client::Stream(_) => return self.body_to_client(now, arrival),
         }
         self.drain_client(flow, now, Some(arrival))
     }
@@ -355,7 +354,8 @@ impl World<'_> {
                             answers += 1;
                             let mut tag = if is_own { Tag::of(to, 0, now) } else { Tag { flow: to, ..*tag } };
                             if self.rec.packets && matches!(cause, Cause::Further { .. }) {
-                                tag.copy = u8::from(Self::is_repeated(&mut self.clients, to, bytes));
+                                let client = self.clients.get_mut(to as usize);
+                                tag.copy = u8::from(client.is_some_and(|client| client.is_repeated(bytes)));
                             }
                             tag
                         });

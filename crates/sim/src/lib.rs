@@ -48,9 +48,8 @@
 
 mod agenda;
 mod application;
-mod blocks;
+mod bodies;
 mod burst_ends;
-mod bursts;
 mod calls;
 pub mod capture;
 mod datagrams;

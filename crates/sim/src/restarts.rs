@@ -1,13 +1,12 @@
 //! Clients that go down and come back.
 
-use millpond_coap::{Endpoint, Output, block::robust::BurstClient};
+use millpond_coap::{Endpoint, Output};
 use millpond_control::Instant;
 
 use crate::{
     RunError,
     application::Moment,
-    blocks::host,
-    burst_ends,
+    bodies::host,
     network::SERVER,
     population::{datagram, restarted_endpoint},
     scenario::Memory,
@@ -41,7 +40,7 @@ impl World<'_> {
                 }
                 self.ledger.abandon_all(flow)
             }
-            Client::Blocks(device) => {
+            Client::Bodies(device) => {
                 device.goes_down(now);
                 self.ledger.abandon_all(flow)
             }
@@ -49,10 +48,6 @@ impl World<'_> {
                 client.hang_up();
                 (client.open, client.ask_at) = (None, None);
                 self.ledger.abandon_all(flow).into_iter().chain(client.due.take().map(|due| due.request)).collect()
-            }
-            Client::Burst(device) => {
-                device.due = None;
-                self.ledger.abandon_all(flow)
             }
         };
         for request in requests {
@@ -64,37 +59,31 @@ impl World<'_> {
         client.application().went_down(now, conduct, luck, &mut self.ledger);
     }
 
-    /// A client is up again. One that fetches in bursts begins with another endpoint in any case, because nothing else ends
-    /// the transfers that it had; what its controller has learnt goes on there if it is kept.
+    /// A client is up again. One that fetches in bursts begins with another endpoint in any case: some of its messages may be
+    /// confirmable, of which copies would leave still. What its controller has learnt goes on there if it is kept.
     fn comes_up(&mut self, flow: u32, now: Instant, event: u8, memory: Memory) -> Result<(), RunError> {
         let forgets = memory != Memory::Kept;
+        let luck = self.luck(flow);
+        let client = &mut self.clients[flow as usize];
+        let conduct = &self.conducts[client.group() as usize];
         if forgets {
-            let luck = self.luck(flow);
-            let client = &mut self.clients[flow as usize];
-            let conduct = &self.conducts[client.group() as usize];
             client.application().forgot(conduct, luck);
         }
-        match &self.clients[flow as usize] {
-            Client::Stream(_) => return Ok(()),
-            Client::Device(_) | Client::Blocks(_) if !forgets => return Ok(()),
-            Client::Device(_) | Client::Blocks(_) | Client::Burst(_) => {}
+        if matches!(client, Client::Stream(_)) || !(forgets || client.is_burst()) {
+            return Ok(());
         }
         self.remember(flow, memory);
         let mut endpoint = self.restarted(flow, event)?;
         match &mut self.clients[flow as usize] {
             Client::Device(device) => device.renew(endpoint),
-            Client::Blocks(device) => device.host = host(endpoint, self.seed)?,
-            Client::Burst(device) => {
-                if let Some(controller) = device.endpoint.controller(SERVER).filter(|_| !forgets) {
+            Client::Bodies(device) => {
+                if let Some(controller) = device.host.endpoint().controller(SERVER).filter(|_| !forgets) {
                     let set = endpoint.set_controller(now, SERVER, controller);
                     set.map_err(|why| RunError::Refused(flow, why.to_string()))?;
                 }
-                device.endpoint = endpoint;
-                let group = &self.scenario.clients[device.group as usize];
-                if let Some(options) = burst_ends::options(self.scenario, group) {
-                    // Tokens begin elsewhere as well.
-                    device.bursts = BurstClient::new(options, self.seed.part(u64::from(event)), flow);
-                }
+                let transfer = &self.scenario.clients[device.group as usize].transfer;
+                // Tokens begin elsewhere as well.
+                device.host = host(endpoint, transfer, self.seed.part(u64::from(event)))?;
             }
             Client::Stream(_) => {}
         }

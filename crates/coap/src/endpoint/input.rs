@@ -131,10 +131,10 @@ pub enum Refused {
         /// How many may be open.
         limit: u16,
     },
-    /// A beginning of no bytes, or of more than a token has, or none that is free.
-    #[error("no token of {length} bytes can be claimed; use 1 to 7, and a longer one if others are claimed already")]
+    /// All beginnings of tokens are claimed already.
+    #[error("no token of {length} bytes is free to be claimed; use a longer token_length, of which 4 bytes count")]
     Claim {
-        /// What was asked for.
+        /// How long they are.
         length: u8,
     },
     /// As many requests to groups are remembered as may be, or their tokens are used up.

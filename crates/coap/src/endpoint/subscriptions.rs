@@ -53,17 +53,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.cancel(now, exchange)
     }
 
-    /// Input: all responses of this peer whose tokens begin with a token that the endpoint makes now, of `length` bytes,
-    /// are [`Event::Further`](super::Event::Further) of the exchange named, until [`unsubscribe`](Self::unsubscribe).
-    /// Nothing is sent. Serves bodies whose every message has a token of its own (RFC 9177 §6).
+    /// Input: all responses of this peer whose tokens begin with a token that the endpoint makes now, of
+    /// [`token_length`](super::Config::token_length) bytes but 1 to 4, are [`Event::Further`](super::Event::Further) of the
+    /// exchange named, until [`unsubscribe`](Self::unsubscribe). Nothing is sent. Serves bodies whose every message has a token
+    /// of its own: this and a count behind it (RFC 9177 §6).
     ///
     /// # Errors
     /// A limit that would be exceeded, or no such token.
-    pub fn claim(&mut self, now: Instant, peer: A, length: u8) -> Result<(ExchangeId, Token), Refused> {
+    pub fn claim(&mut self, now: Instant, peer: A) -> Result<(ExchangeId, Token), Refused> {
         let now = self.input(now);
-        if length == 0 || usize::from(length) >= Token::MAX {
-            return Err(Refused::Claim { length });
-        }
+        let length = self.setup.config.token_length.clamp(1, 4);
         let number = self.peer_for(now, peer)?;
         let Some(peer) = self.peers.get(number) else { return Err(self.out_of_bytes()) };
         let limit = self.setup.config.limits.subscriptions_per_peer;

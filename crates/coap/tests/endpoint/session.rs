@@ -345,7 +345,7 @@ impl Session {
                 }
             }
             _ => {
-                if let Ok((id, token)) = actor.endpoint.claim(now, to, (shape >> 4) as u8) {
+                if let Ok((id, token)) = actor.endpoint.claim(now, to) {
                     actor.kept.push((id, Some(token)));
                 }
             }

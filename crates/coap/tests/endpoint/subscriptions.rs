@@ -243,9 +243,9 @@ fn many_subscriptions_are_told_apart() {
 fn a_claim_takes_all_tokens_that_begin_like_it() {
     let mut pair = Pair::usual();
     let now = pair.now();
-    let (id, prefix) = pair.client.claim(now, Side::Server, 3).unwrap();
-    let (other, second) = pair.client.claim(now, Side::Server, 3).unwrap();
-    assert!(prefix.len() == 3 && second != prefix && id != other);
+    let (id, prefix) = pair.client.claim(now, Side::Server).unwrap();
+    let (other, second) = pair.client.claim(now, Side::Server).unwrap();
+    assert!(prefix.len() == 4 && second != prefix && id != other);
     pair.get();
     let asked = Message::parse(&pair.datagrams[0]).unwrap().token;
     assert!(!asked.as_bytes().starts_with(prefix.as_bytes()));
@@ -260,10 +260,18 @@ fn a_claim_takes_all_tokens_that_begin_like_it() {
     }
     assert_eq!(pair.client.counters().further, 3);
     assert!(pair.unsubscribe(id) && pair.unsubscribe(other));
-    for length in [0, 8] {
-        let now = pair.now();
-        assert_eq!(pair.client.claim(now, Side::Server, length), Err(Refused::Claim { length }));
-    }
+}
+
+#[test]
+fn of_tokens_of_a_byte_all_can_be_claimed() {
+    let mut pair = Pair::new(|_, config| {
+        (config.token_length, config.limits.subscriptions_per_peer, config.limits.exchanges_per_peer) = (1, 300, 100);
+    });
+    let now = pair.now();
+    let mut claim = || pair.client.claim(now, Side::Server);
+    let all: std::collections::BTreeSet<_> = (0..256).map(|_| claim().unwrap().1.as_bytes().to_vec()).collect();
+    assert!(all.len() == 256 && all.iter().all(|token| token.len() == 1));
+    assert_eq!(claim(), Err(Refused::Claim { length: 1 }));
 }
 
 /// A request that the controller made confirmable is answered in the acknowledgement.
@@ -272,7 +280,7 @@ fn a_claim_gets_what_comes_with_an_acknowledgement() {
     let wishes = millpond_control::Wishes { confirmable_every: 1, ..millpond_control::Wishes::NONE };
     let mut pair = Pair::usual().wishing(wishes);
     let now = pair.now();
-    let (_, prefix) = pair.client.claim(now, Side::Server, 3).unwrap();
+    let (_, prefix) = pair.client.claim(now, Side::Server).unwrap();
     let token = Token::new(&[prefix.as_bytes(), b"x"].concat()).unwrap();
     let payload = Outgoing::non_confirmable(Code::PUT, HELLO).with_payload(b"block");
     pair.client.send_further(now, Side::Server, token, &payload).unwrap();

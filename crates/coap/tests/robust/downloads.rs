@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use millpond_coap::Config;
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::{BurstAsk, BurstFailure, BurstOptions, BurstParameters, Carried, ClientTold};
 use millpond_coap::message::{Code, number};
-use millpond_control::Span;
+use millpond_control::{Preset, Span};
 
 use crate::world::{CLIENT, SERVER, Way, World, at, body, lost_in_turn};
 
@@ -31,8 +32,9 @@ fn acquainted(options: BurstOptions) -> World {
 /// level in 80 sets, of which each takes its serialisation and one round trip.
 #[test]
 fn a_firmware_takes_a_round_trip_for_each_set() {
-    let options = BurstOptions { token_length: 1, tag_length: 1, ..BurstOptions::default() };
-    let mut world = World::new(options).serving(body(102_400));
+    let options = BurstOptions { tag_length: 1, ..BurstOptions::default() };
+    let config = Config { token_length: 1, ..Config::default() };
+    let mut world = World::of(options, Preset::RFC7252, config).serving(body(102_400));
     (world.up, world.down) = (Way::new(60_000, 215), Way::new(30_000, 415));
     world.ask(&get(BlockSize::B128));
     world.run(at(1_000_000));

@@ -151,11 +151,13 @@ impl World {
 
     /// The same with this controller at both ends.
     pub(crate) fn under(options: BurstOptions, preset: Preset) -> Self {
+        Self::of(options, preset, Config::default())
+    }
+
+    /// The same with endpoints like this.
+    pub(crate) fn of(options: BurstOptions, preset: Preset, config: Config) -> Self {
         let chance = ChanceSeed::new(5);
-        let make = |node| {
-            let config = Config::default();
-            Endpoint::new(config, preset.build(), chance, node, Identities::counted()).unwrap()
-        };
+        let make = |node| Endpoint::new(config, preset.build(), chance, node, Identities::counted()).unwrap();
         Self {
             now: Instant::ORIGIN,
             client: BurstClient::new(options, chance, 0),

@@ -1,6 +1,6 @@
 //! How a body reaches the client: in one message or in blocks.
 
-use millpond_coap::block::BlockSize;
+use millpond_coap::block::{BlockSize, robust::BurstParameters};
 use millpond_path::word_or_table;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -94,6 +94,24 @@ impl Transfer {
     pub(crate) fn block_size(&self) -> Option<BlockSize> {
         let (Self::Blocks(Blocks { size, .. }) | Self::Bursts(Bursts { size, .. })) = self else { return None };
         exponent(*size).and_then(BlockSize::from_exponent)
+    }
+
+    /// Whether bodies come in bursts.
+    pub(crate) fn is_in_bursts(&self) -> bool {
+        matches!(self, Self::Bursts(_))
+    }
+
+    /// How both ends of bursts behave, if there are any.
+    pub(crate) fn burst_parameters(&self) -> Option<BurstParameters> {
+        let Self::Bursts(bursts) = self else { return None };
+        Some(BurstParameters {
+            set: bursts.max_payloads,
+            pause: bursts.non_timeout.span(),
+            patience: bursts.non_receive_timeout.span(),
+            repeats: bursts.non_max_retransmit,
+            lifetime: bursts.non_partial_timeout.span(),
+            paced: bursts.paced,
+        })
     }
 
     /// Exchanges that one request of the application takes for a body of so many bytes.

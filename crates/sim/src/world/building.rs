@@ -9,8 +9,7 @@ use crate::{
     RunError,
     agenda::Agenda,
     application::Application,
-    blocks::BlockDevice,
-    burst_ends::{self, BurstDevice},
+    bodies::BodyDevice,
     calls::Callers,
     device::Device,
     evidence::Evidence,
@@ -19,7 +18,7 @@ use crate::{
     outcome::Books,
     population::{client_endpoint, controllers, datagram, interleave},
     proxy::{self, Proxy},
-    scenario::{Controllers, FlowGroup, Scenario, Traffic, Transfer},
+    scenario::{Controllers, FlowGroup, Scenario, Traffic},
     server::Server,
     stream_end::{StreamClient, StreamServer},
     trace::{Options, Recorder, TraceKind},
@@ -57,10 +56,8 @@ impl<'s> World<'s> {
             let endpoint = || alike[group as usize].sibling(flow);
             let application = Application::new(&conducts[group as usize], Luck { seed, flow, client: flow });
             agenda.set(flow, application.wakes());
-            clients.push(if let Some(options) = burst_ends::options(scenario, described) {
-                Client::Burst(Box::new(BurstDevice::new(endpoint(), application, options, seed, flow, group)))
-            } else if matches!(described.transfer, Transfer::Blocks(_)) {
-                Client::Blocks(Box::new(BlockDevice::new(endpoint(), application, seed, group)?))
+            clients.push(if !described.transfer.is_whole() {
+                Client::Bodies(Box::new(BodyDevice::new(endpoint(), application, &described.transfer, seed, group)?))
             } else if described.transport.is_udp() {
                 Client::Device(Device::new(endpoint(), application, group))
             } else {

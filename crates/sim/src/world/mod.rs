@@ -16,8 +16,7 @@ use crate::{
     RunError,
     agenda::Agenda,
     application::{Application, Next},
-    blocks::BlockDevice,
-    burst_ends::BurstDevice,
+    bodies::BodyDevice,
     calls::Callers,
     device::Device,
     evidence::Evidence,
@@ -39,9 +38,8 @@ use crate::{
 )]
 pub(crate) enum Client {
     Device(Device),
-    Blocks(Box<BlockDevice>),
+    Bodies(Box<BodyDevice>),
     Stream(Box<StreamClient>),
-    Burst(Box<BurstDevice>),
 }
 
 impl Client {
@@ -49,24 +47,27 @@ impl Client {
     pub(crate) fn group(&self) -> u32 {
         match self {
             Self::Device(device) => device.group,
-            Self::Blocks(device) => device.group,
+            Self::Bodies(device) => device.group,
             Self::Stream(client) => client.group,
-            Self::Burst(device) => device.group,
         }
     }
 
     #[inline]
     pub(crate) fn is_burst(&self) -> bool {
-        matches!(self, Self::Burst(_))
+        matches!(self, Self::Bodies(device) if device.is_burst())
+    }
+
+    /// Whether the server sends this block to it again. Asked for traces.
+    pub(crate) fn is_repeated(&mut self, bytes: &[u8]) -> bool {
+        if let Self::Bodies(device) = self { device.is_repeated(bytes) } else { false }
     }
 
     #[inline]
     pub(crate) fn application(&mut self) -> &mut Application {
         match self {
             Self::Device(device) => &mut device.application,
-            Self::Blocks(device) => &mut device.application,
+            Self::Bodies(device) => &mut device.application,
             Self::Stream(client) => &mut client.application,
-            Self::Burst(device) => &mut device.application,
         }
     }
 
@@ -75,8 +76,7 @@ impl Client {
     pub(crate) fn view(&self) -> Option<View> {
         match self {
             Self::Device(device) => device.endpoint.view(SERVER),
-            Self::Blocks(device) => device.host.endpoint().view(SERVER),
-            Self::Burst(device) => device.endpoint.view(SERVER),
+            Self::Bodies(device) => device.host.endpoint().view(SERVER),
             Self::Stream(_) => None,
         }
     }
@@ -85,8 +85,7 @@ impl Client {
     pub(crate) fn base_rtt(&self) -> Option<Span> {
         match self {
             Self::Device(device) => device.endpoint.base_rtt(SERVER),
-            Self::Blocks(device) => device.host.endpoint().base_rtt(SERVER),
-            Self::Burst(device) => device.endpoint.base_rtt(SERVER),
+            Self::Bodies(device) => device.host.endpoint().base_rtt(SERVER),
             Self::Stream(_) => None,
         }
     }
@@ -95,8 +94,7 @@ impl Client {
     pub(crate) fn recall(&mut self, now: Instant, base_rtt: Span) -> Result<(), String> {
         match self {
             Self::Device(device) => device.endpoint.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
-            Self::Blocks(device) => device.host.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
-            Self::Burst(device) => device.endpoint.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
+            Self::Bodies(device) => device.host.recall(now, SERVER, base_rtt).map_err(|why| why.to_string()),
             Self::Stream(_) => Ok(()),
         }
     }
@@ -105,9 +103,8 @@ impl Client {
     pub(crate) fn forget(&mut self, now: Instant) {
         match self {
             Self::Device(device) => device.endpoint.forget_controller(now, SERVER),
-            Self::Blocks(device) => device.host.forget_controller(now, SERVER),
+            Self::Bodies(device) => device.host.forget_controller(now, SERVER),
             Self::Stream(client) => client.hang_up(),
-            Self::Burst(device) => device.endpoint.forget_controller(now, SERVER),
         }
     }
 }
@@ -318,9 +315,8 @@ impl<'s> World<'s> {
         }
         match &self.clients[flow as usize] {
             Client::Device(_) => self.wake_device(flow, now),
-            Client::Blocks(_) => self.wake_blocks(flow, now),
+            Client::Bodies(_) => self.wake_fetching(flow, now),
             Client::Stream(_) => self.wake_stream(flow, now),
-            Client::Burst(_) => self.wake_burst(flow, now),
         }
     }
 
@@ -354,10 +350,10 @@ impl<'s> World<'s> {
             let mut messages = None;
             let mut row = match client {
                 Client::Device(device) => device.row(flow, conduct),
-                Client::Blocks(device) => device.row(flow, conduct),
-                Client::Burst(device) => {
-                    messages = Some(device.messages);
-                    device.row(flow, conduct)
+                Client::Bodies(device) => {
+                    let (row, sent) = device.row(flow, conduct);
+                    messages = sent;
+                    row
                 }
                 Client::Stream(client) => {
                     let far = &self.server.streams[client.far];

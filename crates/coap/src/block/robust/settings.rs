@@ -9,9 +9,6 @@ pub struct BurstOptions {
     pub parameters: BurstParameters,
     /// The largest blocks that a server sends. With the options of an answer they must fit the endpoint's datagrams.
     pub size: BlockSize,
-    /// Bytes of the fixed part of a transfer's tokens, 1 to 4: each of its requests has this and a count behind it, as
-    /// RFC 9177 §6 advises. The first has no count.
-    pub token_length: u8,
     /// Bytes at least of an ETag that a server makes, and of the Request-Tag of a client, 1 to 8.
     pub tag_length: u8,
     /// PROBING_RATE: bytes a second of whole bodies to a peer that does not answer (RFC 9177 §7.2).
@@ -24,11 +21,10 @@ pub struct BurstOptions {
 
 impl BurstOptions {
     /// The defaults of RFC 9177 §7.2: blocks of 1024 bytes, 1 byte/s and at most 247 s towards the silent, and 4 bytes for
-    /// tokens and tags (§4.3 and §4.4 suggest 4 or 8).
+    /// tags (§4.3 and §4.4 suggest 4 or 8).
     pub const RFC9177: Self = Self {
         parameters: BurstParameters::RFC9177,
         size: BlockSize::B1024,
-        token_length: 4,
         tag_length: 4,
         probing_rate: 1,
         probing_wait: Span::from_secs(247),
@@ -51,9 +47,6 @@ impl BurstOptions {
         }
         if self.size.is_bert() {
             return Err(BurstOptionsError::Bert);
-        }
-        if !(1..=4).contains(&self.token_length) {
-            return Err(BurstOptionsError::TokenLength { asked: self.token_length });
         }
         if !(1..=8).contains(&self.tag_length) {
             return Err(BurstOptionsError::TagLength { asked: self.tag_length });
@@ -92,12 +85,6 @@ pub enum BurstOptionsError {
     /// Several blocks in a message, which only streams have.
     #[error("size is BERT, which only streams have; use 1024 bytes or less")]
     Bert,
-    /// No token, or one that leaves no room for counts.
-    #[error("token_length is {asked}; use 1 to 4")]
-    TokenLength {
-        /// What was asked for.
-        asked: u8,
-    },
     /// No tag, or one that is too long for an ETag.
     #[error("tag_length is {asked}; use 1 to 8")]
     TagLength {
@@ -145,12 +132,11 @@ mod tests {
     fn what_cannot_work_is_refused_with_its_place_and_its_mend() {
         assert_eq!(BurstOptions::default().check(), Ok(()));
         type Change = fn(&mut BurstOptions);
-        let cases: [(Change, &str); 6] = [
+        let cases: [(Change, &str); 5] = [
             (|o| o.parameters.set = 0, "parameters.set is 0"),
             (|o| o.parameters.patience = Span::from_millis(3_999), "parameters.patience is 3.999 s; use 4 s or more"),
             (|o| o.parameters.pause = Span::from_secs(3), "use 5.5 s or more"),
             (|o| o.size = BlockSize::BERT, "use 1024 bytes or less"),
-            (|o| o.token_length = 5, "token_length is 5; use 1 to 4"),
             (|o| o.tag_length = 0, "tag_length is 0; use 1 to 8"),
         ];
         for (change, expected) in cases {

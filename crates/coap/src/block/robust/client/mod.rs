@@ -237,7 +237,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
                 Step::Nothing => {}
                 Step::Wait(until) => sleep = Some(sleep.map_or(until, |other| other.min(until))),
                 Step::Claim => {
-                    match endpoint.claim(now, to, self.options.token_length.clamp(1, 4)) {
+                    match endpoint.claim(now, to) {
                         Ok((exchange, prefix)) => transfer.claimed(exchange, prefix),
                         Err(why) => self.finish(index, Verdict::Fail(BurstFailure::Refused(why))),
                     }
