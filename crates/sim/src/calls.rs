@@ -199,7 +199,7 @@ impl World<'_> {
             let group = self.server.callers.get(flow).map_or(0, |caller| caller.group);
             let judged = sample.and_then(|sample| self.evidence.take(group, &sample, &tag, now));
             if let Some(judged) = judged.filter(|_| self.rec.exchanges) {
-                self.rec.judged(&tag, judged, self.server.endpoint.view(client).and_then(|view| view.rto));
+                self.rec.judged(&tag, judged, self.server.below.endpoint().view(client).and_then(|view| view.rto));
             }
             self.network.useful_request(SERVER, client, &tag, &mut self.rec);
             self.network.useful(client, SERVER, length, &mut self.rec);
@@ -244,7 +244,7 @@ impl World<'_> {
         let Some((ask, bytes)) = conduct.ask(&due, luck) else { return Ok(()) };
         let patience = Patience { max_retransmit: Some(conduct.clients.max_retransmit), ..Patience::DEFAULT };
         let message = ask.request(bytes).with_patience(patience);
-        let endpoint = &mut self.server.endpoint;
+        let endpoint = self.server.below.endpoint_mut();
         let id = match (conduct.traffic, caller.observer) {
             (Traffic::Notifications, Some((token, first))) => {
                 caller.sequence = caller.sequence.wrapping_add(1) & SEQUENCE;

@@ -2,17 +2,16 @@
 
 use millpond_coap::{
     Cause, Event, ExchangeId, Outgoing, Output, RequestId, Transmit,
-    block::Block,
     message::{Code, Kind, number},
 };
 use millpond_control::{Instant, Sample, Span};
 
 use crate::{
     RunError,
-    burst_ends::Next,
+    below::Said,
     ledger::{Ledger, NO_EXCHANGE, Tag},
     network::{Arrival, SERVER},
-    server::{Asked, Server},
+    server::Asked,
     trace::Recorder,
     workload::{Due, REGISTRATION},
     world::{Client, World},
@@ -307,7 +306,7 @@ impl World<'_> {
             self.ledger.reached(tag);
         }
         self.server.change(now);
-        self.server.endpoint.receive(now, client, self.network.datagram());
+        self.server.below.receive(now, client, self.network.datagram());
         if !is_own && self.clients.get(client as usize).is_some_and(Client::is_burst) {
             if tag.copy == 0 {
                 self.network.useful(client, SERVER, length, &mut self.rec);
@@ -327,8 +326,8 @@ impl World<'_> {
         self.drain_server(now, &Tag::of(0, 0, now), 0)
     }
 
-    /// Drains the server's endpoint; what it sends answers the request copy with this tag, or it was just handed an answer
-    /// with it, of so many bytes.
+    /// Drains the server; what it sends answers the request copy with this tag, or it was just handed an answer with it, of so
+    /// many bytes.
     pub(crate) fn drain_server(&mut self, now: Instant, tag: &Tag, length: u32) -> Result<(), RunError> {
         // How many packets carry the tag on, if the application does not keep it to itself for a while.
         let mut answers = 0_u32;
@@ -337,13 +336,13 @@ impl World<'_> {
         let is_own = calls && tag.flow as usize >= self.clients.len() && self.proxy(tag.flow).is_none();
         loop {
             let mut asked = None;
-            let (endpoint, bursts, callers) = self.server.parts();
+            let (below, callers) = self.server.parts();
             let sleep = loop {
-                if let Some(until) = endpoint.quiet_until(now) {
+                if let Some(until) = below.quiet_until(now) {
                     break until;
                 }
-                match endpoint.poll(now) {
-                    Output::Transmit(Transmit { to, bytes, cause, .. }) => {
+                match below.poll(now) {
+                    Said::Transmit(Transmit { to, bytes, cause, .. }) => {
                         let own = if calls {
                             let sent = (to, self.network.length(bytes));
                             callers.sent(&mut self.ledger, &mut self.rec, sent, &cause, now)
@@ -362,10 +361,7 @@ impl World<'_> {
                         self.transmissions += 1;
                         self.network.send(now, SERVER, to, bytes, &tag, &mut self.rec);
                     }
-                    Output::Event(event)
-                        if bursts.is_some()
-                            && Server::takes(bursts, now, |from| self.clients[from as usize].group(), &event) => {}
-                    Output::Event(Event::Request { id, from, message }) => {
+                    Said::Request { id, from, message } => {
                         // A proxy is of no group, and gets every body whole.
                         let group = self.clients.get(from as usize).map_or(u32::MAX, Client::group);
                         debug_assert!(
@@ -373,16 +369,14 @@ impl World<'_> {
                             "flow {} asks for a resource that nobody has",
                             tag.flow
                         );
-                        let block = message.option(number::BLOCK2).and_then(|value| Block::read(value, false).ok());
                         let observes = calls && message.option(number::OBSERVE).is_some();
                         let observes = observes.then_some(message.token);
-                        asked = Some(Asked { id, kind: message.kind, code: message.code, group, block, observes });
+                        asked = Some(Asked { id, kind: message.kind, code: message.code, group, observes });
                     }
                     // Of what it does not send by itself nothing ends.
-                    Output::Event(event) if calls => callers.note(&event),
-                    Output::Event(_) => {}
-                    Output::Sleep(at, _) => break at,
-                    Output::Idle => break Instant::NEVER,
+                    Said::Told(event) if calls => callers.note(&event),
+                    Said::Told(_) | Said::Nothing => {}
+                    Said::Sleep(until) => break until,
                 }
             };
             if calls && !self.server.callers.ended.is_empty() {
@@ -390,6 +384,12 @@ impl World<'_> {
                 continue;
             }
             if let Some(asked) = &asked {
+                if self.clients.get(tag.flow as usize).is_some_and(Client::is_burst) {
+                    // What is worked on is answered in packets that carry no tag on.
+                    let later = Tag::of(0, 0, now.after(self.server.host_time));
+                    self.server.take(now, asked, &later)?;
+                    continue;
+                }
                 match self.proxy(tag.flow) {
                     None => self.ledger.delivered(tag, now),
                     Some(place) => self.brought_by(place, tag, now),
@@ -401,8 +401,7 @@ impl World<'_> {
                 answers += u32::from(!self.server.take(now, asked, tag)?);
                 continue;
             }
-            let Next::Sleep(until) = self.server.act(now)? else { continue };
-            self.server.wakes = sleep.min(self.server.next_done()).min(until);
+            self.server.wakes = sleep.min(self.server.next_done());
             match answers {
                 _ if tag.exchange == NO_EXCHANGE || is_own => {}
                 0 => self.ledger.gone(tag),

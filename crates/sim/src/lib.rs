@@ -48,8 +48,8 @@
 
 mod agenda;
 mod application;
+mod below;
 mod bodies;
-mod burst_ends;
 mod calls;
 pub mod capture;
 mod datagrams;

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use millpond_coap::{
-    Config, Duplicates, Endpoint, Event, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing,
-    RequestId, Transmission,
-    block::{Block, BlockSize, Piece, slice},
+    Config, Duplicates, Endpoint, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, RequestId,
+    Transmission,
+    block::BlockSize,
     message::{Code, Kind, Token, number},
     transfer::Answer,
 };
@@ -14,7 +14,7 @@ use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
 use crate::{
     RunError,
     agenda::Agenda,
-    burst_ends::{BurstSide, Next},
+    below::Below,
     calls::Callers,
     ledger::Tag,
     population::{datagram, transmission},
@@ -30,15 +30,13 @@ pub(crate) struct Asked {
     pub(crate) code: Code,
     /// The group of its client.
     pub(crate) group: u32,
-    /// The block that it asks for.
-    pub(crate) block: Option<Block>,
     /// Its token, if it registers for notifications.
     pub(crate) observes: Option<Token>,
 }
 
 /// The server and what it is working on.
 pub(crate) struct Server {
-    pub(crate) endpoint: Endpoint<u32>,
+    pub(crate) below: Below,
     pub(crate) host_time: Span,
     pub(crate) content_format: Vec<u8>,
     payload: Vec<u8>,
@@ -47,11 +45,9 @@ pub(crate) struct Server {
     /// Requests that the application is working on, and when it is done.
     /// With the copies that brought them.
     working: VecDeque<(Instant, Asked, Tag)>,
-    /// Transfers in bursts, if there are any.
-    bursts: Option<BurstSide>,
     /// What becomes of copies later on, and when.
     changes: VecDeque<(Instant, Duplicates)>,
-    /// When the endpoint, or what works beside it, wants to go on.
+    /// When what is below, or the application, wants to go on.
     pub(crate) wakes: Instant,
     /// The ends of connections, one for each client over TCP, and their wake-ups.
     pub(crate) streams: Vec<StreamServer>,
@@ -93,16 +89,16 @@ impl Server {
             ..Config::default()
         };
         let endpoint = Endpoint::new(config, controller, seed, clients, Identities::counted()).map_err(refused)?;
+        let below = Below::new(endpoint, scenario, seed)?;
         let format = described.content_format.to_be_bytes();
         let zeros = format.iter().take_while(|byte| **byte == 0).count();
         Ok(Self {
-            endpoint,
+            below,
             host_time: described.host_time.span(),
             content_format: format[zeros..].to_vec(),
             payload: vec![b'.'; described.payload.0 as usize],
             sizes: scenario.clients.iter().map(|group| group.transfer.block_size()).collect(),
             working: VecDeque::new(),
-            bursts: BurstSide::new(scenario, seed, clients),
             changes: scenario.timeline.iter().filter_map(change).collect(),
             wakes: Instant::NEVER,
             stream_agenda: Agenda::new(streams.len()),
@@ -115,46 +111,21 @@ impl Server {
     #[inline]
     pub(crate) fn change(&mut self, now: Instant) {
         while let Some(&(_, duplicates)) = self.changes.front().filter(|(at, _)| *at <= now) {
-            self.endpoint.set_duplicates(duplicates);
+            self.below.endpoint_mut().set_duplicates(duplicates);
             self.changes.pop_front();
         }
     }
 
     /// It has this controller for what it sends to a client by itself.
     pub(crate) fn controlled_by(&mut self, client: u32, controller: &PeerController) -> Result<(), RunError> {
-        let set = self.endpoint.set_controller(Instant::ORIGIN, client, controller.clone());
+        let set = self.below.endpoint_mut().set_controller(Instant::ORIGIN, client, controller.clone());
         set.map_err(refused)
     }
 
-    /// Something that the endpoint told about a client of this group; true if it belongs to a transfer in bursts.
+    /// What is below and what it sends by itself, apart from each other.
     #[inline]
-    pub(crate) fn takes(
-        bursts: &mut Option<BurstSide>,
-        now: Instant,
-        group: impl FnOnce(u32) -> u32,
-        event: &Event<'_, u32>,
-    ) -> bool {
-        let Some(bursts) = bursts else { return false };
-        let (Event::Request { from, .. } | Event::Rejected { from, .. }) = *event else { return false };
-        bursts.take(now, group(from), event)
-    }
-
-    /// The endpoint, the transfers in bursts and what it sends by itself, apart from each other.
-    #[inline]
-    pub(crate) fn parts(&mut self) -> (&mut Endpoint<u32>, &mut Option<BurstSide>, &mut Callers) {
-        (&mut self.endpoint, &mut self.bursts, &mut self.callers)
-    }
-
-    /// What transfers in bursts want next, once the endpoint is drained.
-    #[inline]
-    pub(crate) fn act(&mut self, now: Instant) -> Result<Next, RunError> {
-        if self.bursts.is_none() { Ok(Next::Sleep(Instant::NEVER)) } else { self.act_on_bursts(now) }
-    }
-
-    #[cold]
-    fn act_on_bursts(&mut self, now: Instant) -> Result<Next, RunError> {
-        let Some(bursts) = &mut self.bursts else { return Ok(Next::Sleep(Instant::NEVER)) };
-        bursts.act(now, &mut self.endpoint, &self.content_format, &self.payload).map_err(refused)
+    pub(crate) fn parts(&mut self) -> (&mut Below, &mut Callers) {
+        (&mut self.below, &mut self.callers)
     }
 
     /// The application takes a request that the copy with this tag brought: answers at once, or begins to work on it; whether
@@ -196,29 +167,22 @@ impl Server {
     }
 
     fn answer(&mut self, now: Instant, asked: &Asked) -> Result<(), RunError> {
-        let piece = match self.sizes.get(asked.group as usize).copied().flatten() {
-            None => Piece { block: None, total: 0, payload: &self.payload },
-            Some(size) => piece(&self.payload, asked.block, size)?,
-        };
-        let block = piece.block.map(Block::value);
-        let options = [
-            (number::OBSERVE, &[][..]),
-            (number::CONTENT_FORMAT, &self.content_format[..]),
-            (number::BLOCK2, block.as_ref().map_or(&[], |block| block.as_bytes())),
-        ];
+        let options = [(number::OBSERVE, &[][..]), (number::CONTENT_FORMAT, &self.content_format[..])];
         let code = if asked.code == Code::GET { Code::CONTENT } else { Code::CHANGED };
-        let options = &options[usize::from(asked.observes.is_none())..2 + usize::from(block.is_some())];
-        // A non-confirmable request is answered by a non-confirmable response (RFC 7252 §5.2.3).
-        let response =
-            Outgoing { kind: asked.kind, ..Outgoing::confirmable(code, options) }.with_payload(piece.payload);
-        self.endpoint.respond(now, asked.id, &response).map_err(refused)
+        let options = &options[usize::from(asked.observes.is_none())..];
+        match &mut self.below {
+            // A non-confirmable request is answered by a non-confirmable response (RFC 7252 §5.2.3).
+            Below::Endpoint(endpoint) => {
+                let response = Outgoing { kind: asked.kind, ..Outgoing::confirmable(code, options) };
+                endpoint.respond(now, asked.id, &response.with_payload(&self.payload)).map_err(refused)
+            }
+            Below::Host(host) => {
+                let size = self.sizes.get(asked.group as usize).copied().flatten();
+                let answer = Answer { block: size, is_piece: size.is_none(), ..Answer::new(code, options) };
+                host.answer(now, asked.id, &answer.with_body(&self.payload)).map_err(refused)
+            }
+        }
     }
-}
-
-/// The piece of a body that is asked for.
-#[cold]
-fn piece(body: &[u8], asked: Option<Block>, size: BlockSize) -> Result<Piece<'_>, RunError> {
-    slice(body, asked, size).map_err(refused)
 }
 
 /// What the server was to do is no way to go on.

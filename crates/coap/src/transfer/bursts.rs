@@ -14,7 +14,8 @@ use super::{
 };
 use crate::block::robust::{
     AnswerRefused, AskRefused, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions,
-    BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold, is_robust,
+    BurstOptionsError, BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold,
+    is_robust,
 };
 use crate::endpoint::{self, RequestId};
 use crate::layer::MessageLayer;
@@ -22,8 +23,6 @@ use crate::message::Message;
 
 /// Asks in bursts at a time.
 const MOST_ASKS: usize = 1_024;
-/// Bodies that a server collects and keeps at a time, however short they are: each of them is looked at when one moves.
-const MOST_BODIES: usize = 256;
 /// Requests that the application has not answered.
 const MOST_REQUESTS: usize = 4_096;
 /// Peers of which it is remembered whether they know bursts.
@@ -50,7 +49,7 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
         let server = config.q_block.map(|parameters| {
             let limits = BurstLimits {
                 body: config.limits.body,
-                bodies: MOST_BODIES,
+                bodies: config.limits.bursts as usize,
                 bodies_per_peer: config.limits.bodies_per_peer as usize,
                 requests: MOST_REQUESTS,
                 bytes: config.limits.bodies,
@@ -64,6 +63,13 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
     /// Requests are taken.
     pub(super) const fn are_served(&self) -> bool {
         self.server.is_some()
+    }
+
+    /// Those of a peer, if they are not all others'.
+    pub(super) fn set_parameters(&mut self, peer: A, parameters: BurstParameters) {
+        if let Some(server) = &mut self.server {
+            server.set_parameters(peer, parameters);
+        }
     }
 
     /// When it has something to do.
@@ -125,8 +131,19 @@ pub(super) fn is_of_burst(message: &Message<'_>) -> bool {
     is_robust(message)
 }
 
+/// Refuses what RFC 9177 forbids.
+pub(super) fn check(parameters: BurstParameters) -> Result<(), BurstOptionsError> {
+    BurstOptions { parameters, ..BurstOptions::RFC9177 }.check()
+}
+
 fn options_of(config: &Config, parameters: BurstParameters, limits: BurstLimits) -> BurstOptions {
-    BurstOptions { parameters, size: config.block, limits, ..BurstOptions::RFC9177 }
+    BurstOptions {
+        parameters,
+        size: config.block,
+        tag_length: config.etag_length.max(1),
+        limits,
+        ..BurstOptions::RFC9177
+    }
 }
 
 /// The name of a request that came in bursts.

@@ -28,12 +28,15 @@ pub struct Config {
     /// peers are not authenticated: a stranger can have a whole body sent to an address that is not his, unless whoever answers
     /// sees to that.
     pub q_block: Option<BurstParameters>,
+    /// Bytes of an ETag that is made for an answer of several messages that has none, at most 8; with 0 there is none, so that a
+    /// client cannot tell that the representation has changed meanwhile (RFC 7959 §2.4). Bodies in bursts have a byte at least.
+    pub etag_length: u8,
     /// What the host may hold.
     pub limits: Limits,
 }
 
 impl Config {
-    /// Blocks of 1024 bytes, one hour, 3 s, 247 s, 5 to 15 s, no bursts for who asks.
+    /// Blocks of 1024 bytes, one hour, 3 s, 247 s, 5 to 15 s, no bursts for who asks, ETags of 4 bytes.
     pub const DEFAULT: Self = Self {
         block: BlockSize::B1024,
         confirm_every: 3_600 * 1_000_000,
@@ -41,6 +44,7 @@ impl Config {
         lifetime: Span::from_secs(247),
         renew_after: (Span::from_secs(5), Span::from_secs(15)),
         q_block: None,
+        etag_length: 4,
         limits: Limits::DEFAULT,
     };
 }
@@ -75,6 +79,9 @@ pub struct Limits {
     pub bodies_per_network: u32,
     /// Bodies of one peer's requests that come in blocks. Beyond that its own oldest one goes.
     pub bodies_per_peer: u32,
+    /// Bodies in bursts that are collected, and kept for what was lost of them, however short they are: each of them is looked at
+    /// when one moves.
+    pub bursts: u32,
     /// Bytes of representations kept for later blocks. The one that was not asked for the longest goes first.
     pub kept: usize,
     /// Observers.
@@ -85,7 +92,7 @@ pub struct Limits {
 
 impl Limits {
     /// 16 384 asks, 64 MiB; bodies of 1 MiB, 16 MiB of them and of what is kept, 16 bodies of one peer, 256 of
-    /// strangers in one network; 16 384 observers, 64 for each peer. A
+    /// strangers in one network, 256 in bursts; 16 384 observers, 64 for each peer. A
     /// judgement, like those of the endpoint.
     pub const DEFAULT: Self = Self {
         asks: 16_384,
@@ -94,6 +101,7 @@ impl Limits {
         bodies: 16 << 20,
         bodies_per_network: 256,
         bodies_per_peer: 16,
+        bursts: 256,
         kept: 16 << 20,
         observers: 16_384,
         observers_per_peer: 64,
@@ -124,6 +132,12 @@ pub enum ConfigError {
     /// Parameters of bursts that RFC 9177 forbids.
     #[error("q_block: {0}")]
     QBlock(#[from] BurstOptionsError),
+    /// An ETag that no message has room for.
+    #[error("etag_length is {asked}; use 0 to 8")]
+    EtagLength {
+        /// What was asked for.
+        asked: u8,
+    },
     /// An interval that ends before it begins.
     #[error("renew_after ends before it begins")]
     RenewAfter,

@@ -14,7 +14,7 @@ use super::{
     server::AllPending,
     told::Told,
 };
-use crate::block::{Assemblies, AssemblyLimits, robust::BurstOptions};
+use crate::block::{Assemblies, AssemblyLimits, robust::BurstParameters};
 use crate::endpoint::{Endpoint, ExchangeId, RequestId};
 use crate::layer::MessageLayer;
 use crate::message::Code;
@@ -64,8 +64,11 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
         if config.renew_after.0 > config.renew_after.1 {
             return Err(ConfigError::RenewAfter);
         }
+        if config.etag_length > 8 {
+            return Err(ConfigError::EtagLength { asked: config.etag_length });
+        }
         if let Some(parameters) = config.q_block {
-            BurstOptions { parameters, ..BurstOptions::RFC9177 }.check()?;
+            bursts::check(parameters)?;
         }
         Ok(Self::with(endpoint, config, chance))
     }
@@ -128,10 +131,27 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
         Ok(self.layer.recall(now, peer, base_rtt)?)
     }
 
+    /// Setting: bodies of this peer's requests and those that answer them have these parameters when they travel in bursts,
+    /// whatever [`Config::q_block`] says; this peer must have the same. Nothing if no bursts are taken.
+    ///
+    /// # Errors
+    /// What RFC 9177 forbids.
+    pub fn set_q_block(&mut self, peer: A, parameters: BurstParameters) -> Result<(), ConfigError> {
+        bursts::check(parameters)?;
+        self.bursts.set_parameters(peer, parameters);
+        Ok(())
+    }
+
     /// The endpoint below.
     #[must_use]
     pub const fn endpoint(&self) -> &Endpoint<A> {
         &self.layer
+    }
+
+    /// The endpoint below, to set what is the endpoint's and to send what a host has no word for. What becomes of that is told as
+    /// a [trace](super::Output::Trace). To poll it, to hand it what came and to answer requests is the host's.
+    pub const fn endpoint_mut(&mut self) -> &mut Endpoint<A> {
+        &mut self.layer
     }
 }
 

@@ -55,18 +55,18 @@ impl Cut {
 pub(super) struct Representation<'a> {
     pub(super) answer: &'a Answer<'a>,
     pub(super) cut: Cut,
-    /// Made for an answer of several blocks that has none. One body in four billions has that of another one.
-    pub(super) etag: Option<[u8; 4]>,
+    /// Made for an answer of several blocks that has none, of so many bytes. With four of them one body in four billions has that
+    /// of another one.
+    pub(super) etag: Option<([u8; 8], usize)>,
 }
 
 impl<'a> Representation<'a> {
-    pub(super) fn of(answer: &'a Answer<'a>, cut: Cut) -> Self {
+    pub(super) fn of(answer: &'a Answer<'a>, cut: Cut, etag_length: u8) -> Self {
         let mut made = Self { answer, cut, etag: None };
-        if made.is_long() && !answer.options.iter().any(|(number, _)| *number == number::ETAG) {
+        if etag_length > 0 && made.is_long() && !answer.options.iter().any(|(number, _)| *number == number::ETAG) {
             let mut hasher = SipHasher13::new();
             hasher.write(answer.body);
-            let [a, b, c, d, ..] = hasher.finish().to_be_bytes();
-            made.etag = Some([a, b, c, d]);
+            made.etag = Some((hasher.finish().to_be_bytes(), usize::from(etag_length)));
         }
         made
     }
@@ -78,8 +78,11 @@ impl<'a> Representation<'a> {
 
     /// Its options with the ETag.
     pub(super) fn options(&self) -> Vec<(u16, &[u8])> {
-        let etag = self.etag.as_ref().map(|etag| &etag[..]);
-        options::merge(self.answer.options.iter().copied(), &[(number::ETAG, etag)])
+        options::merge(self.answer.options.iter().copied(), &[(number::ETAG, self.etag())])
+    }
+
+    fn etag(&self) -> Option<&[u8]> {
+        self.etag.as_ref().and_then(|(bytes, length)| bytes.get(..*length))
     }
 
     /// Writes the block that is asked for as a response, and hands it to `send`.
@@ -104,9 +107,8 @@ impl<'a> Representation<'a> {
         let size2 = Some(Uint::new(piece.total)).filter(|_| to.wants_size && is_success);
         let observe = observe.map(Uint::new);
         // A smaller piece of a smaller block is a piece of the same representation.
-        let etag = self.etag.as_ref().map(|etag| &etag[..]);
         let own = [
-            (number::ETAG, etag),
+            (number::ETAG, self.etag()),
             (number::OBSERVE, options::value(observe.as_ref())),
             (number::BLOCK2, options::value(block2.as_ref())),
             (number::BLOCK1, options::value(block1.as_ref())),

@@ -287,13 +287,14 @@ impl<L: MessageLayer> Host<L> {
     ) -> (Representation<'a>, Result<Result<T, L::Refused>, PastEnd>) {
         let cut = self.cut(answer, self.block_size(answer.block, to.block2));
         let room = self.layer.room().filter(|_| to.block2.is_none() && answer.block.is_none());
-        let representation = Representation::of(answer, if room.is_some() { Cut::WHOLE } else { cut });
+        let representation =
+            Representation::of(answer, if room.is_some() { Cut::WHOLE } else { cut }, self.config.etag_length);
         let sent = representation.message(to.block2, to, observe, |message| send(&mut self.layer, message));
         let is_too_long = matches!(&sent, Ok(Err(why)) if L::reason(why) == Reason::TooLong);
         if !is_too_long || answer.body.is_empty() || !room.is_some_and(|room| room.block_wise) {
             return (representation, sent);
         }
-        let representation = Representation::of(answer, cut);
+        let representation = Representation::of(answer, cut, self.config.etag_length);
         let sent = representation.message(to.block2, to, observe, |message| send(&mut self.layer, message));
         (representation, sent)
     }
@@ -319,6 +320,10 @@ impl<L: MessageLayer> Host<L> {
 
     /// Keeps a representation for its later blocks.
     pub(super) fn keep(&mut self, now: Instant, pending: &Pending<L::Peer>, representation: &Representation<'_>) {
+        // What would not fit is not copied first.
+        if representation.answer.body.len() > self.config.limits.kept {
+            return;
+        }
         let key = Key { peer: pending.from, request: pending.key };
         let Ok(options) = options::encode(&representation.options()).sure("way to write what was written") else {
             return;

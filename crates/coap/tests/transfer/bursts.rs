@@ -62,6 +62,26 @@ fn an_upload_travels_in_sets_and_arrives_once() {
     assert_eq!((with(&pair, CLIENT, number::Q_BLOCK1), with(&pair, CLIENT, number::BLOCK1)), (36, 0));
 }
 
+/// MAX_PAYLOADS of one peer is not that of all: after five blocks its server waits for a word, or for a pause.
+#[test]
+fn a_peer_may_have_parameters_of_its_own() {
+    let five = BurstParameters { set: 5, ..BurstParameters::RFC9177 };
+    let most_at_once = |agreed: Option<BurstParameters>| {
+        let mut pair = both(64 * 40);
+        if let Some(parameters) = agreed {
+            pair.hosts[1].set_q_block(CLIENT, parameters).unwrap();
+        }
+        pair.ask(&down());
+        pair.settle();
+        assert_eq!(pair.answers(), [(body(64 * 40), false)]);
+        let at = |when: u64| pair.datagrams.iter().filter(|(at, from, _)| (*at, *from) == (when, SERVER)).count();
+        pair.datagrams.iter().map(|(when, ..)| at(*when)).max()
+    };
+    assert_eq!([most_at_once(None), most_at_once(Some(five))], [Some(10), Some(5)]);
+    let nothing = BurstParameters { set: 0, ..five };
+    assert!(both(0).hosts[1].set_q_block(CLIENT, nothing).is_err());
+}
+
 /// Each datagram in turn is lost: the body arrives all the same.
 #[test]
 fn whichever_datagram_is_lost_bodies_arrive() {

@@ -45,6 +45,23 @@ fn the_firmware_of_the_study_takes_400_exchanges() {
     assert_eq!(pair.hosts[0].endpoint().counters().answered, 400);
 }
 
+/// An ETag that is made has as many bytes as the configuration says; without one there is none.
+#[test]
+fn an_etag_is_as_long_as_it_is_to_be() {
+    for length in 0..=8 {
+        let mut pair = Pair::new(|_, _, config| (config.etag_length, config.block) = (length, BlockSize::B64));
+        pair.application.body = body(300);
+        pair.get();
+        pair.settle();
+        assert_eq!(pair.answers(), [(body(300), false)]);
+        let responses = pair.datagrams.iter().filter(|(_, from, _)| *from == SERVER);
+        for (_, _, bytes) in responses {
+            let etag = Message::parse(bytes).unwrap().option(number::ETAG).map(<[u8]>::len);
+            assert_eq!(etag, Some(usize::from(length)).filter(|length| *length > 0));
+        }
+    }
+}
+
 #[test]
 fn the_client_may_choose_the_size_at_once() {
     let mut pair = Pair::serving(1_000, BlockSize::B1024);

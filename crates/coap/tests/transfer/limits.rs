@@ -160,6 +160,7 @@ fn what_cannot_work_is_refused() {
     assert_eq!(make(500, |_| {}), Some(ConfigError::Block { block: 1_024, datagram: 500 }));
     assert_eq!(make(1_152, |config| config.block = BlockSize::BERT), Some(ConfigError::Bert));
     let backwards: fn(&mut Config) = |config| config.renew_after = (Span::from_secs(2), Span::from_secs(1));
+    assert_eq!(make(1_152, |config| config.etag_length = 9), Some(ConfigError::EtagLength { asked: 9 }));
     assert_eq!(make(1_152, backwards), Some(ConfigError::RenewAfter));
 }
 

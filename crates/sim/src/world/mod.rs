@@ -463,6 +463,6 @@ mod tests {
         let begun = rows.len() as u64;
         let links = world.network.books(Instant::from_micros(86_400_000_000)).unwrap().0.links;
         let arrived = links.iter().find(|row| row.link == "uplink").unwrap().delivered_packets;
-        assert_eq!(world.server.endpoint.counters().duplicates, arrived - begun);
+        assert_eq!(world.server.below.endpoint().counters().duplicates, arrived - begun);
     }
 }

@@ -213,6 +213,11 @@ impl BurstReceiver {
         self.complains(now, missing)
     }
 
+    /// MAX_PAYLOADS.
+    pub(super) const fn set(&self) -> u32 {
+        self.parameters.set
+    }
+
     /// The size of its blocks.
     #[must_use]
     pub const fn size(&self) -> BlockSize {

@@ -52,7 +52,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 }
                 Err(code) => return Err(code),
                 Ok(()) => {
-                    let (parameters, limit) = (self.options.parameters, self.options.limits.body);
+                    let (parameters, limit) = (self.parameters_of(from), self.options.limits.body);
                     let receiver = BurstReceiver::new(parameters, block.size, total, limit, now);
                     self.inbound.push(Inbound {
                         from,
@@ -67,12 +67,12 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                         recent: Recent::default(),
                         stage: Stage::Collecting(receiver.ok_or(Code::BAD_REQUEST)?),
                         touched: now,
+                        lifetime: parameters.lifetime,
                     });
                     self.inbound.len().saturating_sub(1)
                 }
             },
         };
-        let set = self.options.parameters.set;
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         (body.token, body.touched, body.is_confirmable) = (message.token, now, message.kind == Kind::Confirmable);
         body.is_known = is_known;
@@ -92,7 +92,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             }
             _ => {
                 if let Reply::To(request, _) = reply {
-                    let draft = body.acknowledgement(set);
+                    let draft = body.acknowledgement();
                     self.steps.push_back(Step::Respond(request, draft));
                 }
             }
@@ -207,7 +207,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 });
                 let representation =
                     Representation { code: answer.code, options, etag, body: answer.body.to_vec(), size };
-                let (parameters, pause) = (self.options.parameters, self.pause());
+                let parameters = self.parameters_of(from);
+                let pause = self.pause(&parameters);
                 self.outbound.push(Outbound::new(from, key, representation, parameters, pause, now));
                 self.outbound.len().saturating_sub(1)
             }
@@ -252,7 +253,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn expire(&mut self, now: Instant) {
         self.outbound.retain(|body| body.expiry() > now);
         self.owed.retain(|owed| owed.until > now);
-        let lifetime = self.options.parameters.lifetime;
-        self.inbound.retain(|body| matches!(body.stage, Stage::Collecting(_)) || body.touched.after(lifetime) > now);
+        let is_due = |body: &Inbound<A>| body.touched.after(body.lifetime) <= now;
+        self.inbound.retain(|body| matches!(body.stage, Stage::Collecting(_)) || !is_due(body));
     }
 }

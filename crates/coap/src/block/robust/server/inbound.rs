@@ -33,6 +33,8 @@ pub(super) struct Inbound<A> {
     pub(super) recent: Recent,
     pub(super) stage: Stage,
     pub(super) touched: Instant,
+    /// NON_PARTIAL_TIMEOUT.
+    pub(super) lifetime: Span,
 }
 
 #[derive(Debug)]
@@ -68,12 +70,12 @@ impl<A> Inbound<A> {
     }
 
     /// What to say at `now`: a message, or when to look again. `Err(None)`: it is to be dropped.
-    pub(super) fn poll(&mut self, now: Instant, set: u32, lifetime: Span) -> Result<Draft, Option<Instant>> {
+    pub(super) fn poll(&mut self, now: Instant) -> Result<Draft, Option<Instant>> {
         let Stage::Collecting(receiver) = &mut self.stage else {
-            let expiry = self.touched.after(lifetime);
+            let expiry = self.touched.after(self.lifetime);
             return Err(Some(expiry).filter(|expiry| *expiry > now));
         };
-        let size = receiver.size();
+        let (size, set) = (receiver.size(), receiver.set());
         loop {
             return match receiver.poll(now) {
                 Wanted::Wait(until) => Err(Some(until)),
@@ -87,9 +89,9 @@ impl<A> Inbound<A> {
     }
 
     /// The answer to a confirmable payload after which the body is not whole.
-    pub(super) fn acknowledgement(&self, set: u32) -> Draft {
+    pub(super) fn acknowledgement(&self) -> Draft {
         match &self.stage {
-            Stage::Collecting(receiver) if receiver.complete() == 0 => incomplete(&[0], set),
+            Stage::Collecting(receiver) if receiver.complete() == 0 => incomplete(&[0], receiver.set()),
             Stage::Collecting(receiver) => go_on(receiver.complete(), receiver.size()),
             _ => Draft::plain(Code::CONTINUE, &Vec::new()),
         }

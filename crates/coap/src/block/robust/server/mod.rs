@@ -13,7 +13,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{ChanceSeed, Instant, Purpose, Span};
 
 use super::{
-    BurstOptions, Q_BLOCK2,
+    BurstOptions, BurstParameters, Q_BLOCK2,
     draft::{self, Draft, tag_of},
 };
 use crate::{
@@ -83,6 +83,8 @@ use outbound::{Outbound, Representation};
 #[derive(Debug)]
 pub struct BurstServer<A> {
     options: BurstOptions,
+    /// Of peers that have others than all others.
+    parameters: Vec<(A, BurstParameters)>,
     chance: ChanceSeed,
     node: u32,
     made: u64,
@@ -146,6 +148,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub const fn new(options: BurstOptions, chance: ChanceSeed, node: u32) -> Self {
         Self {
             options,
+            parameters: Vec::new(),
             chance,
             node,
             made: 0,
@@ -155,6 +158,20 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             steps: VecDeque::new(),
             told: VecDeque::new(),
         }
+    }
+
+    /// Setting: this peer has these parameters, which it must share.
+    pub fn set_parameters(&mut self, peer: A, parameters: BurstParameters) {
+        self.parameters.retain(|(other, _)| *other != peer);
+        if parameters != self.options.parameters {
+            self.parameters.push((peer, parameters));
+        }
+    }
+
+    /// Those of a peer.
+    fn parameters_of(&self, peer: A) -> BurstParameters {
+        let own = self.parameters.iter().find(|(other, _)| *other == peer);
+        own.map_or(self.options.parameters, |(_, parameters)| *parameters)
     }
 
     /// Input: something that the endpoint told. True if it belongs to a transfer and nobody else need look at it.
@@ -242,11 +259,10 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         self.expire(now);
         let mut sleep = self.owed.iter().map(|owed| owed.until).min();
         let mut wait = |until: Instant| sleep = Some(sleep.map_or(until, |other| other.min(until)));
-        let (set, lifetime) = (self.options.parameters.set, self.options.parameters.lifetime);
         let mut leaving = None;
         let mut index = 0_usize;
         while let Some(body) = self.inbound.get_mut(index) {
-            match body.poll(now, set, lifetime) {
+            match body.poll(now) {
                 Ok(draft) => {
                     leaving = Some((body.from, body.token, draft));
                     break;
@@ -291,6 +307,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub fn memory(&self) -> usize {
         let entries = self.inbound.capacity().saturating_mul(size_of::<Inbound<A>>());
         let entries = entries.saturating_add(self.outbound.capacity().saturating_mul(size_of::<Outbound<A>>()));
+        let entries =
+            entries.saturating_add(self.parameters.capacity().saturating_mul(size_of::<(A, BurstParameters)>()));
         let entries = entries.saturating_add(self.owed.capacity().saturating_mul(size_of::<Owed<A>>()));
         let entries = self.owed.iter().fold(entries, |sum, owed| sum.saturating_add(owed.memory()));
         let inbound = self.inbound.iter().fold(entries, |sum, body| sum.saturating_add(body.memory()));
@@ -337,9 +355,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
     }
 
-    fn pause(&self) -> Span {
+    fn pause(&self, parameters: &BurstParameters) -> Span {
         let word = self.chance.part(9_177).at(Purpose::Dither, [self.node, self.made as u32, 1, 0]);
-        self.options.parameters.drawn_pause(word)
+        parameters.drawn_pause(word)
     }
 
     fn etag(&self) -> Vec<u8> {

@@ -39,7 +39,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         if draft::is_block_wise(message) || message.values(Q_BLOCK1).count() > 1 {
             return Err(Code::BAD_OPTION);
         }
-        let wants = Wants::read(message, self.options.parameters.set)?;
+        let wants = Wants::read(message, self.parameters_of(from).set)?;
         let key = key_of(message);
         match (draft::block_of(message, Q_BLOCK1), wants) {
             (Some(block), wants) => {
@@ -113,7 +113,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
         self.made = self.made.wrapping_add(1);
         let id = BurstRequestId(self.made);
-        let until = now.after(self.options.parameters.lifetime);
+        let until = now.after(self.parameters_of(from).lifetime);
         self.owed.push(Owed { id, from, key, wants, reply, tag, until });
         Ok(id)
     }
