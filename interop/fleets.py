@@ -4,14 +4,18 @@
     python interop/fleets.py table RESULTS_DIR
     python interop/fleets.py picture RESULTS_DIR FILE
 
-Every device is a process in a network namespace of its own, and the path is the emulator's. A run that was too late by
-the emulator's rule is told as not valid. What is there already is not run again. `MILLPOND` names the program,
-`AIOCOAP_PYTHON` a Python with aiocoap, if they are elsewhere than `make interop` puts them.
+Every device is a process in a network namespace of its own, and the path is the emulator's. Devices and server go
+before ordinary programs (nice -10) where that is permitted. The table has the machine's load beside, and how busy the
+downlink was from the first request to the last answer: devices that get too little of the processors leave it idle.
+A run that was too late by the emulator's rule is told as not valid. What is there already is not run again, but with
+`--again` what is not valid. `MILLPOND` names the program, `AIOCOAP_PYTHON` a Python with aiocoap, if they are elsewhere
+than `make interop` puts them.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shlex
@@ -34,6 +38,8 @@ PATHS = {
 }
 PEERS = ("libcoap", "aiocoap")
 SERVERS = {"all": "", "calm": "--calm"}
+NICE = -10
+"""What devices, server and the emulator's ordinary threads run at, if that is permitted."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,10 @@ class Told:
     failed: int
     up: int
     down: int
+    busy: float
+    """Share of the time from the first request to the last answer in which the downlink was busy."""
+    load: float
+    """The machine's, in the five minutes before the run's end."""
     is_valid: bool
     lateness: str
 
@@ -111,6 +121,8 @@ def run(fleet: Fleet, devices: int, count: int, seed: int, into: Path) -> None:
     (out / "requests").write_text(str(devices * count), encoding="utf-8")
     if not done.stdout:
         raise SystemExit(f"{fleet.name}: {done.stderr.decode(errors='replace').strip().splitlines()[-1]}")
+    machine = {"load": os.getloadavg()[1], "nice": os.nice(0)}
+    (out / "machine.json").write_text(json.dumps(machine), encoding="utf-8")
     (out / "report.json").write_bytes(done.stdout)
 
 
@@ -122,6 +134,7 @@ def told(fleet: Fleet, into: Path) -> Told | None:
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     devices = [[int(word) for word in file.read_text().split()] for file in sorted((out / "device").iterdir())]
     late = report["lateness"]
+    lasted = max(end for _, end, _ in devices) - min(start for start, _, _ in devices)
     return Told(
         fleet=fleet,
         seconds=[(end - start) / 1e9 for start, end, _ in devices],
@@ -129,6 +142,8 @@ def told(fleet: Fleet, into: Path) -> Told | None:
         failed=sum(failed for _, _, failed in devices),
         up=report["links"][0]["offered_packets"],
         down=report["links"][1]["offered_packets"],
+        busy=report["links"][1]["busy_us"] * 1e3 / lasted,
+        load=json.loads((out / "machine.json").read_text(encoding="utf-8"))["load"],
         is_valid=bool(late["valid"]),
         lateness=f"99 % {late['p99_us'] / 1e3:.2f} ms, all {late['max_us'] / 1e3:.1f} ms",
     )
@@ -142,7 +157,7 @@ def fleets() -> list[Fleet]:
 def table(into: Path) -> str:
     """What the runs came to, as Markdown."""
     head = ["devices on", "buffer", "copies are answered", "median", "90 %", "slowest", "requests failed"]
-    head += ["copies sent", "answers nobody needed", "lateness"]
+    head += ["copies sent", "answers nobody needed", "downlink busy", "load", "lateness"]
     rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for one in filter(None, (told(fleet, into) for fleet in fleets())):
         seconds = sorted(one.seconds)
@@ -157,6 +172,8 @@ def table(into: Path) -> str:
             str(one.failed),
             str(one.copies),
             str(one.unneeded),
+            f"{one.busy:.1%}".replace("%", " %"),
+            f"{one.load:.0f}",
             one.lateness + ("" if one.is_valid else ", **not valid**"),
         ]
         rows.append("| " + " | ".join(cells) + " |")
@@ -203,14 +220,19 @@ def main() -> int:
     parser.add_argument("--devices", type=int, default=100)
     parser.add_argument("--requests", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="run what is there and not valid once more")
     parser.add_argument("--only", help="a part of the names of runs, such as libcoap-endless")
     asked = parser.parse_args()
     if asked.what == "picture":
         picture(asked.results, asked.file)
         return 0
     if asked.what == "run":
+        with contextlib.suppress(PermissionError):
+            os.nice(NICE)
         for fleet in fleets():
-            if (asked.only and asked.only not in fleet.name) or told(fleet, asked.results) is not None:
+            before = told(fleet, asked.results)
+            is_done = before is not None and (before.is_valid or not asked.again)
+            if (asked.only and asked.only not in fleet.name) or is_done:
                 continue
             print(f"{fleet.name} …", file=sys.stderr, flush=True)
             try:

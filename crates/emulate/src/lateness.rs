@@ -53,6 +53,7 @@ impl LatenessBound {
 pub struct Lateness {
     bound: LatenessBound,
     seen: Histogram<u64>,
+    standby: u64,
 }
 
 impl Lateness {
@@ -61,13 +62,27 @@ impl Lateness {
     pub fn new(bound: LatenessBound) -> Self {
         // Bounds and digits are constants that the histogram takes.
         let seen = Histogram::new_with_bounds(1, LONGEST, 3).unwrap_or_else(|error| unreachable!("{error}"));
-        Self { bound, seen }
+        Self { bound, seen, standby: 0 }
     }
 
     /// A packet due at `due` was handed on at `now`.
     pub fn record(&mut self, due: Instant, now: Instant) {
         let late = now.as_micros().saturating_sub(due.as_micros());
         self.seen.saturating_record(late.min(LONGEST));
+    }
+
+    /// Of the packets so many were handed on by the standby.
+    pub(crate) fn stood_in(&mut self, packets: u64) {
+        self.standby += packets;
+    }
+
+    /// Packets until now.
+    pub(crate) fn packets(&self) -> u64 {
+        self.seen.len()
+    }
+
+    pub(crate) fn bound(&self) -> LatenessBound {
+        self.bound
     }
 
     /// What was seen until now.
@@ -78,6 +93,7 @@ impl Lateness {
         let bound = |limit: Duration| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
         LatenessRow {
             packets: self.seen.len(),
+            standby_packets: self.standby,
             p50_us: at(0.5),
             p90_us: at(0.9),
             p99_us,
@@ -95,6 +111,8 @@ impl Lateness {
 pub struct LatenessRow {
     /// Packets handed on.
     pub packets: u64,
+    /// Of these, by the thread that stands by on another processor, because the first was kept from its work.
+    pub standby_packets: u64,
     /// Half of them were at most this late.
     pub p50_us: u64,
     /// 90 % of them.

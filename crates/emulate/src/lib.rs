@@ -18,6 +18,7 @@
 //! | lateness | how much later than reckoned a packet left |
 
 mod clock;
+mod driver;
 mod error;
 mod flows;
 mod lateness;

@@ -12,7 +12,7 @@ use millpond_path::Path;
 
 use crate::{
     Error, Lateness, LatenessBound, LatenessRow, LeftOut, Outgoing, Report, Shaper, Toward, clock::Clock, flows::Flows,
-    reader::Reading,
+    priority::Attention, reader::Reading,
 };
 
 /// How often a driver tells how it stands, µs.
@@ -72,9 +72,9 @@ pub(crate) struct Passage<K, P> {
     pub(crate) shaper: Shaper<Carried<P>>,
     pub(crate) flows: Flows<K>,
     pub(crate) watch: Watch,
-    pub(crate) hindrances: Vec<String>,
+    pub(crate) attention: Attention,
     pub(crate) reading: Reading,
-    lateness: Lateness,
+    pub(crate) lateness: Lateness,
     left_out: Vec<LeftOut>,
     seed: u64,
     told: Instant,
@@ -87,7 +87,7 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
             shaper: Shaper::new(path, seed)?,
             flows: Flows::new(),
             watch: Watch::default(),
-            hindrances: Vec::new(),
+            attention: Attention::default(),
             reading: Reading::default(),
             lateness: Lateness::new(bound.unwrap_or_else(|| LatenessBound::of(path))),
             left_out: Vec::new(),
@@ -173,7 +173,8 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
             elapsed_us: now.as_micros(),
             seed: self.seed,
             lateness: self.lateness.row(),
-            hindrances: self.hindrances.clone(),
+            real_time_priority: self.attention.real_time,
+            hindrances: self.attention.hindrances(),
             links,
             flows: self.flows.rows(),
             left_out: self.left_out.clone(),

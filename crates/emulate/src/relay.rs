@@ -8,14 +8,14 @@ use std::{
 
 use millpond_control::Instant;
 use millpond_path::Path;
-use mio::{Events, Interest, Poll, Token, net::UdpSocket};
+use mio::{Events, Interest, Registry, Token, net::UdpSocket};
 
 use crate::{
-    Error, GateRow, LatenessBound, Likeness, Reader, Report, Stop, Toward, Watch,
-    clock::{Alarm, Clock},
+    Error, GateRow, Lateness, LatenessBound, Likeness, Reader, Report, Stop, Toward, Watch,
+    driver::{Driver, FIRST, Links},
     once::Once,
     passage::Passage,
-    priority,
+    priority::Attention,
     reader::Reading,
 };
 
@@ -35,11 +35,9 @@ const KEPT: usize = 4 << 20;
 /// Buffers that are kept to be used again.
 const MOST_SPARE: usize = 1_024;
 
-const STOP: Token = Token(0);
-const ALARM: Token = Token(1);
-const FRONT: Token = Token(2);
+const FRONT: Token = Token(FIRST);
 /// Sockets towards the server have the tokens from here on.
-const FIRST: usize = 3;
+const BACK: usize = FIRST + 1;
 
 /// What a relay is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -89,9 +87,13 @@ struct Datagram {
 
 /// A relay that listens already.
 pub struct Relay {
-    poll: Poll,
-    stop: Stop,
-    alarm: Alarm,
+    driver: Driver,
+    between: Between,
+}
+
+/// What is between the sockets.
+struct Between {
+    registry: Registry,
     front: UdpSocket,
     to: SocketAddr,
     most_clients: usize,
@@ -113,7 +115,10 @@ pub struct Relay {
 
 impl std::fmt::Debug for Relay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Relay").field("front", &self.front).field("to", &self.to).finish_non_exhaustive()
+        f.debug_struct("Relay")
+            .field("front", &self.between.front)
+            .field("to", &self.between.to)
+            .finish_non_exhaustive()
     }
 }
 
@@ -128,24 +133,20 @@ impl Relay {
             return Err(Error::Itself(listen));
         }
         let system = Error::system;
-        let poll = Poll::new().map_err(system("events cannot be waited for"))?;
         let mut front = UdpSocket::bind(listen).map_err(|error| Error::Listen(listen, error))?;
         // As much as there is.
         let _ = socket2::SockRef::from(&front).set_recv_buffer_size(KEPT);
-        let clock = Clock::start();
-        let registry = poll.registry();
+        let driver = Driver::new()?;
+        let registry = driver.poll.registry();
         registry.register(&mut front, FRONT, Interest::READABLE).map_err(system("the socket cannot be waited for"))?;
-        let stop = Stop::new(registry, STOP).map_err(system("the relay could not be stopped"))?;
-        let alarm = Alarm::new(clock, registry, ALARM).map_err(system("there is no timer"))?;
-        Ok(Self {
-            stop,
-            alarm,
+        let between = Between {
+            registry: registry.try_clone().map_err(system("sockets cannot be waited for"))?,
             front,
             to,
             most_clients,
             header: u32::try_from(path.header.0).unwrap_or(u32::MAX),
             mtus: [&path.uplink, &path.downlink].map(|direction| direction.mtu.map(|mtu| mtu.0)),
-            passage: Passage::new(clock, path, seed, bound)?,
+            passage: Passage::new(driver.clock, path, seed, bound)?,
             places: HashMap::new(),
             backs: Vec::new(),
             named: 0,
@@ -155,26 +156,28 @@ impl Relay {
             scratch: vec![0; LONGEST],
             gate: None,
             once: None,
-            poll,
-        })
+        };
+        Ok(Self { driver, between })
     }
 
     /// The same with something before the server.
     #[must_use]
-    pub fn with_gate(self, gate: Box<dyn Gate>) -> Self {
-        Self { gate: Some(gate), ..self }
+    pub fn with_gate(mut self, gate: Box<dyn Gate>) -> Self {
+        self.between.gate = Some(gate);
+        self
     }
 
     /// The same, but a datagram is dropped while one that can stand for it waits in the queue that it would come to.
     #[must_use]
-    pub fn queueing_once(self, likeness: Box<dyn Likeness>) -> Self {
-        Self { once: Some(Once::by(likeness)), ..self }
+    pub fn queueing_once(mut self, likeness: Box<dyn Likeness>) -> Self {
+        self.between.once = Some(Once::by(likeness));
+        self
     }
 
     /// The same with somebody who reads what arrives.
     #[must_use]
     pub fn with_reader(mut self, reader: Box<dyn Reader>) -> Self {
-        self.passage.reading = Reading::by(reader);
+        self.between.passage.reading = Reading::by(reader);
         self
     }
 
@@ -183,58 +186,83 @@ impl Relay {
     /// # Errors
     /// The operating system does not tell.
     pub fn local_addr(&self) -> Result<SocketAddr, Error> {
-        self.front.local_addr().map_err(Error::system("the address of the socket is not told"))
+        self.between.front.local_addr().map_err(Error::system("the address of the socket is not told"))
     }
 
     /// What ends it.
     #[must_use]
     pub fn stop(&self) -> Stop {
-        self.stop.clone()
+        self.driver.stop.clone()
     }
 
     /// What tells how it stands.
     #[must_use]
     pub fn watch(&self) -> Watch {
-        self.passage.watch.clone()
+        self.between.passage.watch.clone()
     }
 
-    /// Relays until it is stopped. Asks for real-time priority for the thread that it runs in.
+    /// Relays until it is stopped. Asks for real-time priority for the thread that it runs in; where that is granted it is bound
+    /// to one processor, and another thread stands by on the others.
     ///
     /// # Errors
     /// Events that cannot be waited for; a fault of the links.
-    pub fn run(mut self) -> Result<Report, Error> {
-        self.passage.hindrances = priority::raise();
-        let mut events = Events::with_capacity(256);
-        while !self.stop.is_asked() {
-            let wait = self.alarm.set(self.passage.shaper.next()).map_err(Error::system("the timer cannot be set"))?;
-            let wait = if self.ready.is_empty() { wait } else { Some(std::time::Duration::ZERO) };
-            match self.poll.poll(&mut events, wait) {
-                Err(error) if error.kind() != ErrorKind::Interrupted => {
-                    return Err(Error::System("events cannot be waited for", error));
-                }
-                _ => {}
+    pub fn run(self) -> Result<Report, Error> {
+        self.driver.run(self.between)
+    }
+}
+
+impl Links for Between {
+    fn next(&self) -> Option<Instant> {
+        self.passage.shaper.next()
+    }
+
+    fn has_more(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    fn turn(&mut self, events: &Events) {
+        let tokens = events.iter().map(|event| event.token()).filter(|token| token.0 >= FRONT.0);
+        for token in tokens {
+            if !self.ready.contains(&token) {
+                self.ready.push(token);
             }
-            let tokens = events.iter().map(|event| event.token()).filter(|token| token.0 >= FRONT.0);
-            for token in tokens {
-                if !self.ready.contains(&token) {
-                    self.ready.push(token);
-                }
+        }
+        self.hand_on();
+        for token in std::mem::take(&mut self.ready) {
+            let more = if token == FRONT { self.read_front() } else { self.read_back(token.0 - BACK) };
+            if more {
+                self.ready.push(token);
             }
             self.hand_on();
-            for token in std::mem::take(&mut self.ready) {
-                let more = if token == FRONT { self.read_front() } else { self.read_back(token.0 - FIRST) };
-                if more {
-                    self.ready.push(token);
-                }
-                self.hand_on();
-            }
-            self.forget_idle();
-            self.passage.tell();
         }
+        self.forget_idle();
+        self.passage.tell();
+    }
+
+    fn stand_in(&mut self) {
+        self.hand_on();
+        self.read_front();
+        for place in 0..self.backs.len() {
+            self.read_back(place);
+            self.hand_on();
+        }
+    }
+
+    fn lateness(&mut self) -> &mut Lateness {
+        &mut self.passage.lateness
+    }
+
+    fn attention(&mut self) -> &mut Attention {
+        &mut self.passage.attention
+    }
+
+    fn end(&mut self) -> Result<Report, Error> {
         let gate = self.gate.as_ref().map_or_else(Vec::new, |gate| gate.rows());
         Ok(Report { gate, ..self.passage.report()? })
     }
+}
 
+impl Between {
     /// Everything that is due.
     fn hand_on(&mut self) {
         while let Some(out) = self.passage.due() {
@@ -370,7 +398,7 @@ impl Relay {
         let mut socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
         let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(KEPT);
         socket.connect(self.to)?;
-        self.poll.registry().register(&mut socket, Token(FIRST + place), Interest::READABLE)?;
+        self.registry.register(&mut socket, Token(BACK + place), Interest::READABLE)?;
         Ok(socket)
     }
 

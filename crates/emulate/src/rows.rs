@@ -16,6 +16,8 @@ pub struct Report {
     pub lateness: LatenessRow,
     /// What kept it from being timed as well as this machine can, if anything did.
     pub hindrances: Vec<String>,
+    /// The thread with the links had real-time priority.
+    pub real_time_priority: bool,
     /// The uplink, then the downlink.
     pub links: Vec<LinkRow>,
     /// Clients in the order in which they appeared, up to a limit.

@@ -25,6 +25,11 @@ impl Stop {
     /// The run ends at once; what is inside the links is not handed on.
     pub fn stop(&self) {
         self.asked.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Wakes whoever waits, and ends nothing.
+    pub(crate) fn wake(&self) {
         // A run that is over cannot be woken.
         let _ = self.waker.wake();
     }

@@ -151,6 +151,15 @@ fn table(report: &Report) -> String {
     row("  longest", &|link| format!("{} B", link.queue_max_bytes));
     let _ =
         writeln!(text, "{:.1} s, {} clients; {}", report.elapsed_us as f64 / 1e6, report.flows.len(), report.lateness);
+    let _ = writeln!(
+        text,
+        "real-time priority: {}; {} packets handed on by the thread that stands by",
+        if report.real_time_priority { "yes" } else { "no" },
+        report.lateness.standby_packets
+    );
+    for hindrance in &report.hindrances {
+        let _ = writeln!(text, "hindered: {hindrance}");
+    }
     for left_out in &report.left_out {
         let _ = writeln!(text, "left out: {} packets, {}", left_out.packets, left_out.why);
     }

@@ -4,13 +4,12 @@ use std::{
     io::{self, ErrorKind, Read, Write},
     os::fd::AsRawFd,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use millpond_control::Instant;
 use millpond_link::DropReason;
 use millpond_path::{Path, capture::Seen};
-use mio::{Events, Interest, Poll, Token, unix::SourceFd};
+use mio::{Events, Interest, Token, unix::SourceFd};
 
 use super::{
     addresses::End,
@@ -19,10 +18,10 @@ use super::{
     recorder::{Recorder, Told},
 };
 use crate::{
-    Error, LatenessBound, Reader, Report, Stop, Toward, Watch,
-    clock::{Alarm, Clock},
+    Error, Lateness, LatenessBound, Reader, Report, Stop, Toward, Watch,
+    driver::{Driver, FIRST, Links},
     passage::Passage,
-    priority,
+    priority::Attention,
     reader::Reading,
 };
 
@@ -35,11 +34,6 @@ const LOST_BY_RADIO: &str = "lost: radio";
 /// Buffers that are kept to be used again.
 const MOST_SPARE: usize = 4_096;
 
-const STOP: Token = Token(0);
-const ALARM: Token = Token(1);
-/// Interfaces have the tokens from here on.
-const FIRST: usize = 2;
-
 /// A packet inside a link.
 struct IpPacket {
     to: End,
@@ -48,10 +42,14 @@ struct IpPacket {
     number: u64,
 }
 
+/// Interfaces and what drives the links between them.
 pub(super) struct Bridge {
-    poll: Poll,
-    stop: Stop,
-    alarm: Alarm,
+    driver: Driver,
+    between: Between,
+}
+
+/// What is between the interfaces. They have tokens in their order.
+struct Between {
     passage: Passage<Party, IpPacket>,
     namespaces: Arc<Mutex<Vec<Namespace>>>,
     tuns: Vec<std::fs::File>,
@@ -74,24 +72,18 @@ impl Bridge {
         reader: Option<Box<dyn Reader>>,
     ) -> Result<Self, Error> {
         let failed = Error::system;
-        let poll = Poll::new().map_err(failed("events cannot be waited for"))?;
-        let clock = Clock::start();
-        let stop = Stop::new(poll.registry(), STOP).map_err(failed("the run could not be stopped"))?;
-        let alarm = Alarm::new(clock, poll.registry(), ALARM).map_err(failed("there is no timer"))?;
+        let driver = Driver::new()?;
         let mut tuns = Vec::new();
         for (place, namespace) in namespaces.lock().unwrap_or_else(PoisonError::into_inner).iter().enumerate() {
             let tun = namespace.tun.try_clone().map_err(failed("a TUN device"))?;
             let token = Token(FIRST + place);
-            let waited = poll.registry().register(&mut SourceFd(&tun.as_raw_fd()), token, Interest::READABLE);
+            let waited = driver.poll.registry().register(&mut SourceFd(&tun.as_raw_fd()), token, Interest::READABLE);
             waited.map_err(failed("a TUN device cannot be waited for"))?;
             tuns.push(tun);
         }
-        let mut passage = Passage::new(clock, path, seed, bound)?;
+        let mut passage = Passage::new(driver.clock, path, seed, bound)?;
         passage.reading = reader.map_or_else(Reading::default, Reading::by);
-        Ok(Self {
-            poll,
-            stop,
-            alarm,
+        let between = Between {
             passage,
             namespaces,
             // What came before somebody waited for it is read, too.
@@ -101,43 +93,65 @@ impl Bridge {
             offered: 0,
             spare: Vec::new(),
             scratch: vec![0; LONGEST],
-        })
+        };
+        Ok(Self { driver, between })
     }
 
     pub(super) fn stop(&self) -> Stop {
-        self.stop.clone()
+        self.driver.stop.clone()
     }
 
     pub(super) fn watch(&self) -> Watch {
-        self.passage.watch.clone()
+        self.between.passage.watch.clone()
     }
 
-    pub(super) fn run(mut self) -> Result<Report, Error> {
-        self.passage.hindrances = priority::raise();
-        let mut events = Events::with_capacity(256);
-        while !self.stop.is_asked() {
-            self.alarm.set(self.passage.shaper.next()).map_err(Error::system("the timer cannot be set"))?;
-            let wait = if self.ready.is_empty() { None } else { Some(Duration::ZERO) };
-            match self.poll.poll(&mut events, wait) {
-                Err(error) if error.kind() != ErrorKind::Interrupted => {
-                    return Err(Error::System("events cannot be waited for", error));
-                }
-                _ => {}
+    pub(super) fn run(self) -> Result<Report, Error> {
+        self.driver.run(self.between)
+    }
+}
+
+impl Links for Between {
+    fn next(&self) -> Option<Instant> {
+        self.passage.shaper.next()
+    }
+
+    fn has_more(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    fn turn(&mut self, events: &Events) {
+        for place in events.iter().filter_map(|event| event.token().0.checked_sub(FIRST)) {
+            if !self.ready.contains(&place) {
+                self.ready.push(place);
             }
-            for place in events.iter().filter_map(|event| event.token().0.checked_sub(FIRST)) {
-                if !self.ready.contains(&place) {
-                    self.ready.push(place);
-                }
+        }
+        self.hand_on();
+        for place in std::mem::take(&mut self.ready) {
+            if self.read(place) {
+                self.ready.push(place);
             }
             self.hand_on();
-            for place in std::mem::take(&mut self.ready) {
-                if self.read(place) {
-                    self.ready.push(place);
-                }
-                self.hand_on();
-            }
-            self.passage.tell();
         }
+        self.passage.tell();
+    }
+
+    fn stand_in(&mut self) {
+        self.hand_on();
+        for place in 0..self.tuns.len() {
+            self.read(place);
+            self.hand_on();
+        }
+    }
+
+    fn lateness(&mut self) -> &mut Lateness {
+        &mut self.passage.lateness
+    }
+
+    fn attention(&mut self) -> &mut Attention {
+        &mut self.passage.attention
+    }
+
+    fn end(&mut self) -> Result<Report, Error> {
         if let Some(recorder) = self.recorder.take() {
             recorder.end().map_err(Error::system("the capture"))?;
         }
@@ -148,7 +162,9 @@ impl Bridge {
         self.passage.leave_out_many("an interface's own queue was full", dropped);
         self.passage.report()
     }
+}
 
+impl Between {
     /// Everything that is due.
     fn hand_on(&mut self) {
         while let Some(out) = self.passage.due() {
