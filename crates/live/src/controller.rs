@@ -12,12 +12,12 @@ use crate::{
 
 /// The preset of the controller that every peer gets unless another is chosen, [`ControllerChoice::default`]. docs/live.md
 /// says why this one.
-pub const DEFAULT_CONTROLLER: Preset = Preset::FASOR_TOKEN;
+pub const DEFAULT_CONTROLLER: Preset = Preset::CALM;
 
-/// What the default has otherwise than its preset: replies that name a copy before the last are not believed. A server
-/// that repeats its stored reply, as RFC 7252 §4.5 asks, makes about half of them false under random loss, each by a
-/// timer or more, so that timers which believe them run away (docs/echo.md).
-pub const DEFAULT_SETTINGS: [(Setting, SettingValue<'static>); 1] = [(Setting::Echo, SettingValue::Word("exact-only"))];
+/// What the default has otherwise than its preset: from 4 s on a wait no more than doubles, so that a host that is gone is noticed
+/// about as soon as with the timer of RFC 7252 (docs/calm.md).
+pub const DEFAULT_SETTINGS: [(Setting, SettingValue<'static>); 1] =
+    [(Setting::Patience, SettingValue::Time(Span::from_secs(4)))];
 
 /// A congestion controller: a preset, or an object of one's own.
 ///
@@ -48,8 +48,8 @@ impl ControllerChoice {
     /// ```
     /// use millpond_live::{ControllerChoice, Preset, control::{Setting, SettingValue}};
     ///
-    /// let as_drafted = ControllerChoice::default().with(Setting::Echo, SettingValue::Word("trusted"))?;
-    /// assert!(ControllerChoice::from(Preset::RFC7252).with(Setting::Echo, SettingValue::Word("trusted")).is_err());
+    /// let cautious = ControllerChoice::from(Preset::FASOR_TOKEN).with(Setting::Echo, SettingValue::Word("exact-only"))?;
+    /// assert!(ControllerChoice::from(Preset::RFC7252).with(Setting::Echo, SettingValue::Word("exact-only")).is_err());
     /// # Ok::<(), millpond_live::Error>(())
     /// ```
     ///
@@ -121,7 +121,7 @@ impl Default for ControllerChoice {
             let set = controller.put(setting, value);
             debug_assert!(set.is_ok(), "the default has {}", setting.name());
         }
-        Self { name: "fasor-token (exact-only)", controller: controller.into() }
+        Self { name: "calm (patience 4 s)", controller: controller.into() }
     }
 }
 
@@ -183,6 +183,8 @@ fn distance(one: &str, other: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use millpond_control::{Chance, Controller, Cx, Exchange, Instant};
+
     use super::*;
 
     #[test]
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_believes_no_reply_that_names_an_earlier_copy() {
+    fn the_default_is_its_preset_with_its_settings() {
         let ControllerChoice { name, controller: PeerController::Built(controller) } = ControllerChoice::default()
         else {
             panic!("the default is a preset with settings");
@@ -202,10 +204,36 @@ mod tests {
             assert_eq!(controller.get(setting), Some(value), "{}", setting.name());
         }
         assert!(name.starts_with(DEFAULT_CONTROLLER.name()));
-        let named = ControllerChoice::from(DEFAULT_CONTROLLER).with(Setting::Echo, SettingValue::Word("exact-only"));
+        let [(setting, value)] = DEFAULT_SETTINGS;
+        let named = ControllerChoice::from(DEFAULT_CONTROLLER).with(setting, value);
         assert_eq!(format!("{:?}", named.unwrap().controller), format!("{:?}", PeerController::from(controller)));
-        let unknown = ControllerChoice::from(DEFAULT_CONTROLLER).with(Setting::Echo, SettingValue::Word("some"));
+        let unknown = ControllerChoice::from(Preset::FASOR_TOKEN).with(Setting::Echo, SettingValue::Word("some"));
         assert!(unknown.unwrap_err().to_string().contains("echo"));
+    }
+
+    /// As with the timer of RFC 7252, which takes 62 to 93 s (MAX_TRANSMIT_WAIT, §4.8.2).
+    #[test]
+    fn a_host_that_is_gone_is_noticed_as_soon_as_with_the_timer_of_the_standard() {
+        let (mut least, mut most) = (u64::MAX, 0);
+        for word in 0..4_096_u32 {
+            let PeerController::Built(mut controller) = ControllerChoice::default().controller else {
+                panic!("the default is a preset with settings");
+            };
+            let (mut exchange, mut now) = (Exchange::new(), 0);
+            for copy in 0..5_u32 {
+                // Words as if by chance: the golden ratio's share of a turn further each time.
+                let chance = Chance::from_word(word.wrapping_mul(5).wrapping_add(copy).wrapping_mul(0x9E37_79B9));
+                let cx = Cx { now: Instant::from_micros(now), chance, open: 1, waiting: 0 };
+                let wait = if copy == 0 {
+                    controller.on_start(&mut exchange, 64, cx)
+                } else {
+                    controller.on_timeout(&mut exchange, cx)
+                };
+                now += u64::from(wait.span.as_micros());
+            }
+            (least, most) = (least.min(now), most.max(now));
+        }
+        assert!(least >= 62_000_000 && most <= 93_100_000, "{least} to {most} µs");
     }
 
     #[test]
