@@ -84,6 +84,37 @@ fn no_link_leads_out_of_the_directory() {
     assert_eq!(fs::read_to_string(base.join("secret")).expect("it is there"), "not for clients");
 }
 
+/// A pipe is not seen, and so neither replaced nor taken away.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_stays_as_it_is() {
+    use std::os::unix::fs::FileTypeExt;
+
+    let (base, directory) = fresh("pipe");
+    let pipe = base.join("root/sub/pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("POSIX has mkfifo");
+    assert!(made.success());
+    let path = segments("sub/pipe");
+    assert_eq!(read(&directory, &path), None);
+    assert_eq!(read(&directory, &segments("sub")), Some(Stored::Directory(vec!["b.json".to_owned()])));
+    assert_eq!(directory.write(&path, b"mine").map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied));
+    assert_eq!(directory.remove(&path).map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied));
+    assert!(directory.create(&path, b"mine").is_err());
+    assert!(fs::symlink_metadata(&pipe).expect("it is there").file_type().is_fifo());
+}
+
+/// Each listing is made for whoever asks, and takes memory and time of its own.
+#[test]
+fn a_listing_is_bounded() {
+    let (base, directory) = fresh("many");
+    let name = "n".repeat(240);
+    for number in 0..4_400 {
+        fs::write(base.join(format!("root/sub/{name}{number}")), "").expect("written");
+    }
+    let listed = directory.read(&segments("sub"), usize::MAX).map_err(|error| error.kind());
+    assert_eq!(listed, Err(ErrorKind::FileTooLarge));
+}
+
 #[test]
 fn files_are_written_whole_and_taken_away() {
     let (base, directory) = fresh("write");

@@ -12,6 +12,9 @@ use std::sync::{Mutex, PoisonError};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
+/// Bytes of the names of one directory that are told. As links each of them may take three.
+const LONGEST_LISTING: usize = 1 << 20;
+
 /// A directory whose files are served.
 #[derive(Debug)]
 pub struct Directory {
@@ -57,7 +60,7 @@ impl Directory {
     /// What stands at a path given in segments; `None` if nothing does that may be seen.
     ///
     /// # Errors
-    /// It cannot be read, or has more than `limit` bytes.
+    /// It cannot be read, or has more than `limit` bytes, or the names in it more than a mebibyte.
     pub fn read(&self, segments: &[String], limit: usize) -> io::Result<Option<Stored>> {
         let Some(path) = safe(segments) else { return Ok(None) };
         let metadata = match self.root.metadata(&path) {
@@ -105,7 +108,9 @@ impl Directory {
             }
             let existed = match self.root.metadata(path) {
                 Ok(metadata) if metadata.is_dir() => return Err(ErrorKind::IsADirectory.into()),
-                Ok(_) => true,
+                Ok(metadata) if metadata.is_file() => true,
+                // A pipe, a socket or a device is somebody else's, and is not shown either.
+                Ok(_) => return Err(ErrorKind::PermissionDenied.into()),
                 Err(error) if is_absent(&error) => false,
                 Err(error) => return Err(error),
             };
@@ -164,7 +169,7 @@ impl Directory {
     /// Takes a file away. False if there was none.
     ///
     /// # Errors
-    /// It is a directory, or cannot be taken away.
+    /// It is no file, or cannot be taken away.
     pub fn remove(&self, segments: &[String]) -> io::Result<bool> {
         self.remove_if(segments, || Ok(true)).map(|gone| gone == Some(true))
     }
@@ -185,20 +190,27 @@ impl Directory {
         let Some(path) = safe(segments) else { return Ok(Some(false)) };
         match self.root.metadata(&path) {
             Ok(metadata) if metadata.is_dir() => Err(ErrorKind::IsADirectory.into()),
-            Ok(_) => self.root.remove_file(&path).map(|()| Some(true)),
+            Ok(metadata) if metadata.is_file() => self.root.remove_file(&path).map(|()| Some(true)),
+            Ok(_) => Err(ErrorKind::PermissionDenied.into()),
             Err(error) if is_absent(&error) => Ok(Some(false)),
             Err(error) => Err(error),
         }
     }
 
     fn entries(&self, path: &Path) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
+        let (mut names, mut length) = (Vec::new(), 0_usize);
         for entry in self.root.read_dir(path)? {
             let entry = entry?;
             let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
-            if !name.starts_with('.') {
-                names.push(if entry.file_type()?.is_dir() { name + "/" } else { name });
+            let kind = entry.file_type()?;
+            if name.starts_with('.') || !(kind.is_dir() || kind.is_file() || kind.is_symlink()) {
+                continue;
             }
+            length = length.saturating_add(name.len());
+            if length > LONGEST_LISTING {
+                return Err(io::Error::new(ErrorKind::FileTooLarge, "too many names"));
+            }
+            names.push(if kind.is_dir() { name + "/" } else { name });
         }
         names.sort();
         Ok(names)

@@ -87,7 +87,7 @@ fn answered(directory: &Directory, write: bool, request: &Request, permit: Owned
         ErrorKind::PermissionDenied => refused(Code::FORBIDDEN, "this name cannot be used"),
         ErrorKind::IsADirectory => refused(Code::METHOD_NOT_ALLOWED, "this is a directory"),
         ErrorKind::NotFound | ErrorKind::NotADirectory => refused(Code::CONFLICT, "its directory is not there"),
-        ErrorKind::FileTooLarge => refused(Code::INTERNAL_SERVER_ERROR, "the file is too large to be served"),
+        ErrorKind::FileTooLarge => refused(Code::INTERNAL_SERVER_ERROR, "it is too large to be served"),
         ErrorKind::StorageFull => refused(Code::INTERNAL_SERVER_ERROR, "the disk is full"),
         _ => refused(Code::INTERNAL_SERVER_ERROR, "the file cannot be read or written"),
     })
@@ -204,10 +204,15 @@ fn links(path: &[String], names: &[String]) -> String {
 
 /// A segment as a URI has it (RFC 3986 §3.3).
 fn encoded(segment: &str) -> String {
-    segment.bytes().fold(String::new(), |text, byte| {
-        let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        if plain { format!("{text}{}", char::from(byte)) } else { format!("{text}%{byte:02X}") }
-    })
+    let mut text = String::with_capacity(segment.len());
+    for byte in segment.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
 }
 
 fn refused(code: Code, why: &str) -> Response {
