@@ -32,19 +32,22 @@ const LEAST_GRACE: Duration = Duration::from_micros(100);
 /// No deadline.
 const NEVER: u64 = u64::MAX;
 
-/// What is driven.
+/// What is driven: links between places from which packets come, each with the token behind [`FIRST`] of its number.
 pub(crate) trait Links: Send + 'static {
     /// When something is due.
     fn next(&self) -> Option<Instant>;
 
-    /// Whether something waits that no event will tell of.
-    fn has_more(&self) -> bool;
+    /// Hands on what is due.
+    fn hand_on(&mut self);
 
-    /// Hands on what is due, and takes what events tell of.
-    fn turn(&mut self, events: &Events);
+    /// How many places there are.
+    fn places(&self) -> usize;
 
-    /// Hands on what is due, takes what waits anywhere, and hands on what is due then.
-    fn stand_in(&mut self);
+    /// Takes what waits at a place. True if there may be more.
+    fn read(&mut self, place: usize) -> bool;
+
+    /// All that was ready has been read.
+    fn turned(&mut self);
 
     fn lateness(&mut self) -> &mut Lateness;
 
@@ -52,6 +55,51 @@ pub(crate) trait Links: Send + 'static {
 
     /// What it came to.
     fn end(&mut self) -> Result<Report, Error>;
+}
+
+/// Links and what is known of their places.
+struct Driven<L> {
+    links: L,
+    /// Places where something may wait that no event will tell of.
+    ready: Vec<usize>,
+}
+
+impl<L: Links> Driven<L> {
+    /// What came before somebody waited for it is read, too.
+    fn new(links: L) -> Self {
+        Self { ready: (0..links.places()).collect(), links }
+    }
+
+    /// Hands on what is due, and takes what events tell of.
+    fn turn(&mut self, events: &Events) {
+        for place in events.iter().filter_map(|event| event.token().0.checked_sub(FIRST)) {
+            self.is_ready(place);
+        }
+        let ready = std::mem::take(&mut self.ready);
+        self.read(ready);
+        self.links.turned();
+    }
+
+    /// Hands on what is due, takes what waits anywhere, and hands on what is due then.
+    fn stand_in(&mut self) {
+        self.read(0..self.links.places());
+    }
+
+    fn read(&mut self, places: impl IntoIterator<Item = usize>) {
+        self.links.hand_on();
+        for place in places {
+            if self.links.read(place) {
+                self.is_ready(place);
+            }
+            self.links.hand_on();
+        }
+    }
+
+    fn is_ready(&mut self, place: usize) {
+        if !self.ready.contains(&place) {
+            self.ready.push(place);
+        }
+    }
 }
 
 /// What a thread waits with.
@@ -82,29 +130,29 @@ impl Driver {
         let (attention, others) = priority::raise();
         *links.attention() = attention;
         let bound = links.lateness().bound();
-        let links = Arc::new(Mutex::new(links));
+        let driven = Arc::new(Mutex::new(Driven::new(links)));
         let hindered = |error: io::Error| {
             let told = format!("no thread stands by on another processor: {error}");
-            lock(&links).attention().hindrances.push(told);
+            lock(&driven).links.attention().hindrances.push(told);
         };
-        let standby = others.map(|on| Standby::begin(&links, self.clock, bound, on));
+        let standby = others.map(|on| Standby::begin(&driven, self.clock, bound, on));
         let standby = standby.and_then(|begun| begun.map_err(hindered).ok());
         let mut events = Events::with_capacity(256);
         while !self.stop.is_asked() {
             let wait = {
-                let links = lock(&links);
-                let next = links.next();
+                let driven = lock(&driven);
+                let next = driven.links.next();
                 let wait = self.alarm.set(next).map_err(Error::system("the timer cannot be set"))?;
                 standby.iter().for_each(|standby| standby.expect(next));
-                if links.has_more() { Some(Duration::ZERO) } else { wait }
+                if driven.ready.is_empty() { wait } else { Some(Duration::ZERO) }
             };
             self.wait(&mut events, wait).map_err(Error::system("events cannot be waited for"))?;
-            lock(&links).turn(&events);
+            lock(&driven).turn(&events);
         }
         if let Some(Err(error)) = standby.map(Standby::end) {
             hindered(error);
         }
-        lock(&links).end()
+        lock(&driven).links.end()
     }
 
     fn wait(&mut self, events: &mut Events, wait: Option<Duration>) -> io::Result<()> {
@@ -116,8 +164,8 @@ impl Driver {
 }
 
 /// Links, for one thread at a time.
-fn lock<L>(links: &Mutex<L>) -> MutexGuard<'_, L> {
-    links.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<L>(driven: &Mutex<Driven<L>>) -> MutexGuard<'_, Driven<L>> {
+    driven.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A thread that wakes when a packet is late, and hands it on if the first thread has not.
@@ -130,15 +178,20 @@ struct Standby {
 }
 
 impl Standby {
-    fn begin<L: Links>(links: &Arc<Mutex<L>>, clock: Clock, bound: LatenessBound, on: Processors) -> io::Result<Self> {
+    fn begin<L: Links>(
+        driven: &Arc<Mutex<Driven<L>>>,
+        clock: Clock,
+        bound: LatenessBound,
+        on: Processors,
+    ) -> io::Result<Self> {
         let driver = Driver::on(clock)?;
         let stop = driver.stop.clone();
         let grace = u64::try_from((bound.usual / GRACE).max(LEAST_GRACE).as_micros()).unwrap_or(NEVER);
-        let (links, wakes) = (Arc::clone(links), Arc::new(AtomicU64::new(NEVER)));
+        let (driven, wakes) = (Arc::clone(driven), Arc::new(AtomicU64::new(NEVER)));
         let told = Arc::clone(&wakes);
         let thread = thread::Builder::new().name("standby".to_owned()).spawn(move || {
             priority::stand_by(&on);
-            stand_by(driver, &links, grace, &told)
+            stand_by(driver, &driven, grace, &told)
         })?;
         Ok(Self { stop, grace, wakes, thread })
     }
@@ -156,21 +209,21 @@ impl Standby {
     }
 }
 
-fn stand_by(mut driver: Driver, links: &Mutex<impl Links>, grace: u64, wakes: &AtomicU64) -> io::Result<()> {
+fn stand_by(mut driver: Driver, driven: &Mutex<Driven<impl Links>>, grace: u64, wakes: &AtomicU64) -> io::Result<()> {
     let mut events = Events::with_capacity(4);
     while !driver.stop.is_asked() {
         let wait = {
-            let links = lock(links);
-            let late = links.next().map(|next| after(next, grace));
+            let driven = lock(driven);
+            let late = driven.links.next().map(|next| after(next, grace));
             wakes.store(late.unwrap_or(NEVER), Ordering::Relaxed);
             driver.alarm.set(late.map(Instant::from_micros))?
         };
         driver.wait(&mut events, wait)?;
-        let mut links = lock(links);
-        if links.next().is_some_and(|next| after(next, grace) <= driver.clock.now().as_micros()) {
-            let before = links.lateness().packets();
-            links.stand_in();
-            let lateness = links.lateness();
+        let mut driven = lock(driven);
+        if driven.links.next().is_some_and(|next| after(next, grace) <= driver.clock.now().as_micros()) {
+            let before = driven.links.lateness().packets();
+            driven.stand_in();
+            let lateness = driven.links.lateness();
             lateness.stood_in(lateness.packets() - before);
         }
     }
@@ -202,19 +255,23 @@ mod tests {
             self.due
         }
 
-        fn has_more(&self) -> bool {
-            false
-        }
-
-        fn turn(&mut self, _: &Events) {}
-
-        fn stand_in(&mut self) {
+        fn hand_on(&mut self) {
             let due = self.due.take();
             if let Some(due) = due {
                 self.lateness.record(due, self.clock.now());
             }
             self.told.send(due).expect("somebody waits");
         }
+
+        fn places(&self) -> usize {
+            0
+        }
+
+        fn read(&mut self, _: usize) -> bool {
+            false
+        }
+
+        fn turned(&mut self) {}
 
         fn lateness(&mut self) -> &mut Lateness {
             &mut self.lateness
@@ -229,11 +286,13 @@ mod tests {
         }
     }
 
-    fn standby(due: Option<Instant>) -> (Arc<Mutex<One>>, Standby, Receiver<Option<Instant>>) {
+    type Shared = Arc<Mutex<Driven<One>>>;
+
+    fn standby(due: Option<Instant>) -> (Shared, Standby, Receiver<Option<Instant>>) {
         let (clock, bound) = (Clock::start(), LatenessBound::from_usual(Duration::from_millis(1)));
         let (told, hears) = sync_channel(8);
         let (lateness, attention) = (Lateness::new(bound), Attention::default());
-        let links = Arc::new(Mutex::new(One { due, told, lateness, attention, clock }));
+        let links = Arc::new(Mutex::new(Driven::new(One { due, told, lateness, attention, clock })));
         let on = rustix::thread::sched_getaffinity(None).expect("processors");
         let standby = Standby::begin(&links, clock, bound, on).expect("a thread");
         (links, standby, hears)
@@ -245,7 +304,7 @@ mod tests {
         let (links, standby, hears) = standby(Some(due));
         assert_eq!(hears.recv(), Ok(Some(due)));
         standby.end().expect("it waited");
-        let row = lock(&links).lateness.row();
+        let row = lock(&links).links.lateness.row();
         assert_eq!((row.packets, row.standby_packets), (1, 1));
         assert!(row.max_us >= 250, "a quarter of the bound is the first thread's: {row:?}");
         assert!(hears.try_recv().is_err(), "there was one packet");
@@ -258,8 +317,8 @@ mod tests {
             let (links, standby, hears) = standby(waits_for);
             let due = Some(Instant::from_micros(5));
             {
-                let mut links = lock(&links);
-                links.due = due;
+                let mut driven = lock(&links);
+                driven.links.due = due;
                 standby.expect(due);
             }
             assert_eq!(hears.recv(), Ok(due));
@@ -274,6 +333,6 @@ mod tests {
         standby.stop.wake();
         standby.end().expect("it waited");
         assert!(hears.try_recv().is_err());
-        assert_eq!(lock(&links).lateness.row().standby_packets, 0);
+        assert_eq!(lock(&links).links.lateness.row().standby_packets, 0);
     }
 }

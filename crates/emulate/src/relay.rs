@@ -8,7 +8,7 @@ use std::{
 
 use millpond_control::Instant;
 use millpond_path::Path;
-use mio::{Events, Interest, Registry, Token, net::UdpSocket};
+use mio::{Interest, Registry, Token, net::UdpSocket};
 
 use crate::{
     Error, GateRow, Lateness, LatenessBound, Likeness, Reader, Report, Stop, Toward, Watch,
@@ -35,8 +35,7 @@ const KEPT: usize = 4 << 20;
 /// Buffers that are kept to be used again.
 const MOST_SPARE: usize = 1_024;
 
-const FRONT: Token = Token(FIRST);
-/// Sockets towards the server have the tokens from here on.
+/// The socket towards clients has the first token; those towards the server have the tokens from here on.
 const BACK: usize = FIRST + 1;
 
 /// What a relay is asked for.
@@ -105,8 +104,6 @@ struct Between {
     backs: Vec<Option<Back>>,
     named: u64,
     looked_at: Instant,
-    /// Sockets that may hold datagrams still.
-    ready: Vec<Token>,
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
     gate: Option<Box<dyn Gate>>,
@@ -138,7 +135,9 @@ impl Relay {
         let _ = socket2::SockRef::from(&front).set_recv_buffer_size(KEPT);
         let driver = Driver::new()?;
         let registry = driver.poll.registry();
-        registry.register(&mut front, FRONT, Interest::READABLE).map_err(system("the socket cannot be waited for"))?;
+        registry
+            .register(&mut front, Token(FIRST), Interest::READABLE)
+            .map_err(system("the socket cannot be waited for"))?;
         let between = Between {
             registry: registry.try_clone().map_err(system("sockets cannot be waited for"))?,
             front,
@@ -151,7 +150,6 @@ impl Relay {
             backs: Vec::new(),
             named: 0,
             looked_at: Instant::ORIGIN,
-            ready: Vec::new(),
             spare: Vec::new(),
             scratch: vec![0; LONGEST],
             gate: None,
@@ -216,54 +214,6 @@ impl Links for Between {
         self.passage.shaper.next()
     }
 
-    fn has_more(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    fn turn(&mut self, events: &Events) {
-        let tokens = events.iter().map(|event| event.token()).filter(|token| token.0 >= FRONT.0);
-        for token in tokens {
-            if !self.ready.contains(&token) {
-                self.ready.push(token);
-            }
-        }
-        self.hand_on();
-        for token in std::mem::take(&mut self.ready) {
-            let more = if token == FRONT { self.read_front() } else { self.read_back(token.0 - BACK) };
-            if more {
-                self.ready.push(token);
-            }
-            self.hand_on();
-        }
-        self.forget_idle();
-        self.passage.tell();
-    }
-
-    fn stand_in(&mut self) {
-        self.hand_on();
-        self.read_front();
-        for place in 0..self.backs.len() {
-            self.read_back(place);
-            self.hand_on();
-        }
-    }
-
-    fn lateness(&mut self) -> &mut Lateness {
-        &mut self.passage.lateness
-    }
-
-    fn attention(&mut self) -> &mut Attention {
-        &mut self.passage.attention
-    }
-
-    fn end(&mut self) -> Result<Report, Error> {
-        let gate = self.gate.as_ref().map_or_else(Vec::new, |gate| gate.rows());
-        Ok(Report { gate, ..self.passage.report()? })
-    }
-}
-
-impl Between {
-    /// Everything that is due.
     fn hand_on(&mut self) {
         while let Some(out) = self.passage.due() {
             let Datagram { client, place, name, bytes } = out.payload.payload;
@@ -290,6 +240,37 @@ impl Between {
         }
     }
 
+    fn places(&self) -> usize {
+        1 + self.backs.len()
+    }
+
+    fn read(&mut self, place: usize) -> bool {
+        match place.checked_sub(1) {
+            None => self.read_front(),
+            Some(back) => self.read_back(back),
+        }
+    }
+
+    fn turned(&mut self) {
+        self.forget_idle();
+        self.passage.tell();
+    }
+
+    fn lateness(&mut self) -> &mut Lateness {
+        &mut self.passage.lateness
+    }
+
+    fn attention(&mut self) -> &mut Attention {
+        &mut self.passage.attention
+    }
+
+    fn end(&mut self) -> Result<Report, Error> {
+        let gate = self.gate.as_ref().map_or_else(Vec::new, |gate| gate.rows());
+        Ok(Report { gate, ..self.passage.report()? })
+    }
+}
+
+impl Between {
     /// Reads what clients sent. True if there may be more.
     fn read_front(&mut self) -> bool {
         for _ in 0..BATCH {

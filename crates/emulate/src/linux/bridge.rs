@@ -9,7 +9,7 @@ use std::{
 use millpond_control::Instant;
 use millpond_link::DropReason;
 use millpond_path::{Path, capture::Seen};
-use mio::{Events, Interest, Token, unix::SourceFd};
+use mio::{Interest, Token, unix::SourceFd};
 
 use super::{
     addresses::End,
@@ -56,8 +56,6 @@ struct Between {
     recorder: Option<Recorder>,
     /// Packets that were offered to a link.
     offered: u64,
-    /// Interfaces that may hold packets still.
-    ready: Vec<usize>,
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
 }
@@ -83,17 +81,8 @@ impl Bridge {
         }
         let mut passage = Passage::new(driver.clock, path, seed, bound)?;
         passage.reading = reader.map_or_else(Reading::default, Reading::by);
-        let between = Between {
-            passage,
-            namespaces,
-            // What came before somebody waited for it is read, too.
-            ready: (0..tuns.len()).collect(),
-            tuns,
-            recorder,
-            offered: 0,
-            spare: Vec::new(),
-            scratch: vec![0; LONGEST],
-        };
+        let between =
+            Between { passage, namespaces, tuns, recorder, offered: 0, spare: Vec::new(), scratch: vec![0; LONGEST] };
         Ok(Self { driver, between })
     }
 
@@ -115,57 +104,6 @@ impl Links for Between {
         self.passage.shaper.next()
     }
 
-    fn has_more(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    fn turn(&mut self, events: &Events) {
-        for place in events.iter().filter_map(|event| event.token().0.checked_sub(FIRST)) {
-            if !self.ready.contains(&place) {
-                self.ready.push(place);
-            }
-        }
-        self.hand_on();
-        for place in std::mem::take(&mut self.ready) {
-            if self.read(place) {
-                self.ready.push(place);
-            }
-            self.hand_on();
-        }
-        self.passage.tell();
-    }
-
-    fn stand_in(&mut self) {
-        self.hand_on();
-        for place in 0..self.tuns.len() {
-            self.read(place);
-            self.hand_on();
-        }
-    }
-
-    fn lateness(&mut self) -> &mut Lateness {
-        &mut self.passage.lateness
-    }
-
-    fn attention(&mut self) -> &mut Attention {
-        &mut self.passage.attention
-    }
-
-    fn end(&mut self) -> Result<Report, Error> {
-        if let Some(recorder) = self.recorder.take() {
-            recorder.end().map_err(Error::system("the capture"))?;
-        }
-        let dropped = {
-            let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
-            namespaces.iter_mut().map(Namespace::dropped).sum()
-        };
-        self.passage.leave_out_many("an interface's own queue was full", dropped);
-        self.passage.report()
-    }
-}
-
-impl Between {
-    /// Everything that is due.
     fn hand_on(&mut self) {
         while let Some(out) = self.passage.due() {
             let flow = out.payload.flow;
@@ -196,7 +134,10 @@ impl Between {
         }
     }
 
-    /// Reads what waits at an interface. True if there may be more.
+    fn places(&self) -> usize {
+        self.tuns.len()
+    }
+
     fn read(&mut self, place: usize) -> bool {
         for _ in 0..BATCH {
             let Some(mut tun) = self.tuns.get(place) else { return false };
@@ -210,6 +151,32 @@ impl Between {
         true
     }
 
+    fn turned(&mut self) {
+        self.passage.tell();
+    }
+
+    fn lateness(&mut self) -> &mut Lateness {
+        &mut self.passage.lateness
+    }
+
+    fn attention(&mut self) -> &mut Attention {
+        &mut self.passage.attention
+    }
+
+    fn end(&mut self) -> Result<Report, Error> {
+        if let Some(recorder) = self.recorder.take() {
+            recorder.end().map_err(Error::system("the capture"))?;
+        }
+        let dropped = {
+            let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+            namespaces.iter_mut().map(Namespace::dropped).sum()
+        };
+        self.passage.leave_out_many("an interface's own queue was full", dropped);
+        self.passage.report()
+    }
+}
+
+impl Between {
     /// What was read from an interface goes to a link, or nowhere.
     fn take(&mut self, place: usize, length: usize) {
         let now = self.passage.clock.now();
