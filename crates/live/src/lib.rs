@@ -94,7 +94,7 @@ pub use structured::Cbor;
 pub use structured::Json;
 pub use trace::{Happened, TraceEvent};
 pub use udp::Interface;
-pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError};
+pub use uri::{DEFAULT_PORT, DEFAULT_SECURE_PORT, Host, Transport, Uri, UriError, percent_encoded};
 
 /// For the fuzzer alone.
 #[cfg(all(fuzzing, feature = "dtls"))]

@@ -164,16 +164,22 @@ impl Uri {
     }
 }
 
-/// A part with percent encoding where it needs it.
-fn encoded(part: &str, unencoded: &[u8]) -> String {
-    part.bytes().fold(String::new(), |mut text, byte| {
+/// A part of a URI with percent encoding (RFC 3986 §2.1) of all but letters, digits and what is named.
+///
+/// ```
+/// assert_eq!(millpond_live::percent_encoded("a b.json", b"-._~"), "a%20b.json");
+/// ```
+#[must_use]
+pub fn percent_encoded(part: &str, unencoded: &[u8]) -> String {
+    let mut text = String::with_capacity(part.len());
+    for byte in part.bytes() {
         if byte.is_ascii_alphanumeric() || unencoded.contains(&byte) {
             text.push(char::from(byte));
         } else {
             text.push_str(&format!("%{byte:02X}"));
         }
-        text
-    })
+    }
+    text
 }
 
 /// The scheme.
@@ -192,7 +198,7 @@ impl fmt::Display for Transport {
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Name(name) => f.write_str(&encoded(name, IN_HOST)),
+            Self::Name(name) => f.write_str(&percent_encoded(name, IN_HOST)),
             Self::V4(address) => address.fmt(f),
             Self::V6(address, None) => write!(f, "[{address}]"),
             Self::V6(address, Some(zone)) => write!(f, "[{address}%{zone}]"),
@@ -209,10 +215,10 @@ impl fmt::Display for Uri {
         }
         f.write_str(if self.path.is_empty() { "/" } else { "" })?;
         for segment in &self.path {
-            write!(f, "/{}", encoded(segment, IN_PATH))?;
+            write!(f, "/{}", percent_encoded(segment, IN_PATH))?;
         }
         for (position, part) in self.query.iter().enumerate() {
-            write!(f, "{}{}", if position == 0 { '?' } else { '&' }, encoded(part, IN_QUERY))?;
+            write!(f, "{}{}", if position == 0 { '?' } else { '&' }, percent_encoded(part, IN_QUERY))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use millpond_live::{Bytes, Code, Request, Response, number};
+use millpond_live::{Bytes, Code, Request, Response, number, percent_encoded};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
@@ -202,17 +202,9 @@ fn links(path: &[String], names: &[String]) -> String {
     names.iter().map(link).collect::<Vec<_>>().join(",")
 }
 
-/// A segment as a URI has it (RFC 3986 §3.3).
+/// A segment as a URI has it (RFC 3986 §3.3): what is unreserved stands for itself.
 fn encoded(segment: &str) -> String {
-    let mut text = String::with_capacity(segment.len());
-    for byte in segment.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
+    percent_encoded(segment, b"-._~")
 }
 
 fn refused(code: Code, why: &str) -> Response {

@@ -4,10 +4,13 @@ use bytes::Bytes;
 use millpond_coap::message::Code;
 
 use super::{Request, router::Router};
-use crate::{ContentFormat, Response};
+use crate::{ContentFormat, Response, percent_encoded};
 
 /// Where it is.
 pub(crate) const PATH: [&[u8]; 2] = [b".well-known", b"core"];
+
+/// What may stand unencoded in a path as a URI reference writes it, beside letters and digits.
+const IN_REFERENCE: &[u8] = b"/-._~!$&'()*+,;=:@";
 
 /// Answers a GET, filtered by the query (RFC 6690 §4.1).
 pub(crate) fn answer(router: &Router, request: &Request) -> Response {
@@ -42,7 +45,7 @@ pub(crate) fn answer(router: &Router, request: &Request) -> Response {
             text.push(',');
         }
         text.push('<');
-        text.push_str(&encoded(path));
+        text.push_str(&percent_encoded(path, IN_REFERENCE));
         text.push('>');
         for (name, value) in &resource.attributes {
             let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
@@ -64,19 +67,6 @@ fn fits(value: &str, wanted: &str) -> bool {
         Some(start) => value.starts_with(start),
         None => value == wanted,
     }
-}
-
-/// A path as a URI reference writes it.
-fn encoded(path: &str) -> String {
-    let mut text = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
 }
 
 /// The path of a request leads there.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::{Host, IN_HOST, IN_PATH, IN_QUERY, Transport, Uri, UriError, encoded};
+use super::{Host, IN_HOST, IN_PATH, IN_QUERY, Transport, Uri, UriError, percent_encoded};
 
 /// Longest value of Uri-Host, of one Uri-Path and of one Uri-Query, bytes (RFC 7252 §5.10).
 const LONGEST_OPTION: usize = 255;
@@ -122,7 +122,10 @@ fn decoded(part: &str, unencoded: &[u8], place: &str) -> Result<String, String> 
             if !first.is_ascii_alphanumeric() && !unencoded.contains(first) {
                 let odd = part.chars().find(|c| !c.is_ascii_alphanumeric() && *c != '%' && !stands(unencoded, *c));
                 let odd = odd.unwrap_or(char::from(*first));
-                return Err(format!("{odd:?} in the {place}; write {}", encoded(odd.encode_utf8(&mut [0; 4]), b"")));
+                return Err(format!(
+                    "{odd:?} in the {place}; write {}",
+                    percent_encoded(odd.encode_utf8(&mut [0; 4]), b"")
+                ));
             }
             bytes.push(*first);
             continue;
