@@ -12,11 +12,11 @@ HEADS = ("relay", "before", "passed on", "copies kept back")
 _COLUMNS = ("passed_packets", "withheld_packets")
 
 
-def of_each(results: Results, cell: Cell) -> dict[tuple[str, str], list[float]]:
+def of_each(results: Results, cell: Cell) -> dict[tuple[str, ...], list[float]]:
     """Packets of each relay of a cell, by its name and link: the mean of its runs. None without one."""
     table = CutTable(results, "relays")
     names, links = table.of(cell, "relay"), table.of(cell, "link")
-    found = {}
+    found: dict[tuple[str, ...], list[float]] = {}
     for name, link in dict.fromkeys(zip(names.tolist(), links.tolist(), strict=True)):
         found[str(name), str(link)] = [
             float(table.of(cell, column)[names == name].astype(np.float64).mean()) for column in _COLUMNS

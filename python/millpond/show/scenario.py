@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -111,32 +112,42 @@ def _times(measures: Measures, cell: Cell, populations: list[Population], timed:
 
 def _relays(measures: Measures, cell: Cell) -> list[Table]:
     """What relays passed on and kept back; no table without one."""
-    each = relays.of_each(measures.results, cell)
-    if not each:
-        return []
-    table = titled(f"What relays did with packets{', mean of a run' if cell.replications > 1 else ''}")
-    for name in relays.HEADS[:2]:
-        table.add_column(name)
-    for name in relays.HEADS[2:]:
-        table.add_column(name, justify="right")
-    for (name, link), values in each.items():
-        table.add_row(escape(name), escape(link), *map(number, values))
-    table.caption = "Kept back are copies of messages that still waited; they are in no count of the link."
-    return [table]
+    return _each_node(
+        cell,
+        "What relays did with packets",
+        relays.HEADS,
+        relays.of_each(measures.results, cell),
+        "Kept back are copies of messages that still waited; they are in no count of the link.",
+    )
 
 
 def _proxies(measures: Measures, cell: Cell) -> list[Table]:
     """What proxies did behind the clients; no table without one."""
-    each = proxies.of_each(measures.results, cell)
+    each: dict[tuple[str, ...], list[float]] = {
+        (name,): values for name, values in proxies.of_each(measures.results, cell).items()
+    }
+    return _each_node(
+        cell,
+        "What proxies asked the server",
+        ("proxy", *(figure.head for figure in proxies.FIGURES)),
+        each,
+        "Retransmissions, and those in vain, are the proxy's own; most held is the largest of all runs.",
+    )
+
+
+def _each_node(
+    cell: Cell, title: str, heads: Sequence[str], each: Mapping[tuple[str, ...], Sequence[float]], caption: str
+) -> list[Table]:
+    """A table with a row for each node: the words that name it, then its numbers. None without a node."""
     if not each:
         return []
-    table = titled(f"What proxies asked the server{', mean of a run' if cell.replications > 1 else ''}")
-    table.add_column("proxy")
-    for figure in proxies.FIGURES:
-        table.add_column(figure.head, justify="right")
-    for name, values in each.items():
-        table.add_row(escape(name), *map(number, values))
-    table.caption = "Retransmissions, and those in vain, are the proxy's own; most held is the largest of all runs."
+    table = titled(f"{title}{', mean of a run' if cell.replications > 1 else ''}")
+    words = len(next(iter(each)))
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="left" if place < words else "right")
+    for names, values in each.items():
+        table.add_row(*map(escape, names), *map(number, values))
+    table.caption = caption
     return [table]
 
 
