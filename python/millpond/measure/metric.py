@@ -54,7 +54,8 @@ class Metric:
     def axis(self) -> str:
         """What it is called along an axis, with its unit."""
         unit = {"1": "%"}.get(self.unit, self.unit)
-        return self.title if unit in self.title else f"{self.title} ({unit})"
+        # as words: there is an `s` in most titles
+        return self.title if f" {unit} " in f" {self.title} " else f"{self.title} ({unit})"
 
     def written(self, value: float) -> str:
         """A value in the base unit, short: shares in percent, times with their unit, counts bare."""

@@ -19,6 +19,7 @@ from millpond.show.factors import LOGARITHMIC, SERIES
 from millpond.show.report import style
 from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
+from millpond.show.report.figures.clock import Clock
 from millpond.show.report.values import Missing, Rows, Spread
 
 MOST = 24
@@ -89,6 +90,8 @@ def small_multiples(
     if len(down) * len(beside) > MOST:
         raise Missing(f"{known.title}: {len(down)} by {len(beside)} panels are too many: name other factors.")
     names = [name for name in data.controllers() if any(p.algorithm == name for p in shown)]
+    ends = [bound for p in points.values() if np.isfinite(p.value) for bound in (p.value, *(p.interval or ()))]
+    clock = Clock.of([max(ends)] if known.unit == "s" else [])
     with style.applied():
         width = min(style.WIDTH, 3.0 + 2.9 * len(beside))
         figure = Figure(figsize=(width, 2.3 * len(down) + 1.1), layout="constrained")
@@ -106,10 +109,10 @@ def small_multiples(
                 if row == len(down) - 1 and layout.across:
                     panel.set_xlabel(data.factors[layout.across].axis)
                 if column == 0:
-                    panel.set_ylabel(known.axis)
+                    panel.set_ylabel(clock.label(known.title) if known.unit == "s" else known.axis)
         if known.unit == "1":
             panels[0][0].yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
-        ends = [bound for p in points.values() if np.isfinite(p.value) for bound in (p.value, *(p.interval or ()))]
+        clock.mark(panels[0][0].yaxis, max(ends))
         if lines and min(ends) >= 0:
             panels[0][0].set_ylim(0, max(ends) * 1.08 or 1)
         if note:

@@ -18,6 +18,7 @@ from millpond.results.directory import Cell, Results
 from millpond.show.report import style
 from millpond.show.report.data import Data, only, rate
 from millpond.show.report.figures import marks
+from millpond.show.report.figures.clock import Clock
 from millpond.show.report.values import Floats, Missing, Rows, View
 
 POINTS = 240
@@ -144,6 +145,8 @@ def waiting_axis(axes: Axes, course: Course) -> None:
 
 def _draw(data: Data, found: dict[str, Course], families: list[tuple[str, list[str]]]) -> Figure:
     names = list(dict.fromkeys(name for _, members in families for name in members))
+    longest = max((float(found[name].times[-1]) for name in names if found[name].times.size), default=0.0)
+    clock = Clock.of([longest])
     with style.applied():
         wide = len(families) > 1
         figure = Figure(figsize=(style.WIDTH, 6.2), layout="constrained")
@@ -153,7 +156,8 @@ def _draw(data: Data, found: dict[str, Course], families: list[tuple[str, list[s
             panel_pair(above, below, {name: found[name] for name in members}, data.looks)
             if title:
                 above.set_title(title)
-            below.set_xlabel("time since the start (s)")
+            clock.mark(below.xaxis, longest)
+            below.set_xlabel(clock.label("time since the start"))
             above.tick_params(axis="x", labelbottom=False)
         panels[0][0].set_ylabel("queue of the bottleneck (kB)")
         panels[1][0].set_ylabel("useful share of\nthe bytes carried")

@@ -15,6 +15,7 @@ from millpond.results.directory import Cell, Results, Value
 from millpond.show.report import style
 from millpond.show.report.data import Data, only
 from millpond.show.report.figures import marks
+from millpond.show.report.figures.clock import Clock
 from millpond.show.report.values import Floats, Missing, Rows, View
 
 POINTS = 400
@@ -129,18 +130,20 @@ def draw(panels: Sequence[Panel], looks: Mapping[str, style.Look], since: str = 
     """The lines of some panels: the share of clients done, against the time since something happened."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
+    clock = Clock.of(_longest(panel) for panel in panels)
     with style.applied():
         width = style.WIDTH if columns > 1 else style.WIDTH * 0.8
         figure = Figure(figsize=(width, (2.5 if rows > 1 else 3.1) * rows + 1.0), layout="constrained")
         marks.more_room(figure)
         drawn = figure.subplots(rows, columns, sharey=True, squeeze=False)
         for index, (axes, panel) in enumerate(zip(drawn.flat, panels, strict=False)):
-            _paint(axes, panel)
+            _paint(axes, panel, clock)
             axes.set_title(panel.title)
             if index % columns == 0:
                 axes.set_ylabel("share of clients done")
             if index >= len(panels) - columns:
-                axes.set_xlabel(f"time since {since if not panel.title.startswith('event') else 'the event'} (s)")
+                words = f"time since {since if not panel.title.startswith('event') else 'the event'}"
+                axes.set_xlabel(clock.label(words, axes.get_xscale() == "log"))
         for axes in drawn.flat[len(panels) :]:
             axes.set_visible(False)
         keys = [marks.line_key(look, name) for name, look in looks.items()]
@@ -148,10 +151,13 @@ def draw(panels: Sequence[Panel], looks: Mapping[str, style.Look], since: str = 
     return figure
 
 
-def _paint(axes: Axes, panel: Panel) -> None:
-    ends = [float(course.times[-1]) for course in panel.lines.values() if course.times.size]
+def _longest(panel: Panel) -> float:
+    return max((float(course.times[-1]) for course in panel.lines.values() if course.times.size), default=1.0)
+
+
+def _paint(axes: Axes, panel: Panel, clock: Clock) -> None:
     early = [t for course in panel.lines.values() if (t := course.by(0.1)) is not None and t > 0]
-    longest = max(ends, default=1.0)
+    longest = _longest(panel)
     stretched = bool(early) and longest > STRETCHED * min(early)
     begin = min(early) / 3 if stretched else 0.0
     for place, (name, course) in enumerate(panel.lines.items()):
@@ -169,7 +175,9 @@ def _paint(axes: Axes, panel: Panel) -> None:
         )  # fmt: skip
     if stretched:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        clock.mark_logarithmic(axes.xaxis)
+    else:
+        clock.mark(axes.xaxis, longest)
     axes.set_xlim(begin, longest * (1.15 if stretched else 1.03))
     axes.set_ylim(0, 1.04)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))

@@ -10,6 +10,7 @@ from millpond.show import labels
 from millpond.show.report import style
 from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
+from millpond.show.report.figures.clock import Clock
 from millpond.show.report.figures.queue import Course, follow, panel_pair, waiting_axis
 from millpond.show.report.values import Missing, Rows, Spread
 
@@ -34,7 +35,10 @@ def bottleneck_over_time(results: Results | Data) -> Figure:
         waiting_axis(above, course)
         below.set_ylabel("useful share of\nthe bytes carried")
         below.set_ylim(0, 1.03)
-        below.set_xlabel("time since the start (s)")
+        longest = float(course.times[-1]) if course.times.size else 0.0
+        clock = Clock.of([longest])
+        clock.mark(below.xaxis, longest)
+        below.set_xlabel(clock.label("time since the start"))
         below.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
     return figure
 
