@@ -1,4 +1,4 @@
-"""Reports at a phone's width: nothing sticks out, numbers stand beside their names, a touched picture grows."""
+"""Reports on phones and desks: nothing sticks out, numbers stand beside their names, a touched picture grows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import millpond
 from millpond import cli
 
 WIDTH = 390
@@ -20,6 +21,34 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cli.main(["fleet", *few, "--out", str(out)])
     assert ended.value.code in (0, None)
     return out / "report.html"
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three factors, three controllers and several runs, so that every number has an interval."""
+    lossy = {"uplink": {"loss": {"kind": "bernoulli", "rate": 0.1}}, "profile": "nbiot-anrw18"}
+    plan = {
+        "scenario": {"path": lossy, "clients": [{"count": 2, "controller": "rfc7252", "exchanges": 20}]},
+        "replications": 4,
+        "matrix": {
+            "size_of_the_queue": ["2500 B", "14100 B"],
+            "clients[0].count": [10, 60],
+            "algorithm": ["rfc7252", "cocoa-03", "fasor-token"],
+        },
+        "vary": {"size_of_the_queue": {"places": ["path.uplink.queue", "path.downlink.queue"]}},
+    }
+    done = millpond.sweep(plan, out=tmp_path_factory.mktemp("sweep") / "out")
+    assert done.report is not None
+    return done.report
+
+
+def test_no_column_of_a_sweep_is_cut_on_a_desk(browser: Any, sweep: Path) -> None:
+    page = browser.new_page(viewport={"width": 1200, "height": 844})
+    page.goto(sweep.as_uri())
+    assert " to " in page.locator("#overview td.parts span").nth(1).inner_text()
+    hidden = "e => e.parentElement.scrollWidth - e.parentElement.clientWidth"
+    assert page.locator("#overview").evaluate(hidden) <= 0
+    page.close()
 
 
 def test_nothing_sticks_out_and_a_row_is_a_card(browser: Any, report: Path) -> None:

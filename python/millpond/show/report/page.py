@@ -85,6 +85,7 @@ def compose(title: str, subtitle: str, parts: Sequence[Section], footer: str) ->
     )
     environment.filters["csv_uri"] = csv_uri
     environment.filters["path_in_words"] = path_in_words
+    environment.filters["parts"] = parts_of
     return environment.get_template(TEMPLATE).render(
         title=title, subtitle=subtitle, sections=_drawn(parts), footer=footer
     )
@@ -93,6 +94,12 @@ def compose(title: str, subtitle: str, parts: Sequence[Section], footer: str) ->
 def csv_uri(rows: Rows) -> str:
     """The rows as a link that a browser saves as a CSV file."""
     return "data:text/csv;charset=utf-8;base64," + base64.b64encode(rows.to_csv().encode()).decode("ascii")
+
+
+def parts_of(cell: str) -> list[str]:
+    """A value and, if there is one, its interval: `12.3 s` and `(11.9 to 12.8)`."""
+    value, bracket, interval = cell.partition(" (")
+    return [value, f"({interval}"] if bracket and interval.endswith(")") else [cell]
 
 
 def svg(figure: Figure) -> str:

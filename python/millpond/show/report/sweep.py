@@ -96,7 +96,7 @@ def in_words(measures: Measures, metric: str, population: Population) -> str:
     interval = sample.interval(known.usual)
     if interval is None or interval[0] == interval[1]:
         return known.written(value)
-    low, high = (known.written(bound).removesuffix(" s").removesuffix(" %") for bound in interval)
+    low, high = (known.written(_short(bound)).removesuffix(" s").removesuffix(" %") for bound in interval)
     return f"{known.written(value)} ({low} to {high})"
 
 
@@ -105,6 +105,11 @@ def in_words(measures: Measures, metric: str, population: Population) -> str:
 
 def _name(metric: str) -> str:
     return ALIASES.get(metric, metric)
+
+
+def _short(bound: float) -> float:
+    """The end of an interval to four digits: it is less sure than the value beside it."""
+    return float(f"{bound:.4g}")
 
 
 def _known(measures: Measures, metric: str) -> bool:
