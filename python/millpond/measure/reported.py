@@ -3,7 +3,8 @@
 A client is *complete* if every request of it was answered; it *lost* one if a request failed; it is *unfinished* if the
 run ended before it. Of its requests some were *answered*, some *failed* and some *never finished*, and nothing else:
 born = answered + failed + never finished. *Delivered* are those that reached the far side, whatever became of the
-answer. A client that lost a request is never done, however many it goes on to send.
+answer. A client that lost a request is never done, however many it goes on to send. One that had nothing to ask is none
+of these, and is in no share; a group whose work goes on until the run ends is never done, so no time is told of it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from millpond.measure.statistics import Floats
 from millpond.measure.tables import CutTable
+from millpond.measure.workloads import with_an_end
 from millpond.results.directory import Cell, Group, Results
 
 #: The shares of clients whose times every table gives.
@@ -36,8 +38,21 @@ class Course:
     times: Floats
     #: Clients that are done by then.
     done: Floats
-    #: Clients in all, those that are never done among them.
+    #: Clients that asked something, those that are never done among them; 0 where nobody can be done.
     of: int
+
+    @staticmethod
+    def none() -> Course:
+        """That of clients of whom nothing is told."""
+        return Course(np.empty(0), np.empty(0), 0)
+
+    @staticmethod
+    def together(parts: Sequence[Course]) -> Course:
+        """Those of several groups."""
+        times = np.concatenate([np.empty(0), *(part.times for part in parts)])
+        steps = np.concatenate([np.empty(0), *(np.diff(part.done, prepend=0.0) for part in parts)])
+        order = np.argsort(times, kind="stable")
+        return Course(times[order], np.cumsum(steps[order]), sum(part.of for part in parts))
 
     @property
     def share(self) -> Floats:
@@ -73,6 +88,8 @@ class Outcome:
     lost: int
     #: Clients that the end of the run cut off.
     unfinished: int
+    #: Clients that had nothing to ask: none of the above.
+    silent: int
     born: int | None
     answered: int
     failed: int
@@ -82,7 +99,7 @@ class Outcome:
     @property
     def is_silent(self) -> bool:
         """Whether nobody asked anything, so that nobody can be done with it either."""
-        return self.born == 0 and self.unfinished == 0
+        return self.silent == self.clients
 
     @property
     def delivery_ratio(self) -> float | None:
@@ -110,6 +127,11 @@ class Reported:
 
     def course(self, cell: Cell, group: Group | None = None, event: int | None = None) -> Course:
         """Who is done by when after an event, all runs of the cell taken together; left out: the first one told of."""
+        ended = with_an_end(cell, group)
+        if group is None and 0 < len(ended) < len(cell.groups):
+            return Course.together([self.course(cell, one, event) for one in ended])
+        if not ended:
+            return Course.none()
         if event is None:
             event = self.events(cell, group)[0]
         # to the microsecond where each client's own end says it; what belongs to an event is counted in bins
@@ -124,10 +146,12 @@ class Reported:
         """
         runs = np.arange(cell.first_run, cell.first_run + cell.replications)
         found = np.full(runs.size, np.nan)
+        if not with_an_end(cell, group):
+            return found
         if what == "clients" and self._is_exact(cell, group, event):
             times, of_run = self._done(cell, group), self._flows.of(cell, group, "run")
             for place, run in enumerate(runs):
-                ends = np.sort(times[of_run == run])
+                ends = np.sort(times[(of_run == run) & ~np.isnan(times)])
                 if ends.size:
                     found[place] = ends[max(0, _needed(share, ends.size) - 1)]
         elif self._counted is not None:
@@ -144,17 +168,14 @@ class Reported:
         For groups that the same instant concerns, whatever the timeline calls it. Empty if nothing is told of them.
         """
         if self._counted is None:
-            return Course(np.empty(0), np.empty(0), 0)
+            return Course.none()
         found = [
             _summed(self._counted, cell, group, event, run=run)
             for group in groups
             for event in self.events(cell, group)
             if event != 0
         ]
-        times = np.concatenate([np.empty(0), *(course.times for course in found)])
-        steps = np.concatenate([np.empty(0), *(np.diff(course.done, prepend=0.0) for course in found)])
-        order = np.argsort(times, kind="stable")
-        return Course(times[order], np.cumsum(steps[order]), sum(course.of for course in found))
+        return Course.together(found)
 
     def outcome(self, cell: Cell, group: Group | None = None) -> Outcome:
         """What became of the clients and of their requests."""
@@ -163,19 +184,22 @@ class Reported:
             failed, left = flows.of(cell, group, "requests_failed"), flows.of(cell, group, "never_finished")
             answered, born = flows.of(cell, group, "answered"), flows.of(cell, group, "born")
             delivered = int(flows.of(cell, group, "delivered").sum())
-            complete = (answered == born) & np.isfinite(flows.of(cell, group, "done_us"))
-            unfinished = (left > 0) | ~np.isfinite(flows.of(cell, group, "done_us"))
+            ended = np.isfinite(flows.of(cell, group, "done_us"))
+            silent = ended & (born == 0)
+            complete, unfinished = ended & (answered == born) & ~silent, (left > 0) | ~ended
             counts: tuple[int | None, ...] = int(born.sum()), int(left.sum()), delivered
         else:
             failed, answered = flows.of(cell, group, "failed"), flows.of(cell, group, "completed")
             ended = np.isfinite(flows.of(cell, group, "fct_us"))
             complete, unfinished = ended & (failed == 0), ~ended & (failed == 0)
+            silent = np.zeros(failed.size, dtype=np.bool_)
             counts = None, None, None
         return Outcome(
             clients=int(failed.size),
             complete=int(complete.sum()),
             lost=int((failed > 0).sum()),
             unfinished=int(unfinished.sum()),
+            silent=int(silent.sum()),
             born=counts[0],
             answered=int(np.nansum(answered)),
             failed=int(np.nansum(failed)),
@@ -198,10 +222,10 @@ class Reported:
     def _from_clients(self, cell: Cell, group: Group | None) -> Course:
         times = self._done(cell, group)
         ends = np.sort(times[np.isfinite(times)])
-        return Course(ends, np.arange(1.0, ends.size + 1), int(times.size))
+        return Course(ends, np.arange(1.0, ends.size + 1), int((~np.isnan(times)).sum()))
 
     def _done(self, cell: Cell, group: Group | None) -> Floats:
-        """When each client had everything, in s since the start; infinite if it never had."""
+        """When each client had everything, in s since the start: infinite if it never had, NaN if it asked nothing."""
         flows = self._flows
         if flows.has("born"):
             ends = flows.of(cell, group, "done_us")
@@ -209,7 +233,10 @@ class Reported:
         else:
             ends = flows.of(cell, group, "first_send_us") + flows.of(cell, group, "fct_us")
             whole = flows.of(cell, group, "failed") == 0
-        return np.where(whole & np.isfinite(ends), ends * 1e-6, np.inf)
+        found = np.where(whole & np.isfinite(ends), ends * 1e-6, np.inf)
+        if flows.has("born"):
+            found[np.isfinite(ends) & (flows.of(cell, group, "born") == 0)] = np.nan
+        return found
 
 
 class _Table:

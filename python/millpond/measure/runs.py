@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from millpond.measure import clients, statistics
 from millpond.measure.evidence import KINDS
@@ -59,18 +61,29 @@ def _complete(measures: Measures, population: Population) -> Floats:
     """1 for a client that is done and lost nothing, 0 for another, NaN where that was not kept."""
     failed = clients.column("requests_failed")(measures, population)
     done = np.isfinite(clients.column("done_us")(measures, population))
-    return np.where(np.isnan(failed), np.nan, (done & (failed == 0)).astype(np.float64))
+    return _of_asking(measures, population, failed, done & (failed == 0))
 
 
 def _lost(measures: Measures, population: Population) -> Floats:
     failed = clients.column("requests_failed")(measures, population)
-    return np.where(np.isnan(failed), np.nan, (failed > 0).astype(np.float64))
+    return _of_asking(measures, population, failed, failed > 0)
 
 
 def _unfinished(measures: Measures, population: Population) -> Floats:
     done = clients.column("done_us")(measures, population)
-    known = np.isfinite(clients.column("born")(measures, population))
-    return np.where(known, np.isnan(done).astype(np.float64), np.nan)
+    return _of_asking(measures, population, clients.column("born")(measures, population), np.isnan(done))
+
+
+def _of_asking(measures: Measures, population: Population, known: Floats, values: NDArray[np.bool_]) -> Floats:
+    """The values of clients that had something to ask; NaN for others, and where it was not kept."""
+    born, done = (clients.column(name)(measures, population) for name in ("born", "done_us"))
+    silent = np.isfinite(done) & (born == 0)
+    return np.where(np.isnan(known) | silent, np.nan, values.astype(np.float64))
+
+
+def _mean(values: Floats) -> float:
+    there = values[~np.isnan(values)]
+    return float(np.mean(there)) if there.size else math.nan
 
 
 def _packet_delivery_ratio(measures: Measures, population: Population) -> Sample:
@@ -136,12 +149,13 @@ METRICS = (
            _of_born("answered"), "more", "requests of a run answered"),
     Metric("requests_delivered", "1", "run", "mean", "of a run's requests those that reached the far application",
            _of_born("delivered"), "more", "requests of a run delivered"),
-    Metric("complete_clients", "1", "run", "mean", "clients of which every request was answered",
-           _each(_complete, lambda values: float(np.mean(values))), "more", "clients complete"),
+    Metric("complete_clients", "1", "run", "mean",
+           "of the clients that asked something those of which every request was answered",
+           _each(_complete, _mean), "more", "clients complete"),
     Metric("lost_clients", "1", "run", "mean", "clients of which a request failed",
-           _each(_lost, lambda values: float(np.mean(values))), "less", "clients that lost a request"),
+           _each(_lost, _mean), "less", "clients that lost a request"),
     Metric("unfinished_clients", "1", "run", "mean", "clients that were not done when the run ended",
-           _each(_unfinished, lambda values: float(np.mean(values))), "less", "clients unfinished"),
+           _each(_unfinished, _mean), "less", "clients unfinished"),
     Metric("fairness", "1", "run", "mean", "Jain's index of the requests answered per client",
            _each(_ANSWERED, statistics.jain), "more", "Jain's index of answered requests"),
     Metric("goodput_fairness", "1", "run", "mean", "Jain's index of the clients' goodput; of those that finished",

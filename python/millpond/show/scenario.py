@@ -15,6 +15,7 @@ from millpond.measure.links import COLLAPSE, collapse
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
 from millpond.measure.reported import SHARES, Reported
+from millpond.measure.workloads import with_an_end
 from millpond.results.directory import Cell, Group
 from millpond.show import labels
 from millpond.show.tables import titled
@@ -48,9 +49,16 @@ def _done(cell: Cell, reported: Reported, title: str) -> Table:
     for group in cell.groups:
         told, course = reported.outcome(cell, group), reported.course(cell, group)
         counts = [str(count) for count in (told.complete, told.lost, told.unfinished)]
-        counts += ["never" if time is None else number(time) for time in course.points.values()]
+        counts += [
+            "-" if not course.of else "never" if time is None else number(time) for time in course.points.values()
+        ]
         table.add_row(_name(group), str(told.clients), *(["-"] * len(counts) if told.is_silent else counts))
-    table.caption = "A client is complete when all its requests are answered; shares are of all clients."
+    silent = sum(reported.outcome(cell, group).silent for group in cell.groups)
+    told = "A client is complete when all its requests are answered; shares are of all clients"
+    told += f" that asked, which {labels.clients(silent)} did not." if silent else "."
+    if len(with_an_end(cell)) < len(cell.groups):
+        told += " No time is told of work that goes on until the run ends."
+    table.caption = told
     return table
 
 

@@ -11,6 +11,7 @@ from millpond.judge.compare import Comparison
 from millpond.measure.links import COLLAPSE
 from millpond.measure.population import path_in_words
 from millpond.measure.statistics import take
+from millpond.measure.workloads import with_an_end
 from millpond.results.directory import Cell, Group, Value
 from millpond.show import labels
 from millpond.show.report.data import Data, only, rate
@@ -66,7 +67,7 @@ def glances(data: Data) -> list[Glance]:
                     share,
                     1 + sum(k * n for k, n in counts.items()) / total if total else float("nan"),
                     take(completion[np.isfinite(completion)], "median"),
-                    data.reported.course(cell).end,
+                    _complete(data, cell),
                     take(data.values("flows", "unnecessary", cell), "median"),
                 )
             )
@@ -150,20 +151,30 @@ def scenario_story(data: Data) -> list[str]:
     return sentences
 
 
+def _complete(data: Data, cell: Cell) -> float:
+    """The share of the clients that had all their answers at last, also of those whose work has no end."""
+    told, course = data.reported.outcome(cell), data.reported.course(cell)
+    return course.end if course.of else told.complete / max(1, told.clients - told.silent)
+
+
 def _done(data: Data, cell: Cell, group: Group | None, who: str, runs: str) -> str:
     """How many of the clients have everything, and when half and almost all of all of them had."""
     told, course = data.reported.outcome(cell, group), data.reported.course(cell, group)
     if told.is_silent:
         return f"{who}: no client asked anything." if who else "No client asked anything."
-    sentence = f"{labels.count(told.complete)} of {labels.count(told.clients)} clients"
+    asked = told.clients - told.silent
+    sentence = f"{labels.count(told.complete)} of {labels.count(asked)} clients{' that asked' if told.silent else ''}"
     sentence += f" in {runs}" if runs else ""
     sentence = f"{who}: {sentence}" if who else sentence
     sentence += " had all their answers"
-    if told.complete < told.clients:
-        sentence += f" ({labels.percent(told.complete / told.clients)})"
+    if told.complete < asked:
+        sentence += f" ({labels.percent(told.complete / asked)})"
         parts = [f"{labels.count(told.lost)} lost at least one request"] if told.lost else []
         parts += [f"{labels.count(told.unfinished)} had not finished when the run ended"] if told.unfinished else []
         sentence += f"; {' and '.join(parts)}" if parts else ""
+    if len(with_an_end(cell, group)) < (len(cell.groups) if group is None else 1):
+        # of one whose work goes on nothing tells when it is done, nor of all with it
+        return f"{sentence}."
     times = [(words, course.by(share)) for share, words in ((0.5, "half"), (0.99, "99\N{NARROW NO-BREAK SPACE}%"))]
     reached = [f"{words} of all clients by {labels.number(time)} s" for words, time in times if time is not None]
     never = [f"{words} of all clients never" for words, time in times if time is None]

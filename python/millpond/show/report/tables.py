@@ -12,6 +12,7 @@ from millpond.measure import proxies, relays
 from millpond.measure.measures import warm_up_us
 from millpond.measure.population import path_in_words
 from millpond.measure.reported import Course, Outcome
+from millpond.measure.workloads import with_an_end
 from millpond.results import provenance
 from millpond.results.directory import Cell
 from millpond.show import labels
@@ -21,13 +22,16 @@ from millpond.show.report.data import VARIANT, Data, links_of
 from millpond.show.report.parts import Listing
 from millpond.show.report.values import Floats, Rows
 
+NOTHING = "\N{EN DASH}"
+"""What stands where there is nothing to tell."""
 POINTS = ("50 % done by (s)", "90 %", "99 %", "100 %")
 """The columns of `measure.reported.SHARES`."""
 OUTCOME = ("clients", "complete", "lost a request", "unfinished", "requests failed", "never finished", "delivery ratio")
 DONE = (
     "A client is complete when all its requests are answered. Times are since the start, for so large a share of all "
-    "clients; never: so many were not complete when the run ended."
+    "clients that asked; never: so many were not complete when the run ended."
 )
+ENDLESS = " No time is told of work that goes on until the run ends."
 
 
 def at_a_glance(data: Data, found: Sequence[story.Glance]) -> Listing:
@@ -108,15 +112,20 @@ def reported(data: Data) -> Listing:
 def reported_by_group(data: Data) -> Listing:
     """When the clients of each group of a single scenario are done."""
     cell = data.cells[0]
-    rows = []
-    for group in cell.groups:
-        told, course = data.reported.outcome(cell, group), data.reported.course(cell, group)
+    rows: list[tuple[str, ...]] = []
+    outcomes = [data.reported.outcome(cell, group) for group in cell.groups]
+    for group, told in zip(cell.groups, outcomes, strict=True):
+        course = data.reported.course(cell, group)
         parts = (*map(labels.count, (told.complete, told.lost, told.unfinished)), *_points(course))
         if told.is_silent:
-            parts = ("\N{EN DASH}",) * len(parts)
+            parts = (NOTHING,) * len(parts)
         rows.append((data.label(group.algorithm), labels.count(told.clients), *parts))
-    header = ("group", "clients", "complete", "lost a request", "unfinished", *POINTS)
+    header: tuple[str, ...] = ("group", "clients", "complete", "lost a request", "unfinished", *POINTS)
     caption = f"{DONE}{' All replications together.' if cell.replications > 1 else ''}"
+    caption += ENDLESS if len(with_an_end(cell)) < len(cell.groups) else ""
+    if any(0 < told.silent < told.clients for told in outcomes):
+        header = (*header[:2], "asked nothing", *header[2:])
+        rows = [(*row[:2], labels.count(told.silent), *row[2:]) for row, told in zip(rows, outcomes, strict=True)]
     return Listing("reported-table", header, tuple(rows), caption, numeric=tuple(range(1, len(header))))
 
 
@@ -325,6 +334,8 @@ def loss_in_words(loss: object) -> str:
 
 
 def _points(course: Course) -> tuple[str, ...]:
+    if not course.of:
+        return (NOTHING,) * len(course.points)
     return tuple("never" if time is None else labels.number(time) for time in course.points.values())
 
 
@@ -334,7 +345,7 @@ def _outcome(told: Outcome) -> tuple[str, ...]:
 
 
 def _count(value: int | None) -> str:
-    return "\N{EN DASH}" if value is None else labels.count(value)
+    return NOTHING if value is None else labels.count(value)
 
 
 def _ends(data: Data) -> list[tuple[str, str]]:

@@ -121,6 +121,8 @@ def _closely(data: Data, cells: Sequence[Cell]) -> Value:
 
 
 def _with_any(panels: list[Panel]) -> list[Panel]:
+    if not any(course.of for panel in panels for course in panel.lines.values()):
+        raise Missing("The share of clients that is done is not drawn: no client's work has an end before the run has.")
     if not any(course.times.size for panel in panels for course in panel.lines.values()):
         raise Missing("The share of clients that is done is not drawn: in these runs not one ever had all its answers.")
     return panels

@@ -1,0 +1,105 @@
+"""When clients are done is told of those that can be: not of who asks nothing, nor of work without an end."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import millpond
+from millpond.api import Run
+from millpond.measure.reported import Reported
+from millpond.show import terminal
+from millpond.show.report import figures, story, tables
+from millpond.show.report.data import Data
+from millpond.show.report.values import Missing
+
+RHYTHM = {"count": 20, "controller": "rfc7252", "name": "rhythm", "workload": {"kind": "periodic", "period": "1 h"}}
+#: The first of most of these would come after their work has ended.
+SELDOM = {
+    "count": 30, "controller": "rfc7252", "name": "seldom", "workload": {"kind": "periodic", "period": "12 h", "for": "2 h"},
+}  # fmt: skip
+LOOP = {"count": 5, "controller": "rfc7252", "name": "loop", "exchanges": 3}
+
+
+def ran(folder: Path, *groups: dict[str, Any]) -> Run:
+    scenario = {"path": "nbiot-anrw18", "clients": list(groups), "run": {"for": "3 h"}}
+    return millpond.run(scenario, out=folder / "out", report=False)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return ran(tmp_path_factory.mktemp("mixed"), RHYTHM, SELDOM, LOOP)
+
+
+def test_who_asks_nothing_is_neither_complete_nor_in_any_share(mixed: Run) -> None:
+    cell, reported = mixed.results.cells[0], mixed.measures.reported
+    told, course = reported.outcome(cell, cell.groups[1]), reported.course(cell, cell.groups[1])
+    assert told.born is not None
+    assert 0 < told.born < told.clients == 30
+    assert (told.complete, told.silent, told.lost, told.unfinished) == (told.born, 30 - told.born, 0, 0)
+    assert (course.of, course.end) == (told.born, 1.0)
+    half = course.by(0.5)
+    assert half is not None
+    assert half > 60, "not at the start, where those that ask nothing end"
+    seldom = list(mixed.measures.populations())[1]
+    assert mixed.measures.usual("complete_clients", seldom) == 1.0
+
+
+def test_work_that_goes_on_is_never_done_and_told_no_time(mixed: Run) -> None:
+    cell, reported = mixed.results.cells[0], mixed.measures.reported
+    told, course = reported.outcome(cell, cell.groups[0]), reported.course(cell, cell.groups[0])
+    assert (told.complete, course.of, set(course.points.values())) == (20, 0, {None})
+    rhythm, _, loop = mixed.measures.populations()
+    for name in ("clients_done_99", "requests_done_50"):
+        assert math.isnan(mixed.measures.usual(name, rhythm))
+        assert mixed.measures.usual(name, loop) > 0
+    whole = reported.course(cell)
+    asked = reported.outcome(cell, cell.groups[1]).clients - reported.outcome(cell, cell.groups[1]).silent
+    assert whole.of == 5 + asked
+
+
+def test_terminal_and_page_tell_no_time_where_there_is_none(mixed: Run) -> None:
+    told = io.StringIO()
+    terminal.show(mixed.tables, told)
+    lines = told.getvalue().splitlines()
+    assert next(line.split() for line in lines if line.split()[:1] == ["rhythm"])[1:] == ["20", "20", "0", "0", *"----"]
+    assert "30 clients" not in told.getvalue()
+    assert "No time is told of work that goes on until the run ends." in " ".join(told.getvalue().split())
+    data = Data(mixed.results)
+    listing = tables.reported_by_group(data)
+    assert listing.header[:4] == ("group", "clients", "asked nothing", "complete")
+    rhythm, seldom, loop = listing.rows
+    assert (rhythm[2], rhythm[6:]) == ("0", (tables.NOTHING,) * 4)
+    assert int(seldom[2]) + int(seldom[3]) == 30
+    assert tables.NOTHING not in loop
+    words = " ".join(story.scenario_story(data))
+    assert "rhythm: 20 of 20 clients had all their answers. " in words
+    assert "clients that asked had all their answers" in words
+
+
+def test_a_scenario_without_an_end_draws_no_line_of_being_done(tmp_path: Path) -> None:
+    done = ran(tmp_path, RHYTHM)
+    with pytest.raises(Missing, match="no client's work has an end"):
+        figures.reported_by_group(done.results)
+    cell = done.results.cells[0]
+    assert Reported(done.results).course(cell).of == 0
+    assert story.scenario_story(Data(done.results))[0] == "20 of 20 clients in 1 run had all their answers."
+
+
+def test_what_the_server_sends_has_its_own_end_or_none(tmp_path: Path) -> None:
+    valves = {
+        "count": 4, "controller": "rfc7252", "name": "valves", "token_length": 2, "exchanges": 2,
+        "commands": {"workload": {"kind": "poisson", "interval": "10 min"}},
+        "notifications": {"workload": {"kind": "periodic", "period": "10 min", "requests": 2}},
+    }  # fmt: skip
+    scenario = {
+        "path": "nbiot-anrw18", "clients": [LOOP, valves], "server": {"controller": "rfc7252"}, "run": {"for": "3 h"},
+    }  # fmt: skip
+    done = millpond.run(scenario, out=tmp_path / "out", report=False)
+    cell = done.results.cells[0]
+    ends = {group.name: done.measures.reported.course(cell, group).of > 0 for group in cell.groups}
+    assert ends == {"loop": True, "valves": True, "valves, commands": False, "valves, notifications": True}
