@@ -20,7 +20,8 @@ from millpond.show.report.values import Missing
 RHYTHM = {"count": 20, "controller": "rfc7252", "name": "rhythm", "workload": {"kind": "periodic", "period": "1 h"}}
 #: The first of most of these would come after their work has ended.
 SELDOM = {
-    "count": 30, "controller": "rfc7252", "name": "seldom", "workload": {"kind": "periodic", "period": "12 h", "for": "2 h"},
+    "count": 30, "controller": "rfc7252", "name": "seldom",
+    "workload": {"kind": "periodic", "period": "12 h", "for": "2 h"},
 }  # fmt: skip
 LOOP = {"count": 5, "controller": "rfc7252", "name": "loop", "exchanges": 3}
 

@@ -82,6 +82,16 @@ def algorithm(manifest: Mapping[str, Any], name: str) -> str:
     return controller(name, str(manifest.get("labels", {}).get(name, "")))
 
 
+def link(scenario: Mapping[str, Any], name: str) -> str:
+    """What a link is called: by its name, and the radio of a mesh by its node, `node 4,3`."""
+    return f"node {name}" if scenario.get("mesh") else name
+
+
+def busiest(scenario: Mapping[str, Any], name: str) -> str:
+    """The busiest link inside a sentence: `busiest link, downlink`, `busiest radio, that of node 4,3`."""
+    return f"busiest radio, that of {link(scenario, name)}" if scenario.get("mesh") else f"busiest link, {name}"
+
+
 def metric(name: str) -> str:
     """What is measured, in the words of the registry."""
     found = METRICS.get(ALIASES.get(name, name))

@@ -54,11 +54,11 @@ def _done(cell: Cell, reported: Reported, title: str) -> Table:
         ]
         table.add_row(_name(group), str(told.clients), *(["-"] * len(counts) if told.is_silent else counts))
     silent = sum(reported.outcome(cell, group).silent for group in cell.groups)
-    told = "A client is complete when all its requests are answered; shares are of all clients"
-    told += f" that asked, which {labels.clients(silent)} did not." if silent else "."
+    caption = "A client is complete when all its requests are answered; shares are of all clients"
+    caption += f" that asked, which {labels.clients(silent)} did not." if silent else "."
     if len(with_an_end(cell)) < len(cell.groups):
-        told += " No time is told of work that goes on until the run ends."
-    table.caption = told
+        caption += " No time is told of work that goes on until the run ends."
+    table.caption = caption
     return table
 
 
@@ -166,9 +166,8 @@ def _bottleneck(measures: Measures, cell: Cell, population: Population) -> str:
     verdict = collapse(measures, population)
     if math.isnan(verdict.wasted):
         return told
-    told += (
-        f" Of the bytes of the busiest link, {measures.bottleneck(cell)}, {verdict.wasted:.1%} completed no exchange"
-    )
+    named = labels.busiest(cell.scenario, measures.bottleneck(cell))
+    told += f" Of the bytes of the {named}, {verdict.wasted:.1%} completed no exchange"
     if verdict.collapsed:
         told += f": congestion collapse (more than {COLLAPSE:.0%})"
     if verdict.turns:

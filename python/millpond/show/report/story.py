@@ -133,8 +133,10 @@ def scenario_story(data: Data) -> list[str]:
     share = data.useful_share(cell)
     if np.isfinite(share):
         queue = take(data.values("links", "queue_max_bytes", cell, link=link), "max")
+        of_mesh = f"busiest radio is that of {labels.link(cell.scenario, link)}"
+        busiest = of_mesh if cell.scenario.get("mesh") else f"busiest link is the {link}"
         sentences.append(
-            f"The busiest link is the {link}: {labels.percent(share)} of the bytes it carried completed an exchange, "
+            f"The {busiest}: {labels.percent(share)} of the bytes it carried completed an exchange, "
             f"and its queue grew to {labels.size(queue)}{_waiting(cell, link, queue)}."
         )
         if share < LEAST:

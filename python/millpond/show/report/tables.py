@@ -195,7 +195,7 @@ def links(data: Data) -> Listing:
         carried, busy = mean("delivered_bytes") + mean("dropped_radio_bytes"), mean("busy_us")
         rows.append(
             (
-                link,
+                labels.link(cell.scenario, link),
                 labels.count(mean("offered_packets")),
                 labels.count(mean("dropped_queue_packets")),
                 labels.count(mean("dropped_radio_packets")),
@@ -208,7 +208,7 @@ def links(data: Data) -> Listing:
             )
         )
     header = (
-        "link",
+        "radio of" if cell.scenario.get("mesh") else "link",
         "packets offered",
         "dropped at the queue",
         "lost on the air",

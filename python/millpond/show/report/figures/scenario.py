@@ -28,7 +28,8 @@ def bottleneck_over_time(results: Results | Data) -> Figure:
         figure = Figure(figsize=(style.WIDTH, 5.4), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         panel_pair(above, below, {"run": course}, {"run": style.SOLID})
-        above.set_title(f"{course.link}, the busiest link")
+        kind = "radio" if course.cell.scenario.get("mesh") else "link"
+        above.set_title(f"{labels.link(course.cell.scenario, course.link)}, the busiest {kind}")
         above.set_ylabel("queue (kB)")
         above.set_ylim(bottom=0)
         above.set_xlim(left=0)

@@ -1,0 +1,32 @@
+"""A radio of a mesh is a link that is called by its node, in the terminal and on the page."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import millpond
+from millpond.show import terminal
+from millpond.show.report import figures, story, tables
+from millpond.show.report.data import Data
+
+MESH = {
+    "mesh": {"topology": "chain-17", "delivery": [0.9]},
+    "clients": [{"controller": "rfc7252", "exchanges": 2}],
+    "run": {"for": "2 min"},
+}
+
+
+def test_a_radio_is_called_by_its_node(tmp_path: Path) -> None:
+    done = millpond.run(MESH, out=tmp_path / "out", report=False)
+    told = io.StringIO()
+    terminal.show(done.tables, told)
+    data = Data(done.results)
+    node = data.bottleneck(data.cells[0])
+    assert f"Of the bytes of the busiest radio, that of node {node}, " in " ".join(told.getvalue().split())
+    assert f"The busiest radio is that of node {node}: " in " ".join(story.scenario_story(data))
+    listing = tables.links(data)
+    assert listing.header[0] == "radio of"
+    assert f"node {node}" in [row[0] for row in listing.rows]
+    title = figures.bottleneck_over_time(done.results).axes[0].get_title(loc="left")
+    assert title == f"node {node}, the busiest radio"
