@@ -13,6 +13,7 @@ import click
 from millpond import live
 from millpond.cli import arena, controllers, explore, fleet, lab, paths
 from millpond.cli.arguments import Group
+from millpond.cli.output import write_plainly
 from millpond.errors import MillpondError
 
 __all__ = ["main", "program"]
@@ -48,6 +49,7 @@ for _command in (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program; always ends in SystemExit."""
+    write_plainly()
     try:
         program.main(args=None if arguments is None else list(arguments), prog_name="millpond", standalone_mode=False)
     except click.ClickException as error:

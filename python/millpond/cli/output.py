@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +19,29 @@ if TYPE_CHECKING:
     from millpond.api import Run
 
 
+#: How signs are written where the terminal, or the file, has no room for them.
+_PLAIN = {
+    "±": "+/-", "\N{EN DASH}": "-", "\N{MINUS SIGN}": "-", "→": "->", "…": "...", "\N{MULTIPLICATION SIGN}": "x",
+    "≥": ">=", "≤": "<=", "✓": "yes", "✗": "no", "≈": "~", "µ": "u", "─": "-", "▇": "#",
+    "\N{NO-BREAK SPACE}": " ", "\N{NARROW NO-BREAK SPACE}": " ",
+}  # fmt: skip
+_ERRORS = "millpond-plain"
+
+
+def write_plainly() -> None:
+    """Never fail over a sign that the encoding of the terminal, or of a file that is written, does not have."""
+    codecs.register_error(_ERRORS, _plainly)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not _is_unicode(stream.encoding):
+            stream.reconfigure(errors=_ERRORS)
+
+
 def print_json(content: Any) -> None:
     """Print JSON and nothing else."""
-    sys.stdout.write(as_json(content))
+    text = as_json(content)
+    if not _is_unicode(getattr(sys.stdout, "encoding", None)):
+        text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
+    sys.stdout.write(text)
     sys.stdout.flush()
 
 
@@ -43,6 +67,19 @@ def print_files(files: Sequence[Path], as_json: bool) -> None:
     folders = {file.parent: [other for other in files if other.parent == file.parent] for file in files}
     for folder, written in folders.items():
         click.echo(f"written: {len(written)} files in {folder}", err=as_json)
+
+
+# ----------------------------------------------------------------------------------------------- helpers
+
+
+def _is_unicode(encoding: str | None) -> bool:
+    return encoding is None or codecs.lookup(encoding).name.startswith("utf-")
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
 
 
 def _summary(done: Run) -> dict[str, Any]:

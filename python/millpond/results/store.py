@@ -274,7 +274,9 @@ def _whole(file: Path) -> Iterator[Path]:
     except OSError as error:
         raise Unwritten(file, error) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        # where nothing can be written nothing can be removed either: what went wrong first is told
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _hold(file: int) -> None:

@@ -27,6 +27,8 @@ from millpond.show.tables import titled
 
 #: Columns where there is no terminal to ask.
 WIDTH = 100
+#: Below this, numbers would be broken or cut: what a narrower terminal does with the ends of lines loses nothing.
+LEAST = 80
 
 _STYLE = {"holds": "green", "fails": "bold red", "noise": "yellow", "unjudged": "yellow"}
 _VERDICT = {"holds": "holds", "fails": "does not hold", "noise": "within the noise", "unjudged": "cannot be judged"}
@@ -37,8 +39,8 @@ _UNIT = {"retransmissions": "", "exchanges": "", "percent": "%"}
 def console(file: IO[str] | None = None) -> Console:
     """A console as wide as the terminal."""
     stream = file or sys.stdout
-    width = None if stream.isatty() else shutil.get_terminal_size((WIDTH, 24)).columns
-    return Console(file=stream, width=width, highlight=False)
+    width = shutil.get_terminal_size((WIDTH, 24)).columns
+    return Console(file=stream, width=max(width, LEAST), highlight=False)
 
 
 def of_study(measures: Measures, comparison: Comparison) -> list[RenderableType]:
