@@ -58,6 +58,13 @@ class Run:
         #: The HTML report, if one was written.
         self.report = report
 
+    def __repr__(self) -> str:
+        cells, runs = len(self.results.cells), self.results.runs
+        return (
+            f"<{type(self).__name__} of {self.results.manifest['name']}: {cells} setting{'' if cells == 1 else 's'}, "
+            f"{runs} run{'' if runs == 1 else 's'} in {self.directory}>"
+        )
+
     @property
     def directory(self) -> Path:
         """The results directory."""

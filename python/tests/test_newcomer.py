@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import millpond
 from millpond import cli
 
 SCENARIO = """path = "nbiot-anrw18"
@@ -135,3 +136,20 @@ def test_what_cannot_be_judged_is_told_before_anything_runs(
     for words in (("sweep", "p.toml"), ("reproduce", "./p.toml")):
         assert line in told(capsys, *words)
     assert not any(file.is_dir() for file in folder.iterdir())
+
+
+def test_one_table_in_place_of_a_list_is_told_with_its_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "one.toml").write_text(SCENARIO.replace("[[clients]]", "[clients]"))
+    where = "clients: a single table, where there may be several"
+    assert told(capsys, "run", "one.toml") == f"one.toml: {where}: write [[clients]], with two brackets"
+    (folder / "plan.toml").write_text(PLAN.replace("s.toml", "one.toml").replace('"clients[0].count"', '"path.header"'))
+    assert where in told(capsys, "sweep", "plan.toml")
+    with pytest.raises(millpond.MillpondError, match=where):
+        millpond.run({"path": "nbiot-anrw18", "clients": {"count": 2, "controller": "rfc7252"}})
+
+
+def test_what_a_notebook_shows_says_what_was_run_and_where(folder: Path) -> None:
+    once = millpond.run("s.toml", out=folder / "once", report=False)
+    assert repr(once) == f"<Run of s: 1 setting, 1 run in {folder / 'once'}>"
+    swept = millpond.sweep("p.toml", out=folder / "swept", report=False)
+    assert repr(swept) == f"<Run of p: 2 settings, 2 runs in {folder / 'swept'}>"

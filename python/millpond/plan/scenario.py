@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import re
@@ -15,6 +16,8 @@ from millpond.errors import UsageError
 from millpond.plan.toml_file import parse, read_text, read_tree
 from millpond.plan.values import plain
 
+#: What a scenario has any number of.
+LISTS = ("clients", "relays", "proxies", "timeline")
 _FILE = re.compile(r"\bfile\b")
 _PLAN = re.compile(r"^\s*(\[+matrix\b|matrix\s*=)", re.MULTILINE)
 _STEPS = re.compile(r"[^.\[\]]+")
@@ -35,6 +38,10 @@ def load(file: Path | str, engine: Engine | None = None, own: OwnControllers | N
     except ValueError as error:
         if _PLAN.search(text) and "clients" not in parse(text, str(path)):
             raise UsageError(f"{path}: a plan of many runs, which `millpond sweep` takes") from None
+        tree = {}
+        with contextlib.suppress(UsageError):  # what is no TOML at all is told by the engine
+            tree = parse(text, str(path))
+        _several(tree, str(path), "write [[{0}]], with two brackets")
         raise UsageError(str(error)) from error.__cause__
 
 
@@ -110,11 +117,19 @@ def build(tree: Mapping[str, Any], origin: str, engine: Engine, own: OwnControll
     if not isinstance(tree, Mapping):
         raise UsageError(f"{origin}: {type(tree).__name__} is no scenario: name a file, or write its keys as a table")
     tree = plain(with_files(tree, Path()), origin)
+    _several(tree, origin, "write a list of tables, [{{...}}]")
     try:
         return engine.scenario_from_json(json.dumps(tree), origin, own or OwnControllers())
     except ValueError as error:
         # a tree has no lines
         raise UsageError(str(error).replace(f"{origin}:1: ", f"{origin}: ", 1)) from error.__cause__
+
+
+def _several(tree: Mapping[str, Any], origin: str, mend: str) -> None:
+    """Refuse a single table where there may be many."""
+    for name in LISTS:
+        if isinstance(tree.get(name), Mapping):
+            raise UsageError(f"{origin}: {name}: a single table, where there may be several: {mend.format(name)}")
 
 
 def in_full(scenario: EngineScenario) -> dict[str, Any]:
