@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from millpond.measure.metric import Metric
-from millpond.plan import plan as plans
+from millpond.plan import reading
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -99,7 +99,7 @@ def test_the_factor_is_one(tmp_path: Path) -> None:
         if other.suffix == ".toml":
             (tmp_path / other.name).write_text(other.read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / Path(file).name).write_text(text, encoding="utf-8")
-    before, after = plans.read(folder), plans.read(tmp_path)
+    before, after = reading.read(folder), reading.read(tmp_path)
     added = set(after.factors) - set(before.factors)
     assert added == {"downlink_kbps"}
     assert after.values("downlink_kbps") == (30, 60)
@@ -122,7 +122,7 @@ def test_the_study_is_one(tmp_path: Path) -> None:
     ((file, text),) = applied(DIFFS["How to add a study"]).items()
     (tmp_path / Path(file).name).write_text(text, encoding="utf-8")
     (tmp_path / "scenario.toml").write_text('path = "nbiot-anrw18"\n[[clients]]\ncount = 1\ncontroller = "rfc7252"\n')
-    plan = plans.read(tmp_path, presets=("rfc7252", "cocoa-03"))
+    plan = reading.read(tmp_path, presets=("rfc7252", "cocoa-03"))
     assert plan.judged
     assert plan.algorithms == ("rfc7252", "cocoa-03")
     assert plan.values("devices") == (1, 10, 100)

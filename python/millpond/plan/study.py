@@ -17,8 +17,7 @@ from typing import Any
 from millpond.controllers.own import OwnControllers
 from millpond.engine import Engine, EngineScenario, native
 from millpond.errors import UsageError, nearest, unknown
-from millpond.plan import overrides
-from millpond.plan import plan as plans
+from millpond.plan import overrides, reading
 from millpond.plan import scenario as scenarios
 from millpond.plan.factor import ALGORITHM, PATH, Vary, places_of
 from millpond.plan.groups import groups_of, told_together
@@ -156,7 +155,7 @@ def seed(study: str, replication: int) -> int:
 
 def load(place: Path | Mapping[str, Any]) -> Plan:
     """Read a plan, its file, its folder or its keys. Raises `UsageError` with one line: file, key and mend."""
-    return plans.read(place, [preset.name for preset in native().presets()])
+    return reading.read(place, [preset.name for preset in native().presets()])
 
 
 def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Program:
