@@ -102,5 +102,7 @@ def test_what_the_server_sends_has_its_own_end_or_none(tmp_path: Path) -> None:
     }  # fmt: skip
     done = millpond.run(scenario, out=tmp_path / "out", report=False)
     cell = done.results.cells[0]
+    told = {row[0]: row[1] for row in tables.manifest(Data(done.results)).rows}
+    assert told["clients in all runs"] == "n = 9", "those that the server sends to are among them"
     ends = {group.name: done.measures.reported.course(cell, group).of > 0 for group in cell.groups}
     assert ends == {"loop": True, "valves": True, "valves, commands": False, "valves, notifications": True}

@@ -254,7 +254,11 @@ def proxies_of(data: Data) -> tuple[Listing, ...]:
 def manifest(data: Data) -> Listing:
     """What was run, by what, and how much came of it."""
     said: Mapping[str, Any] = data.results.manifest
-    flows = sum(cell.replications * sum(group.count for group in cell.groups) for cell in data.cells)
+    # what the server sends goes to clients that are counted already
+    flows = sum(
+        cell.replications * sum(group.count for group in cell.groups if group.traffic == "requests")
+        for cell in data.cells
+    )
     seeds = [str(seed) for seed in said.get("seeds", [])]
     told = seeds if len(seeds) <= 3 else [seeds[0], seeds[1], "\N{HORIZONTAL ELLIPSIS}", seeds[-1]]
     settings = f"{labels.count(len(data.cells))} settings" if len(data.cells) > 1 else "1 setting"
