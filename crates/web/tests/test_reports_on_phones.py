@@ -45,9 +45,19 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_column_of_a_sweep_is_cut_on_a_desk(browser: Any, sweep: Path) -> None:
     page = browser.new_page(viewport={"width": 1200, "height": 844})
     page.goto(sweep.as_uri())
-    assert " to " in page.locator("#overview td.parts span").nth(1).inner_text()
+    assert " to " in page.locator("#overview td.parts span span").nth(1).inner_text()
     hidden = "e => e.parentElement.scrollWidth - e.parentElement.clientWidth"
     assert page.locator("#overview").evaluate(hidden) <= 0
+    page.close()
+
+
+def test_on_a_phone_an_interval_stands_beside_its_value(browser: Any, sweep: Path) -> None:
+    page = browser.new_page(viewport={"width": WIDTH, "height": 844})
+    page.goto(sweep.as_uri())
+    parts = page.locator("#overview td.parts").first.locator("span span")
+    value, interval = parts.nth(0).bounding_box(), parts.nth(1).bounding_box()
+    assert interval["y"] > value["y"] or 0 < interval["x"] - value["x"] - value["width"] < 8
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
     page.close()
 
 
