@@ -27,6 +27,20 @@ def test_percentiles_stand_at_rank_p_times_n_minus_1() -> None:
     assert percentile(values, 1.0) == 40
 
 
+def test_percentiles_are_those_of_numpy_to_the_last_bit() -> None:
+    chance = np.random.default_rng(1)
+    for n in (1, 2, 3, 4, 7, 50, 1001):
+        for values in (
+            chance.random(n) * 1e3,
+            chance.integers(0, 9, n).astype(np.float64),
+            np.full(n, 0.1),
+            np.append(chance.random(n), np.nan),
+        ):
+            for p in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0):
+                assert np.array_equal(percentile(values, p), np.quantile(values, p), equal_nan=True)
+    assert math.isnan(percentile(np.empty(0), 0.5))
+
+
 def test_the_percentiles_of_fifty_clients_fall_between_the_right_two() -> None:
     # the row of Table 1 with 14100 B: client i of 50 ends 25.0667 ms after the one before
     values = np.array([62.077 + 0.0250667 * i for i in range(50)])

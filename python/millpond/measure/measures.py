@@ -52,6 +52,7 @@ class Measures:
         self._kept: dict[tuple[str, Population], Sample] = {}
         self._held = 0
         self._bottlenecks: dict[int, str] = {}
+        self._values: dict[str, tuple[Value, ...]] = {}
         self._evidence = Evidence(results)
 
     def populations(self) -> Iterable[Population]:
@@ -60,7 +61,10 @@ class Measures:
 
     def values(self, name: str) -> tuple[Value, ...]:
         """The values of a factor or of `algorithm`, in the order of cells; none if no cell has it."""
-        return tuple(dict.fromkeys(value for value in (p.column(name) for p in self._places) if value is not None))
+        if name not in self._values:
+            found = (population.column(name) for population in self._places)
+            self._values[name] = tuple(dict.fromkeys(value for value in found if value is not None))
+        return self._values[name]
 
     def whole(self, population: Population) -> Population:
         """The same with the factors that it leaves out: they are the same in all results, or its cell lacks them."""

@@ -113,6 +113,7 @@ class Reported:
     def __init__(self, results: Results) -> None:
         self.results = results
         self._flows = _Table(results, "flows")
+        self._events: dict[tuple[int, int | None], tuple[int, ...]] = {}
 
     @cached_property
     def _counted(self) -> _Table | None:
@@ -122,8 +123,11 @@ class Reported:
         """The events that clients report after: 0 is the start of the run, others are those of its timeline."""
         if self._counted is None:
             return (0,)
-        found = self._counted.of(cell, group, "event")
-        return tuple(sorted(set(found.astype(np.int64).tolist()))) or (0,)
+        key = (cell.number, None if group is None else group.index)
+        if key not in self._events:
+            found = np.unique(self._counted.of(cell, group, "event"))
+            self._events[key] = tuple(found.astype(np.int64).tolist()) or (0,)
+        return self._events[key]
 
     def course(self, cell: Cell, group: Group | None = None, event: int | None = None) -> Course:
         """Who is done by when after an event, all runs of the cell taken together; left out: the first one told of."""

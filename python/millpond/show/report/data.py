@@ -58,6 +58,7 @@ class Data:
         self.paths = tuple(dict.fromkeys(str(cell.columns.get(VARIANT, "")) for cell in self.cells)) or ("",)
         self.reported = Reported(results)
         self._tables: dict[str, RowsByRun] = {}
+        self._spreads: dict[tuple[str, int, int | None], Spread | None] = {}
 
     @staticmethod
     def of(results: Results | Data) -> Data:
@@ -221,7 +222,10 @@ class Data:
 
     def spread(self, column: str, cell: Cell, group: Group | None = None) -> Spread | None:
         """The spread of a column of `flows` over all replications; None if no client has a value."""
-        return Spread.of(self.values("flows", column, cell, group))
+        key = (column, cell.number, None if group is None else group.index)
+        if key not in self._spreads:
+            self._spreads[key] = Spread.of(self.values("flows", column, cell, group))
+        return self._spreads[key]
 
     def unfinished(self, cell: Cell) -> int:
         """Clients that had not finished when their run ended."""

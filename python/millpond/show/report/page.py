@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from millpond.judge.compare import Comparison
@@ -106,7 +107,9 @@ def svg(figure: Figure) -> str:
     """The picture as SVG text: always the same for the same picture, letters drawn as shapes."""
     out = io.StringIO()
     with style.applied():
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        # once: `savefig` lays a figure out by drawing it for nobody first
+        draw: Callable[..., None] = FigureCanvasSVG(figure).print_svg
+        draw(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = out.getvalue()
     text = re.sub(r' d="[^"]*"', lambda path: _SHORT.sub(r"\1", path[0]), text)
     return re.sub(r"\s*\n\s*", "\n", text[text.index("<svg") :])
