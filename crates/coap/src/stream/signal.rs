@@ -1,4 +1,5 @@
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use crate::message::{Code, Token, Uint, WriteError};
 
@@ -43,7 +44,7 @@ pub enum Signal<'a> {
     Unknown,
 }
 
-/// An option of a signal that its receiver must understand and does not, or a value that cannot be.
+/// An option of a signal that its receiver must understand and does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("option {number} of signal {code} is not understood")]
 pub struct BadSignal {
@@ -66,34 +67,29 @@ impl<'a> Signal<'a> {
         code.class() == 7
     }
 
-    /// Reads a signal. The numbers of its options have meanings of their own for each code; odd ones must be understood.
+    /// Reads a signal. The numbers of its options have meanings of their own for each code; odd ones must be understood. All
+    /// that are known are even: one whose value is too short or too long counts as absent (RFC 7252 §5.4.3).
     ///
     /// # Errors
-    /// An option that must be understood and is not, or has a value that cannot be.
+    /// An option that must be understood and is not.
     pub fn read(frame: &Frame<'a>) -> Result<Self, BadSignal> {
         let code = frame.code;
-        let bad = |number| BadSignal { code, number };
-        let known: &[u16] = match code.to_byte() {
-            CSM | RELEASE => &[2, 4],
-            PING | PONG | ABORT => &[2],
-            _ => return Ok(Self::Unknown),
-        };
-        if let Some(option) = frame.options().find(|option| option.is_critical() && !known.contains(&option.number)) {
-            return Err(bad(option.number));
+        if !matches!(code.to_byte(), CSM..=ABORT) {
+            return Ok(Self::Unknown);
         }
-        let number = |number: u16, most: u32| match frame.option(number) {
-            None => Ok(None),
-            Some(value) => Uint::read(value).filter(|value| *value <= most).map(Some).ok_or(bad(number)),
+        if let Some(option) = frame.options().find(|option| option.is_critical()) {
+            return Err(BadSignal { code, number: option.number });
+        }
+        let value = |number, lengths: RangeInclusive<usize>| {
+            frame.option(number).filter(|value| lengths.contains(&value.len()))
         };
+        let number = |number, most| value(number, 0..=most).and_then(Uint::read);
         Ok(match code.to_byte() {
-            CSM => Self::Csm { max_message_size: number(2, u32::MAX)?, block_wise: frame.option(4).is_some() },
-            PING => Self::Ping { custody: frame.option(2).is_some() },
-            PONG => Self::Pong { custody: frame.option(2).is_some() },
-            RELEASE => Self::Release { alternative: frame.option(2), hold_off: number(4, 0xff_ffff)? },
-            _ => Self::Abort {
-                bad_csm_option: number(2, 0xffff)?.map(|number| number as u16),
-                diagnostic: frame.payload(),
-            },
+            CSM => Self::Csm { max_message_size: number(2, 4), block_wise: value(4, 0..=0).is_some() },
+            PING => Self::Ping { custody: value(2, 0..=0).is_some() },
+            PONG => Self::Pong { custody: value(2, 0..=0).is_some() },
+            RELEASE => Self::Release { alternative: value(2, 1..=255), hold_off: number(4, 3) },
+            _ => Self::Abort { bad_csm_option: number(2, 2).map(|number| number as u16), diagnostic: frame.payload() },
         })
     }
 

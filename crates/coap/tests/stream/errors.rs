@@ -1,7 +1,7 @@
 //! What a peer may send instead: each ends as RFC 8323 asks.
 
 use millpond_coap::message::Code;
-use millpond_coap::stream::{Closing, Connection, FrameFault, FrameReader, Options, Signal};
+use millpond_coap::stream::{Closing, Connection, Frame, FrameFault, FrameReader, Options, Signal};
 use millpond_control::Instant;
 
 use crate::frames::hex;
@@ -70,9 +70,30 @@ fn a_critical_option_of_a_signal_must_be_known() {
     let (why, abort) = closing(settled(), "11 E2 42 10");
     assert!(matches!(why, Closing::BadSignal(bad) if bad.number == 1));
     assert_eq!(abort, Some((None, "option 1 of signal 7.02 is not understood".to_owned())));
-    // A size of five bytes cannot be.
-    let (why, _) = closing(settled(), "60 E1 25 01 00 00 00 00");
-    assert!(matches!(why, Closing::BadSignal(bad) if bad.number == 2));
+}
+
+/// Those that are known are elective without exception.
+#[test]
+fn an_option_of_a_signal_that_is_too_long_counts_as_absent() {
+    for (bytes, signal) in [
+        // Max-Message-Size of five bytes, Block-Wise-Transfer and Custody with a value, Hold-Off of four bytes, Bad-CSM-Option
+        // of three, an empty Alternative-Address.
+        ("60 E1 25 01 00 00 00 00", Signal::Csm { max_message_size: None, block_wise: false }),
+        ("20 E1 41 00", Signal::Csm { max_message_size: None, block_wise: false }),
+        ("20 E2 21 00", Signal::Ping { custody: false }),
+        ("60 E4 20 24 00 00 00 3C", Signal::Release { alternative: None, hold_off: None }),
+        ("40 E5 23 00 00 07", Signal::Abort { bad_csm_option: None, diagnostic: b"" }),
+    ] {
+        assert_eq!(Signal::read(&Frame::parse(&hex(bytes)).unwrap()), Ok(signal), "{bytes}");
+    }
+    for bytes in ["60 E1 25 01 00 00 00 00", "50 E4 44 00 00 00 3C"] {
+        let mut connection = settled();
+        connection.receive(NOW, &hex(bytes));
+        let (sent, told) = drain(&mut connection, NOW);
+        assert!(sent.is_empty(), "{bytes}: {sent:x?}");
+        let is_abrupt = |told: &Told| matches!(told, Told::Close(why) if *why != Closing::Released);
+        assert!(!told.iter().any(is_abrupt), "{bytes}: {told:?}");
+    }
 }
 
 #[test]
