@@ -1,6 +1,7 @@
 use alloc::vec::Vec;
 
 use super::{Block, BlockSize};
+use crate::message::Code;
 
 /// A body that comes in the responses (Block2, RFC 7959 §2.4), from the client's side.
 ///
@@ -8,7 +9,8 @@ use super::{Block, BlockSize};
 #[derive(Clone, Debug)]
 pub struct Download {
     body: Vec<u8>,
-    etag: Option<Vec<u8>>,
+    /// Code, Content-Format and ETag of what is there: those of one representation are the same.
+    of: (Code, Option<u32>, Option<Vec<u8>>),
     /// The size to ask for from now on, once one is known.
     size: Option<BlockSize>,
     /// The size that was asked for last.
@@ -20,6 +22,10 @@ pub struct Download {
 /// What a response holds of the body.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
+    /// Its code.
+    pub code: Code,
+    /// Its option Content-Format.
+    pub format: Option<u32>,
     /// Its option Block2.
     pub block: Option<Block>,
     /// Its option ETag.
@@ -82,7 +88,7 @@ impl Download {
     /// negotiation); without, the server chooses (late negotiation).
     #[must_use]
     pub const fn new(size: Option<BlockSize>, limit: usize) -> Self {
-        Self { body: Vec::new(), etag: None, size, asked: size, limit, restarts: 0 }
+        Self { body: Vec::new(), of: (Code::CONTENT, None, None), size, asked: size, limit, restarts: 0 }
     }
 
     /// Block2 of the first request.
@@ -103,8 +109,8 @@ impl Download {
         self.body.len()
     }
 
-    /// A response of success came. A changed ETag means that the server has another body by now: what was received is
-    /// dropped, and the transfer begins anew.
+    /// A response of success came. A changed ETag, Content-Format or code means that the server has something else by now: what
+    /// was received is dropped, and the transfer begins anew.
     ///
     /// # Errors
     /// Why the body will not become whole.
@@ -113,13 +119,22 @@ impl Download {
         if part.total.is_some_and(|total| total as usize > limit) {
             return Err(DownloadError::TooLarge { limit });
         }
+        let has_begun = !self.body.is_empty();
         let Some(block) = part.block else {
+            // What is valid is not what was asked for (RFC 7252 §5.9.1.3).
+            if has_begun && part.code != self.of.0 {
+                self.begin_anew()?;
+                return self.ask();
+            }
             // The whole body in one message, whatever was asked for.
             self.body.clear();
             return self.append(part.payload).map(|()| Next::Done);
         };
         let (got, wanted) = (block.offset(), self.body.len() as u64);
-        if wanted > 0 && self.etag.as_deref() != part.etag {
+        let (code, format, etag) = &self.of;
+        // Some servers tell the format with the first block alone.
+        let is_of_another_format = format.zip(part.format).is_some_and(|(here, theirs)| here != theirs);
+        if has_begun && (is_of_another_format || (*code, etag.as_deref()) != (part.code, part.etag)) {
             self.begin_anew()?;
             if got > 0 {
                 return self.ask();
@@ -134,7 +149,7 @@ impl Download {
             return Err(DownloadError::WrongLength { length: part.payload.len() });
         }
         if self.body.is_empty() {
-            self.etag = part.etag.map(<[u8]>::to_vec);
+            self.of = (part.code, part.format, part.etag.map(<[u8]>::to_vec));
         }
         self.append(part.payload)?;
         if !block.more {
@@ -166,7 +181,6 @@ impl Download {
             return Err(DownloadError::Unstable(Self::RESTARTS));
         }
         self.body.clear();
-        self.etag = None;
         Ok(())
     }
 

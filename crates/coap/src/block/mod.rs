@@ -12,6 +12,7 @@
 //!
 //! ```
 //! use millpond_coap::block::{BlockSize, Download, Next, Part, slice};
+//! use millpond_coap::message::Code;
 //!
 //! let body: Vec<u8> = (0..=255).cycle().take(1_000).collect();
 //! let mut download = Download::new(None, 65_536);
@@ -19,7 +20,9 @@
 //! loop {
 //!     // The server's side: one piece of the body for each request.
 //!     let piece = slice(&body, asked, BlockSize::B256)?;
-//!     let part = Part { block: piece.block, etag: Some(b"v1"), total: Some(piece.total), payload: piece.payload };
+//!     let (code, format) = (Code::CONTENT, Some(0));
+//!     let (etag, total) = (Some(&b"v1"[..]), Some(piece.total));
+//!     let part = Part { code, format, block: piece.block, etag, total, payload: piece.payload };
 //!     match download.take(&part)? {
 //!         Next::Ask(block) => asked = Some(block),
 //!         Next::Done => break,

@@ -296,13 +296,13 @@ impl<A> Asked<A> {
         }
         self.total = read.size2.or(self.total);
         let block = read.block2.transpose().map_err(|_| AskFailure::BadBlock)?;
-        let is_all = block.is_none_or(|block| block.number == 0 && !block.more && self.download.received() == 0);
-        if is_all {
+        if !has_begun && block.is_none_or(|block| block.number == 0 && !block.more) {
             let limit = self.longest;
             let is_short = message.payload().len() <= limit;
             return if is_short { Ok(Then::Done(None)) } else { Err(DownloadError::TooLarge { limit }.into()) };
         }
-        let part = Part { block, etag: read.etag, total: read.size2, payload: message.payload() };
+        let Read { format, etag, size2: total, .. } = *read;
+        let part = Part { code: message.code, format, block, etag, total, payload: message.payload() };
         match self.download.take(&part)? {
             Next::Ask(block) => {
                 self.wanted = Some(block);

@@ -55,6 +55,7 @@ pub(super) struct Read<'m> {
     pub(super) size1: Option<u32>,
     pub(super) size2: Option<u32>,
     pub(super) etag: Option<&'m [u8]>,
+    pub(super) format: Option<u32>,
     pub(super) max_age: Option<u32>,
 }
 
@@ -68,6 +69,7 @@ impl<'m> Read<'m> {
         for option in message.options().legal() {
             match option.number {
                 number::ETAG if read.etag.is_none() => read.etag = Some(option.value),
+                number::CONTENT_FORMAT => read.format = option.uint(),
                 number::OBSERVE => read.observe = option.uint(),
                 number::MAX_AGE => read.max_age = option.uint(),
                 number::BLOCK2 => read.block2 = Some(Block::read(option.value, takes)),

@@ -1,6 +1,7 @@
 //! Block2: negotiation, changes on the way, and servers that do not keep to it.
 
 use millpond_coap::block::{Block, BlockSize, Download, DownloadError, Next, Part, PastEnd, slice, slice_of_blocks};
+use millpond_coap::message::Code;
 
 use crate::body;
 
@@ -17,7 +18,7 @@ fn fetch(download: &mut Download, body: &[u8], server: BlockSize) -> Vec<Option<
 }
 
 fn part(block: Option<Block>, payload: &[u8]) -> Part<'_> {
-    Part { block, etag: None, total: None, payload }
+    Part { code: Code::CONTENT, format: None, block, etag: None, total: None, payload }
 }
 
 fn ask(number: u32, size: BlockSize) -> Block {

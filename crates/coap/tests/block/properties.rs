@@ -28,7 +28,8 @@ proptest! {
             if step == when {
                 download.shrink_to(shrink);
             }
-            let part = Part { block: piece.block, etag: None, total: Some(piece.total), payload: piece.payload };
+            let (code, format, total) = (Code::CONTENT, None, Some(piece.total));
+            let part = Part { code, format, block: piece.block, etag: None, total, payload: piece.payload };
             match download.take(&part).unwrap() {
                 Next::Ask(block) => ask = Some(block),
                 Next::Done => { prop_assert_eq!(download.into_body(), body); break; }

@@ -32,6 +32,8 @@ pub(crate) fn check(bytes: &[u8]) {
         let payload = vec![*what; if what & 1 == 0 { full } else { usize::from(*what) }];
         let etag = [what >> 6];
         let part = Part {
+            code: if what & 32 == 0 { Code::CONTENT } else { Code::VALID },
+            format: (what & 16 != 0).then_some(u32::from(*what >> 7)),
             block: (what & 2 == 0).then_some(block),
             etag: (what & 4 == 0).then_some(&etag),
             total: (what & 8 == 0).then_some(u32::from(*what) * 20),

@@ -80,6 +80,43 @@ fn a_server_whose_body_changes_for_ever_is_left() {
     panic!("it goes on for ever");
 }
 
+/// The first block is what it was of: its code, its Content-Format and its ETag are those of all others.
+#[test]
+fn what_is_valid_or_of_another_format_in_the_middle_of_a_body_begins_it_anew() {
+    for (code, second) in [
+        (0x43, &b""[..]),
+        (0x43, b"\x41e"),
+        (0x44, b""),
+        (0x44, b"\xd1\x0a\x10\xff................"),
+        (0x45, b"\xc1\x32\xb1\x10\xff................"),
+    ] {
+        let mut pair = alone();
+        let ask = pair.get();
+        for round in 0..5 {
+            // Content-Format 0.
+            let first = reply(&pair, 0x45, b"\xc0\xb1\x08\xff................");
+            pair.inject(CLIENT, &first);
+            let second = reply(&pair, code, second);
+            pair.inject(CLIENT, &second);
+            let asked = Message::parse(&pair.datagrams.last().unwrap().2).unwrap().option(23).map(<[u8]>::to_vec);
+            match round {
+                4 => break,
+                _ => assert_eq!((pair.take_told(CLIENT), asked.as_deref()), (vec![], Some(&[][..])), "{second:x?}"),
+            }
+        }
+        let why = AskFailure::Download(DownloadError::Unstable(4));
+        assert_eq!(pair.take_told(CLIENT), [Told::Failed { ask, why }]);
+    }
+    // A server that tells the format with the first block alone is understood.
+    let mut pair = alone();
+    pair.get();
+    for block in [&b"\xc0\xb1\x08\xff................"[..], b"\xd1\x0a\x10\xff."] {
+        let block = reply(&pair, 0x45, block);
+        pair.inject(CLIENT, &block);
+    }
+    assert_eq!(pair.answers(), [(vec![b'.'; 17], false)]);
+}
+
 #[test]
 fn a_server_that_acknowledges_what_was_not_sent_is_left() {
     for (code, rest) in [(0x5f, &b"\xd1\x0e\x1e"[..]), (0x5f, b""), (0x44, b"\xd1\x0e\x2e")] {

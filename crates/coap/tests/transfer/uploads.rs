@@ -260,3 +260,23 @@ fn blocks_that_cannot_be_are_answered_with_errors() {
     }
     assert_eq!(pair.take_told(SERVER), [Told::Asked { code: Code::PUT, body: vec![1; 35], observe: false }]);
 }
+
+/// RFC 7959 §2.5: whatever is part of the cache key tells bodies apart.
+#[test]
+fn blocks_of_another_format_or_query_are_no_part_of_a_body() {
+    for second in [&b"\xc1\x32"[..], b"\xc0\x31x", b""] {
+        let mut pair = Pair::serving(0, BlockSize::B16);
+        // Content-Format 0 and Block1 0/1/16; then another format, a Uri-Query, or no format at all.
+        let first = [&[0x40, 3, 0, 1, 0xc0, 0xd1, 2, 8, 0xff][..], &[b'.'; 16]].concat();
+        pair.inject(SERVER, &first);
+        let block = match second {
+            [] => &[0xd1, 14, 0x10][..],
+            [0xc1, ..] => &[0xd1, 2, 0x10],
+            _ => &[0xc1, 0x10],
+        };
+        let second = [&[0x40, 3, 0, 2], second, block, &[0xff, b'.']].concat();
+        pair.inject(SERVER, &second);
+        let codes: Vec<u8> = pair.datagrams.iter().map(|(.., bytes)| bytes[1]).collect();
+        assert_eq!((codes, pair.asked()), (vec![0x5f, 0x88], 0), "{second:x?}");
+    }
+}
