@@ -78,7 +78,8 @@ pub enum Error {
         /// How.
         reason: String,
     },
-    /// The answer has a critical option that is not understood here, or one that may not stand there (RFC 7252 §5.4.1).
+    /// The answer has a critical option that is not understood here, or one that may not stand there (RFC 7252 §5.4.1), or is
+    /// longer than datagrams are taken.
     #[error("{peer} sent an answer that cannot be taken: {reason}")]
     NotUnderstood {
         /// The peer.

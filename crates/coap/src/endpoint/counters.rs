@@ -67,7 +67,7 @@ pub struct Failures {
     pub cancelled: u64,
     /// [`Failure::NoResponse`].
     pub no_response: u64,
-    /// [`Failure::BadOption`].
+    /// [`Failure::BadOption`] and [`Failure::LongResponse`].
     pub bad_option: u64,
 }
 
@@ -166,7 +166,7 @@ impl Count {
             Self::ForgottenDuplicate => 25,
             Self::Further => 26,
             Self::Rejected => 27,
-            Self::Failed(Failure::BadOption) => 28,
+            Self::Failed(Failure::BadOption | Failure::LongResponse) => 28,
         }
     }
 }

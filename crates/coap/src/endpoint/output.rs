@@ -193,6 +193,8 @@ pub enum Failure {
     /// The response has a critical option that is not understood, is too short or too long, or was repeated (RFC 7252
     /// §5.4.1). If it could be, it was rejected with a reset.
     BadOption,
+    /// The response is longer than datagrams may be here.
+    LongResponse,
 }
 
 /// Why a datagram was not processed.

@@ -173,10 +173,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// A request was answered with what must not be processed (RFC 7252 §5.4.1). What that says about the path is true.
-    pub(super) fn answered_badly(&mut self, slot: u32, now: Instant, kind: ReplyKind, response: &Message<'_>) {
+    /// A request was answered with what must not be processed (RFC 7252 §5.4.1), or cannot be. What that says about the path
+    /// is true.
+    pub(super) fn answered_badly(
+        &mut self,
+        slot: u32,
+        now: Instant,
+        (kind, why): (ReplyKind, Failure),
+        response: &Message<'_>,
+    ) {
         self.heard_of(slot, now, kind, response);
-        self.fail(slot, now, Failure::BadOption);
+        self.fail(slot, now, why);
     }
 
     /// The peer's controller learns what a response says about the path. A sample, if that says anything.
@@ -214,13 +221,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             match why {
                 Failure::GaveUp => End::GaveUp,
                 Failure::Reset => End::Reset,
-                Failure::Cancelled | Failure::NoResponse | Failure::BadOption => End::Cancelled,
+                Failure::Cancelled | Failure::NoResponse | Failure::BadOption | Failure::LongResponse => End::Cancelled,
             },
         );
         match why {
             Failure::Reset => self.tell(slot, now, Fate::Answered, HEADER as u16),
             Failure::NoResponse => self.tell(slot, now, Fate::Lost, 0),
-            Failure::GaveUp | Failure::Cancelled | Failure::BadOption => {}
+            Failure::GaveUp | Failure::Cancelled | Failure::BadOption | Failure::LongResponse => {}
         }
         let Some((to, retransmissions)) = self.whose(slot) else { return };
         let Some(exchange) = self.exchanges.get(slot) else { return };

@@ -21,7 +21,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A datagram came in.
     pub(super) fn take(&mut self, now: Instant, from: A, datagram: &[u8]) {
         if datagram.len() > usize::from(self.setup.config.limits.datagram) {
-            return self.too_long(from, datagram);
+            return self.too_long(now, from, datagram);
         }
         // Outputs that nobody drains must not fill the memory.
         if !self.queue.is_empty() && !self.has_room(self.queue.growth(datagram.len())) {
@@ -54,9 +54,16 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A message that is longer than what is taken. A confirmable one is rejected, so that its sender need not find out by
-    /// all its copies (RFC 7252 §4.2).
+    /// all its copies (RFC 7252 §4.2). One that answers a request ends it: what the server has will not become shorter.
     #[cold]
-    fn too_long(&mut self, from: A, datagram: &[u8]) {
+    fn too_long(&mut self, now: Instant, from: A, datagram: &[u8]) {
+        if let Ok(message) = Message::read(datagram)
+            && message.code.is_response()
+            && let Some((slot, peer, kind)) = self.answers(from, &message)
+        {
+            self.answered_badly(slot, now, (kind, Failure::LongResponse), &message);
+            self.heard(peer, now);
+        }
         let header = copies_share(datagram).zip(datagram.first());
         if let Some((shared, _)) = header.filter(|(_, first)| Kind::of_first_byte(**first) == Kind::Confirmable) {
             self.reset(from, MessageId(shared as u16));
@@ -168,7 +175,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         match stage {
             Stage::Subscribed if is_refused => self.ignore(from, Ignored::BadOption),
             Stage::Subscribed => self.further_came(slot, from, message, datagram),
-            _ if is_refused => self.answered_badly(slot, now, ReplyKind::Separate, message),
+            _ if is_refused => self.answered_badly(slot, now, (ReplyKind::Separate, Failure::BadOption), message),
             _ => self.answered(slot, now, ReplyKind::Separate, message, datagram),
         }
         self.heard(peer, now);
@@ -202,7 +209,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             role if role.is_request() && is_whole && exchange.copy_with(message.token).is_some() => {
                 let is_refused = message.options().refused(is_for_responses).is_some();
                 if is_refused && !self.has_asked_with(slot, message) {
-                    self.answered_badly(slot, now, ReplyKind::Piggybacked, message);
+                    self.answered_badly(slot, now, (ReplyKind::Piggybacked, Failure::BadOption), message);
                 } else {
                     self.answered(slot, now, ReplyKind::Piggybacked, message, datagram);
                 }
@@ -297,6 +304,22 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         for _ in 0..forgotten {
             self.counts.one_more(Count::ForgottenDuplicate);
         }
+    }
+
+    /// The request under way that a response answers, and whose peer that is.
+    fn answers(&self, from: A, response: &Message<'_>) -> Option<(u32, u32, ReplyKind)> {
+        let number = self.peer_at(from)?;
+        let open = &self.peers.get(number)?.open;
+        let (slot, kind) = match response.kind {
+            Kind::Acknowledgement => (self.with_id(from, response.id)?, ReplyKind::Piggybacked),
+            _ => {
+                let slot = self.exchanges.with_token(number, open, response.token, &self.setup.identities)?;
+                (slot, ReplyKind::Separate)
+            }
+        };
+        let exchange = self.exchanges.get(slot)?;
+        let is_under_way = matches!(exchange.stage, Stage::Sent | Stage::Acknowledged) && exchange.role.is_request();
+        (is_under_way && exchange.copy_with(response.token).is_some()).then_some((slot, number, kind))
     }
 
     fn peer_at(&self, address: A) -> Option<u32> {

@@ -47,6 +47,32 @@ fn a_piggybacked_response_with_one_ends_its_request() {
     }
 }
 
+#[test]
+fn a_response_that_is_longer_than_datagrams_may_be_ends_its_request_at_once() {
+    for (first, acknowledged) in [(0x64, false), (0x44, false), (0x44, true), (0x54, true)] {
+        let mut client = endpoint(0, |_| {});
+        client.request(Instant::ORIGIN, 1, &get()).unwrap();
+        let request = drain(&mut client, 0).0.remove(0);
+        let id = if first == 0x64 { [request[2], request[3]] } else { [0, 7] };
+        if acknowledged {
+            client.receive(Instant::from_micros(40), 1, &[0x60, 0, request[2], request[3]]);
+            drain(&mut client, 40);
+        }
+        let mut long = response(first, id, &request, b"");
+        long.resize(1_153, b'.');
+        // Somebody who does not know the token changes nothing.
+        let mut forged = long.clone();
+        forged[4] ^= 1;
+        client.receive(Instant::from_micros(45), 1, &forged);
+        assert_eq!((drain(&mut client, 45).1, client.exchanges()), (vec![], 1));
+        client.receive(Instant::from_micros(50), 1, &long);
+        let (sent, failed, ignored) = drain(&mut client, 50);
+        let resets: &[&[u8]] = if first == 0x44 { &[b"\x70\0\0\x07"] } else { &[] };
+        assert_eq!((&failed[..], &ignored[..]), (&[(Failure::LongResponse, 1)][..], &[Ignored::TooLong][..]));
+        assert_eq!((sent, client.exchanges()), (resets.iter().map(|reset| reset.to_vec()).collect(), 0));
+    }
+}
+
 /// libcoap answers 4.02 with the very options that it does not know.
 #[test]
 fn a_response_may_return_an_option_that_only_its_request_knows() {

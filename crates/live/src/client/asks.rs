@@ -264,6 +264,11 @@ pub(crate) fn failure(peer: SocketAddr, why: AskFailure, copies: u8, after: Dura
         AskFailure::OutOfBytes => Error::Refused { reason: why.to_string() },
         AskFailure::Cancelled => Error::Closed,
         AskFailure::Exchange(Failure::BadOption) => not_understood(peer, "a critical option".into()),
+        AskFailure::Exchange(Failure::LongResponse) => Error::NotUnderstood {
+            peer,
+            reason: "it is longer than datagrams of CoAP may be (RFC 7252 §4.6); ask for it in blocks (block size)"
+                .into(),
+        },
         AskFailure::BadOption { number } => not_understood(peer, format!("the critical option {number}")),
         why => Error::Transfer { peer, reason: why.to_string() },
     }

@@ -118,3 +118,21 @@ async fn how_far_a_long_body_has_come_is_told() {
     assert!(told.iter().any(|it| (1_024..20_000).contains(&it.sent)), "{told:?}");
     assert!(told.iter().any(|it| (1_024..20_000).contains(&it.received)), "{told:?}");
 }
+
+/// It would come again with each copy of the request, until a minute and a half had gone by.
+#[tokio::test]
+async fn an_answer_that_is_longer_than_datagrams_may_be_is_told_at_once() {
+    let server = tokio::net::UdpSocket::bind(ANY).await.unwrap();
+    let client = Client::new().await.unwrap();
+    let asked = tokio::spawn(client.get(format!("coap://{}/", server.local_addr().unwrap())).into_future());
+    let mut room = [0; 100];
+    let (_, from) = server.recv_from(&mut room).await.unwrap();
+    let token = usize::from(room[0] & 0x0f);
+    let head = [&[0x60 | token as u8, 0x45, room[2], room[3]], &room[4..4 + token], b"\xff"].concat();
+    server.send_to(&[head, vec![b'.'; 1_300]].concat(), from).await.unwrap();
+    let error = asked.await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::NotUnderstood { .. }), "{error}");
+    assert!(error.to_string().contains("ask for it in blocks"), "{error}");
+    let counted = client.stats().await.unwrap();
+    assert_eq!(counted.retransmissions, 0);
+}
