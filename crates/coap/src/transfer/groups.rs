@@ -15,8 +15,15 @@ use super::{
 };
 use crate::block::Block;
 use crate::endpoint::{Endpoint, ExchangeId, Outgoing};
+use crate::invariant::Sure;
 use crate::layer::MessageLayer;
 use crate::message::{Code, number};
+
+/// For how long after its period the rest of answers is fetched: two copies of a request may get lost. Who forges the first
+/// block of an answer does not send a second one.
+const REST: Span = Span::from_secs(20);
+/// Answers of one group whose rest is fetched at a time.
+const MOST_FETCHED: u32 = 1_024;
 
 /// Names one request to a group until its end has been told. Never names another one of the same host within 2³² such
 /// requests.
@@ -89,8 +96,8 @@ impl Gatherings {
 impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     /// Input: a request is to be sent to a group, as [`Endpoint::request_group`](crate::Endpoint::request_group) does,
     /// and the whole answers of its members are wanted that begin to come within `period` after it left:
-    /// [`Event::GroupAnswer`](super::Event::GroupAnswer), then [`Event::GroupOver`](super::Event::GroupOver). Of `ask` the
-    /// code, the options, the body, `early` and `longest` are looked at.
+    /// [`Event::GroupAnswer`](super::Event::GroupAnswer), then [`Event::GroupOver`](super::Event::GroupOver), 20 s after that period
+    /// at the latest: what was not fetched by then is lost. Of `ask` the code, the options, the body, `early` and `longest` are looked at.
     ///
     /// # Errors
     /// What cannot be sent or exceeds a limit, and a body that does not fit a block. Nothing is sent then.
@@ -161,12 +168,13 @@ impl<L: MessageLayer> Host<L> {
             Then::Send => {
                 let limits = self.config.limits;
                 let bytes = self.waiting_bytes().saturating_add(asked.memory());
-                if bytes > limits.bytes || self.asks.len() >= limits.asks {
+                let gathering = self.groups.get_mut(group).sure("group that an answer came of")?;
+                let is_full = gathering.fetching >= MOST_FETCHED || self.asks.len() >= limits.asks;
+                if bytes > limits.bytes || is_full {
                     return lost(AskFailure::OutOfBytes);
                 }
-                if let Some(gathering) = self.groups.get_mut(group) {
-                    gathering.fetching = gathering.fetching.saturating_add(1);
-                }
+                gathering.fetching = gathering.fetching.saturating_add(1);
+                asked.deadline = gathering.until.map(|until| until.after(REST));
                 asked.has_next = true;
                 let slot = self.asks.slots.put(None);
                 self.asks.put_back(slot, Box::new(asked));

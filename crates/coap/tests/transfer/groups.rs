@@ -182,15 +182,56 @@ fn a_group_can_be_asked_for_small_blocks() {
 }
 
 #[test]
-fn the_end_waits_for_what_is_still_being_fetched() {
+fn the_end_waits_for_what_is_still_being_fetched_and_not_for_ever() {
     let mut link = Link::new(&[5_000]);
     link.cut_off = Some(1);
     link.ask(&get());
     link.run();
-    let [(_, Told::Lost(1, AskFailure::Exchange(_))), (end, Told::Over)] = &link.told[..] else {
-        panic!("{:?}", link.told)
+    let end = 27 * SECOND;
+    assert_eq!(link.told, [(end, Told::Lost(1, AskFailure::Deadline)), (end, Told::Over)]);
+}
+
+/// They would be asked for the rest five times each, until 77 s had gone by.
+#[test]
+fn thousands_of_forged_answers_are_not_fetched_for_ever_and_not_all_at_once() {
+    let mut client = {
+        let secret = Identities::secret(*b"sixteen of bytes");
+        let endpoint = Endpoint::new(Default::default(), steady(), ChanceSeed::new(1), 0, secret).unwrap();
+        Host::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
     };
-    assert!(*end > 70 * SECOND, "the exchange with the member gave up");
+    client.ask_group(Instant::ORIGIN, 0_u16, &get(), PERIOD).unwrap();
+    let (mut request, mut now, mut lost, mut fetched) = (None, 0, 0, 0);
+    let end = 'all: loop {
+        loop {
+            match client.poll(Instant::from_micros(now)) {
+                Output::Transmit(transmit) if transmit.to == 0 => request = Some(transmit.bytes.to_vec()),
+                Output::Transmit(_) => fetched += 1,
+                Output::Event(Event::GroupAnswerLost { .. }) => lost += 1,
+                Output::Event(Event::GroupOver { .. }) => break 'all now,
+                Output::Event(_) | Output::Trace(_) => {}
+                Output::Sleep(until, _) => {
+                    let Some(request) = request.take() else {
+                        now = until.as_micros();
+                        break;
+                    };
+                    let token = Message::parse(&request).unwrap().token;
+                    for from in 1..=5_000_u16 {
+                        let [high, low] = from.to_be_bytes();
+                        let head = [0x50 | token.len() as u8, 0x45, high, low];
+                        let block = &b"\xd1\x0a\x08\xff................"[..];
+                        client.receive(Instant::from_micros(now), from, &[&head, token.as_bytes(), block].concat());
+                        while let Output::Transmit(_) | Output::Event(_) | Output::Trace(_) =
+                            client.poll(Instant::from_micros(now))
+                        {}
+                    }
+                    break;
+                }
+                Output::Idle => panic!("it has ended without a word"),
+            }
+        }
+    };
+    assert_eq!((end, client.asks()), (27 * SECOND, 0));
+    assert!(fetched <= 3 * 1_024 && lost >= 1_024, "{fetched} {lost}");
 }
 
 #[test]
