@@ -323,3 +323,15 @@ proptest! {
         prop_assert_eq!(receiver.into_body(), body);
     }
 }
+
+/// A body of a million blocks of which the last of each set comes, again and again: what that takes is not a million each time.
+#[test]
+fn the_last_blocks_of_a_long_body_are_taken_in_time_that_does_not_grow_with_it() {
+    let blocks = 1_000_000;
+    let mut receiver = BurstReceiver::new(PACED, BlockSize::B16, blocks << 4, usize::MAX, at(0)).unwrap();
+    for number in (9..blocks).step_by(10).rev().take(20_000) {
+        let block = Block { number, more: number + 1 < blocks, size: BlockSize::B16 };
+        receiver.take(at(0), &Receipt { block, total: blocks << 4, payload: &[0; 16] });
+        assert_eq!(receiver.poll(at(0)), Wanted::Missing((0..10).filter(|missing| *missing != number).collect()));
+    }
+}

@@ -15,6 +15,7 @@ mod both;
 mod bursts;
 mod corpus;
 mod downloads;
+mod endless;
 mod groups;
 mod hostile;
 mod jumps;

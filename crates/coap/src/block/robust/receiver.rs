@@ -270,9 +270,8 @@ impl BurstReceiver {
         }
     }
 
-    /// Asks for these, a set of them at a time (RFC 9177 §7.2).
-    fn complains(&mut self, now: Instant, mut missing: Vec<u32>) -> Wanted {
-        missing.truncate(self.parameters.set.max(1) as usize);
+    /// Asks for these.
+    fn complains(&mut self, now: Instant, missing: Vec<u32>) -> Wanted {
         self.awaited = missing.last().copied();
         (self.complained, self.asked_before) = (now, self.asked_to);
         self.asked_to = self.asked_to.max(self.awaited.map_or(0, |last| last.saturating_add(1)));
@@ -291,9 +290,19 @@ impl BurstReceiver {
         self.heard.after(waits(self.parameters.patience, self.parameters.repeats))
     }
 
-    /// Blocks before this one that are not there.
+    /// Blocks before this one that are not there, the first ones, a set of them at most (RFC 9177 §7.2). A body may have a
+    /// million blocks, of which somebody sends the last: they are not all gone through.
     fn missing(&self, end: u32) -> Vec<u32> {
-        (self.complete..end.min(self.blocks)).filter(|number| !self.ahead.contains_key(number)).collect()
+        let (end, most) = (end.min(self.blocks), self.parameters.set.max(1) as usize);
+        let (mut missing, mut next) = (Vec::new(), self.complete);
+        for &there in self.ahead.range(..end).map(|(number, _)| number).chain([&end]) {
+            missing.extend((next..there).take(most.saturating_sub(missing.len())));
+            if missing.len() >= most {
+                break;
+            }
+            next = there.saturating_add(1);
+        }
+        missing
     }
 
     fn has(&self, number: u32) -> bool {

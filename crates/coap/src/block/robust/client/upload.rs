@@ -64,12 +64,7 @@ impl Upload {
         match self.sender.poll(now) {
             Leaving::Block { number, asked, .. } => {
                 self.touched = now;
-                self.again = self.again.saturating_add(u32::from(asked));
-                // A server that never has enough would have us send for ever.
-                if self.again > self.sender.blocks().saturating_mul(8).saturating_add(64) {
-                    return Step::fail(BurstFailure::Incomplete);
-                }
-                payload(body, number).map_or(Step::fail(BurstFailure::Misfit), Step::Further)
+                self.once_more(body, number, u32::from(asked))
             }
             Leaving::Wait(until) => Step::Wait(until.min(end)),
             Leaving::Nothing => {
@@ -84,10 +79,21 @@ impl Upload {
                 }
                 self.repeats = self.repeats.saturating_add(1);
                 self.touched = now;
-                let last = self.sender.blocks().saturating_sub(1);
-                payload(body, last).map_or(Step::fail(BurstFailure::Misfit), Step::Further)
+                // Also if it is told to go on each time.
+                let blocks = self.sender.blocks();
+                self.once_more(body, blocks.saturating_sub(1), (blocks >> 3).saturating_add(1))
             }
         }
+    }
+
+    /// A payload leaves, which counts for so many that were sent before: a server that never has enough would have us send for
+    /// ever.
+    fn once_more(&mut self, body: &Body, number: u32, again: u32) -> Step {
+        self.again = self.again.saturating_add(again);
+        if self.again > self.sender.blocks().saturating_mul(8).saturating_add(64) {
+            return Step::fail(BurstFailure::Incomplete);
+        }
+        payload(body, number).map_or(Step::fail(BurstFailure::Misfit), Step::Further)
     }
 
     /// Nothing has come for too long.
