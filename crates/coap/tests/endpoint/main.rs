@@ -28,6 +28,8 @@ mod lifetimes;
 mod malformed;
 mod memory;
 mod naming;
+mod naming_echoes;
+mod naming_options;
 mod naming_tokens;
 mod own_controllers;
 mod pair;

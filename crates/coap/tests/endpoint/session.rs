@@ -4,66 +4,21 @@
 //! A session is read from bytes: first the configuration, then one operation after the other. Datagrams may be lost,
 //! doubled, reordered, damaged and invented.
 
+#[path = "session/actor.rs"]
+mod actor;
+#[path = "session/wishing.rs"]
+mod wishing;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_coap::message::{Code, Kind, Message, Token, number};
 use millpond_coap::{
-    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, Identities, Lifetimes, Outgoing, Output, Refused,
-    RequestId, Transmit,
+    Cause, Config, Duplicates, Endpoint, Event, ExchangeId, Identities, Lifetimes, Outgoing, Output, Refused, Transmit,
 };
-use millpond_control::{
-    Admit, AnyController, ChanceSeed, Class, Controller, Cx, End, Evidence, Exchange, Instant, Named, Naming,
-    PeerController, Preset, Sample, Span, View, Wait, Wishes,
-};
+use millpond_control::{ChanceSeed, Instant, Named, Naming, PeerController, Preset, Span, Wishes};
 
-/// A built-in controller that wishes something of its endpoint.
-#[derive(Clone, Debug)]
-pub(crate) struct Wishing {
-    pub(crate) inner: AnyController,
-    pub(crate) wishes: Wishes,
-}
-
-impl Controller for Wishing {
-    fn admit(&self, class: Class, len: u16, cx: Cx) -> Admit {
-        self.inner.admit(class, len, cx)
-    }
-
-    fn on_start(&mut self, exchange: &mut Exchange, len: u16, cx: Cx) -> Wait {
-        self.inner.on_start(exchange, len, cx)
-    }
-
-    fn on_timeout(&mut self, exchange: &mut Exchange, cx: Cx) -> Wait {
-        self.inner.on_timeout(exchange, cx)
-    }
-
-    fn on_reply(&mut self, exchange: &Exchange, sample: Sample, cx: Cx) {
-        self.inner.on_reply(exchange, sample, cx);
-    }
-
-    fn on_end(&mut self, exchange: &Exchange, why: End, cx: Cx) {
-        self.inner.on_end(exchange, why, cx);
-    }
-
-    fn on_plain_send(&mut self, len: u16, cx: Cx) {
-        self.inner.on_plain_send(len, cx);
-    }
-
-    fn wishes(&self) -> Wishes {
-        self.wishes
-    }
-
-    fn view(&self) -> View {
-        self.inner.view()
-    }
-
-    fn shortest_wait(&self) -> Span {
-        self.inner.shortest_wait()
-    }
-
-    fn longest_wait(&self, copy: u8, previous: Span) -> Span {
-        self.inner.longest_wait(copy, previous)
-    }
-}
+use actor::{Actor, Address, Asked};
+pub(crate) use wishing::Wishing;
 
 /// All ways of telling copies apart.
 pub(crate) const NAMINGS: [Naming; 5] = [Naming::None, Naming::Token, Naming::Count, Naming::Flag, Naming::Timestamp];
@@ -107,59 +62,10 @@ impl<'b> Source<'b> {
     }
 }
 
-/// Addresses: the two endpoints, and some more where nobody is.
-type Address = u8;
-
 struct Datagram {
     from: Address,
     to: Address,
     bytes: Vec<u8>,
-}
-
-/// Bytes that an output takes, without those of its message.
-const OUTPUT: usize = 96;
-
-/// A request of which the end must still be told.
-struct Asked {
-    to: Address,
-    /// Those of all its copies.
-    tokens: Vec<Token>,
-    /// When its copies left.
-    left: Vec<Instant>,
-    /// It has the token of a subscription, to renew it.
-    renews: bool,
-}
-
-/// What is known about one endpoint from outside.
-struct Actor {
-    endpoint: Endpoint<Address>,
-    /// Requests that the application was handed.
-    asked: Vec<RequestId>,
-    /// Separate responses of which the end must still be told.
-    responding: BTreeSet<RequestId>,
-    /// Non-confirmable separate responses: each may leave as a confirmable one.
-    plain: BTreeSet<RequestId>,
-    /// Requests and confirmable responses begun, and non-confirmable responses of which an end was told.
-    begun: u64,
-    confirmed: u64,
-    /// Further responses: all of them, and of how many an end was told.
-    further: BTreeSet<ExchangeId>,
-    further_ended: u64,
-    /// Messages that left, or would have, as confirmable ones: those that count.
-    confirmable: BTreeSet<ExchangeId>,
-    pings: BTreeSet<ExchangeId>,
-    /// Subscriptions and claims, with their tokens once these are known.
-    kept: Vec<(ExchangeId, Option<Token>)>,
-    open: BTreeMap<ExchangeId, Asked>,
-    /// When each message ID was last used to each peer.
-    ids: BTreeMap<(Address, u16), Instant>,
-    /// When each token of four bytes and more was last used to each peer, and for what.
-    tokens: BTreeMap<(Address, Vec<u8>), (Instant, ExchangeId)>,
-    /// EXCHANGE_LIFETIME at least.
-    lifetime: u64,
-    sleep: Option<Instant>,
-    /// The most outputs that were held at once.
-    held: usize,
 }
 
 struct Session {
@@ -563,64 +469,5 @@ impl Session {
             assert!(actor.open.is_empty() && actor.responding.is_empty());
             assert_eq!(actor.endpoint.exchanges(), 0);
         }
-    }
-}
-
-impl Asked {
-    /// Whatever a reply claims: what is made of it is so.
-    fn judge(&self, sample: &Sample, now: Instant) {
-        let since = |copy: usize| now.since(self.left[copy]);
-        let last = self.left.len() - 1;
-        assert_eq!((sample.since_first(), sample.since_last()), (since(0), since(last)));
-        assert_eq!(usize::from(sample.retransmissions()), last);
-        if let Named::Copy(copy) = sample.named() {
-            let named = since(usize::from(copy));
-            assert_eq!(sample.named_rtt().map(|rtt| rtt.span()), Some(named));
-        }
-        match sample.evidence() {
-            Evidence::Exact(rtt) => assert_eq!(rtt.span(), since(last)),
-            Evidence::Echoed { at_most } => assert!(at_most >= since(last) && at_most <= since(0)),
-            Evidence::Ambiguous { .. } | Evidence::None => {}
-        }
-    }
-}
-
-impl Actor {
-    /// A copy of a request left: of one that is not over, and with a token of its own.
-    fn copy_left(&mut self, id: ExchangeId, copy: usize, to: Address, token: Token, now: Instant) {
-        // A ping has no token.
-        let is_ping = self.pings.contains(&id);
-        let mut others = self.open.iter().filter(|(other, asked)| **other != id && asked.to == to && !is_ping);
-        assert!(others.all(|(_, asked)| !asked.tokens.contains(&token)), "a token under way was used");
-        let asked = self.open.get_mut(&id).expect("a copy of something that is not over");
-        assert_eq!((asked.to, asked.left.len()), (to, copy));
-        asked.left.push(now);
-        if is_ping {
-            return;
-        }
-        asked.tokens.push(token);
-        if token.len() >= 4
-            && !asked.renews
-            && let Some((last, other)) = self.tokens.insert((to, token.as_bytes().to_vec()), (now, id))
-            && other != id
-            // The messages to a stranger that had to make room for others are numbered anew.
-            && self.endpoint.counters().forgotten_peers == 0
-        {
-            assert!(now.as_micros() - last.as_micros() >= self.lifetime, "token {token} came too early");
-        }
-    }
-
-    fn check(&self, limits: &millpond_coap::Limits) {
-        let counters = self.endpoint.counters();
-        let over = counters.answered + counters.delivered + counters.failed.total();
-        assert_eq!(counters.begun, over + u64::from(self.endpoint.exchanges()), "{counters:?}");
-        // Non-confirmable messages that left as confirmable ones, and further responses.
-        let others = counters.begun - self.begun - self.confirmed - self.further_ended;
-        let known = self.open.len() + self.responding.len();
-        assert_eq!(self.endpoint.exchanges() as usize, known + others as usize);
-        assert!(self.endpoint.peers() <= limits.peers && self.endpoint.requests() <= limits.requests);
-        // Outputs are held until they are drained, whatever the limit: all messages to a peer may end at once. Their room doubles.
-        let held = 2 * OUTPUT * self.held;
-        assert!(self.endpoint.memory() <= limits.bytes + held + 2_048, "{} bytes", self.endpoint.memory());
     }
 }
