@@ -12,14 +12,14 @@
 //! that of the first hello of DTLS 1.3, which is part of what both sides sign, and need not follow from the second one in
 //! one way alone.
 
-use std::{cell::Cell, net::SocketAddr};
+use std::{cell::Cell, hash::Hash, net::SocketAddr};
 
 use dimpl::{
     Config, CryptoError,
     crypto::{HashAlgorithm, HmacProvider, rust_crypto},
 };
 use millpond_control::Instant;
-use siphasher::sip128::SipHasher24;
+use siphasher::sip128::{Hasher128, SipHasher24};
 
 use super::{
     fault::HANDSHAKE_FAILURE,
@@ -171,13 +171,9 @@ impl Cookies {
     }
 
     fn hash(&self, period: u64, from: SocketAddr) -> Digest {
-        let mut bytes = period.to_be_bytes().to_vec();
-        bytes.extend_from_slice(&from.port().to_be_bytes());
-        match from.ip() {
-            std::net::IpAddr::V4(ip) => bytes.extend_from_slice(&ip.octets()),
-            std::net::IpAddr::V6(ip) => bytes.extend_from_slice(&ip.octets()),
-        }
-        self.address.hash(&bytes).as_bytes()
+        let mut hasher = self.address;
+        (period, from).hash(&mut hasher);
+        hasher.finish128().as_bytes()
     }
 
     /// The cookie that was given, if it is of this period or the one before.
@@ -275,7 +271,8 @@ mod tests {
     #[test]
     fn a_cookie_is_good_for_one_address_and_two_minutes() {
         let cookies = cookies();
-        let (here, there) = ("192.0.2.1:5".parse().unwrap(), "192.0.2.1:6".parse().unwrap());
+        let [here, there, one_link, other_link] =
+            ["192.0.2.1:5", "192.0.2.1:6", "[fe80::1%1]:5", "[fe80::1%2]:5"].map(|text| text.parse().unwrap());
         let at = |second: u64| Instant::from_micros(second * 1_000_000);
         let judge = |second, from, datagram: &[u8]| cookies.judge(at(second), from, &Hello::of(datagram).unwrap());
         let Verdict::Answer(answer) = judge(59, here, &hello(&[], 0)) else { panic!("a cookie is asked for") };
@@ -290,5 +287,8 @@ mod tests {
         // A first hello with a cookie of another time is a first hello.
         assert!(matches!(judge(200, here, &hello(cookie, 0)), Verdict::Answer(again) if again != answer));
         assert!(matches!(judge(60, here, &hello(&cookie[1..], 0)), Verdict::Answer(_)));
+        let Verdict::Answer(answer) = judge(59, one_link, &hello(&[], 0)) else { panic!("a cookie is asked for") };
+        let of_a_link = &answer[answer.len() - LENGTH..];
+        assert_eq!(judge(59, other_link, &hello(of_a_link, 1)), Verdict::Ignore);
     }
 }

@@ -3,27 +3,11 @@
 //! An address is proved cheaply by whoever has it, and one host, or one network, has many ports and addresses. So places are
 //! counted by network, and a network that wants more than its share takes them from itself.
 
-use std::{
-    collections::HashMap,
-    hash::BuildHasherDefault,
-    net::{IpAddr, SocketAddr},
-};
+use std::{collections::HashMap, hash::BuildHasherDefault, net::SocketAddr};
 
 use rustc_hash::FxHasher;
 
-/// A network: an IPv4 /24, or an IPv6 /48, what one site may have (RFC 6177).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Network(u64);
-
-impl Network {
-    fn of(address: SocketAddr) -> Self {
-        match address.ip().to_canonical() {
-            IpAddr::V4(ip) => Self(u64::from(u32::from(ip) >> 8)),
-            // No IPv4 network has a bit there.
-            IpAddr::V6(ip) => Self((u128::from(ip) >> 80) as u64 | 1 << 63),
-        }
-    }
-}
+use crate::udp::Network;
 
 /// Sessions by the networks of their peers.
 #[derive(Debug, Default)]

@@ -7,11 +7,13 @@
 use std::{
     collections::HashMap,
     hash::BuildHasherDefault,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rustc_hash::FxHasher;
+
+use crate::udp::Network;
 
 /// How much a server may have under way.
 #[derive(Clone, Copy, Debug)]
@@ -41,21 +43,6 @@ pub(crate) enum Busy {
     Peer,
     /// There is none for who has not proved its address.
     Unproved,
-}
-
-/// The addresses that one owner has many of: 24 bits of an IPv4 address, 48 of an IPv6 one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Network(u64);
-
-impl Network {
-    pub(crate) fn of(address: IpAddr) -> Self {
-        /// No IPv6 network of 48 bits has a bit here.
-        const IPV4: u64 = 1 << 63;
-        match address.to_canonical() {
-            IpAddr::V4(v4) => Self(IPV4 | u64::from(u32::from(v4) >> 8)),
-            IpAddr::V6(v6) => Self((u128::from(v6) >> 80) as u64),
-        }
-    }
 }
 
 /// What is under way.
@@ -128,8 +115,7 @@ impl Admission {
         let (most, held, bytes) = (self.limits.running, self.limits.held, counted(length));
         let (unproved, of_network) = ((most / 4).max(1), (most / 16).max(1));
         let taken = self.taken();
-        let (in_network, unproved_in_network) =
-            taken.networks.get(&Network::of(peer.ip())).copied().unwrap_or_default();
+        let (in_network, unproved_in_network) = taken.networks.get(&Network::of(peer)).copied().unwrap_or_default();
         if taken.peers.get(&peer).is_some_and(|running| *running >= self.limits.running_per_peer) {
             return Err(Busy::Peer);
         }
@@ -156,7 +142,7 @@ impl Admission {
         let mut taken = self.taken();
         taken.all.add(bytes);
         *taken.peers.entry(peer).or_default() += 1;
-        let (all, unproved) = taken.networks.entry(Network::of(peer.ip())).or_default();
+        let (all, unproved) = taken.networks.entry(Network::of(peer)).or_default();
         all.add(bytes);
         if is_unproved {
             unproved.add(bytes);
@@ -206,7 +192,7 @@ impl Drop for Place {
                 taken.peers.remove(&self.peer);
             }
         }
-        let network = Network::of(self.peer.ip());
+        let network = Network::of(self.peer);
         if let Some((all, unproved)) = taken.networks.get_mut(&network) {
             all.remove(self.bytes);
             if is_unproved {

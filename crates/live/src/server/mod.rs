@@ -46,7 +46,7 @@ pub use reachability::AddressRule;
 pub use request::Request;
 pub use resource::Resource;
 
-pub(crate) use admission::{Admission, Network};
+pub(crate) use admission::Admission;
 pub(crate) use desk::{Arrived, Desk, DeskLimits, Hosted, Room};
 pub(crate) use reachability::Reachability;
 pub(crate) use router::Router;

@@ -11,11 +11,11 @@ use rustc_hash::FxHasher;
 
 use super::{
     Observable, Request,
-    admission::{Busy, Network},
+    admission::Busy,
     observable::{Changed, Listener},
     router::Router,
 };
-use crate::{invariant::Sure, transfer::Limits};
+use crate::{invariant::Sure, transfer::Limits, udp::Network};
 
 /// Observers in groups: those of a group asked the same, so that their handler is asked once for all of them.
 pub(crate) struct Observers<O> {
@@ -111,7 +111,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
     /// network of theirs a quarter of that; no network has more than three quarters. Who observes this already may go on.
     pub(crate) fn room_for(&self, resource: usize, request: &Request) -> Result<(), Busy> {
         let (most, peer) = (self.most, request.peer());
-        let (all, unproved) = self.networks.get(&Network::of(peer.ip())).copied().unwrap_or_default();
+        let (all, unproved) = self.networks.get(&Network::of(peer)).copied().unwrap_or_default();
         let is_unproved = !request.is_address_proved();
         let lacks_proof = is_unproved && (self.unproved >= (most / 4).max(1) || unproved >= (most / 16).max(1));
         if !lacks_proof && all < most - most / 4 {
@@ -176,7 +176,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         if let Some(group) = self.groups.get_mut(&number) {
             group.members.push(observer);
             self.of.insert(observer, Member { group: number, peer, is_proved });
-            let (all, unproved) = self.networks.entry(Network::of(peer.ip())).or_default();
+            let (all, unproved) = self.networks.entry(Network::of(peer)).or_default();
             (*all, *unproved) = (*all + 1, *unproved + usize::from(!is_proved));
             self.unproved += usize::from(!is_proved);
             self.count(resource, true);
@@ -202,7 +202,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
     fn take(&mut self, observer: O) -> Option<u64> {
         let Member { group, peer, is_proved } = self.of.remove(&observer)?;
         self.unproved = self.unproved.saturating_sub(usize::from(!is_proved));
-        let network = Network::of(peer.ip());
+        let network = Network::of(peer);
         if let Some((all, unproved)) = self.networks.get_mut(&network) {
             (*all, *unproved) = (all.saturating_sub(1), unproved.saturating_sub(usize::from(!is_proved)));
             if *all == 0 {

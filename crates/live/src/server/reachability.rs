@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
+    hash::{BuildHasherDefault, Hash, Hasher},
     net::SocketAddr,
 };
 
@@ -16,7 +16,7 @@ use rustc_hash::FxHasher;
 use siphasher::sip::SipHasher24;
 
 use super::{admission::Standing, request::Unrouted};
-use crate::{Error, Transport, secrets};
+use crate::{Error, Transport, secrets, udp::Network};
 
 /// Before which answers a client must prove that it is where it says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,8 +39,9 @@ const FACTOR: usize = 3;
 const GOOD_FOR: u32 = 300;
 /// Seconds for which an address stays proved after its last request.
 const PROVED_FOR: u32 = 600;
-/// Addresses that are remembered as proved.
+/// Addresses that are remembered as proved, and how many make room at a time where there is none.
 const MOST_PROVED: usize = 16_384;
+const FORGOTTEN: usize = MOST_PROVED / 8;
 /// Bytes of time, and of hash, in a value.
 const TIME: usize = 4;
 const MAC: usize = 8;
@@ -114,11 +115,7 @@ impl Reachability {
 
     fn value(&self, peer: SocketAddr, made: u32) -> [u8; TIME + MAC] {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
-        match peer.ip() {
-            std::net::IpAddr::V4(ip) => hasher.write(&ip.octets()),
-            std::net::IpAddr::V6(ip) => hasher.write(&ip.octets()),
-        }
-        hasher.write_u16(peer.port());
+        peer.hash(&mut hasher);
         hasher.write_u32(made);
         let mut value = [0; TIME + MAC];
         let (time, mac) = value.split_at_mut(TIME);
@@ -132,10 +129,28 @@ impl Reachability {
             self.proved.retain(|_, heard| now.saturating_sub(*heard) <= PROVED_FOR);
         }
         if self.proved.len() >= MOST_PROVED {
-            // All of them were heard lately. Who is forgotten proves it again.
-            self.proved.clear();
+            self.forget_some();
         }
         self.proved.insert(peer, now);
+    }
+
+    /// All were heard lately. Of the networks that have most go those that were silent for the longest, so that who proves
+    /// many addresses, or ports, takes from itself. Who is forgotten proves it again.
+    #[cold]
+    fn forget_some(&mut self) {
+        let mut all: Vec<_> = self.proved.iter().map(|(peer, heard)| (*heard, *peer)).collect();
+        all.sort_unstable_by(|one, other| other.cmp(one));
+        let mut networks = HashMap::<_, u32, BuildHasherDefault<FxHasher>>::default();
+        let ranked = all.into_iter().map(|(_, peer)| {
+            let newer = networks.entry(Network::of(peer)).or_default();
+            *newer += 1;
+            (*newer, peer)
+        });
+        let mut ranked: Vec<_> = ranked.collect();
+        ranked.sort_by_key(|(newer, _)| *newer);
+        for (_, peer) in ranked.into_iter().rev().take(FORGOTTEN) {
+            self.proved.remove(&peer);
+        }
     }
 
     /// Bytes held.
@@ -165,6 +180,10 @@ mod tests {
         assert!(reachability.is_proved(AT(300), peer, Some(&value)));
         assert!(reachability.is_proved(AT(800), peer, None), "it is remembered");
         assert!(!reachability.is_proved(AT(1_401), peer, None), "but not for ever");
+        let [here, there] = ["[fe80::1%1]:5", "[fe80::1%2]:5"].map(|text| text.parse().unwrap());
+        let of_a_link = reachability.challenge(AT(0), here);
+        assert!(!reachability.is_proved(AT(1), there, Some(&of_a_link)), "another link's");
+        assert!(reachability.is_proved(AT(1), here, Some(&of_a_link)));
         for forged in [&[][..], &[0; 12], &[0; 40], &value[..11]] {
             assert!(!reachability.is_proved(AT(2), other, Some(forged)));
         }
@@ -186,6 +205,30 @@ mod tests {
             (AddressRule::LargeAnswersEverywhere, false),
         ] {
             assert_eq!(Reachability::new(rule).unwrap().trusts(local), passes);
+        }
+    }
+
+    #[test]
+    fn who_proves_thousands_of_addresses_takes_from_itself() {
+        for flood in ["2001:db8:7::", "::ffff:203.0.113.7"] {
+            let mut reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+            let honest = |n: u32| SocketAddr::new(std::net::Ipv4Addr::from(n << 8).into(), 1);
+            (0..5_000).for_each(|n| reachability.remember(honest(n), 0));
+            for n in 0..60_000_u16 {
+                let ip: std::net::IpAddr = flood.parse().unwrap();
+                let host = match ip {
+                    std::net::IpAddr::V6(v6) if n % 2 == 0 => {
+                        (u128::from(v6) | u128::from(n) << 48).to_be_bytes().into()
+                    }
+                    ip => ip,
+                };
+                reachability.remember(SocketAddr::new(host, n), 1);
+            }
+            assert!((0..5_000).all(|n| reachability.is_proved(AT(1), honest(n), None)));
+            assert!(reachability.proved.len() <= MOST_PROVED);
+            // Where every network has one address, those that were silent for the longest go.
+            (5_000..40_000).for_each(|n| reachability.remember(honest(n), 2));
+            assert!((26_000..40_000).all(|n| reachability.is_proved(AT(2), honest(n), None)));
         }
     }
 

@@ -4,14 +4,14 @@
 use std::{
     collections::{BTreeMap, HashMap},
     hash::BuildHasherDefault,
-    net::IpAddr,
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rustc_hash::FxHasher;
 use tokio::{sync::Notify, time::Instant};
 
-use crate::server::Network;
+use crate::udp::Network;
 
 /// What all connections of a server may take together.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ impl Connections {
     }
 
     /// A place for one that was just accepted. If there is none, another one gives way.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Seat {
+    pub(super) fn admit(self: &Arc<Self>, address: SocketAddr, now: Instant) -> Seat {
         let network = Network::of(address);
         let mut table = self.table();
         let most = self.limits.connections.max(1);
@@ -205,8 +205,8 @@ mod tests {
         Connections::new(ConnectionLimits { connections: 64, memory: 1_000 })
     }
 
-    fn address(network: u8, host: u8) -> IpAddr {
-        IpAddr::from([198, 51, network, host])
+    fn address(network: u8, host: u8) -> SocketAddr {
+        ([198, 51, network, host], 5_683).into()
     }
 
     #[tokio::test]

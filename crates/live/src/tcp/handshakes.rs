@@ -2,13 +2,13 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    net::IpAddr,
+    net::SocketAddr,
     time::Duration,
 };
 
 use tokio::sync::oneshot;
 
-use crate::server::Network;
+use crate::udp::Network;
 
 /// How many may be under way at a time.
 const MOST: usize = 1_024;
@@ -25,7 +25,7 @@ pub(super) struct Handshakes {
 
 impl Handshakes {
     /// One more begins. It ends when the receiver hears something, and drops the receiver when it is done.
-    pub(super) fn begin(&mut self, from: IpAddr) -> oneshot::Receiver<()> {
+    pub(super) fn begin(&mut self, from: SocketAddr) -> oneshot::Receiver<()> {
         if self.under_way.len() >= MOST {
             self.under_way.retain(|(_, one)| !one.is_closed());
         }
@@ -55,7 +55,7 @@ impl Handshakes {
 mod tests {
     use super::*;
 
-    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+    const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 5_683);
 
     #[test]
     fn the_oldest_handshake_gives_way_and_those_that_are_done_count_no_more() {
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn who_opens_more_than_there_is_room_for_takes_from_itself() {
         let mut handshakes = Handshakes::default();
-        let far: Vec<IpAddr> = (0..100).map(|network| IpAddr::from([198, 51, network, 1])).collect();
+        let far: Vec<SocketAddr> = (0..100).map(|network| ([198, 51, network, 1], 5_683).into()).collect();
         let mut honest: Vec<_> = far.iter().map(|from| handshakes.begin(*from)).collect();
         let _flood: Vec<_> = (0..10 * MOST).map(|_| handshakes.begin(HERE)).collect();
         for one in &mut honest {

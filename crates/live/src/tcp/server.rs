@@ -66,10 +66,10 @@ pub(crate) async fn listen(
                     Ok((stream, peer)) => {
                         // Small messages do not wait for one another.
                         let _ = stream.set_nodelay(true);
-                        let seat = shared.connections.admit(peer.ip(), Instant::now());
+                        let seat = shared.connections.admit(peer, Instant::now());
                         let counted = Arc::clone(&counted);
                         let visit = Visit { shared: Arc::clone(&shared), seat, end: end.clone(), counted };
-                        let secure = acceptor.clone().map(|acceptor| (acceptor, handshakes.begin(peer.ip())));
+                        let secure = acceptor.clone().map(|acceptor| (acceptor, handshakes.begin(peer)));
                         let insecure = insecure.clone();
                         connections.spawn(async move {
                             let served = match secure {

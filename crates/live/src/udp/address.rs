@@ -69,12 +69,14 @@ impl Address {
         Self { local, ..self }
     }
 
-    /// The network that the peer is in, taken for the path to it: 24 bits of an IPv4 address, 48 of an IPv6 one.
+    /// The network that the peer is in, taken for the path to it: 24 bits of an IPv4 address, 48 of an IPv6 one, what one
+    /// site may have (RFC 6177), and the zone. Link-local addresses alone have one, and on each link they are others'.
     pub(crate) const fn path(&self) -> u64 {
         let [high, low] = self.ip;
         match self.form {
             Form::V4 | Form::V4InSession => low >> 8,
-            Form::V6 | Form::V6InSession => high >> 16 | 1 << 63,
+            Form::V6 => high >> 16 | (self.scope as u64 & 0x7fff) << 48 | 1 << 63,
+            Form::V6InSession => high >> 16 | 1 << 63,
         }
     }
 
@@ -94,6 +96,16 @@ impl Address {
                 SocketAddr::V6(SocketAddrV6::new(v6, self.port, 0, zone))
             }
         }
+    }
+}
+
+/// The addresses that one owner has many of: see [`Address::path`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Network(u64);
+
+impl Network {
+    pub(crate) fn of(peer: SocketAddr) -> Self {
+        Self(Address::of(peer).path())
     }
 }
 
@@ -164,6 +176,16 @@ mod tests {
         let mapped = Address::of("[::ffff:192.0.2.1]:5683".parse().unwrap());
         assert_eq!(mapped, Address::of("192.0.2.1:5683".parse().unwrap()));
         assert_ne!(mapped, mapped.by(1));
+    }
+
+    #[test]
+    fn a_mapped_address_has_no_second_share_and_each_link_has_its_own() {
+        let of = |text: &str| Network::of(text.parse().unwrap());
+        assert_eq!(of("[::ffff:192.0.2.1]:5683"), of("192.0.2.9:1"));
+        assert_eq!(of("[2001:db8:1:2::1]:1"), of("[2001:db8:1:3::1]:1"));
+        assert!(of("[2001:db8:1::1]:1") != of("[2001:db8:2::1]:1") && of("192.0.2.1:1") != of("192.0.3.1:1"));
+        assert_eq!(of("[fe80::1%3]:1"), of("[fe80::2%3]:2"));
+        assert_ne!(of("[fe80::1%3]:1"), of("[fe80::1%4]:1"));
     }
 
     #[test]

@@ -8,8 +8,8 @@ mod multicast;
 mod outbox;
 mod port;
 
-pub(crate) use address::Address;
 use address::Locals;
+pub(crate) use address::{Address, Network};
 pub(crate) use inbox::Inbox;
 pub use interface::Interface;
 pub(crate) use multicast::{ALL_COAP_NODES, is_group};
