@@ -50,10 +50,7 @@ pub fn print(answer: &Response, form: Form, series: bool) -> Result<(), Failure>
     let failure = (!answer.is_success()).then(|| refusal(answer));
     let mut out = std::io::stdout().lock();
     match form {
-        Form::Json => {
-            serde_json::to_writer(&mut out, &Json::of(answer)).map_err(std::io::Error::from)?;
-            out.write_all(b"\n")?;
-        }
+        Form::Json => render::json::put(&mut out, &Json::of(answer))?,
         // A diagnostic payload is in the line of the failure (RFC 7252 §5.5.2).
         _ if failure.is_some() && answer.content_format().is_none() => {}
         Form::Shown => out.write_all(render::body(answer.payload(), format_of(answer)).as_bytes())?,
@@ -192,7 +189,22 @@ mod tests {
     use super::*;
 
     fn json(answer: &Response) -> String {
-        serde_json::to_string(&Json::of(answer)).expect("no map with odd keys")
+        let mut line = Vec::new();
+        render::json::put(&mut line, &Json::of(answer)).expect("no map with odd keys");
+        String::from_utf8(line).expect("JSON is UTF-8").trim_end().to_owned()
+    }
+
+    #[test]
+    fn nothing_in_a_line_of_json_steers_the_terminal() {
+        let odd = "\u{9b}2J\u{7f}\u{1b}\u{80}\u{9f}\u{a0}ä\n";
+        let text = Response::content(odd).with_content_format(0_u16).with_option(8, "\u{9b}2J");
+        let of_json = Response::content("{\"\u{9b}2J\":\"\u{7f}\"}").with_content_format(50_u16);
+        let lines = [json(&text), json(&of_json)];
+        for line in &lines {
+            assert!(line.contains(r"\u009b2J") && !line.chars().any(char::is_control), "{line:?}");
+        }
+        let [text, of_json] = lines.map(|line| serde_json::from_str::<serde_json::Value>(&line).expect("JSON"));
+        assert_eq!((&text["payload"], &of_json["payload"]["\u{9b}2J"]), (&odd.into(), &"\u{7f}".into()));
     }
 
     #[test]

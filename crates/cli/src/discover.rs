@@ -106,8 +106,7 @@ async fn one(client: &Client, uri: &Uri, flags: &Discover, interrupt: &mut Inter
 fn print(answer: &Response, json: bool) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     if json {
-        serde_json::to_writer(&mut out, &Json::of(answer)).map_err(std::io::Error::from)?;
-        out.write_all(b"\n")?;
+        render::json::put(&mut out, &Json::of(answer))?;
     } else {
         out.write_all(shown(answer).as_bytes())?;
     }

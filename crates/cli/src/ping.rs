@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::arguments::Ping;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::trace;
+use crate::{render, trace};
 
 /// Between two pings.
 const APART: Duration = Duration::from_secs(1);
@@ -53,8 +53,7 @@ fn tell(flags: &Ping, number: u64, time: Duration) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let round_trip_ms = time.as_secs_f64() * 1e3;
     if flags.json {
-        let told = serde_json::to_string(&Json { host: &flags.host, number: number + 1, round_trip_ms });
-        writeln!(out, "{}", told.map_err(std::io::Error::from)?)?;
+        render::json::put(&mut out, &Json { host: &flags.host, number: number + 1, round_trip_ms })?;
     } else {
         writeln!(out, "{}: answered in {round_trip_ms:.1} ms", flags.host)?;
     }

@@ -1,6 +1,35 @@
-//! JSON with indentation, its numbers and the order of its keys left as they are.
+//! JSON with indentation, its numbers and the order of its keys left as they are; and JSON of our own, a line each.
 
+use std::io::{Result, Write};
+
+use serde::Serialize;
 use serde::de::IgnoredAny;
+use serde_json::ser::{Formatter, Serializer};
+
+/// Writes a value as a line in which nothing steers a terminal.
+///
+/// # Errors
+/// What the writer says.
+pub fn put(mut out: impl Write, value: &impl Serialize) -> Result<()> {
+    value.serialize(&mut Serializer::with_formatter(&mut out, Harmless))?;
+    out.write_all(b"\n")
+}
+
+/// JSON asks for the control characters below space to be escaped, and for no others (RFC 8259 §7).
+struct Harmless;
+
+impl Formatter for Harmless {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> Result<()> {
+        for c in fragment.chars() {
+            if c.is_control() {
+                write!(out, "\\u{:04x}", u32::from(c))?;
+            } else {
+                write!(out, "{c}")?;
+            }
+        }
+        Ok(())
+    }
+}
 
 /// The same JSON, two spaces a level; `None` if it is none.
 #[must_use]
