@@ -23,6 +23,12 @@ impl Options {
         self.list.iter().map(|(number, value)| (*number, value))
     }
 
+    /// Bytes of them, about.
+    #[cfg(feature = "server")]
+    pub(crate) fn weight(&self) -> usize {
+        self.list.iter().map(|(_, value)| value.len() + size_of::<(u16, Bytes)>()).sum()
+    }
+
     /// The first value of an option.
     #[must_use]
     pub fn get(&self, number: u16) -> Option<&Bytes> {

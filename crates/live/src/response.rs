@@ -96,6 +96,12 @@ impl Response {
         self
     }
 
+    /// Bytes of its options and what it has of its body, about.
+    #[cfg(feature = "server")]
+    pub(crate) fn weight(&self) -> usize {
+        self.options.weight() + self.payload.len()
+    }
+
     pub(crate) fn take_stream(&mut self) -> Option<ResponseStream> {
         self.stream.take().map(|stream| *stream)
     }

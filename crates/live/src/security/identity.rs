@@ -12,6 +12,17 @@ pub enum PeerIdentity {
     Certificate(Vec<Bytes>),
 }
 
+#[cfg(all(feature = "server", feature = "tcp"))]
+impl PeerIdentity {
+    /// Bytes of it.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::PreSharedKey(identity) => identity.len(),
+            Self::Certificate(chain) => chain.iter().map(Bytes::len).sum(),
+        }
+    }
+}
+
 /// Who the other side is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Other {

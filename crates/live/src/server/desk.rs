@@ -219,6 +219,11 @@ impl Desk {
         }
     }
 
+    /// Bytes held.
+    pub(crate) fn memory(&self) -> usize {
+        self.reachability.memory() + self.observers.memory() + self.streams.memory()
+    }
+
     /// Handlers that have not answered yet.
     pub(crate) const fn running(&self) -> usize {
         self.running

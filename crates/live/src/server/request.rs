@@ -245,8 +245,7 @@ impl Request {
 
     /// Bytes of its options and its body, about.
     pub(crate) fn weight(&self) -> usize {
-        const EACH: usize = size_of::<(u16, Bytes)>();
-        self.options().iter().map(|(_, value)| value.len() + EACH).sum::<usize>() + self.payload().len()
+        self.options().weight() + self.payload().len()
     }
 
     /// Both ask for the same representation (RFC 7252 §5.4.6: options that are NoCacheKey do not matter, nor do those

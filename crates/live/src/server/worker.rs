@@ -304,7 +304,7 @@ impl Worker {
         let host = &self.lane.host;
         let mut stats = Stats {
             sockets: 1,
-            memory: host.memory() + self.desk.reachability.memory() + self.desk.observers.memory(),
+            memory: host.memory() + self.desk.memory(),
             exchanges: u64::from(host.endpoint().exchanges()),
             observers: self.desk.observers.len(),
             overloaded: self.desk.overloaded,

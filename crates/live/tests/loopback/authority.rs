@@ -47,6 +47,27 @@ impl Authority {
         Issued { certificate, key: key.serialize_pem() }
     }
 
+    /// A certificate at the end of so many authorities, each made by the one before, and all of these.
+    pub(crate) fn deep(&self, authorities: usize) -> Issued {
+        let mut chain = Vec::new();
+        let mut issuer: Option<Issuer<'static, KeyPair>> = None;
+        for depth in 0..=authorities {
+            let mut params = CertificateParams::new(vec!["me".to_owned()]).unwrap();
+            params.distinguished_name.push(DnType::CommonName, format!("authority at {depth}"));
+            if depth < authorities {
+                params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            }
+            let key = KeyPair::generate().unwrap();
+            chain.push(params.signed_by(&key, issuer.as_ref().unwrap_or(&self.issuer)).unwrap().pem());
+            if depth == authorities {
+                chain.reverse();
+                return Issued { certificate: chain.concat(), key: key.serialize_pem() };
+            }
+            issuer = Some(Issuer::new(params, key));
+        }
+        unreachable!("the last one is returned")
+    }
+
     /// A server for these names.
     pub(crate) fn server(&self, names: &[&str]) -> ServerSecurity {
         ServerSecurity::new().certificate(self.issue(names, |_| {}).keyed())

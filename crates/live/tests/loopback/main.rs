@@ -8,6 +8,7 @@ mod bursts;
 mod caching;
 mod conditions;
 mod connections;
+mod cut_off;
 mod datagrams_secure;
 mod endings;
 mod groups;

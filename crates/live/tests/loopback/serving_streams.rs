@@ -305,3 +305,38 @@ async fn a_stream_without_a_resource_that_streams_is_told() {
     let answer = client.get(format!("coap://{}/plain", server.local_addr())).await.unwrap();
     assert_eq!(answer.code(), Code::INTERNAL_SERVER_ERROR);
 }
+
+/// What tells streams apart is as long as what is asked for.
+#[tokio::test]
+async fn what_streams_of_a_connection_hold_is_counted_and_over_with_them_given_back() {
+    let endless = Resource::new().get(|request: Request| async move {
+        match request.query_value("ends") {
+            Some(_) => Response::stream(std::io::Cursor::new(image(40_000))),
+            // Somebody who has more to say, and does not say it.
+            None => {
+                let (silent, more) = tokio::io::duplex(1);
+                std::mem::forget(more);
+                Response::stream(silent)
+            }
+        }
+    });
+    let server = Server::builder().bind_tcp(ANY).route("/", endless.streaming()).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let long = format!("&{}", ".".repeat(200)).repeat(200);
+    let uri = |query: &str| format!("coap+tcp://{}/?{query}{long}", server.local_addr());
+    let mut asked = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        asked.spawn(client.get(uri(&number.to_string())).send());
+    }
+    while server.stats().await.requests < 20 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let held = server.stats().await.memory;
+    assert!(held > 2 * 20 * 40_000, "{held}");
+    asked.abort_all();
+    for number in 0..100 {
+        let answer = client.get(uri(&format!("ends={number}"))).await.unwrap();
+        assert_eq!(answer.payload().len(), 40_000);
+    }
+    assert!(server.stats().await.memory < held + 500_000);
+}

@@ -141,6 +141,8 @@ pub(super) struct Streams {
     /// The oldest first.
     over: VecDeque<(Name, u64)>,
     made: u64,
+    /// Over a connection nothing comes twice.
+    is_reliable: bool,
 }
 
 impl Streams {
@@ -149,10 +151,17 @@ impl Streams {
         self.made
     }
 
+    /// Bytes held, about; a message that waits counts as long as it came.
+    pub(super) fn memory(&self) -> usize {
+        let uploads = self.uploads.iter().map(|(name, upload)| name.key.len() + upload.memory());
+        let downloads = self.downloads.iter().map(|(name, download)| name.key.len() + download.memory());
+        uploads.sum::<usize>() + downloads.sum::<usize>() + self.over.capacity() * size_of::<(Name, u64)>()
+    }
+
     /// A stream is over. What was said last is known for a while.
     fn is_over(&mut self, name: Name, number: u64) {
         self.over.push_back((name, number));
-        if self.over.len() > MOST_OVER
+        if (self.is_reliable || self.over.len() > MOST_OVER)
             && let Some((name, number)) = self.over.pop_front()
         {
             if self.uploads.get(&name).is_some_and(|upload| upload.number == number) {
@@ -174,6 +183,7 @@ impl Desk {
         };
         asked.pieces = Some(pieces);
         asked.wants_to_observe = false;
+        self.streams.is_reliable = room.is_some();
         match (pieces.block1, pieces.block2) {
             (Some(block), _) if block.number > 0 => self.next_of_upload(now, asked, block),
             (None, Some(block)) if block.number > 0 => {

@@ -23,7 +23,7 @@ use super::{
     Counted, Visit, Whom,
 };
 use crate::{
-    Response, Transport,
+    PeerIdentity, Response, Transport,
     clock::Clock,
     secrets,
     security::Other,
@@ -210,8 +210,10 @@ impl<S: Stream> Serving<S> {
                 Stage::Settled | Stage::Asked => self.end("silent for too long"),
             }
         }
-        let session = if self.whom.transport == Transport::Tls { SESSION } else { 0 };
-        if !self.seat.holds(self.heard, self.link.memory() + self.desk.observers.memory() + session) {
+        // Beside us the session keeps what it was shown.
+        let shown = self.whom.identity.as_deref().map_or(0, PeerIdentity::weight);
+        let session = if self.whom.transport == Transport::Tls { SESSION + 2 * shown } else { 0 };
+        if !self.seat.holds(self.heard, self.link.memory() + self.desk.memory() + session) {
             self.end("all connections together hold too much, and this one most of it");
         }
     }

@@ -181,6 +181,12 @@ impl Desk {
 }
 
 impl Download {
+    pub(super) fn memory(&self) -> usize {
+        let said = self.said.as_ref().map_or(0, |(_, bytes, _)| bytes.len());
+        let waiting = self.waiting.as_ref().map_or(0, |(asked, _)| asked.weight());
+        size_of::<(Name, Self)>() + self.head.weight() + said + waiting
+    }
+
     /// This is wanted next. Gives back who wanted it before.
     fn ask(&mut self, asked: Asked, pieces: Pieces) -> Option<(Asked, Pieces)> {
         let before = self.waiting.replace((asked, pieces));

@@ -167,6 +167,12 @@ impl Desk {
 }
 
 impl Upload {
+    pub(super) fn memory(&self) -> usize {
+        let waiting = self.waiting.as_ref().map_or(0, |(asked, _)| asked.weight());
+        let said = self.said.iter().chain(&self.outcome).map(Response::weight).sum::<usize>();
+        size_of::<(Name, Self)>() + said + waiting
+    }
+
     /// The next block goes to the handler.
     fn give(&mut self, asked: Asked, block: Block, bytes: Bytes) {
         self.next = self.next.saturating_add(bytes.len());
