@@ -41,6 +41,9 @@
 )]
 
 extern crate alloc;
+#[cfg(test)]
+#[macro_use]
+extern crate std;
 
 #[macro_use]
 mod invariant;

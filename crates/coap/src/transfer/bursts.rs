@@ -14,8 +14,7 @@ use super::{
 };
 use crate::block::robust::{
     AnswerRefused, AskRefused, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions,
-    BurstOptionsError, BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold,
-    is_robust,
+    BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold, is_robust,
 };
 use crate::endpoint::{self, RequestId};
 use crate::layer::MessageLayer;
@@ -103,7 +102,7 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
             return false;
         }
         let Some(event) = event() else { return false };
-        client.is_some_and(|client| client.take(now, &event)) || server.is_some_and(|server| server.take(now, &event))
+        client.is_some_and(|client| client.take(now, &event)) || server.is_some_and(|server| server.take(&event))
     }
 
     /// A request that has either option.
@@ -129,11 +128,6 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
 /// Whether a message is of a body in bursts.
 pub(super) fn is_of_burst(message: &Message<'_>) -> bool {
     is_robust(message)
-}
-
-/// Refuses what RFC 9177 forbids.
-pub(super) fn check(parameters: BurstParameters) -> Result<(), BurstOptionsError> {
-    BurstOptions { parameters, ..BurstOptions::RFC9177 }.check()
 }
 
 fn options_of(config: &Config, parameters: BurstParameters, limits: BurstLimits) -> BurstOptions {
@@ -202,7 +196,7 @@ impl<L: MessageLayer> Host<L> {
         let Some(client) = &mut self.bursts.client else { return Err(Refused::OutOfBytes { limit }) };
         let size = ask.early.unwrap_or(ask.upload);
         let wanted = BurstAsk { code: ask.code, options: ask.options, body: ask.body, size };
-        let id = client.ask_within(now, to, &wanted, ask.longest).map_err(|why| match why {
+        let id = client.ask(now, to, &wanted, ask.longest).map_err(|why| match why {
             AskRefused::Code(code) => Refused::Endpoint(endpoint::Refused::Code(code)),
             AskRefused::TooManyTransfers { limit } => {
                 Refused::TooManyAsks { limit: u32::try_from(limit).unwrap_or(u32::MAX) }

@@ -2,7 +2,7 @@ use millpond_control::Span;
 
 use crate::block::{
     BlockSize,
-    robust::{BurstOptionsError, BurstParameters},
+    robust::{BurstParameters, BurstParametersError},
 };
 
 /// How a host behaves.
@@ -131,7 +131,7 @@ pub enum ConfigError {
     },
     /// Parameters of bursts that RFC 9177 forbids.
     #[error("q_block: {0}")]
-    QBlock(#[from] BurstOptionsError),
+    QBlock(#[from] BurstParametersError),
     /// An ETag that no message has room for.
     #[error("etag_length is {asked}; use 0 to 8")]
     EtagLength {

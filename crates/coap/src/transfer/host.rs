@@ -68,7 +68,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
             return Err(ConfigError::EtagLength { asked: config.etag_length });
         }
         if let Some(parameters) = config.q_block {
-            bursts::check(parameters)?;
+            parameters.check()?;
         }
         Ok(Self::with(endpoint, config, chance))
     }
@@ -137,7 +137,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
     /// # Errors
     /// What RFC 9177 forbids.
     pub fn set_q_block(&mut self, peer: A, parameters: BurstParameters) -> Result<(), ConfigError> {
-        bursts::check(parameters)?;
+        parameters.check()?;
         self.bursts.set_parameters(peer, parameters);
         Ok(())
     }

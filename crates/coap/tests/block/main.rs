@@ -13,7 +13,6 @@ mod corpus;
 mod downloads;
 mod options;
 mod properties;
-mod robust;
 mod session;
 mod uploads;
 

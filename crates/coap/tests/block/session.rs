@@ -1,9 +1,5 @@
 //! What must hold of any blocks at all. Also the body of the fuzz target `blocks`.
 
-use millpond_coap::block::robust::{
-    Accepted, Asked, BurstParameters, BurstReceiver, BurstSender, Leaving, Receipt, Wanted, missing_blocks,
-    read_missing_blocks,
-};
 use millpond_coap::block::{
     Answer, Assemblies, AssemblyLimits, Block, BlockSize, Download, Next, Part, Upload, Verdict, slice,
 };
@@ -20,9 +16,6 @@ pub(crate) fn check(bytes: &[u8]) {
     let body = [7; 1_000];
     let limits = AssemblyLimits { body: LIMIT, bodies: 3, ..AssemblyLimits::default() };
     let mut assemblies = Assemblies::new(limits);
-    let parameters = BurstParameters::RFC9177;
-    let mut receiver = BurstReceiver::new(parameters, BlockSize::B16, 500, LIMIT, now).expect("it fits");
-    let mut sender = BurstSender::new(parameters, 32, parameters.pause);
     for step in bytes.chunks_exact(4) {
         let [value @ .., what] = step else { return };
         now = now.after(Span::from_millis(u32::from(*what) * 16));
@@ -63,35 +56,5 @@ pub(crate) fn check(bytes: &[u8]) {
             Ok(piece) => assert!(piece.payload.len() <= 256),
             Err(past) => assert!(past.offset >= 1_000),
         }
-
-        let receipt = Receipt { block, total: if what & 16 == 0 { 500 } else { 499 }, payload: &payload };
-        if receiver.take(now, &receipt) == Accepted::Misfit {
-            assert!(
-                !receiver.is_whole() || receipt.total != 500 || block.size != BlockSize::B16 || !payload.is_empty()
-            );
-        }
-        for _ in 0..8 {
-            match receiver.poll(now) {
-                Wanted::GoOn(number) => sender.asked(now, Asked::GoOn(number)),
-                Wanted::Missing(numbers) => {
-                    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]) && numbers.len() <= 32);
-                    let list = missing_blocks(&numbers, 1_024);
-                    assert_eq!(read_missing_blocks(&list).as_deref(), Ok(&numbers[..]));
-                    sender.asked(now, Asked::Missing(&numbers));
-                }
-                Wanted::Wait(until) => {
-                    assert!(until > now);
-                    break;
-                }
-                Wanted::GiveUp => break,
-            }
-        }
-        let mut left = 0;
-        while let Leaving::Block { number, more, .. } = sender.poll(now) {
-            assert!(number < 32 && more == (number < 31));
-            left += 1;
-            assert!(left <= 64, "there is no end to a burst");
-        }
-        let _list = read_missing_blocks(step);
     }
 }

@@ -1,11 +1,13 @@
 //! Bursts under controllers that hold non-confirmable messages back, and make some of them confirmable.
 
-use millpond_coap::block::BlockSize;
-use millpond_coap::block::robust::{BurstAsk, BurstOptions};
-use millpond_coap::message::{Code, number};
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::block::BlockSize;
+use crate::block::robust::{BurstAsk, BurstOptions};
+use crate::message::{Code, number};
 use millpond_control::Preset;
 
-use crate::world::{CLIENT, SERVER, World, at, body, lost_in_turn};
+use super::world::{CLIENT, SERVER, World, at, body, lost_in_turn};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
@@ -14,7 +16,7 @@ const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 fn bodies_arrive_under_every_controller() {
     for preset in Preset::all() {
         for upload in [false, true] {
-            let mut world = World::under(BurstOptions::default(), preset).serving(body(45 * 16));
+            let mut world = World::under(BurstOptions::RFC9177, preset).serving(body(45 * 16));
             let bytes = body(45 * 16);
             if upload {
                 world.application = Box::new(|_, bytes| (Code::CHANGED, Vec::new(), bytes.to_vec()));
@@ -35,7 +37,7 @@ fn any_one_message_may_be_lost_under_a_pacing_controller() {
     let preset = Preset::all().find(|preset| preset.name() == "cocoa-03").unwrap();
     for upload in [false, true] {
         lost_in_turn(|| {
-            let mut world = World::under(BurstOptions::default(), preset).serving(body(23 * 16));
+            let mut world = World::under(BurstOptions::RFC9177, preset).serving(body(23 * 16));
             let bytes = body(23 * 16);
             if upload {
                 world.application = Box::new(|_, _| (Code::CHANGED, Vec::new(), Vec::new()));
@@ -46,7 +48,7 @@ fn any_one_message_may_be_lost_under_a_pacing_controller() {
             world
         });
     }
-    let mut world = World::under(BurstOptions::default(), preset).serving(body(23 * 16));
+    let mut world = World::under(BurstOptions::RFC9177, preset).serving(body(23 * 16));
     world.ask(&BurstAsk { size: BlockSize::B16, ..BurstAsk::get(&PATH) });
     world.run(at(1_000_000));
     assert!(world.said(SERVER).iter().any(|said| said.starts_with("CON 2.05")), "{:?}", world.said(SERVER));

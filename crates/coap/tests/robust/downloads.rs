@@ -1,15 +1,17 @@
 //! Bodies in the responses (Q-Block2).
 
+use alloc::{boxed::Box, vec::Vec};
+
 use std::cell::Cell;
 use std::rc::Rc;
 
-use millpond_coap::Config;
-use millpond_coap::block::BlockSize;
-use millpond_coap::block::robust::{BurstAsk, BurstFailure, BurstOptions, BurstParameters, Carried, ClientTold};
-use millpond_coap::message::{Code, number};
+use crate::Config;
+use crate::block::BlockSize;
+use crate::block::robust::{BurstAsk, BurstFailure, BurstOptions, BurstParameters, ClientTold};
+use crate::message::{Code, number};
 use millpond_control::{Preset, Span};
 
-use crate::world::{CLIENT, SERVER, Way, World, at, body, lost_in_turn};
+use super::world::{CLIENT, SERVER, Way, World, at, body, lost_in_turn};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
@@ -22,7 +24,6 @@ fn acquainted(options: BurstOptions) -> World {
     let mut world = World::new(options).serving(body(20));
     world.ask(&get(BlockSize::B32));
     world.run(at(1_000));
-    assert_eq!(world.answer().3, Carried::Whole);
     assert_eq!(world.client.is_supported_by(SERVER), Some(true));
     world.forget();
     world
@@ -32,14 +33,14 @@ fn acquainted(options: BurstOptions) -> World {
 /// level in 80 sets, of which each takes its serialisation and one round trip.
 #[test]
 fn a_firmware_takes_a_round_trip_for_each_set() {
-    let options = BurstOptions { tag_length: 1, ..BurstOptions::default() };
+    let options = BurstOptions { tag_length: 1, ..BurstOptions::RFC9177 };
     let config = Config { token_length: 1, ..Config::default() };
     let mut world = World::of(options, Preset::RFC7252, config).serving(body(102_400));
     (world.up, world.down) = (Way::new(60_000, 215), Way::new(30_000, 415));
     world.ask(&get(BlockSize::B128));
     world.run(at(1_000_000));
-    let (when, code, bytes, carried) = world.answer();
-    assert_eq!((code, carried), (Code::CONTENT, Carried::Bursts));
+    let (when, code, bytes) = world.answer();
+    assert_eq!(code, Code::CONTENT);
     assert_eq!(bytes, body(102_400));
     assert!((88_000_000..89_000_000).contains(&when.as_micros()), "{when:?}");
     let said = world.said(CLIENT);
@@ -53,7 +54,7 @@ fn a_firmware_takes_a_round_trip_for_each_set() {
 
 #[test]
 fn every_block_says_whose_it_is_and_how_long_the_body_is() {
-    let mut world = World::new(BurstOptions::default()).serving(body(500));
+    let mut world = World::new(BurstOptions::RFC9177).serving(body(500));
     world.ask(&get(BlockSize::B32));
     world.run(at(10_000));
     let blocks: Vec<_> = world.sent.iter().filter(|sent| sent.from == SERVER).map(|sent| sent.message()).collect();
@@ -69,18 +70,18 @@ fn every_block_says_whose_it_is_and_how_long_the_body_is() {
 
 #[test]
 fn a_short_body_takes_one_exchange() {
-    let mut world = World::new(BurstOptions::default()).serving(body(32));
+    let mut world = World::new(BurstOptions::RFC9177).serving(body(32));
     world.ask(&get(BlockSize::B32));
     world.run(at(1_000));
-    let (_, code, bytes, carried) = world.answer();
-    assert_eq!((code, bytes, carried), (Code::CONTENT, body(32), Carried::Whole));
+    let (_, code, bytes) = world.answer();
+    assert_eq!((code, bytes), (Code::CONTENT, body(32)));
     assert_eq!(world.said(SERVER), ["ACK 2.05 QB2:0/0"]);
     assert_eq!(world.server.bodies(), 0);
 }
 
 #[test]
 fn support_is_asked_for_once() {
-    let mut world = acquainted(BurstOptions::default()).serving(body(300));
+    let mut world = acquainted(BurstOptions::RFC9177).serving(body(300));
     world.ask(&get(BlockSize::B32));
     world.run(at(2_000));
     assert_eq!(world.answer().2, body(300));
@@ -92,8 +93,7 @@ fn support_is_asked_for_once() {
 fn any_one_message_may_be_lost() {
     for known in [false, true] {
         lost_in_turn(|| {
-            let mut world =
-                if known { acquainted(BurstOptions::default()) } else { World::new(BurstOptions::default()) };
+            let mut world = if known { acquainted(BurstOptions::RFC9177) } else { World::new(BurstOptions::RFC9177) };
             world = world.serving(body(25 * 16 - 3));
             world.ask(&get(BlockSize::B16));
             world
@@ -104,7 +104,7 @@ fn any_one_message_may_be_lost() {
 /// The sets follow each other although nothing but the first request arrives, one drawn pause apart.
 #[test]
 fn without_any_go_on_the_sets_are_one_pause_apart() {
-    let mut world = acquainted(BurstOptions::default()).serving(body(45 * 16));
+    let mut world = acquainted(BurstOptions::RFC9177).serving(body(45 * 16));
     world.up.lost = |number, _| number > 1;
     world.ask(&get(BlockSize::B16));
     world.run(at(20_000));
@@ -120,7 +120,7 @@ fn without_any_go_on_the_sets_are_one_pause_apart() {
 /// Gaps are told with the first block of the next set.
 #[test]
 fn gaps_are_filled_before_the_body_goes_on() {
-    let mut world = acquainted(BurstOptions::default()).serving(body(25 * 16));
+    let mut world = acquainted(BurstOptions::RFC9177).serving(body(25 * 16));
     // The acquaintance was message 0 downwards; 1 to 10 are the first set.
     world.down.lost = |number, _| matches!(number, 3 | 8);
     world.ask(&get(BlockSize::B16));
@@ -138,7 +138,7 @@ fn gaps_are_filled_before_the_body_goes_on() {
 /// Nothing comes any more: complaints after 4, 8, 16, 32 s, and the end after 64 more (NON_MAX_RETRANSMIT).
 #[test]
 fn a_server_that_falls_silent_is_asked_four_times() {
-    let mut world = acquainted(BurstOptions::default()).serving(body(25 * 16));
+    let mut world = acquainted(BurstOptions::RFC9177).serving(body(25 * 16));
     world.down.lost = |number, _| number > 5;
     world.application = no_longer_than_a_day(body(25 * 16));
     world.ask(&get(BlockSize::B16));
@@ -154,7 +154,7 @@ fn a_server_that_falls_silent_is_asked_four_times() {
 /// Nothing came at all: the request is repeated in the same way.
 #[test]
 fn a_server_that_never_answers_is_asked_five_times() {
-    let mut world = acquainted(BurstOptions::default());
+    let mut world = acquainted(BurstOptions::RFC9177);
     world.down.lost = |_, _| true;
     world.ask(&get(BlockSize::B16));
     let start = world.now;
@@ -169,7 +169,7 @@ fn a_server_that_never_answers_is_asked_five_times() {
 #[test]
 fn part_of_a_body_is_dropped_when_it_is_no_longer_fresh() {
     let patient = BurstParameters { repeats: 200, ..BurstParameters::RFC9177 };
-    let options = BurstOptions { parameters: patient, ..BurstOptions::default() };
+    let options = BurstOptions { parameters: patient, ..BurstOptions::RFC9177 };
     for (max_age, kept) in [(None, 60_000), (Some(vec![30]), 30_000), (Some(vec![1, 0, 0, 0]), 247_000)] {
         let mut world = acquainted(options);
         world.down.lost = |number, _| number > 5;
@@ -184,7 +184,7 @@ fn part_of_a_body_is_dropped_when_it_is_no_longer_fresh() {
 
 #[test]
 fn order_does_not_matter() {
-    let mut world = acquainted(BurstOptions::default()).serving(body(40 * 16));
+    let mut world = acquainted(BurstOptions::RFC9177).serving(body(40 * 16));
     // Within a set and across its end.
     world.down.late = |number| (number as u64 * 7 % 11) * 20;
     world.up.late = |number| (number as u64 * 5 % 3) * 300;
@@ -196,7 +196,7 @@ fn order_does_not_matter() {
 /// The resource changes while it is fetched, and what is kept is dropped: a new ETag, and everything anew.
 #[test]
 fn another_etag_makes_what_came_before_stale() {
-    let mut world = acquainted(BurstOptions::default());
+    let mut world = acquainted(BurstOptions::RFC9177);
     let version = Rc::new(Cell::new(1_u8));
     let now = Rc::clone(&version);
     world.application = Box::new(move |_, _| (Code::CONTENT, Vec::new(), vec![now.get(); 400]));
@@ -212,7 +212,7 @@ fn another_etag_makes_what_came_before_stale() {
 
 #[test]
 fn a_body_that_never_stays_the_same_is_given_up() {
-    let mut world = acquainted(BurstOptions::default());
+    let mut world = acquainted(BurstOptions::RFC9177);
     let mut version = 0_u8;
     world.application = Box::new(move |_, _| {
         version += 1;
@@ -222,7 +222,7 @@ fn a_body_that_never_stays_the_same_is_given_up() {
     // What is kept lasts no longer than a moment.
     world.server_options(BurstOptions {
         parameters: BurstParameters { lifetime: Span::from_millis(1_000), ..BurstParameters::RFC9177 },
-        ..BurstOptions::default()
+        ..BurstOptions::RFC9177
     });
     world.ask(&get(BlockSize::B16));
     world.run(at(500_000));
@@ -232,7 +232,7 @@ fn a_body_that_never_stays_the_same_is_given_up() {
 /// The same bytes asked for again are the same representation, under the same ETag.
 #[test]
 fn the_same_bytes_keep_their_etag() {
-    let mut world = World::new(BurstOptions::default()).serving(body(400));
+    let mut world = World::new(BurstOptions::RFC9177).serving(body(400));
     let mut etags = Vec::new();
     for _ in 0..2 {
         world.ask(&get(BlockSize::B16));
@@ -247,8 +247,8 @@ fn the_same_bytes_keep_their_etag() {
 
 #[test]
 fn a_server_may_choose_smaller_blocks() {
-    let mut world = World::new(BurstOptions::default()).serving(body(1_000));
-    world.server_options(BurstOptions { size: BlockSize::B64, ..BurstOptions::default() });
+    let mut world = World::new(BurstOptions::RFC9177).serving(body(1_000));
+    world.server_options(BurstOptions { size: BlockSize::B64, ..BurstOptions::RFC9177 });
     world.ask(&get(BlockSize::B512));
     world.run(at(10_000));
     assert_eq!(world.answer().2, body(1_000));
@@ -257,20 +257,20 @@ fn a_server_may_choose_smaller_blocks() {
 
 #[test]
 fn an_error_is_an_answer() {
-    let mut world = World::new(BurstOptions::default());
+    let mut world = World::new(BurstOptions::RFC9177);
     world.application = Box::new(|_, _| (Code::NOT_FOUND, Vec::new(), b"no such thing".to_vec()));
     world.ask(&get(BlockSize::B16));
     world.run(at(1_000));
-    let (_, code, bytes, _) = world.answer();
+    let (_, code, bytes) = world.answer();
     assert_eq!((code, &bytes[..]), (Code::NOT_FOUND, &b"no such thing"[..]));
 }
 
 #[test]
 fn a_body_longer_than_allowed_is_not_begun() {
-    let mut options = BurstOptions::default();
+    let mut options = BurstOptions::RFC9177;
     options.limits.body = 300;
     let mut world = World::new(options);
-    world.server_options(BurstOptions::default());
+    world.server_options(BurstOptions::RFC9177);
     world.ask(&get(BlockSize::B64));
     world.run(at(1_000));
     assert_eq!(world.failure().1, BurstFailure::TooLarge { limit: 300 });
@@ -279,7 +279,7 @@ fn a_body_longer_than_allowed_is_not_begun() {
 /// Kept for NON_PARTIAL_TIMEOUT after it was last of use, then gone; the client holds nothing once it is whole.
 #[test]
 fn memory_is_given_back() {
-    let mut world = World::new(BurstOptions::default()).serving(body(50_000));
+    let mut world = World::new(BurstOptions::RFC9177).serving(body(50_000));
     world.ask(&get(BlockSize::B512));
     world.run(at(20_000));
     assert_eq!(world.answer().2.len(), 50_000);
@@ -291,6 +291,6 @@ fn memory_is_given_back() {
 }
 
 /// Asks for the freshness of a day, so that nothing but silence ends a transfer.
-fn no_longer_than_a_day(bytes: Vec<u8>) -> crate::world::Application {
+fn no_longer_than_a_day(bytes: Vec<u8>) -> super::world::Application {
     Box::new(move |_, _| (Code::CONTENT, vec![(number::MAX_AGE, vec![1, 0x51, 0x80])], bytes.clone()))
 }

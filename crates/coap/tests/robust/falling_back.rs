@@ -1,10 +1,12 @@
 //! Servers that do not know Q-Block1 and Q-Block2 are told apart, so that they can be asked as RFC 7959 has it.
 
-use millpond_coap::block::robust::{BurstAsk, BurstOptions, ClientTold};
-use millpond_coap::block::{Block, BlockSize, slice};
-use millpond_coap::message::{Code, Message, number};
+use alloc::vec::Vec;
 
-use crate::world::{CLIENT, Reply, SERVER, World, at, body};
+use crate::block::robust::{BurstAsk, BurstOptions, ClientTold};
+use crate::block::{Block, BlockSize, slice};
+use crate::message::{Code, Message, number};
+
+use super::world::{CLIENT, Reply, SERVER, World, at, body};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
@@ -32,7 +34,7 @@ fn a_server_that_answers_bad_option_is_asked_once() {
     for (begins, code, body) in
         [(&["CON 0.01 QB2:0/0"][..], Code::GET, &[][..]), (&["CON 0.01 QB2:0/0"], Code::PUT, &bytes)]
     {
-        let mut world = World::new(BurstOptions::default());
+        let mut world = World::new(BurstOptions::RFC9177);
         world.otherwise = Some(block_wise);
         for begins in [begins, &[]] {
             world.ask(&BurstAsk { code, options: &PATH, body, size: BlockSize::B128 });
@@ -47,7 +49,7 @@ fn a_server_that_answers_bad_option_is_asked_once() {
 
 #[test]
 fn a_server_that_answers_with_blocks_does_not_know_bursts() {
-    let mut world = World::new(BurstOptions::default());
+    let mut world = World::new(BurstOptions::RFC9177);
     world.otherwise = Some(careless);
     world.ask(&BurstAsk { size: BlockSize::B128, ..BurstAsk::get(&PATH) });
     world.run(at(10_000));
@@ -57,7 +59,7 @@ fn a_server_that_answers_with_blocks_does_not_know_bursts() {
 /// It knew bursts once and does not any more: the non-confirmable request is answered, or drew a reset.
 #[test]
 fn a_server_that_forgets_bursts_is_asked_again() {
-    let mut world = World::new(BurstOptions::default()).serving(body(20));
+    let mut world = World::new(BurstOptions::RFC9177).serving(body(20));
     world.ask(&BurstAsk { size: BlockSize::B64, ..BurstAsk::get(&PATH) });
     world.run(at(1_000));
     assert_eq!(world.client.is_supported_by(SERVER), Some(true));

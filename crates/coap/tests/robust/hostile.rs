@@ -1,11 +1,13 @@
 //! What a client or server may be sent instead of what it expects.
 
-use millpond_coap::block::BlockSize;
-use millpond_coap::block::robust::{BurstAsk, BurstLimits, BurstOptions, ClientTold};
-use millpond_coap::message::{Code, Kind, MessageId, Token, Writer, number};
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::block::BlockSize;
+use crate::block::robust::{BurstAsk, BurstLimits, BurstOptions, ClientTold};
+use crate::message::{Code, Kind, MessageId, Token, Writer, number};
 use proptest::prelude::*;
 
-use crate::world::{CLIENT, SERVER, World, at, body};
+use super::world::{CLIENT, SERVER, World, at, body};
 
 /// Bytes of a message, with options in ascending order.
 fn message(kind: Kind, code: Code, id: u16, token: &[u8], options: &[(u16, &[u8])], payload: &[u8]) -> Vec<u8> {
@@ -23,7 +25,7 @@ fn message(kind: Kind, code: Code, id: u16, token: &[u8], options: &[(u16, &[u8]
 type Options<'o> = &'o [(u16, &'o [u8])];
 
 fn serving() -> World {
-    World::new(BurstOptions::default()).serving(body(25 * 16))
+    World::new(BurstOptions::RFC9177).serving(body(25 * 16))
 }
 
 /// The code that a server answers a request with, if it answers at once.
@@ -125,7 +127,7 @@ fn confirmable_payloads_are_answered_in_their_acknowledgements() {
 #[test]
 fn what_is_begun_and_not_ended_stays_within_the_limits() {
     let limits = BurstLimits { body: 4_096, bodies: 8, bodies_per_peer: 4, requests: 8, bytes: 20_000, peers: 4 };
-    let options = BurstOptions { limits, ..BurstOptions::default() };
+    let options = BurstOptions { limits, ..BurstOptions::RFC9177 };
     let mut world = World::new(options).serving(body(4_000));
     for count in 0..200_u8 {
         let tag: [(u16, &[u8]); 3] = [(19, &[8]), (number::SIZE1, &[0x10, 0x00]), (number::REQUEST_TAG, &[count])];
@@ -144,8 +146,8 @@ fn what_is_begun_and_not_ended_stays_within_the_limits() {
 #[test]
 fn a_claimed_length_takes_no_memory() {
     let limits =
-        BurstLimits { body: 1 << 20, bytes: 16 << 20, bodies: 64, bodies_per_peer: 64, ..BurstLimits::default() };
-    let mut world = World::new(BurstOptions { limits, ..BurstOptions::default() }).serving(body(16));
+        BurstLimits { body: 1 << 20, bytes: 16 << 20, bodies: 64, bodies_per_peer: 64, ..BurstLimits::DEFAULT };
+    let mut world = World::new(BurstOptions { limits, ..BurstOptions::RFC9177 }).serving(body(16));
     let before = world.server.memory();
     for count in 0..16 {
         // The first 1024 bytes of a body of 1 MiB.
@@ -194,7 +196,7 @@ fn a_first_block_of_nothing_in_particular_is_fetched_again_with_the_others() {
     let first: Options<'_> = &[(31, &[8])];
     world.inject(CLIENT, &message(Kind::Acknowledgement, Code::CONTENT, id, token.as_bytes(), first, &body(16)));
     world.run(at(10_000));
-    let (_, code, bytes, _) = world.answer();
+    let (_, code, bytes) = world.answer();
     assert_eq!((code, bytes), (Code::CONTENT, body(25 * 16)));
     assert_eq!(world.said(CLIENT)[1], "NON 0.01 QB2:0/1");
 }
@@ -214,7 +216,7 @@ proptest! {
         paced in any::<bool>(),
         seed in any::<u64>(),
     ) {
-        let mut options = BurstOptions::default();
+        let mut options = BurstOptions::RFC9177;
         (options.parameters.set, options.parameters.paced) = (set, paced);
         let bytes = body((blocks - 1) * 16 + last);
         let mut world = World::new(options).serving(bytes.clone());
@@ -268,7 +270,7 @@ proptest! {
 /// were no end of silence.
 #[test]
 fn a_sender_waits_for_no_hour() {
-    let mut options = BurstOptions::default();
+    let mut options = BurstOptions::RFC9177;
     (options.parameters.set, options.parameters.paced) = (1, true);
     let bytes = body(37 * 16 + 1);
     let mut world = World::new(options).serving(bytes.clone());

@@ -1,16 +1,18 @@
 //! Bursts into a short queue and over lossy paths, and what a pace does for them.
 
-use millpond_coap::block::BlockSize;
-use millpond_coap::block::robust::{BurstAsk, BurstOptions, BurstParameters, ClientTold};
-use millpond_coap::message::{Code, number};
+use alloc::{boxed::Box, vec::Vec};
+
+use crate::block::BlockSize;
+use crate::block::robust::{BurstAsk, BurstOptions, BurstParameters, ClientTold};
+use crate::message::{Code, number};
 use millpond_control::Span;
 
-use crate::world::{CLIENT, SERVER, Sent, Way, World, at, body};
+use super::world::{CLIENT, SERVER, Sent, Way, World, at, body};
 
 const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
 
 fn options(paced: bool) -> BurstOptions {
-    BurstOptions { parameters: BurstParameters { paced, ..BurstParameters::RFC9177 }, ..BurstOptions::default() }
+    BurstOptions { parameters: BurstParameters { paced, ..BurstParameters::RFC9177 }, ..BurstOptions::RFC9177 }
 }
 
 /// 50 ms round trip, 20 kB/s, and a queue of 6 kB: what six blocks of 1024 bytes fill.
@@ -40,7 +42,7 @@ fn a_short_queue_drops_much_of_bursts_and_little_of_what_is_spread() {
                 world.ask(&BurstAsk::get(&PATH));
             }
             world.run(at(1_000_000));
-            let (when, _, answer, _) = world.answer();
+            let (when, _, answer) = world.answer();
             assert_eq!(answer, if upload { vec![1] } else { bytes });
             dropped[which] += world.down.dropped + world.up.dropped;
             took[which] += when.as_micros();
@@ -96,7 +98,7 @@ fn losses_cost_little() {
 /// What RFC 9177 says is what happens unless something else is asked for.
 #[test]
 fn bursts_are_bursts_by_default() {
-    let mut world = World::new(BurstOptions::default()).serving(body(30 * 16));
+    let mut world = World::new(BurstOptions::RFC9177).serving(body(30 * 16));
     world.ask(&BurstAsk { size: BlockSize::B16, ..BurstAsk::get(&PATH) });
     world.run(world.now.after(Span::from_secs(60)));
     assert_eq!(world.when(SERVER, "QB2:10/1"), world.when(SERVER, "QB2:19/1"));

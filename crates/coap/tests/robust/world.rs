@@ -1,13 +1,16 @@
 //! A client and a server, and a path between them that does what a test says.
 
+use alloc::{boxed::Box, string::String, vec::Vec};
+
 use std::collections::BTreeMap;
 
-use millpond_coap::block::robust::{
-    BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstOptions, BurstServer, Carried, ClientAct,
-    ClientTold, ServerAct, ServerTold,
+use crate::block::BlockSize;
+use crate::block::robust::{
+    BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstOptions, BurstServer, ClientAct, ClientTold,
+    ServerAct, ServerTold,
 };
-use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output};
+use crate::message::{Code, Kind, Message, number};
+use crate::{Config, Endpoint, Event, Identities, Outgoing, Output};
 use millpond_control::{ChanceSeed, Instant, Preset, Purpose, Span};
 
 pub(crate) const CLIENT: u8 = 0;
@@ -125,6 +128,13 @@ pub(crate) type Application = Box<dyn FnMut(Code, &[u8]) -> Reply>;
 /// A code, options and a body.
 pub(crate) type Reply = (Code, Vec<(u16, Vec<u8>)>, Vec<u8>);
 
+impl<'a> BurstAsk<'a> {
+    /// A GET in blocks of at most 1024 bytes.
+    pub(crate) const fn get(options: &'a [(u16, &'a [u8])]) -> Self {
+        Self { code: Code::GET, options, body: &[], size: BlockSize::B1024 }
+    }
+}
+
 pub(crate) struct World {
     pub(crate) now: Instant,
     pub(crate) client: BurstClient<u8>,
@@ -190,7 +200,7 @@ impl World {
 
     /// The server loses all that it holds.
     pub(crate) fn restart_server(&mut self) {
-        self.server_options(BurstOptions::default());
+        self.server_options(BurstOptions::RFC9177);
     }
 
     pub(crate) fn server_options(&mut self, options: BurstOptions) {
@@ -199,7 +209,7 @@ impl World {
     }
 
     pub(crate) fn ask(&mut self, ask: &BurstAsk<'_>) -> BurstId {
-        self.client.ask(self.now, SERVER, ask).unwrap()
+        self.client.ask(self.now, SERVER, ask, usize::MAX).unwrap()
     }
 
     /// Lets time pass until nothing happens any more, or until then.
@@ -231,7 +241,7 @@ impl World {
     }
 
     fn drain(&mut self, node: u8) {
-        let mut own: Vec<(millpond_coap::RequestId, Vec<u8>)> = Vec::new();
+        let mut own: Vec<(crate::RequestId, Vec<u8>)> = Vec::new();
         loop {
             let now = self.now;
             let sleep = match self.ends[usize::from(node)].poll(now) {
@@ -251,8 +261,12 @@ impl World {
                         own.push((*id, rewritten(message)));
                     } else if node == CLIENT {
                         self.client.take(now, &event);
+                    } else if let Event::Request { from, id, message } = event {
+                        if crate::block::robust::is_robust(&message) {
+                            self.server.request_came(now, from, id, &message, false);
+                        }
                     } else {
-                        self.server.take(now, &event);
+                        self.server.take(&event);
                     }
                     continue;
                 }
@@ -297,9 +311,9 @@ impl World {
     }
 
     /// The only transfer's answer, and when it was whole.
-    pub(crate) fn answer(&self) -> (Instant, Code, Vec<u8>, Carried) {
+    pub(crate) fn answer(&self) -> (Instant, Code, Vec<u8>) {
         match &self.told[..] {
-            [(at, ClientTold::Done { code, body, carried, .. })] => (*at, *code, body.clone(), *carried),
+            [(at, ClientTold::Done { code, body, .. })] => (*at, *code, body.clone()),
             other => panic!("{other:?}"),
         }
     }
@@ -329,7 +343,7 @@ pub(crate) fn lost_in_turn(make: impl Fn() -> World) {
     let mut smooth = make();
     let begun = (smooth.up.sent, smooth.down.sent);
     smooth.run(at(1_000_000));
-    let (_, code, bytes, carried) = smooth.answer();
+    let (_, code, bytes) = smooth.answer();
     let bodies = |world: &World| world.asked;
     for (from, first, count) in [(CLIENT, begun.0, smooth.up.sent), (SERVER, begun.1, smooth.down.sent)] {
         for unlucky in first..count {
@@ -337,8 +351,8 @@ pub(crate) fn lost_in_turn(make: impl Fn() -> World) {
             let way = if from == CLIENT { &mut world.up } else { &mut world.down };
             way.unlucky = Some(unlucky);
             world.run(at(1_000_000));
-            let (_, got, whole, how) = world.answer();
-            assert_eq!((got, &whole, how), (code, &bytes, carried), "message {unlucky} of {from} lost");
+            let (_, got, whole) = world.answer();
+            assert_eq!((got, &whole), (code, &bytes), "message {unlucky} of {from} lost");
             let more = (world.up.sent + world.down.sent).saturating_sub(smooth.up.sent + smooth.down.sent);
             assert!(more <= 25, "message {unlucky} of {from} lost: {more} messages more");
             assert_eq!(bodies(&world), bodies(&smooth), "message {unlucky} of {from} lost: {:#?}", world.said(CLIENT));
@@ -349,8 +363,7 @@ pub(crate) fn lost_in_turn(make: impl Fn() -> World) {
 /// A message as bytes again.
 fn rewritten(message: &Message<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut writer =
-        millpond_coap::message::Writer::start(&mut bytes, message.kind, message.code, message.id, message.token);
+    let mut writer = crate::message::Writer::start(&mut bytes, message.kind, message.code, message.id, message.token);
     for option in message.options() {
         writer.option(option.number, option.value).unwrap();
     }

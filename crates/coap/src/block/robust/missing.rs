@@ -1,17 +1,16 @@
 use alloc::vec::Vec;
 
 /// Why a list of missing blocks cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("not a CBOR sequence of ascending block numbers (byte {at})")]
-pub struct BadMissingBlocks {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BadMissingBlocks {
     /// Where it goes wrong.
-    pub at: usize,
+    pub(crate) at: usize,
 }
 
 /// Writes block numbers, which must ascend, as a CBOR sequence of unsigned integers (RFC 8742; RFC 9177 §5), as many as
 /// fit `limit` bytes.
 #[must_use]
-pub fn missing_blocks(numbers: &[u32], limit: usize) -> Vec<u8> {
+pub(crate) fn missing_blocks(numbers: &[u32], limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for &number in numbers {
         let before = bytes.len();
@@ -39,7 +38,7 @@ pub fn missing_blocks(numbers: &[u32], limit: usize) -> Vec<u8> {
 ///
 /// # Errors
 /// Where it is not such a list.
-pub fn read_missing_blocks(bytes: &[u8]) -> Result<Vec<u32>, BadMissingBlocks> {
+pub(crate) fn read_missing_blocks(bytes: &[u8]) -> Result<Vec<u32>, BadMissingBlocks> {
     let mut numbers: Vec<u32> = Vec::new();
     let mut rest = bytes;
     while let Some((&head, after)) = rest.split_first() {

@@ -1,14 +1,13 @@
 //! Robust block-wise transfer (RFC 9177, Q-Block1 and Q-Block2): bodies in bursts of non-confirmable messages, of which
 //! the receiver asks again for what it misses.
 //!
-//! [`BurstClient`] and [`BurstServer`] speak it beside an [`Endpoint`](crate::Endpoint): whole bodies in, whole bodies out.
-//! Below them a [`BurstSender`] has the body and a [`BurstReceiver`] collects it, whichever of client and server they are. All
-//! have timers and no clock: tell them what happens, then ask what to do.
+//! A [`Host`](crate::transfer::Host) speaks it where it is asked to ([`Ask::q_block`](crate::transfer::Ask::q_block)) and where it
+//! takes it ([`Config::q_block`](crate::transfer::Config::q_block)).
 //!
 //! | | Q-Block1: body in the requests | Q-Block2: body in the responses |
 //! |---|---|---|
 //! | "go on" | 2.31 with the last number of the set | a request with the first number of the next set and M set |
-//! | "these are missing" | 4.08 with the numbers as [`missing_blocks`] | a request with one Q-Block2 for each, M not set |
+//! | "these are missing" | 4.08 with the numbers as a CBOR sequence | a request with one Q-Block2 for each, M not set |
 //!
 //! Support must be probed with a confirmable request first: a server that does not know the options answers it with 4.02
 //! and ignores a non-confirmable one (§4.1).
@@ -26,21 +25,22 @@ use millpond_control::{Chance, Span};
 
 pub(crate) use draft::{OwnedOptions, is_robust};
 
-pub use client::{AskRefused, BurstAsk, BurstClient, BurstFailure, BurstId, Carried, ClientAct, ClientTold};
-pub use missing::{BadMissingBlocks, missing_blocks, read_missing_blocks};
-pub use receiver::{Accepted, BurstReceiver, Receipt, Wanted};
-pub use sender::{Asked, BurstSender, Leaving};
-pub use server::{AnswerRefused, BurstAnswer, BurstRequestId, BurstServer, ServerAct, ServerTold};
-pub use settings::{BurstLimits, BurstOptions, BurstOptionsError};
+pub use client::BurstFailure;
+pub(crate) use client::{AskRefused, BurstAsk, BurstClient, BurstId, ClientAct, ClientTold};
+use missing::{missing_blocks, read_missing_blocks};
+use receiver::{Accepted, BurstReceiver, Receipt, Wanted};
+use sender::{Asked, BurstSender, Leaving};
+pub(crate) use server::{AnswerRefused, BurstAnswer, BurstRequestId, BurstServer, ServerAct, ServerTold};
+pub(crate) use settings::{BurstLimits, BurstOptions};
 
 /// Option Q-Block1.
 pub const Q_BLOCK1: u16 = 19;
 /// Option Q-Block2.
 pub const Q_BLOCK2: u16 = 31;
 /// Option Request-Tag (RFC 9175 §3), by which payloads of one body are known.
-pub const REQUEST_TAG: u16 = 292;
+const REQUEST_TAG: u16 = 292;
 /// Content-Format of a list of missing blocks.
-pub const MISSING_BLOCKS_FORMAT: u16 = 272;
+const MISSING_BLOCKS_FORMAT: u16 = 272;
 
 /// Parameters, which both ends must share (RFC 9177 §6.2, §7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +75,19 @@ impl BurstParameters {
     /// The same, paced where there is a reason.
     pub const PACED: Self = Self { paced: true, ..Self::RFC9177 };
 
+    /// Refuses what RFC 9177 §7.2 forbids. Who sends and takes bursts does not, and takes what is out of range as the nearest
+    /// that is in it.
+    pub(crate) fn check(&self) -> Result<(), BurstParametersError> {
+        let (patience, least) = (self.patience, self.pause.scaled(3, 2).plus(Span::from_secs(1)));
+        match self.set {
+            0 => Err(BurstParametersError::EmptySet),
+            _ if patience < least => Err(BurstParametersError::Patience { patience, least }),
+            _ => Ok(()),
+        }
+    }
+
     /// NON_TIMEOUT_RANDOM: drawn once for each body.
-    #[must_use]
-    pub const fn drawn_pause(&self, chance: Chance) -> Span {
+    const fn drawn_pause(&self, chance: Chance) -> Span {
         chance.between(self.pause, self.pause.scaled(3, 2))
     }
 
@@ -89,3 +99,24 @@ impl BurstParameters {
         }
     }
 }
+
+/// Why bursts cannot be like this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum BurstParametersError {
+    /// MAX_PAYLOADS of zero.
+    #[error("set is 0, so that nothing could ever leave; use 1 or more")]
+    EmptySet,
+    /// NON_RECEIVE_TIMEOUT must exceed the longest pause by a second (RFC 9177 §7.2).
+    #[error("patience is {patience}; use {least} or more: half as much again as pause, and 1 s")]
+    Patience {
+        /// What was asked for.
+        patience: Span,
+        /// The shortest that can be.
+        least: Span,
+    },
+}
+
+#[cfg(test)]
+#[path = "../../../tests/robust/mod.rs"]
+mod tests;

@@ -9,7 +9,7 @@ use super::{
 
 /// The end that collects a body.
 #[derive(Clone, Debug)]
-pub struct BurstReceiver {
+pub(crate) struct BurstReceiver {
     parameters: BurstParameters,
     size: BlockSize,
     /// Bytes of the whole body, and its blocks. Who merely claims a length has sent nothing yet: what is held follows what
@@ -49,18 +49,18 @@ pub struct BurstReceiver {
 
 /// A block that came.
 #[derive(Clone, Copy, Debug)]
-pub struct Receipt<'a> {
+pub(crate) struct Receipt<'a> {
     /// Its option Q-Block1 or Q-Block2.
-    pub block: Block,
+    pub(crate) block: Block,
     /// Bytes of the whole body (Size1 or Size2), which every block carries.
-    pub total: u32,
+    pub(crate) total: u32,
     /// Its payload.
-    pub payload: &'a [u8],
+    pub(crate) payload: &'a [u8],
 }
 
 /// What a block led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub(crate) enum Accepted {
     /// It is kept; ask [`BurstReceiver::poll`] what to say.
     Kept,
     /// It was there before: answer as if it were new.
@@ -73,7 +73,7 @@ pub enum Accepted {
 
 /// What the receiver wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// All blocks before this one are there: the sender may go on with it.
     GoOn(u32),
     /// These are missing.
@@ -87,7 +87,13 @@ pub enum Wanted {
 impl BurstReceiver {
     /// A body of `total` bytes in blocks of `size`, of which nothing is there. `None` if it is longer than `limit`.
     #[must_use]
-    pub fn new(parameters: BurstParameters, size: BlockSize, total: u32, limit: usize, now: Instant) -> Option<Self> {
+    pub(crate) fn new(
+        parameters: BurstParameters,
+        size: BlockSize,
+        total: u32,
+        limit: usize,
+        now: Instant,
+    ) -> Option<Self> {
         let blocks = (total.max(1)).div_ceil(size.bytes()) as usize;
         ((total as usize) <= limit && blocks <= Block::MOST as usize).then(|| Self {
             parameters,
@@ -115,7 +121,7 @@ impl BurstReceiver {
     }
 
     /// A block came.
-    pub fn take(&mut self, now: Instant, receipt: &Receipt<'_>) -> Accepted {
+    pub(crate) fn take(&mut self, now: Instant, receipt: &Receipt<'_>) -> Accepted {
         let Receipt { block, total, payload } = *receipt;
         let start = usize::try_from(block.offset()).unwrap_or(usize::MAX);
         let end = start.saturating_add(payload.len());
@@ -164,7 +170,7 @@ impl BurstReceiver {
     }
 
     /// A block came again: the sender may not know that its set is complete, so that is told again (§4.3).
-    pub fn answer_again(&mut self, number: u32) {
+    pub(crate) fn answer_again(&mut self, number: u32) {
         let after = number.saturating_add(1);
         if self.told > 0 && after == self.told.saturating_mul(self.parameters.set.max(1)) {
             self.told = self.told.saturating_sub(1);
@@ -173,12 +179,12 @@ impl BurstReceiver {
 
     /// Whether every block is there.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.complete == self.blocks
     }
 
     /// What to say at `now`. Call until it says to wait or to give up.
-    pub fn poll(&mut self, now: Instant) -> Wanted {
+    pub(crate) fn poll(&mut self, now: Instant) -> Wanted {
         let set = self.parameters.set.max(1);
         let complete_sets = self.parameters.set_of(self.complete);
         if complete_sets > self.told && !self.is_whole() && self.complete > self.highest {
@@ -220,19 +226,19 @@ impl BurstReceiver {
 
     /// The size of its blocks.
     #[must_use]
-    pub const fn size(&self) -> BlockSize {
+    pub(crate) const fn size(&self) -> BlockSize {
         self.size
     }
 
     /// Bytes of the whole body.
     #[must_use]
-    pub const fn total(&self) -> usize {
+    pub(crate) const fn total(&self) -> usize {
         self.total
     }
 
     /// All blocks before this one are there.
     #[must_use]
-    pub const fn complete(&self) -> u32 {
+    pub(crate) const fn complete(&self) -> u32 {
         self.complete
     }
 
@@ -244,13 +250,13 @@ impl BurstReceiver {
 
     /// Whether no block came yet.
     #[must_use]
-    pub fn is_untouched(&self) -> bool {
+    pub(crate) fn is_untouched(&self) -> bool {
         self.complete == 0 && self.ahead.is_empty()
     }
 
     /// Bytes held.
     #[must_use]
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         // An entry of the map with its share of a node that is half full.
         const ENTRY: usize = 2 * size_of::<(u32, Vec<u8>)>();
         let entries = self.ahead.len().saturating_mul(ENTRY);
@@ -259,12 +265,12 @@ impl BurstReceiver {
 
     /// The body; whole once [`Accepted::Whole`] was told.
     #[must_use]
-    pub fn into_body(self) -> Vec<u8> {
+    pub(crate) fn into_body(self) -> Vec<u8> {
         self.body
     }
 
     /// The round trip of a message with nothing before it was measured: how long a paced one waits follows it.
-    pub fn probed(&mut self, round_trip: Span) {
+    pub(crate) fn probed(&mut self, round_trip: Span) {
         if self.parameters.paced {
             self.pace.get_or_insert(BulkPace::new(self.parameters.patience)).probed(round_trip);
         }

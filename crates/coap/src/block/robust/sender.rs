@@ -6,7 +6,7 @@ use super::{BurstParameters, paced::Paced};
 
 /// The end that has the body: sends it set by set, and again what is missing.
 #[derive(Clone, Debug)]
-pub struct BurstSender {
+pub(crate) struct BurstSender {
     parameters: BurstParameters,
     /// Blocks of the body.
     blocks: u32,
@@ -28,7 +28,7 @@ pub struct BurstSender {
 
 /// What a receiver asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked<'a> {
+pub(crate) enum Asked<'a> {
     /// Everything before this block has arrived: go on with it.
     GoOn(u32),
     /// These are missing.
@@ -37,7 +37,7 @@ pub enum Asked<'a> {
 
 /// What leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaving {
+pub(crate) enum Leaving {
     /// This block; `more`: it is not the last one of the body.
     Block {
         /// Its number.
@@ -57,7 +57,7 @@ impl BurstSender {
     /// A body of so many blocks, at least one, that flows from its first block on; `pause` is drawn by
     /// [`BurstParameters::drawn_pause`].
     #[must_use]
-    pub fn new(parameters: BurstParameters, blocks: u32, pause: Span) -> Self {
+    pub(crate) fn new(parameters: BurstParameters, blocks: u32, pause: Span) -> Self {
         let blocks = if blocks == 0 { 1 } else { blocks };
         let paced = if parameters.paced { Some(Box::new(Paced::new(pause, parameters.set))) } else { None };
         Self {
@@ -75,7 +75,7 @@ impl BurstSender {
 
     /// The same, of which the first block is on its way already and nothing more leaves before it is asked for.
     #[must_use]
-    pub fn resting(parameters: BurstParameters, blocks: u32, pause: Span, now: Instant) -> Self {
+    pub(crate) fn resting(parameters: BurstParameters, blocks: u32, pause: Span, now: Instant) -> Self {
         let mut sender = Self { next: 1, flows: false, ..Self::new(parameters, blocks, pause) };
         if let Some(paced) = &mut sender.paced {
             paced.left(now, 0);
@@ -84,14 +84,14 @@ impl BurstSender {
     }
 
     /// The round trip of a message with nothing before it was measured, of use to a paced one.
-    pub fn probed(&mut self, round_trip: Span) {
+    pub(crate) fn probed(&mut self, round_trip: Span) {
         if let Some(paced) = &mut self.paced {
             paced.pace.probed(round_trip);
         }
     }
 
     /// The whole body from this block on, whatever was sent before.
-    pub fn flow_from(&mut self, number: u32) {
+    pub(crate) fn flow_from(&mut self, number: u32) {
         (self.next, self.flows, self.resume) = (number.min(self.blocks), true, None);
         self.again.clear();
         if let Some(paced) = &mut self.paced {
@@ -101,7 +101,7 @@ impl BurstSender {
 
     /// The receiver asked at `now`. What it misses leaves before anything else, each block once. A block that was never
     /// sent is not missing: the next set may leave. One that is no part of the body is ignored.
-    pub fn asked(&mut self, now: Instant, asked: Asked<'_>) {
+    pub(crate) fn asked(&mut self, now: Instant, asked: Asked<'_>) {
         if let Some(paced) = &mut self.paced {
             match asked {
                 Asked::GoOn(number) => paced.go_on(now, number, self.next),
@@ -134,12 +134,12 @@ impl BurstSender {
     }
 
     /// Only this block is wanted (a request with M not set).
-    pub fn only(&mut self, number: u32) {
+    pub(crate) fn only(&mut self, number: u32) {
         self.send_again(number);
     }
 
     /// This block and the rest of its set are wanted.
-    pub fn rest_of_set(&mut self, now: Instant, number: u32) {
+    pub(crate) fn rest_of_set(&mut self, now: Instant, number: u32) {
         if self.paced.is_some() && number >= self.next {
             return self.asked(now, Asked::GoOn(number));
         }
@@ -160,7 +160,7 @@ impl BurstSender {
     }
 
     /// What leaves at `now`. Call until it is no block.
-    pub fn poll(&mut self, now: Instant) -> Leaving {
+    pub(crate) fn poll(&mut self, now: Instant) -> Leaving {
         if self.again.is_empty() && (self.next >= self.blocks || !self.flows) {
             return Leaving::Nothing;
         }
@@ -197,7 +197,7 @@ impl BurstSender {
     }
 
     /// This block could not leave at `now` after all: it waits for a pause, and everything else with it.
-    pub fn held_back(&mut self, now: Instant, number: u32) {
+    pub(crate) fn held_back(&mut self, now: Instant, number: u32) {
         if !self.again.contains(&number) {
             self.again.push_front(number);
         }
@@ -220,26 +220,26 @@ impl BurstSender {
     }
 
     /// Whether every block was sent once.
-    #[must_use]
-    pub const fn has_sent_all(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) const fn has_sent_all(&self) -> bool {
         self.next >= self.blocks
     }
 
     /// The next block that was never sent; as many as there are once all were.
     #[must_use]
-    pub const fn next(&self) -> u32 {
+    pub(crate) const fn next(&self) -> u32 {
         self.next
     }
 
     /// Blocks of the body.
     #[must_use]
-    pub const fn blocks(&self) -> u32 {
+    pub(crate) const fn blocks(&self) -> u32 {
         self.blocks
     }
 
     /// How long nothing may come before that says something, of a paced one.
     #[must_use]
-    pub fn timeout(&self) -> Option<Span> {
+    pub(crate) fn timeout(&self) -> Option<Span> {
         self.paced.as_ref().map(|paced| paced.pace.timeout())
     }
 

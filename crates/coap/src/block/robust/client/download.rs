@@ -8,7 +8,7 @@ use super::{
         Accepted, BurstOptions, BurstParameters, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt, Wanted,
         draft::{Draft, OwnedOptions, block_of, options_of, own_options, uint_of},
     },
-    BurstFailure, Carried, done,
+    BurstFailure,
     transfer::{Body, Step, Verdict},
 };
 use crate::message::{Code, Kind, Message, number};
@@ -134,12 +134,8 @@ impl Download {
             return Verdict::Go;
         }
         if message.code.class() != 2 {
-            return done(
-                message.code,
-                own_options(options_of(message), |_| false),
-                message.payload().to_vec(),
-                Carried::Whole,
-            );
+            let options = own_options(options_of(message), |_| false);
+            return Verdict::Done { code: message.code, options, body: message.payload().to_vec() };
         }
         let Some(Ok(block)) = block_of(message, Q_BLOCK2) else { return Verdict::Fail(BurstFailure::Misfit) };
         let etag = message.option(number::ETAG);
@@ -170,12 +166,7 @@ impl Download {
             Accepted::Misfit => Verdict::Fail(BurstFailure::Misfit),
             Accepted::Whole => {
                 let Some(part) = self.part.take() else { return Verdict::Go };
-                let carried = if part.receiver.total() <= part.receiver.size().bytes() as usize {
-                    Carried::Whole
-                } else {
-                    Carried::Bursts
-                };
-                done(part.code, part.options, part.receiver.into_body(), carried)
+                Verdict::Done { code: part.code, options: part.options, body: part.receiver.into_body() }
             }
         }
     }

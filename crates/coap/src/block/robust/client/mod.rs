@@ -14,14 +14,15 @@ use millpond_control::{Chance, ChanceSeed, Instant, Purpose};
 use super::{
     super::BlockSize,
     BurstOptions, MISSING_BLOCKS_FORMAT,
-    draft::{Draft, OwnedOptions, own_options, tag_of, uint_of},
+    draft::{Draft, own_options, tag_of, uint_of},
 };
 use crate::{
     Endpoint, Event, Failure, Refused,
     message::{Code, Kind, MessageId, is_of_transfer, number},
 };
 
-pub use told::{AskRefused, BurstAsk, BurstFailure, BurstId, Carried, ClientAct, ClientTold};
+pub use told::BurstFailure;
+pub(crate) use told::{AskRefused, BurstAsk, BurstId, ClientAct, ClientTold};
 
 use peers::Peers;
 use transfer::{Body, Step, Transfer, Verdict};
@@ -29,37 +30,7 @@ use transfer::{Body, Step, Transfer, Verdict};
 /// A client of Q-Block1 and Q-Block2 beside an [`Endpoint`], for any number of peers.
 ///
 /// It owns neither endpoint nor clock. Whatever the endpoint tells goes to [`take`](Self::take) first; once the
-/// endpoint is drained, [`act`](Self::act) puts the next message into it, until it says to sleep:
-///
-/// ```
-/// use millpond_coap::block::robust::{BurstAsk, BurstClient, BurstOptions, ClientAct, ClientTold};
-/// use millpond_coap::message::{Code, number};
-/// use millpond_coap::{Config, Endpoint, Identities, Output};
-/// use millpond_control::{ChanceSeed, Instant, Preset};
-///
-/// let (now, chance) = (Instant::ORIGIN, ChanceSeed::new(1));
-/// let mut endpoint = Endpoint::new(Config::default(), Preset::RFC7252.build(), chance, 0, Identities::counted())?;
-/// let mut client = BurstClient::new(BurstOptions::default(), chance, 0);
-/// client.ask(now, "server", &BurstAsk::get(&[(number::URI_PATH, b"firmware")]))?;
-/// let sleep = loop {
-///     match endpoint.poll(now) {
-///         Output::Transmit(_datagram) => {}
-///         Output::Event(event) => {
-///             let _is_of_a_transfer = client.take(now, &event);
-///         }
-///         Output::Sleep(..) | Output::Idle => match client.act(now, &mut endpoint) {
-///             ClientAct::Again => {}
-///             ClientAct::Told(ClientTold::Done { body, .. }) => println!("{} bytes", body.len()),
-///             ClientAct::Told(ClientTold::Failed { why, .. }) => println!("{why}"),
-///             ClientAct::Told(ClientTold::Unsupported { .. }) => println!("asked block by block, then"),
-///             ClientAct::Sleep(until) => break Some(until),
-///             ClientAct::Idle => break None,
-///         },
-///     }
-/// };
-/// # assert_eq!(sleep, None);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// endpoint is drained, [`act`](Self::act) puts the next message into it, until it says to sleep.
 ///
 /// # What it does
 ///
@@ -73,7 +44,7 @@ use transfer::{Body, Step, Transfer, Verdict};
 /// * The **last payload** of a body in the requests is repeated in the same way if no answer comes: RFC 9177 does not say
 ///   how a lost answer is made good, and a server answers a repeated block as if it were new (§4.3).
 #[derive(Debug)]
-pub struct BurstClient<A> {
+pub(crate) struct BurstClient<A> {
     options: BurstOptions,
     chance: ChanceSeed,
     node: u32,
@@ -103,7 +74,7 @@ const MOST_RESETS: usize = 64;
 impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     /// A client that asked nothing yet. `chance` and `node` address the words of chance for pauses and first tags.
     #[must_use]
-    pub fn new(options: BurstOptions, chance: ChanceSeed, node: u32) -> Self {
+    pub(crate) fn new(options: BurstOptions, chance: ChanceSeed, node: u32) -> Self {
         Self {
             options,
             chance,
@@ -116,19 +87,12 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         }
     }
 
-    /// Input: a transfer is wanted. It begins with the next [`act`](Self::act).
+    /// Input: a transfer is wanted, for an answer whose body may have so many bytes at most. It begins with the next
+    /// [`act`](Self::act).
     ///
     /// # Errors
     /// What exceeds a limit. Nothing is begun then.
-    pub fn ask(&mut self, now: Instant, to: A, ask: &BurstAsk<'_>) -> Result<BurstId, AskRefused> {
-        self.ask_within(now, to, ask, usize::MAX)
-    }
-
-    /// Input: the same for an answer whose body may have so many bytes at most.
-    ///
-    /// # Errors
-    /// As [`ask`](Self::ask).
-    pub fn ask_within(
+    pub(crate) fn ask(
         &mut self,
         now: Instant,
         to: A,
@@ -164,7 +128,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
 
     /// Input: a transfer is no longer wanted. Nothing more is told of it, and complaints of the server draw resets, by
     /// which it learns of it (§4.3). False if it was over before.
-    pub fn cancel(&mut self, id: BurstId) -> bool {
+    pub(crate) fn cancel(&mut self, id: BurstId) -> bool {
         let Some(index) = self.transfers.iter().position(|transfer| transfer.id == id) else { return false };
         let transfer = self.transfers.remove(index);
         self.close(&transfer);
@@ -172,7 +136,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     }
 
     /// Input: something that the endpoint told. True if it belongs to a transfer and nobody else need look at it.
-    pub fn take(&mut self, now: Instant, event: &Event<'_, A>) -> bool {
+    pub(crate) fn take(&mut self, now: Instant, event: &Event<'_, A>) -> bool {
         match *event {
             Event::Response { exchange, message, sample, .. } => {
                 let Some(index) = self.with_exchange(exchange) else { return false };
@@ -227,7 +191,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     }
 
     /// What comes next. Call it when the endpoint is drained; it makes at most one input to it.
-    pub fn act(&mut self, now: Instant, endpoint: &mut Endpoint<A>) -> ClientAct {
+    pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint<A>) -> ClientAct {
         let mut sleep: Option<Instant> = None;
         let mut index = 0_usize;
         while let Some(transfer) = self.transfers.get_mut(index) {
@@ -280,27 +244,27 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     }
 
     /// Transfers that are under way.
-    #[must_use]
-    pub fn transfers(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn transfers(&self) -> usize {
         self.transfers.len()
     }
 
     /// Whether a peer is known to take bursts; `None` if it was not asked yet.
     #[must_use]
-    pub fn is_supported_by(&self, peer: A) -> Option<bool> {
+    pub(crate) fn is_supported_by(&self, peer: A) -> Option<bool> {
         self.peers.support(peer)
     }
 
     /// How far a transfer has come: bytes of its body that have left, of the answer's that have come, and of that in all if
     /// the server said so. `None` if it is over.
     #[must_use]
-    pub fn progress(&self, id: BurstId) -> Option<(usize, usize, Option<u32>)> {
+    pub(crate) fn progress(&self, id: BurstId) -> Option<(usize, usize, Option<u32>)> {
         self.transfers.iter().find(|transfer| transfer.id == id).map(Transfer::progress)
     }
 
     /// Bytes held, this value itself not included.
     #[must_use]
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let entries = self.transfers.capacity().saturating_mul(size_of::<Transfer<A>>());
         self.transfers.iter().fold(entries, |sum, transfer| sum.saturating_add(transfer.memory()))
     }
@@ -339,9 +303,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
     fn finish(&mut self, index: usize, verdict: Verdict) {
         let told = |id| match verdict {
             Verdict::Go => None,
-            Verdict::Done { code, options, body, carried } => {
-                Some(ClientTold::Done { id, code, options, body, carried })
-            }
+            Verdict::Done { code, options, body } => Some(ClientTold::Done { id, code, options, body }),
             Verdict::Fail(why) => Some(ClientTold::Failed { id, why }),
             Verdict::Unsupported => Some(ClientTold::Unsupported { id }),
         };
@@ -366,9 +328,4 @@ impl<A: Copy + Eq + Hash + Debug> BurstClient<A> {
         let first = self.chance.part(9_177).wide(Purpose::Start, [self.node, 0, 0, 0]);
         tag_of(first, self.made, self.options.tag_length)
     }
-}
-
-/// What a transfer tells when it is over.
-fn done(code: Code, options: OwnedOptions, body: Vec<u8>, carried: Carried) -> Verdict {
-    Verdict::Done { code, options, body, carried }
 }

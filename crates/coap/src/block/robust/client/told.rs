@@ -9,55 +9,35 @@ use crate::{Failure, Refused, message::Code};
 
 /// Names a transfer until its end has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BurstId(pub(super) u64);
+pub(crate) struct BurstId(pub(super) u64);
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct BurstAsk<'a> {
+pub(crate) struct BurstAsk<'a> {
     /// A method.
-    pub code: Code,
+    pub(crate) code: Code,
     /// Options in ascending order, without those of the transfer itself.
-    pub options: &'a [(u16, &'a [u8])],
+    pub(crate) options: &'a [(u16, &'a [u8])],
     /// The body; empty for none. One that fits a block goes in one confirmable request.
-    pub body: &'a [u8],
+    pub(crate) body: &'a [u8],
     /// The size of blocks to send, and the largest to ask for.
-    pub size: BlockSize,
-}
-
-impl<'a> BurstAsk<'a> {
-    /// A GET in blocks of at most 1024 bytes.
-    #[must_use]
-    pub const fn get(options: &'a [(u16, &'a [u8])]) -> Self {
-        Self { code: Code::GET, options, body: &[], size: BlockSize::B1024 }
-    }
+    pub(crate) size: BlockSize,
 }
 
 /// Why nothing was begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AskRefused {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AskRefused {
     /// Not a method.
-    #[error("code {0} does not make a request")]
     Code(Code),
     /// As many transfers are under way as may be.
-    #[error("{limit} transfers are under way already (limits.bodies)")]
-    TooManyTransfers {
-        /// How many may be.
-        limit: usize,
-    },
+    TooManyTransfers { limit: usize },
     /// The body is longer than allowed.
-    #[error("a body of {length} bytes, but at most {limit} are allowed (limits.body)")]
-    TooLarge {
-        /// Its length.
-        length: usize,
-        /// What is allowed.
-        limit: usize,
-    },
+    TooLarge { length: usize, limit: usize },
 }
 
 /// What the client wants next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientAct {
+pub(crate) enum ClientAct {
     /// It put something into the endpoint: drain that, then ask again.
     Again,
     /// The application learns something.
@@ -68,18 +48,9 @@ pub enum ClientAct {
     Idle,
 }
 
-/// How a body travelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Carried {
-    /// In one message.
-    Whole,
-    /// In bursts.
-    Bursts,
-}
-
 /// The end of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientTold {
+pub(crate) enum ClientTold {
     /// The server answered.
     Done {
         /// Which transfer.
@@ -90,8 +61,6 @@ pub enum ClientTold {
         options: Vec<(u16, Vec<u8>)>,
         /// The whole body.
         body: Vec<u8>,
-        /// How the answer came.
-        carried: Carried,
     },
     /// There is no whole answer.
     Failed {

@@ -10,7 +10,7 @@ use super::{
         BurstOptions, Q_BLOCK1, Q_BLOCK2,
         draft::{Draft, OwnedOptions, Recent, block_of, options_of, own_options, token_of},
     },
-    BurstFailure, BurstId, Carried, done,
+    BurstFailure, BurstId,
     download::Download,
     peers::Peers,
     upload::Upload,
@@ -77,7 +77,6 @@ pub(super) enum Verdict {
         code: Code,
         options: OwnedOptions,
         body: Vec<u8>,
-        carried: Carried,
     },
     Fail(BurstFailure),
     /// The server does not know bursts.
@@ -310,8 +309,8 @@ impl<A: Copy + Eq> Transfer<A> {
                 None => {}
             }
         }
-        let own = own_options(options_of(message), |_| false);
-        done(message.code, own, message.payload().to_vec(), Carried::Whole)
+        let options = own_options(options_of(message), |_| false);
+        Verdict::Done { code: message.code, options, body: message.payload().to_vec() }
     }
 
     /// An answer to a non-confirmable request came.

@@ -14,14 +14,14 @@ use millpond_control::{ChanceSeed, Instant, Purpose, Span};
 
 use super::{
     BurstOptions, BurstParameters, Q_BLOCK2,
-    draft::{self, Draft, tag_of},
+    draft::{Draft, tag_of},
 };
 use crate::{
     Endpoint, Event, Refused, RequestId,
     message::{Kind, Message, Token},
 };
 
-pub use told::{AnswerRefused, BurstAnswer, BurstRequestId, ServerAct, ServerTold};
+pub(crate) use told::{AnswerRefused, BurstAnswer, BurstRequestId, ServerAct, ServerTold};
 
 use asked::Wants;
 use inbound::{Inbound, Stage};
@@ -29,44 +29,10 @@ use outbound::{Outbound, Representation};
 
 /// A server of Q-Block1 and Q-Block2 beside an [`Endpoint`], for any number of peers.
 ///
-/// Driven like a [`BurstClient`](super::BurstClient): what the endpoint tells goes to [`take`](Self::take) first; once the
-/// endpoint is drained, [`act`](Self::act) puts the next message into it. Requests that have neither option are not
-/// taken, and are the caller's to answer. What is taken comes back as [`ServerTold::Request`] with its whole body, to be
-/// answered by [`answer`](Self::answer), with a body of any length:
-///
-/// ```
-/// use millpond_coap::block::robust::{BurstAnswer, BurstOptions, BurstServer, ServerAct, ServerTold};
-/// use millpond_coap::message::Code;
-/// use millpond_coap::{Config, Endpoint, Identities, Output};
-/// use millpond_control::{ChanceSeed, Instant, Preset};
-///
-/// let (now, chance) = (Instant::ORIGIN, ChanceSeed::new(1));
-/// let mut endpoint = Endpoint::new(Config::default(), Preset::RFC7252.build(), chance, 1, Identities::counted())?;
-/// let mut server = BurstServer::new(BurstOptions::default(), chance, 1);
-/// let firmware = vec![7; 100_000];
-/// // A non-confirmable GET with token 7f and Q-Block2 0/1/1024.
-/// endpoint.receive(now, "client", &[0x51, 1, 0, 1, 0x7f, 0xd1, 0x12, 0x0e]);
-/// let mut sent = 0;
-/// let sleep = loop {
-///     match endpoint.poll(now) {
-///         Output::Transmit(_datagram) => sent += 1,
-///         Output::Event(event) => {
-///             let _is_of_a_transfer = server.take(now, &event);
-///         }
-///         Output::Sleep(..) | Output::Idle => match server.act(now, &mut endpoint) {
-///             ServerAct::Again => {}
-///             ServerAct::Told(ServerTold::Request { id, .. }) => {
-///                 server.answer(now, id, &BurstAnswer { code: Code::CONTENT, options: &[], body: &firmware })?;
-///             }
-///             ServerAct::Sleep(until) => break Some(until),
-///             ServerAct::Idle => break None,
-///         },
-///     }
-/// };
-/// assert_eq!(sent, 10, "a set");
-/// assert!(sleep.is_some_and(|until| until > now));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// Driven like a [`BurstClient`](super::BurstClient): requests that have either option go to
+/// [`request_came`](Self::request_came), what else the endpoint tells to [`take`](Self::take) first; once the
+/// endpoint is drained, [`act`](Self::act) puts the next message into it. What is taken comes back as [`ServerTold::Request`]
+/// with its whole body, to be answered by [`answer`](Self::answer), with a body of any length.
 ///
 /// # What it does, and how it reads RFC 9177
 ///
@@ -81,7 +47,7 @@ use outbound::{Outbound, Representation};
 ///   where an answer follows. Such messages also come of controllers that make some confirmable.
 /// * Observe is not looked at: the layer above notifies.
 #[derive(Debug)]
-pub struct BurstServer<A> {
+pub(crate) struct BurstServer<A> {
     options: BurstOptions,
     /// Of peers that have others than all others.
     parameters: Vec<(A, BurstParameters)>,
@@ -145,7 +111,7 @@ enum Step<A> {
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// A server that was asked nothing yet. `chance` and `node` address the words of chance for pauses and first ETags.
     #[must_use]
-    pub const fn new(options: BurstOptions, chance: ChanceSeed, node: u32) -> Self {
+    pub(crate) const fn new(options: BurstOptions, chance: ChanceSeed, node: u32) -> Self {
         Self {
             options,
             parameters: Vec::new(),
@@ -161,7 +127,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// Setting: this peer has these parameters, which it must share.
-    pub fn set_parameters(&mut self, peer: A, parameters: BurstParameters) {
+    pub(crate) fn set_parameters(&mut self, peer: A, parameters: BurstParameters) {
         self.parameters.retain(|(other, _)| *other != peer);
         if parameters != self.options.parameters {
             self.parameters.push((peer, parameters));
@@ -175,15 +141,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// Input: something that the endpoint told. True if it belongs to a transfer and nobody else need look at it.
-    pub fn take(&mut self, now: Instant, event: &Event<'_, A>) -> bool {
+    pub(crate) fn take(&mut self, event: &Event<'_, A>) -> bool {
         match *event {
-            Event::Request { from, id, ref message } => {
-                if !draft::is_robust(message) {
-                    return false;
-                }
-                self.request_came(now, from, id, message, false);
-                true
-            }
             // Some messages leave as confirmable ones if the controller wishes so.
             Event::Rejected { exchange, .. } | Event::Undelivered { exchange, .. } => {
                 let before = self.bodies();
@@ -200,7 +159,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// Input: a request that has either option, of somebody who `is_known` to be at its address, or is not.
-    pub fn request_came(&mut self, now: Instant, from: A, id: RequestId, message: &Message<'_>, is_known: bool) {
+    pub(crate) fn request_came(&mut self, now: Instant, from: A, id: RequestId, message: &Message<'_>, is_known: bool) {
         self.expire(now);
         if let Err(code) = self.requested(now, (from, is_known), id, message) {
             self.reply(from, Self::reply_to(id, message), Draft::plain(code, &Vec::new()));
@@ -208,7 +167,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// Input: nobody will answer a request. False if it was answered or dropped before.
-    pub fn forget(&mut self, request: BurstRequestId) -> bool {
+    pub(crate) fn forget(&mut self, request: BurstRequestId) -> bool {
         let place = self.owed.iter().position(|owed| owed.id == request);
         place.map(|place| self.owed.remove(place)).is_some()
     }
@@ -217,7 +176,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     ///
     /// # Errors
     /// What cannot be sent.
-    pub fn answer(
+    pub(crate) fn answer(
         &mut self,
         now: Instant,
         request: BurstRequestId,
@@ -237,7 +196,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// What comes next. Call it when the endpoint is drained; it makes at most one input to it.
-    pub fn act(&mut self, now: Instant, endpoint: &mut Endpoint<A>) -> ServerAct<A> {
+    pub(crate) fn act(&mut self, now: Instant, endpoint: &mut Endpoint<A>) -> ServerAct<A> {
         if let Some(step) = self.steps.pop_front() {
             match step {
                 // A request that is gone by now was given up by its sender.
@@ -298,13 +257,13 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
 
     /// Bodies held: those being collected and those kept.
     #[must_use]
-    pub fn bodies(&self) -> usize {
+    pub(crate) fn bodies(&self) -> usize {
         self.inbound.len().saturating_add(self.outbound.len())
     }
 
     /// Bytes held, this value itself not included.
     #[must_use]
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let entries = self.inbound.capacity().saturating_mul(size_of::<Inbound<A>>());
         let entries = entries.saturating_add(self.outbound.capacity().saturating_mul(size_of::<Outbound<A>>()));
         let entries =

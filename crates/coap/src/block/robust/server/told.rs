@@ -8,7 +8,7 @@ use crate::message::Code;
 
 /// Names a request until it was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BurstRequestId(pub(super) u64);
+pub(crate) struct BurstRequestId(pub(super) u64);
 
 impl BurstRequestId {
     /// Requests are numbered one after the other.
@@ -23,38 +23,29 @@ impl BurstRequestId {
 
 /// An answer, with a body of any length.
 #[derive(Clone, Copy, Debug)]
-pub struct BurstAnswer<'a> {
+pub(crate) struct BurstAnswer<'a> {
     /// A response code.
-    pub code: Code,
+    pub(crate) code: Code,
     /// Options in ascending order, without those of the transfer itself. With an ETag, that is the representation's.
-    pub options: &'a [(u16, &'a [u8])],
+    pub(crate) options: &'a [(u16, &'a [u8])],
     /// The body.
-    pub body: &'a [u8],
+    pub(crate) body: &'a [u8],
 }
 
 /// Why an answer was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AnswerRefused {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerRefused {
     /// The request was answered, or dropped because nobody answered it for too long.
-    #[error("no such request: it was answered, or dropped unanswered")]
     UnknownRequest,
     /// Not a response.
-    #[error("code {0} does not make a response")]
     Code(Code),
     /// The body is longer than allowed. The request can still be answered.
-    #[error("a body of {length} bytes, but at most {limit} are allowed (limits.bytes)")]
-    TooLarge {
-        /// Its length.
-        length: usize,
-        /// What is allowed.
-        limit: usize,
-    },
+    TooLarge { length: usize, limit: usize },
 }
 
 /// What the server wants next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerAct<A> {
+pub(crate) enum ServerAct<A> {
     /// It put something into the endpoint: drain that, then ask again.
     Again,
     /// The application learns something.
@@ -67,7 +58,7 @@ pub enum ServerAct<A> {
 
 /// What the application learns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerTold<A> {
+pub(crate) enum ServerTold<A> {
     /// A request with its whole body. Answer it.
     Request {
         /// To answer by.

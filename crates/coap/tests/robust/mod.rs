@@ -10,8 +10,10 @@
 
 mod controllers;
 mod downloads;
+mod engines;
 mod falling_back;
 mod hostile;
 mod pacing;
+mod settings;
 mod uploads;
 mod world;

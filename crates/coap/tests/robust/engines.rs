@@ -1,14 +1,16 @@
 //! Q-Block1 and Q-Block2 (RFC 9177): sets, pauses, complaints, and giving up.
 
-use millpond_coap::block::robust::{
+use alloc::vec::Vec;
+
+use crate::block::robust::{
     Accepted, Asked, BurstParameters, BurstReceiver, BurstSender, Leaving, Receipt, Wanted, missing_blocks,
     read_missing_blocks,
 };
-use millpond_coap::block::{Block, BlockSize};
+use crate::block::{Block, BlockSize};
 use millpond_control::{Chance, Instant, Span};
 use proptest::prelude::*;
 
-use crate::body;
+use super::world::body;
 
 const PARAMETERS: BurstParameters = BurstParameters::RFC9177;
 const PACED: BurstParameters = BurstParameters { paced: true, ..PARAMETERS };
@@ -333,5 +335,57 @@ fn the_last_blocks_of_a_long_body_are_taken_in_time_that_does_not_grow_with_it()
         let block = Block { number, more: number + 1 < blocks, size: BlockSize::B16 };
         receiver.take(at(0), &Receipt { block, total: blocks << 4, payload: &[0; 16] });
         assert_eq!(receiver.poll(at(0)), Wanted::Missing((0..10).filter(|missing| *missing != number).collect()));
+    }
+}
+
+/// Four bytes say what happens next, to both ends at once.
+fn any_blocks(bytes: &[u8]) {
+    let mut now = at(0);
+    let mut receiver = receiver(500);
+    let mut sender = BurstSender::new(PARAMETERS, 32, PARAMETERS.pause);
+    for step in bytes.chunks_exact(4) {
+        let [value @ .., what] = step else { return };
+        now = now.after(Span::from_millis(u32::from(*what) * 16));
+        let Ok(block) = Block::read(value, true) else { panic!("three bytes always make a block") };
+        let full = block.size.bytes() as usize;
+        let payload = vec![*what; if what & 1 == 0 { full } else { usize::from(*what) }];
+        let receipt = Receipt { block, total: if what & 16 == 0 { 500 } else { 499 }, payload: &payload };
+        if receiver.take(now, &receipt) == Accepted::Misfit {
+            assert!(
+                !receiver.is_whole() || receipt.total != 500 || block.size != BlockSize::B16 || !payload.is_empty()
+            );
+        }
+        for _ in 0..8 {
+            match receiver.poll(now) {
+                Wanted::GoOn(number) => sender.asked(now, Asked::GoOn(number)),
+                Wanted::Missing(numbers) => {
+                    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]) && numbers.len() <= 32);
+                    let list = missing_blocks(&numbers, 1_024);
+                    assert_eq!(read_missing_blocks(&list).as_deref(), Ok(&numbers[..]));
+                    sender.asked(now, Asked::Missing(&numbers));
+                }
+                Wanted::Wait(until) => {
+                    assert!(until > now);
+                    break;
+                }
+                Wanted::GiveUp => break,
+            }
+        }
+        let mut left = 0;
+        while let Leaving::Block { number, more, .. } = sender.poll(now) {
+            assert!(number < 32 && more == (number < 31));
+            left += 1;
+            assert!(left <= 64, "there is no end to a burst");
+        }
+        let _list = read_missing_blocks(step);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_keep_every_promise(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        any_blocks(&bytes);
     }
 }
