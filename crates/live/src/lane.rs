@@ -2,7 +2,6 @@
 
 use std::{
     future::Future,
-    io,
     net::SocketAddr,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -10,7 +9,6 @@ use std::{
 
 use millpond_coap::{Cause, Endpoint, Event as Below};
 use millpond_control::Instant;
-use tokio::io::Ready;
 
 use crate::{
     Happened,
@@ -27,7 +25,7 @@ const MOST_REFUSED: usize = 64;
 /// A host over datagrams, under DTLS or not.
 pub(crate) type DatagramHost = Host<Endpoint<Address>>;
 
-type Input = Pin<Box<dyn Future<Output = io::Result<Ready>> + Send>>;
+type Complained = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A socket, the host behind it, and what waits to leave.
 pub(crate) struct Lane {
@@ -38,7 +36,7 @@ pub(crate) struct Lane {
     outbox: Outbox,
     /// When the host wants to be asked again.
     pub(crate) next: Option<Instant>,
-    input: Option<Input>,
+    complained: Option<Complained>,
     is_ready: bool,
     was_full: bool,
     /// What the kernel refused lately because of whom it was for.
@@ -75,7 +73,7 @@ impl Lane {
             port: port.into(),
             outbox: Outbox::default(),
             next: None,
-            input: None,
+            complained: None,
             is_ready: true,
             was_full: false,
             refused: Vec::new(),
@@ -101,18 +99,21 @@ impl Lane {
     /// nothing is received, so that a full socket slows down whoever asks.
     pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.outbox.is_empty() {
-            return self.port.poll_writable(cx).map(|_| ());
+            return self.port.poll_writable(cx);
         }
         if self.is_ready {
             return Poll::Ready(());
         }
         let port = &self.port;
-        let input = self.input.get_or_insert_with(|| {
+        let complained = self.complained.get_or_insert_with(|| {
             let port = std::sync::Arc::clone(port);
-            Box::pin(async move { port.input().await })
+            Box::pin(async move { port.complained().await })
         });
-        let _ = ready!(input.as_mut().poll(cx));
-        self.input = None;
+        if complained.as_mut().poll(cx).is_ready() {
+            self.complained = None;
+        } else {
+            ready!(port.poll_readable(cx));
+        }
         self.is_ready = true;
         Poll::Ready(())
     }
@@ -140,14 +141,13 @@ impl Lane {
         let mut came = false;
         self.complaints(&mut complaint);
         for _ in 0..BATCHES {
-            match inbox.fill(&self.port) {
-                Ok(true) => {}
-                Ok(false) => return came,
-                // What the network said of an earlier datagram; the next call receives again.
-                Err(_) => {
-                    self.complaints(&mut complaint);
-                    continue;
-                }
+            // Else it is what the network said of an earlier datagram; the next call receives again.
+            let Ok(is_all) = inbox.fill(&self.port) else {
+                self.complaints(&mut complaint);
+                continue;
+            };
+            if inbox.is_empty() {
+                return came;
             }
             came = true;
             let now = now();
@@ -162,6 +162,9 @@ impl Lane {
                 Self::drain(&mut self.host, &mut self.sessions, &mut self.outbox, &mut self.next, now, watch, sink);
             }
             self.flush(now, watch);
+            if is_all {
+                return came;
+            }
             if self.is_full() {
                 break;
             }

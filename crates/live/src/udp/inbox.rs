@@ -28,7 +28,7 @@ impl Inbox {
         Self { room: vec![0; PLACE * BATCH_SIZE], metas: [RecvMeta::default(); BATCH_SIZE], filled: 0 }
     }
 
-    /// Takes what the kernel has, at most one batch. False if there is nothing.
+    /// Takes what the kernel has, at most one batch. Whether that was all.
     ///
     /// # Errors
     /// What the socket says; the inbox is empty then.
@@ -38,12 +38,14 @@ impl Inbox {
         for (place, bytes) in places.iter_mut().zip(self.room.chunks_exact_mut(PLACE)) {
             *place = IoSliceMut::new(bytes);
         }
-        match port.receive(&mut places, &mut self.metas) {
-            Ok(count) => self.filled = count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(error),
-        }
-        Ok(self.filled > 0)
+        let (filled, is_all) = port.receive(&mut places, &mut self.metas)?;
+        self.filled = filled;
+        Ok(is_all)
+    }
+
+    /// Nothing came.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.filled == 0
     }
 
     /// The datagrams of the batch, in order, each with its sender and whether it came to a group.

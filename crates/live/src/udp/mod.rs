@@ -7,6 +7,7 @@ mod interface;
 mod multicast;
 mod outbox;
 mod port;
+mod watched;
 
 use address::Locals;
 pub(crate) use address::{Address, Network};

@@ -7,17 +7,17 @@ use std::{
     task::{Context, Poll},
 };
 
-use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
-use tokio::io::{Interest, Ready};
+use tokio::io::Interest;
 
-use super::{Address, Locals, is_group, outbox::START};
+use super::{Address, Locals, is_group, outbox::START, watched::Watched};
 use crate::Error;
 
 /// A bound UDP socket.
 #[derive(Debug)]
 pub(crate) struct Port {
-    socket: tokio::net::UdpSocket,
+    watched: Watched,
     state: UdpSocketState,
     local: SocketAddr,
     /// Our addresses at which datagrams came in, if answers must leave from there.
@@ -69,10 +69,10 @@ impl Port {
             socket.bind(&address.into())?;
             let state = UdpSocketState::new((&socket).into())?;
             state.enable_transport_errors((&socket).into())?;
-            let socket = tokio::net::UdpSocket::from_std(socket.into())?;
-            let local = socket.local_addr()?;
+            let watched = Watched::new(socket.into())?;
+            let local = watched.socket().local_addr()?;
             let tells = role != Role::Client && local.ip().is_unspecified();
-            Ok(Self { socket, state, local, locals: tells.then(Mutex::default) })
+            Ok(Self { watched, state, local, locals: tells.then(Mutex::default) })
         };
         bind().map_err(|error| Error::bind(address, &error))
     }
@@ -82,19 +82,24 @@ impl Port {
         self.local
     }
 
-    /// Waits until something can be received, or the network has complained.
-    pub(crate) async fn input(&self) -> io::Result<Ready> {
-        self.socket.ready(Interest::READABLE.add(Interest::ERROR)).await
+    /// Whether something can be received.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.watched.poll_readable(cx)
     }
 
-    /// Whether something can be sent.
-    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.socket.poll_send_ready(cx)
+    /// Waits until the network has complained.
+    pub(crate) async fn complained(&self) {
+        self.watched.complained().await;
+    }
+
+    /// Whether something can be sent; to be asked when the socket was full.
+    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.watched.poll_writable(cx)
     }
 
     /// The socket, for its options.
     pub(super) fn socket(&self) -> SockRef<'_> {
-        SockRef::from(&self.socket)
+        SockRef::from(self.watched.socket())
     }
 
     /// Who sent something, to which of our addresses, and whether to a group that we are in. What came to a group is
@@ -108,21 +113,32 @@ impl Port {
         }
     }
 
-    pub(super) fn receive(&self, places: &mut [IoSliceMut<'_>], metas: &mut [RecvMeta]) -> io::Result<usize> {
-        self.socket.try_io(Interest::READABLE, || self.state.recv((&self.socket).into(), places, metas))
+    /// Takes what has come, at most one batch. How many places of it are filled, and whether the socket is empty: then the runtime
+    /// waits for more.
+    ///
+    /// A batch that is not full ended because nothing was left, so that the socket need not be asked once more. Nothing is missed:
+    /// what comes later makes an event of its own, as does an error, which ends a batch as well, and an event that the runtime
+    /// has taken up since the call began keeps it from waiting.
+    pub(super) fn receive(&self, places: &mut [IoSliceMut<'_>], metas: &mut [RecvMeta]) -> io::Result<(usize, bool)> {
+        let mut count = 0;
+        let received = self.watched.reads(Interest::READABLE, || {
+            count = self.state.recv(self.watched.socket().into(), places, metas)?;
+            if count < BATCH_SIZE { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+        });
+        match received {
+            Ok(()) => Ok((count, false)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok((count, true)),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let attempt = || match self.state.try_send((&self.socket).into(), transmit) {
+        let send = || self.state.try_send(self.watched.socket().into(), transmit);
+        self.watched.sends(|| match send() {
             // What an earlier datagram met is told by the next call, whomever that is for.
-            Err(error) if is_of_another(&error) => self.state.try_send((&self.socket).into(), transmit),
+            Err(error) if is_of_another(&error) => send(),
             done => done,
-        };
-        match attempt() {
-            // Once more, so that the runtime knows that the socket is full.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.socket.try_io(Interest::WRITABLE, attempt),
-            done => done,
-        }
+        })
     }
 
     /// What the network said about earlier datagrams: host, port or network unreachable.
@@ -136,15 +152,15 @@ impl Port {
         // Each asks the kernel twice; a flood of them is left for the next time.
         for _ in 0..64 {
             let next = || {
-                let error = self.socket.take_error().ok().flatten();
+                let error = self.watched.socket().take_error().ok().flatten();
                 let mut start = [0; START];
                 let mut place = [IoSliceMut::new(&mut start)];
                 let flags = RecvFlags::from_bits_retain(ERRQUEUE);
                 let mut nothing = RecvAncillaryBuffer::default();
-                let message = recvmsg(&self.socket, &mut place, &mut nothing, flags)?;
+                let message = recvmsg(self.watched.socket(), &mut place, &mut nothing, flags)?;
                 Ok((message.address, error, start.get(..message.bytes).unwrap_or_default().to_vec()))
             };
-            let Ok((address, error, start)) = self.socket.try_io(Interest::ERROR, next) else { return };
+            let Ok((address, error, start)) = self.watched.reads(Interest::ERROR, next) else { return };
             if error.as_ref().is_some_and(|error| error.raw_os_error() == Some(TOO_LONG)) {
                 continue;
             }
@@ -179,12 +195,11 @@ impl Port {
         let messages = peers.iter().zip(&contents).zip(&mut nothing);
         let mut messages: Vec<_> =
             messages.map(|((peer, contents), nothing)| MMsgHdr::new_with_addr(peer, contents, nothing)).collect();
-        let mut attempt = || sendmmsg(&self.socket, &mut messages, SendFlags::empty()).map_err(io::Error::from);
-        match attempt() {
-            Err(error) if is_of_another(&error) || error.kind() == io::ErrorKind::Interrupted => attempt(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.socket.try_io(Interest::WRITABLE, attempt),
+        let mut send = || sendmmsg(self.watched.socket(), &mut messages, SendFlags::empty()).map_err(io::Error::from);
+        self.watched.sends(|| match send() {
+            Err(error) if is_of_another(&error) || error.kind() == io::ErrorKind::Interrupted => send(),
             done => done,
-        }
+        })
     }
 
     #[cfg(not(target_os = "linux"))]
