@@ -126,7 +126,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The message of an output that was just taken.
     pub(crate) fn message(&self, entry: &Entry<A>) -> Option<Message<'_>> {
-        Message::parse(self.queue.bytes_of(entry)).ok()
+        self.queue.message_of(entry)
     }
 }
 

@@ -166,6 +166,12 @@ impl<A: Copy> Queue<A> {
         rest.and_then(|rest| rest.get(..entry.len as usize)).unwrap_or_default()
     }
 
+    /// The message of an entry, which was parsed before it was queued.
+    #[inline]
+    pub(super) fn message_of(&self, entry: &Entry<A>) -> Option<Message<'_>> {
+        Message::again(self.bytes_of(entry), entry.shape)
+    }
+
     /// An entry with its bytes.
     #[inline(always)]
     pub(super) fn output(&self, entry: &Entry<A>) -> Output<'_, A> {
@@ -203,9 +209,9 @@ impl<A: Copy> Queue<A> {
         }
     }
 
-    /// An event with a message. Its bytes were parsed before they were queued.
+    /// An event with a message.
     #[inline]
     fn message<'e>(&'e self, entry: &Entry<A>, event: impl FnOnce(Message<'e>) -> Event<'e, A>) -> Output<'e, A> {
-        Message::again(self.bytes_of(entry), entry.shape).map_or(Output::Idle, |message| Output::Event(event(message)))
+        self.message_of(entry).map_or(Output::Idle, |message| Output::Event(event(message)))
     }
 }
