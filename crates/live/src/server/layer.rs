@@ -24,12 +24,12 @@ where
 }
 
 /// What a layer stands around: the next layer, or the handler.
-pub struct Next(pub(super) Arc<Handler>);
+pub struct Next(pub(super) Arc<dyn Handler>);
 
 impl Next {
     /// What it answers.
     pub async fn run(self, request: Request) -> Response {
-        (self.0)(request).await
+        self.0.ask(request).await
     }
 }
 

@@ -1,13 +1,16 @@
 //! What stands at a path.
 
 use std::{
+    any::Any,
+    cell::Cell,
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll, Waker},
 };
 
 use millpond_coap::message::Code;
@@ -22,11 +25,70 @@ use crate::{ContentFormat, Response};
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// A handler, whatever it was written as.
-pub(crate) type Handler = dyn Fn(Request) -> Answering + Send + Sync;
+pub(crate) trait Handler: Send + Sync {
+    /// Asks it.
+    fn ask(&self, request: Request) -> Answering;
+
+    /// Asks it, and looks once whether it has its answer at hand.
+    fn ask_once(&self, request: Request) -> Result<Response, Answering> {
+        let mut answering = self.ask(request);
+        match answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(response) => Ok(response),
+            Poll::Pending => Err(answering),
+        }
+    }
+}
+
+/// A handler as it was written.
+struct Plain<F>(F);
+
+thread_local! {
+    /// Where handlers had what they had under way when they were asked last, to be filled again: several handlers share one.
+    static PLACES: [Cell<Option<Box<dyn Any>>>; 16] = const { [const { Cell::new(None) }; 16] };
+}
+
+impl<F, R> Handler for Plain<F>
+where
+    F: Fn(Request) -> R + Send + Sync + 'static,
+    R: Future<Output: IntoResponse> + Send + 'static,
+{
+    fn ask(&self, request: Request) -> Answering {
+        let answering = (self.0)(request);
+        Box::pin(async move { answering.await.into_response() })
+    }
+
+    /// What is under way cannot be moved, and takes memory of its own only as long as it waits.
+    fn ask_once(&self, request: Request) -> Result<Response, Answering> {
+        let number = (std::ptr::from_ref(self).addr() >> 5) % 16;
+        let kept = PLACES.with(|places| places.get(number).and_then(Cell::take));
+        let kept = kept.and_then(|place| place.downcast::<Pin<Box<Option<R>>>>().ok());
+        let mut place = kept.unwrap_or_else(|| Box::new(Box::pin(None)));
+        place.set(Some((self.0)(request)));
+        let polled = place.as_mut().as_mut().as_pin_mut().map(|it| it.poll(&mut Context::from_waker(Waker::noop())));
+        let Some(Poll::Ready(response)) = polled else {
+            return Err(Box::pin(async move {
+                let answer = poll_fn(|cx| place.as_mut().as_mut().as_pin_mut().map_or(Poll::Pending, |it| it.poll(cx)));
+                answer.await.into_response()
+            }));
+        };
+        place.set(None);
+        PLACES.with(|places| places.get(number).map(|free| free.set(Some(place))));
+        Ok(response.into_response())
+    }
+}
+
+/// A handler with a layer around it.
+struct Layered(Layer, Arc<dyn Handler>);
+
+impl Handler for Layered {
+    fn ask(&self, request: Request) -> Answering {
+        (self.0)(request, Next(Arc::clone(&self.1)))
+    }
+}
 
 /// A handler, and how it behaves.
 pub(crate) struct Handling {
-    handler: Arc<Handler>,
+    handler: Arc<dyn Handler>,
     /// It did not always have its answer at hand.
     waits: AtomicBool,
 }
@@ -37,24 +99,19 @@ impl Handling {
         F: Fn(Request) -> R + Send + Sync + 'static,
         R: Future<Output: IntoResponse> + Send + 'static,
     {
-        let handler = move |request| -> Answering {
-            let answering = handler(request);
-            Box::pin(async move { answering.await.into_response() })
-        };
-        Self { handler: Arc::new(handler), waits: AtomicBool::new(false) }
+        Self { handler: Arc::new(Plain(handler)), waits: AtomicBool::new(false) }
     }
 
     /// Puts layers around it, the first one outermost.
     pub(crate) fn put_within<'l>(&mut self, layers: impl DoubleEndedIterator<Item = &'l Layer>) {
         for layer in layers.rev() {
-            let (layer, inner) = (Arc::clone(layer), Arc::clone(&self.handler));
-            self.handler = Arc::new(move |request| layer(request, Next(Arc::clone(&inner))));
+            self.handler = Arc::new(Layered(Arc::clone(layer), Arc::clone(&self.handler)));
         }
     }
 
-    /// Asks it.
-    pub(crate) fn ask(&self, request: Request) -> Answering {
-        (self.handler)(request)
+    /// Asks it, and looks once whether it has its answer at hand.
+    pub(crate) fn ask(&self, request: Request) -> Result<Response, Answering> {
+        self.handler.ask_once(request)
     }
 
     /// It may have to wait for its answer.

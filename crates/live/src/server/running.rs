@@ -8,7 +8,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -38,15 +38,8 @@ impl<F: Future> Future for Caught<F> {
 }
 
 /// Asks a handler. One that has its answer at hand needs no task of its own.
-pub(super) fn start(ask: impl FnOnce() -> Answering) -> Result<Response, Answering> {
-    let asked = catch_unwind(AssertUnwindSafe(|| {
-        let mut answering = ask();
-        match answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(response) => Ok(response),
-            Poll::Pending => Err(answering),
-        }
-    }));
-    asked.unwrap_or_else(|_| Ok(broken()))
+pub(super) fn start(ask: impl FnOnce() -> Result<Response, Answering>) -> Result<Response, Answering> {
+    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|_| Ok(broken()))
 }
 
 /// A handler that never ends does not keep its place for ever, nor beyond the end of its server: then its answer is 5.03.
