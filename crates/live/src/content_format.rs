@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use millpond_coap::message::Uint;
+
 /// A Content-Format: media type and content coding as one number (RFC 7252 §12.3 and its IANA registry, "CoAP
 /// Content-Formats"). Those without a constant here are made from their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,6 +53,12 @@ impl ContentFormat {
     #[must_use]
     pub const fn number(self) -> u16 {
         self.0
+    }
+
+    /// The value of an option. One that is too long is as if it were not there (RFC 7252 §5.4.3).
+    pub(crate) fn read(value: &[u8]) -> Option<Self> {
+        let value = Some(value).filter(|value| value.len() <= 2)?;
+        Uint::read(value).and_then(|format| u16::try_from(format).ok()).map(Self)
     }
 }
 

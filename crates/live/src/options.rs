@@ -88,10 +88,9 @@ impl Options {
         self.format(number::CONTENT_FORMAT)
     }
 
-    /// An option that is a Content-Format. One that is too long is as if it were not there (RFC 7252 §5.4.3).
+    /// An option that is a Content-Format.
     pub(crate) fn format(&self, number: u16) -> Option<ContentFormat> {
-        let value = self.get(number).filter(|value| value.len() <= 2)?;
-        Uint::read(value).and_then(|format| u16::try_from(format).ok()).map(ContentFormat::new)
+        self.get(number).and_then(|value| ContentFormat::read(value))
     }
 
     /// Sets an option that is a Content-Format.

@@ -38,9 +38,11 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Over the bytes between token and payload marker, which [`split`] has walked through once.
+    /// Over the bytes between token and payload marker, as [`Message::option_bytes`](super::Message::option_bytes) gives them. A
+    /// walk through others ends where they are no options.
+    #[must_use]
     #[inline]
-    pub(crate) const fn over(checked: &'a [u8]) -> Self {
+    pub const fn over(checked: &'a [u8]) -> Self {
         Self { rest: checked, number: 0 }
     }
 }

@@ -131,6 +131,13 @@ impl<'a> Message<'a> {
         Options::over(self.options)
     }
 
+    /// All of them as they stand in the message, to be kept and [walked through](Options::over) once more.
+    #[must_use]
+    #[inline]
+    pub const fn option_bytes(&self) -> &'a [u8] {
+        self.options
+    }
+
     /// The value of the first option of this number.
     #[inline]
     pub fn option(&self, number: u16) -> Option<&'a [u8]> {

@@ -6,7 +6,7 @@ mod finding;
 mod observing;
 mod streams;
 
-use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
 pub(crate) use acting::Hosted;
 use answering::heeding;
@@ -29,7 +29,6 @@ use super::{
     links,
     observers::Observers,
     reachability::Reachability,
-    request::Unrouted,
     router::Router,
     running::{start, within},
 };
@@ -55,7 +54,7 @@ const MOST_STATES: usize = 64;
 pub(crate) struct Arrived {
     pub(crate) id: RequestId,
     pub(crate) kind: Kind,
-    pub(crate) request: Unrouted,
+    pub(crate) request: Request,
     /// Bytes of it, about as many as its datagram has.
     pub(crate) length: usize,
     pub(crate) wants_to_observe: bool,
@@ -68,14 +67,13 @@ impl Arrived {
     /// A request as the host told it: by its last message, and with its whole body.
     pub(crate) fn of(
         (id, message): (RequestId, &Message<'_>),
-        body: &[u8],
+        body: Cow<'_, [u8]>,
         (peer, transport): (SocketAddr, Transport),
         (wants_to_observe, by_group): (bool, bool),
         room: Option<Room>,
     ) -> Self {
-        let request = Unrouted::new(message.code, message.options(), body, peer, transport);
-        let options: usize = message.options().map(|option| option.value.len() + 1).sum();
-        let length = 4 + message.token.len() + options + message.payload().len();
+        let request = Request::of(message, body, peer, transport);
+        let length = 4 + message.token.len() + message.option_bytes().len() + message.payload().len();
         Self { id, kind: message.kind, request, length, wants_to_observe, by_group, room }
     }
 }
@@ -246,8 +244,8 @@ impl Desk {
 
     /// A request came in.
     pub(crate) fn arrived(&mut self, now: Instant, arrived: Arrived) {
-        let Arrived { id, kind, request, length, wants_to_observe, by_group, room } = arrived;
-        if by_group && !matches!(request.method, Code::GET | Code::FETCH) && !self.limits.changes_by_group {
+        let Arrived { id, kind, mut request, length, wants_to_observe, by_group, room } = arrived;
+        if by_group && !matches!(request.method(), Code::GET | Code::FETCH) && !self.limits.changes_by_group {
             return self.actions.push_back(Action::Reject(id));
         }
         let (found, handler) = match self.find(&request) {
@@ -256,12 +254,11 @@ impl Desk {
             Err(Refusal::BadOption) if kind == Kind::NonConfirmable => {
                 return self.actions.push_back(Action::Reject(id));
             }
-            Err(refusal) => return self.actions.push_back(heeding(&request.options, id, refusal.response())),
+            Err(refusal) => return self.actions.push_back(heeding(&request, id, refusal.response())),
         };
         let resource = found.as_ref().map(|found| found.resource);
         let standing = self.reachability.standing(now, &request);
-        let mut request =
-            request.routed(found.map(|found| found.parameters).unwrap_or_default(), self.router.state.clone());
+        request.route(found.map(|found| found.parameters).unwrap_or_default(), &self.router.state);
         if standing == Standing::Proved || self.reachability.trusts(request.peer()) {
             request.prove();
         }

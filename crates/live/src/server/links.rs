@@ -1,6 +1,5 @@
 //! `/.well-known/core`: what a server has, as links (RFC 6690).
 
-use bytes::Bytes;
 use millpond_coap::message::Code;
 
 use super::{Request, router::Router};
@@ -70,29 +69,21 @@ fn fits(value: &str, wanted: &str) -> bool {
 }
 
 /// The path of a request leads there.
-pub(crate) fn is_path<'p>(path: impl Iterator<Item = &'p Bytes>) -> bool {
-    path.map(|segment| &segment[..]).eq(PATH)
+pub(crate) fn is_path<'p>(path: impl Iterator<Item = &'p [u8]>) -> bool {
+    path.eq(PATH)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        Options, Transport, number,
-        server::{Observable, Resource, request::Unrouted},
+        number,
+        server::{Observable, Resource, request::of_options},
     };
 
     fn ask(router: &Router, query: &[&'static str]) -> Response {
-        let options: Options = query.iter().map(|part| (number::URI_QUERY, *part)).collect();
-        let request = Unrouted {
-            method: Code::GET,
-            options,
-            payload: Bytes::new(),
-            peer: "[::1]:1".parse().unwrap(),
-            transport: Transport::Udp,
-            identity: None,
-        };
-        answer(router, &request.routed(Vec::new(), Default::default()))
+        let options: Vec<_> = query.iter().map(|part| (number::URI_QUERY, part.as_bytes())).collect();
+        answer(router, &of_options(&options, &[], "[::1]:1".parse().unwrap()))
     }
 
     #[test]

@@ -312,7 +312,7 @@ fn fingerprint(request: &Request) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_u8(request.method().to_byte());
     for number in [millpond_coap::message::number::URI_PATH, millpond_coap::message::number::URI_QUERY] {
-        for value in request.options().all(number) {
+        for value in request.values(number) {
             hasher.write(value);
         }
     }
@@ -323,10 +323,8 @@ fn fingerprint(request: &Request) -> u64 {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use millpond_coap::message::Code;
-
     use super::*;
-    use crate::{Resource, Response, Transport, server::request::Unrouted};
+    use crate::{Resource, Response, server::request::of_options};
 
     #[test]
     fn who_observes_nothing_is_not_woken_by_changes() {
@@ -346,7 +344,7 @@ mod tests {
         );
         let request = || {
             let peer = "192.0.2.1:5683".parse().unwrap();
-            Unrouted::new(Code::GET, [].into_iter(), &[], peer, Transport::Udp).routed(Vec::new(), Default::default())
+            of_options(&[], &[], peer)
         };
         changed.notify();
         assert_eq!(woken.load(Ordering::Relaxed), 0);
@@ -372,8 +370,7 @@ mod tests {
         observers.most = 64;
         let request = |from: &str, is_proved: bool| {
             let peer = format!("{from}:5683").parse().unwrap();
-            let mut request = Unrouted::new(Code::GET, [].into_iter(), &[7; 100], peer, Transport::Udp)
-                .routed(Vec::new(), Default::default());
+            let mut request = of_options(&[], &[7; 100], peer);
             if is_proved {
                 request.prove();
             }

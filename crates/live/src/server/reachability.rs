@@ -15,7 +15,7 @@ use millpond_control::Instant;
 use rustc_hash::FxHasher;
 use siphasher::sip::SipHasher24;
 
-use super::{admission::Standing, request::Unrouted};
+use super::{Request, admission::Standing};
 use crate::{Error, Transport, secrets, udp::Network};
 
 /// Before which answers a client must prove that it is where it says.
@@ -64,12 +64,15 @@ impl Reachability {
 
     /// Whether whoever sent this request is known to be where it says: by a secure session or a connection, by what it
     /// sends back, or by having done so lately. With [`AddressRule::Never`] everybody is.
-    pub(crate) fn standing(&mut self, now: Instant, request: &Unrouted) -> Standing {
-        if self.rule == AddressRule::Never || request.transport != Transport::Udp {
+    pub(crate) fn standing(&mut self, now: Instant, request: &Request) -> Standing {
+        if self.rule == AddressRule::Never || request.transport() != Transport::Udp {
             return Standing::Proved;
         }
-        let echoed = request.options.get(number::ECHO).map(|value| &value[..]);
-        if self.is_proved(now, request.peer, echoed) { Standing::Proved } else { Standing::Unproved }
+        if self.is_proved(now, request.peer(), request.value(number::ECHO)) {
+            Standing::Proved
+        } else {
+            Standing::Unproved
+        }
     }
 
     fn is_proved(&mut self, now: Instant, peer: SocketAddr, echoed: Option<&[u8]>) -> bool {

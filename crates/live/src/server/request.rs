@@ -2,13 +2,14 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     fmt,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use bytes::Bytes;
-use millpond_coap::message::{Code, Opt, Uint, number};
+use millpond_coap::message::{self, Code, Message, Opt, Uint, number};
 
 use super::{HandlerError, RequestBody};
 use crate::{ContentFormat, Options, PeerIdentity, Response, Transport};
@@ -26,13 +27,45 @@ pub struct Request {
 #[derive(Debug)]
 struct Inner {
     method: Code,
-    options: Options,
+    written: Written,
+    /// The same once a handler asks for them.
+    options: OnceLock<Options>,
     payload: Bytes,
     peer: SocketAddr,
     transport: Transport,
     identity: Option<Arc<PeerIdentity>>,
     parameters: Vec<(Arc<str>, String)>,
     state: State,
+}
+
+/// Options as they stood in their message. A few take no memory of their own.
+#[derive(Debug)]
+enum Written {
+    Short(u8, [u8; SHORT]),
+    Long(Box<[u8]>),
+}
+
+/// Bytes of options that are a few.
+const SHORT: usize = 46;
+
+impl Written {
+    fn of(bytes: &[u8]) -> Self {
+        let mut room = [0; SHORT];
+        match room.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Self::Short(bytes.len() as u8, room)
+            }
+            None => Self::Long(bytes.into()),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Short(length, room) => room.get(..usize::from(*length)).unwrap_or_default(),
+            Self::Long(bytes) => bytes,
+        }
+    }
 }
 
 /// What handlers of a server share.
@@ -54,60 +87,38 @@ impl fmt::Debug for State {
     }
 }
 
-/// A request whose resource is still to be found.
-#[derive(Debug)]
-pub(crate) struct Unrouted {
-    pub(crate) method: Code,
-    pub(crate) options: Options,
-    pub(crate) payload: Bytes,
-    pub(crate) peer: SocketAddr,
-    pub(crate) transport: Transport,
-    /// Who asks, if it was proved.
-    pub(crate) identity: Option<Arc<PeerIdentity>>,
-}
-
-impl Unrouted {
-    /// From the code and options of a request and its whole body. If they are many, options and body share their bytes;
-    /// to share two would take as many allocations as to copy each.
-    pub(crate) fn new<'o>(
-        method: Code,
-        options: impl Iterator<Item = Opt<'o>> + Clone,
-        body: &[u8],
-        peer: SocketAddr,
-        transport: Transport,
-    ) -> Self {
-        let (count, length) =
-            options.clone().fold((0, 0), |(count, sum), option| (count + 1, sum + option.value.len()));
-        if count + usize::from(!body.is_empty()) <= 2 {
-            let list = options.map(|option| (option.number, Bytes::copy_from_slice(option.value))).collect();
-            let payload = Bytes::copy_from_slice(body);
-            return Self { method, options: Options::sorted(list), payload, peer, transport, identity: None };
-        }
-        let mut bytes = Vec::with_capacity(length + body.len());
-        for option in options.clone() {
-            bytes.extend_from_slice(option.value);
-        }
-        bytes.extend_from_slice(body);
-        let bytes = Bytes::from(bytes);
-        let mut list = Vec::with_capacity(count);
-        let mut at = 0;
-        for option in options {
-            let end = at + option.value.len();
-            list.push((option.number, bytes.slice(at..end)));
-            at = end;
-        }
-        Self { method, options: Options::sorted(list), payload: bytes.slice(at..), peer, transport, identity: None }
-    }
-
-    /// With what its route found in its path.
-    pub(crate) fn routed(self, parameters: Vec<(Arc<str>, String)>, state: State) -> Request {
-        let Self { method, options, payload, peer, transport, identity } = self;
-        let inner = Inner { method, options, payload, peer, transport, identity, parameters, state };
-        Request { inner: Arc::new(inner), is_address_proved: false, body: None }
-    }
-}
-
 impl Request {
+    /// From the last message of a request and its whole body, before its resource is found.
+    pub(crate) fn of(message: &Message<'_>, body: Cow<'_, [u8]>, peer: SocketAddr, transport: Transport) -> Self {
+        let inner = Inner {
+            method: message.code,
+            written: Written::of(message.option_bytes()),
+            options: OnceLock::new(),
+            // Without the room that a body which grew may have left over: nobody counts it.
+            payload: Bytes::from(body.into_owned().into_boxed_slice()),
+            peer,
+            transport,
+            identity: None,
+            parameters: Vec::new(),
+            state: State::default(),
+        };
+        Self { inner: Arc::new(inner), is_address_proved: false, body: None }
+    }
+
+    /// With what its route found in its path. Nobody has it yet.
+    pub(crate) fn route(&mut self, parameters: Vec<(Arc<str>, String)>, state: &State) {
+        if let Some(inner) = Arc::get_mut(&mut self.inner).filter(|_| state.0.is_some() || !parameters.is_empty()) {
+            (inner.parameters, inner.state) = (parameters, state.clone());
+        }
+    }
+
+    /// With who asks, if that was proved, and over what. Nobody has it yet.
+    pub(crate) fn identify(&mut self, transport: Transport, identity: Option<Arc<PeerIdentity>>) {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            (inner.transport, inner.identity) = (transport, identity);
+        }
+    }
+
     /// Its method.
     #[must_use]
     pub fn method(&self) -> Code {
@@ -150,19 +161,45 @@ impl Request {
     /// Its options, those that led here included.
     #[must_use]
     pub fn options(&self) -> &Options {
-        &self.inner.options
+        self.inner.options.get_or_init(|| {
+            let bytes = Bytes::copy_from_slice(self.inner.written.bytes());
+            Options::sorted(
+                message::Options::over(&bytes).map(|option| (option.number, bytes.slice_ref(option.value))).collect(),
+            )
+        })
+    }
+
+    /// The same as they stood in its message.
+    pub(crate) fn written(&self) -> message::Options<'_> {
+        message::Options::over(self.inner.written.bytes())
+    }
+
+    /// The values of an option.
+    pub(crate) fn values(&self, number: u16) -> impl Iterator<Item = &[u8]> + Clone {
+        let are_before = move |option: &Opt<'_>| option.number < number;
+        let are_it = move |option: &Opt<'_>| option.number == number;
+        self.written().skip_while(are_before).take_while(are_it).map(|option| option.value)
+    }
+
+    /// The first value of an option.
+    pub(crate) fn value(&self, number: u16) -> Option<&[u8]> {
+        self.values(number).next()
     }
 
     /// Its Content-Format.
     #[must_use]
     pub fn content_format(&self) -> Option<ContentFormat> {
-        self.options().content_format()
+        self.format(number::CONTENT_FORMAT)
     }
 
     /// The Content-Format that is wanted.
     #[must_use]
     pub fn accept(&self) -> Option<ContentFormat> {
-        self.options().format(number::ACCEPT)
+        self.format(number::ACCEPT)
+    }
+
+    fn format(&self, number: u16) -> Option<ContentFormat> {
+        self.value(number).and_then(ContentFormat::read)
     }
 
     /// What the server was given by [`state`](crate::ServerBuilder::state), by its type.
@@ -240,12 +277,13 @@ impl Request {
     }
 
     fn texts(&self, number: u16) -> impl Iterator<Item = &str> {
-        self.inner.options.all(number).map(|value| std::str::from_utf8(value).unwrap_or_default())
+        self.values(number).map(|value| std::str::from_utf8(value).unwrap_or_default())
     }
 
     /// Bytes of its options and its body, about.
     pub(crate) fn weight(&self) -> usize {
-        self.options().weight() + self.payload().len()
+        const EACH: usize = size_of::<(u16, Bytes)>();
+        self.written().map(|option| option.value.len() + EACH).sum::<usize>() + self.payload().len()
     }
 
     /// Both ask for the same representation (RFC 7252 §5.4.6: options that are NoCacheKey do not matter, nor do those
@@ -263,19 +301,57 @@ impl Request {
             number::REQUEST_TAG,
             number::SIZE2,
         ];
-        let matters = |(number, _): &(u16, &Bytes)| number & 0x1e != 0x1c && !TRAVEL.contains(number);
+        let matters = |option: &Opt<'_>| option.number & 0x1e != 0x1c && !TRAVEL.contains(&option.number);
         // What one may see another need not.
         let is_as_secure = self.transport().is_secure() == other.transport().is_secure();
         is_as_secure
             && self.identity() == other.identity()
             && self.method() == other.method()
             && self.payload() == other.payload()
-            && self.options().iter().filter(matters).eq(other.options().iter().filter(matters))
+            && self.written().filter(matters).eq(other.written().filter(matters))
     }
 
     /// The size of the blocks that it asks for, in bytes.
     pub(crate) fn block_asked(&self) -> Option<usize> {
-        let exponent = Uint::read(self.options().get(number::BLOCK2)?)? & 7;
+        let exponent = Uint::read(self.value(number::BLOCK2)?)? & 7;
         Some(16 << exponent.min(6))
+    }
+}
+
+/// A GET with these options and this body.
+#[cfg(test)]
+pub(super) fn of_options(options: &[(u16, &[u8])], body: &[u8], peer: SocketAddr) -> Request {
+    use millpond_coap::message::{Kind, MessageId, Token, Writer};
+    let mut bytes = Vec::new();
+    let mut writer = Writer::start(&mut bytes, Kind::Confirmable, Code::GET, MessageId(0), Token::EMPTY);
+    for (number, value) in options {
+        writer.option(*number, value).unwrap();
+    }
+    writer.finish().unwrap();
+    Request::of(&Message::parse(&bytes).unwrap(), body.into(), peer, Transport::Udp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_the_same_as_they_stood_and_as_they_are_asked_for() {
+        let long = [b'x'; 300];
+        let lists: [&[(u16, &[u8])]; 4] = [
+            &[],
+            &[(number::URI_PATH, b"a"), (number::URI_PATH, b""), (number::ACCEPT, &[0, 0, 60])],
+            &[(number::URI_PATH, &long), (number::URI_QUERY, b"k=v"), (2_048, b"beyond")],
+            &[(number::URI_PATH, &long[..SHORT - 2])],
+        ];
+        for list in lists {
+            let request = of_options(list, b"body", "[::1]:1".parse().unwrap());
+            assert!(request.written().map(|option| (option.number, option.value)).eq(list.iter().copied()));
+            assert!(request.options().iter().map(|(number, value)| (number, &value[..])).eq(list.iter().copied()));
+            let path = list.iter().filter(|(number, _)| *number == number::URI_PATH).map(|(_, value)| *value);
+            assert!(request.path().map(str::as_bytes).eq(path));
+            assert_eq!((request.accept(), request.value(number::ETAG)), (None, None), "an Accept that is too long");
+            assert_eq!(&request.payload()[..], b"body");
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{collections::HashMap, hash::BuildHasherDefault, sync::Arc};
 
-use bytes::Bytes;
 use rustc_hash::FxHasher;
 
 use super::{
@@ -96,18 +95,17 @@ impl Router {
     pub(crate) fn takes_pieces(self: &Arc<Self>) -> TakesPieces {
         let router = Arc::clone(self);
         Box::new(move |method, path| {
-            let path: Vec<Bytes> = path.iter().map(|segment| Bytes::copy_from_slice(segment)).collect();
-            let found = router.find(path.iter()).and_then(|found| router.resources.get(found.resource));
+            let found = router.find(path.iter().copied()).and_then(|found| router.resources.get(found.resource));
             found.is_some_and(|(_, resource)| resource.is_streaming && resource.handling(method).is_some())
         })
     }
 
     /// The resource of a path.
-    pub(crate) fn find<'p>(&self, path: impl Iterator<Item = &'p Bytes> + Clone) -> Option<Found> {
+    pub(crate) fn find<'p>(&self, path: impl Iterator<Item = &'p [u8]> + Clone) -> Option<Found> {
         let mut room = [0; SHORT];
         let literal = match short_key(path.clone(), &mut room) {
             Some(key) => self.literal.get(key),
-            None => self.literal.get(&key(path.clone().map(|segment| &segment[..]))),
+            None => self.literal.get(&key(path.clone())),
         };
         if let Some(&resource) = literal {
             return Some(Found { resource, parameters: Vec::new() });
@@ -123,7 +121,7 @@ impl Router {
 const SHORT: usize = 64;
 
 /// The same as [`key`], written into `room`; `None` if it does not fit.
-fn short_key<'p, 'r>(segments: impl Iterator<Item = &'p Bytes>, room: &'r mut [u8; SHORT]) -> Option<&'r [u8]> {
+fn short_key<'p, 'r>(segments: impl Iterator<Item = &'p [u8]>, room: &'r mut [u8; SHORT]) -> Option<&'r [u8]> {
     let mut length = 0;
     for segment in segments {
         let place = room.get_mut(length..length + 1 + segment.len())?;
@@ -168,8 +166,7 @@ mod tests {
     use super::*;
 
     fn find(router: &Router, path: &[&'static str]) -> Option<(String, Vec<(String, String)>)> {
-        let path: Vec<Bytes> = path.iter().map(|segment| Bytes::from_static(segment.as_bytes())).collect();
-        let found = router.find(path.iter())?;
+        let found = router.find(path.iter().map(|segment| segment.as_bytes()))?;
         let parameters = found.parameters.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
         Some((router.resources.get(found.resource)?.0.clone(), parameters))
     }

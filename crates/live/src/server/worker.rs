@@ -232,8 +232,7 @@ impl Worker {
             let mut requests = std::mem::take(&mut self.arrivals.requests);
             for (from, mut arrived) in requests.drain(..) {
                 if let Some(sessions) = &self.lane.sessions {
-                    arrived.request.transport = Transport::Dtls;
-                    arrived.request.identity = sessions.identity(from).cloned();
+                    arrived.request.identify(Transport::Dtls, sessions.identity(from).cloned());
                 }
                 self.choose_controller(now, from);
                 self.desk.arrived(now, arrived);
@@ -366,7 +365,7 @@ impl Sink for Arrivals {
         match event {
             Event::Request { from, id, message, body, wants_to_observe, by_group } => {
                 let whom = (from.peer(), Transport::Udp);
-                let arrived = Arrived::of((id, &message), &body, whom, (wants_to_observe, by_group), None);
+                let arrived = Arrived::of((id, &message), body, whom, (wants_to_observe, by_group), None);
                 self.requests.push((from, arrived));
             }
             Event::ObserverGone { observer, .. } => self.gone.push(observer),

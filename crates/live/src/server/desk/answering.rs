@@ -7,7 +7,7 @@ use millpond_coap::{
 use millpond_control::Instant;
 
 use super::{ASK_AGAIN, Action, Asked, Busy, Desk, Held, Observed};
-use crate::{Options, Request, Response};
+use crate::{Request, Response};
 
 impl Desk {
     /// A response is there: it goes out unless it is too large for an address that is not proved.
@@ -50,7 +50,7 @@ impl Desk {
                 Action::Observe { id, response, observed: Observed { resource, request, version } }
             }
             // Without Observe it says that it will be told of no changes.
-            _ => heeding(request.options(), id, response),
+            _ => heeding(&request, id, response),
         });
     }
 
@@ -61,7 +61,7 @@ impl Desk {
         }
         let value = self.reachability.challenge(now, asked.request.peer());
         let prove = Response::new(Code::UNAUTHORIZED).with_option(number::ECHO, value.to_vec());
-        self.actions.push_back(heeding(asked.request.options(), asked.id, prove));
+        self.actions.push_back(heeding(&asked.request, asked.id, prove));
     }
 
     /// Too much is under way for a handler to be asked.
@@ -73,14 +73,14 @@ impl Desk {
         };
         self.overloaded += 1;
         let refusal = Response::new(code).with_max_age(ASK_AGAIN);
-        self.actions.push_back(heeding(asked.request.options(), asked.id, refusal));
+        self.actions.push_back(heeding(&asked.request, asked.id, refusal));
     }
 }
 
 /// An answer, unless who asks wants none of its kind (RFC 7967 §2.1: a bit for each class of codes).
-pub(super) fn heeding(request: &Options, id: RequestId, response: Response) -> Action {
+pub(super) fn heeding(request: &Request, id: RequestId, response: Response) -> Action {
     // One that is too long is as if it were not there (RFC 7252 §5.4.3).
-    let unwanted = request.get(number::NO_RESPONSE).filter(|value| value.len() <= 1);
+    let unwanted = request.value(number::NO_RESPONSE).filter(|value| value.len() <= 1);
     let unwanted = unwanted.and_then(|value| value.first()).copied().unwrap_or(0);
     match unwanted >> response.code().class().saturating_sub(1) & 1 {
         1 => Action::Hush(id, response),
@@ -93,7 +93,7 @@ fn validated(request: &Request, response: Response) -> Response {
     let Some(etag) = response.options().get(number::ETAG).filter(|_| response.code() == Code::CONTENT) else {
         return response;
     };
-    if request.method() != Code::GET || !request.options().all(number::ETAG).any(|known| known == etag) {
+    if request.method() != Code::GET || !request.values(number::ETAG).any(|known| known == &etag[..]) {
         return response;
     }
     let mut valid = Response::new(Code::VALID).with_etag(etag.clone());

@@ -1,16 +1,16 @@
 //! Who answers a request, and why nobody does.
 
-use millpond_coap::message::{Code, Uint, number};
+use millpond_coap::message::{Code, Opt, Uint, number};
 
 use super::Desk;
 use crate::{
     Response,
-    server::{links, request::Unrouted, router::Found},
+    server::{Request, links, router::Found},
 };
 
 impl Desk {
     /// Who answers a request: `None` as a handler is the list of links.
-    pub(super) fn find(&self, request: &Unrouted) -> Result<(Option<Found>, Option<Which>), Refusal> {
+    pub(super) fn find(&self, request: &Request) -> Result<(Option<Found>, Option<Which>), Refusal> {
         /// Critical options that are understood here or by the host below, or left to handlers that say so.
         const UNDERSTOOD: [u16; 9] = [
             number::IF_MATCH,
@@ -23,7 +23,9 @@ impl Desk {
             number::BLOCK2,
             number::BLOCK1,
         ];
-        for (number, value) in request.options.iter() {
+        let mut is_conditional = false;
+        for Opt { number, value } in request.written() {
+            is_conditional |= matches!(number, number::IF_MATCH | number::IF_NONE_MATCH);
             match number {
                 number::PROXY_URI | number::PROXY_SCHEME => return Err(Refusal::Proxy),
                 number::HOP_LIMIT if Uint::read(value) == Some(0) => return Err(Refusal::HopLimit),
@@ -34,13 +36,11 @@ impl Desk {
                 _ => {}
             }
         }
-        let is_conditional = [number::IF_MATCH, number::IF_NONE_MATCH];
-        let is_conditional = is_conditional.iter().any(|number| request.options.get(*number).is_some());
-        let path = || request.options.all(number::URI_PATH);
+        let path = || request.values(number::URI_PATH);
         match self.router.find(path()) {
             Some(found) => {
                 let resource = self.router.resources.get(found.resource).map(|(_, resource)| resource);
-                match resource.and_then(|resource| resource.handling(request.method)) {
+                match resource.and_then(|resource| resource.handling(request.method())) {
                     Some(_) if is_conditional && !resource.is_some_and(|resource| resource.is_conditional) => {
                         Err(Refusal::BadOption)
                     }
@@ -51,7 +51,7 @@ impl Desk {
                     None => Err(Refusal::Method),
                 }
             }
-            None if links::is_path(path()) => match request.method {
+            None if links::is_path(path()) => match request.method() {
                 Code::GET if is_conditional => Err(Refusal::BadOption),
                 Code::GET => Ok((None, None)),
                 _ => Err(Refusal::Method),

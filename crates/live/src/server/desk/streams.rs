@@ -15,7 +15,7 @@ use bytes::Bytes;
 use millpond_coap::{
     RequestId,
     block::{Block, BlockSize},
-    message::{Code, is_cache_key, number},
+    message::{Code, Opt, is_cache_key, number},
 };
 
 use millpond_control::Instant;
@@ -44,7 +44,7 @@ impl Name {
     /// Of a request's body, or else of what it asks for. That it was cut, and how, makes no difference.
     fn of(request: &Request, of_body: bool) -> Self {
         let mut key = vec![u8::from(request.transport().is_secure()), request.method().to_byte()];
-        for (number, value) in request.options().iter() {
+        for Opt { number, value } in request.written() {
             let is_key = match number {
                 number::REQUEST_TAG | number::CONTENT_FORMAT => of_body,
                 _ => is_cache_key(number),
@@ -86,7 +86,7 @@ impl Pieces {
     /// From the options of a request; `None` if they are none. `room` over a connection, else the longest blocks.
     fn of(request: &Request, longest: usize, room: Option<Room>) -> Option<Self> {
         let bert = room.is_some();
-        let read = |number| request.options().get(number).map(|value| Block::read(value, bert)).transpose().ok();
+        let read = |number| request.value(number).map(|value| Block::read(value, bert)).transpose().ok();
         let (block1, block2) = (read(number::BLOCK1)?, read(number::BLOCK2)?);
         let asked = block2.map(|block| block.size);
         let (size, length, may_cut) = match room {

@@ -232,7 +232,7 @@ impl<S: Stream> Serving<S> {
             let said = link.drain(now, |heard| match heard {
                 Heard::Event(Event::Request { id, message, body, wants_to_observe, by_group, .. }) => {
                     let from = (whom.peer, whom.transport);
-                    let asked = Arrived::of((id, &message), &body, from, (wants_to_observe, by_group), room);
+                    let asked = Arrived::of((id, &message), body, from, (wants_to_observe, by_group), room);
                     Some(Said::Asked(Box::new(asked)))
                 }
                 Heard::Event(Event::ObserverGone { observer, .. }) => Some(Said::Gone(observer)),
@@ -248,7 +248,7 @@ impl<S: Stream> Serving<S> {
                         self.stage = Stage::Asked;
                         self.seat.has_asked();
                     }
-                    arrived.request.identity.clone_from(&whom.identity);
+                    arrived.request.identify(whom.transport, whom.identity.clone());
                     figures.counted.requests.fetch_add(1, Ordering::Relaxed);
                     desk.arrived(now, *arrived);
                 }

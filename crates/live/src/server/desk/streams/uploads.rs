@@ -8,7 +8,7 @@ use std::sync::{
 use bytes::Bytes;
 use millpond_coap::{
     block::Block,
-    message::{Code, number},
+    message::{Code, Uint, number},
 };
 use millpond_control::Instant;
 use tokio::sync::mpsc;
@@ -53,7 +53,8 @@ impl Desk {
         // Whoever reads one that was begun before learns that its rest does not come.
         self.streams.uploads.remove(&name);
         let (sender, chunks) = mpsc::channel(1);
-        let total = asked.request.options().uint(number::SIZE1).and_then(|total| usize::try_from(total).ok());
+        let total =
+            asked.request.value(number::SIZE1).and_then(Uint::read).and_then(|total| usize::try_from(total).ok());
         let (telling, of) = (self.told.clone(), name.clone());
         let body = RequestBody::coming(chunks, total, move || {
             let _ = telling.send(Told::Step(of.clone(), number, Step::Taken, None));
