@@ -474,6 +474,9 @@ class Table:
     def column_names(self) -> list[str]:
         """Names of the columns, in order."""
 
+    def followed_by(self, others: Sequence[Table]) -> Table:
+        """Give the rows of this table, and behind them those of others of the same columns."""
+
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...

@@ -52,6 +52,23 @@ class EngineScenario(Protocol):
         ...
 
 
+class EngineTable(Protocol):
+    """Rows that are not in Python yet, see `millpond._engine.Table`."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many."""
+        ...
+
+    def followed_by(self, others: Sequence[Any]) -> EngineTable:
+        """These rows, and behind them those of others of the same columns."""
+        ...
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The Arrow PyCapsule interface."""
+        ...
+
+
 class EngineOutcome(Protocol):
     """One finished run, see `millpond._engine.Outcome`."""
 
@@ -70,8 +87,8 @@ class EngineOutcome(Protocol):
         """What a controller of one's own raised, if that is why."""
         ...
 
-    def tables(self) -> Mapping[str, Any]:
-        """Its tables by name, each with the Arrow PyCapsule interface."""
+    def tables(self) -> Mapping[str, EngineTable]:
+        """Its tables by name."""
         ...
 
     def capture(self) -> bytes | None:

@@ -82,6 +82,19 @@ def test_duckdb_scans_in_place(flows: _engine.Table) -> None:
     ]
 
 
+def test_tables_of_several_runs_are_read_at_once(flows: _engine.Table) -> None:
+    batch = _engine.Batch([(_engine.Scenario.from_toml(SCENARIO, "test.toml"), 2, 4)])
+    outcome = batch.next()
+    assert outcome is not None
+    tables = outcome.tables()
+    both = flows.followed_by([tables["flows"], flows])
+    assert both.num_rows == len(both) == 300
+    assert pa.table(both) == pa.concat_tables([pa.table(flows), pa.table(tables["flows"]), pa.table(flows)])
+    assert flows.num_rows == 100
+    with pytest.raises(ValueError, match="tables of different columns: join those of one name"):
+        flows.followed_by([tables["runs"]])
+
+
 def test_a_table_outlives_its_run() -> None:
     batch = _engine.Batch([(_engine.Scenario.from_toml(SCENARIO, "test.toml"), 1, 3)])
     outcome = batch.next()

@@ -163,7 +163,7 @@ impl Outcome {
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tables = PyDict::new(py);
         for (name, batch) in self.0.tables.iter().flatten() {
-            tables.set_item(name, Table(batch.clone()))?;
+            tables.set_item(name, Table::of(batch.clone()))?;
         }
         Ok(tables)
     }

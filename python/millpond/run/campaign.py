@@ -27,7 +27,7 @@ from millpond.results.provenance import digest, tree_state
 from millpond.results.store import Parts, Unwritten, alone_in, claim, write_json, write_pieces, write_text
 from millpond.run import chunk, executors
 from millpond.run import together as sites
-from millpond.run.jobs import Done, Job, jobs_of, together
+from millpond.run.jobs import Done, Job, Rows, jobs_of, together
 from millpond.run.spread import Elsewhere, Here, Place, Workers
 
 #: A part is written when so many client rows wait, or so many seconds have passed since the last one.
@@ -66,7 +66,7 @@ class _Pending:
     """Tables of finished runs that are not in a part yet."""
 
     runs: list[int] = field(default_factory=list)
-    tables: dict[str, list[pa.Table]] = field(default_factory=dict)
+    tables: dict[str, list[Rows]] = field(default_factory=dict)
     rows: int = 0
     since: float = field(default_factory=time.monotonic)
 

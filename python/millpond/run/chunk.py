@@ -24,7 +24,7 @@ from millpond.engine import native
 from millpond.errors import MillpondError, UsageError
 from millpond.plan import scenario as scenarios
 from millpond.plan.study import Program
-from millpond.run.jobs import Done, Failure, Job, tables_of, together
+from millpond.run.jobs import Done, Failure, Job, Rows, tables_of, together
 
 #: How often a worker looks whether anybody still waits for its chunk.
 POLL_SECONDS = 0.1
@@ -130,7 +130,7 @@ def work(task: str) -> Answer:
     except MillpondError as error:
         return json.dumps({**head, "refused": str(error)}), {}
     batch = engine.batch(jobs, workers=1, trace=told["trace"]["tables"], trace_step_us=told["trace"]["step_us"])
-    pieces: dict[str, list[pa.Table]] = {}
+    pieces: dict[str, list[Rows]] = {}
     try:
         while not batch.done and not given_up():
             outcome = batch.next(timeout=POLL_SECONDS)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.engine import EngineOutcome
+from millpond.engine import EngineOutcome, EngineTable
 from millpond.plan.study import Planned, Program
+
+#: Rows of runs, the engine's own until somebody needs them here: each table that comes over tells all its columns.
+Rows: TypeAlias = pa.Table | EngineTable
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Done:
     """Runs that came to their end, with the rows of all of them in each table. One that failed is not among them."""
 
     runs: Sequence[int]
-    tables: Mapping[str, pa.Table]
+    tables: Mapping[str, Rows]
     failure: Failure | None = None
 
 
@@ -60,17 +64,20 @@ def jobs_of(program: Program) -> list[Job]:
     return jobs
 
 
-def tables_of(outcome: EngineOutcome, traced_flows: int, dropped: Sequence[str] = ()) -> dict[str, pa.Table]:
+def tables_of(outcome: EngineOutcome, traced_flows: int, dropped: Sequence[str] = ()) -> dict[str, Rows]:
     """The tables of a run as they are kept: without some, and of the trace of timers only the first clients."""
-    tables = {name: pa.table(native) for name, native in outcome.tables().items() if name not in dropped}
+    tables: dict[str, Rows] = {name: rows for name, rows in outcome.tables().items() if name not in dropped}
     if "rto_trace" in tables:
-        tables["rto_trace"] = tables["rto_trace"].filter(pc.less(tables["rto_trace"].column("flow"), traced_flows))
+        trace = pa.table(tables["rto_trace"])
+        tables["rto_trace"] = trace.filter(pc.less(trace.column("flow"), traced_flows))
     return tables
 
 
-def together(tables: Sequence[pa.Table]) -> pa.Table:
+def together(tables: Sequence[Rows]) -> pa.Table:
     """The rows of several runs as one table, as it is kept."""
-    return plain(pa.concat_tables(tables))
+    first, *others = tables
+    whole = pa.concat_tables(tables) if isinstance(first, pa.Table) else pa.table(first.followed_by(others))
+    return plain(whole)
 
 
 def plain(table: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ from millpond.errors import MillpondError
 from millpond.plan.study import Program
 from millpond.results.directory import in_order
 from millpond.run.campaign import POLL_SECONDS, check_memory, with_places
-from millpond.run.jobs import jobs_of, plain
+from millpond.run.jobs import Rows, jobs_of, together
 
 
 def tables_of(
@@ -29,7 +29,7 @@ def tables_of(
         trace=program.trace.tables,
         trace_step_us=program.trace.step_us,
     )
-    pieces: dict[str, list[pa.Table]] = {}
+    pieces: dict[str, list[Rows]] = {}
     try:
         while not batch.done:
             outcome = batch.next(timeout=POLL_SECONDS)
@@ -38,10 +38,10 @@ def tables_of(
             if outcome.error is not None:
                 job = jobs[outcome.run]
                 raise MillpondError(f"{job.planned.cell.id}, seed {job.seed}: {outcome.error}") from outcome.cause
-            for name, native in outcome.tables().items():
-                pieces.setdefault(name, []).append(plain(pa.table(native)))
+            for name, rows in outcome.tables().items():
+                pieces.setdefault(name, []).append(rows)
             finished()
     finally:
         batch.cancel()
-    tables = {name: in_order(found) for name, found in pieces.items()}
+    tables = {name: in_order([together(found)]) for name, found in pieces.items()}
     return {**tables, "runs": with_places(tables["runs"], program)}
