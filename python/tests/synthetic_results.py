@@ -259,6 +259,7 @@ def _run(
                     "controller": group.algorithm,
                     "fct_us": int(time * 1e6) if done else None,
                     "first_send_us": 0,
+                    "done_us": int(time * 1e6) if done else None,
                     "completed": EXCHANGES if done else EXCHANGES - 3,
                     "failed": 0,
                     "transmissions": EXCHANGES + int(unnecessary),

@@ -256,7 +256,10 @@ def test_figures_stand_beside_each_other_with_equal_digits(value: float, text: s
 
 
 def test_the_picture_of_the_readme_is_small_legible_and_always_the_same(results: Results, tmp_path: Path) -> None:
-    check_texts(readme_picture.picture(results))
+    picture = readme_picture.picture(results)
+    check_texts(picture)
+    done = [text.get_text() for panel in panels(picture) for text in panel.texts if "client done" in text.get_text()]
+    assert len(done) == len(readme_picture.SHOWN)
     files = [tmp_path / "a.svg", tmp_path / "b.svg"]
     for file in files:
         assert readme_picture.main([str(results.directory), str(file)]) == 0

@@ -10,8 +10,8 @@
 //!
 //! * the last answer left at most 1.1 `S` + 20 ms ago, `S` being the median of the last eight times from the first answer
 //!   to the same request until the next new request, over all peers on the same path;
-//! * there is a sign of a queue: `S` is at least twice the smallest such time ever, or 30 % of the exchanges of the whole
-//!   server saw copies;
+//! * there is a sign of a queue: 30 % of the exchanges of the whole server or of the path saw copies, or 15 % did and `S` is at
+//!   least twice the smallest such time ever;
 //! * the last answer left less than 120 s ago;
 //! * the allowance for copies is used up: one a second, at most five at once, for the whole server.
 //!
@@ -31,12 +31,12 @@ use crate::{
 const KEPT: usize = 8;
 const LAST: u8 = 7;
 
-/// A share of all exchanges, in 2⁻²⁴; the newest exchange counts a 256th.
-const WHOLE: u32 = 1 << 24;
-const WEIGHT: u32 = 8;
-
 /// So many exchanges with copies are a sign of a queue: 30 %.
-const MANY: u32 = WHOLE / 10 * 3;
+const MANY: Share = Share(Share::WHOLE / 10 * 3);
+
+/// So many, where answers take long as well: 15 %. Long times alone are pauses of an application as soon as a queue, and
+/// random losses of a tenth each way stay below it.
+const SOME: Share = Share(Share::WHOLE / 20 * 3);
 
 /// No answer is withheld for longer, and no longer time is a round trip.
 const LONGEST: Span = Span::from_secs(120);
@@ -47,6 +47,25 @@ const MARGIN: Span = Span::from_millis(20);
 /// The allowance of an answer that is due to nothing: a second each, five at most.
 const ALLOWANCE: Span = Span::from_secs(1);
 const MOST_ALLOWED: Span = Span::from_secs(5);
+
+/// The share of exchanges that saw copies, in 2⁻¹⁶; the newest exchange counts a 256th.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Share(u16);
+
+impl Share {
+    const WHOLE: u16 = u16::MAX;
+    const WEIGHT: u32 = 8;
+
+    const fn exchange_begins(&mut self) {
+        self.0 = self.0.saturating_sub(self.0 >> Self::WEIGHT);
+    }
+
+    const fn copy_came(&mut self) {
+        self.0 = self.0.saturating_add(1 << (u16::BITS - Self::WEIGHT));
+    }
+}
+
+laid_out!(Share { 0 });
 
 /// Why a copy is answered, or that it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,6 +121,8 @@ pub struct CalmPath {
     kept: [Span; KEPT],
     /// The smallest ever.
     least: Span,
+    /// Of exchanges that are over.
+    copied: Share,
     /// How many are kept, and which is the next to make room.
     len: u8,
     next: u8,
@@ -111,7 +132,7 @@ impl CalmPath {
     /// A path of which nothing is known.
     #[must_use]
     pub const fn new() -> Self {
-        Self { kept: [Span::ZERO; KEPT], least: Span::MAX, len: 0, next: 0 }
+        Self { kept: [Span::ZERO; KEPT], least: Span::MAX, copied: Share(0), len: 0, next: 0 }
     }
 
     fn took(&mut self, time: Span) {
@@ -137,7 +158,7 @@ impl CalmPath {
     }
 }
 
-laid_out!(CalmPath { kept, least, len, next });
+laid_out!(CalmPath { kept, least, copied, len, next });
 
 impl Default for CalmPath {
     fn default() -> Self {
@@ -148,8 +169,7 @@ impl Default for CalmPath {
 /// What a server knows of all its peers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CalmServer {
-    /// The share of exchanges that saw copies, the newest weighing most.
-    copied: u32,
+    copied: Share,
     /// What is left of the allowance.
     allowed: Span,
     /// When that was so.
@@ -160,19 +180,23 @@ impl CalmServer {
     /// A server that has answered nobody yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { copied: 0, allowed: MOST_ALLOWED, since: Instant::ORIGIN }
+        Self { copied: Share(0), allowed: MOST_ALLOWED, since: Instant::ORIGIN }
     }
 
     /// A new request of a peer came: it has one of the answers to the one before.
     pub fn asked(&mut self, path: &mut CalmPath, peer: &mut CalmPeer, now: Instant) {
         if peer.first != Instant::NEVER {
+            path.copied.exchange_begins();
+            if peer.copied {
+                path.copied.copy_came();
+            }
             let took = now.since(peer.first);
             if took <= LONGEST {
                 path.took(took);
             }
         }
         *peer = CalmPeer::new();
-        self.copied = self.copied.saturating_sub(self.copied >> WEIGHT);
+        self.copied.exchange_begins();
     }
 
     /// The answer to the newest request of a peer leaves for the first time.
@@ -185,7 +209,7 @@ impl CalmServer {
     pub fn asked_again(&mut self, path: &CalmPath, peer: &mut CalmPeer, now: Instant) -> Again {
         if !peer.copied {
             peer.copied = true;
-            self.copied = self.copied.saturating_add(WHOLE >> WEIGHT);
+            self.copied.copy_came();
         }
         let verdict = self.judge(path, peer.last, now);
         if verdict.answers() {
@@ -208,8 +232,8 @@ impl CalmServer {
             return Again::Withhold;
         }
         let Some(usual) = path.median() else { return Again::Calm };
-        let (is_slow, is_copied) = (usual >= path.least.doubled(), self.copied >= MANY);
-        if !is_slow && !is_copied {
+        let (is_slow, copied) = (usual >= path.least.doubled(), self.copied.max(path.copied));
+        if copied < if is_slow { SOME } else { MANY } {
             return Again::Calm;
         }
         let age = now.since(last);
@@ -243,7 +267,7 @@ mod tests {
     }
 
     /// A server, a path and a peer whose requests came these times after the answers, each answered at once; the last
-    /// answer left at the time returned.
+    /// answer left at the time returned. Copies came to some of its exchanges.
     fn known(times: &[u64]) -> (CalmServer, CalmPath, CalmPeer, u64) {
         let (mut server, mut path, mut peer) = (CalmServer::new(), CalmPath::new(), CalmPeer::new());
         let mut now = 0_u64;
@@ -252,6 +276,7 @@ mod tests {
             server.asked(&mut path, &mut peer, at(now));
             server.answered(&mut peer, at(now));
         }
+        server.copied = SOME;
         (server, path, peer, now)
     }
 
@@ -287,6 +312,7 @@ mod tests {
     #[test]
     fn copies_of_many_exchanges_are_a_sign_of_a_queue() {
         let (mut server, mut path, mut peer, mut now) = known(&[SECOND; 8]);
+        server.copied = Share(0);
         let mut exchanges = 0;
         loop {
             now += SECOND;
@@ -298,8 +324,41 @@ mod tests {
                 break;
             }
         }
-        // 1 - (255/256)^n >= 0.3
-        assert_eq!(exchanges, 92);
+        // 1 - (255/256)^n >= 0.3, with what integers cut off
+        assert_eq!(exchanges, 91);
+    }
+
+    #[test]
+    fn long_times_with_few_copies_are_pauses_and_no_queue() {
+        let (mut server, path, mut peer, now) = known(&[SECOND, 40 * SECOND, 90 * SECOND, 60 * SECOND]);
+        server.copied = Share(SOME.0 - 257);
+        spent(&mut server, now);
+        assert_eq!(server.asked_again(&path, &mut peer, at(now + 2 * SECOND)), Again::Calm);
+        server.copied.copy_came();
+        spent(&mut server, now + 2 * SECOND);
+        assert_eq!(server.asked_again(&path, &mut peer, at(now + 2 * SECOND)), Again::Withhold);
+    }
+
+    #[test]
+    fn copies_on_one_path_are_a_sign_there_however_many_peers_elsewhere_have_none() {
+        let (mut server, mut crowded, mut quiet) = (CalmServer::new(), CalmPath::new(), CalmPath::new());
+        let (mut peer, mut other) = (CalmPeer::new(), CalmPeer::new());
+        let mut exchange = |path: &mut CalmPath, peer: &mut CalmPeer, from: u64, copies: u64| {
+            server.asked(path, peer, at(from));
+            server.answered(peer, at(from));
+            (1..=copies).map(|copy| server.asked_again(path, peer, at(from + copy))).last()
+        };
+        let mut last = None;
+        for number in 0..100 {
+            let now = 10 * SECOND * number;
+            for elsewhere in 0..99 {
+                exchange(&mut quiet, &mut other, now + 1000 * elsewhere, 0);
+            }
+            last = exchange(&mut crowded, &mut peer, now + SECOND, 8);
+        }
+        assert_eq!(last, Some(Again::Withhold));
+        assert!(server.copied < SOME);
+        assert_eq!(server.asked_again(&quiet, &mut other, at(2_000 * SECOND)), Again::Calm);
     }
 
     #[test]

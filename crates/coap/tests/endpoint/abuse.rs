@@ -6,6 +6,7 @@ use millpond_coap::{Duplicates, Endpoint};
 use millpond_control::Preset;
 
 use crate::{
+    calm::{LAST, queue},
     duplicates::serve,
     pair::{Pair, SECOND, Side, endpoint},
 };
@@ -28,18 +29,17 @@ fn calm(paths: usize) -> Endpoint<u32> {
     server.with_paths(|from| u64::from(*from / 100))
 }
 
-/// A second for the first answer, then ten for each, and the allowance for copies is used up. When, and the last ID.
+/// There is a queue, and the allowance for copies is used up. When, and the last ID.
 fn in_a_queue(server: &mut Endpoint<u32>, peer: u32) -> (u64, u16) {
     let mut now = 0;
-    for (id, took) in [0, 1, 10, 10, 10].into_iter().enumerate() {
-        now += took * SECOND;
-        assert_eq!(serve(server, now, peer, &hello(id as u16)).len(), 1);
+    for (moment, id, is_copied) in queue() {
+        now = moment;
+        for _ in 0..if is_copied { 2 } else { 6 } {
+            assert_eq!(serve(server, now, peer, &hello(id)).len(), 1);
+        }
     }
-    for _ in 0..5 {
-        assert_eq!(serve(server, now, peer, &hello(4)).len(), 1);
-    }
-    assert_eq!(serve(server, now, peer, &hello(4)).len(), 0, "a copy is withheld");
-    (now, 4)
+    assert_eq!(serve(server, now, peer, &hello(LAST)).len(), 0, "a copy is withheld");
+    (now, LAST)
 }
 
 /// Somebody sends requests of other message IDs in a peer's name: its times get shorter, and more is answered.

@@ -36,7 +36,7 @@ def picture(results: Results) -> Figure:
     runs = {str(cell.columns.get("server")): (cell, run) for cell, run in data.traced(data.plain())}
     if not HOW.keys() <= runs.keys():
         raise Missing("The picture needs the traced runs of scenarios/sweeps/calm-cell.toml.")
-    return drawn(follow(data, {name: runs[name] for name in HOW}), HOW, CLIENTS, BUFFER, ends_low=True)
+    return drawn(data, follow(data, {name: runs[name] for name in HOW}), HOW, CLIENTS, BUFFER, ends_low=True)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
@@ -41,6 +42,7 @@ def picture(results: Results) -> Figure:
         raise Missing(f"The picture needs traced runs of {' and '.join(SHOWN)} with {WORKLOAD} clients.")
     columns = shown[SHOWN[0]].cell.columns
     return drawn(
+        data,
         shown,
         {name: (data.looks[name], data.label(name)) for name in shown},
         float(columns["clients"]),
@@ -49,6 +51,7 @@ def picture(results: Results) -> Figure:
 
 
 def drawn(
+    data: Data,
     shown: Mapping[str, Course],
     how: Mapping[str, tuple[Look, str]],
     clients: float,
@@ -66,7 +69,8 @@ def drawn(
         panel_pair(above, below, dict(shown), {name: look for name, (look, _) in how.items()})
         longest = max(float(course.times[-1]) for course in shown.values())
         for course in shown.values():
-            _mark_end(above, course, longest, ends_low)
+            if (done := _done(data, course)) is not None:
+                _mark_end(above, course, done, longest, ends_low)
         above.set_title(
             f"{labels.clients(clients)} behind one {_rate(first)} link with a buffer of {labels.size(buffer)}"
         )
@@ -82,12 +86,18 @@ def drawn(
     return figure
 
 
-def _mark_end(axes: Axes, course: Course, longest: float, low: bool) -> None:
+def _done(data: Data, course: Course) -> float | None:
+    """When the last client was done in s, if all were: the trace's last step is up to one before."""
+    last = float(np.max(data.rows("flows", course.run, ("done_us",))[0]))
+    return None if np.isnan(last) else last
+
+
+def _mark_end(axes: Axes, course: Course, done: float, longest: float, low: bool) -> None:
     """Say at the end of a line when the last client was done."""
     end = float(course.times[-1])
     left = end > longest / 2
     axes.annotate(
-        f"last client done\nafter {labels.count(end)} s",
+        f"last client done\nafter {labels.count(round(done))} s",
         (end, float(course.queue[-1]) / 1e3),
         (-10 if left else 8, 4),
         textcoords="offset points",
