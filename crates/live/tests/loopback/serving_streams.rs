@@ -340,3 +340,35 @@ async fn what_streams_of_a_connection_hold_is_counted_and_over_with_them_given_b
     }
     assert!(server.stats().await.memory < held + 500_000);
 }
+
+/// Of FETCH the body is part of what is asked for, and it comes once where it is long.
+#[tokio::test]
+async fn the_answer_to_a_long_fetch_is_one_stream() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&made);
+    let echo = move |request: Request| {
+        let made = Arc::clone(&counted);
+        async move {
+            let mut body = request.body();
+            let mut all = Vec::new();
+            while let Some(chunk) = body.chunk().await? {
+                all.extend_from_slice(&chunk);
+            }
+            made.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, HandlerError>(Response::stream(std::io::Cursor::new(all)))
+        }
+    };
+    let server = builder().route("/echo", Resource::new().fetch(echo).streaming()).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let tcp = server.local_addrs()[1].1;
+    let mut asked = 0;
+    for (scheme, at) in [("coap", server.local_addr()), ("coap+tcp", tcp)] {
+        for length in [100, 1_024, 1_025, 40_000, 100_000] {
+            let answer = client.fetch(format!("{scheme}://{at}/echo")).payload(image(length)).await.unwrap();
+            asked += 1;
+            assert_eq!((answer.code(), answer.payload().len()), (Code::CONTENT, length), "{scheme} {length}");
+            assert!(answer.payload() == &image(length));
+            assert_eq!(made.load(Ordering::Relaxed), asked, "{scheme} {length}");
+        }
+    }
+}

@@ -37,6 +37,8 @@ const MOST_AT_ONCE: usize = 16 << 10;
 pub(crate) struct Name {
     peer: SocketAddr,
     key: Arc<[u8]>,
+    /// So much of the key are options; the rest is the body of a FETCH.
+    options: usize,
     identity: Option<Arc<PeerIdentity>>,
 }
 
@@ -55,11 +57,18 @@ impl Name {
                 key.extend_from_slice(value);
             }
         }
+        let options = key.len();
         if !of_body && request.method() == Code::FETCH {
             // What it asks for (RFC 8132 §2).
             key.extend_from_slice(request.payload());
         }
-        Self { peer: request.peer(), key: key.into(), identity: request.shared_identity() }
+        Self { peer: request.peer(), key: key.into(), options, identity: request.shared_identity() }
+    }
+
+    /// The other one has the same options, and a body that this one need not repeat: it came before.
+    fn goes_on_with(&self, other: &Self) -> bool {
+        let same = (self.peer, self.options, &self.identity) == (other.peer, other.options, &other.identity);
+        same && self.key.len() == self.options && other.key.starts_with(&self.key)
     }
 }
 

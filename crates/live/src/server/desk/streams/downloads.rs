@@ -13,7 +13,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use super::{Asked, Desk, Name, Pieces, Step, about};
+use super::{Asked, Desk, Name, Pieces, Step, Streams, about};
 use crate::{
     Progress, Response,
     client::OnProgress,
@@ -108,8 +108,7 @@ impl Desk {
 
     /// A block that does not begin an answer is asked for. Whose answer is not known, the handler is asked anew.
     pub(super) fn next_of_download(&mut self, asked: Asked, pieces: Pieces) -> Option<Asked> {
-        let name = Name::of(&asked.request, false);
-        let Some(download) = self.streams.downloads.get_mut(&name) else { return Some(asked) };
+        let Some(download) = self.streams.download(&Name::of(&asked.request, false)) else { return Some(asked) };
         let offset = pieces.offset();
         match &download.said {
             _ if offset == download.sent && download.asks.is_some() => {
@@ -177,6 +176,17 @@ impl Desk {
             }
             Step::Taken | Step::Answered(_) => {}
         }
+    }
+}
+
+impl Streams {
+    /// The answer of which somebody wants more: of that name, or the newest to a FETCH whose body was told once.
+    fn download(&mut self, name: &Name) -> Option<&mut Download> {
+        if self.downloads.contains_key(name) {
+            return self.downloads.get_mut(name);
+        }
+        let behind = self.downloads.range_mut(name..).take_while(|(it, _)| it.peer == name.peer);
+        behind.filter(|(it, _)| name.goes_on_with(it)).map(|(_, it)| it).max_by_key(|it| it.number)
     }
 }
 
