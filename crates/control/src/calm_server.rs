@@ -13,6 +13,8 @@
 //! * there is a sign of a queue: 30 % of the exchanges of the whole server or of the path saw copies, or 15 % did and `S` is at
 //!   least twice the smallest such time ever;
 //! * the last answer left less than 120 s ago;
+//! * answers do not end copies: where packets are lost, a copy that is withheld is followed by the next one and an answered one is
+//!   not; in a queue it is all one. Those of the allowance tell the two apart, since chance chose them;
 //! * the allowance for copies is used up: one a second, at most five at once, for the whole server.
 //!
 //! Whatever is not known, such as a peer or path that was forgotten, makes it answer: that is what every server does.
@@ -27,9 +29,8 @@ use crate::{
     time::{Instant, Span, tenth},
 };
 
-/// Times that a path remembers, and the last place of them.
+/// Times that a path remembers.
 const KEPT: usize = 8;
-const LAST: u8 = 7;
 
 /// So many exchanges with copies are a sign of a queue: 30 %.
 const MANY: Share = Share(Share::WHOLE / 10 * 3);
@@ -47,6 +48,10 @@ const MARGIN: Span = Span::from_millis(20);
 /// The allowance of an answer that is due to nothing: a second each, five at most.
 const ALLOWANCE: Span = Span::from_secs(1);
 const MOST_ALLOWED: Span = Span::from_secs(5);
+
+/// So much more often must copies that were withheld be followed by one more than those that were answered: a half. Then
+/// answers end copies, as where packets are lost, and nothing stands in a queue.
+const HELPS: u8 = 128;
 
 /// The share of exchanges that saw copies, in 2⁻¹⁶; the newest exchange counts a 256th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,10 +72,27 @@ impl Share {
 
 laid_out!(Share { 0 });
 
+/// The share of first copies that one more came after, in 2⁻⁸; the newest counts a 16th, since few have to be enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Followed(u8);
+
+impl Followed {
+    const WEIGHT: u32 = 4;
+
+    const fn next(&mut self, is_followed: bool) {
+        self.0 = self.0.saturating_sub(self.0 >> Self::WEIGHT);
+        if is_followed {
+            self.0 = self.0.saturating_add(1 << (u8::BITS - Self::WEIGHT));
+        }
+    }
+}
+
+laid_out!(Followed { 0 });
+
 /// Why a copy is answered, or that it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Again {
-    /// Answer: nothing suggests a queue.
+    /// Answer: nothing suggests a queue, or answers end copies, as they do where packets are lost.
     Calm,
     /// Answer: after so long the last answer is likely to be lost.
     Due,
@@ -95,19 +117,36 @@ pub struct CalmPeer {
     first: Instant,
     /// When the last answer left.
     last: Instant,
-    /// It was asked for once more.
-    copied: bool,
+    /// What became of its first copy.
+    first_copy: FirstCopy,
+    /// One more came after that.
+    is_followed: bool,
 }
+
+/// What became of the first copy of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FirstCopy {
+    /// None came.
+    None,
+    /// Handled as anywhere: it tells nothing of whether answers help.
+    Plain,
+    /// Answered in what may be a queue.
+    Answered,
+    /// Withheld there.
+    Withheld,
+}
+
+laid_out!(FirstCopy = None | Plain | Answered | Withheld);
 
 impl CalmPeer {
     /// A peer that was never answered.
     #[must_use]
     pub const fn new() -> Self {
-        Self { first: Instant::NEVER, last: Instant::NEVER, copied: false }
+        Self { first: Instant::NEVER, last: Instant::NEVER, first_copy: FirstCopy::None, is_followed: false }
     }
 }
 
-laid_out!(CalmPeer { first, last, copied });
+laid_out!(CalmPeer { first, last, first_copy, is_followed });
 
 impl Default for CalmPeer {
     fn default() -> Self {
@@ -118,36 +157,42 @@ impl Default for CalmPeer {
 /// What a server knows of a path: how long answers over it have taken to be followed by a new request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CalmPath {
+    /// The newest first; [`Span::MAX`] where there are fewer.
     kept: [Span; KEPT],
     /// The smallest ever.
     least: Span,
     /// Of exchanges that are over.
     copied: Share,
-    /// How many are kept, and which is the next to make room.
-    len: u8,
-    next: u8,
+    /// Of those whose first copy was answered in what may be a queue, and withheld there.
+    answered: Followed,
+    withheld: Followed,
 }
 
 impl CalmPath {
     /// A path of which nothing is known.
     #[must_use]
     pub const fn new() -> Self {
-        Self { kept: [Span::ZERO; KEPT], least: Span::MAX, copied: Share(0), len: 0, next: 0 }
+        Self {
+            kept: [Span::MAX; KEPT],
+            least: Span::MAX,
+            copied: Share(0),
+            answered: Followed(u8::MAX),
+            withheld: Followed(0),
+        }
     }
 
     fn took(&mut self, time: Span) {
         self.least = self.least.min(time);
-        if let Some(place) = self.kept.get_mut(usize::from(self.next)) {
-            *place = time;
+        let mut newer = time;
+        for place in &mut self.kept {
+            newer = core::mem::replace(place, newer);
         }
-        self.next = self.next.wrapping_add(1) & LAST;
-        self.len = self.len.saturating_add(1).min(KEPT as u8);
     }
 
     /// The median of the times kept, the smaller one of two.
     fn median(&self) -> Option<Span> {
-        let kept = self.kept.get(..usize::from(self.len))?;
-        let before = kept.len().checked_sub(1)? / 2;
+        let kept = &self.kept;
+        let before = kept.iter().filter(|time| **time < Span::MAX).count().checked_sub(1)? / 2;
         // The one with at most so many below it, and enough that are not above: sorting takes more room on small cores.
         let is_median = |time: &&Span| {
             let below = kept.iter().filter(|other| other < time).count();
@@ -158,7 +203,7 @@ impl CalmPath {
     }
 }
 
-laid_out!(CalmPath { kept, least, copied, len, next });
+laid_out!(CalmPath { kept, least, copied, answered, withheld });
 
 impl Default for CalmPath {
     fn default() -> Self {
@@ -187,8 +232,13 @@ impl CalmServer {
     pub fn asked(&mut self, path: &mut CalmPath, peer: &mut CalmPeer, now: Instant) {
         if peer.first != Instant::NEVER {
             path.copied.exchange_begins();
-            if peer.copied {
+            if peer.first_copy != FirstCopy::None {
                 path.copied.copy_came();
+            }
+            match peer.first_copy {
+                FirstCopy::None | FirstCopy::Plain => {}
+                FirstCopy::Answered => path.answered.next(peer.is_followed),
+                FirstCopy::Withheld => path.withheld.next(peer.is_followed),
             }
             let took = now.since(peer.first);
             if took <= LONGEST {
@@ -207,11 +257,16 @@ impl CalmServer {
     /// A copy of the newest request of a peer came, which was answered before: is it answered once more? If so, the
     /// answer leaves now.
     pub fn asked_again(&mut self, path: &CalmPath, peer: &mut CalmPeer, now: Instant) -> Again {
-        if !peer.copied {
-            peer.copied = true;
+        let is_first = peer.first_copy == FirstCopy::None;
+        if is_first {
             self.copied.copy_came();
+        } else {
+            peer.is_followed = true;
         }
-        let verdict = self.judge(path, peer.last, now);
+        let (verdict, becomes) = self.judge(path, peer.last, now);
+        if is_first {
+            peer.first_copy = becomes;
+        }
         if verdict.answers() {
             peer.last = now;
         }
@@ -220,31 +275,34 @@ impl CalmServer {
 
     /// A copy of an older request of a peer came, which was answered at that time for the first time.
     pub fn asked_late(&mut self, path: &CalmPath, first: Instant, now: Instant) -> Again {
-        self.judge(path, first, now)
+        self.judge(path, first, now).0
     }
 
-    fn judge(&mut self, path: &CalmPath, last: Instant, now: Instant) -> Again {
+    fn judge(&mut self, path: &CalmPath, last: Instant, now: Instant) -> (Again, FirstCopy) {
         let left = self.since;
         self.since = now;
         self.allowed = self.allowed.plus(now.since(left)).min(MOST_ALLOWED);
         // The answer is still in the making.
         if last == Instant::NEVER {
-            return Again::Withhold;
+            return (Again::Withhold, FirstCopy::Plain);
         }
-        let Some(usual) = path.median() else { return Again::Calm };
+        let Some(usual) = path.median() else { return (Again::Calm, FirstCopy::Plain) };
         let (is_slow, copied) = (usual >= path.least.doubled(), self.copied.max(path.copied));
         if copied < if is_slow { SOME } else { MANY } {
-            return Again::Calm;
+            return (Again::Calm, FirstCopy::Plain);
         }
         let age = now.since(last);
         if age >= LONGEST || age > usual.plus(tenth(usual)).plus(MARGIN) {
-            return Again::Due;
+            return (Again::Due, FirstCopy::Plain);
+        }
+        if path.withheld.0.saturating_sub(path.answered.0) >= HELPS {
+            return (Again::Calm, FirstCopy::Answered);
         }
         if self.allowed >= ALLOWANCE {
             self.allowed = self.allowed.minus(ALLOWANCE);
-            return Again::Allowed;
+            return (Again::Allowed, FirstCopy::Answered);
         }
-        Again::Withhold
+        (Again::Withhold, FirstCopy::Withheld)
     }
 }
 
@@ -339,6 +397,38 @@ mod tests {
         assert_eq!(server.asked_again(&path, &mut peer, at(now + 2 * SECOND)), Again::Withhold);
     }
 
+    /// A path that looks like a queue, on which answered and withheld copies are followed by further ones as often as
+    /// this says, in sixteenths; how many of the last hundred first copies were withheld.
+    fn withheld(answered: u32, withheld: u32) -> usize {
+        let (mut server, mut path, mut peer, begun) = known(&[SECOND, 40 * SECOND, 40 * SECOND, 40 * SECOND]);
+        let verdicts = (0..300_u32).map(|number| {
+            let asked = begun.saturating_add(u64::from(number).saturating_mul(40 * SECOND));
+            let later = |seconds: u64| asked.saturating_add(seconds.saturating_mul(SECOND));
+            server.copied = SOME;
+            // Half of the time the allowance is used up.
+            if number % 2 == 0 {
+                spent(&mut server, later(2));
+            }
+            let verdict = server.asked_again(&path, &mut peer, at(later(2)));
+            let followed = if verdict.answers() { answered } else { withheld };
+            if number.wrapping_mul(7) % 16 < followed {
+                server.asked_again(&path, &mut peer, at(later(6)));
+            }
+            server.asked(&mut path, &mut peer, at(later(40)));
+            server.answered(&mut peer, at(later(40)));
+            verdict
+        });
+        verdicts.skip(200).filter(|verdict| !verdict.answers()).count()
+    }
+
+    #[test]
+    fn where_answers_end_copies_packets_are_lost_and_every_copy_is_answered() {
+        assert_eq!(withheld(3, 16), 0, "a fifth is lost");
+        assert_eq!(withheld(16, 16), 50, "a queue, in which timers double once and more");
+        assert_eq!(withheld(0, 0), 50, "a queue, in which they do not");
+        assert!(withheld(10, 14) > 0, "a queue that loses as well");
+    }
+
     #[test]
     fn copies_on_one_path_are_a_sign_there_however_many_peers_elsewhere_have_none() {
         let (mut server, mut crowded, mut quiet) = (CalmServer::new(), CalmPath::new(), CalmPath::new());
@@ -405,9 +495,9 @@ mod tests {
         for number in 0..200_u32 {
             path.took(Span::from_micros(number.wrapping_mul(2_654_435_761) >> 28));
             let mut kept = path.kept;
-            let kept = kept.get_mut(..usize::from(path.len)).unwrap_or_default();
             kept.sort_unstable();
-            assert_eq!(path.median(), kept.get((kept.len() - 1) / 2).copied(), "{kept:?}");
+            let so_many = KEPT.min(number as usize + 1);
+            assert_eq!(path.median(), kept.get((so_many - 1) / 2).copied(), "{kept:?}");
         }
     }
 
