@@ -2,7 +2,10 @@ use alloc::vec::Vec;
 
 use millpond_control::{Instant, Span};
 
-use super::{Block, BlockSize};
+use super::{
+    Block, BlockSize,
+    whose::{Crowded, Whose},
+};
 
 /// Bounds of what a server collects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +45,8 @@ struct Assembly<K> {
     last: Vec<u8>,
     /// Requests that brought something new.
     came: u32,
-    /// It is of somebody who is known to be there.
-    is_known: bool,
+    /// Whose it is.
+    whose: Whose,
     touched: Instant,
 }
 
@@ -74,16 +77,15 @@ impl<K: PartialEq> Assemblies<K> {
     /// A request with Block1 came. `total` is its Size1. Block 0 always begins anew; a block that came before is
     /// answered as before.
     pub fn take(&mut self, now: Instant, key: K, block: Block, total: Option<u32>, payload: &[u8]) -> Verdict {
-        self.take_of(now, key, false, block, total, payload)
+        self.take_of(now, key, Whose::default(), block, total, payload)
     }
 
-    /// The same from somebody who `is_known` to be at its address, or is not. Where there is no room, those that are not
-    /// give way first, and among them those that have sent least: to begin a body costs a forged datagram.
+    /// The same from somebody. Where there is no place, the one that is [worth least](Self::drop_least) gives way.
     pub(crate) fn take_of(
         &mut self,
         now: Instant,
         key: K,
-        is_known: bool,
+        whose: Whose,
         block: Block,
         total: Option<u32>,
         payload: &[u8],
@@ -106,12 +108,12 @@ impl<K: PartialEq> Assemblies<K> {
             None if block.number > 0 => return Verdict::Incomplete,
             None => {
                 if self.bodies.len() >= self.limits.bodies {
-                    self.drop_least();
+                    self.drop_least(|_| 1);
                 }
-                Assembly { key, body: Vec::new(), whole: None, last: Vec::new(), came: 0, is_known, touched: now }
+                Assembly { key, body: Vec::new(), whole: None, last: Vec::new(), came: 0, whose, touched: now }
             }
         };
-        (assembly.touched, assembly.is_known) = (now, is_known);
+        (assembly.touched, assembly.whose) = (now, whose);
         let verdict = assembly.take(block, answer, payload, end);
         self.bodies.push(assembly);
         verdict
@@ -129,15 +131,17 @@ impl<K: PartialEq> Assemblies<K> {
         self.bodies.first().map(|assembly| assembly.touched.after(self.limits.lifetime))
     }
 
-    /// Drops the body that is worth least: of those of nobody known, of these those of which the fewest blocks came, of
-    /// these the one that nothing came for the longest. False if there is none.
-    pub(crate) fn drop_least(&mut self) -> bool {
-        self.drop_least_of(|_| true)
+    /// Drops bodies until all of them hold at most so many bytes.
+    pub(crate) fn keep_within(&mut self, bytes: usize) {
+        while self.memory() > bytes && self.drop_least(Assembly::memory) {}
     }
 
-    fn drop_least_of(&mut self, is_meant: impl Fn(&Assembly<K>) -> bool) -> bool {
-        let places = self.bodies.iter().enumerate().filter(|(_, assembly)| is_meant(assembly));
-        let least = places.min_by_key(|(place, assembly)| (assembly.is_known, assembly.came, *place));
+    /// Drops the body that is worth least: of those alike that of which the fewest blocks came, of these the one that nothing
+    /// came for the longest. False if there is none.
+    fn drop_least(&mut self, weigh: impl Fn(&Assembly<K>) -> usize) -> bool {
+        let crowded = Crowded::among(self.bodies.iter().map(|assembly| (assembly.whose, weigh(assembly))));
+        let worth = |place, assembly: &Assembly<K>| (crowded.worth(assembly.whose), assembly.came, place);
+        let least = self.bodies.iter().enumerate().min_by_key(|(place, assembly)| worth(*place, assembly));
         let Some((place, _)) = least else { return false };
         self.bodies.remove(place);
         true
@@ -156,19 +160,6 @@ impl<K: PartialEq> Assemblies<K> {
         }
     }
 
-    /// Drops bodies of those in a group who are not known to be there, that which is worth least first, until one more makes
-    /// at most so many, unless it is one that is there already.
-    pub(crate) fn make_room_for_strangers(&mut self, key: &K, is_in_group: impl Fn(&K) -> bool, most: usize) {
-        if self.bodies.iter().any(|assembly| assembly.key == *key) {
-            return;
-        }
-        let is_meant = |assembly: &Assembly<K>| !assembly.is_known && is_in_group(&assembly.key);
-        let there = self.bodies.iter().filter(|assembly| is_meant(assembly)).count();
-        for _ in most.max(1)..=there {
-            self.drop_least_of(is_meant);
-        }
-    }
-
     /// What the bodies are told apart by.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.bodies.iter().map(|assembly| &assembly.key)
@@ -178,12 +169,16 @@ impl<K: PartialEq> Assemblies<K> {
     #[must_use]
     pub fn memory(&self) -> usize {
         let entries = self.bodies.capacity().saturating_mul(size_of::<Assembly<K>>());
-        let each = |assembly: &Assembly<K>| assembly.body.capacity().saturating_add(assembly.last.capacity());
-        self.bodies.iter().fold(entries, |sum, assembly| sum.saturating_add(each(assembly)))
+        self.bodies.iter().fold(entries, |sum, assembly| sum.saturating_add(assembly.memory()))
     }
 }
 
 impl<K> Assembly<K> {
+    /// Bytes held beside this value.
+    fn memory(&self) -> usize {
+        self.body.capacity().saturating_add(self.last.capacity())
+    }
+
     fn take(&mut self, block: Block, answer: Block, payload: &[u8], end: usize) -> Verdict {
         let start = end.saturating_sub(payload.len());
         if self.whole == Some(end) && !block.more && start > 0 && self.last == payload {

@@ -38,9 +38,11 @@ mod option;
 pub mod robust;
 mod serve;
 mod upload;
+mod whose;
 
 pub use assembly::{Assemblies, AssemblyLimits, Verdict};
 pub use download::{Download, DownloadError, Next, Part};
 pub use option::{BadBlock, Block, BlockSize};
 pub use serve::{PastEnd, Piece, slice, slice_of_blocks};
 pub use upload::{Answer, Upload, UploadError, UploadNext, UploadPiece};
+pub(crate) use whose::Whose;

@@ -72,11 +72,10 @@ pub struct Limits {
     pub body: usize,
     /// Bytes of all of them together; as many again of bodies in bursts, those that are kept for what was lost of them
     /// included. Those go first of which the fewest blocks came, and of these those that nothing came
-    /// for the longest; bodies of peers that were asked for something, or have answered something, go last.
+    /// for the longest; before them those of networks, where it is said which peers are in one
+    /// ([`Endpoint::with_paths`](crate::Endpoint::with_paths)), that have more than a quarter of all that came in blocks; bodies of
+    /// peers that were asked for something, or have answered something, go last.
     pub bodies: usize,
-    /// Bodies of peers in one network that are not known to be there, of requests that come in blocks, where it is said which
-    /// peers are ([`Endpoint::with_paths`](crate::Endpoint::with_paths)). Beyond that one of these goes.
-    pub bodies_per_network: u32,
     /// Bodies of one peer's requests that come in blocks. Beyond that its own oldest one goes.
     pub bodies_per_peer: u32,
     /// Bodies in bursts that are collected, and kept for what was lost of them, however short they are: each of them is looked at
@@ -91,15 +90,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// 16 384 asks, 64 MiB; bodies of 1 MiB, 16 MiB of them and of what is kept, 16 bodies of one peer, 256 of
-    /// strangers in one network, 256 in bursts; 16 384 observers, 64 for each peer. A
-    /// judgement, like those of the endpoint.
+    /// 16 384 asks, 64 MiB; bodies of 1 MiB, 16 MiB of them and of what is kept, 16 bodies of one peer,
+    /// 256 in bursts; 16 384 observers, 64 for each peer. A judgement, like those of the endpoint.
     pub const DEFAULT: Self = Self {
         asks: 16_384,
         bytes: 64 << 20,
         body: 1 << 20,
         bodies: 16 << 20,
-        bodies_per_network: 256,
         bodies_per_peer: 16,
         bursts: 256,
         kept: 16 << 20,

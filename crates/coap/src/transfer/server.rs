@@ -14,7 +14,7 @@ use super::{
     representation::{Cut, Representation},
     told::Told,
 };
-use crate::block::{Block, BlockSize, PastEnd, Verdict};
+use crate::block::{Block, BlockSize, PastEnd, Verdict, Whose};
 use crate::endpoint::{self, Outgoing, RequestId};
 use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason};
@@ -144,19 +144,12 @@ impl<L: MessageLayer> Host<L> {
             return None;
         }
         let limits = &self.config.limits;
-        let is_known = self.layer.is_acquainted(from);
         if block1.number == 0 {
             self.bodies.make_room_for(&(from, key), |(other, _)| *other == from, limits.bodies_per_peer as usize);
         }
-        if block1.number == 0
-            && !is_known
-            && let Some(network) = self.layer.path_of(&from)
-        {
-            let is_in_it = |(other, _): &(L::Peer, u64)| self.layer.path_of(other) == Some(network);
-            self.bodies.make_room_for_strangers(&(from, key), is_in_it, limits.bodies_per_network as usize);
-        }
-        let verdict = self.bodies.take_of(now, (from, key), is_known, block1, read.size1, message.payload());
-        while self.bodies.memory() > limits.bodies && self.bodies.drop_least() {}
+        let whose = self.whose(from);
+        let verdict = self.bodies.take_of(now, (from, key), whose, block1, read.size1, message.payload());
+        self.bodies.keep_within(limits.bodies);
         match verdict {
             Verdict::Whole(body, block1) => {
                 pending.block1 = Some(block1);
@@ -189,6 +182,12 @@ impl<L: MessageLayer> Host<L> {
             Verdict::WrongLength => self.acts.push_back(respond(Code::BAD_REQUEST, None, None)),
         }
         None
+    }
+
+    /// Whose a body is that comes from there.
+    fn whose(&self, from: L::Peer) -> Whose {
+        let network = self.layer.path_of(&from).unwrap_or_else(|| self.layer.hash(&from));
+        Whose { is_known: self.layer.is_acquainted(from), network }
     }
 
     /// A later block of something that is kept.

@@ -135,6 +135,25 @@ fn strangers_of_one_network_leave_room_for_those_of_another() {
     assert_eq!(code_of_last(&pair), Code::CONTINUE);
 }
 
+/// Sixteen bodies that lack their ends fill all the room there is, and of each of them more blocks came than of any other.
+#[test]
+fn long_bodies_that_one_network_does_not_finish_leave_room_for_those_of_another() {
+    let mut pair = Pair::new(|_, _, config| config.limits.bodies = 100_000);
+    for number in 0..600_u32 {
+        for path in 0..12 {
+            let value = (number << 4 | 8).to_be_bytes();
+            let long = [b"\x40\x03", &(number as u16 * 12 + path).to_be_bytes()[..], b"\xb1", &[path as u8]].concat();
+            pair.inject_from(200, SERVER, &[&long[..], b"\xd3\x03", &value[1..], b"\xff", &[1; 16]].concat());
+        }
+        pair.datagrams.clear();
+    }
+    for number in 0..100 {
+        pair.inject(SERVER, &block(number, number));
+        assert_eq!(code_of_last(&pair), if number < 99 { Code::CONTINUE } else { Code::CHANGED }, "block {number}");
+    }
+    assert!(pair.hosts[1].memory() < 2_000_000);
+}
+
 /// Behind a proxy requests of different clients are of one peer. With a hash that has no secret (that of rustc-hash: all
 /// strings of 16 bytes that begin with its first seed have the same) one client could have another's body end in its own.
 #[test]
