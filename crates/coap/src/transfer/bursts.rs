@@ -12,9 +12,13 @@ use super::{
     options,
     told::{Told, Whole},
 };
-use crate::block::robust::{
-    AnswerRefused, AskRefused, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits, BurstOptions,
-    BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold, is_robust,
+use crate::block::{
+    Whose,
+    robust::{
+        AnswerRefused, AskRefused, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits,
+        BurstOptions, BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold,
+        is_robust,
+    },
 };
 use crate::endpoint::{self, RequestId};
 use crate::layer::MessageLayer;
@@ -109,12 +113,12 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
     pub(super) fn request_came(
         &mut self,
         now: Instant,
-        (from, is_known): (A, bool),
+        (from, whose): (A, Whose),
         id: RequestId,
         message: &Message<'_>,
     ) {
         if let Some(server) = &mut self.server {
-            server.request_came(now, from, id, message, is_known);
+            server.request_came(now, from, id, message, whose);
         }
     }
 

@@ -98,8 +98,7 @@ impl<L: MessageLayer> Host<L> {
             return None;
         }
         if takes_bursts && is_of_burst(&message) {
-            let is_known = self.layer.is_acquainted(from);
-            self.bursts.request_came(now, (from, is_known), id, &message);
+            self.bursts.request_came(now, (from, self.whose(from)), id, &message);
             return None;
         }
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {

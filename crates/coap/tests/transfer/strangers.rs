@@ -2,6 +2,7 @@
 
 use millpond_coap::Identities;
 use millpond_coap::block::BlockSize;
+use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Message};
 
 use crate::pair::{CLIENT, Pair, SECOND, SERVER, Told, body, known_by};
@@ -152,6 +153,30 @@ fn long_bodies_that_one_network_does_not_finish_leave_room_for_those_of_another(
         assert_eq!(code_of_last(&pair), if number < 99 { Code::CONTINUE } else { Code::CHANGED }, "block {number}");
     }
     assert!(pair.hosts[1].memory() < 2_000_000);
+}
+
+/// What is whole is kept for copies of its blocks, and is worth no more than what is on its way.
+#[test]
+fn a_body_in_bursts_is_not_dropped_for_whole_ones_of_another_network() {
+    let mut pair = Pair::new(|_, _, config| config.q_block = Some(BurstParameters::RFC9177));
+    // Uri-Path, Q-Block1 with this value, Size1, Request-Tag.
+    let payload = |id: u16, path: u8, block: u8, size: u8| {
+        let [high, low] = id.to_be_bytes();
+        [b"\x40\x03", &[high, low, 0xb1, path, 0x81, block, 0xd1, 28, size][..], b"\xd1\xdbt\xff", &[1; 16]].concat()
+    };
+    for number in 0..4_u8 {
+        pair.inject(SERVER, &payload(number.into(), b'v', number << 4 | u8::from(number < 3) << 3, 64));
+        for round in 0..600_u16 {
+            pair.inject_from(
+                200 + (round % 50) as u8,
+                SERVER,
+                &payload(round | u16::from(number) << 12, round as u8, 0, 16),
+            );
+            pair.datagrams.clear();
+        }
+    }
+    let is_whole = |told: &Told| matches!(told, Told::Asked { body, .. } if body.len() == 64);
+    assert!(pair.take_told(SERVER).iter().any(is_whole));
 }
 
 /// Behind a proxy requests of different clients are of one peer. With a hash that has no secret (that of rustc-hash: all

@@ -7,7 +7,10 @@ use millpond_control::Instant;
 
 use super::{
     super::{
-        super::{Block, BlockSize},
+        super::{
+            Block, BlockSize,
+            whose::{Crowded, Whose},
+        },
         Accepted, BurstReceiver, Q_BLOCK2, REQUEST_TAG, Receipt,
         draft::{Draft, Recent, options_of, own_options, uint_of},
     },
@@ -24,7 +27,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn payload_came(
         &mut self,
         now: Instant,
-        (from, is_known): (A, bool),
+        (from, whose): (A, Whose),
         reply: Reply,
         message: &Message<'_>,
         key: Vec<u8>,
@@ -37,13 +40,13 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         // What it brings must fit; of what is there what is worth least makes room, but never the body itself.
         let length = message.payload().len();
         while self.memory().saturating_add(length) > self.options.limits.bytes {
-            if !self.drop_least(is_known, |body| !is_it(body)) {
+            if !self.drop_least(whose, Inbound::memory, |body| !is_it(body)) {
                 return Err(Code::SERVICE_UNAVAILABLE);
             }
         }
         let place = match self.inbound.iter().position(is_it) {
             Some(place) => place,
-            None => match self.room_for(from, is_known, total) {
+            None => match self.room_for(from, whose, total) {
                 Err(Code::REQUEST_ENTITY_TOO_LARGE) => {
                     let most = u32::try_from(self.options.limits.body).unwrap_or(u32::MAX);
                     let draft = Draft::plain(Code::REQUEST_ENTITY_TOO_LARGE, &Vec::new());
@@ -56,7 +59,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                     let receiver = BurstReceiver::new(parameters, block.size, total, limit, now);
                     self.inbound.push(Inbound {
                         from,
-                        is_known,
+                        whose,
+                        came: 0,
                         key,
                         tag: tag.to_vec(),
                         code: message.code,
@@ -75,7 +79,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         };
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         (body.token, body.touched, body.is_confirmable) = (message.token, now, message.kind == Kind::Confirmable);
-        body.is_known = is_known;
+        body.whose = whose;
         let accepted = body.take(now, &Receipt { block, total, payload: message.payload() });
         match (accepted, &body.stage) {
             (Some(Accepted::Misfit), Stage::Collecting(receiver)) => {
@@ -113,7 +117,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// Makes room for a body of so many bytes.
-    fn room_for(&mut self, from: A, is_known: bool, total: u32) -> Result<(), Code> {
+    fn room_for(&mut self, from: A, whose: Whose, total: u32) -> Result<(), Code> {
         let limits = self.options.limits;
         if total as usize > limits.body {
             return Err(Code::REQUEST_ENTITY_TOO_LARGE);
@@ -128,8 +132,13 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         // What is claimed takes no room; what comes does.
         let first = total.min(BlockSize::B1024.bytes()) as usize;
         self.give_up_kept(from, first);
-        while self.memory().saturating_add(first) > limits.bytes || self.bodies() >= limits.bodies {
-            if !self.drop_least(is_known, |_| true) {
+        while self.bodies() >= limits.bodies {
+            if !self.drop_least(whose, |_| 1, |_| true) {
+                return Err(Code::SERVICE_UNAVAILABLE);
+            }
+        }
+        while self.memory().saturating_add(first) > limits.bytes {
+            if !self.drop_least(whose, Inbound::memory, |_| true) {
                 return Err(Code::SERVICE_UNAVAILABLE);
             }
         }
@@ -138,9 +147,17 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
 
     /// Drops the body in the requests that is worth least of those that may go: to begin one costs a forged datagram. Nobody
     /// known makes room for somebody who is not. False if there is none.
-    fn drop_least(&mut self, for_known: bool, may_go: impl Fn(&Inbound<A>) -> bool) -> bool {
-        let all = self.inbound.iter().enumerate().filter(|(_, body)| may_go(body) && (for_known || !body.is_known));
-        let least = all.min_by_key(|(_, body)| (body.worth(), body.touched)).map(|(place, _)| place);
+    fn drop_least(
+        &mut self,
+        whose: Whose,
+        weigh: impl Fn(&Inbound<A>) -> usize,
+        may_go: impl Fn(&Inbound<A>) -> bool,
+    ) -> bool {
+        let crowded = Crowded::among(self.inbound.iter().map(|body| (body.whose, weigh(body))));
+        let may_go = |body: &Inbound<A>| may_go(body) && (whose.is_known || !body.whose.is_known);
+        let all = self.inbound.iter().enumerate().filter(|(_, body)| may_go(body));
+        let least = all.min_by_key(|(_, body)| (crowded.worth(body.whose), body.came, body.touched));
+        let least = least.map(|(place, _)| place);
         least.map(|place| self.inbound.remove(place)).is_some()
     }
 

@@ -4,7 +4,7 @@ use millpond_control::{Instant, Span};
 
 use super::{
     super::{
-        super::{Block, BlockSize},
+        super::{Block, BlockSize, Whose},
         Accepted, BurstReceiver, MISSING_BLOCKS_FORMAT, Q_BLOCK1, Receipt, Wanted,
         draft::{Draft, OwnedOptions, Recent, memory_of},
         missing_blocks,
@@ -17,8 +17,9 @@ use crate::message::{Code, Token, number};
 #[derive(Debug)]
 pub(super) struct Inbound<A> {
     pub(super) from: A,
-    /// It is of somebody who is known to be there.
-    pub(super) is_known: bool,
+    pub(super) whose: Whose,
+    /// Blocks that came.
+    pub(super) came: u32,
     pub(super) key: Vec<u8>,
     /// Request-Tag.
     pub(super) tag: Vec<u8>,
@@ -51,6 +52,7 @@ impl<A> Inbound<A> {
     pub(super) fn take(&mut self, now: Instant, receipt: &Receipt<'_>) -> Option<Accepted> {
         let Stage::Collecting(receiver) = &mut self.stage else { return None };
         let accepted = receiver.take(now, receipt);
+        self.came = receiver.came();
         if accepted == Accepted::Repeated {
             receiver.answer_again(receipt.block.number);
         }
@@ -94,15 +96,6 @@ impl<A> Inbound<A> {
             Stage::Collecting(receiver) if receiver.complete() == 0 => incomplete(&[0], receiver.set()),
             Stage::Collecting(receiver) => go_on(receiver.complete(), receiver.size()),
             _ => Draft::plain(Code::CONTINUE, &Vec::new()),
-        }
-    }
-
-    /// What it is worth when there is no room for all: what nobody known began first, then that of which the fewest blocks
-    /// came. One that is whole has yet to be answered, or to be answered again.
-    pub(super) const fn worth(&self) -> (bool, u32) {
-        match &self.stage {
-            Stage::Collecting(receiver) => (self.is_known, receiver.came()),
-            Stage::Asked | Stage::Answered(_) => (self.is_known, u32::MAX),
         }
     }
 

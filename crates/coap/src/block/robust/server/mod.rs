@@ -13,6 +13,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{ChanceSeed, Instant, Purpose, Span};
 
 use super::{
+    super::Whose,
     BurstOptions, BurstParameters, Q_BLOCK2,
     draft::{Draft, tag_of},
 };
@@ -158,10 +159,10 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
     }
 
-    /// Input: a request that has either option, of somebody who `is_known` to be at its address, or is not.
-    pub(crate) fn request_came(&mut self, now: Instant, from: A, id: RequestId, message: &Message<'_>, is_known: bool) {
+    /// Input: a request that has either option.
+    pub(crate) fn request_came(&mut self, now: Instant, from: A, id: RequestId, message: &Message<'_>, whose: Whose) {
         self.expire(now);
-        if let Err(code) = self.requested(now, (from, is_known), id, message) {
+        if let Err(code) = self.requested(now, (from, whose), id, message) {
             self.reply(from, Self::reply_to(id, message), Draft::plain(code, &Vec::new()));
         }
     }

@@ -7,6 +7,7 @@ use millpond_control::Instant;
 
 use super::{
     super::{
+        super::Whose,
         Q_BLOCK1, REQUEST_TAG,
         draft::{self, Draft, own_options},
     },
@@ -27,7 +28,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn requested(
         &mut self,
         now: Instant,
-        (from, is_known): (A, bool),
+        (from, whose): (A, Whose),
         id: RequestId,
         message: &Message<'_>,
     ) -> Result<(), Code> {
@@ -45,7 +46,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             (Some(block), wants) => {
                 let block = block.map_err(|_| Code::BAD_REQUEST)?;
                 let wants = wants.filter(Wants::begins).unwrap_or(Wants::All(block.size));
-                self.payload_came(now, (from, is_known), reply, message, key, block, wants)
+                self.payload_came(now, (from, whose), reply, message, key, block, wants)
             }
             (None, Some(wants)) => self.more_asked(now, from, reply, message, key, wants),
             (None, None) => Err(Code::BAD_REQUEST),
