@@ -153,6 +153,8 @@ impl<L: MessageLayer> Host<L> {
             Verdict::Whole(body, block1) => {
                 pending.block1 = Some(block1);
                 pending.asked = self.hash_of_body(&message, &body);
+                // What is observed is kept as long as that goes on: it is no more than one message brings.
+                pending.wants_to_observe &= block1.number == 0;
                 return self.hand_up(entry, id, pending, Some(body), deregisters);
             }
             // Nothing is delivered twice by a stream: who sends it again begins in the middle.

@@ -179,6 +179,27 @@ fn a_body_in_bursts_is_not_dropped_for_whole_ones_of_another_network() {
     assert!(pair.take_told(SERVER).iter().any(is_whole));
 }
 
+/// Who observes has what it asked kept for as long as it likes: a body of many blocks would be its sender's to have kept.
+#[test]
+fn who_asks_in_several_blocks_is_answered_and_does_not_observe() {
+    for (blocks, observes) in [(1_u8, true), (2, false)] {
+        let mut pair = Pair::new(|_, _, _| {});
+        for number in 0..blocks {
+            let value = number << 4 | u8::from(number + 1 < blocks) << 3;
+            let asked = [b"\x40\x05\x00", &[number][..], b"\x60\x51o\xd1\x03", &[value], b"\xff", &[7; 16]].concat();
+            pair.inject(SERVER, &asked);
+        }
+        assert_eq!(code_of_last(&pair), Code::CONTENT);
+        let told = pair.take_told(SERVER);
+        assert!(
+            matches!(&told[..], [Told::Asked { observe, body, .. }]
+            if *observe == observes && body.len() == 16 * usize::from(blocks)),
+            "{told:?}"
+        );
+        assert_eq!(pair.hosts[1].observers(), u32::from(observes));
+    }
+}
+
 /// Behind a proxy requests of different clients are of one peer. With a hash that has no secret (that of rustc-hash: all
 /// strings of 16 bytes that begin with its first seed have the same) one client could have another's body end in its own.
 #[test]
