@@ -267,7 +267,7 @@ impl Desk {
             Asked { id, request, length, resource, wants_to_observe, by_group, version, place: None, pieces: None };
         let Some(handler) = handler else {
             let response = links::answer(&self.router, &asked.request);
-            return self.answered(now, asked, response, None);
+            return self.answered(now, asked, response);
         };
         let router = Arc::clone(&self.router);
         let handling = match handler {
@@ -305,7 +305,7 @@ impl Desk {
             return self.begin_upload(now, asked, block, handling);
         }
         match start(|| handling.ask(asked.request.clone())) {
-            Ok(response) => self.answered(now, asked, response, None),
+            Ok(response) => self.answered(now, asked, response),
             Err(answering) => {
                 handling.has_waited();
                 let (peer, weight) = (asked.request.peer(), asked.weight());
@@ -334,7 +334,7 @@ impl Desk {
                 if held.is_none() {
                     self.overloaded += 1;
                 }
-                self.answered(now, *asked, response, held);
+                self.answered(now, *asked, response);
             }
             Told::State(group, state) => {
                 while self.tasks.try_join_next().is_some() {}

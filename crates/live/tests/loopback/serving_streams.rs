@@ -293,6 +293,35 @@ async fn bodies_go_on_for_proved_addresses_alone() {
     assert!(client.get(&uri).await.unwrap().payload() == &image(5_000));
 }
 
+/// Their handlers have answered at once, and never waited for a place.
+#[tokio::test]
+async fn streams_of_one_host_leave_places_and_bytes_for_the_handlers_of_others() {
+    let endless = Resource::new().streaming().get(|_| async { Response::stream(tokio::io::repeat(7)) });
+    let long = Resource::new().streaming().get(|_| async { image(1 << 20) });
+    let slow = Resource::new().get(|_| async {
+        tokio::task::yield_now().await;
+        "x"
+    });
+    let server = builder().most_running(64).route("/endless", endless).route("/long", long).route("/slow", slow);
+    let server = server.start().await.unwrap();
+    for (path, most) in [(&b"\xb7endless"[..], 48), (b"\xb4long", 48)] {
+        let socket = UdpSocket::bind(ANY).await.unwrap();
+        socket.connect(server.local_addr()).await.unwrap();
+        let mut begun = 0;
+        for number in 0..100 {
+            let (code, ..) = ask(&socket, 1, number, &[path, &[0x41, number, 0x81, 0x00]].concat()).await;
+            assert!(matches!(code, Code::CONTENT | Code::TOO_MANY_REQUESTS), "{code}");
+            begun += usize::from(code == Code::CONTENT);
+        }
+        assert!(begun <= most, "{begun} streams");
+        let other = UdpSocket::bind("127.9.9.9:0").await.unwrap();
+        other.connect(server.local_addr()).await.unwrap();
+        for id in 0..4 {
+            assert_eq!(ask(&other, 1, id, b"\xb4slow").await.0, Code::CONTENT);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_stream_without_a_resource_that_streams_is_told() {
     let seen = Observable::new();

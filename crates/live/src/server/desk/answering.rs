@@ -6,18 +6,18 @@ use millpond_coap::{
 };
 use millpond_control::Instant;
 
-use super::{ASK_AGAIN, Action, Asked, Busy, Desk, Held, Observed};
+use super::{ASK_AGAIN, Action, Asked, Busy, Desk, Observed};
 use crate::{Request, Response};
 
 impl Desk {
     /// A response is there: it goes out unless it is too large for an address that is not proved.
-    pub(super) fn answered(&mut self, now: Instant, asked: Asked, response: Response, held: Option<Held>) {
+    pub(super) fn answered(&mut self, now: Instant, asked: Asked, response: Response) {
         let response = validated(&asked.request, response);
         if response.asks_for_proof() {
             return self.ask_for_proof(now, asked);
         }
         if let Some(pieces) = asked.pieces {
-            return self.answered_in_pieces(now, asked, pieces, response, held);
+            return self.answered_in_pieces(now, asked, pieces, response);
         }
         if response.has_stream() {
             tracing::error!(

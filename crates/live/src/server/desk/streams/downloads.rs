@@ -19,11 +19,7 @@ use crate::{
     client::OnProgress,
     response::Reader,
     secrets,
-    server::{
-        admission::{Held, Standing},
-        desk::{ASK_AGAIN, Told},
-        running::Caught,
-    },
+    server::{admission::Standing, desk::Told, running::Caught},
 };
 
 /// An answer of which not all was asked for.
@@ -51,7 +47,6 @@ impl Desk {
         mut asked: Asked,
         pieces: Pieces,
         mut response: Response,
-        held: Option<Held>,
     ) {
         let stream = response.take_stream();
         let length = response.payload().len();
@@ -75,8 +70,11 @@ impl Desk {
             Some(stream) => (stream.reader(), None, stream.progress),
             None => (Some(Box::pin(std::io::Cursor::new(payload))), Some(length), None),
         };
-        let Some(held) = held.or_else(|| self.admission.hold(length)) else {
-            return self.say(asked.id, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN));
+        // What its handler had was for what is over: from now on its stream has it, however it came about.
+        drop(asked.place.take());
+        let place = match self.admission.enter(asked.request.peer(), Standing::Proved, length) {
+            Ok(place) => place,
+            Err(busy) => return self.refuse(now, asked, busy),
         };
         let head = match (response.options().get(number::ETAG), secrets::bytes::<8>()) {
             (Some(_), _) => response.with_payload(Bytes::new()),
@@ -88,8 +86,6 @@ impl Desk {
             return self.say(asked.id, about(Code::INTERNAL_SERVER_ERROR, None));
         };
         let (name, number) = (Name::of(&asked.request, false), self.streams.number());
-        let peer = asked.request.peer();
-        let place = asked.place.take().unwrap_or_else(|| self.admission.enter_anyway(peer, Standing::Proved, 0));
         let (asks, wanted) = mpsc::channel(1);
         let (told, of, idle, skip) = (self.told.clone(), name.clone(), self.limits.handling, pieces.offset());
         self.tasks.spawn(async move {
@@ -98,7 +94,7 @@ impl Desk {
                 tell(Step::Broken("it panicked".into()));
             }
             tell(Step::Over);
-            drop((place, held));
+            drop(place);
         });
         let mut download =
             Download { number, asks: Some(asks), head, sent: skip, total, said: None, waiting: None, progress };

@@ -156,7 +156,7 @@ impl Desk {
             pieces.block1 = block1;
         }
         self.streams.is_over(name.clone(), number);
-        self.answered(now, asked, response, None);
+        self.answered(now, asked, response);
     }
 
     /// A body has this answer, all of it: it is known in case that its last block comes once more.
