@@ -322,6 +322,36 @@ async fn streams_of_one_host_leave_places_and_bytes_for_the_handlers_of_others()
     }
 }
 
+/// What takes the place of another request tells that one, so that it is not under way for ever.
+#[tokio::test]
+async fn a_request_whose_stream_is_begun_anew_before_it_came_is_answered() {
+    let silent = |_| async {
+        let (silent, more) = tokio::io::duplex(1);
+        std::mem::forget(more);
+        Response::stream(silent)
+    };
+    let deaf = |_| std::future::pending::<Response>();
+    let server = builder().route("/s", Resource::new().streaming().get(silent).put(deaf)).start().await.unwrap();
+    for (method, rest) in [(1, &b"\xb1s"[..]), (3, b"\xb1s\xd1\x03\x08\xff0123456789abcdef")] {
+        let socket = UdpSocket::bind(ANY).await.unwrap();
+        socket.connect(server.local_addr()).await.unwrap();
+        for id in 1..=3 {
+            socket.send(&[&[0x41, method, 0, id, id][..], rest].concat()).await.unwrap();
+        }
+        let mut answered = Vec::new();
+        let mut bytes = [0; 1_500];
+        while answered.len() < 2 {
+            let length = socket.recv(&mut bytes).await.unwrap();
+            let message = Message::parse(&bytes[..length]).unwrap();
+            if message.code != Code::EMPTY {
+                assert_eq!(message.code, Code::REQUEST_ENTITY_INCOMPLETE);
+                answered.push(message.token.as_bytes().to_vec());
+            }
+        }
+        assert_eq!(answered, [[1], [2]]);
+    }
+}
+
 #[tokio::test]
 async fn a_stream_without_a_resource_that_streams_is_told() {
     let seen = Observable::new();

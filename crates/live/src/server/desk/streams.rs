@@ -217,6 +217,13 @@ impl Desk {
         }
     }
 
+    /// Another request took the place of this one, which waited.
+    fn let_go<T>(&mut self, waiting: Option<(Asked, T)>) {
+        if let Some((asked, _)) = waiting {
+            self.say(asked.id, about(Code::REQUEST_ENTITY_INCOMPLETE, None));
+        }
+    }
+
     /// Answers with this message as it is.
     fn say(&mut self, id: RequestId, response: Response) {
         self.actions.push_back(Action::Piece(id, response));

@@ -99,7 +99,8 @@ impl Desk {
         let mut download =
             Download { number, asks: Some(asks), head, sent: skip, total, said: None, waiting: None, progress };
         download.ask(asked, pieces);
-        self.streams.downloads.insert(name, download);
+        let before = self.streams.downloads.insert(name, download);
+        self.let_go(before.and_then(|before| before.waiting));
     }
 
     /// A block that does not begin an answer is asked for. Whose answer is not known, the handler is asked anew.
@@ -111,9 +112,8 @@ impl Desk {
                 if let Some(progress) = &download.progress {
                     (progress.0)(&Progress { sent: offset, received: 0, total: download.total });
                 }
-                if let Some((before, _)) = download.ask(asked, pieces) {
-                    self.say(before.id, about(Code::REQUEST_ENTITY_INCOMPLETE, None));
-                }
+                let before = download.ask(asked, pieces);
+                self.let_go(before);
                 None
             }
             // Once more, in a message of its own.

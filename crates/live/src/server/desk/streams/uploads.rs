@@ -51,7 +51,8 @@ impl Desk {
         }
         let (name, number) = (Name::of(&asked.request, true), self.streams.number());
         // Whoever reads one that was begun before learns that its rest does not come.
-        self.streams.uploads.remove(&name);
+        let before = self.streams.uploads.remove(&name);
+        self.let_go(before.and_then(|before| before.waiting));
         let (sender, chunks) = mpsc::channel(1);
         let total =
             asked.request.value(number::SIZE1).and_then(Uint::read).and_then(|total| usize::try_from(total).ok());
@@ -112,8 +113,8 @@ impl Desk {
             // The last one, once more, in a message of its own.
             match (&mut upload.waiting, upload.said.clone()) {
                 (Some(waiting), _) => {
-                    let (before, _) = std::mem::replace(waiting, (asked, block));
-                    self.say(before.id, incomplete());
+                    let before = std::mem::replace(waiting, (asked, block));
+                    self.let_go(Some(before));
                 }
                 (None, Some(said)) => self.say(asked.id, said),
                 (None, None) => self.say(asked.id, incomplete()),
