@@ -46,6 +46,7 @@ struct Table {
 struct Crowd {
     all: usize,
     unasked: usize,
+    memory: usize,
 }
 
 #[derive(Debug)]
@@ -129,6 +130,16 @@ impl Table {
         true
     }
 
+    /// The one that holds most gives way, of the network whose connections hold most. False if there is none.
+    fn evict_heaviest(&mut self) -> bool {
+        let heaviest = self.networks.iter().max_by_key(|(network, crowd)| (crowd.memory, **network));
+        let Some(network) = heaviest.map(|(network, _)| *network) else { return false };
+        let of_it = self.open.iter().filter(|(_, entry)| entry.network == network);
+        let Some(number) = of_it.max_by_key(|(_, entry)| entry.memory).map(|(number, _)| *number) else { return false };
+        self.evict(number);
+        true
+    }
+
     /// The one of this network that was heard of least lately gives way.
     fn evict_idlest(&mut self, network: Network) {
         let of_it = self.open.iter().filter(|(_, entry)| entry.network == network);
@@ -151,6 +162,7 @@ impl Table {
         self.memory = self.memory.saturating_sub(entry.memory);
         if let Some(crowd) = self.networks.get_mut(&entry.network) {
             crowd.all = crowd.all.saturating_sub(1);
+            crowd.memory = crowd.memory.saturating_sub(entry.memory);
             crowd.unasked = crowd.unasked.saturating_sub(usize::from(was_unasked));
             if crowd.all == 0 {
                 self.networks.remove(&entry.network);
@@ -171,20 +183,21 @@ impl Seat {
         }
     }
 
-    /// Something came at this time, and it holds so many bytes now. False if it has to end: all together hold more than
-    /// they may, and this one more than others on the average.
+    /// Something came at this time, and it holds so many bytes now. If all together hold more than they may, those that hold
+    /// most end, of the network that does: who has many connections takes from itself. False if it is one of them.
     #[must_use]
     pub(super) fn holds(&self, heard: Instant, memory: usize) -> bool {
         let mut table = self.connections.table();
-        let Some(entry) = table.open.get_mut(&self.number) else { return true };
+        let Table { open, networks, .. } = &mut *table;
+        let Some(entry) = open.get_mut(&self.number) else { return true };
         entry.heard = heard;
         let before = std::mem::replace(&mut entry.memory, memory);
+        if let Some(crowd) = networks.get_mut(&entry.network) {
+            crowd.memory = crowd.memory.saturating_sub(before).saturating_add(memory);
+        }
         table.memory = table.memory.saturating_sub(before).saturating_add(memory);
-        let is_over = table.memory > self.connections.limits.memory
-            && memory > before
-            && memory.saturating_mul(table.open.len()) >= table.memory;
-        table.evicted += u64::from(is_over);
-        !is_over
+        while table.memory > self.connections.limits.memory && table.evict_heaviest() {}
+        table.open.contains_key(&self.number)
     }
 }
 
@@ -255,8 +268,26 @@ mod tests {
         }
         assert!(seats[0].holds(now, 190));
         assert!(!seats[0].holds(now, 191), "1001 bytes, 100 on the average");
-        assert!(seats[1].holds(now, 91), "less than the average");
+        assert!(seats[1].holds(now, 91), "the heaviest is gone");
         drop(seats);
         assert_eq!(all.figures(), (0, 0));
+    }
+
+    /// Each of them holds less than anybody who does something.
+    #[tokio::test]
+    async fn many_connections_of_one_network_that_hold_little_leave_room_for_one_that_holds_more() {
+        let (all, now) = (connections(), Instant::now());
+        let come = |host| {
+            let seat = all.admit(address(1, host), now);
+            seat.has_asked();
+            assert!(seat.holds(now, 21));
+            seat
+        };
+        let crowd: Vec<Seat> = (0..47).map(come).collect();
+        let known = all.admit(address(2, 1), now);
+        known.has_asked();
+        assert!((1..=300).all(|bytes| known.holds(now, bytes)), "a body that comes bit by bit");
+        assert_eq!((all.figures(), all.evicted()), ((34, 33 * 21 + 300), 14));
+        drop(crowd);
     }
 }
