@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    hash::BuildHasherDefault,
     net::SocketAddr,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicU64, Ordering},
@@ -14,7 +13,6 @@ use millpond_coap::{
     message::{Kind, Message},
 };
 use millpond_control::{Instant, Sample, Span, View};
-use rustc_hash::FxHasher;
 
 use crate::{
     Grade, Happened, PeerStats, TraceEvent,
@@ -30,7 +28,7 @@ const MOST_PEERS: usize = 4_096;
 #[derive(Default)]
 pub(crate) struct Watch {
     hook: Option<Hook>,
-    peers: HashMap<SocketAddr, Figures, BuildHasherDefault<FxHasher>>,
+    peers: HashMap<SocketAddr, Figures>,
     pub(crate) backlogs: u64,
     pub(crate) unsent: u64,
     /// Of the hook.

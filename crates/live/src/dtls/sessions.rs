@@ -55,7 +55,7 @@ pub(crate) struct Sessions {
     origin: Origin,
     limits: Limits,
     sessions: Quick<u32, Session>,
-    places: Quick<Address, Place>,
+    places: HashMap<Address, Place>,
     /// When each wants to be woken.
     order: BTreeSet<(Instant, u32)>,
     /// Handshakes that a server has under way, and sessions that stand, by the networks of their peers.
@@ -96,7 +96,7 @@ impl Sessions {
             origin: Origin(origin),
             limits,
             sessions: Quick::default(),
-            places: Quick::default(),
+            places: HashMap::new(),
             order: BTreeSet::new(),
             rising: Shares::default(),
             standing: Shares::default(),

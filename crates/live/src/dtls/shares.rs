@@ -3,16 +3,14 @@
 //! An address is proved cheaply by whoever has it, and one host, or one network, has many ports and addresses. So places are
 //! counted by network, and a network that wants more than its share takes them from itself.
 
-use std::{collections::HashMap, hash::BuildHasherDefault, net::SocketAddr};
-
-use rustc_hash::FxHasher;
+use std::{collections::HashMap, net::SocketAddr};
 
 use crate::udp::Network;
 
 /// Sessions by the networks of their peers.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    networks: HashMap<Network, Vec<u32>, BuildHasherDefault<FxHasher>>,
+    networks: HashMap<Network, Vec<u32>>,
     len: usize,
 }
 

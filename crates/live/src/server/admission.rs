@@ -6,12 +6,9 @@
 
 use std::{
     collections::HashMap,
-    hash::BuildHasherDefault,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-
-use rustc_hash::FxHasher;
 
 use crate::udp::Network;
 
@@ -57,9 +54,9 @@ struct Taken {
     all: Share,
     unproved: Share,
     held: usize,
-    peers: HashMap<SocketAddr, usize, BuildHasherDefault<FxHasher>>,
+    peers: HashMap<SocketAddr, usize>,
     /// All of a network, and those of them that are not proved.
-    networks: HashMap<Network, (Share, Share), BuildHasherDefault<FxHasher>>,
+    networks: HashMap<Network, (Share, Share)>,
 }
 
 /// Handlers that wait, and the bytes of their requests.

@@ -2,11 +2,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    hash::{BuildHasherDefault, Hash, Hasher},
+    hash::{BuildHasher, BuildHasherDefault, Hash, Hasher},
     net::SocketAddr,
     sync::Arc,
 };
 
+use millpond_coap::message::number;
 use rustc_hash::FxHasher;
 
 use super::{
@@ -31,7 +32,7 @@ pub(crate) struct Observers<O> {
     most: usize,
     /// Those that have not proved their addresses; and by networks all, and those.
     unproved: usize,
-    networks: HashMap<Network, (usize, usize), BuildHasherDefault<FxHasher>>,
+    networks: HashMap<Network, (usize, usize)>,
     /// Bytes of what the groups asked.
     bytes: usize,
 }
@@ -102,7 +103,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
             made: 0,
             most: Limits::DEFAULT.observers as usize,
             unproved: 0,
-            networks: HashMap::default(),
+            networks: HashMap::new(),
             bytes: 0,
         }
     }
@@ -117,7 +118,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         if !lacks_proof && all < most - most / 4 {
             return Ok(());
         }
-        let group = self.alike.get(&(resource, fingerprint(request))).and_then(|group| self.groups.get(group));
+        let group = self.alike.get(&(resource, self.fingerprint(request))).and_then(|group| self.groups.get(group));
         let is_his = |observer: &O| self.of.get(observer).is_some_and(|member| member.peer == peer);
         match group.is_some_and(|group| group.members.iter().any(is_his)) {
             true => Ok(()),
@@ -134,6 +135,18 @@ impl<O: Copy + Eq + Hash> Observers<O> {
     pub(crate) fn memory(&self) -> usize {
         let each = size_of::<O>() * 2 + size_of::<Member>() + 1;
         self.bytes + self.groups.len() * (size_of::<Group<O>>() + 64) + self.of.len() * each
+    }
+
+    /// Equal for requests that ask for the same.
+    fn fingerprint(&self, request: &Request) -> u64 {
+        let mut hasher = self.alike.hasher().build_hasher();
+        hasher.write_u8(request.method().to_byte());
+        for number in [number::URI_PATH, number::URI_QUERY] {
+            for value in request.values(number) {
+                hasher.write(value);
+            }
+        }
+        hasher.finish()
     }
 
     /// How often the state of a resource has changed.
@@ -153,7 +166,7 @@ impl<O: Copy + Eq + Hash> Observers<O> {
 
     /// One more, whose handler was asked when the state had this version. Returns its group if that has changed since.
     pub(crate) fn add(&mut self, observer: O, resource: usize, request: Request, version: u64) -> Option<u64> {
-        let key = (resource, fingerprint(&request));
+        let key = (resource, self.fingerprint(&request));
         let (peer, is_proved) = (request.peer(), request.is_address_proved());
         let known = self.alike.get(&key).copied();
         let alike = known.filter(|group| self.groups.get(group).is_some_and(|group| group.request.asks_like(&request)));
@@ -305,18 +318,6 @@ impl<O> Drop for Observers<O> {
             }
         }
     }
-}
-
-/// Equal for requests that ask for the same.
-fn fingerprint(request: &Request) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write_u8(request.method().to_byte());
-    for number in [millpond_coap::message::number::URI_PATH, millpond_coap::message::number::URI_QUERY] {
-        for value in request.values(number) {
-            hasher.write(value);
-        }
-    }
-    hasher.finish()
 }
 
 #[cfg(test)]

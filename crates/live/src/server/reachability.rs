@@ -6,13 +6,12 @@
 
 use std::{
     collections::HashMap,
-    hash::{BuildHasherDefault, Hash, Hasher},
+    hash::{Hash, Hasher},
     net::SocketAddr,
 };
 
 use millpond_coap::message::number;
 use millpond_control::Instant;
-use rustc_hash::FxHasher;
 use siphasher::sip::SipHasher24;
 
 use super::{Request, admission::Standing};
@@ -52,14 +51,14 @@ pub(crate) struct Reachability {
     rule: AddressRule,
     key: (u64, u64),
     /// When each was heard last, in seconds.
-    proved: HashMap<SocketAddr, u32, BuildHasherDefault<FxHasher>>,
+    proved: HashMap<SocketAddr, u32>,
     pub(crate) withheld: u64,
 }
 
 impl Reachability {
     pub(crate) fn new(rule: AddressRule) -> Result<Self, Error> {
         let (low, high) = (u64::from_le_bytes(secrets::bytes()?), u64::from_le_bytes(secrets::bytes()?));
-        Ok(Self { rule, key: (low, high), proved: HashMap::default(), withheld: 0 })
+        Ok(Self { rule, key: (low, high), proved: HashMap::new(), withheld: 0 })
     }
 
     /// Whether whoever sent this request is known to be where it says: by a secure session or a connection, by what it
@@ -143,7 +142,7 @@ impl Reachability {
     fn forget_some(&mut self) {
         let mut all: Vec<_> = self.proved.iter().map(|(peer, heard)| (*heard, *peer)).collect();
         all.sort_unstable_by(|one, other| other.cmp(one));
-        let mut networks = HashMap::<_, u32, BuildHasherDefault<FxHasher>>::default();
+        let mut networks = HashMap::<_, u32>::new();
         let ranked = all.into_iter().map(|(_, peer)| {
             let newer = networks.entry(Network::of(peer)).or_default();
             *newer += 1;
@@ -233,6 +232,20 @@ mod tests {
             (5_000..40_000).for_each(|n| reachability.remember(honest(n), 2));
             assert!((26_000..40_000).all(|n| reachability.is_proved(AT(2), honest(n), None)));
         }
+    }
+
+    /// With a hash that has no secret (that of rustc-hash: all strings of 16 bytes that end with its second seed have the same)
+    /// who has a network of his own could make each look-up go through all that he has proved.
+    #[test]
+    fn addresses_that_were_made_to_collide_do_not() {
+        use std::hash::BuildHasher;
+        const SEED: u64 = 0x1319_8a2e_0370_7344_u64.swap_bytes();
+        let reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+        let made = (0..1_000_u128).map(|network| {
+            let ip = std::net::Ipv6Addr::from(0x2001_0db8 << 96 | network << 64 | u128::from(SEED));
+            reachability.proved.hasher().hash_one(SocketAddr::new(ip.into(), 5_683))
+        });
+        assert_eq!(made.collect::<std::collections::BTreeSet<_>>().len(), 1_000);
     }
 
     #[test]

@@ -3,12 +3,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    hash::BuildHasherDefault,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use rustc_hash::FxHasher;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::udp::Network;
@@ -36,7 +34,7 @@ struct Table {
     open: BTreeMap<u64, Entry>,
     /// Those of them that have not asked for anything yet.
     unasked: BTreeMap<u64, Network>,
-    networks: HashMap<Network, Crowd, BuildHasherDefault<FxHasher>>,
+    networks: HashMap<Network, Crowd>,
     made: u64,
     memory: usize,
     evicted: u64,
