@@ -63,6 +63,7 @@ struct Group<O> {
     resource: usize,
     key: (usize, u64),
     request: Request,
+    /// Those of a peer beside one another, in the order of addresses.
     members: Vec<O>,
     /// Its handler is to be asked.
     is_queued: bool,
@@ -120,7 +121,8 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         }
         let group = self.alike.get(&(resource, self.fingerprint(request))).and_then(|group| self.groups.get(group));
         let is_his = |observer: &O| self.of.get(observer).is_some_and(|member| member.peer == peer);
-        match group.is_some_and(|group| group.members.iter().any(is_his)) {
+        let first = |group: &'_ Group<O>| group.members.get(self.place_of(&group.members, peer)).copied();
+        match group.and_then(first).is_some_and(|first| is_his(&first)) {
             true => Ok(()),
             false => Err(if lacks_proof { Busy::Unproved } else { Busy::Peer }),
         }
@@ -147,6 +149,11 @@ impl<O: Copy + Eq + Hash> Observers<O> {
             }
         }
         hasher.finish()
+    }
+
+    /// Where in a group the observers of this peer begin, or would.
+    fn place_of(&self, members: &[O], peer: SocketAddr) -> usize {
+        members.partition_point(|member| self.of.get(member).is_some_and(|member| member.peer < peer))
     }
 
     /// How often the state of a resource has changed.
@@ -186,8 +193,9 @@ impl<O: Copy + Eq + Hash> Observers<O> {
             self.groups.insert(self.made, group);
             self.made
         });
+        let place = self.groups.get(&number).map_or(0, |group| self.place_of(&group.members, peer));
         if let Some(group) = self.groups.get_mut(&number) {
-            group.members.push(observer);
+            group.members.insert(place, observer);
             self.of.insert(observer, Member { group: number, peer, is_proved });
             let (all, unproved) = self.networks.entry(Network::of(peer)).or_default();
             (*all, *unproved) = (*all + 1, *unproved + usize::from(!is_proved));
@@ -359,6 +367,38 @@ mod tests {
         assert!(observers.changed(0).is_none());
         changed.notify();
         assert_eq!((woken.load(Ordering::Relaxed), changed.observers()), (1, 0));
+    }
+
+    std::thread_local! {
+        static LOOKED_UP: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+
+    /// Counts how often one is looked up.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Counted(u32);
+
+    impl Hash for Counted {
+        fn hash<H: Hasher>(&self, hasher: &mut H) {
+            LOOKED_UP.set(LOOKED_UP.get() + 1);
+            hasher.write_u32(self.0);
+        }
+    }
+
+    /// A registration that is refused costs no more with many observers.
+    #[test]
+    fn whether_somebody_observes_already_is_known_without_looking_at_all_who_do() {
+        let changed = Observable::new();
+        let mut router = Router::default();
+        router.add("/", Resource::new().observable(&changed).get(|_| async { Response::content("") })).unwrap();
+        let mut observers = Observers::new(&router, Box::new(|_| Box::new(|| {})));
+        let from = |host: u32| of_options(&[], &[], SocketAddr::new(std::net::Ipv4Addr::from(host << 8).into(), 5_683));
+        for host in 0..4_096 {
+            observers.add(Counted(host), 0, from(host ^ 0x555), 0);
+        }
+        LOOKED_UP.set(0);
+        assert_eq!(observers.room_for(0, &from(4_096)), Err(Busy::Unproved));
+        assert_eq!(observers.room_for(0, &from(77)), Ok(()), "it observes this already");
+        assert!(LOOKED_UP.get() < 50, "{} look-ups", LOOKED_UP.get());
     }
 
     /// Registrations in the name of addresses that somebody forged leave room for who is there.
