@@ -51,8 +51,7 @@ impl RequestBuilder {
                 if offset != progress.received || !is_whole {
                     return Err(lost(&answer, format!("{length} bytes came for those from {} on", progress.received)));
                 }
-                let etag = |response: &Response| response.options().get(number::ETAG).cloned();
-                if first.as_ref().is_some_and(|first| etag(first) != etag(&answer)) {
+                if first.as_ref().is_some_and(|first| !is_of_one(first, &answer)) {
                     return Err(lost(&answer, "it changed on the way; ask again".into()));
                 }
                 writer.write_all(answer.payload()).await.map_err(|error| unwritten(&error))?;
@@ -152,6 +151,14 @@ fn tell(hook: Option<&OnProgress>, progress: &Progress) {
 fn block_of(answer: &Response, option: u16) -> Result<Option<Block>, Error> {
     let read = answer.options().get(option).map(|value| Block::read(value, false)).transpose();
     read.map_err(|error| lost(answer, error.to_string()))
+}
+
+/// Both are of one representation. Some servers tell the format with the first block alone.
+fn is_of_one(first: &Response, next: &Response) -> bool {
+    let is_of_another_format =
+        first.content_format().zip(next.content_format()).is_some_and(|(one, other)| one != other);
+    let etag = |response: &Response| response.options().get(number::ETAG).cloned();
+    (first.code(), etag(first)) == (next.code(), etag(next)) && !is_of_another_format
 }
 
 /// The block that begins behind so many bytes.

@@ -125,29 +125,34 @@ async fn a_long_body_is_read_as_it_is_sent() {
 
 #[tokio::test]
 async fn a_body_that_changes_on_its_way_is_an_error_and_one_over_tcp_refused() {
-    let socket = UdpSocket::bind(ANY).await.unwrap();
-    let uri = format!("coap://{}/", socket.local_addr().unwrap());
-    // Answers with the block that is asked for, each of another state.
-    let server = tokio::spawn(async move {
-        let mut bytes = [0; 100];
-        while let Ok((length, from)) = socket.recv_from(&mut bytes).await {
-            let request = Message::parse(&bytes[..length]).unwrap();
-            let block = Block::read(request.option(number::BLOCK2).unwrap(), false).unwrap();
-            let answer = Block { more: true, ..block }.value();
-            let id = request.id.0.to_be_bytes();
-            let token = request.token.as_bytes();
-            let head = [0x60 | u8::try_from(token.len()).unwrap(), Code::CONTENT.to_byte(), id[0], id[1]];
-            let options = [0x41, u8::try_from(block.number).unwrap(), 0xd1, 6, answer.as_bytes()[0], 0xff];
-            let datagram = [&head[..], token, &options, &[7; 16]].concat();
-            socket.send_to(&datagram, from).await.unwrap();
-        }
-    });
     let client = Client::new().await.unwrap();
     let mut writer = Counting::default();
-    let changed = client.get(&uri).block_size(16).download(&mut writer).await.unwrap_err();
-    assert!(matches!(&changed, Error::Transfer { reason, .. } if reason.contains("changed")), "{changed}");
-    assert_eq!(writer.all, [7; 16], "of the other state nothing is written");
-    server.abort();
+    for (code, etag, format) in [(Code::CONTENT, 1, 0), (Code::VALID, 0, 0), (Code::CONTENT, 0, 1)] {
+        let socket = UdpSocket::bind(ANY).await.unwrap();
+        let uri = format!("coap://{}/", socket.local_addr().unwrap());
+        // Answers with the block that is asked for, from the second one on of another state.
+        let server = tokio::spawn(async move {
+            let mut bytes = [0; 100];
+            while let Ok((length, from)) = socket.recv_from(&mut bytes).await {
+                let request = Message::parse(&bytes[..length]).unwrap();
+                let block = Block::read(request.option(number::BLOCK2).unwrap(), false).unwrap();
+                let answer = Block { more: true, ..block }.value();
+                let (code, etag, format) = if block.number == 0 { (Code::CONTENT, 0, 0) } else { (code, etag, format) };
+                let id = request.id.0.to_be_bytes();
+                let token = request.token.as_bytes();
+                let head = [0x60 | u8::try_from(token.len()).unwrap(), code.to_byte(), id[0], id[1]];
+                let options = [0x41, etag, 0x81, format, 0xb1, answer.as_bytes()[0], 0xff];
+                let datagram = [&head[..], token, &options, &[7; 16]].concat();
+                socket.send_to(&datagram, from).await.unwrap();
+            }
+        });
+        let mut writer = Counting::default();
+        let download = client.get(&uri).block_size(16).progress(|progress| assert_eq!(progress.received, 16));
+        let changed = download.download(&mut writer).await.unwrap_err();
+        assert!(matches!(&changed, Error::Transfer { reason, .. } if reason.contains("changed")), "{changed}");
+        assert_eq!(writer.all, [7; 16], "of the other state nothing is written");
+        server.abort();
+    }
 
     let over_tcp = client.get("coap+tcp://127.0.0.1/").download(&mut writer).await;
     assert!(matches!(over_tcp, Err(Error::Refused { .. })));
