@@ -322,6 +322,46 @@ async fn streams_of_one_host_leave_places_and_bytes_for_the_handlers_of_others()
     }
 }
 
+/// Always has more, and counts how much was read.
+struct Endless(Arc<AtomicUsize>);
+
+impl AsyncRead for Endless {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        self.0.fetch_add(room.remaining(), Ordering::Relaxed);
+        room.initialize_unfilled();
+        room.set_filled(room.capacity());
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Its last block can be asked for by one datagram, and a gibibyte stands before it.
+#[tokio::test]
+async fn who_asks_for_the_end_of_a_long_stream_holds_nobody_up() {
+    let read = Arc::new(AtomicUsize::new(0));
+    let reading = Arc::clone(&read);
+    let endless = move |_| {
+        let reading = Arc::clone(&reading);
+        async move { Response::stream(Endless(reading)) }
+    };
+    let server = builder()
+        .route("/endless", Resource::new().streaming().get(endless))
+        .route("/fast", Resource::new().get(|_| async { "x" }));
+    let server = server.start().await.unwrap();
+    let socket = UdpSocket::bind(ANY).await.unwrap();
+    socket.connect(server.local_addr()).await.unwrap();
+    socket.send(b"\x40\x01\x00\x01\xb7endless\xc3\xff\xff\xf6").await.unwrap();
+    while read.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let other = UdpSocket::bind(ANY).await.unwrap();
+    other.connect(server.local_addr()).await.unwrap();
+    for id in 0..10 {
+        assert_eq!(ask(&other, 1, id, b"\xb4fast").await.0, Code::CONTENT);
+    }
+    let read = read.load(Ordering::Relaxed);
+    assert!(read < 4 << 20, "{read} bytes were read before ten answers");
+}
+
 /// What takes the place of another request tells that one, so that it is not under way for ever.
 #[tokio::test]
 async fn a_request_whose_stream_is_begun_anew_before_it_came_is_answered() {

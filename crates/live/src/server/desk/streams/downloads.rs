@@ -22,6 +22,9 @@ use crate::{
     server::{admission::Standing, desk::Told, running::Caught},
 };
 
+/// Bytes that are passed over before others have their turn.
+const SKIPPED: usize = 8 << 10;
+
 /// An answer of which not all was asked for.
 #[derive(Debug)]
 pub(super) struct Download {
@@ -233,12 +236,19 @@ async fn read(
     tell: &(impl Fn(Step) + Sync),
 ) {
     let mut held = bytes::BytesMut::new();
-    let skipped = tokio::io::copy(&mut (&mut reader).take(skip as u64), &mut tokio::io::sink()).await;
-    match skipped {
-        Ok(count) if count == skip as u64 => {}
-        Ok(_) => return tell(Step::PastEnd),
-        Err(error) => return tell(Step::Broken(error.to_string())),
+    let mut ahead = skip;
+    while ahead > 0 {
+        held.clear();
+        held.reserve(SKIPPED);
+        match fill(&mut reader, &mut held, ahead.min(SKIPPED)).await {
+            Ok(0) => return tell(Step::PastEnd),
+            Ok(count) => ahead = ahead.saturating_sub(count),
+            Err(error) => return tell(Step::Broken(error.to_string())),
+        }
+        // Who asks for the end of a long stream holds nobody up.
+        tokio::task::yield_now().await;
     }
+    held.clear();
     let mut is_end = false;
     while let Ok(Some(length)) = tokio::time::timeout(idle, wanted.recv()).await {
         while held.len() <= length && !is_end {
