@@ -1,5 +1,3 @@
-use alloc::collections::BTreeMap;
-
 /// Whose a body is, where there is no room for all: those of nobody known give way first, for to begin a body costs a forged
 /// datagram; of these those of crowded networks, so that who sends many or long ones takes from itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,24 +8,83 @@ pub(crate) struct Whose {
     pub(crate) network: u64,
 }
 
-/// The networks that have more than a quarter of what all bodies weigh together.
+/// The networks that have more than a quarter of what all bodies weigh together: three at most.
 #[derive(Debug)]
-pub(super) struct Crowded(BTreeMap<u64, usize>);
+pub(super) struct Crowded([Option<u64>; 3]);
 
 impl Crowded {
-    pub(super) fn among(bodies: impl Iterator<Item = (Whose, usize)>) -> Self {
-        let (mut networks, mut all) = (BTreeMap::<u64, usize>::new(), 0_usize);
-        for (whose, weight) in bodies {
-            let of_it = networks.entry(whose.network).or_default();
-            *of_it = of_it.saturating_add(weight);
-            all = all.saturating_add(weight);
+    /// Finds them in two passes and no memory, since a forged datagram can have it done (Misra and Gries, "Finding repeated
+    /// elements", 1982).
+    pub(super) fn among(bodies: impl Iterator<Item = (Whose, usize)> + Clone) -> Self {
+        let mut candidates = [(0_u64, 0_usize); 3];
+        for (whose, mut weight) in bodies.clone() {
+            while weight > 0 {
+                let place = candidates.iter().position(|(network, of_it)| *of_it > 0 && *network == whose.network);
+                let place = place.or_else(|| candidates.iter().position(|(_, of_it)| *of_it == 0));
+                if let Some((network, of_it)) = place.and_then(|place| candidates.get_mut(place)) {
+                    (*network, *of_it) = (whose.network, of_it.saturating_add(weight));
+                    break;
+                }
+                // Four networks cancel out so much of one another.
+                let least = candidates.iter().fold(weight, |least, (_, of_it)| least.min(*of_it));
+                for (_, of_it) in &mut candidates {
+                    *of_it = of_it.saturating_sub(least);
+                }
+                weight = weight.saturating_sub(least);
+            }
         }
-        networks.retain(|_, of_it| of_it.saturating_mul(4) > all);
-        Self(networks)
+        let (mut all, mut weights) = (0_usize, [0_usize; 3]);
+        for (whose, weight) in bodies {
+            all = all.saturating_add(weight);
+            for ((network, _), of_it) in candidates.iter().zip(&mut weights) {
+                if *network == whose.network {
+                    *of_it = of_it.saturating_add(weight);
+                }
+            }
+        }
+        let mut crowded = [None; 3];
+        for (place, ((network, _), of_it)) in crowded.iter_mut().zip(candidates.iter().zip(weights)) {
+            *place = Some(*network).filter(|_| of_it.saturating_mul(4) > all);
+        }
+        Self(crowded)
     }
 
     /// What a body is worth, the least first; of those alike, that of which the fewest blocks came gives way.
     pub(super) fn worth(&self, whose: Whose) -> (bool, bool) {
-        (whose.is_known, !self.0.contains_key(&whose.network))
+        (whose.is_known, !self.0.contains(&Some(whose.network)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_networks_with_more_than_a_quarter_are_found_in_any_order() {
+        let of = |network| Whose { is_known: false, network };
+        let crowded_of = |weights: &[(u64, usize)]| {
+            let found = Crowded::among(weights.iter().map(|(network, weight)| (of(*network), *weight)));
+            (0..9_u64).filter(|network| !found.worth(of(*network)).1).collect::<alloc::vec::Vec<_>>()
+        };
+        assert_eq!(crowded_of(&[]), [0_u64; 0]);
+        assert_eq!(crowded_of(&[(1, 1), (2, 1), (3, 1), (4, 1)]), [0_u64; 0], "a quarter each");
+        assert_eq!(crowded_of(&[(1, 9), (2, 9), (3, 9), (4, 8)]), [1, 2, 3]);
+        assert_eq!(crowded_of(&[(4, 8), (3, 3), (2, 9), (3, 3), (1, 9), (3, 3)]), [1, 2, 3]);
+        assert_eq!(crowded_of(&[(5, 100), (6, 1), (7, 40)]), [5, 7]);
+        // Every order of five weights: what has more than a quarter is found, and nothing else.
+        let weights = [(1_u64, 30_usize), (2, 26), (3, 24), (4, 11), (5, 9)];
+        for turn in 0..120_usize {
+            let mut left = weights.to_vec();
+            let mut rest = turn;
+            let order: alloc::vec::Vec<_> = (1..=5)
+                .rev()
+                .map(|places| {
+                    let place = rest % places;
+                    rest /= places;
+                    left.remove(place)
+                })
+                .collect();
+            assert_eq!(crowded_of(&order), [1, 2], "{order:?}");
+        }
     }
 }
