@@ -21,11 +21,18 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     if before.as_ref().is_some_and(|before| before.permissions().readonly()) {
         return Err(ErrorKind::PermissionDenied.into());
     }
-    let draft = target.with_file_name(format!(".millpond-{}", std::process::id()));
-    let mut written = match OpenOptions::new().write(true).create_new(true).open(&draft) {
-        Ok(written) => written,
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && before.is_some() => return fs::write(file, bytes),
-        Err(error) => return Err(error),
+    let mut number = 0_u64;
+    let (draft, mut written) = loop {
+        let draft = target.with_file_name(format!(".millpond-{}-{number}", std::process::id()));
+        match OpenOptions::new().write(true).create_new(true).open(&draft) {
+            Ok(written) => break (draft, written),
+            // One that was killed left it, and had the same number of a process.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number = number.saturating_add(1),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && before.is_some() => {
+                return fs::write(file, bytes);
+            }
+            Err(error) => return Err(error),
+        }
     };
     let put = written.write_all(bytes).and_then(|()| match before {
         Some(before) => written.set_permissions(before.permissions()),
@@ -38,4 +45,21 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&draft);
     }
     put
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_that_somebody_left_is_in_nobodys_way() {
+        let directory = std::env::temp_dir().join(format!("millpond-drafts-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a temporary directory");
+        let left = directory.join(format!(".millpond-{}-0", std::process::id()));
+        fs::write(&left, "half of it").expect("written");
+        write(&directory.join("file"), b"whole").expect("written beside it");
+        assert_eq!(fs::read(directory.join("file")).expect("there"), b"whole");
+        assert_eq!(fs::read_dir(&directory).expect("there").count(), 2, "what was left, and the file");
+        fs::remove_dir_all(&directory).expect("removed");
+    }
 }

@@ -182,3 +182,14 @@ fn only_directories_are_opened() {
     assert!(Directory::open(&base.join("secret")).is_err());
     assert!(Directory::open(&base.join("nothing")).is_err());
 }
+
+/// Of a server that was killed, and whose number its successor has, as in a container.
+#[test]
+fn drafts_that_somebody_left_are_in_nobodys_way() {
+    let (base, directory) = fresh("left");
+    for number in 0..2 {
+        fs::write(base.join(format!("root/.millpond-{}-{number}", std::process::id())), "half of it").expect("written");
+    }
+    assert!(directory.write(&segments("new.txt"), b"whole").expect("written beside them"), "it is made");
+    assert_eq!(read(&directory, &segments("new.txt")), Some(Stored::File(b"whole".to_vec())));
+}

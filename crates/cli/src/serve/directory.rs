@@ -147,15 +147,17 @@ impl Directory {
         if self.root.metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
             return Err(ErrorKind::IsADirectory.into());
         }
-        // Hidden, so that nobody is served half a file.
-        let draft = path.with_file_name(format!(
-            ".millpond-{}-{}",
-            std::process::id(),
-            self.written.fetch_add(1, Ordering::Relaxed)
-        ));
-        let mut options = OpenOptions::new();
+        let (draft, mut file) = loop {
+            // Hidden, so that nobody is served half a file.
+            let number = self.written.fetch_add(1, Ordering::Relaxed);
+            let draft = path.with_file_name(format!(".millpond-{}-{number}", std::process::id()));
+            match self.root.open_with(&draft, OpenOptions::new().write(true).create_new(true)) {
+                // One that was killed left it, and had the same number of a process.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                opened => break (draft, opened?),
+            }
+        };
         let written = (|| {
-            let mut file = self.root.open_with(&draft, options.write(true).create_new(true))?;
             file.write_all(bytes)?;
             drop(file);
             let _alone = self.changes.lock().unwrap_or_else(PoisonError::into_inner);

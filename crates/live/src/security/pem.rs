@@ -1,6 +1,11 @@
 //! Certificates and keys out of PEM (RFC 7468), and what is wrong with what holds none.
 
-use std::{fmt, fs, path::Path};
+use std::{
+    fmt,
+    fs::{self, File},
+    io::Read as _,
+    path::Path,
+};
 
 use rustls::pki_types::{
     CertificateDer, PrivateKeyDer,
@@ -48,7 +53,12 @@ impl Source {
         if about.len() > LONGEST {
             return Err(failed(format!("has {} bytes; at most {LONGEST} are read", about.len())));
         }
-        let bytes = Zeroizing::new(fs::read(path).map_err(told)?);
+        // Devices and pipes have no length, and some have no end.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(about.len() as usize));
+        File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)).map_err(told)?;
+        if bytes.len() as u64 > LONGEST {
+            return Err(failed(format!("has no end; at most {LONGEST} bytes are read")));
+        }
         Ok(Self { place, bytes })
     }
 
@@ -172,6 +182,13 @@ mod tests {
         assert_eq!(error, "/no/such/file.pem: there is no such file; check the path");
         let error = Source::of_file(Path::new("/")).unwrap_err().to_string();
         assert_eq!(error, "/: is a directory; name the file in it");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_has_no_end_is_told() {
+        let error = Source::of_file(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert_eq!(error, "/dev/zero: has no end; at most 16777216 bytes are read");
     }
 
     #[test]
