@@ -76,6 +76,45 @@ fn abuse_by_forged_copies_of_the_next_id() {
     assert_eq!(serve(&mut server, late + SECOND, 1, &hello(id + 2)).len(), 1);
 }
 
+/// Somebody sends requests in the names of many addresses of a network, with copies and with long pauses: the path looks like
+/// a queue. Copies of its peers are withheld for as long as those pauses seem to be, two minutes at most, but for those of the
+/// allowance. First answers are not touched, and in other networks every copy is answered that a timer sends.
+#[test]
+fn abuse_by_forged_pauses() {
+    let mut server = calm(1 << 20);
+    for id in 0..20 {
+        assert_eq!(serve(&mut server, u64::from(id) * SECOND, 1, &hello(id)).len(), 1);
+        assert_eq!(serve(&mut server, u64::from(id) * SECOND, 101, &hello(id)).len(), 1);
+    }
+    for round in 0..3_u16 {
+        for forged in 10..70_u32 {
+            let now = (30 + 100 * u64::from(round)) * SECOND + u64::from(forged);
+            assert_eq!(serve(&mut server, now, forged, &hello(round)).len(), 1, "new ones are answered");
+            serve(&mut server, now + 1, forged, &hello(round));
+            serve(&mut server, now + 2, forged, &hello(round));
+        }
+    }
+    let now = 300 * SECOND;
+    for peer in [1, 101] {
+        assert_eq!(serve(&mut server, now, peer, &hello(20)).len(), 1, "so is a request of a peer that is there");
+    }
+    let answered = |server: &mut Endpoint<u32>, after: u64, peer| {
+        (0..20).map(|copy| serve(server, now + after * SECOND + copy, peer, &hello(20)).len()).sum::<usize>()
+    };
+    assert_eq!(answered(&mut server, 100, 1), 5, "the allowance");
+    // The last of those was the last answer: 1.1 times 100 s and 20 ms later one more is due.
+    assert_eq!(answered(&mut server, 211, 1), 6, "it is due, and the allowance");
+    assert_eq!(server.counters().repeats.due, 1);
+    for copy in 0..4 {
+        let now = now + (212 + 2 * copy) * SECOND;
+        assert_eq!(
+            serve(&mut server, now, 101, &hello(20)).len(),
+            1,
+            "a timer's copies, in a network that nobody forged"
+        );
+    }
+}
+
 /// Requests of very many networks: memory stays bounded, and those who are forgotten for it are answered.
 #[test]
 fn abuse_by_a_flood_of_prefixes() {
