@@ -37,6 +37,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every table is large, and nothing that was read is kept for long."""
     monkeypatch.setattr(rows, "LARGE_ROWS", 0)
     monkeypatch.setattr(rows, "KEPT_VALUES", 1000)
+    monkeypatch.setattr(rows, "ROWS_AT_ONCE", 10)
     monkeypatch.setattr(measuring, "KEPT_VALUES", 10)
 
     def never(_: Results, name: str) -> Any:
@@ -85,6 +86,26 @@ def test_rows_of_a_run_keep_their_order_over_shards(place: Path, large: None) ->
     for run in range(24):
         flow = flows.column(run, run + 1, "flow").tolist()
         assert flow == list(range(len(flow)))
+
+
+def test_cells_are_read_many_at_once(place: Path, large: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert large is None
+    results = Results.open(place / "whole")
+    asked: list[str] = []
+    read = rows._Files._read
+
+    def counted(files: rows._Files, block: rows._Block, name: str) -> None:
+        asked.append(name)
+        read(files, block, name)
+
+    monkeypatch.setattr(rows._Files, "_read", counted)
+    for at_once, most in ((1, len(results.cells)), (250_000, 1)):
+        monkeypatch.setattr(rows, "ROWS_AT_ONCE", at_once)
+        asked.clear()
+        flows = RowsByRun(results, "flows")
+        for cell in results.cells:
+            assert len(flows.column(cell.first_run, cell.first_run + cell.replications, "fct_us"))
+        assert len(asked) == most
 
 
 def test_a_large_table_that_cannot_be_read_is_one_line(place: Path, large: None) -> None:

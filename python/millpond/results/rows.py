@@ -1,13 +1,14 @@
 """The rows of one table of results by their runs: from memory, or where there are too many from its files by DuckDB.
 
-Rows are in the order of runs, so a run, or a cell, is one stretch of them. A large table is never held: each stretch of
-a column is read when it is asked for, from the files of all shards, and forgotten when others have taken its place.
+Rows are in the order of runs, so a run, or a cell, is one stretch of them. A large table is never held: columns are
+read when they are asked for, with those of the runs around, from the files of all shards, and forgotten when others
+have taken their place.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections import OrderedDict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ Column = NDArray[np.generic]
 LARGE_ROWS = 5_000_000
 #: So many values that were read are kept for those who ask again.
 KEPT_VALUES = 8_000_000
+#: A query costs 13 ms however little it reads, and who asks for a cell asks for others: some so many rows are read.
+ROWS_AT_ONCE = 250_000
 #: What DuckDB may take for itself.
 DUCKDB_MEMORY = "400MB"
 
@@ -76,52 +79,79 @@ class _Whole:
         return self._columns[name]
 
 
+@dataclass
+class _Block:
+    """What was read of the runs from `first` to before `last`."""
+
+    first: int
+    last: int
+    columns: dict[str, Column] = field(default_factory=dict)
+
+    @property
+    def values(self) -> int:
+        return sum(map(len, self.columns.values()))
+
+
 class _Files:
     """Rows that stay in their files."""
 
-    def __init__(self, duckdb: Any, files: list[Path], names: frozenset[str]) -> None:
+    def __init__(self, duckdb: Any, files: list[Path], names: frozenset[str], runs_at_once: int) -> None:
         self.names = names
         self._files = [str(file) for file in files]
-        self._kept: OrderedDict[tuple[int, int, str], Column] = OrderedDict()
-        self._held = 0
+        self._runs_at_once = runs_at_once
+        #: The one that was asked for last at the end.
+        self._kept: list[_Block] = []
         #: Columns that were asked for of any stretch, in the order of the first time.
-        self._asked: dict[str, None] = {}
+        self._asked: dict[str, None] = {"run": None}
         self._duckdb = duckdb
         self._connection = duckdb.connect(config={"memory_limit": DUCKDB_MEMORY, "threads": 1})
 
     def column(self, first: int, last: int, name: str) -> Column:
-        key = (first, last, name)
-        if key not in self._kept:
-            self._read(first, last, name)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        block = self._block(first, last)
+        if name not in block.columns:
+            self._read(block, name)
+        runs = block.columns["run"]
+        start, stop = np.searchsorted(runs, np.array((first, last), runs.dtype))
+        return block.columns[name][start:stop]
 
-    def _read(self, first: int, last: int, name: str) -> None:
-        # A query costs some 30 ms however little it reads, and who goes through cells asks for the same of each.
+    def _block(self, first: int, last: int) -> _Block:
+        """The block that holds these runs."""
+        held = next((block for block in self._kept if block.first <= first and last <= block.last), None)
+        if held is None:
+            begin = first - first % self._runs_at_once
+            held = _Block(begin, max(last, begin + self._runs_at_once))
+        else:
+            self._kept.remove(held)
+        self._kept.append(held)
+        return held
+
+    def _read(self, block: _Block, name: str) -> None:
+        # who goes through cells asks for the same of each
         self._asked[name] = None
-        wanted = [each for each in self._asked if (first, last, each) not in self._kept]
+        wanted = [each for each in self._asked if each not in block.columns]
         quoted = ", ".join('"' + (each if each in self.names else "run").replace('"', '""') + '"' for each in wanted)
         # several shards are put in the order of runs; within a run rows stay as they are
         order = "ORDER BY run, file_row_number" if len(self._files) > 1 else ""
         query = f"SELECT {quoted} FROM read_parquet(?, file_row_number = true) WHERE run >= ? AND run < ? {order}"
         try:
-            found = self._connection.sql(query, params=[self._files, first, last]).to_arrow_table()
+            found = self._connection.sql(query, params=[self._files, block.first, block.last]).to_arrow_table()
         except self._duckdb.Error as error:
             told = str(error).splitlines()[0]
             raise MillpondError(f"{self._files[0]}: cannot be read: {told}: run the study again") from None
         for number, each in enumerate(wanted):
-            column = _array(found.column(number)) if each in self.names else np.full(found.num_rows, np.nan)
-            self._kept[(first, last, each)] = column
-            self._held += len(column)
-        while self._held > KEPT_VALUES and len(self._kept) > len(wanted):
-            self._held -= len(self._kept.popitem(last=False)[1])
+            block.columns[each] = (
+                _array(found.column(number)) if each in self.names else np.full(found.num_rows, np.nan)
+            )
+        while len(self._kept) > 1 and sum(kept.values for kept in self._kept) > KEPT_VALUES:
+            self._kept.pop(0)
 
 
 def _files(results: Results, name: str) -> _Files | None:
     """The table as files, if it is large and DuckDB is there."""
     named = f"{name}.parquet"
     having = [(folder, manifest) for folder, manifest in results.folders if named in manifest["files"]]
-    if sum(int(manifest["files"][named].get("rows", 0)) for _, manifest in having) <= LARGE_ROWS:
+    rows = sum(int(manifest["files"][named].get("rows", 0)) for _, manifest in having)
+    if rows <= LARGE_ROWS:
         return None
     files = [folder / named for folder, _ in having]
     if not all(file.is_file() for file in files):
@@ -131,7 +161,7 @@ def _files(results: Results, name: str) -> _Files | None:
     except ImportError:
         return None
     names = pq.read_schema(files[0]).names
-    return _Files(duckdb, files, frozenset(names))
+    return _Files(duckdb, files, frozenset(names), max(1, results.runs * ROWS_AT_ONCE // rows))
 
 
 def _array(column: pa.ChunkedArray) -> Column:
