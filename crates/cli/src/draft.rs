@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Puts these bytes in the place of a file, by way of a draft beside it: if there is no room for them the file is what it was.
 /// What is no plain file, such as a pipe, is written to as it is, and so is a file whose directory takes no other.
@@ -21,18 +21,10 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     if before.as_ref().is_some_and(|before| before.permissions().readonly()) {
         return Err(ErrorKind::PermissionDenied.into());
     }
-    let mut number = 0_u64;
-    let (draft, mut written) = loop {
-        let draft = target.with_file_name(format!(".millpond-{}-{number}", std::process::id()));
-        match OpenOptions::new().write(true).create_new(true).open(&draft) {
-            Ok(written) => break (draft, written),
-            // One that was killed left it, and had the same number of a process.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => number = number.saturating_add(1),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied && before.is_some() => {
-                return fs::write(file, bytes);
-            }
-            Err(error) => return Err(error),
-        }
+    let made = beside(&target, 0.., |draft| OpenOptions::new().write(true).create_new(true).open(draft));
+    let (draft, mut written) = match made {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && before.is_some() => return fs::write(file, bytes),
+        opened => opened?,
     };
     let put = written.write_all(bytes).and_then(|()| match before {
         Some(before) => written.set_permissions(before.permissions()),
@@ -45,6 +37,26 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&draft);
     }
     put
+}
+
+/// Has a draft made beside a file, hidden so that nobody is served half of it, under the first of these numbers that is free:
+/// a program that was killed leaves its draft, and its successor may have the same number of a process.
+///
+/// # Errors
+/// What making it fails with, but that its name is taken.
+pub(crate) fn beside<F>(
+    file: &Path,
+    numbers: impl IntoIterator<Item = u64>,
+    make: impl Fn(&Path) -> io::Result<F>,
+) -> io::Result<(PathBuf, F)> {
+    for number in numbers {
+        let draft = file.with_file_name(format!(".millpond-{}-{number}", std::process::id()));
+        match make(&draft) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return Ok((draft, made?)),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
+use crate::draft;
+
 /// Bytes of the names of one directory that are told. As links each of them may take three.
 const LONGEST_LISTING: usize = 1 << 20;
 
@@ -147,16 +149,10 @@ impl Directory {
         if self.root.metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
             return Err(ErrorKind::IsADirectory.into());
         }
-        let (draft, mut file) = loop {
-            // Hidden, so that nobody is served half a file.
-            let number = self.written.fetch_add(1, Ordering::Relaxed);
-            let draft = path.with_file_name(format!(".millpond-{}-{number}", std::process::id()));
-            match self.root.open_with(&draft, OpenOptions::new().write(true).create_new(true)) {
-                // One that was killed left it, and had the same number of a process.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                opened => break (draft, opened?),
-            }
-        };
+        let numbers = std::iter::repeat_with(|| self.written.fetch_add(1, Ordering::Relaxed));
+        let (draft, mut file) = draft::beside(&path, numbers, |draft| {
+            self.root.open_with(draft, OpenOptions::new().write(true).create_new(true))
+        })?;
         let written = (|| {
             file.write_all(bytes)?;
             drop(file);

@@ -335,15 +335,19 @@ mod tests {
     use super::*;
     use crate::{Resource, Response, server::request::of_options};
 
+    /// One resource that is observed.
+    fn router_of(changed: &Observable) -> Router {
+        let mut router = Router::default();
+        router.add("/", Resource::new().observable(changed).get(|_| async { Response::content("") })).unwrap();
+        router
+    }
+
     #[test]
     fn who_observes_nothing_is_not_woken_by_changes() {
         let (changed, woken) = (Observable::new(), Arc::new(AtomicUsize::new(0)));
-        let mut router = Router::default();
-        let resource = Resource::new().observable(&changed).get(|_| async { Response::content("") });
-        router.add("/", resource).unwrap();
         let counting = Arc::clone(&woken);
         let mut observers = Observers::new(
-            &router,
+            &router_of(&changed),
             Box::new(move |_| {
                 let woken = Arc::clone(&counting);
                 Box::new(move || {
@@ -388,9 +392,7 @@ mod tests {
     #[test]
     fn whether_somebody_observes_already_is_known_without_looking_at_all_who_do() {
         let changed = Observable::new();
-        let mut router = Router::default();
-        router.add("/", Resource::new().observable(&changed).get(|_| async { Response::content("") })).unwrap();
-        let mut observers = Observers::new(&router, Box::new(|_| Box::new(|| {})));
+        let mut observers = Observers::new(&router_of(&changed), Box::new(|_| Box::new(|| {})));
         let from = |host: u32| of_options(&[], &[], SocketAddr::new(std::net::Ipv4Addr::from(host << 8).into(), 5_683));
         for host in 0..4_096 {
             observers.add(Counted(host), 0, from(host ^ 0x555), 0);
@@ -405,9 +407,7 @@ mod tests {
     #[test]
     fn strangers_share_a_quarter_of_the_observers_and_no_network_has_all() {
         let changed = Observable::new();
-        let mut router = Router::default();
-        router.add("/", Resource::new().observable(&changed).get(|_| async { Response::content("") })).unwrap();
-        let mut observers = Observers::new(&router, Box::new(|_| Box::new(|| {})));
+        let mut observers = Observers::new(&router_of(&changed), Box::new(|_| Box::new(|| {})));
         observers.most = 64;
         let request = |from: &str, is_proved: bool| {
             let peer = format!("{from}:5683").parse().unwrap();
