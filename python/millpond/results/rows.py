@@ -79,7 +79,7 @@ class _Whole:
         return self._columns[name]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Block:
     """What was read of the runs from `first` to before `last`."""
 
