@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import small_sweep
 
@@ -16,7 +20,8 @@ from millpond import MillpondError, Results
 from millpond.measure import measures as measuring
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
-from millpond.results import rows
+from millpond.measure.tables import CutTable
+from millpond.results import directory, rows
 from millpond.results.rows import RowsByRun
 from millpond.show.report import page
 
@@ -127,3 +132,36 @@ def test_without_duckdb_large_tables_are_read_whole(place: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "duckdb", None)
     flows = RowsByRun(Results.open(place / "whole"), "flows")
     assert len(flows.column(0, 3, "fct_us")) == 6
+
+
+def test_of_a_table_in_one_file_no_column_is_read_that_nobody_asks_for_and_none_twice(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[str, ...]] = []
+    table = directory.read_table
+
+    def noted(file: Path, **told: Any) -> pa.Table:
+        read.append((file.stem, *told["columns"]))
+        return table(file, **told)
+
+    monkeypatch.setattr(directory, "read_table", noted)
+    results = Results.open(place / "whole")
+    for _ in range(2):
+        flows = CutTable(results, "flows")
+        for cell in results.cells:
+            assert len(flows.of(cell, "fct_us"))
+            assert np.isnan(flows.of(cell, "no such column")).all()
+    assert sorted(read) == [("flows", "fct_us"), ("flows", "run")]
+
+
+def test_a_table_without_runs_is_one_line(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "whole", tmp_path / "whole")
+    file = tmp_path / "whole" / "flows.parquet"
+    pq.write_table(pq.read_table(file).drop_columns(["run"]), file)
+    manifest = tmp_path / "whole" / "manifest.json"
+    told = json.loads(manifest.read_text())
+    told["files"]["flows.parquet"]["bytes"] = file.stat().st_size
+    manifest.write_text(json.dumps(told))
+    results = Results.open(tmp_path / "whole")
+    with pytest.raises(MillpondError, match=r"flows\.parquet: damaged \(no column run\): run the study again"):
+        CutTable(results, "flows").of(results.cells[0], "no such column")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from millpond.results import rows
 from millpond.results.directory import Cell, Results
-from millpond.results.rows import Column, RowsByRun
+from millpond.results.rows import Column
 
 
 class CutTable:
@@ -13,7 +14,7 @@ class CutTable:
     """
 
     def __init__(self, results: Results, name: str) -> None:
-        self._rows = RowsByRun(results, name)
+        self._rows = rows.of(results, name)
 
     def __contains__(self, column: str) -> bool:
         return column in self._rows.names

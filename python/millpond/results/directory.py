@@ -25,7 +25,8 @@ Times in tables are integer microseconds (`_us`), sizes bytes. Other tables join
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,8 @@ class Results:
         self.cells: list[Cell] = [Cell.from_json(entry) for entry in manifest["cells"]]
         #: How the factors of the plan are spoken of, by name.
         self.factors = {n: Factor.from_json(n, entry) for n, entry in manifest.get("factors", {}).items()}
+        #: What reads the rows of a table, by its name, for all who read these results; see `rows.of`.
+        self.readers: dict[str, Any] = {}
         self._tables: dict[str, pa.Table] = {}
 
     @staticmethod
@@ -244,13 +247,31 @@ class Results:
     def table(self, name: str) -> pa.Table:
         """The table `name` (`runs`, `flows`, `histogram`, `links`, `queue_trace`, ...), rows in the order of runs."""
         if name not in self._tables:
-            if not self.has(name):
-                raise MillpondError(f"{self.directory}: these results hold no table {name!r}")
-            having = [folder for folder, manifest in self.folders if f"{name}.parquet" in manifest["files"]]
-            tables = [read_table(folder / f"{name}.parquet") for folder in having]
+            tables = [read_table(file) for file in self.files(name)]
             alone = len(tables) == 1 or "run" not in tables[0].column_names
             self._tables[name] = tables[0] if alone else in_order(tables)
         return self._tables[name]
+
+    def columns(self, name: str) -> list[str]:
+        """The names of the table's columns, without reading the table where it is in one file."""
+        return self.table(name).column_names if self._is_held(name) else read_names(self.files(name)[0])
+
+    def column(self, name: str, column: str) -> pa.ChunkedArray:
+        """One column of a table. Of a table in one file no other is read."""
+        if self._is_held(name):
+            return self.table(name).column(column)
+        return read_table(self.files(name)[0], columns=[column]).column(column)
+
+    def files(self, name: str) -> list[Path]:
+        """The files of a table, one of each shard that has it. Raises `MillpondError` if there is none."""
+        if not self.has(name):
+            raise MillpondError(f"{self.directory}: these results hold no table {name!r}")
+        named = f"{name}.parquet"
+        return [folder / named for folder, manifest in self.folders if named in manifest["files"]]
+
+    def _is_held(self, name: str) -> bool:
+        """Whether the whole table is in memory, or has to be: the rows of several shards are put in order together."""
+        return name in self._tables or len(self.files(name)) > 1
 
 
 def check_whole(directory: Path, manifest: Mapping[str, Any]) -> None:
@@ -321,13 +342,28 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     return manifest
 
 
-def read_table(file: Path, only: Sequence[tuple[str, str, int]] | None = None) -> pa.Table:
-    """Read a Parquet file, or the rows that meet some conditions, such as `("run", ">=", 5)`.
+def read_table(
+    file: Path, only: Sequence[tuple[str, str, int]] | None = None, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Read a Parquet file, or the rows that meet some conditions, such as `("run", ">=", 5)`, or some columns.
 
     Raises `MillpondError` if it is missing, cut short or damaged.
     """
+    with _readable(file):
+        return pq.read_table(file, filters=only, columns=columns)
+
+
+def read_names(file: Path) -> list[str]:
+    """The names of a Parquet file's columns. Errors as for `read_table`."""
+    with _readable(file):
+        names: list[str] = pq.read_schema(file).names
+        return names
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
     try:
-        return pq.read_table(file, filters=only)
+        yield
     except FileNotFoundError:
         raise MillpondError(f"{file}: missing: run the study again") from None
     except (pa.ArrowException, OSError):

@@ -36,10 +36,8 @@ class RowsByRun:
     """A table's columns as arrays, cut by runs. A table that the results do not hold has no rows."""
 
     def __init__(self, results: Results, name: str) -> None:
-        self._source: _Whole | _Files = _Whole(None)
-        if results.has(name):
-            files = _files(results, name)
-            self._source = _Whole(results.table(name)) if files is None else files
+        files = _files(results, name) if results.has(name) else None
+        self._source: _Whole | _Files = _Whole(results, name) if files is None else files
 
     @property
     def names(self) -> frozenset[str]:
@@ -51,16 +49,24 @@ class RowsByRun:
         return self._source.column(first, last, name)
 
 
+def of(results: Results, name: str) -> RowsByRun:
+    """The rows of a table, by one reader for all who ask: what one has read the next does not read again."""
+    if name not in results.readers:
+        results.readers[name] = RowsByRun(results, name)
+    found: RowsByRun = results.readers[name]
+    return found
+
+
 # ----------------------------------------------------------------------------------------------- helpers
 
 
 class _Whole:
-    """All rows in memory. A column is converted when it is first asked for."""
+    """All rows of the columns that were asked for, in memory: a table of clients has four times as many columns."""
 
-    def __init__(self, table: pa.Table | None) -> None:
-        self._table = table
+    def __init__(self, results: Results, name: str) -> None:
+        self._results, self._name = results, name
         self._columns: dict[str, Column] = {}
-        self.names = frozenset(() if table is None else table.column_names)
+        self.names = frozenset(results.columns(name) if results.has(name) else ())
 
     def column(self, first: int, last: int, name: str) -> Column:
         runs = self._column("run")
@@ -70,12 +76,16 @@ class _Whole:
 
     def _column(self, name: str) -> Column:
         if name not in self._columns:
-            if self._table is None:
+            if not self.names:
                 self._columns[name] = np.empty(0)
+            elif name == "run" and "run" not in self.names:
+                raise MillpondError(
+                    f"{self._results.files(self._name)[0]}: damaged (no column run): run the study again"
+                )
             elif name not in self.names:
-                self._columns[name] = np.full(self._table.num_rows, np.nan)
+                self._columns[name] = np.full(len(self._column("run")), np.nan)
             else:
-                self._columns[name] = _array(self._table.column(name))
+                self._columns[name] = _array(self._results.column(self._name, name))
         return self._columns[name]
 
 
@@ -149,11 +159,11 @@ class _Files:
 def _files(results: Results, name: str) -> _Files | None:
     """The table as files, if it is large and DuckDB is there."""
     named = f"{name}.parquet"
-    having = [(folder, manifest) for folder, manifest in results.folders if named in manifest["files"]]
-    rows = sum(int(manifest["files"][named].get("rows", 0)) for _, manifest in having)
+    kept = (manifest["files"].get(named, {}) for _, manifest in results.folders)
+    rows = sum(int(file.get("rows", 0)) for file in kept)
     if rows <= LARGE_ROWS:
         return None
-    files = [folder / named for folder, _ in having]
+    files = results.files(name)
     if not all(file.is_file() for file in files):
         return None
     try:

@@ -21,6 +21,7 @@ from millpond.measure.statistics import take
 from millpond.plan.quantity import BITS_PER_SECOND
 from millpond.results.directory import Cell, Group, Results, Value
 from millpond.results.rows import RowsByRun
+from millpond.results.rows import of as rows_of
 from millpond.show import factors, labels
 from millpond.show.factors import SERIES, Factor
 from millpond.show.report import style
@@ -57,7 +58,6 @@ class Data:
         #: The readings of the test bed, in the order of cells.
         self.paths = tuple(dict.fromkeys(str(cell.columns.get(VARIANT, "")) for cell in self.cells)) or ("",)
         self.reported = Reported(results)
-        self._tables: dict[str, RowsByRun] = {}
         self._spreads: dict[tuple[str, int, int | None], Spread | None] = {}
 
     @staticmethod
@@ -301,9 +301,7 @@ class Data:
     # -- helpers ----------------------------------------------------------------------------------------------------
 
     def _cut(self, table: str) -> RowsByRun:
-        if table not in self._tables:
-            self._tables[table] = RowsByRun(self.results, table)
-        return self._tables[table]
+        return rows_of(self.results, table)
 
     def _column(self, table: str, column: str, runs: Runs) -> Floats:
         values = self._cut(table).column(*runs, column).astype(np.float64)
