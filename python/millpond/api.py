@@ -295,7 +295,7 @@ def compare(
 def redraw(done: Run) -> Path:
     """Write the report again, from results alone. Gives the file."""
     comparison = done.comparison if isinstance(done, Reproduction) else None
-    done.report = _write_report(done.directory, comparison)
+    done.report = _write_report(done.results, comparison)
     return done.report
 
 
@@ -382,7 +382,7 @@ def _workers(jobs: int) -> int:
     return jobs
 
 
-def _write_report(directory: Path, comparison: Comparison | None) -> Path:
+def _write_report(results: Results, comparison: Comparison | None) -> Path:
     from millpond.show.report import write_report
 
-    return write_report(directory, comparison)
+    return write_report(results, comparison)

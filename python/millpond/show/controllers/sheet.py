@@ -13,7 +13,8 @@ from millpond.controllers.requirements import Judgement
 from millpond.errors import UsageError
 from millpond.results.store import write_text
 from millpond.show.controllers import picture
-from millpond.show.report.page import compose, svg
+from millpond.show.report.drawing import svg
+from millpond.show.report.page import compose
 from millpond.show.report.parts import Listing, Picture, Section
 
 FORMS = (".svg", ".html")

@@ -31,7 +31,7 @@ def drawn(scenario: Path, changes: Mapping[str, Any], seed: int, picture: Path |
     if picture is None:
         return terminal.drawn(nodes)
     from millpond.show.mesh.picture import topology
-    from millpond.show.report.page import svg
+    from millpond.show.report.drawing import svg
 
     number, unit = str(scenarios.in_full(built)["mesh"]["range"]).split()
     write_text(picture, svg(topology(nodes, float(number) * _METRES[unit])))
