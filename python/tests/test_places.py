@@ -205,7 +205,7 @@ def test_tables_have_a_column_for_each(
     assert "four-host 400 176 2 500" in shown
     assert "~ as meant" in shown
     assert "default is Default CoAP, cocoa is CoCoA" in shown
-    assert "as typed: 1 claims hold, 1 fail; as meant: 1 claims hold" in shown
+    assert "as typed: 1 claim holds, 1 fails; as meant: 1 claim holds" in shown
 
 
 def test_views_cut_places_until_few_are_left(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,22 @@ def test_claims_are_listed_with_verdict_measured_figure_and_reason(page: Page) -
         assert words in page.words
 
 
+def test_what_calibrates_is_marked_and_counted_apart_as_in_the_terminal(tmp_path: Path) -> None:
+    results = synthetic_results.study(tmp_path, **SMALLER)
+    told = synthetic_results.comparison(results)
+    (first, *figures), (claim, *claims) = told.figures, told.claims
+    told = dataclasses.replace(
+        told,
+        figures=[dataclasses.replace(first, calibrates="a queue counts bytes"), *figures],
+        claims=[dataclasses.replace(claim, calibrates="hosts take no time"), *claims],
+    )
+    words = Page(write_report(tmp_path, told).read_text(encoding="utf-8")).words
+    assert f"Ours beside what is published: {told.closing()}." in words
+    assert "apart from 1 figure and 1 claim by which the test bed was read" in words
+    assert "calibrates: a queue counts bytes" in words
+    assert "calibrates: hosts take no time" in words
+
+
 def test_text_from_outside_is_escaped(study: tuple[Results, Comparison, Path]) -> None:
     text = study[2].read_text(encoding="utf-8")
     assert "a &lt;note&gt;" in text
@@ -313,7 +329,7 @@ def test_a_figure_that_could_not_be_measured_is_a_dash(tmp_path: Path) -> None:
     words = Page(
         write_report(tmp_path, dataclasses.replace(comparison, figures=only)).read_text(encoding="utf-8")
     ).words
-    assert "Published figures that could be compared: 0" in words
+    assert f"none of {len(only)} figures is among what was run" in words
     assert "\N{EN DASH}" in words
 
 

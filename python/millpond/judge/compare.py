@@ -162,7 +162,8 @@ class Comparison:
         read = [figure for figure in self.tested(calibrating=True) if figure.ours is not None]
         claims = sum(self.counts(calibrating=True).values())
         if read or claims:
-            parts = [f"{len(read)} figures"] * bool(read) + [f"{claims} claims"] * bool(claims)
+            counted = (len(read), "figure"), (claims, "claim")
+            parts = [f"{number} {word}{'s' * (number > 1)}" for number, word in counted if number]
             told.append(f"apart from {' and '.join(parts)} by which the test bed was read")
         return "; ".join(told)
 
@@ -210,9 +211,10 @@ def _claims_told(counts: Mapping[str, int]) -> str:
     if not any(judged.values()):
         return f"none of {sum(counts.values())} claims can be judged by these runs"
     words = {
-        "holds": "claims hold",
-        "fails": "fail",
-        "noise": "within the noise",
-        "unjudged": "cannot be judged by these runs",
+        "holds": ("claim holds", "claims hold"),
+        "fails": ("fails", "fail"),
+        "noise": ("is within the noise", "are within the noise"),
+        "unjudged": ("cannot be judged by these runs", "cannot be judged by these runs"),
     }
-    return ", ".join(f"{number} {words[outcome]}" for outcome, number in counts.items() if number or outcome == "holds")
+    told = ((number, words[outcome]) for outcome, number in counts.items() if number or outcome == "holds")
+    return ", ".join(f"{number} {one if number == 1 else many}" for number, (one, many) in told)

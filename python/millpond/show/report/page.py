@@ -17,7 +17,7 @@ from millpond.real import columns
 from millpond.results.directory import Results
 from millpond.results.store import write_text
 from millpond.show import labels, own
-from millpond.show.report import drawing, fleet, real, single, study, sweep
+from millpond.show.report import drawing, fleet, published, real, single, study, sweep
 from millpond.show.report.data import Data
 from millpond.show.report.drawing import Drawn, Painters, pictures_of
 from millpond.show.report.parts import Picture, Section
@@ -80,6 +80,7 @@ def compose(title: str, subtitle: str, parts: Sequence[Section], footer: str, pa
     environment.filters["csv_uri"] = csv_uri
     environment.filters["path_in_words"] = path_in_words
     environment.filters["parts"] = parts_of
+    environment.filters["calibrates"] = published.calibrates
     return environment.get_template(TEMPLATE).render(
         title=title, subtitle=subtitle, sections=_drawn(parts, painters or Painters()), footer=footer
     )

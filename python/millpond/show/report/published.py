@@ -32,11 +32,24 @@ def published_figures(data: Data, comparison: Comparison) -> Section:
     """Every published figure beside ours."""
     sure = f"{100 * comparison.confidence:.3g}"
     header = ("statistic", "published", "ours", "unit", "difference", f"{sure} % interval", "n", "note")
-    columns = ("id", "metric", "statistic", "bin", "where", "qualifier", "unit", "published", "ours", "relative", "n")
+    columns = (
+        "id",
+        "metric",
+        "statistic",
+        "bin",
+        "where",
+        "qualifier",
+        "unit",
+        "published",
+        "ours",
+        "relative",
+        "n",
+        "calibrates",
+    )
     plain = [
         (
             *(f.id, f.metric, f.statistic, f.bin, _conditions(data, f.scenario), f.qualifier, f.unit),
-            *(f.published, f.ours, f.relative, f.n),
+            *(f.published, f.ours, f.relative, f.n, f.calibrates),
         )
         for f in comparison.figures
     ]
@@ -58,7 +71,7 @@ def published_figures(data: Data, comparison: Comparison) -> Section:
             f"The difference is (ours \N{MINUS SIGN} published) / published; n is the number of values behind our "
             f"figure; the interval is a {sure}\N{NARROW NO-BREAK SPACE}% t-interval over replications of the same "
             f"statistic taken run by run. Bold: more than 5\N{NARROW NO-BREAK SPACE}% apart. Published figures: "
-            f"{comparison.published}.",
+            f"{comparison.published}.{_apart(any(figure.calibrates for figure in comparison.figures))}",
         ),
         listings=(
             Listing(
@@ -88,7 +101,7 @@ def published_claims(comparison: Comparison) -> Section:
         "The published claims",
         (
             f"{words[:1].upper()}{words[1:]}. Each is judged by code; where one does not hold, the measured figure and "
-            "the reason stand beside it.",
+            f"the reason stand beside it.{_apart(any(claim.calibrates for claim in comparison.claims))}",
         ),
         claims=tuple(comparison.claims),
     )
@@ -133,8 +146,17 @@ def _figure_row(figure: Figure) -> tuple[str, ...]:
         labels.percent(figure.relative, signed=True),
         interval,
         labels.count(figure.n) if figure.ours is not None else "",
-        figure.note,
+        "; ".join(part for part in (figure.note, calibrates(figure.calibrates)) if part),
     )
+
+
+def calibrates(read: str) -> str:
+    """What is said of a row by which the test bed was read; empty of one that tests it."""
+    return f"calibrates: {read}" if read else ""
+
+
+def _apart(some: bool) -> str:
+    return " What calibrates was used to read the test bed, is no test of it and is counted apart." if some else ""
 
 
 def _bound_kept(figure: Figure) -> bool:

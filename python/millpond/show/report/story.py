@@ -9,7 +9,6 @@ import numpy as np
 
 from millpond.judge.compare import Comparison
 from millpond.measure.links import COLLAPSE
-from millpond.measure.population import path_in_words
 from millpond.measure.statistics import take
 from millpond.measure.workloads import with_an_end
 from millpond.results.directory import Cell, Group, Value
@@ -80,20 +79,8 @@ def hardest(data: Data, found: Sequence[Glance]) -> list[Glance]:
 
 
 def tally(comparison: Comparison) -> str:
-    """How many claims hold and how many figures are met."""
-    compared = [figure.relative for figure in comparison.figures if figure.relative is not None]
-    near = sum(abs(relative) <= 0.05 for relative in compared)
-    told = []
-    for name in comparison.variants() or [""]:
-        counts, where = comparison.counts(name), f" {path_in_words(name)}" if name else ""
-        told.append(
-            f"of which{where} hold {counts['holds']}, do not hold {counts['fails']}, are within the noise "
-            f"{counts['noise']}, cannot be judged {counts['unjudged']}"
-        )
-    return (
-        f"Published claims: {len(comparison.claims)}, {'; '.join(told)}. Published figures that could be compared: "
-        f"{len(compared)}, of which met within 5\N{NARROW NO-BREAK SPACE}%: {near}."
-    )
+    """How many claims hold and how many figures are met, in the very words of the terminal."""
+    return f"Ours beside what is published: {comparison.closing()}."
 
 
 def study_story(data: Data) -> list[str]:
