@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -309,11 +310,15 @@ def _finish(
     cells = [planned.cell for planned in program.cells]
     small = {"runs": with_places(runs, program), "cells": cells_table(cells)}
     small["groups"] = groups_table(cells, program.labels)
-    files = {}
-    for name in dict.fromkeys([*parts.tables, *small]):
+
+    def written(name: str) -> tuple[str, dict[str, Any]]:
         file = directory / f"{name}.parquet"
         rows, size = write_pieces(file, [small[name]] if name in small else parts.merged(name))
-        files[file.name] = {"rows": rows, "bytes": size, "sha256": digest(file)}
+        return file.name, {"rows": rows, "bytes": size, "sha256": digest(file)}
+
+    # two at a time: each holds some runs' rows
+    with ThreadPoolExecutor(2) as threads:
+        files = dict(threads.map(written, dict.fromkeys([*parts.tables, *small])))
     _copy({**extra_files, **program.sources}, directory)
     manifest["sources"] = sorted(program.sources)
     traced = [planned.cell.first_run for planned in program.cells if planned.traced]
