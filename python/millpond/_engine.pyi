@@ -332,6 +332,7 @@ class Wishes:
         confirmable_every: int | None = None,
         nstart: int | None = None,
         governs_requests: bool = False,
+        last_wait_us: int | None = None,
     ) -> Wishes:
         """Wish copies told apart (`token`, `count`, `flag`, `timestamp`), one in so many confirmable, so many open."""
 
@@ -350,6 +351,10 @@ class Wishes:
     @property
     def governs_requests(self) -> bool:
         """Whether it governs non-confirmable requests by their answers, and no other such messages."""
+
+    @property
+    def last_wait_us(self) -> int:
+        """How long an answer to the last copy is awaited at least while nothing else is to leave; zero: no wish."""
 
     def __eq__(self, value: object, /) -> bool: ...
     def __hash__(self) -> int: ...

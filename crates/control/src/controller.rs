@@ -154,11 +154,16 @@ pub struct Wishes {
     /// Of other non-confirmable messages it is neither asked nor told: responses leave at the rate of the requests, and
     /// notifications and bodies in bursts have rules of their own.
     pub governs_requests: bool,
+    /// How long an answer to the last copy of a request is awaited at least, and up to ACK_RANDOM_FACTOR times as long, as long as
+    /// nothing else is to leave for the peer: what is to leave ends the exchange as soon as the controller's own wait is over.
+    /// Zero: no wish; then that wait is all.
+    pub last_wait: Span,
 }
 
 impl Wishes {
     /// Nothing.
-    pub const NONE: Self = Self { naming: Naming::None, confirmable_every: 0, nstart: 0, governs_requests: false };
+    pub const NONE: Self =
+        Self { naming: Naming::None, confirmable_every: 0, nstart: 0, governs_requests: false, last_wait: Span::ZERO };
 }
 
 /// Numbers for traces and reports, never for decisions. What a controller does not keep is `None`.

@@ -255,6 +255,8 @@ pub(super) struct Exchanges {
     pub(super) has_claims: bool,
     /// Some further response ever had to wait.
     pub(super) holds_furthers: bool,
+    /// Some request was ever overdue.
+    pub(super) has_overdue: bool,
 }
 
 impl Exchanges {
@@ -270,6 +272,7 @@ impl Exchanges {
             keeps_tokens: false,
             has_claims: false,
             holds_furthers: false,
+            has_overdue: false,
         }
     }
 

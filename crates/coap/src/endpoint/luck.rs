@@ -19,6 +19,7 @@ pub(super) enum Word {
     End,
     Admission,
     Feedback,
+    LastWait,
 }
 
 impl Luck {
@@ -32,6 +33,7 @@ impl Luck {
             Word::End => 0x101,
             Word::Admission => 0x102,
             Word::Feedback => 0x103,
+            Word::LastWait => 0x104,
         };
         let chance = self.seed.at(Purpose::Dither, [self.node, whose, number, word]);
         Cx { now, chance, open, waiting: u16::try_from(waiting).unwrap_or(u16::MAX) }

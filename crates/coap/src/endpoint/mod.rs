@@ -73,6 +73,8 @@
 //!   A request that was acknowledged no longer counts. What may not leave waits in the order of asking, and the
 //!   controller is asked besides. A response is awaited for EXCHANGE_LIFETIME after the acknowledgement, for
 //!   NON_LIFETIME after a non-confirmable request, and longer where PROBING_RATE asks for it.
+//! * **The last wait** of a request may be longer than its controller's, if that wishes so and as long as nothing else is to
+//!   leave for the peer ([`Event::Overdue`]).
 //! * **Patience** of single messages ([`Patience`]): more copies or fewer, and longer waits, never shorter ones.
 //! * **Message IDs** (§4.4) count up per peer. None is used again within EXCHANGE_LIFETIME: a message waits until one is
 //!   free. That is why a peer is never forgotten within that time.
@@ -108,6 +110,7 @@ mod luck;
 mod message_ids;
 mod naming;
 mod output;
+mod overdue;
 mod paths;
 mod peers;
 mod polling;

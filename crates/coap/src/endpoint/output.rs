@@ -113,6 +113,15 @@ pub enum Event<'e, A> {
         /// What the acknowledgement said about the path.
         sample: Sample,
     },
+    /// The wait after the last copy of a request is over. An answer is awaited for some time yet, because the peer's controller
+    /// [wishes](millpond_control::Wishes::last_wait) that and nothing else waits to leave for the peer. The next message that wants
+    /// its place ends the exchange as [`Failed`](Self::Failed); an application that holds requests back itself may make the next one now.
+    Overdue {
+        /// Which exchange.
+        exchange: ExchangeId,
+        /// Whom it was for.
+        to: A,
+    },
     /// A request ended without a response. The exchange is over.
     Failed {
         /// Which exchange.
@@ -182,7 +191,8 @@ pub enum Event<'e, A> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failure {
-    /// MAX_RETRANSMIT copies, and no acknowledgement after the last one's wait; or the controller abandoned it.
+    /// MAX_RETRANSMIT copies, and no acknowledgement after the last one's wait; or the controller abandoned it; or it was
+    /// overdue and something else wanted to leave.
     GaveUp,
     /// The peer rejected it with a reset.
     Reset,
@@ -225,6 +235,8 @@ pub enum Ignored {
 pub enum SleepReason {
     /// The next copy of a confirmable message, or giving it up.
     Retransmission,
+    /// Giving up a request whose last copy has waited as long as a copy does ([`Event::Overdue`]).
+    Overdue,
     /// Giving up on a response.
     Response,
     /// The controller lets the next message leave.

@@ -34,7 +34,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 self.pump(peer, now);
                 self.peers.settle(peer, true);
             }
-            Stage::Sent if is_last => self.fail(slot, now, Failure::GaveUp),
+            Stage::Sent if is_last => {
+                if !self.stays_overdue(slot, now) {
+                    self.fail(slot, now, Failure::GaveUp);
+                }
+            }
             Stage::Acknowledged | Stage::Asked => self.fail(slot, now, Failure::NoResponse),
             Stage::Sent | Stage::Subscribed => {}
         }

@@ -31,7 +31,7 @@ pub struct Entry<A> {
     shape: Shape,
 }
 
-/// What an output is. All have bytes but those that tell the end of something, `Acknowledged` and `Ignored`.
+/// What an output is. All have bytes but those that tell the end of something, `Acknowledged`, `Overdue` and `Ignored`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     Copy { id: ExchangeId, copy: u8, wait: Wait },
@@ -45,6 +45,7 @@ pub(crate) enum What {
     Further { exchange: ExchangeId },
     PlainFurther { exchange: ExchangeId },
     Acknowledged { exchange: ExchangeId, sample: Sample },
+    Overdue { exchange: ExchangeId },
     Failed { exchange: ExchangeId, why: Failure, copies: u8 },
     Delivered { exchange: ExchangeId, request: Option<RequestId>, sample: Sample },
     Undelivered { exchange: ExchangeId, request: Option<RequestId>, why: Failure },
@@ -196,6 +197,7 @@ impl<A: Copy> Queue<A> {
                 self.message(entry, |message| Event::Further { exchange, from: peer, message })
             }
             What::PlainFurther { exchange } => transmit(Cause::Further { id: exchange }),
+            What::Overdue { exchange } => Output::Event(Event::Overdue { exchange, to: peer }),
             What::Failed { exchange, why, copies } => Output::Event(Event::Failed { exchange, to: peer, why, copies }),
             What::Delivered { exchange, request, sample } => {
                 Output::Event(Event::Delivered { exchange, request, to: peer, sample })

@@ -74,6 +74,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let others_wait = is_counted && self.peers.others_wait(peer);
         let is_next = !others_wait && (waiting == 0 || !is_counted || self.only_furthers_wait(peer));
         let gate = if is_next { self.gate(slot, now) } else { Gate::Closed };
+        let is_in_the_way = is_next && self.exchanges.has_overdue && !matches!(gate, Gate::Open);
+        let gate = if is_in_the_way { self.make_way(peer, slot, now) } else { gate };
         match gate {
             Gate::Open => self.launch(slot, now),
             _ if waiting >= most => {

@@ -31,6 +31,7 @@ mod naming;
 mod naming_echoes;
 mod naming_options;
 mod naming_tokens;
+mod overdue;
 mod own_controllers;
 mod pair;
 mod paths;

@@ -307,6 +307,7 @@ fn line(event: Event<'_, Side>) -> String {
             format!("gets {}: {sample}{copies}", shape(&message))
         }
         Event::Acknowledged { sample, .. } => format!("is acknowledged: {}", told(&sample)),
+        Event::Overdue { .. } => "is overdue".to_owned(),
         Event::Failed { why, .. } => format!("fails: {why:?}"),
         Event::Further { message, .. } => format!("gets further {}", shape(&message)),
         Event::Rejected { .. } => "is rejected".to_owned(),

@@ -293,7 +293,8 @@ impl Session {
         let actor = &mut self.actors[who];
         let how = source.some();
         let naming = NAMINGS.get(how >> 1 & 7).copied().unwrap_or_default();
-        let wishes = Wishes { naming, confirmable_every: (how >> 4) as u8, ..Wishes::NONE };
+        let last_wait = if how & 0x80 == 0 { Span::ZERO } else { Span::from_secs(32) };
+        let wishes = Wishes { naming, confirmable_every: (how >> 4) as u8, last_wait, ..Wishes::NONE };
         if how & 1 == 0 {
             actor.endpoint.forget_controller(self.now, to);
         } else if wishes == Wishes::NONE {
@@ -413,6 +414,10 @@ impl Session {
                         actor.kept.retain(|(id, _)| *id != exchange);
                         let asked = actor.open.remove(&exchange).expect("the failure of what was asked");
                         assert_eq!(asked.to, to);
+                    }
+                    Event::Overdue { exchange, to } => {
+                        assert_eq!(actor.open[&exchange].to, to);
+                        assert!(actor.endpoint.overdue(to) > 0, "it makes way");
                     }
                     Event::Acknowledged { exchange, sample, .. } => {
                         assert_eq!(sample.named(), Named::Nothing, "an empty acknowledgement says nothing");

@@ -418,17 +418,19 @@ pub(crate) struct Wishes(pub(super) control::Wishes);
 #[pymethods]
 impl Wishes {
     #[new]
-    #[pyo3(signature = (naming = "none", confirmable_every = None, nstart = None, governs_requests = false))]
+    #[pyo3(signature = (naming = "none", confirmable_every = None, nstart = None, governs_requests = false, last_wait_us = None))]
     fn new(
         naming: &str,
         confirmable_every: Option<&Bound<'_, PyAny>>,
         nstart: Option<&Bound<'_, PyAny>>,
         governs_requests: bool,
+        last_wait_us: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let every = confirmable_every.map_or(Ok(0), |number| whole("confirmable_every", number))?;
         let nstart = nstart.map_or(Ok(0), |number| whole("nstart", number))?;
+        let last_wait = last_wait_us.map_or(Ok(0), |number| whole("last_wait_us", number)).map(Span::from_micros)?;
         let naming = word("naming", naming, NAMINGS)?;
-        Ok(Self(control::Wishes { naming, confirmable_every: every, nstart, governs_requests }))
+        Ok(Self(control::Wishes { naming, confirmable_every: every, nstart, governs_requests, last_wait }))
     }
 
     /// How copies of a request are to be told apart.
@@ -455,11 +457,17 @@ impl Wishes {
         self.0.governs_requests
     }
 
+    /// How long an answer to the last copy is awaited at least, as long as nothing else is to leave, in µs; zero: no wish.
+    #[getter]
+    fn last_wait_us(&self) -> u32 {
+        self.0.last_wait.as_micros()
+    }
+
     fn __repr__(&self) -> String {
-        let silence = if self.governs_requests() { ", governs_requests=True" } else { "" };
-        match self.nstart() {
-            0 => format!("Wishes('{}', {}{silence})", self.naming(), self.confirmable_every()),
-            nstart => format!("Wishes('{}', {}, {nstart}{silence})", self.naming(), self.confirmable_every()),
-        }
+        let mut told = vec![format!("'{}'", self.naming()), self.confirmable_every().to_string()];
+        told.extend(Some(self.nstart()).filter(|nstart| *nstart > 0).map(|nstart| nstart.to_string()));
+        told.extend(self.governs_requests().then(|| "governs_requests=True".to_owned()));
+        told.extend(Some(self.last_wait_us()).filter(|us| *us > 0).map(|us| format!("last_wait_us={us}")));
+        format!("Wishes({})", told.join(", "))
     }
 }

@@ -1,0 +1,83 @@
+//! Requests that are answered late: after the last copy's wait, as long as their place is not needed
+//! ([`Wishes::last_wait`](millpond_control::Wishes)).
+
+use core::{fmt::Debug, hash::Hash};
+
+use millpond_control::{Controller, Instant, Span, Then};
+
+use super::{
+    Endpoint, Failure, SleepReason,
+    admission::Gate,
+    exchanges::{Exchange, Stage},
+    luck::Word,
+    queue::What,
+};
+
+impl Exchange {
+    /// The wait after its last copy is over, and its answer is awaited all the same.
+    fn is_overdue(&self) -> bool {
+        self.stage == Stage::Sent && self.alarm == SleepReason::Overdue
+    }
+}
+
+impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
+    /// How many requests to this peer are [overdue](super::Event::Overdue): so many more could leave, each in the place of one of
+    /// them.
+    #[must_use]
+    pub fn overdue(&self, peer: A) -> u32 {
+        if !self.exchanges.has_overdue {
+            return 0;
+        }
+        let Some(peer) = self.peers.find(peer, &self.setup.identities).and_then(|number| self.peers.get(number)) else {
+            return 0;
+        };
+        peer.open.iter(&self.exchanges.slots).filter(|(_, exchange)| exchange.is_overdue()).count() as u32
+    }
+
+    /// The wait after the last copy is over. Goes on waiting for an answer if the controller wishes that and nothing else is to
+    /// leave; whether it does.
+    pub(super) fn stays_overdue(&mut self, slot: u32, now: Instant) -> bool {
+        let luck = self.luck();
+        let Some(exchange) = self.exchanges.get(slot) else { return false };
+        // One that shares its path would have to make way for whoever is on it, which nobody could find without a walk.
+        let Some((peer, path, waiting)) = self.peers.with_path(exchange.peer) else { return false };
+        let may_be = exchange.role.is_request() && exchange.controlled && exchange.then == Then::Retransmit;
+        if !may_be || exchange.is_overdue() || waiting > 0 || peer.path.shared().is_some() {
+            return false;
+        }
+        let least = path.controller.wishes().last_wait;
+        if least == Span::ZERO {
+            return false;
+        }
+        let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::LastWait);
+        let until = exchange.last.after(cx.chance.between(least, longest_last_wait(least)));
+        if until <= now {
+            return false;
+        }
+        let (id, address) = (self.exchanges.name(slot), peer.address);
+        self.arm(slot, now, until, SleepReason::Overdue);
+        self.exchanges.has_overdue = true;
+        self.queue.push(address, What::Overdue { exchange: id }, &[]);
+        true
+    }
+
+    /// A message may not leave now. Whatever is overdue at its peer makes way, oldest first, until it may; the gate after
+    /// that. So nothing is ever overdue while anything waits.
+    #[cold]
+    pub(super) fn make_way(&mut self, peer: u32, slot: u32, now: Instant) -> Gate {
+        loop {
+            let gate = self.gate(slot, now);
+            let open = self.peers.get(peer).map(|peer| peer.open);
+            let overdue = open.and_then(|open| open.iter(&self.exchanges.slots).find(|(_, one)| one.is_overdue()));
+            match overdue {
+                Some((overdue, _)) if !matches!(gate, Gate::Open) => self.fail(overdue, now, Failure::GaveUp),
+                _ => return gate,
+            }
+        }
+    }
+}
+
+/// A wish for a last wait, at most ACK_RANDOM_FACTOR (RFC 7252 §4.8) times as long.
+pub(super) fn longest_last_wait(least: Span) -> Span {
+    least.plus(least.halved())
+}
