@@ -153,23 +153,25 @@ impl Callers {
     }
 }
 
-/// How an exchange of the server with a client ended.
+/// How an exchange of the server with a client ended, or that it makes way for others.
 pub(crate) struct CallEnd {
     client: u32,
     exchange: ExchangeId,
     /// What the answer said about the round-trip time, if there was one.
     answer: Option<Option<Sample>>,
     is_rejected: bool,
+    makes_way: bool,
 }
 
 impl CallEnd {
     /// What this tells of an end.
     fn of(event: &Event<'_, u32>) -> Option<Self> {
-        let end = |client, exchange, answer| Self { client, exchange, answer, is_rejected: false };
+        let end = |client, exchange, answer| Self { client, exchange, answer, is_rejected: false, makes_way: false };
         Some(match *event {
             Event::Response { exchange, from, sample, .. } => end(from, exchange, Some(sample)),
             Event::Delivered { exchange, to, sample, .. } => end(to, exchange, Some(Some(sample))),
             Event::Failed { exchange, to, .. } => end(to, exchange, None),
+            Event::Overdue { exchange, to } => Self { makes_way: true, ..end(to, exchange, None) },
             Event::Undelivered { exchange, to, why, .. } => {
                 Self { is_rejected: why == Failure::Reset, ..end(to, exchange, None) }
             }
@@ -189,10 +191,13 @@ impl World<'_> {
     }
 
     fn call_ended(&mut self, end: CallEnd, tag: Tag, length: u32, now: Instant) -> Result<(), RunError> {
-        let CallEnd { client, exchange, answer, is_rejected } = end;
+        let CallEnd { client, exchange, answer, is_rejected, makes_way } = end;
         let Some((flow, number, request)) = self.server.callers.whose(&self.ledger, client, exchange) else {
             return Ok(());
         };
+        if makes_way {
+            return self.call_on(flow, now);
+        }
         if let Some(sample) = answer {
             let tag = Tag { flow, exchange: number, ..tag };
             self.ledger.accepted(&tag, now);

@@ -100,6 +100,7 @@ impl World<'_> {
         let Client::Device(device) = &mut self.clients[flow as usize] else { return Ok(()) };
         let mut answered: Option<Answered> = None;
         let mut abandoned = Vec::new();
+        let mut makes_way = false;
         let mut served = Served::default();
         let wakes = device.application.wakes();
         // What answers the server has the tag of what it answers.
@@ -127,13 +128,14 @@ impl World<'_> {
                     answered = Some(Answered { exchange, sample, bytes: message.payload().len() });
                 }
                 Output::Event(Event::Failed { exchange, .. }) => abandoned.push(exchange),
+                Output::Event(Event::Overdue { .. }) => makes_way = true,
                 Output::Event(event) => served.take(&event),
                 Output::Sleep(at, _) => break at,
                 Output::Idle => break Instant::NEVER,
             }
         };
         let sleeps = sleeps.min(wakes);
-        let has_ended = answered.is_some() || !abandoned.is_empty();
+        let has_ended = answered.is_some() || !abandoned.is_empty() || makes_way;
         // Who asks anew sets it then.
         let may_be_set_anew = has_ended && of_server.is_none();
         if !may_be_set_anew {
@@ -152,7 +154,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Exchanges of a client have ended: some without an answer, and perhaps one with what has just arrived. Whether its
+    /// Exchanges of a client have ended, or make way: some without an answer, and perhaps one with what has just arrived. Whether its
     /// endpoint was drained once more, because it asks anew.
     fn exchanges_ended(
         &mut self,
@@ -272,7 +274,8 @@ impl World<'_> {
         let mut has_asked = false;
         loop {
             let Client::Device(device) = &self.clients[flow as usize] else { return Ok(has_asked) };
-            if device.application.has_to_wait(now, &self.conducts[device.group as usize]) {
+            let overdue = device.endpoint.overdue(SERVER);
+            if device.application.has_to_wait(now, &self.conducts[device.group as usize], overdue) {
                 return Ok(has_asked);
             }
             let Some(due) = self.next_request(flow, now)? else { return Ok(has_asked) };

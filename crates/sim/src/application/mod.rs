@@ -100,18 +100,31 @@ impl Application {
         Instant::from_micros(start(chance, conduct.clients.start_spread.0))
     }
 
-    /// Whether nothing comes for the time being, whatever else there is: it is away, or may not ask and nothing is born.
+    /// Whether nothing comes for the time being, whatever else there is: it is away, or may not ask and nothing is born. Of the
+    /// requests that are open, so many are overdue and make way for others.
     #[inline]
-    pub(crate) fn has_to_wait(&self, now: Instant, conduct: &Conduct<'_>) -> bool {
-        self.is_away || u32::from(self.open) >= conduct.limit && self.wakes > now
+    pub(crate) fn has_to_wait(&self, now: Instant, conduct: &Conduct<'_>, overdue: u32) -> bool {
+        self.is_away || !self.may_ask(conduct, overdue) && self.wakes > now
+    }
+
+    #[inline]
+    fn may_ask(&self, conduct: &Conduct<'_>, overdue: u32) -> bool {
+        u32::from(self.open).saturating_sub(overdue) < conduct.limit
     }
 
     /// What comes next. Draws the size of a batch when one begins.
-    pub(crate) fn next(&mut self, now: Instant, conduct: &Conduct<'_>, luck: Luck, ledger: &mut Ledger) -> Next {
-        if self.has_to_wait(now, conduct) {
+    pub(crate) fn next(
+        &mut self,
+        now: Instant,
+        conduct: &Conduct<'_>,
+        luck: Luck,
+        overdue: u32,
+        ledger: &mut Ledger,
+    ) -> Next {
+        if self.has_to_wait(now, conduct, overdue) {
             return Next::Wait;
         }
-        let may_ask = u32::from(self.open) < conduct.limit;
+        let may_ask = self.may_ask(conduct, overdue);
         loop {
             let waiting = self.waiting.as_mut().filter(|_| may_ask);
             if let Some(due) = waiting.and_then(|waiting| waiting.pop_front()) {

@@ -277,11 +277,11 @@ impl<'s> World<'s> {
     /// The next request of a flow that is made now, if there is one and it may.
     #[inline]
     pub(crate) fn next_request(&mut self, flow: u32, now: Instant) -> Result<Option<Due>, RunError> {
-        let luck = self.luck(flow);
+        let (luck, overdue) = (self.luck(flow), self.overdue(flow));
         let Some((application, group)) = asker(&mut self.clients, &mut self.server.callers, flow) else {
             return Ok(None);
         };
-        match application.next(now, &self.conducts[group as usize], luck, &mut self.ledger) {
+        match application.next(now, &self.conducts[group as usize], luck, overdue, &mut self.ledger) {
             Next::Ask(due) => return Ok(Some(due)),
             Next::ForgetAndAsk(due) => {
                 self.begins_batch(flow, now)?;
@@ -291,6 +291,21 @@ impl<'s> World<'s> {
             Next::Wait => {}
         }
         Ok(None)
+    }
+
+    /// How many requests of a flow make way for others.
+    #[inline]
+    fn overdue(&self, flow: u32) -> u32 {
+        match self.clients.get(flow as usize) {
+            Some(Client::Device(device)) => device.endpoint.overdue(SERVER),
+            Some(Client::Bodies(_) | Client::Stream(_)) => 0,
+            // Notifications never do.
+            None => {
+                let caller = self.server.callers.get(flow);
+                let commands = caller.filter(|one| self.conducts[one.group as usize].traffic == Traffic::Commands);
+                commands.map_or(0, |caller| self.server.below.endpoint().overdue(caller.client))
+            }
+        }
     }
 
     /// A request that was made has ended.
