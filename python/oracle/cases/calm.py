@@ -14,7 +14,7 @@ RTT = 240 * MILLISECOND
 NAMING = World(naming="token", asks=True)
 ONE_AT_A_TIME = World(naming="token", asks=True, together=1, max_retransmit=6)
 
-RULES = ("delay-pause", "falls", "long-steps", "short-steps", "grades", "last-bound")
+RULES = ("delay-pause", "falls", "long-steps", "short-steps", "grades", "last-bound", "last-wait")
 
 
 def cases() -> Iterator[Case]:

@@ -179,7 +179,12 @@ impl Controller for Calm {
     }
 
     fn wishes(&self) -> Wishes {
-        Wishes { naming: Naming::Token, confirmable_every: Pacing::CONFIRMABLE_EVERY, ..Wishes::NONE }
+        Wishes {
+            naming: Naming::Token,
+            confirmable_every: Pacing::CONFIRMABLE_EVERY,
+            last_wait: self.parts.last_wait(),
+            ..Wishes::NONE
+        }
     }
 
     fn view(&self) -> View {

@@ -1,7 +1,7 @@
 //! What calm is made of, and its numbers. `docs/calm.md` says where each comes from and what it is worth.
 
 use crate::{
-    backoff::{Factor, longer},
+    backoff::{Factor, longer, shorter},
     estimator::Share,
     layout::laid_out,
     setting::{Place, Setting, choices},
@@ -25,13 +25,15 @@ pub enum Without {
     Grades,
     /// That no first wait is below 1.1 of the latest sample.
     LastBound,
+    /// That an answer to the last copy is awaited for longer than the wait after it.
+    LastWait,
 }
 
-laid_out!(Without = Nothing | DelayPause | Falls | LongSteps | ShortSteps | Grades | LastBound);
+laid_out!(Without = Nothing | DelayPause | Falls | LongSteps | ShortSteps | Grades | LastBound | LastWait);
 
 choices! {
     Without: Without::Nothing, Without::DelayPause, Without::Falls, Without::LongSteps,
-        Without::ShortSteps, Without::Grades, Without::LastBound;
+        Without::ShortSteps, Without::Grades, Without::LastBound, Without::LastWait;
 }
 
 /// What can be set.
@@ -74,6 +76,12 @@ impl Parts {
     /// No first wait is longer.
     pub(super) const fn longest_first(&self) -> Span {
         longer(LONGEST_FIRST, longer(self.max_wait, Factor::ONE_AND_A_HALF.times(self.ack_timeout)))
+    }
+
+    /// How long an answer to the last copy is awaited at least if nobody waits for its end: as the timer of RFC 7252 §4.2 does,
+    /// which has doubled four times by then.
+    pub(super) const fn last_wait(&self) -> Span {
+        if self.lacks(Without::LastWait) { Span::ZERO } else { shorter(self.ack_timeout.times(16), self.max_wait) }
     }
 
     pub(super) fn place(&mut self, setting: Setting) -> Option<Place<'_>> {

@@ -130,6 +130,18 @@ fn patience_bounds_the_steps() {
     assert_eq!(Peer::new(Calm::new(parts)).series(Chance::LOWEST, 5), printed_series("2 4 8 16 24"));
 }
 
+/// As with RFC 7252, whose fifth wait is sixteen times ACK_TIMEOUT; no other preset wishes anything of that kind.
+#[test]
+fn an_answer_to_the_last_copy_is_awaited_for_as_long_as_with_the_timer_of_the_standard() {
+    let last_wait = |parts| Calm::new(parts).wishes().last_wait;
+    assert_eq!(last_wait(Parts::CALM), secs("32"));
+    assert_eq!(last_wait(Parts { ack_timeout: secs("1.5"), patience: secs("4"), ..Parts::CALM }), secs("24"));
+    assert_eq!(last_wait(Parts { max_wait: secs("20"), ..Parts::CALM }), secs("20"));
+    for preset in Preset::all().filter(|preset| *preset != Preset::CALM) {
+        assert_eq!(preset.build().wishes().last_wait, Span::ZERO, "{}", preset.name());
+    }
+}
+
 /// Nothing is learnt from it but that the exchange took long.
 #[test]
 fn a_reply_that_names_a_copy_never_sent_names_nothing() {

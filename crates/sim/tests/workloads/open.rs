@@ -59,6 +59,29 @@ fn several_requests_are_open_at_once_if_nstart_says_so() {
     }
 }
 
+/// Calm awaits an answer to the last copy for 32 to 48 s, if nothing else is to leave; other controllers give up.
+#[test]
+fn a_report_takes_the_place_of_one_that_is_overdue() {
+    let group = |requests: u32| {
+        format!(
+            "count = 1\ncontroller = \"calm\"\n\
+             workload = {{ kind = \"periodic\", period = \"20 s\", phase = \"0 s\", requests = {requests} }}\n\
+             [[timeline]]\nkind = \"loss\"\nat = \"5 s\"\nlink = \"uplink\"\nloss = {{ kind = \"bernoulli\", rate = 0.999999 }}\n\
+             [[timeline]]\nkind = \"loss\"\nat = \"35 s\"\nlink = \"uplink\"\nloss = \"none\"\n"
+        )
+    };
+    let outcome = go(EMPTY, &group(10));
+    balances(&outcome);
+    assert_eq!((outcome.summary.answered, outcome.summary.failed), (9, 1));
+    // The third leaves when it is born.
+    let last = outcome.delays.iter().filter(|row| row.kind == "answer").map(|row| row.upper_us).max().unwrap();
+    assert!(last < 21_000, "{last} µs");
+    // With nothing behind it the second is given up no sooner than 32 s after its last copy, at 20 s or later.
+    let alone = go(EMPTY, &group(2));
+    let (ended, other) = (alone.flows[0].done_us.unwrap(), outcome.flows[0].done_us.unwrap());
+    assert!((52_000_000..90_000_000).contains(&ended) && other < 181_000_000, "{ended} and {other} µs");
+}
+
 #[test]
 fn a_backlog_keeps_as_many_open_as_it_may() {
     let outcome = go(
