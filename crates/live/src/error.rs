@@ -170,6 +170,16 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// Answers of a group that were not taken fast enough: so many were dropped, because so many bytes waited.
+    #[error(
+        "{count} more answers came and were dropped, as {limit} bytes of others were not taken yet; take them as they come"
+    )]
+    NotTaken {
+        /// How many.
+        count: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// The client ended.
     #[error("the client has ended")]
     Closed,

@@ -24,7 +24,6 @@ impl Options {
     }
 
     /// Bytes of them, about.
-    #[cfg(feature = "server")]
     pub(crate) fn weight(&self) -> usize {
         self.list.iter().map(|(_, value)| value.len() + size_of::<(u16, Bytes)>()).sum()
     }

@@ -97,7 +97,6 @@ impl Response {
     }
 
     /// Bytes of its options and what it has of its body, about.
-    #[cfg(feature = "server")]
     pub(crate) fn weight(&self) -> usize {
         self.options.weight() + self.payload.len()
     }

@@ -314,7 +314,8 @@ impl Driver {
     }
 
     fn stats(&self) -> Stats {
-        let mut stats = Stats { sockets: self.lanes.len(), ..Stats::default() };
+        let memory = self.asks.gatherings.memory();
+        let mut stats = Stats { sockets: self.lanes.len(), memory, ..Stats::default() };
         for lane in &self.lanes {
             stats.add(&lane.host.endpoint().counters());
             stats.memory += lane.host.memory();

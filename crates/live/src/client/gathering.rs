@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use millpond_control::Instant;
-use tokio::sync::mpsc;
 
 use super::{
     RequestNumber,
     driver::{Driver, refused},
     groups::WantedOfGroup,
+    heard::Teller,
 };
 use crate::{
     Error, Response,
@@ -24,7 +24,7 @@ struct Gathering {
     lane: usize,
     id: GroupId,
     group: SocketAddr,
-    answers: mpsc::UnboundedSender<Result<Response, Error>>,
+    answers: Teller,
 }
 
 /// All of them.
@@ -37,9 +37,13 @@ impl Gatherings {
     /// A member has answered, or its answer could not be fetched.
     pub(crate) fn tell(&self, lane: usize, id: GroupId, answer: Result<Response, Error>) {
         if let Some(gathering) = self.all.iter().find(|gathering| gathering.lane == lane && gathering.id == id) {
-            // Who asked may have gone, and says so.
-            let _ = gathering.answers.send(answer);
+            gathering.answers.tell(answer);
         }
+    }
+
+    /// Bytes of answers that nobody has taken yet.
+    pub(super) fn memory(&self) -> usize {
+        self.all.iter().map(|gathering| gathering.answers.bytes()).sum()
     }
 
     /// All answers were told: the stream ends.
@@ -53,7 +57,7 @@ impl Driver {
     pub(super) fn gather(&mut self, now: Instant, wanted: WantedOfGroup) {
         let answers = wanted.answers.clone();
         if let Err(error) = self.ask_group(now, wanted) {
-            let _ = answers.send(Err(error));
+            answers.tell(Err(error));
         }
     }
 
@@ -94,7 +98,7 @@ impl Driver {
         while let Some(place) = self.asks.gatherings.all.iter().position(|gathering| !reached(gathering)) {
             let Gathering { lane, id, answers, .. } = self.asks.gatherings.all.swap_remove(place);
             let reason = format!("{group} was not asked: {reason}; name the interface by which it is reached");
-            let _ = answers.send(Err(Error::Refused { reason }));
+            answers.tell(Err(Error::Refused { reason }));
             self.on_host(lane, now, |host| host.forget_group(now, id));
         }
     }

@@ -14,9 +14,12 @@ use millpond_coap::{
     block::BlockSize,
     message::{Code, number},
 };
-use tokio::sync::mpsc;
 
-use super::{Client, Command, Commands, IntoUri, RequestNumber, block_size, peer::resolve};
+use super::{
+    Client, Command, Commands, IntoUri, RequestNumber, block_size,
+    heard::{self, Listener, Teller},
+    peer::resolve,
+};
 use crate::{ContentFormat, Error, Options, Response, Transport, Uri, UriError, udp::is_group};
 
 /// For how long answers of a group are taken: DEFAULT_LEISURE of RFC 7252 §8.2, over which they are spread, and ACK_TIMEOUT
@@ -118,7 +121,7 @@ impl GroupRequest {
             options.add(number, value.clone());
         }
         let number = self.client.number();
-        let (answers, told) = mpsc::unbounded_channel();
+        let (answers, told) = heard::answers();
         let wanted = WantedOfGroup {
             number,
             group,
@@ -147,15 +150,17 @@ pub(crate) struct WantedOfGroup {
     pub(crate) block: Option<BlockSize>,
     pub(crate) longest: usize,
     pub(crate) period: Duration,
-    pub(crate) answers: mpsc::UnboundedSender<Result<Response, Error>>,
+    pub(crate) answers: Teller,
 }
 
 /// The answers of a group as they come, one of each member; [`Response::exchange`] says who it is. An error is told of a
 /// member whose answer came in part, or of the request if it could not be sent. The end comes once the time is over and
 /// what was begun is fetched. Dropping it ends that sooner.
+///
+/// 16 MiB of answers wait to be taken. Those beyond are dropped, and [`Error::NotTaken`] before the end says how many.
 #[derive(Debug)]
 pub struct GroupAnswers {
-    told: mpsc::UnboundedReceiver<Result<Response, Error>>,
+    told: Listener,
     commands: Commands,
     number: RequestNumber,
 }
@@ -163,7 +168,7 @@ pub struct GroupAnswers {
 impl GroupAnswers {
     /// The next answer; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Response, Error>> {
-        poll_fn(|cx| self.told.poll_recv(cx)).await
+        poll_fn(|cx| self.told.poll(cx)).await
     }
 }
 
@@ -171,7 +176,7 @@ impl Stream for GroupAnswers {
     type Item = Result<Response, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.told.poll_recv(cx)
+        self.told.poll(cx)
     }
 }
 

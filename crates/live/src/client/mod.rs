@@ -8,6 +8,7 @@ mod command;
 mod driver;
 mod gathering;
 mod groups;
+mod heard;
 mod memory;
 mod names;
 mod observation;

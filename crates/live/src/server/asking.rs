@@ -40,7 +40,7 @@ impl Worker {
             }
             Command::Gather(wanted) => {
                 let reason = "a client on a server's socket asks no groups; use a client of its own".into();
-                let _ = wanted.answers.send(Err(Error::Refused { reason }));
+                wanted.answers.tell(Err(Error::Refused { reason }));
             }
             Command::StopGathering(_) => {}
             Command::Cancel(number) => match self.arrivals.asks.find(number) {
