@@ -140,11 +140,9 @@ impl<K: PartialEq> Assemblies<K> {
     /// came for the longest. False if there is none.
     fn drop_least(&mut self, weigh: impl Fn(&Assembly<K>) -> usize) -> bool {
         let crowded = Crowded::among(self.bodies.iter().map(|assembly| (assembly.whose, weigh(assembly))));
-        let worth = |place, assembly: &Assembly<K>| (crowded.worth(assembly.whose), assembly.came, place);
-        let least = self.bodies.iter().enumerate().min_by_key(|(place, assembly)| worth(*place, assembly));
-        let Some((place, _)) = least else { return false };
-        self.bodies.remove(place);
-        true
+        let all = self.bodies.iter().enumerate();
+        let least = crowded.least(all.map(|(place, assembly)| (place, assembly.whose, assembly.came)));
+        least.map(|place| self.bodies.remove(place)).is_some()
     }
 
     /// Drops the oldest bodies of an owner until one more makes at most so many, unless it is one that is there already.

@@ -1,5 +1,6 @@
-/// Whose a body is, where there is no room for all: those of nobody known give way first, for to begin a body costs a forged
-/// datagram; of these those of crowded networks, so that who sends many or long ones takes from itself.
+/// Whose something is that a server holds, where there is no room for all: what is of nobody known gives way first, for to
+/// begin a body, or to ask for one, costs a forged datagram; of that what is of crowded networks, so that who sends or asks
+/// for much takes from itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Whose {
     /// Somebody's who is known to be at its address.
@@ -10,12 +11,12 @@ pub(crate) struct Whose {
 
 /// The networks that have more than a quarter of what all bodies weigh together: three at most.
 #[derive(Debug)]
-pub(super) struct Crowded([Option<u64>; 3]);
+pub(crate) struct Crowded([Option<u64>; 3]);
 
 impl Crowded {
     /// Finds them in two passes and no memory, since a forged datagram can have it done (Misra and Gries, "Finding repeated
     /// elements", 1982).
-    pub(super) fn among(bodies: impl Iterator<Item = (Whose, usize)> + Clone) -> Self {
+    pub(crate) fn among(bodies: impl Iterator<Item = (Whose, usize)> + Clone) -> Self {
         let mut candidates = [(0_u64, 0_usize); 3];
         for (whose, mut weight) in bodies.clone() {
             while weight > 0 {
@@ -49,8 +50,14 @@ impl Crowded {
         Self(crowded)
     }
 
-    /// What a body is worth, the least first; of those alike, that of which the fewest blocks came gives way.
-    pub(super) fn worth(&self, whose: Whose) -> (bool, bool) {
+    /// The one that is worth least: of those alike the one with the least of what else counts, and of these the first.
+    pub(crate) fn least<P, T: Ord>(&self, bodies: impl Iterator<Item = (P, Whose, T)>) -> Option<P> {
+        let worth = bodies.map(|(place, whose, rest)| (place, (self.worth(whose), rest)));
+        Some(worth.reduce(|least, other| if other.1 < least.1 { other } else { least })?.0)
+    }
+
+    /// What a body is worth, the least first.
+    pub(crate) fn worth(&self, whose: Whose) -> (bool, bool) {
         (whose.is_known, !self.0.contains(&Some(whose.network)))
     }
 }

@@ -276,7 +276,7 @@ impl List {
 
     /// The places, oldest first.
     #[inline]
-    pub(crate) fn iter<'s, T: Linked>(&self, slots: &'s Slots<T>) -> impl Iterator<Item = (u32, &'s T)> {
+    pub(crate) fn iter<'s, T: Linked>(&self, slots: &'s Slots<T>) -> impl Iterator<Item = (u32, &'s T)> + Clone {
         let mut number = self.first();
         core::iter::from_fn(move || {
             let value = slots.get(number)?;

@@ -22,19 +22,28 @@ pub struct Answer<'a> {
     /// The body is one block of a longer one that the application cuts by itself, as asked for by a request in
     /// [pieces](super::Host::take_pieces): it leaves as it is, and `options` may have Block1, Block2, Size1 and Size2.
     pub is_piece: bool,
+    /// The application knows that who asked is where it says (RFC 9175 §2.4): what is kept of this for later blocks goes after
+    /// what is kept for strangers, as what is kept for peers does that have answered something.
+    pub is_proved: bool,
 }
 
 impl<'a> Answer<'a> {
     /// Without body, as the request came, in the host's blocks.
     #[must_use]
     pub const fn new(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
-        Self { kind: None, code, options, body: &[], block: None, is_piece: false }
+        Self { kind: None, code, options, body: &[], block: None, is_piece: false, is_proved: false }
     }
 
     /// The same with this body.
     #[must_use]
     pub const fn with_body(self, body: &'a [u8]) -> Self {
         Self { body, ..self }
+    }
+
+    /// The same for somebody who is known to be where it says.
+    #[must_use]
+    pub const fn for_proved(self) -> Self {
+        Self { is_proved: true, ..self }
     }
 
     /// The same as a piece of a longer body.

@@ -81,7 +81,9 @@ pub struct Limits {
     /// Bodies in bursts that are collected, and kept for what was lost of them, however short they are: each of them is looked at
     /// when one moves.
     pub bursts: u32,
-    /// Bytes of representations kept for later blocks. The one that was not asked for the longest goes first.
+    /// Bytes of representations kept for later blocks. Those of strangers go first, then those of peers that have answered something,
+    /// or that the application [knows](super::Answer::is_proved); of either those of networks that have more than a quarter, and of
+    /// these the one that was not asked for the longest.
     pub kept: usize,
     /// Observers.
     pub observers: u32,

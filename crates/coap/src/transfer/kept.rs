@@ -11,7 +11,7 @@ use core::{num::NonZeroU32, ops::Deref};
 use hashbrown::HashTable;
 use millpond_control::{Instant, Span};
 
-use crate::block::BlockSize;
+use crate::block::{BlockSize, Crowded, Whose};
 use crate::endpoint::slots::{Linked, Links, List, Slots};
 use crate::message::Code;
 
@@ -35,6 +35,7 @@ pub(super) struct Kept<A> {
     pub(super) options: Vec<u8>,
     pub(super) body: Shared,
     pub(super) size: BlockSize,
+    whose: Whose,
     used: Instant,
 }
 
@@ -69,29 +70,61 @@ impl<A> Kept<A> {
         asked: u64,
         (code, options, body): (Code, Vec<u8>, Shared),
         size: BlockSize,
+        whose: Whose,
     ) -> Self {
-        Self { links: Links::NOWHERE, key, asked, code, options, body, size, used: Instant::ORIGIN }
+        Self { links: Links::NOWHERE, key, asked, code, options, body, size, whose, used: Instant::ORIGIN }
     }
 
     /// Bytes that are its alone.
     fn bytes(&self) -> usize {
         self.options.capacity()
     }
+
+    /// The same, with its share of the body.
+    fn weight(&self) -> usize {
+        // One is the shelf's own.
+        let sharers = Arc::strong_count(&self.body.bytes).saturating_sub(1).max(1);
+        let body = self.body.len().checked_div(sharers).unwrap_or(0);
+        size_of::<Self>().saturating_add(self.bytes()).saturating_add(body)
+    }
 }
 
-/// Representations within a budget of bytes, in which a body that several have counts once. The one that was not asked for the longest makes room for the next.
+/// Of those that may make room so many are looked at, the ones that were not asked for the longest: a forged datagram can have it
+/// done. As many as long answers to strangers, of 64 KiB, have room in the default budget.
+const LOOKED_AT: usize = 256;
+
+/// Representations within a budget of bytes, in which a body that several have counts once. Those of strangers make room first, of
+/// either those of crowded networks, and of these the one that was not asked for the longest.
 #[derive(Debug)]
 pub(super) struct Shelf<A> {
     slots: Slots<Kept<A>>,
     table: HashTable<u32>,
     /// The bodies of all of them, each once.
     bodies: HashTable<Shared>,
-    /// In the order of their last use.
-    order: List,
+    orders: Orders,
     /// Bytes of options and bodies.
     bytes: usize,
     budget: usize,
     lifetime: Span,
+}
+
+/// Places in the order of their last use.
+#[derive(Debug)]
+struct Orders {
+    /// Of strangers.
+    strangers: List,
+    /// Of peers that are known to be at their addresses.
+    known: List,
+}
+
+impl Orders {
+    const fn of(&self, is_known: bool) -> &List {
+        if is_known { &self.known } else { &self.strangers }
+    }
+
+    const fn of_mut(&mut self, is_known: bool) -> &mut List {
+        if is_known { &mut self.known } else { &mut self.strangers }
+    }
 }
 
 impl<A: Copy + Eq> Shelf<A> {
@@ -100,7 +133,7 @@ impl<A: Copy + Eq> Shelf<A> {
             slots: Slots::new(),
             table: HashTable::new(),
             bodies: HashTable::new(),
-            order: List::EMPTY,
+            orders: Orders { strangers: List::EMPTY, known: List::EMPTY },
             bytes: 0,
             budget,
             lifetime,
@@ -108,7 +141,7 @@ impl<A: Copy + Eq> Shelf<A> {
     }
 
     pub(super) fn len(&self) -> u32 {
-        self.order.len()
+        self.orders.strangers.len().saturating_add(self.orders.known.len())
     }
 
     /// Bytes held.
@@ -135,14 +168,17 @@ impl<A: Copy + Eq> Shelf<A> {
         if !self.slots.is(slot, generation) {
             return None;
         }
-        self.order.remove(&mut self.slots, slot);
-        self.order.push(&mut self.slots, slot);
+        let is_known = self.slots.get(slot)?.whose.is_known;
+        let order = self.orders.of_mut(is_known);
+        order.remove(&mut self.slots, slot);
+        order.push(&mut self.slots, slot);
         let kept = self.slots.get_mut(slot)?;
         kept.used = now;
         Some(kept)
     }
 
-    /// Keeps a representation in place of what was kept under its key, if it fits the budget at all.
+    /// Keeps a representation in place of what was kept under its key, if it fits the budget at all and what is worth more
+    /// need not make room for it.
     pub(super) fn put(&mut self, now: Instant, kept: Kept<A>, hash: impl Fn(Key<A>) -> u64) {
         let key = kept.key;
         if let Some((slot, ..)) = self.find(key, hash(key)) {
@@ -156,20 +192,34 @@ impl<A: Copy + Eq> Shelf<A> {
             // Whoever makes room may have been the last to have the body.
             let body = if self.has_body(&kept.body) { 0 } else { kept.body.len() };
             // Places are counted as if each took what it takes at most: they double.
-            if self.spent().saturating_add(each).saturating_add(body) <= self.budget || self.order.is_empty() {
+            if self.spent().saturating_add(each).saturating_add(body) <= self.budget {
                 break;
             }
-            self.remove(self.order.first(), &hash);
+            let Some(least) = self.least(&kept) else { return };
+            self.remove(least, &hash);
         }
         self.bytes = self.bytes.saturating_add(kept.bytes());
         if !self.has_body(&kept.body) {
             self.bytes = self.bytes.saturating_add(kept.body.len());
             self.bodies.insert_unique(kept.body.content, kept.body.clone(), |body| body.content);
         }
+        let order = self.orders.of_mut(kept.whose.is_known);
         let slot = self.slots.put(Kept { used: now, ..kept });
-        self.order.push(&mut self.slots, slot);
+        order.push(&mut self.slots, slot);
         let Self { slots, table, .. } = self;
         table.insert_unique(hash(key), slot, |slot| slots.get(*slot).map_or(0, |kept| hash(kept.key)));
+    }
+
+    /// The one that makes room for this one; none if all are worth more.
+    fn least(&self, comer: &Kept<A>) -> Option<u32> {
+        let is_known = comer.whose.is_known;
+        let order = self.orders.of(is_known && self.orders.strangers.is_empty());
+        let looked_at = || order.iter(&self.slots).take(LOOKED_AT);
+        let weights = looked_at().map(|(_, kept)| kept).chain([comer]).map(|kept| (kept.whose, kept.weight()));
+        let crowded = Crowded::among(weights);
+        let least = crowded.least(looked_at().map(|(slot, kept)| (slot, kept.whose, ())))?;
+        let is_less = |kept: &Kept<A>| crowded.worth(comer.whose) < crowded.worth(kept.whose);
+        Some(least).filter(|least| is_known || !self.slots.get(*least).is_some_and(is_less))
     }
 
     fn has_body(&self, body: &Shared) -> bool {
@@ -177,25 +227,31 @@ impl<A: Copy + Eq> Shelf<A> {
     }
 
     fn spent(&self) -> usize {
-        self.bytes.saturating_add((self.order.len() as usize).saturating_mul(size_of::<Kept<A>>()))
+        self.bytes.saturating_add((self.len() as usize).saturating_mul(size_of::<Kept<A>>()))
     }
 
     /// Drops what was not asked for in its lifetime.
     pub(super) fn expire(&mut self, now: Instant, hash: impl Fn(Key<A>) -> u64) {
-        while self.next_expiry().is_some_and(|at| at <= now) {
-            self.remove(self.order.first(), &hash);
+        for is_known in [false, true] {
+            while self.expiry_of(is_known).is_some_and(|at| at <= now) {
+                self.remove(self.orders.of(is_known).first(), &hash);
+            }
         }
     }
 
     /// When [`expire`](Self::expire) has something to do.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
-        let oldest = self.slots.get(self.order.first()).filter(|_| !self.order.is_empty())?;
+        [false, true].into_iter().filter_map(|is_known| self.expiry_of(is_known)).min()
+    }
+
+    fn expiry_of(&self, is_known: bool) -> Option<Instant> {
+        let (_, oldest) = self.orders.of(is_known).iter(&self.slots).next()?;
         Some(oldest.used.after(self.lifetime))
     }
 
     fn remove(&mut self, slot: u32, hash: &impl Fn(Key<A>) -> u64) {
         let Some(kept) = self.slots.get_mut(slot) else { return };
-        let key = kept.key;
+        let (key, is_known) = (kept.key, kept.whose.is_known);
         self.bytes = self.bytes.saturating_sub(kept.bytes());
         kept.options = Vec::new();
         let body = core::mem::replace(&mut kept.body, Shared { content: 0, bytes: Arc::from([]) });
@@ -209,7 +265,7 @@ impl<A: Copy + Eq> Shelf<A> {
         if let Ok(entry) = self.table.find_entry(hash(key), |other| *other == slot) {
             entry.remove();
         }
-        self.order.remove(&mut self.slots, slot);
+        self.orders.of_mut(is_known).remove(&mut self.slots, slot);
         self.slots.release(slot);
     }
 }

@@ -152,8 +152,7 @@ impl<L: MessageLayer> Host<L> {
         let Some(observer) = self.observers.get(slot).filter(|observer| observer.under_way.is_none()) else { return };
         let Some(waiting) = observer.waiting.as_deref() else { return };
         let options: Vec<_> = options::decode(&waiting.options).collect();
-        let Waiting { kind, code, body, block, .. } = waiting;
-        let answer = Answer { kind: *kind, code: *code, options: &options, body, block: *block, is_piece: false };
+        let answer = waiting.answer(&options);
         let may_leave = self.may_leave(now, observer, &answer);
         if may_leave > now {
             return self.observers.timers.set(slot, may_leave);
@@ -161,8 +160,7 @@ impl<L: MessageLayer> Host<L> {
         drop(options);
         let Some(waiting) = self.observers.wait(slot, None).sure("representation that waits") else { return };
         let options: Vec<_> = options::decode(&waiting.options).collect();
-        let Waiting { kind, code, body, block, .. } = &*waiting;
-        let answer = Answer { kind: *kind, code: *code, options: &options, body, block: *block, is_piece: false };
+        let answer = waiting.answer(&options);
         match self.send_notification(now, slot, &answer) {
             Ok(()) => {}
             Err(why) if matches!(L::reason(&why), Reason::Message | Reason::TooLong) => {

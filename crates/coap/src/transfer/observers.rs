@@ -44,12 +44,13 @@ pub(super) struct Observer<A> {
 /// A representation that waits for the notification before it.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    pub(super) kind: Option<Kind>,
-    pub(super) code: Code,
+    kind: Option<Kind>,
+    code: Code,
     /// As they stand in a message.
     pub(super) options: Vec<u8>,
     pub(super) body: Vec<u8>,
-    pub(super) block: Option<BlockSize>,
+    block: Option<BlockSize>,
+    is_proved: bool,
 }
 
 impl Waiting {
@@ -60,7 +61,14 @@ impl Waiting {
             options: options::encode(answer.options)?,
             body: answer.body.to_vec(),
             block: answer.block,
+            is_proved: answer.is_proved,
         })
+    }
+
+    /// It as an answer, with its options as they are read.
+    pub(super) fn answer<'a>(&'a self, options: &'a [(u16, &'a [u8])]) -> Answer<'a> {
+        let Self { kind, code, block, is_proved, .. } = *self;
+        Answer { kind, block, is_proved, ..Answer::new(code, options).with_body(&self.body) }
     }
 
     pub(super) fn memory(&self) -> usize {

@@ -334,7 +334,9 @@ impl<L: MessageLayer> Host<L> {
         let content = self.layer.hash(&(etag.map(|(_, value)| value), body.len(), ends));
         let body = self.shelf.share(content, body);
         let size = representation.cut.size;
-        let kept = Kept::new(key, pending.asked, (representation.answer.code, options, body), size);
+        let whose = self.whose(pending.from);
+        let whose = Whose { is_known: whose.is_known || representation.answer.is_proved, ..whose };
+        let kept = Kept::new(key, pending.asked, (representation.answer.code, options, body), size, whose);
         let layer = &self.layer;
         self.shelf.put(now, kept, |key| layer.hash(&key));
     }
@@ -347,8 +349,7 @@ impl<L: MessageLayer> Host<L> {
             return self.respond_plainly(now, id, Code::REQUEST_ENTITY_INCOMPLETE, None, None);
         };
         let options: Vec<_> = options::decode(&kept.options).collect();
-        let answer =
-            Answer { kind: None, code: kept.code, options: &options, body: &kept.body, block: None, is_piece: false };
+        let answer = Answer { body: &kept.body, ..Answer::new(kept.code, &options) };
         let cut = self.layer.room().map_or(Cut::of(kept.size), |room| {
             Cut::within(&room, &options, pending.block2.map_or(self.config.block, |block| block.size))
         });

@@ -83,6 +83,8 @@ pub(crate) struct Application {
     pub(crate) accepts: bool,
     /// It answers with the body that came.
     pub(crate) echoes: bool,
+    /// It knows that whoever asks is where it says.
+    pub(crate) knows: bool,
     pub(crate) handed: Vec<RequestId>,
     pub(crate) observers: Vec<ObserverId>,
 }
@@ -123,6 +125,7 @@ impl Pair {
                 answers: true,
                 accepts: true,
                 echoes: false,
+                knows: false,
                 handed: Vec::new(),
                 observers: Vec::new(),
             },
@@ -319,7 +322,7 @@ impl Pair {
         if !self.application.answers {
             return !asked.is_empty();
         }
-        let Application { code: answer_code, body, options, block, kind, echoes, .. } = &self.application;
+        let Application { code: answer_code, body, options, block, kind, echoes, knows, .. } = &self.application;
         let options: Vec<(u16, &[u8])> = options.iter().map(|(number, value)| (*number, &value[..])).collect();
         let is_put = matches!(code, Code::PUT | Code::POST);
         let body = if *echoes { &came } else { body };
@@ -327,6 +330,7 @@ impl Pair {
         let answer = Answer {
             kind: *kind,
             block: *block,
+            is_proved: *knows,
             ..Answer::new(answer_code, &options).with_body(if is_put && !*echoes { &[] } else { body })
         };
         let now = Instant::from_micros(self.now);

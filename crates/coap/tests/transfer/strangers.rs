@@ -94,6 +94,64 @@ fn one_body_that_many_fetch_is_kept_once() {
     assert!(pair.hosts[1].kept() > 100);
 }
 
+/// For the first of many blocks of 16 bytes, or a later one, of what has a path of its sender's.
+fn wanting(id: u16, path: u16, number: u8) -> Vec<u8> {
+    [&b"\x40\x01"[..], &id.to_be_bytes(), b"\xb2", &path.to_be_bytes(), b"\xc1", &[number << 4]].concat()
+}
+
+/// Where 100,000 bytes are kept, of bodies of 10,000 bytes none of which are alike. Asked for once each by these.
+fn wanted_by(pair: &mut Pair, paths: std::ops::Range<u16>, from: impl Fn(u16) -> u8) {
+    for path in paths {
+        pair.application.body[..2].copy_from_slice(&path.to_be_bytes());
+        pair.inject_from(from(path), SERVER, &wanting(path, path, 0));
+        pair.datagrams.clear();
+    }
+    pair.take_told(SERVER);
+}
+
+fn keeping() -> Pair {
+    let mut pair = Pair::new(|_, _, config| config.limits.kept = 100_000);
+    pair.application.body = body(10_000);
+    pair
+}
+
+#[test]
+fn what_proved_peers_are_reading_stays_whatever_strangers_ask_for() {
+    let mut pair = keeping();
+    pair.application.knows = true;
+    wanted_by(&mut pair, 0..6, |path| 2 + path as u8);
+    pair.application.knows = false;
+    // From one network and from the other, until strangers have all that is left.
+    wanted_by(&mut pair, 100..1_100, |path| path as u8 | 64);
+    for path in 0..6 {
+        pair.inject_from(2 + path as u8, SERVER, &wanting(3_000 + path, path, 1));
+        assert_eq!((code_of_last(&pair), pair.asked()), (Code::CONTENT, 0), "the next block of {path} is kept");
+    }
+    // Theirs make room for those who are known, and these for one another.
+    pair.application.knows = true;
+    wanted_by(&mut pair, 10..19, |path| 20 + path as u8);
+    pair.application.knows = false;
+    wanted_by(&mut pair, 1_100..1_200, |path| path as u8 | 64);
+    for path in 10..19 {
+        pair.inject_from(20 + path as u8, SERVER, &wanting(3_100 + path, path, 1));
+        assert_eq!((code_of_last(&pair), pair.asked()), (Code::CONTENT, 0), "the next block of {path} is kept");
+    }
+    // When their time is over, nothing is left.
+    pair.run();
+    assert_eq!(pair.hosts[1].kept(), 0);
+}
+
+#[test]
+fn what_one_network_asks_for_leaves_what_strangers_of_another_are_reading() {
+    let mut pair = keeping();
+    wanted_by(&mut pair, 0..2, |path| 2 + path as u8);
+    wanted_by(&mut pair, 100..1_100, |path| path as u8 | 128);
+    for path in 0..2 {
+        pair.inject_from(2 + path as u8, SERVER, &wanting(3_000 + path, path, 1));
+        assert_eq!((code_of_last(&pair), pair.asked()), (Code::CONTENT, 0), "the next block of {path} is kept");
+    }
+}
+
 /// NSTART is 1: a request is acknowledged, the application fills the queue, the response has a block, and the next is
 /// asked for behind all others.
 #[test]

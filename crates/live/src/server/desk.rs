@@ -81,17 +81,18 @@ impl Arrived {
 /// What a host is to do.
 #[derive(Debug)]
 pub(crate) enum Action {
-    Answer(RequestId, Response),
+    Answer {
+        id: RequestId,
+        response: Response,
+        /// Who asked is known to be where it says.
+        is_proved: bool,
+    },
     /// The same as it is: one block of a longer body.
     Piece(RequestId, Response),
     /// The same in blocks that are small enough for an address that is not proved.
     AnswerBriefly(RequestId, Response),
     /// Answer, and keep the client as an observer.
-    Observe {
-        id: RequestId,
-        response: Response,
-        observed: Observed,
-    },
+    Observe { id: RequestId, response: Response, observed: Observed },
     /// No answer: the message is rejected.
     Reject(RequestId),
     /// No answer is wanted: the message is acknowledged at most. Over a connection, which carries answers for nothing, this one
@@ -114,6 +115,13 @@ pub(crate) struct Observed {
     request: Request,
     /// Of its state, when the handler was asked.
     version: u64,
+}
+
+impl Observed {
+    /// Who asked is known to be where it says.
+    const fn is_proved(&self) -> bool {
+        self.request.is_address_proved()
+    }
 }
 
 /// What handlers and others tell the task that owns the desk.

@@ -242,6 +242,47 @@ async fn strangers_that_ask_non_confirmably_make_nobody_deaf() {
     assert!(stats.sent >= 36_000, "{stats:?}");
 }
 
+/// Blocks of 16 bytes are small enough for strangers, and all of what they are of is kept.
+#[tokio::test]
+async fn what_a_client_is_reading_is_kept_whatever_strangers_ask_for() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let resource = Resource::new().get(move |_| {
+        let count = counted.fetch_add(1, Ordering::Relaxed);
+        async move { Response::content(count.to_be_bytes().repeat(8_192)) }
+    });
+    let server = Server::builder()
+        .bind(ANY)
+        .verify_addresses(AddressRule::LargeAnswersEverywhere)
+        .route("/large", resource)
+        .start()
+        .await
+        .unwrap();
+    let (client, mut bytes) = (UdpSocket::bind(ANY).await.unwrap(), [0; 2_000]);
+    let mut exchange = async |id: u8, rest: &[u8]| {
+        client.send_to(&[&[0x40, 1, 0, id][..], b"\xb5large", rest].concat(), server.local_addr()).await.unwrap();
+        let length = client.recv(&mut bytes).await.unwrap();
+        bytes[..length].to_vec()
+    };
+    let told = exchange(0, b"").await;
+    assert_eq!((told[1], told.len()), (Code::UNAUTHORIZED.to_byte(), 18));
+    let echo = [b"\xdc\xe4", &told[6..]].concat();
+    let begins = exchange(1, &echo).await;
+    assert_eq!((begins[1], begins.len() > 1_024), (Code::CONTENT.to_byte(), true));
+    let forger = Forger::of(&server);
+    for number in 0..512 {
+        // A network for each, Block2 with blocks of 16 bytes.
+        forger.send(number << 8, b"\x50\x01\0\x01\xb5large\xc1\0");
+        if number % 64 == 63 {
+            taken_in(&server, u64::from(number) + 3).await;
+        }
+    }
+    let before = asked.load(Ordering::Relaxed);
+    assert!(before > 512, "the strangers were answered: {before}");
+    assert_eq!(exchange(2, b"\xc1\x16").await[1], Code::CONTENT.to_byte());
+    assert_eq!(asked.load(Ordering::Relaxed), before, "the next block is of what is kept");
+}
+
 #[tokio::test]
 async fn what_a_client_that_cannot_prove_its_address_gets_beside_strangers_is_4_01() {
     let slow = Resource::new().get(|_| std::future::pending::<Response>());

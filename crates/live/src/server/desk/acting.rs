@@ -35,17 +35,23 @@ impl Desk {
     /// Does what is to be done.
     pub(crate) fn carry_out<H: Hosted>(&mut self, now: Instant, on: &mut H, action: Action) {
         match action {
-            Action::Answer(id, response) => answer(now, on, id, &response, None, false),
-            Action::Piece(id, response) => answer(now, on, id, &response, None, true),
-            Action::AnswerBriefly(id, response) => answer(now, on, id, &response, Some(BlockSize::B128), false),
+            Action::Answer { id, response, is_proved } => {
+                answer(now, on, id, &response, Answer { is_proved, ..PLAIN });
+            }
+            Action::Piece(id, response) => answer(now, on, id, &response, PLAIN.as_piece()),
+            Action::AnswerBriefly(id, response) => {
+                answer(now, on, id, &response, Answer { block: Some(BlockSize::B128), ..PLAIN });
+            }
             // A stream carries answers for nothing, and whoever asked waits for one.
-            Action::Hush(id, response) if H::Layer::IS_RELIABLE => answer(now, on, id, &response, None, false),
+            Action::Hush(id, response) if H::Layer::IS_RELIABLE => answer(now, on, id, &response, PLAIN),
             Action::Hush(id, _) => drop(on.input(now, |host| host.hush(now, id))),
             // It was dropped meanwhile.
             Action::Reject(id) => drop(on.input(now, |host| host.reject(now, id))),
             Action::Observe { id, response, observed } => {
                 let accepted = response.options().lend(|options| {
-                    let answer = Answer::new(response.code(), options).with_body(response.payload());
+                    let is_proved = observed.is_proved();
+                    let answer =
+                        Answer { is_proved, ..Answer::new(response.code(), options).with_body(response.payload()) };
                     on.input(now, |host| host.accept_observer(now, id, &answer))
                 });
                 match accepted {
@@ -72,16 +78,12 @@ impl Desk {
     }
 }
 
-fn answer(
-    now: Instant,
-    on: &mut impl Hosted,
-    id: RequestId,
-    response: &Response,
-    block: Option<BlockSize>,
-    is_piece: bool,
-) {
+/// How an answer leaves that nothing is said of.
+const PLAIN: Answer<'static> = Answer::new(Code::EMPTY, &[]);
+
+fn answer(now: Instant, on: &mut impl Hosted, id: RequestId, response: &Response, form: Answer<'_>) {
     let answered = response.options().lend(|options| {
-        let answer = Answer { block, is_piece, ..Answer::new(response.code(), options).with_body(response.payload()) };
+        let answer = Answer { code: response.code(), options, body: response.payload(), ..form };
         on.input(now, |host| host.answer(now, id, &answer))
     });
     if let Err(error) = answered {

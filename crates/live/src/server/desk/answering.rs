@@ -24,7 +24,11 @@ impl Desk {
                 target: "millpond_live",
                 "a handler answered with a stream, and its resource is not streaming(); its request is answered with 5.00"
             );
-            return self.actions.push_back(Action::Answer(asked.id, Response::new(Code::INTERNAL_SERVER_ERROR)));
+            return self.actions.push_back(heeding(
+                &asked.request,
+                asked.id,
+                Response::new(Code::INTERNAL_SERVER_ERROR),
+            ));
         }
         let block = asked.request.block_asked().unwrap_or(self.limits.block).min(self.limits.block);
         let size = || {
@@ -84,7 +88,7 @@ pub(super) fn heeding(request: &Request, id: RequestId, response: Response) -> A
     let unwanted = unwanted.and_then(|value| value.first()).copied().unwrap_or(0);
     match unwanted >> response.code().class().saturating_sub(1) & 1 {
         1 => Action::Hush(id, response),
-        _ => Action::Answer(id, response),
+        _ => Action::Answer { id, response, is_proved: request.is_address_proved() },
     }
 }
 

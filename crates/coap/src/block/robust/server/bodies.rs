@@ -156,8 +156,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let crowded = Crowded::among(self.inbound.iter().map(|body| (body.whose, weigh(body))));
         let may_go = |body: &Inbound<A>| may_go(body) && (whose.is_known || !body.whose.is_known);
         let all = self.inbound.iter().enumerate().filter(|(_, body)| may_go(body));
-        let least = all.min_by_key(|(_, body)| (crowded.worth(body.whose), body.came, body.touched));
-        let least = least.map(|(place, _)| place);
+        let least = crowded.least(all.map(|(place, body)| (place, body.whose, (body.came, body.touched))));
         least.map(|place| self.inbound.remove(place)).is_some()
     }
 
