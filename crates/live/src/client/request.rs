@@ -229,13 +229,14 @@ impl RequestBuilder {
 
     /// Its answer from the first of these addresses that gives one; of a body that goes block by block, that to one block.
     pub(super) async fn answer(&mut self, peers: &mut Peers, piece: Option<Piece>) -> Result<Response, Error> {
+        let mut has_proved = false;
         loop {
             let (reply, answer) = oneshot::channel();
             let mut guard = self.start(peers.left(), Reply::Once(reply), piece).await?;
             let answer = answer.await.unwrap_or(Err(Error::Closed));
             guard.is_over = true;
             match answer {
-                Ok(response) if self.proves(&response) => {}
+                Ok(response) if !has_proved && self.proves(&response) => has_proved = true,
                 Err(error) if peers.go_on(self, &error) => {}
                 answer => return peers.served(self, answer),
             }
@@ -254,11 +255,12 @@ impl RequestBuilder {
         }
         within(self.deadline, async move {
             let mut peers = Peers::of(&self).await?;
+            let mut has_proved = false;
             loop {
                 let newest = Newest::default();
                 let mut guard = self.start(peers.left(), Reply::Observed(newest.clone()), None).await?;
                 match newest.ready().await {
-                    Ok((first, _)) if self.proves(&first) => {}
+                    Ok((first, _)) if !has_proved && self.proves(&first) => has_proved = true,
                     Ok((_, true)) => {
                         guard.place = None;
                         return peers.served(&self, Ok(Observation::new(newest, guard)));
@@ -272,12 +274,12 @@ impl RequestBuilder {
         .await
     }
 
-    /// A server wants to know whether this client is where it says. Once: the request is to be sent again with what it
-    /// gave for that.
+    /// A server wants to know whether this client is where it says: the request, or that for one block, is to be sent again
+    /// with what it gave for that, once (RFC 9175 §2.3).
     fn proves(&mut self, response: &Response) -> bool {
         let value = response.options().get(number::ECHO).filter(|_| response.code() == Code::UNAUTHORIZED);
-        let Some(value) = value.filter(|_| self.options.get(number::ECHO).is_none()) else { return false };
-        self.options.add(number::ECHO, value.clone());
+        let Some(value) = value else { return false };
+        self.options.set(number::ECHO, value.clone());
         true
     }
 

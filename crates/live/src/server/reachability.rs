@@ -36,8 +36,11 @@ const SMALL: usize = 256;
 const FACTOR: usize = 3;
 /// Seconds for which a value is good.
 const GOOD_FOR: u32 = 300;
-/// Seconds for which an address stays proved after its last request.
+/// Seconds for which an address stays proved after a value came from it. Requests without one may be anybody's.
 const PROVED_FOR: u32 = 600;
+/// Seconds for which the value that proved it keeps it so: each request for a block of a long body has it. Whose the address was
+/// has it, too, so not for ever. A judgement.
+const KEPT_FOR: u32 = 3_600;
 /// Addresses that are remembered as proved, and how many make room at a time where there is none.
 const MOST_PROVED: usize = 16_384;
 const FORGOTTEN: usize = MOST_PROVED / 8;
@@ -50,7 +53,7 @@ const MAC: usize = 8;
 pub(crate) struct Reachability {
     rule: AddressRule,
     key: (u64, u64),
-    /// When each was heard last, in seconds.
+    /// When a value came last from each, in seconds.
     proved: HashMap<SocketAddr, u32>,
     pub(crate) withheld: u64,
 }
@@ -76,17 +79,14 @@ impl Reachability {
 
     fn is_proved(&mut self, now: Instant, peer: SocketAddr, echoed: Option<&[u8]>) -> bool {
         let seconds = seconds(now);
-        if let Some(heard) = self.proved.get_mut(&peer)
-            && seconds.saturating_sub(*heard) <= PROVED_FOR
-        {
-            *heard = seconds;
-            return true;
-        }
-        let is_proved = echoed.is_some_and(|value| self.is_ours(value, peer, seconds));
-        if is_proved {
+        let came = self.proved.get(&peer).filter(|came| seconds.saturating_sub(**came) <= PROVED_FOR);
+        let is_remembered = came.is_some();
+        let good_for = if is_remembered { KEPT_FOR } else { GOOD_FOR };
+        let has_come = echoed.is_some_and(|value| self.is_ours(value, peer, seconds, good_for));
+        if has_come {
             self.remember(peer, seconds);
         }
-        is_proved
+        is_remembered || has_come
     }
 
     /// Whether nobody at this address need prove anything before it gets large answers.
@@ -109,10 +109,10 @@ impl Reachability {
         self.value(peer, seconds(now))
     }
 
-    fn is_ours(&self, value: &[u8], peer: SocketAddr, now: u32) -> bool {
+    fn is_ours(&self, value: &[u8], peer: SocketAddr, now: u32, good_for: u32) -> bool {
         let Some((time, _)) = value.split_first_chunk::<TIME>() else { return false };
         let made = u32::from_be_bytes(*time);
-        made <= now && now - made <= GOOD_FOR && self.value(peer, made) == value
+        made <= now && now - made <= good_for && self.value(peer, made) == value
     }
 
     fn value(&self, peer: SocketAddr, made: u32) -> [u8; TIME + MAC] {
@@ -127,8 +127,12 @@ impl Reachability {
     }
 
     fn remember(&mut self, peer: SocketAddr, now: u32) {
+        if let Some(came) = self.proved.get_mut(&peer) {
+            *came = now;
+            return;
+        }
         if self.proved.len() >= MOST_PROVED {
-            self.proved.retain(|_, heard| now.saturating_sub(*heard) <= PROVED_FOR);
+            self.proved.retain(|_, came| now.saturating_sub(*came) <= PROVED_FOR);
         }
         if self.proved.len() >= MOST_PROVED {
             self.forget_some();
@@ -136,11 +140,11 @@ impl Reachability {
         self.proved.insert(peer, now);
     }
 
-    /// All were heard lately. Of the networks that have most go those that were silent for the longest, so that who proves
+    /// All proved it lately. Of the networks that have most go those that did so the longest ago, so that who proves
     /// many addresses, or ports, takes from itself. Who is forgotten proves it again.
     #[cold]
     fn forget_some(&mut self) {
-        let mut all: Vec<_> = self.proved.iter().map(|(peer, heard)| (*heard, *peer)).collect();
+        let mut all: Vec<_> = self.proved.iter().map(|(peer, came)| (*came, *peer)).collect();
         all.sort_unstable_by(|one, other| other.cmp(one));
         let mut networks = HashMap::<_, u32>::new();
         let ranked = all.into_iter().map(|(_, peer)| {
@@ -181,7 +185,7 @@ mod tests {
         assert!(!reachability.is_proved(AT(301), peer, Some(&value)), "it is too old");
         assert!(reachability.is_proved(AT(300), peer, Some(&value)));
         assert!(reachability.is_proved(AT(800), peer, None), "it is remembered");
-        assert!(!reachability.is_proved(AT(1_401), peer, None), "but not for ever");
+        assert!(!reachability.is_proved(AT(901), peer, None), "but not for ever");
         let [here, there] = ["[fe80::1%1]:5", "[fe80::1%2]:5"].map(|text| text.parse().unwrap());
         let of_a_link = reachability.challenge(AT(0), here);
         assert!(!reachability.is_proved(AT(1), there, Some(&of_a_link)), "another link's");
@@ -189,6 +193,30 @@ mod tests {
         for forged in [&[][..], &[0; 12], &[0; 40], &value[..11]] {
             assert!(!reachability.is_proved(AT(2), other, Some(forged)));
         }
+    }
+
+    #[test]
+    fn forged_requests_keep_no_address_proved() {
+        let mut reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+        let peer = "192.0.2.1:1000".parse().unwrap();
+        let value = reachability.challenge(AT(0), peer);
+        assert!(reachability.is_proved(AT(1), peer, Some(&value)));
+        let mut proved = |at| reachability.is_proved(AT(at), peer, Some(&[0; 12]));
+        assert_eq!((2..2_000).filter(|at| proved(*at)).max(), Some(601));
+    }
+
+    /// Whose body takes long shows its value with each block.
+    #[test]
+    fn the_value_that_proved_an_address_keeps_it_proved_for_an_hour() {
+        let mut reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+        let peer = "192.0.2.1:1000".parse().unwrap();
+        let value = reachability.challenge(AT(0), peer);
+        let mut proved = |at| reachability.is_proved(AT(at), peer, Some(&value));
+        assert_eq!((0..9_000).step_by(100).filter(|at| proved(*at)).max(), Some(4_200));
+        // Once it is forgotten, a value must be new.
+        let value = reachability.challenge(AT(10_000), peer);
+        assert!(reachability.is_proved(AT(10_001), peer, Some(&value)));
+        assert!(!reachability.is_proved(AT(10_602), peer, Some(&value)));
     }
 
     #[test]

@@ -157,3 +157,42 @@ async fn a_body_that_changes_on_its_way_is_an_error_and_one_over_tcp_refused() {
     let over_tcp = client.get("coap+tcp://127.0.0.1/").download(&mut writer).await;
     assert!(matches!(over_tcp, Err(Error::Refused { .. })));
 }
+
+/// A proof may run out in the middle of a long body. A server that never has enough of them is left.
+#[tokio::test]
+async fn a_proof_that_is_wanted_in_the_middle_of_a_body_is_given_and_endless_ones_are_not() {
+    for (wanted, expected) in [(1, Code::CONTENT), (u8::MAX, Code::UNAUTHORIZED)] {
+        let socket = UdpSocket::bind(ANY).await.unwrap();
+        let uri = format!("coap://{}/", socket.local_addr().unwrap());
+        let came = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&came);
+        // Wants so many proofs before each of three blocks, each with a value of its own.
+        let server = tokio::spawn(async move {
+            let (mut bytes, mut left, mut last) = ([0; 100], wanted, 0);
+            while let Ok((length, from)) = socket.recv_from(&mut bytes).await {
+                counted.fetch_add(1, Ordering::Relaxed);
+                let request = Message::parse(&bytes[..length]).unwrap();
+                let block = Block::read(request.option(number::BLOCK2).unwrap(), false).unwrap();
+                let (id, token) = (request.id.0.to_be_bytes(), request.token.as_bytes());
+                let head = |code: Code| [0x60 | u8::try_from(token.len()).unwrap(), code.to_byte(), id[0], id[1]];
+                let datagram = if left > 0 {
+                    (left, last) = (left - 1, last + 1);
+                    [&head(Code::UNAUTHORIZED)[..], token, b"\xd1\xef", &[last]].concat()
+                } else {
+                    assert_eq!(request.option(number::ECHO), Some(&[last][..]));
+                    left = wanted;
+                    let value = Block { more: block.number < 2, ..block }.value();
+                    [&head(Code::CONTENT)[..], token, b"\xd1\x0a", value.as_bytes(), b"\xff", &[7; 16]].concat()
+                };
+                socket.send_to(&datagram, from).await.unwrap();
+            }
+        });
+        let client = Client::new().await.unwrap();
+        let mut writer = Counting::default();
+        let answer = client.get(&uri).block_size(16).download(&mut writer).await.unwrap();
+        assert_eq!(answer.code(), expected);
+        let (blocks, requests) = if wanted == 1 { (3, 6) } else { (0, 2) };
+        assert_eq!((writer.all.len(), came.load(Ordering::Relaxed)), (16 * blocks, requests));
+        server.abort();
+    }
+}
