@@ -5,6 +5,7 @@ mod endings;
 mod forged_hellos;
 mod full_tables;
 mod handshakes;
+mod standing;
 
 use std::net::SocketAddr;
 
