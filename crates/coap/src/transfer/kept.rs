@@ -42,7 +42,7 @@ pub(super) struct Kept<A> {
 /// A body that other representations may have too: many clients fetch the same one.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
-    /// Of what tells it from others before its bytes are looked at.
+    /// Of what tells it from others before its bytes are looked at. No two that are kept have the same.
     content: u64,
     bytes: Arc<[u8]>,
 }
@@ -89,6 +89,9 @@ impl<A> Kept<A> {
     }
 }
 
+/// 2⁶⁴ divided by the golden ratio: multiples of it are spread over all bits (Knuth, The Art of Computer Programming, volume 3,
+/// §6.4).
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Of those that may make room so many are looked at, the ones that were not asked for the longest: a forged datagram can have it
 /// done. As many as long answers to strangers, of 64 KiB, have room in the default budget.
 const LOOKED_AT: usize = 256;
@@ -101,6 +104,8 @@ pub(super) struct Shelf<A> {
     table: HashTable<u32>,
     /// The bodies of all of them, each once.
     bodies: HashTable<Shared>,
+    /// Bodies that seemed to be there already and were others.
+    others: u64,
     orders: Orders,
     /// Bytes of options and bodies.
     bytes: usize,
@@ -133,6 +138,7 @@ impl<A: Copy + Eq> Shelf<A> {
             slots: Slots::new(),
             table: HashTable::new(),
             bodies: HashTable::new(),
+            others: 0,
             orders: Orders { strangers: List::EMPTY, known: List::EMPTY },
             bytes: 0,
             budget,
@@ -151,9 +157,17 @@ impl<A: Copy + Eq> Shelf<A> {
     }
 
     /// A body as it is kept already, if it is, else a copy of it.
-    pub(super) fn share(&self, content: u64, body: &[u8]) -> Shared {
-        let kept = self.bodies.find(content, |kept| kept.content == content && **kept == *body);
-        kept.cloned().unwrap_or_else(|| Shared { content, bytes: body.into() })
+    pub(super) fn share(&mut self, content: u64, body: &[u8]) -> Shared {
+        let content = match self.bodies.find(content, |kept| kept.content == content) {
+            Some(kept) if **kept == *body => return kept.clone(),
+            // Who has others made that seem alike would have each new one compared with all of them.
+            Some(_) => {
+                self.others = self.others.wrapping_add(1);
+                content.wrapping_add(self.others.wrapping_mul(SPREAD))
+            }
+            None => content,
+        };
+        Shared { content, bytes: body.into() }
     }
 
     /// What is kept under a key, with its slot and that slot's generation.
@@ -267,5 +281,33 @@ impl<A: Copy + Eq> Shelf<A> {
         }
         self.orders.of_mut(is_known).remove(&mut self.slots, slot);
         self.slots.release(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+
+    use super::*;
+
+    /// Whoever is answered with what he sent can have thousands of bodies kept that begin and end alike.
+    #[test]
+    fn bodies_that_seem_alike_are_not_compared_with_all_of_them() {
+        const ALIKE: u64 = 7;
+        let mut shelf = Shelf::new(1 << 20, Span::from_secs(247));
+        let mut put = |peer: u32, body: &[u8]| {
+            let body = shelf.share(ALIKE, body);
+            let key = Key { peer, request: 0 };
+            let kept = Kept::new(key, 0, (Code::CONTENT, Vec::new(), body), BlockSize::B1024, Whose::default());
+            shelf.put(Instant::ORIGIN, kept, |key| u64::from(key.peer));
+            let contents: BTreeSet<u64> = shelf.bodies.iter().map(|body| body.content).collect();
+            assert_eq!(contents.len(), shelf.bodies.len());
+            shelf.bodies.len()
+        };
+        for number in 0..500_u32 {
+            assert_eq!(put(number, &number.to_be_bytes()), number as usize + 1);
+        }
+        // The first of them is shared as ever.
+        assert_eq!(put(500, &[0; 4]), 500);
     }
 }
