@@ -156,6 +156,7 @@ pub struct Wishes {
     pub governs_requests: bool,
     /// How long an answer to the last copy of a request is awaited at least, and up to ACK_RANDOM_FACTOR times as long, as long as
     /// nothing else is to leave for the peer: what is to leave ends the exchange as soon as the controller's own wait is over.
+    /// For a request of fewer copies than RFC 7252 has by default it is half as long for each, as it is with a timer that doubles.
     /// Zero: no wish; then that wait is all.
     pub last_wait: Span,
 }

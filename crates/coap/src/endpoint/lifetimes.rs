@@ -1,6 +1,9 @@
 use millpond_control::{Controller, Span};
 
-use super::{Patience, Transmission, overdue::longest_last_wait};
+use super::{
+    Patience, Transmission,
+    overdue::{least_last_wait, longest_last_wait},
+};
 
 /// The times that RFC 7252 §4.8.2 derives from the transmission parameters, in microseconds.
 ///
@@ -33,7 +36,7 @@ impl Lifetimes {
     pub fn with_patience(controller: &impl Controller, transmission: &Transmission, patience: Patience) -> Self {
         let most = patience.max_retransmit.unwrap_or(transmission.max_retransmit);
         let (mut previous, mut least) = (Span::ZERO, patience.ack_timeout);
-        let last_wait = longest_last_wait(controller.wishes().last_wait);
+        let last_wait = longest_last_wait(least_last_wait(controller.wishes().last_wait, most));
         let waits = (0..=most).map(|copy| {
             previous = controller.longest_wait(copy, previous);
             let wait = previous.max(least).max(if copy == most { last_wait } else { Span::ZERO });

@@ -6,7 +6,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{Controller, Instant, Span, Then};
 
 use super::{
-    Endpoint, Failure, SleepReason,
+    Endpoint, Failure, SleepReason, Transmission,
     admission::Gate,
     exchanges::{Exchange, Stage},
     luck::Word,
@@ -45,7 +45,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !may_be || exchange.is_overdue() || waiting > 0 || peer.path.shared().is_some() {
             return false;
         }
-        let least = path.controller.wishes().last_wait;
+        let wish = path.controller.wishes().last_wait;
+        let least = least_last_wait(wish, exchange.retransmissions);
         if least == Span::ZERO {
             return false;
         }
@@ -77,7 +78,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 }
 
-/// A wish for a last wait, at most ACK_RANDOM_FACTOR (RFC 7252 §4.8) times as long.
+/// A wish for a last wait is for MAX_RETRANSMIT copies after the first (RFC 7252 §4.8); whoever has a message sent fewer times wants
+/// to know sooner. As with a timer that doubles, it is half as long for each copy fewer.
+pub(super) fn least_last_wait(wish: Span, retransmissions: u8) -> Span {
+    let fewer = Transmission::RFC7252.max_retransmit.saturating_sub(retransmissions);
+    (0..fewer).fold(wish, |wait, _| wait.halved())
+}
+
+/// A least last wait, at most ACK_RANDOM_FACTOR (RFC 7252 §4.8) times as long.
 pub(super) fn longest_last_wait(least: Span) -> Span {
     least.plus(least.halved())
 }

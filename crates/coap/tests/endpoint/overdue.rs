@@ -1,7 +1,7 @@
 //! An answer to the last copy that is awaited for longer than the wait after it, as the controller wishes.
 
 use millpond_coap::message::Kind;
-use millpond_coap::{Config, Endpoint, Event, Identities, Lifetimes, Output, SleepReason, Transmission};
+use millpond_coap::{Config, Endpoint, Event, Identities, Lifetimes, Output, Patience, SleepReason, Transmission};
 use millpond_control::{ChanceSeed, Controller, Instant, PeerController, Span, Wishes};
 
 use crate::pair::{Pair, SECOND, Side, get, steady};
@@ -136,6 +136,20 @@ fn it_makes_way_where_there_is_but_one_place_or_one_token() {
     }
 }
 
+/// Of 60 s for four further copies, as of a wait that doubles: 3.75 s for none, 7.5 s for one, 15 s for two, up to half more.
+#[test]
+fn who_wants_fewer_copies_knows_sooner() {
+    for (copies, last, least) in [(0, 0, 3_750_000), (1, 2_500_000, 7_500_000), (2, 7_500_000, 15_000_000)] {
+        let mut pair = pair(|_, _| {}, 3);
+        let patience = Patience { max_retransmit: Some(copies), ..Patience::DEFAULT };
+        pair.ask(&get().with_patience(patience)).unwrap();
+        pair.run();
+        let log = pair.take_log();
+        assert!(log.last().unwrap().ends_with("C fails: GaveUp"), "{log:?}");
+        assert!((last + least..=last + least * 3 / 2).contains(&pair.now), "{copies}: {} µs", pair.now);
+    }
+}
+
 #[test]
 fn it_can_be_cancelled() {
     let mut pair = pair(|_, _| {}, 5);
@@ -193,5 +207,8 @@ fn lifetimes_last_as_long() {
     let transmission = Transmission { max_retransmit: 0, max_latency: Span::ZERO, ..Transmission::RFC7252 };
     let with = |wishes| Lifetimes::of(&Wishing { inner: steady(), wishes }, &transmission);
     assert_eq!(with(Wishes::NONE).exchange, u64::from(steady().longest_wait(0, Span::ZERO).as_micros()));
-    assert_eq!((with(WISHES).transmit_wait, with(WISHES).exchange), (90 * SECOND, 90 * SECOND));
+    assert_eq!((with(WISHES).transmit_wait, with(WISHES).exchange), (90 * SECOND / 16, 90 * SECOND / 16));
+    let transmission = Transmission { max_retransmit: 4, max_latency: Span::ZERO, ..transmission };
+    let lifetimes = Lifetimes::of(&Wishing { inner: steady(), wishes: WISHES }, &transmission);
+    assert_eq!(lifetimes.transmit_wait - lifetimes.transmit_span, 90 * SECOND);
 }
