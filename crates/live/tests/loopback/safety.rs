@@ -5,16 +5,21 @@ use tokio::sync::Semaphore;
 
 use crate::ANY;
 
-#[tokio::test]
-async fn a_large_answer_waits_for_the_proof_of_the_address_which_clients_give_by_themselves() {
-    let resource = Resource::new().get(|_| async { Response::content(vec![b'.'; 3_000]) });
-    let server = Server::builder()
+/// A server that wants addresses proved on this machine too, with this under `/large`.
+pub(crate) async fn proving(resource: Resource) -> Server {
+    Server::builder()
         .bind(ANY)
         .verify_addresses(AddressRule::LargeAnswersEverywhere)
         .route("/large", resource)
         .start()
         .await
-        .unwrap();
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_large_answer_waits_for_the_proof_of_the_address_which_clients_give_by_themselves() {
+    let resource = Resource::new().get(|_| async { Response::content(vec![b'.'; 3_000]) });
+    let server = proving(resource).await;
     let client = Client::new().await.unwrap();
     let uri = format!("coap://{}/large", server.local_addr());
     assert_eq!(client.get(&uri).await.unwrap().payload().len(), 3_000);

@@ -251,13 +251,7 @@ async fn what_a_client_is_reading_is_kept_whatever_strangers_ask_for() {
         let count = counted.fetch_add(1, Ordering::Relaxed);
         async move { Response::content(count.to_be_bytes().repeat(8_192)) }
     });
-    let server = Server::builder()
-        .bind(ANY)
-        .verify_addresses(AddressRule::LargeAnswersEverywhere)
-        .route("/large", resource)
-        .start()
-        .await
-        .unwrap();
+    let server = crate::safety::proving(resource).await;
     let (client, mut bytes) = (UdpSocket::bind(ANY).await.unwrap(), [0; 2_000]);
     let mut exchange = async |id: u8, rest: &[u8]| {
         client.send_to(&[&[0x40, 1, 0, id][..], b"\xb5large", rest].concat(), server.local_addr()).await.unwrap();
