@@ -109,6 +109,14 @@ fn wanted_by(pair: &mut Pair, paths: std::ops::Range<u16>, from: impl Fn(u16) ->
     pair.take_told(SERVER);
 }
 
+/// The next block of each of these is had, and no application is asked for it.
+fn read_on(pair: &mut Pair, paths: std::ops::Range<u16>, from: impl Fn(u16) -> u8) {
+    for path in paths {
+        pair.inject_from(from(path), SERVER, &wanting(3_000 + path, path, 1));
+        assert_eq!((code_of_last(pair), pair.asked()), (Code::CONTENT, 0), "the next block of {path} is kept");
+    }
+}
+
 fn keeping() -> Pair {
     let mut pair = Pair::new(|_, _, config| config.limits.kept = 100_000);
     pair.application.body = body(10_000);
@@ -123,19 +131,13 @@ fn what_proved_peers_are_reading_stays_whatever_strangers_ask_for() {
     pair.application.knows = false;
     // From one network and from the other, until strangers have all that is left.
     wanted_by(&mut pair, 100..1_100, |path| path as u8 | 64);
-    for path in 0..6 {
-        pair.inject_from(2 + path as u8, SERVER, &wanting(3_000 + path, path, 1));
-        assert_eq!((code_of_last(&pair), pair.asked()), (Code::CONTENT, 0), "the next block of {path} is kept");
-    }
+    read_on(&mut pair, 0..6, |path| 2 + path as u8);
     // Theirs make room for those who are known, and these for one another.
     pair.application.knows = true;
     wanted_by(&mut pair, 10..19, |path| 20 + path as u8);
     pair.application.knows = false;
     wanted_by(&mut pair, 1_100..1_200, |path| path as u8 | 64);
-    for path in 10..19 {
-        pair.inject_from(20 + path as u8, SERVER, &wanting(3_100 + path, path, 1));
-        assert_eq!((code_of_last(&pair), pair.asked()), (Code::CONTENT, 0), "the next block of {path} is kept");
-    }
+    read_on(&mut pair, 10..19, |path| 20 + path as u8);
     // When their time is over, nothing is left.
     pair.run();
     assert_eq!(pair.hosts[1].kept(), 0);
@@ -146,10 +148,7 @@ fn what_one_network_asks_for_leaves_what_strangers_of_another_are_reading() {
     let mut pair = keeping();
     wanted_by(&mut pair, 0..2, |path| 2 + path as u8);
     wanted_by(&mut pair, 100..1_100, |path| path as u8 | 128);
-    for path in 0..2 {
-        pair.inject_from(2 + path as u8, SERVER, &wanting(3_000 + path, path, 1));
-        assert_eq!((code_of_last(&pair), pair.asked()), (Code::CONTENT, 0), "the next block of {path} is kept");
-    }
+    read_on(&mut pair, 0..2, |path| 2 + path as u8);
 }
 
 /// NSTART is 1: a request is acknowledged, the application fills the queue, the response has a block, and the next is
