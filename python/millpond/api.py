@@ -6,11 +6,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from millpond.controllers.own import AnyController, OwnControllers
 from millpond.engine import Engine, native
-from millpond.errors import MillpondError, UsageError
+from millpond.errors import MillpondError, UsageError, told_to_programs
 from millpond.given import Reproduction as Reproduction
 from millpond.given import Run as Run
 from millpond.judge import side_by_side
@@ -32,14 +32,12 @@ from millpond.run.executors import On
 from millpond.show.mesh import film as films
 from millpond.studies import reproduction
 
-if TYPE_CHECKING:
-    pass
-
 #: Where results go if nobody says where.
 HOME = Path("results")
 COMPARISON = "comparison.json"
 
 
+@told_to_programs
 def reproduce(
     name: str,
     *,
@@ -71,6 +69,7 @@ def reproduce(
     return cast(Reproduction, sweep(folder, factors=chosen, published=published, **options))
 
 
+@told_to_programs
 def sweep(
     plan: Path | str | Mapping[str, Any],
     *,
@@ -172,6 +171,7 @@ def sweep(
     return done
 
 
+@told_to_programs
 def run(
     scenario: Path | str | Mapping[str, Any],
     *,

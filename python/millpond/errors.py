@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import functools
+import re
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+#: The arguments of Python's calls whose names are not those of the program's flags.
+_ARGUMENTS = {"factor": "factors", "set": "changes"} | {flag: f"{flag}=True" for flag in ("quick", "resume", "live")}
+#: A flag; with the name of a factor, or the place of a change, where those follow.
+_FLAG = re.compile(r"(?<![\w-])--(?:(factor|set) ([\w.\[\]-]*[\w\]])|([a-z]+(?:-[a-z]+)*))")
 
 
 class MillpondError(Exception):
@@ -30,3 +41,28 @@ def unknown(what: str, word: str, known: Iterable[str]) -> str:
     near = nearest(word, names)
     hint = f"did you mean {near!r}? " if near is not None else ""
     return f"unknown {what} {word!r}: {hint}known: {', '.join(names)}"
+
+
+def told_to_programs(call: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A call that the program makes too: its errors speak of arguments, and of flags where the `command` is given.
+
+    A notebook is told `factors["traffic"]: unknown value ...` where a terminal is told `--factor traffic: ...`.
+    """
+
+    @functools.wraps(call)
+    def told(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return call(*args, **kwargs)
+        except MillpondError as error:
+            if not kwargs.get("command") and error.args:
+                error.args = (_FLAG.sub(_argument, str(error.args[0])), *error.args[1:])
+            raise
+
+    return told
+
+
+def _argument(flag: re.Match[str]) -> str:
+    keyed, key, alone = flag.groups()
+    if keyed:
+        return f'{_ARGUMENTS[keyed]}["{key}"]'
+    return _ARGUMENTS.get(alone, alone.replace("-", "_"))

@@ -64,7 +64,7 @@ class Stop:
 def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(tmp_path: Path) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
     rerun(whole, FakeEngine())
-    with pytest.raises(Interrupted, match="--resume goes on") as caught:
+    with pytest.raises(Interrupted, match="resume=True goes on") as caught:
         rerun(out, FakeEngine(before=Stop(40)))
     assert caught.value.exit_code == 130
     manifest = json.loads((out / "manifest.json").read_text())
@@ -146,7 +146,7 @@ def test_other_results_are_not_touched(tmp_path: Path) -> None:
     out = tmp_path / "out"
     rerun(out, FakeEngine())
     before = contents(out)
-    with pytest.raises(MillpondError, match="already holds results: choose another --out, or go on"):
+    with pytest.raises(MillpondError, match="already holds results: choose another out, or go on"):
         rerun(out, FakeEngine())
     with pytest.raises(MillpondError, match="holds results of another plan"):
         rerun(out, FakeEngine(), resume=True, clients=(50,))
@@ -162,7 +162,7 @@ def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(MillpondError, match=r"cannot write results here .*: choose another --out"):
+    with pytest.raises(MillpondError, match=r"cannot write results here .*: choose another out"):
         rerun(tmp_path / "file" / "out", FakeEngine())
 
 

@@ -155,7 +155,7 @@ def test_a_process_that_is_killed_is_replaced(plan: Path, here: dict[str, bytes]
 @pytest.mark.usefixtures("small_chunks")
 def test_after_the_scheduler_died_resume_goes_on(plan: Path, here: dict[str, bytes], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    told = r"--on dask://127.*: (it took the runs back, or|the scheduler) is gone"
+    told = r"on dask://127.*: (it took the runs back, or|the scheduler) is gone"
     with cluster.on_loopback(tmp_path, workers=1) as made, pytest.raises(MillpondError, match=told):
         swept(plan, out, on=cluster.on(made), watcher=At(RUNS // 4, made.scheduler.kill))
     kept = json.loads((out / "manifest.json").read_text())["runs_done"]
@@ -201,7 +201,7 @@ def test_ctrl_c_takes_chunks_back_and_resume_goes_on(
 ) -> None:
     on = cluster.on(dask) if where == "dask" else where
     stopped = At(RUNS // 4, lambda: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(Interrupted, match=f"of {RUNS} runs are kept in .*: --resume goes on"):
+    with pytest.raises(Interrupted, match=f"of {RUNS} runs are kept in .*: resume=True goes on"):
         swept(plan, tmp_path / "out", on=on, watcher=stopped)
     assert tables(swept(plan, tmp_path / "out", resume=True, on=on)) == here
 
@@ -266,7 +266,9 @@ def test_a_disk_that_is_full_is_said_and_nothing_is_lost(
 ) -> None:
     assert small_chunks is None
     out = full_disk()
-    told = r"out: cannot be written: No space left on device: [1-9]\d* of \d+ runs are kept: make room, then --resume"
+    told = (
+        r"out: cannot be written: No space left on device: [1-9]\d* of \d+ runs are kept: make room, then resume=True"
+    )
     with pytest.raises(MillpondError, match=told) as caught:
         swept(plan, out, on=cluster.on(dask))
     assert "\n" not in str(caught.value)
@@ -370,7 +372,7 @@ def test_a_place_that_is_none_is_said_before_anything_is_begun(plan: Path, on: s
 
 
 def test_what_makes_no_sense_elsewhere_is_refused(plan: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--jobs: the workers that are there decide"):
+    with pytest.raises(UsageError, match="jobs: the workers that are there decide"):
         swept(plan, tmp_path / "out", on="dask://127.0.0.1:1", jobs=2)
     with pytest.raises(UsageError, match="on: int is neither an executor nor a Dask client"):
         swept(plan, tmp_path / "out", on=5)
@@ -397,7 +399,7 @@ class Forgetful(ThreadPoolExecutor):
 
 def test_an_executor_that_breaks_is_one_line(plan: Path, tmp_path: Path) -> None:
     broken: Executor
-    with Forgetful(1) as broken, pytest.raises(MillpondError, match="--on Forgetful: a worker died, and the others"):
+    with Forgetful(1) as broken, pytest.raises(MillpondError, match="on Forgetful: a worker died, and the others"):
         swept(plan, tmp_path / "out", on=broken)
 
 

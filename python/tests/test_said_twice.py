@@ -26,12 +26,12 @@ PLAN: dict[str, Any] = {
     [
         (
             {"factors": {"clients[0].count": [1, 2, 1]}},
-            "--factor clients[0].count: 1 stands there twice: leave one out",
+            'factors["clients[0].count"]: 1 stands there twice: leave one out',
         ),
-        ({"factors": {"clients[0].count": [3, 3.0]}}, "--factor clients[0].count: 3.0 stands there twice"),
-        ({"factors": {"path.uplink.queue": ["2 kB", "2 kB"]}}, "--factor path.uplink.queue: 2 kB stands there twice"),
-        ({"controllers": ["cocoa-03", "cocoa-03"]}, "--controllers: cocoa-03 stands there twice: leave one out"),
-        ({"controllers": ["fasor", "fasor"]}, "--controllers: fasor stands there twice"),
+        ({"factors": {"clients[0].count": [3, 3.0]}}, 'factors["clients[0].count"]: 3.0 stands there twice'),
+        ({"factors": {"path.uplink.queue": ["2 kB", "2 kB"]}}, 'factors["path.uplink.queue"]: 2 kB stands there twice'),
+        ({"controllers": ["cocoa-03", "cocoa-03"]}, "controllers: cocoa-03 stands there twice: leave one out"),
+        ({"controllers": ["fasor", "fasor"]}, "controllers: fasor stands there twice"),
     ],
 )
 def test_a_value_that_stands_twice_is_refused(chosen: dict[str, Any], told: str) -> None:
@@ -41,9 +41,7 @@ def test_a_value_that_stands_twice_is_refused(chosen: dict[str, Any], told: str)
 
 
 def test_two_names_of_one_algorithm_are_one() -> None:
-    with pytest.raises(
-        UsageError, match="--controllers: rfc7252 is default, which stands there already: leave one out"
-    ):
+    with pytest.raises(UsageError, match="controllers: rfc7252 is default, which stands there already: leave one out"):
         api.reproduce("anrw18", controllers=["default", "rfc7252"], quick=True)
 
 
