@@ -480,7 +480,7 @@ class Table:
         """Names of the columns, in order."""
 
     def followed_by(self, others: Sequence[Table]) -> Table:
-        """Give the rows of this table, and behind them those of others of the same columns."""
+        """Give the rows of this table, and behind them those of others of the same columns, in one piece."""
 
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...

@@ -1,11 +1,12 @@
-//! One result table: Arrow record batches that other libraries read in place.
+//! One result table: an Arrow record batch that other libraries read in place.
 
-use std::sync::Arc;
+use std::iter;
 
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::ArrowError;
+use arrow_select::concat::concat_batches;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -15,42 +16,39 @@ use pyo3::types::PyCapsule;
 #[pyclass(frozen, module = "millpond._engine")]
 #[derive(Debug)]
 pub(crate) struct Table {
-    schema: SchemaRef,
-    /// A batch for each run.
-    batches: Vec<RecordBatch>,
+    rows: RecordBatch,
 }
 
 impl Table {
-    pub(crate) fn of(batch: RecordBatch) -> Self {
-        Self { schema: batch.schema(), batches: vec![batch] }
+    pub(crate) const fn of(rows: RecordBatch) -> Self {
+        Self { rows }
     }
 }
 
 #[pymethods]
 impl Table {
-    /// The rows of this table, and behind them those of others of the same columns. Whoever reads them all at once is told the
-    /// columns once, and not for each run.
-    fn followed_by(&self, others: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let mut batches = self.batches.clone();
-        for other in &others {
-            if other.schema != self.schema {
-                return Err(PyValueError::new_err("tables of different columns: join those of one name"));
-            }
-            batches.extend(other.batches.iter().cloned());
+    /// The rows of this table, and behind them those of others of the same columns, copied into one piece: a reader takes over
+    /// each column of each piece by itself, which costs more than short pieces are long.
+    fn followed_by(&self, py: Python<'_>, others: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let schema = self.rows.schema();
+        if others.iter().any(|other| other.rows.schema_ref() != &schema) {
+            return Err(PyValueError::new_err("tables of different columns: join those of one name"));
         }
-        Ok(Self { schema: Arc::clone(&self.schema), batches })
+        let pieces: Vec<RecordBatch> =
+            iter::once(self).chain(others.iter().map(|other| &**other)).map(|table| table.rows.clone()).collect();
+        py.detach(|| concat_batches(&schema, &pieces)).map(Self::of).map_err(refused)
     }
 
     /// Rows of the table.
     #[getter]
     fn num_rows(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
+        self.rows.num_rows()
     }
 
     /// Names of the columns, in order.
     #[getter]
     fn column_names(&self) -> Vec<String> {
-        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+        self.rows.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
     }
 
     fn __len__(&self) -> usize {
@@ -63,11 +61,11 @@ impl Table {
 
     /// Arrow PyCapsule interface: the schema.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref()).map_err(refused)?;
+        let schema = FFI_ArrowSchema::try_from(self.rows.schema_ref().as_ref()).map_err(refused)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// Arrow PyCapsule interface: the rows, as a stream with a batch for each run. A wish for another schema is not met, which
+    /// Arrow PyCapsule interface: the rows, as a stream of one batch. A wish for another schema is not met, which
     /// the interface allows; the reader then casts.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
@@ -76,7 +74,7 @@ impl Table {
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        let reader = RecordBatchIterator::new(self.batches.clone().into_iter().map(Ok), Arc::clone(&self.schema));
+        let reader = RecordBatchIterator::new([Ok(self.rows.clone())], self.rows.schema());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
     }
 }
