@@ -156,9 +156,7 @@ class Comparison:
     def closing(self) -> str:
         """One line: how the study stands, rows that test apart from those that the test bed was read by."""
         told = [_figures_told(self.tested())] if self.tested() else []
-        for name in self.variants() or ("",):
-            where = f"{path_in_words(name) or name}: " if name else ""
-            told.append(where + _claims_told(self.counts(name)))
+        told += self.claims_told()
         read = [figure for figure in self.tested(calibrating=True) if figure.ours is not None]
         claims = sum(self.counts(calibrating=True).values())
         if read or claims:
@@ -166,6 +164,14 @@ class Comparison:
             parts = [f"{number} {word}{'s' * (number > 1)}" for number, word in counted if number]
             told.append(f"apart from {' and '.join(parts)} by which the test bed was read")
         return "; ".join(told)
+
+    def claims_told(self) -> list[str]:
+        """How the claims that test the test bed stand, on each path variant if there are any."""
+        told = []
+        for name in self.variants() or ("",):
+            where = f"{path_in_words(name) or name}: " if name else ""
+            told.append(where + _claims_told(self.counts(name)))
+        return told
 
     def to_json(self) -> dict[str, Any]:
         """The comparison for programs: exactly what `--json` prints."""

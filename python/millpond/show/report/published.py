@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from millpond.judge.compare import Comparison, Figure
-from millpond.measure.population import path_in_words
 from millpond.results.directory import Value
 from millpond.show import labels
 from millpond.show.factors import SERIES
@@ -88,14 +87,7 @@ def published_figures(data: Data, comparison: Comparison) -> Section:
 
 def published_claims(comparison: Comparison) -> Section:
     """Every published sentence with its verdict."""
-    told = []
-    for name in comparison.variants() or [""]:
-        counts, where = comparison.counts(name), f"{path_in_words(name)}: " if name else ""
-        told.append(
-            f"{where}{counts['holds']} hold, {counts['fails']} do not hold, {counts['noise']} are within the noise, "
-            f"{counts['unjudged']} cannot be judged"
-        )
-    words = "; ".join(told)
+    words = "; ".join(comparison.claims_told())
     return Section(
         "claims",
         "The published claims",
