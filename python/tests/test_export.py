@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 import synthetic_results
+from matplotlib.figure import Figure
 
+import millpond
 from millpond.errors import UsageError
 from millpond.results.directory import Results
 from millpond.show import export
@@ -30,6 +32,29 @@ def test_every_figure_is_written_with_its_text_as_text(results: Results, tmp_pat
     assert "share of clients done" in texts
     assert "Default CoAP (rfc7252)" in texts
     assert all(file.read_bytes().startswith(b"%PDF") for file in files if file.suffix == ".pdf")
+
+
+def test_dollars_in_a_name_are_dollars(tmp_path: Path) -> None:
+    clients = [
+        {"count": 1, "exchanges": 2, "controller": "rfc7252", "name": name}
+        for name in (r"costs $\frac$ more", "from $1 to $2")
+    ]
+    done = millpond.run({"path": "nbiot-anrw18", "clients": clients}, out=tmp_path / "out")
+    assert done.report is not None
+    drawn = next(file for file in export.figures(done.results, tmp_path, ["svg"]) if file.name == "reported.svg")
+    texts = [element.text for element in ET.parse(drawn).iter() if element.tag.endswith("text")]
+    assert {r"costs $\frac$ more", "from $1 to $2"} <= set(texts)
+
+
+def test_powers_of_ten_on_an_axis_stay_powers() -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set_yscale("log")
+    axes.set_ylim(1, 1000)
+    axes.set_title("$1 to $2")
+    words = "".join(ET.fromstring(export.image(figure, "svg")).itertext())
+    assert "$1 to $2" in words
+    assert "mathdefault" not in words
 
 
 def test_the_same_results_give_the_same_files(results: Results, tmp_path: Path) -> None:

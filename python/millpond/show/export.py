@@ -68,6 +68,7 @@ def image(figure: Figure, format_: str) -> bytes:
     out = io.BytesIO()
     # a date would make the same figure another file
     unnamed = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    style.literally(figure)
     with style.applied({"svg.fonttype": "none", "pdf.fonttype": 42}):
         figure.savefig(out, format=format_, metadata=unnamed[format_])
     return out.getvalue()

@@ -75,6 +75,7 @@ def draw(picture: Picture) -> Drawn:
 def svg(figure: Figure) -> str:
     """The picture as SVG text: always the same for the same picture, letters drawn as shapes."""
     out = io.StringIO()
+    style.literally(figure)
     with style.applied():
         # once: `savefig` lays a figure out by drawing it for nobody first
         painted: Callable[..., None] = FigureCanvasSVG(figure).print_svg

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import LogFormatter
 
 FILL, PALE = 0.6, 0.35
 """How much of the colour is in a filled area, and of that again in a pale one; the rest is white."""
@@ -163,6 +166,21 @@ def applied(further: Mapping[Any, Any] | None = None) -> Iterator[None]:
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({**_SETTINGS, **(further or {})})
         yield
+
+
+def literally(figure: Figure) -> None:
+    """Have every word of a picture stand for itself: two dollars in a name make no formula of it.
+
+    Powers of ten along logarithmic axes are formulas that matplotlib writes.
+    """
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            powers = isinstance(axis.get_major_formatter(), LogFormatter)
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()) if powers else ():
+                tick.label1.set_parse_math(True)
+                tick.label2.set_parse_math(True)
 
 
 def looks(presets: Mapping[str, str], own: Collection[str] = ()) -> dict[str, Look]:
