@@ -112,5 +112,5 @@ def test_small_multiples_of_times_are_told_in_hours(tmp_path: Path) -> None:
     }
     done = millpond.sweep(plan, out=tmp_path / "out", report=False)
     figure = figures.small_multiples(done.results, "clients_done_99")
-    assert panels(figure)[0].get_ylabel() == "99 % of the clients done after (h)"
+    assert panels(figure)[0].get_ylabel() == "99 % of the clients done\nafter (h)"
     check_texts(figure)

@@ -53,6 +53,21 @@ def test_small_multiples_take_any_two_factors_for_rows_and_columns(done: Run) ->
     check_texts(boxes)
 
 
+@pytest.mark.parametrize("metric", ["clients_done_99", "unnecessary_retx_per_client", "wasted_share"])
+def test_words_beside_a_single_row_of_panels_are_whole(done: Run, metric: str) -> None:
+    check_texts(figures.small_multiples(done.results, metric, columns="queue"))
+
+
+def test_a_number_in_a_title_has_its_unit(tmp_path: Path) -> None:
+    plan = small_sweep.tree(
+        matrix={"clients[0].count": [2], "rate": [30, 60], "algorithm": ["rfc7252"]},
+        vary={"rate": {"places": ["path.downlink.rate"], "write": "{} kbit/s", "unit": "kbit/s"}},
+    )
+    swept = millpond.sweep(plan, out=tmp_path / "out", report=False)
+    (panel,) = figures.reported(swept.results).axes
+    assert panel.get_title("left") == "rate 60\N{NARROW NO-BREAK SPACE}kbit/s"
+
+
 def test_small_multiples_refuse_what_is_no_factor_or_metric(done: Run) -> None:
     with pytest.raises(UsageError, match=r"unknown factor 'queu'.*queue"):
         figures.small_multiples(done.results, rows="queu")

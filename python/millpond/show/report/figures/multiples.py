@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ from millpond.show.report.values import Missing, Rows, Spread
 
 MOST = 24
 """At most so many panels; more would be too small to read."""
+LONGEST = 26
+"""So many letters find room beside a panel; what is longer is broken."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,8 @@ def small_multiples(
                 if row == len(down) - 1 and layout.across:
                     panel.set_xlabel(data.factors[layout.across].axis)
                 if column == 0:
-                    panel.set_ylabel(clock.label(known.title) if known.unit == "s" else known.axis)
+                    words = clock.label(known.title) if known.unit == "s" else known.axis
+                    panel.set_ylabel(textwrap.fill(words, LONGEST))
         if known.unit == "1":
             panels[0][0].yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
         clock.mark(panels[0][0].yaxis, max(ends))

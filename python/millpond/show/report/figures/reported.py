@@ -108,8 +108,8 @@ def _of_places(data: Data, view: View | None) -> list[Panel]:
     for place in data.ranked(found):
         told = data.further_in_words(place, view)
         if data.across:
-            told.append(f"{data.factors[data.across].label} {data.factors[data.across].tick(chosen)}")
-        panels.append(Panel(", ".join(told), found[place], looks))
+            told.append(data.factors[data.across].say(chosen))
+        panels.append(Panel(", ".join(word for word in told if word), found[place], looks))
     return _with_any(panels)
 
 
