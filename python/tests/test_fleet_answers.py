@@ -198,6 +198,15 @@ def test_remedies_are_ranked_by_what_they_give_and_what_they_need() -> None:
     assert sooner["calm-server"] == pytest.approx(float(np.mean(there - calm)))
 
 
+def test_what_is_sooner_within_the_noise_is_not_told_to_be_sooner() -> None:
+    asked = fleet({"devices": 40, "everyday.others": 2, "cell.loss": "5 %", "try_controllers": ["cocoa-03", "fasor"]})
+    found = answer.find(asked, ENGINE, range(1, 4), pictures=False)
+    assert found.as_it_is.verdict == "safe"
+    assert found.best is not None
+    assert not any(remedy.is_surely_sooner for remedy in found.remedies)
+    assert told.lead(found)[-1] == "Nothing needs to be done."
+
+
 def test_old_firmware_limits_whom_a_remedy_reaches() -> None:
     told = fleet({"old_firmware": 0.5, "devices": 40, "everyday.others": 2, "try_controllers": ["cocoa-03"]})
     found = answer.find(told, ENGINE, range(1, 3), pictures=False)

@@ -77,6 +77,7 @@ def test_every_event_is_a_scenario(kind: str, handshake: str) -> None:
         ({"cell.profile": "nbiot-anrw"}, "did you mean `nbiot-anrw18`?"),
         ({"goal.done": "soon"}, "fleet: goal.done: 'soon' is no goal: write a share and a time"),
         ({"goal.done": "99 % in 5 mim"}, "fleet: goal.done: unknown unit `mim`"),
+        ({"goal.done": "99 % in 100 d"}, '1 h ends before the time that the goal gives: write at least "8640000 s"'),
         ({"goal.useful": "most"}, "fleet: goal.useful: 'most' is no share"),
         ({"event.kind": "power"}, "fleet: event.kind: unknown word 'power': did you mean 'power-cut'?"),
         ({"group[0].reconnect": "by-lod"}, "fleet: group[0].reconnect: unknown rule 'by-lod': did you mean 'by-load'?"),

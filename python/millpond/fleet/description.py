@@ -5,6 +5,7 @@ Every key has a default, and every default its source, in `millpond fleet --exam
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -255,7 +256,7 @@ def understood(tree: Mapping[str, Any], engine: Engine, origin: str, folder: Pat
     if horizon < goal.within_s:
         raise UsageError(
             f"{where(origin, 'horizon')}: {keys.horizon} ends before the time that the goal gives: write at least "
-            f'"{goal.within_s:g} s"'
+            f'"{math.ceil(goal.within_s)} s"'
         )
     return Fleet(keys, goal, horizon, origin, folder)
 

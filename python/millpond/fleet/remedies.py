@@ -46,6 +46,11 @@ class Remedy:
         return Remedy(outcome, float(np.mean(before - after)), t_interval(before - after))
 
     @property
+    def is_surely_sooner(self) -> bool:
+        """Whether the whole interval says so: what lies within the noise is no gain."""
+        return self.interval is not None and self.interval[0] > 0
+
+    @property
     def rank(self) -> tuple[float, ...]:
         """What is best comes first: safe, then without collapse, then sooner; of equals the one with less trouble."""
         outcome = self.outcome

@@ -157,8 +157,9 @@ def _probabilities(outcome: Outcome) -> str:
 def _helps(answer: Answer) -> str:
     if answer.as_it_is.verdict == "safe":
         told = "Nothing needs to be done."
-        best = answer.best
-        return told if best is None else f"{told} Sooner done: {_title(best)}."
+        # of remedies that are all safe only luck may tell which is sooner
+        sooner = next((remedy for remedy in answer.remedies if remedy.is_surely_sooner), None)
+        return told if sooner is None else f"{told} Sooner done: {_title(sooner)}."
     easiest, best = answer.easiest, answer.best
     if easiest is not None:
         said = f"Safe with the least trouble ({easiest.outcome.change.effort.words}): {_title(easiest)}."
