@@ -70,6 +70,7 @@ def test_candidates_and_presets_meet_the_same_cells(tmp_path: Path) -> None:
         assert (done.directory / name).is_file(), name
     page = done.page.read_text(encoding="utf-8")
     assert "patient" in page
+    assert "2 candidates beside the published presets" in page
     assert "held-out" not in page
 
 
@@ -78,6 +79,7 @@ def test_nothing_is_below_the_bound(tmp_path: Path) -> None:
     over = [score.over_bound for score in done.scores if score.measure == "slowest" and score.over_bound > 0]
     assert over
     assert min(over) >= 0.99
+    assert "1 candidate beside the published presets in 8 cells" in done.page.read_text(encoding="utf-8")
 
 
 def test_what_was_run_is_kept(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def render(found: Sequence[Score], told: Sequence[Summary], candidates: Sequence
     """The page as text."""
     places = len({score.place for score in found})
     lead = (
-        f"{len(candidates)} candidates beside the published presets in {places} cells. Every one meets the same luck "
+        f"{len(candidates)} {'candidate' if len(candidates) == 1 else 'candidates'} beside the published presets in "
+        f"{places} {'cell' if places == 1 else 'cells'}. Every one meets the same luck "
         "in a cell. A ratio is that to the best published preset of the same cell, among those that cost hardly more "
         "clients a request than the one that costs fewest, chosen on other runs than the ratio is taken on; a "
         "completion time of a client that lost a request is without end. Surely above 1.05 is a cell whose 95 % "
