@@ -50,6 +50,24 @@ def test_the_difference_is_that_of_the_runs_in_pairs(results: Results) -> None:
     assert line.high - line.low == pytest.approx(2 * 3.18245 * spread, rel=1e-4)
 
 
+def test_runs_that_only_one_of_the_two_has_are_left_out(tmp_path: Path) -> None:
+    text = small_sweep.tree()
+    text["scenario"]["path"]["uplink"]["loss"] = {"kind": "bernoulli", "rate": 0.2}
+    where = {"clients[0].count": [2], "algorithm": ["rfc7252"]}
+    text["matrix"] = [{**where, "queue": ["1 kB"], "replications": 5}, {**where, "queue": ["8 kB"]}]
+    swept = millpond.sweep(text, out=tmp_path / "out", report=False)
+    (line,) = side_by_side.compare(swept.results, "queue=1 kB", "queue=8 kB", ["makespan"]).lines
+    table = swept.table("runs").to_pylist()
+    times = {
+        queue: [row["makespan_us"] / 1e6 for row in table if row["queue"] == queue and row["replication"] < 2]
+        for queue in ("1 kB", "8 kB")
+    }
+    assert line.runs == 2
+    assert (line.one, line.other) == pytest.approx([np.median(found) for found in times.values()])
+    # neither queue ever fills, so the luck of both is the same
+    assert line.verdict == "equal"
+
+
 def test_the_verdict_follows_from_the_interval() -> None:
     def verdict(low: float | None, high: float | None) -> str:
         return side_by_side.Line("", "fct", "median", "s", 1.0, 1.0, 0.0, low, high, 2).verdict

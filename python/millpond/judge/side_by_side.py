@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from millpond.errors import UsageError, unknown
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
@@ -99,16 +101,24 @@ def compare(results: Results, one: str, other: str, metrics: Sequence[str] = ())
 
 
 def line(measures: Measures, metric: str, one: Population, other: Population, place: str = "") -> Line | None:
-    """The metric of one beside that of the other, run by run; None if either has no value."""
+    """The metric of one beside that of the other, run by run; None if either has no value.
+
+    Where one of them was run more often, only the runs that both have are looked at.
+    """
     known = METRICS[metric]
     samples = [measures.sample(metric, population) for population in (one, other)]
+    origins = [measures.cell(population).origin for population in (one, other)]
+    by_run = [by_replication(sample, known.usual, origin) for sample, origin in zip(samples, origins, strict=True)]
+    both = by_run[0].keys() & by_run[1].keys()
+    if both and by_run[0].keys() != by_run[1].keys():
+        samples = [
+            sample.of_runs(np.array(sorted(both), dtype=np.int64) + origin)
+            for sample, origin in zip(samples, origins, strict=True)
+        ]
+        by_run = [{run: value for run, value in found.items() if run in both} for found in by_run]
     taken = [sample.take(known.usual) for sample in samples]
     if not all(map(math.isfinite, taken)):
         return None
-    by_run = [
-        by_replication(sample, known.usual, measures.cell(population).origin)
-        for sample, population in zip(samples, (one, other), strict=True)
-    ]
     difference = taken[0] - taken[1]
     span = interval("difference", difference, by_run[0], by_run[1])
     low, high, runs = (None, None, len(by_run[0])) if span is None else (span.low, span.high, span.n)
