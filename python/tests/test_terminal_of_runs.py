@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_sweep
 
 import millpond
 from millpond.api import redraw
@@ -115,3 +116,14 @@ def test_who_asks_nothing_is_not_done_at_once(tmp_path: Path) -> None:
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "sensors: no client asked anything." in page
     assert "14 of 14 clients" not in page
+
+
+@pytest.mark.parametrize(("replications", "together"), [(1, False), (2, True)])
+def test_times_of_all_runs_together_are_told_to_be_so(tmp_path: Path, replications: int, together: bool) -> None:
+    clients = [{"count": 5, "controller": "rfc7252", "exchanges": 3}]
+    done = millpond.run({"path": PATH, "clients": clients}, out=tmp_path / "run", replications=replications)
+    assert ("of all runs together" in " ".join(shown(done).split())) == together
+    swept = millpond.sweep(small_sweep.tree(), out=tmp_path / "sweep", replications=replications)
+    for made in (done, swept):
+        assert made.report is not None
+        assert ("Clients of all replications together" in made.report.read_text(encoding="utf-8")) == together

@@ -54,7 +54,8 @@ def _done(cell: Cell, reported: Reported, title: str) -> Table:
         ]
         table.add_row(_name(group), str(told.clients), *(["-"] * len(counts) if told.is_silent else counts))
     silent = sum(reported.outcome(cell, group).silent for group in cell.groups)
-    caption = "A client is complete when all its requests are answered; shares are of all clients"
+    together = " of all runs together" if cell.replications > 1 else ""
+    caption = f"A client is complete when all its requests are answered; shares are of all clients{together}"
     caption += f" that asked, which {labels.clients(silent)} did not." if silent else "."
     if len(with_an_end(cell)) < len(cell.groups):
         caption += " No time is told of work that goes on until the run ends."

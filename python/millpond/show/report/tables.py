@@ -31,6 +31,7 @@ DONE = (
     "A client is complete when all its requests are answered. Times are since the start, for so large a share of all "
     "clients that asked; never: so many were not complete when the run ended."
 )
+TOGETHER = " Clients of all replications together, where the metrics of the same name are means over runs."
 ENDLESS = " No time is told of work that goes on until the run ends."
 
 
@@ -102,7 +103,7 @@ def reported(data: Data) -> Listing:
         "reported-table",
         header,
         tuple(rows),
-        DONE,
+        f"{DONE}{TOGETHER if data.results.replications > 1 else ''}",
         numeric=tuple(range(len(factors) + 1, len(header))),
         folded=f"Clients, requests and times of every setting ({len(rows)})",
         data=Rows(columns, tuple(plain)),
@@ -121,7 +122,7 @@ def reported_by_group(data: Data) -> Listing:
             parts = (NOTHING,) * len(parts)
         rows.append((data.label(group.algorithm), labels.count(told.clients), *parts))
     header: tuple[str, ...] = ("group", "clients", "complete", "lost a request", "unfinished", *POINTS)
-    caption = f"{DONE}{' All replications together.' if cell.replications > 1 else ''}"
+    caption = f"{DONE}{TOGETHER if cell.replications > 1 else ''}"
     caption += ENDLESS if len(with_an_end(cell)) < len(cell.groups) else ""
     if any(0 < told.silent < told.clients for told in outcomes):
         header = (*header[:2], "asked nothing", *header[2:])
