@@ -173,6 +173,7 @@ impl Payload {
     fn of(answer: &Response) -> Self {
         let format = format_of(answer).and_then(content_format::shown);
         if format == Some(Shown::Json)
+            && answer.payload().len() <= render::LONGEST
             && let Ok(value) = serde_json::from_slice(answer.payload())
         {
             return Self::Json(value);

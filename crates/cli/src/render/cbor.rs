@@ -4,11 +4,10 @@ use std::fmt::Write;
 
 use ciborium::Value;
 
+use super::DEEPEST;
+
 /// Lists and maps longer than this are spread over lines, characters.
 const LINE: usize = 80;
-
-/// How deep data may be nested.
-const DEEPEST: usize = 64;
 
 /// Every item, one after the other (RFC 8742 has sequences); `None` if the bytes are no CBOR.
 #[must_use]

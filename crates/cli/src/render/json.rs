@@ -6,6 +6,8 @@ use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::ser::{Formatter, Serializer};
 
+use super::DEEPEST;
+
 /// Writes a value as a line in which nothing steers a terminal.
 ///
 /// # Errors
@@ -31,7 +33,8 @@ impl Formatter for Harmless {
     }
 }
 
-/// The same JSON, two spaces a level; `None` if it is none.
+/// The same JSON, two spaces a level; `None` if it is none, or deeper than anybody writes: each level is once more in the
+/// indentation of every line within.
 #[must_use]
 pub fn indented(bytes: &[u8]) -> Option<String> {
     serde_json::from_slice::<IgnoredAny>(bytes).ok()?;
@@ -58,6 +61,7 @@ pub fn indented(bytes: &[u8]) -> Option<String> {
                         shown.push(*close);
                         characters.next();
                     }
+                    _ if depth >= DEEPEST => return None,
                     _ => {
                         depth += 1;
                         line(&mut shown, depth);

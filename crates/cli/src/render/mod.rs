@@ -13,6 +13,13 @@ pub use hex::dump;
 
 use crate::content_format::{self, Shown};
 
+/// Bytes of the longest body that is taken apart to be shown. A longer one is shown as it came: what is made of each byte may be a
+/// hundred.
+pub(crate) const LONGEST: usize = 1 << 20;
+
+/// How deep data may be nested that is indented.
+const DEEPEST: usize = 32;
+
 /// The body as text that ends in a line break, shown for what its format says, or where that is missing or wrong, for
 /// what its bytes say. Empty for an empty body.
 #[must_use]
@@ -22,6 +29,7 @@ pub fn body(bytes: &[u8], format: Option<u16>) -> String {
     }
     let told = format.and_then(content_format::shown);
     let shown = match told {
+        Some(Shown::Json | Shown::Cbor) if bytes.len() > LONGEST => None,
         Some(Shown::Json) => json::indented(bytes),
         Some(Shown::Cbor) => cbor::diagnostic(bytes),
         Some(Shown::Links) => plain(bytes).map(|text| links::one_a_line(&text)),
@@ -90,6 +98,26 @@ mod tests {
         assert_eq!(body(b"not json", Some(JSON)), "not json\n");
         assert!(body(b"\xff\xfe", Some(JSON)).starts_with("00000000  ff fe"));
         assert!(body(b"\xff\xfe", Some(TEXT)).starts_with("00000000  ff fe"));
+    }
+
+    /// Sixteen kilobytes of brackets were 128 MB of indentation.
+    #[test]
+    fn a_body_made_of_brackets_does_not_grow_by_the_square() {
+        let nested =
+            |depth: usize| "[".repeat(depth) + &"0,".repeat(LONGEST / 2 - 1 - depth) + "0" + &"]".repeat(depth);
+        for (depth, is_indented) in [(DEEPEST, true), (DEEPEST + 1, false), (LONGEST / 2 - 1, false)] {
+            let shown = body(nested(depth).as_bytes(), Some(JSON));
+            assert!(shown.len() <= LONGEST * (DEEPEST + 2), "{} bytes", shown.len());
+            assert_eq!(shown.starts_with("[\n"), is_indented, "{depth} levels");
+        }
+        let long = [nested(1).as_bytes(), &[b' '; LONGEST]].concat();
+        assert!(body(&long, Some(JSON)).starts_with("[0,0,"));
+        let cbor = [vec![0x81; DEEPEST - 1], vec![0x9f], vec![0; LONGEST], vec![0xff]].concat();
+        assert!(body(&cbor, Some(CBOR)).starts_with("00000000  81 81"));
+        // Lengths that are claimed.
+        for kind in [0x5b, 0x7b, 0x9b, 0xbb] {
+            assert!(body(&[&[kind][..], &[0xff; 8], b"a"].concat(), Some(CBOR)).starts_with("00000000  "));
+        }
     }
 
     #[test]
