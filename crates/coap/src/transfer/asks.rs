@@ -23,6 +23,8 @@ pub(super) struct Asks<A> {
     held: VecDeque<u32>,
     /// Bytes held by all of them.
     pub(super) bytes: usize,
+    /// Of these, what those hold that fetch the rest of a group's answers.
+    pub(super) gathered: usize,
     /// Asks ever begun.
     pub(super) count: u32,
     /// Registrations ever to be renewed: the address of their chance.
@@ -31,7 +33,15 @@ pub(super) struct Asks<A> {
 
 impl<A> Asks<A> {
     pub(super) const fn new() -> Self {
-        Self { slots: Slots::new(), timers: Timers::new(), held: VecDeque::new(), bytes: 0, count: 0, renewals: 0 }
+        Self {
+            slots: Slots::new(),
+            timers: Timers::new(),
+            held: VecDeque::new(),
+            bytes: 0,
+            gathered: 0,
+            count: 0,
+            renewals: 0,
+        }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -50,11 +60,13 @@ impl<A> Asks<A> {
     pub(super) fn take(&mut self, slot: u32) -> Option<Box<Asked<A>>> {
         let asked = self.slots.get_mut(slot)?.take()?;
         self.bytes = self.bytes.saturating_sub(asked.memory());
+        self.gathered = self.gathered.saturating_sub(asked.gathers.map_or(0, |_| asked.memory()));
         Some(asked)
     }
 
     pub(super) fn put_back(&mut self, slot: u32, asked: Box<Asked<A>>) {
         self.bytes = self.bytes.saturating_add(asked.memory());
+        self.gathered = self.gathered.saturating_add(asked.gathers.map_or(0, |_| asked.memory()));
         let renew_at = asked.watch.map(|watch| watch.renew_at);
         let at = asked.deadline.unwrap_or(Instant::NEVER).min(renew_at.unwrap_or(Instant::NEVER));
         if at == Instant::NEVER {

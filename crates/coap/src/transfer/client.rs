@@ -267,9 +267,12 @@ impl<L: MessageLayer> Host<L> {
     ) -> Option<Told<L::Entry, L::Peer>> {
         let message = self.layer.message(&entry).sure("message of a response")?;
         let then = asked.take(&message, &Read::of(&message, self.layer.room()));
-        let limit = self.config.limits.bytes;
+        let has_room = match (&then, asked.gathers) {
+            (Then::Send, Some(_)) => self.has_room_for_rest(&asked),
+            _ => self.waiting_bytes().saturating_add(asked.memory()) <= self.config.limits.bytes,
+        };
         match then {
-            Then::Send if self.waiting_bytes().saturating_add(asked.memory()) > limit => {
+            Then::Send if !has_room => {
                 self.fail(slot, *asked, AskFailure::OutOfBytes, 0);
                 None
             }

@@ -66,7 +66,8 @@ impl Default for Config {
 pub struct Limits {
     /// Asks under way.
     pub asks: u32,
-    /// Bytes of the bodies of asks, sent and received, and of notifications that wait.
+    /// Bytes of the bodies of asks, sent and received, and of notifications that wait. Answers of groups whose rest is fetched take a
+    /// quarter of them at most.
     pub bytes: usize,
     /// Bytes of one request's body that comes in blocks.
     pub body: usize,

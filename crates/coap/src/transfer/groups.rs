@@ -24,6 +24,9 @@ use crate::message::{Code, number};
 const REST: Span = Span::from_secs(20);
 /// Answers of one group whose rest is fetched at a time.
 const MOST_FETCHED: u32 = 1_024;
+/// What the answers of groups that are being fetched may take of the bytes that a host holds: whoever hears the group sends as
+/// many as it has ports.
+const SHARE: usize = 4;
 
 /// Names one request to a group until its end has been told. Never names another one of the same host within 2³² such
 /// requests.
@@ -167,10 +170,12 @@ impl<L: MessageLayer> Host<L> {
             Then::Fail(why) => lost(why),
             Then::Send => {
                 let limits = self.config.limits;
-                let bytes = self.waiting_bytes().saturating_add(asked.memory());
+                if !self.has_room_for_rest(&asked) {
+                    return lost(AskFailure::OutOfBytes);
+                }
                 let gathering = self.groups.get_mut(group).sure("group that an answer came of")?;
                 let is_full = gathering.fetching >= MOST_FETCHED || self.asks.len() >= limits.asks;
-                if bytes > limits.bytes || is_full {
+                if is_full {
                     return lost(AskFailure::OutOfBytes);
                 }
                 gathering.fetching = gathering.fetching.saturating_add(1);
@@ -182,6 +187,19 @@ impl<L: MessageLayer> Host<L> {
                 Some(None)
             }
         }
+    }
+
+    /// Whether an answer of a group, which is in no slot, may be fetched on. If need be those end that hold more than it does.
+    pub(super) fn has_room_for_rest(&mut self, asked: &Asked<L::Peer>) -> bool {
+        let most = self.config.limits.bytes / SHARE;
+        while self.asks.gathered.saturating_add(asked.memory()) > most {
+            let of_groups = self.asks.slots.iter().filter_map(|(slot, other)| Some((slot, other.as_deref()?)));
+            let gathered = of_groups.filter(|(_, other)| other.gathers.is_some());
+            let heaviest = gathered.map(|(slot, other)| (other.memory(), slot)).max();
+            let Some((_, slot)) = heaviest.filter(|(held, _)| *held > asked.memory()) else { return false };
+            self.exchange_failed(slot, AskFailure::OutOfBytes, 0);
+        }
+        self.waiting_bytes().saturating_add(asked.memory()) <= self.config.limits.bytes
     }
 
     /// The rest of an answer was fetched, or could not be.

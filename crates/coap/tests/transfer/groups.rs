@@ -234,6 +234,50 @@ fn thousands_of_forged_answers_are_not_fetched_for_ever_and_not_all_at_once() {
     assert!(fetched <= 3 * 1_024 && lost >= 1_024, "{fetched} {lost}");
 }
 
+/// One host with many ports sends the first 1023 blocks of as many long answers, and never the last one. Member 1 has three blocks.
+#[test]
+fn long_answers_of_a_group_without_their_ends_leave_room_for_other_asks() {
+    const OTHER: u16 = 9_999;
+    let mut client = {
+        let secret = Identities::secret(*b"sixteen of bytes");
+        let endpoint = Endpoint::new(Default::default(), steady(), ChanceSeed::new(1), 0, secret).unwrap();
+        Host::new(endpoint, Config::default(), ChanceSeed::new(1)).unwrap()
+    };
+    let now = Instant::ORIGIN;
+    client.ask_group(now, 0_u16, &get(), PERIOD).unwrap();
+    let (mut answers, mut whole) = (Vec::<(u16, Vec<u8>)>::new(), Vec::new());
+    let answer = |to: &Message<'_>, head: u8, [high, low]: [u8; 2], block: u32| {
+        let [_, first, middle, last] = block.to_be_bytes();
+        let options = [&[0xd3, 0x0a, first, middle, last, 0xff], &[b'.'; 1_024][..]].concat();
+        [&[head | to.token.len() as u8, 0x45, high, low], to.token.as_bytes(), &options].concat()
+    };
+    loop {
+        match client.poll(now) {
+            Output::Transmit(transmit) => {
+                let request = Message::parse(transmit.bytes).unwrap();
+                let wanted = request.option(number::BLOCK2).unwrap_or_default();
+                let wanted = wanted.iter().fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
+                if transmit.to == 0 {
+                    answers.extend((1..=200).map(|from: u16| (from, answer(&request, 0x50, from.to_be_bytes(), 14))));
+                } else if wanted >> 4 < 1_023 {
+                    let more = if transmit.to == 1 && wanted >> 4 == 2 { 0 } else { 8 };
+                    answers.push((transmit.to, answer(&request, 0x60, request.id.0.to_be_bytes(), wanted | more)));
+                }
+            }
+            Output::Event(Event::GroupAnswerLost { why, .. }) => assert_eq!(why, AskFailure::OutOfBytes),
+            Output::Event(Event::GroupAnswer { from, body, .. }) => whole.push((from, body.len())),
+            Output::Event(_) | Output::Trace(_) => {}
+            Output::Sleep(..) | Output::Idle => match answers.pop() {
+                Some((from, bytes)) => client.receive(now, from, &bytes),
+                None => break,
+            },
+        }
+    }
+    assert_eq!(whole, [(1, 3 * 1_024)], "the longest ones give way");
+    assert!(client.memory() < 20 << 20, "{} bytes", client.memory());
+    assert!(client.ask(now, OTHER, &get().with_body(&body(1_000_000))).is_ok());
+}
+
 #[test]
 fn nothing_is_told_of_a_group_that_is_forgotten() {
     let mut link = Link::new(&[10, 5_000]);
