@@ -131,8 +131,7 @@ impl Cache {
         self.remove(key);
         let seconds = answer.options().uint(number::MAX_AGE).unwrap_or(USUAL_MAX_AGE);
         let fresh_until = now.checked_add(Duration::from_secs(u64::from(seconds)));
-        let of_options: usize = answer.options().iter().map(|(_, value)| value.len()).sum();
-        let bytes = OVERHEAD + 2 * key.bytes() + of_options + answer.payload().len();
+        let bytes = OVERHEAD + 2 * key.bytes() + answer.weight();
         let is_of_use = seconds > 0 || answer.options().get(number::ETAG).is_some();
         let (Some(fresh_until), true) = (fresh_until, is_of_use && bytes <= self.limit) else { return };
         self.uses += 1;
@@ -231,6 +230,18 @@ mod tests {
         cache.take(start, &key("coap://h/d"), None, Response::content(vec![0; 3_000]));
         assert_eq!(cache.get(start, &key("coap://h/d")), None);
         assert!(cache.bytes <= cache.limit && cache.order.len() == cache.entries.len());
+    }
+
+    /// A byte each in a datagram.
+    #[test]
+    fn options_without_a_value_are_counted_in_what_is_kept() {
+        let (mut cache, start) = (Cache::new(100_000), Instant::now());
+        let answer = (0..1_000).fold(Response::content("x"), |answer, _| answer.with_option(number::LOCATION_PATH, ""));
+        for number in 0..100 {
+            cache.take(start, &key(&format!("coap://h/{number}")), None, answer.clone());
+        }
+        let held: usize = cache.entries.values().map(|entry| entry.response.weight()).sum();
+        assert!(held > 0 && held <= cache.limit, "{held} bytes");
     }
 
     #[test]
