@@ -44,6 +44,9 @@ fn files_and_directories_are_read() {
     }
     assert_eq!(read(&directory, &segments("nothing")), None);
     assert_eq!(read(&directory, &segments("a.txt/x")), None);
+    // So many names as are enough are counted.
+    let length = |enough| directory.length(&[], enough).expect("it is there").expect("it is there");
+    assert!(length(10) < length(1_000), "{} {}", length(10), length(1_000));
     assert_eq!(directory.read(&segments("a.txt"), 4).map_err(|error| error.kind()), Err(ErrorKind::FileTooLarge));
 }
 
@@ -173,7 +176,7 @@ fn nothing_changes_between_a_condition_and_what_it_is_for() {
     });
     assert_eq!(done, 1);
     assert_eq!(directory.remove_if(&path, || Ok(false)).expect("refused"), None);
-    assert_eq!(directory.length(&path).expect("it is there"), Some(1));
+    assert_eq!(directory.length(&path, 100).expect("it is there"), Some(1));
 }
 
 #[test]

@@ -17,6 +17,9 @@ use crate::draft;
 /// Bytes of the names of one directory that are told. As links each of them may take three.
 const LONGEST_LISTING: usize = 1 << 20;
 
+/// Bytes of a link beside its name, about.
+const LINK: u64 = 32;
+
 /// A directory whose files are served.
 #[derive(Debug)]
 pub struct Directory {
@@ -46,13 +49,24 @@ impl Directory {
         Ok(Self { root, written: AtomicU64::new(0), changes: Mutex::new(()) })
     }
 
-    /// Bytes of the file at a path; `None` if no file does that may be seen.
+    /// Bytes of the file at a path, or about those of a directory told as links, which are counted until there are more than
+    /// `enough`; `None` if nothing is there that may be seen.
     ///
     /// # Errors
     /// It cannot be looked at.
-    pub fn length(&self, segments: &[String]) -> io::Result<Option<u64>> {
+    pub fn length(&self, segments: &[String], enough: u64) -> io::Result<Option<u64>> {
         let Some(path) = safe(segments) else { return Ok(None) };
         match self.root.metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => {
+                let mut length = 0_u64;
+                for entry in self.root.read_dir(&path)? {
+                    length = length.saturating_add(entry?.file_name().len() as u64).saturating_add(LINK);
+                    if length > enough {
+                        break;
+                    }
+                }
+                Ok(Some(length))
+            }
             Ok(metadata) => Ok(metadata.is_file().then(|| metadata.len())),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(error),

@@ -20,7 +20,7 @@ const ROOM: usize = 64 << 20;
 /// What each request takes of that at the least, so that not too many are at the disk at a time.
 const LEAST: usize = 4 << 20;
 
-/// Bytes of a file that is read before the address of whoever asks is proved.
+/// Bytes of a file, or of a directory's links, that are read before the address of whoever asks is proved.
 const UNPROVED: u64 = 64 << 10;
 
 /// A directory that is served.
@@ -50,10 +50,11 @@ impl Files {
     pub(super) async fn answer(self: Arc<Self>, request: Request) -> Response {
         let broken = || Response::new(Code::INTERNAL_SERVER_ERROR);
         let mut length = 0;
-        if request.method() == Code::GET {
+        // To say what may be done with it, what is there may have to be read as well.
+        if request.method() == Code::GET || self.write {
             // Files may be slow; other requests are answered meanwhile.
             let (files, asked) = (Arc::clone(&self), request.clone());
-            let looked = spawn_blocking(move || files.directory.length(&path_of(&asked))).await;
+            let looked = spawn_blocking(move || files.directory.length(&path_of(&asked), UNPROVED)).await;
             length = looked.ok().and_then(Result::ok).flatten().unwrap_or(0);
             if length > UNPROVED && !request.is_address_proved() {
                 return Response::prove_address();
@@ -213,7 +214,54 @@ fn refused(code: Code, why: &str) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use millpond_live::{AddressRule, Server};
+    use tokio::net::UdpSocket;
+
     use super::*;
+
+    /// Two hundred datagrams of twenty bytes kept everybody from the files for a quarter of a minute.
+    #[tokio::test]
+    async fn a_directory_of_thousands_of_files_is_read_once_the_address_is_proved() {
+        let root = std::env::temp_dir().join(format!("millpond-listed-{}", std::process::id()));
+        for (name, count, width) in [("many", 300, 200), ("few", 4, 1)] {
+            std::fs::create_dir_all(root.join(name)).expect("made");
+            for number in 0..count {
+                std::fs::write(root.join(format!("{name}/{number:0>width$}")), "").expect("written");
+            }
+        }
+        std::fs::write(root.join("long"), vec![0; 100_000]).expect("written");
+        let files = Arc::new(Files::of(Directory::open(&root).expect("it is there"), true));
+        let server = Server::builder()
+            .bind(([127, 0, 0, 1], 0).into())
+            .verify_addresses(AddressRule::LargeAnswersEverywhere)
+            .conditional_fallback(move |request| Arc::clone(&files).answer(request))
+            .start()
+            .await
+            .expect("it starts");
+        let ask = async |method: Code, options: &[u8]| {
+            // A port each: what one stranger is sent waits for what it was sent before.
+            let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
+            let request = [&[0x40, method.to_byte(), 0, 1], options].concat();
+            socket.send_to(&request, server.local_addr()).await.expect("sent");
+            let mut answer = [0; 1_500];
+            loop {
+                socket.recv(&mut answer).await.expect("an answer");
+                // Not an acknowledgement by itself.
+                if answer[1] != 0 {
+                    return Code::from_byte(answer[1]);
+                }
+            }
+        };
+        assert_eq!(ask(Code::GET, b"\xb3few").await, Code::CONTENT);
+        assert_eq!(ask(Code::GET, b"\xb4many").await, Code::UNAUTHORIZED);
+        // Nothing long would be answered here.
+        assert_eq!(ask(Code::POST, b"\xb4many").await, Code::UNAUTHORIZED);
+        // If-Match: what stands there has to be hashed.
+        assert_eq!(ask(Code::DELETE, b"\x11x\xa4long").await, Code::UNAUTHORIZED);
+        assert_eq!(ask(Code::PUT, b"\x11x\xa3few\x010").await, Code::PRECONDITION_FAILED);
+        assert!(root.join("long").exists());
+        std::fs::remove_dir_all(&root).expect("removed");
+    }
 
     #[test]
     fn a_directory_is_told_as_links() {
