@@ -32,6 +32,7 @@ mod relay;
 mod rows;
 mod shaper;
 mod stop;
+mod ways;
 
 pub use error::Error;
 pub use lateness::{Lateness, LatenessBound, LatenessRow};

@@ -1,7 +1,6 @@
 //! A relay of UDP datagrams over a path: no privileges, any operating system.
 
 use std::{
-    collections::HashMap,
     io::{self, ErrorKind},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
@@ -17,6 +16,7 @@ use crate::{
     passage::Passage,
     priority::Attention,
     reader::Reading,
+    ways::Ways,
 };
 
 /// As many clients have a way to the server at a time, unless the options say otherwise: each takes a socket.
@@ -67,15 +67,6 @@ pub trait Gate: Send {
     }
 }
 
-/// One client's way to the server.
-struct Back {
-    socket: UdpSocket,
-    client: SocketAddr,
-    /// Tells it from those that had its place before.
-    name: u64,
-    used: Instant,
-}
-
 /// A datagram inside a link.
 struct Datagram {
     client: SocketAddr,
@@ -95,14 +86,11 @@ struct Between {
     registry: Registry,
     front: UdpSocket,
     to: SocketAddr,
-    most_clients: usize,
     header: u32,
     /// The longest packet each way.
     mtus: [Option<u64>; 2],
     passage: Passage<SocketAddr, Datagram>,
-    places: HashMap<SocketAddr, usize>,
-    backs: Vec<Option<Back>>,
-    named: u64,
+    ways: Ways<UdpSocket>,
     looked_at: Instant,
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
@@ -142,13 +130,10 @@ impl Relay {
             registry: registry.try_clone().map_err(system("sockets cannot be waited for"))?,
             front,
             to,
-            most_clients,
             header: u32::try_from(path.header.0).unwrap_or(u32::MAX),
             mtus: [&path.uplink, &path.downlink].map(|direction| direction.mtu.map(|mtu| mtu.0)),
             passage: Passage::new(driver.clock, path, seed, bound)?,
-            places: HashMap::new(),
-            backs: Vec::new(),
-            named: 0,
+            ways: Ways::new(most_clients),
             looked_at: Instant::ORIGIN,
             spare: Vec::new(),
             scratch: vec![0; LONGEST],
@@ -227,8 +212,8 @@ impl Links for Between {
                 self.passage.reading.arrived(now, out.toward, out.payload.flow, out.len, &bytes);
                 let sent = match out.toward {
                     Toward::Clients => self.front.send_to(&bytes, client),
-                    Toward::Server => match self.backs.get(place).and_then(Option::as_ref) {
-                        Some(back) if back.name == name => back.socket.send(&bytes),
+                    Toward::Server => match self.ways.get(place) {
+                        Some(way) if way.name == name => way.socket.send(&bytes),
                         _ => Err(ErrorKind::NotConnected.into()),
                     },
                 };
@@ -241,7 +226,7 @@ impl Links for Between {
     }
 
     fn places(&self) -> usize {
-        1 + self.backs.len()
+        1 + self.ways.len()
     }
 
     fn read(&mut self, place: usize) -> bool {
@@ -294,13 +279,13 @@ impl Between {
     fn read_back(&mut self, place: usize) -> bool {
         for _ in 0..BATCH {
             let now = self.passage.clock.now();
-            let Some(back) = self.backs.get_mut(place).and_then(Option::as_mut) else { return false };
-            match back.socket.recv(&mut self.scratch) {
+            let Some(way) = self.ways.get(place) else { return false };
+            match way.socket.recv(&mut self.scratch) {
                 Ok(length) => {
-                    back.used = now;
-                    let way = (back.client, place, back.name);
+                    let way = (way.client, place, way.name);
+                    self.ways.answered(place, now);
                     if let Some(gate) = &mut self.gate {
-                        gate.answer(now, back.client, self.scratch.get(..length).unwrap_or_default());
+                        gate.answer(now, way.0, self.scratch.get(..length).unwrap_or_default());
                     }
                     self.take(self.passage.clock.now(), Toward::Clients, way, length);
                 }
@@ -352,26 +337,12 @@ impl Between {
 
     /// The way of a client to the server; made if it is new.
     fn place_of(&mut self, client: SocketAddr, now: Instant) -> Result<(usize, u64), &'static str> {
-        if let Some(&place) = self.places.get(&client)
-            && let Some(back) = self.backs.get_mut(place).and_then(Option::as_mut)
-        {
-            back.used = now;
-            return Ok((place, back.name));
+        if let Some(known) = self.ways.of(client, now) {
+            return Ok(known);
         }
-        let free = self.backs.iter().position(Option::is_none);
-        let place = match free {
-            Some(place) => place,
-            None if self.backs.len() < self.most_clients => {
-                self.backs.push(None);
-                self.backs.len() - 1
-            }
-            None => return Err("too many clients at a time"),
-        };
+        let place = self.ways.room_for(client).ok_or("too many clients at a time")?;
         let socket = self.connected(place).map_err(|_| "no socket left for a further client")?;
-        self.named += 1;
-        self.backs[place] = Some(Back { socket, client, name: self.named, used: now });
-        self.places.insert(client, place);
-        Ok((place, self.named))
+        Ok((place, self.ways.take(place, client, socket, now)))
     }
 
     fn connected(&self, place: usize) -> io::Result<UdpSocket> {
@@ -390,11 +361,7 @@ impl Between {
             return;
         }
         self.looked_at = Instant::from_micros(now.as_micros() + LOOKED_AT_EVERY);
-        for back in &mut self.backs {
-            if let Some(idle) = back.take_if(|back| now.as_micros() - back.used.as_micros() > IDLE) {
-                self.places.remove(&idle.client);
-            }
-        }
+        self.ways.forget_before(Instant::from_micros(now.as_micros().saturating_sub(IDLE)));
     }
 }
 
@@ -402,7 +369,7 @@ fn not_sent(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::ConnectionRefused => "nobody listens where they were sent",
         ErrorKind::WouldBlock => "the socket's own buffer was full",
-        ErrorKind::NotConnected => "their client was silent for long and forgotten",
+        ErrorKind::NotConnected => "their client has no place any more",
         _ => "the operating system did not take them",
     }
 }

@@ -193,6 +193,27 @@ fn more_clients_than_there_is_room_for_are_refused_and_those_before_are_served()
     assert!(report.left_out.iter().any(|left| left.why.contains("too many clients") && left.packets > 0));
 }
 
+/// Elsewhere than on Linux loopback has one address.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_took_every_way_from_one_network_makes_room_for_a_client_of_another() {
+    let (server, served) = echo(9);
+    let relay = Running::start(&path(QUICK, QUICK), server);
+    let mut bytes = [0; 100];
+    let crowd: Vec<_> = (0..8).map(|_| socket()).collect();
+    for one in &crowd {
+        one.send_to(b"mine", relay.at).expect("sent");
+        one.recv_from(&mut bytes).expect("an answer");
+    }
+    let other = UdpSocket::bind("127.0.7.1:0").expect("a free port");
+    other.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+    other.send_to(b"known", relay.at).expect("sent");
+    let (length, _) = other.recv_from(&mut bytes).expect("an answer");
+    assert_eq!(&bytes[..length], b"known");
+    served.join().expect("no panic");
+    assert_eq!(relay.end().left_out, []);
+}
+
 /// Lets nothing through that begins with this byte, and knows what was answered.
 struct Refuses(u8, std::sync::Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
 

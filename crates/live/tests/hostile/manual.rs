@@ -18,7 +18,7 @@ fn code(folder: &Path, all: &mut String) {
 fn every_attack_in_the_manual_has_its_tests() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut all = String::new();
-    for member in ["cli", "coap", "live"] {
+    for member in ["cli", "coap", "emulate", "live"] {
         code(&crates.join(member).join("src"), &mut all);
         code(&crates.join(member).join("tests"), &mut all);
     }
