@@ -37,10 +37,10 @@ impl Shares {
         self.len
     }
 
-    /// Those of the network that has the most.
-    pub(super) fn of_the_largest(&self) -> &[u32] {
-        let largest = self.networks.iter().max_by_key(|(network, numbers)| (numbers.len(), **network));
-        largest.map_or(&[], |(_, numbers)| numbers)
+    /// Those of the network that has the most, or of all that have as many: no network's number is worth less than another's.
+    pub(super) fn of_the_largest(&self) -> impl Iterator<Item = u32> {
+        let most = self.networks.values().map(Vec::len).max().unwrap_or_default();
+        self.networks.values().filter(move |numbers| numbers.len() == most).flatten().copied()
     }
 }
 
@@ -51,6 +51,11 @@ mod tests {
     #[test]
     fn the_network_with_the_most_is_found() {
         let mut shares = Shares::default();
+        let largest = |shares: &Shares| {
+            let mut numbers: Vec<u32> = shares.of_the_largest().collect();
+            numbers.sort_unstable();
+            numbers
+        };
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
         for (number, peer) in [
             (1, "192.0.2.1:1"),
@@ -62,9 +67,11 @@ mod tests {
         ] {
             shares.add(address(peer), number);
         }
-        assert_eq!((shares.len(), shares.of_the_largest()), (6, &[1, 2, 6][..]));
+        assert_eq!((shares.len(), largest(&shares)), (6, vec![1, 2, 6]));
         assert!(shares.remove(address("192.0.2.9:7"), 2) && !shares.remove(address("192.0.2.9:7"), 2));
         assert!(shares.remove(address("192.0.2.9:7"), 1));
-        assert_eq!((shares.len(), shares.of_the_largest()), (4, &[4, 5][..]));
+        assert_eq!((shares.len(), largest(&shares)), (4, vec![4, 5]));
+        assert!(shares.remove(address("[2001:db8:1:3::1]:1"), 5));
+        assert_eq!(largest(&shares), [3, 4, 6], "each has one");
     }
 }

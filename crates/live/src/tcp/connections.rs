@@ -96,12 +96,9 @@ impl Connections {
         } else if table.unasked.len() >= unasked {
             table.evict_unasked(None);
         } else if crowd.all >= (most - most / 4).max(1) {
-            table.evict_idlest(network);
+            table.evict_idlest(Some(network));
         } else if table.open.len() >= most && !table.evict_unasked(None) {
-            let crowded = table.networks.iter().max_by_key(|(network, crowd)| (crowd.all, **network));
-            if let Some(crowded) = crowded.map(|(network, _)| *network) {
-                table.evict_idlest(crowded);
-            }
+            table.evict_idlest(None);
         }
         table.made += 1;
         let (number, give_way) = (table.made, Arc::new(Notify::new()));
@@ -120,9 +117,12 @@ impl Connections {
 }
 
 impl Table {
-    /// The one that waits longest for its first request, of this network or of all, gives way.
+    /// The one that waits longest for its first request, of this network or of those of which most wait, gives way.
     fn evict_unasked(&mut self, network: Option<Network>) -> bool {
-        let mut of_it = self.unasked.iter().filter(|(_, of)| network.is_none_or(|network| network == **of));
+        let most = self.networks.values().map(|crowd| crowd.unasked).max().unwrap_or_default();
+        let is_crowded = |of: &Network| self.networks.get(of).is_some_and(|crowd| crowd.unasked == most);
+        let mut of_it =
+            self.unasked.iter().filter(|(_, of)| network.map_or_else(|| is_crowded(of), |network| network == **of));
         let Some(number) = of_it.next().map(|(number, _)| *number) else { return false };
         self.evict(number);
         true
@@ -138,9 +138,12 @@ impl Table {
         true
     }
 
-    /// The one of this network that was heard of least lately gives way.
-    fn evict_idlest(&mut self, network: Network) {
-        let of_it = self.open.iter().filter(|(_, entry)| entry.network == network);
+    /// The one of this network, or of those that have most, that was heard of least lately gives way.
+    fn evict_idlest(&mut self, network: Option<Network>) {
+        let most = self.networks.values().map(|crowd| crowd.all).max().unwrap_or_default();
+        let is_crowded = |of: &Network| self.networks.get(of).is_some_and(|crowd| crowd.all == most);
+        let is_meant = |of: &Network| network.map_or_else(|| is_crowded(of), |network| network == *of);
+        let of_it = self.open.iter().filter(|(_, entry)| is_meant(&entry.network));
         let idlest = of_it.min_by_key(|(_, entry)| entry.heard).map(|(number, _)| *number);
         if let Some(number) = idlest {
             self.evict(number);
@@ -287,5 +290,31 @@ mod tests {
         assert!((1..=300).all(|bytes| known.holds(now, bytes)), "a body that comes bit by bit");
         assert_eq!((all.figures(), all.evicted()), ((34, 33 * 21 + 300), 14));
         drop(crowd);
+    }
+
+    /// A newcomer asks a round trip after it came, or several under TLS.
+    #[tokio::test]
+    async fn silent_connections_of_several_networks_take_from_themselves_and_not_from_who_is_about_to_ask() {
+        let (all, now) = (connections(), Instant::now());
+        let newcomer = all.admit(address(99, 1), now);
+        let crowd: Vec<Seat> = (0..=255).map(|host| all.admit(address(host % 6, host), now)).collect();
+        assert_eq!(all.figures().0, 16);
+        assert!(all.table().open.contains_key(&newcomer.number));
+        drop(crowd);
+    }
+
+    #[tokio::test]
+    async fn of_networks_that_have_as_many_the_idlest_connection_gives_way_whatever_their_numbers() {
+        let (all, now) = (connections(), Instant::now());
+        let come = |network: u8| {
+            let seat = all.admit(address(network, 1), now);
+            seat.has_asked();
+            assert!(seat.holds(now + Duration::from_secs(u64::from(network)), 1));
+            seat
+        };
+        let seats: Vec<Seat> = (0..64).map(come).collect();
+        let newcomer = all.admit(address(99, 1), now);
+        assert!(!all.table().open.contains_key(&seats[0].number) && all.table().open.contains_key(&seats[63].number));
+        drop(newcomer);
     }
 }

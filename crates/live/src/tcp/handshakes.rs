@@ -46,8 +46,9 @@ impl Handshakes {
         for (network, _) in &self.under_way {
             *crowds.entry(*network).or_default() += 1;
         }
-        let (largest, _) = crowds.into_iter().max_by_key(|(_, crowd)| *crowd)?;
-        self.under_way.iter().position(|(network, _)| *network == largest)
+        let largest = crowds.values().copied().max()?;
+        // Several networks may have as many, each perhaps one: then age decides, and nobody's number.
+        self.under_way.iter().position(|(network, _)| crowds.get(network) == Some(&largest))
     }
 }
 
@@ -82,5 +83,15 @@ mod tests {
             assert!(one.try_recv() == Err(oneshot::error::TryRecvError::Empty));
         }
         assert_eq!(handshakes.under_way.len(), MOST);
+    }
+
+    #[test]
+    fn of_networks_that_have_as_many_the_oldest_handshake_gives_way_whatever_their_numbers() {
+        let mut handshakes = Handshakes::default();
+        let of = |number: usize| ([198, (number >> 8) as u8, number as u8, 1], 5_683).into();
+        let mut all: Vec<_> = (0..MOST).map(|number| handshakes.begin(of(number))).collect();
+        let _newest = handshakes.begin(of(MOST));
+        let is_given_up = |one: &mut oneshot::Receiver<()>| one.try_recv() == Ok(());
+        assert_eq!(all.iter_mut().position(is_given_up), Some(0));
     }
 }

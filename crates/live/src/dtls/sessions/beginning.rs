@@ -64,7 +64,7 @@ impl Sessions {
         let seed = proof.handshake.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         self.chance = self.chance.rotate_left(23) ^ seed;
         if self.rising.len() >= self.limits.rising {
-            let candidates = self.rising.of_the_largest();
+            let candidates: Vec<u32> = self.rising.of_the_largest().collect();
             let chosen = self.chance.checked_rem(candidates.len() as u64).and_then(|place| usize::try_from(place).ok());
             if let Some(number) = chosen.and_then(|place| candidates.get(place)).copied() {
                 self.remove(number);
@@ -92,7 +92,7 @@ impl Sessions {
         let what = Turn::Stands { before: before.map(|before| peer.in_session(before)) };
         self.news.push(News { peer, inside, what });
         if self.standing.len() > self.limits.standing {
-            let of_largest = self.standing.of_the_largest().iter().filter_map(|number| self.sessions.get(number));
+            let of_largest = self.standing.of_the_largest().filter_map(|number| self.sessions.get(&number));
             let stands = |it: &&Session| it.stage == Stage::Standing && it.number != number;
             let most_silent = of_largest.filter(stands).min_by_key(|it| (it.heard, it.number));
             // The largest network may have this one alone.

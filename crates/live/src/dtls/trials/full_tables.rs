@@ -43,6 +43,25 @@ fn what_is_longest_silent_goes_when_there_is_no_room() {
     assert_eq!(trial.server.ended(), ["the session made room for others"]);
 }
 
+/// As at a server whose clients are each at home somewhere else.
+#[test]
+fn of_networks_that_have_as_many_sessions_the_most_silent_goes_whatever_their_numbers() {
+    let server = Keys::Server(ServerKeys::new(&serving(&[("a", "b")])).unwrap());
+    let limits = Limits { standing: 3, ..Limits::of(&server) };
+    let mut trial = Trial::new(&shared("a", "b"), &serving(&[("a", "b")]));
+    trial.server = Side::new(server, Some(limits), "192.0.2.2:5684");
+    let mut peers = Vec::new();
+    for address in ["192.0.2.1:1", "203.0.113.1:1", "[2001:db8::1]:1", "198.51.100.1:1"] {
+        trial.client = Side::new(Keys::Client(ClientKeys::new(&shared("a", "b")).unwrap()), None, address);
+        trial.connect("x");
+        trial.run(SECOND);
+        assert!(trial.talks("x"));
+        peers.push(trial.client.address);
+    }
+    let stands: Vec<bool> = peers.iter().map(|peer| trial.server.sessions.inside(*peer).is_some()).collect();
+    assert_eq!(stands, [false, true, true, true]);
+}
+
 #[test]
 fn sessions_and_handshakes_are_counted_in_memory() {
     let mut trial = Trial::new(&shared("a", "b"), &serving(&[("a", "b")]));
