@@ -1,6 +1,7 @@
 //! A stream and the host that speaks over it.
 
 use std::{
+    cell::RefCell,
     io,
     pin::Pin,
     task::{Context, Poll},
@@ -26,6 +27,12 @@ const READ: usize = 65_536;
 /// Bytes of the longest answer to a ping: length, code, token, one option.
 const LONGEST_PONG: usize = 11;
 
+thread_local! {
+    /// What is read goes to the host at once: one room will do for all connections of a thread. If each had its own, who sends
+    /// so much to each of thousands would have a server hold all of it.
+    static ROOM: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
+}
+
 /// A stream of bytes, secured or not.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
@@ -47,7 +54,6 @@ pub(crate) struct Link<S> {
     unwritten: BytesMut,
     /// What was written may still be inside the stream, which seals whole records.
     is_unflushed: bool,
-    room: Vec<u8>,
     has_ended: bool,
     /// Bytes that came while output waited, less those that left.
     ahead: usize,
@@ -70,7 +76,6 @@ impl<S: Stream> Link<S> {
             other,
             unwritten: BytesMut::new(),
             is_unflushed: false,
-            room: vec![0; READ],
             has_ended: false,
             ahead: 0,
             heard: None,
@@ -83,16 +88,9 @@ impl<S: Stream> Link<S> {
 
     /// Waits until bytes came, or were written. The host is to be drained then.
     pub(crate) async fn turn(&mut self, now: impl Fn() -> Instant) {
-        match std::future::poll_fn(|cx| self.poll_turn(cx)).await {
+        match std::future::poll_fn(|cx| ROOM.with_borrow_mut(|room| self.poll_turn(cx, room, &now))).await {
             Ok(None) => {}
-            Ok(Some(count)) if count > 0 => {
-                let now = now();
-                self.heard = Some(now);
-                if count > LONGEST_PONG {
-                    self.moved = self.heard;
-                }
-                self.host.receive(now, self.room.get(..count).unwrap_or_default());
-            }
+            Ok(Some(count)) if count > 0 => {}
             ended => {
                 self.broken = ended.err().and_then(|error| secure::broken(&error, self.other));
                 self.has_ended = true;
@@ -101,8 +99,13 @@ impl<S: Stream> Link<S> {
         }
     }
 
-    /// Writes what waits and reads what came: how many bytes, none if some were written only.
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<usize>>> {
+    /// Writes what waits and hands what came to the host: how many bytes, none if some were written only.
+    fn poll_turn(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &mut [u8],
+        now: &impl Fn() -> Instant,
+    ) -> Poll<io::Result<Option<usize>>> {
         let written = self.poll_write(cx);
         // A server that is not read from reads no more itself. A client does, for a while: what comes are answers to what it
         // asked, and if neither side read, neither could write. What comes without end are pings, or answers that nobody
@@ -112,9 +115,17 @@ impl<S: Stream> Link<S> {
         let may_read = !self.has_ended && (!is_full || is_patient);
         // What the peer said last tells more than that it takes nothing any more.
         if may_read || written.is_err() {
-            let mut room = ReadBuf::new(&mut self.room);
+            let mut room = ReadBuf::new(room);
             if let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, &mut room) {
                 let count = room.filled().len();
+                if read.is_ok() && count > 0 {
+                    let now = now();
+                    self.heard = Some(now);
+                    if count > LONGEST_PONG {
+                        self.moved = self.heard;
+                    }
+                    self.host.receive(now, room.filled());
+                }
                 self.ahead = if is_full { self.ahead.saturating_add(count) } else { 0 };
                 return Poll::Ready(read.map(|()| Some(count)));
             }
@@ -181,22 +192,36 @@ impl<S: Stream> Link<S> {
         self.unwritten.is_empty() && !self.is_unflushed
     }
 
-    /// Bytes held, but for the room that is read into.
+    /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() - size_of::<Host<Connection>>() + self.host.memory() + self.unwritten.capacity()
     }
 
     /// Writes what waits, and closes.
-    pub(crate) async fn close(mut self) {
+    pub(crate) async fn close(self) {
         /// How long a peer may take to accept the last bytes.
         const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
-        let last = async {
-            self.stream.write_all(&self.unwritten).await?;
-            self.stream.flush().await?;
-            self.stream.shutdown().await
-        };
         // Who does not take them has gone.
-        let _ = tokio::time::timeout(PATIENCE, last).await;
+        let _ = tokio::time::timeout(PATIENCE, self.last()).await;
+    }
+
+    /// Writes what can be written now, and closes: its place is another's already, and what it holds is counted no more.
+    pub(crate) async fn close_at_once(self) {
+        let mut last = std::pin::pin!(self.last());
+        std::future::poll_fn(|cx| {
+            let _ = last.as_mut().poll(cx);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Writes all that waits. The host is gone by then.
+    async fn last(self) -> io::Result<()> {
+        let Self { mut stream, unwritten, host, .. } = self;
+        drop(host);
+        stream.write_all(&unwritten).await?;
+        stream.flush().await?;
+        stream.shutdown().await
     }
 }
 
@@ -217,7 +242,14 @@ pub(crate) fn reason(closing: Option<Closing>, said: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::Future, task::Waker};
+    use std::{
+        future::Future,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        task::Waker,
+    };
 
     use millpond_coap::{stream::Options, transfer::Config};
 
@@ -256,5 +288,57 @@ mod tests {
             link.drain(Instant::ORIGIN, |_| None::<()>);
         }
         assert!(Pin::new(&mut far).poll_write(&mut cx, &pings).is_ready());
+    }
+
+    fn link(stream: impl Stream) -> Link<impl Stream> {
+        let host = Host::over_stream(Connection::new(Options::default()), Config::STREAM);
+        Link::new(stream, host, Other::Client)
+    }
+
+    /// Where it was read into.
+    struct Told(Arc<AtomicUsize>);
+
+    impl AsyncRead for Told {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            self.0.store(room.initialize_unfilled().as_ptr() as usize, Ordering::Relaxed);
+            room.put_slice(&[0, 0xe1]);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Told {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Thousands of connections to which something long was sent would each keep the room for it.
+    #[test]
+    fn connections_keep_no_room_of_their_own_for_what_they_read() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let places: [Arc<AtomicUsize>; 2] = std::array::from_fn(|_| Arc::default());
+        let mut links = places.clone().map(|place| link(Told(place)));
+        for link in &mut links {
+            assert!(std::pin::pin!(link.turn(|| Instant::ORIGIN)).poll(&mut cx).is_ready());
+            assert_eq!(link.heard, Some(Instant::ORIGIN));
+        }
+        let [first, second] = places.map(|place| place.load(Ordering::Relaxed));
+        assert!(first == second && first != 0);
+    }
+
+    #[test]
+    fn a_connection_that_gives_way_goes_at_once_whether_it_is_read_or_not() {
+        let (near, far) = tokio::io::duplex(8);
+        let mut link = link(near);
+        link.unwritten.extend_from_slice(&[0; 1_000]);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(std::pin::pin!(link.close_at_once()).poll(&mut cx).is_ready());
+        drop(far);
     }
 }

@@ -66,6 +66,7 @@ pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Res
         is_pinged: false,
         knows_the_end: false,
         is_over: false,
+        gives_way: false,
     };
     let clock = serving.clock;
     let mut patience = None;
@@ -79,7 +80,10 @@ pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Res
             () = serving.link.turn(|| { has_come.store(true, Ordering::Relaxed); clock.now() }) => {}
             Some(told) = told.recv() => serving.desk.told(clock.now(), told),
             () = sleep => {}
-            () = serving.seat.give_way.notified() => serving.end("too many connections are open"),
+            () = serving.seat.give_way.notified() => {
+                serving.gives_way = true;
+                serving.end("too many connections are open");
+            }
             _ = end.changed(), if !serving.desk.is_closing => {
                 serving.desk.is_closing = true;
                 // Observers learn of it before the connection is released: who observes nothing more can close it.
@@ -149,6 +153,8 @@ struct Serving<S> {
     knows_the_end: bool,
     /// The server ends it, whether the client reads why or not.
     is_over: bool,
+    /// It has no place any more.
+    gives_way: bool,
 }
 
 /// What of this connection is among the figures of all.
@@ -214,6 +220,7 @@ impl<S: Stream> Serving<S> {
         let shown = self.whom.identity.as_deref().map_or(0, PeerIdentity::weight);
         let session = if self.whom.transport == Transport::Tls { SESSION + 2 * shown } else { 0 };
         if !self.seat.holds(self.heard, self.link.memory() + self.desk.memory() + session) {
+            self.gives_way = true;
             self.end("all connections together hold too much, and this one most of it");
         }
     }
@@ -269,9 +276,13 @@ impl<S: Stream> Serving<S> {
 
     /// Writes what waits, and closes. Nobody waits for its handlers.
     async fn close(self) {
-        let Self { link, desk, figures, seat, .. } = self;
+        let Self { link, desk, figures, seat, gives_way, .. } = self;
         drop((desk, figures));
-        link.close().await;
+        if gives_way {
+            link.close_at_once().await
+        } else {
+            link.close().await
+        }
         drop(seat);
     }
 }
