@@ -104,6 +104,9 @@ impl ClientKeys {
     }
 }
 
+/// Datagrams of a client's that came before what they follow: twice those of its longest flight.
+const MOST_OUT_OF_ORDER: usize = 16;
+
 /// What a server's sessions are made with.
 #[derive(Clone)]
 pub(crate) struct ServerKeys {
@@ -148,6 +151,7 @@ impl ServerKeys {
         }
         let verifier = security.client_verifier()?;
         let config = configured(|builder| {
+            let builder = builder.max_queue_rx(MOST_OUT_OF_ORDER);
             let builder = builder.require_client_certificate(verifier.is_some());
             match keys {
                 Some(keys) => {

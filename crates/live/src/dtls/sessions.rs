@@ -188,7 +188,7 @@ impl Sessions {
     /// A datagram came in. The messages in it are [taken](Self::take) next.
     pub(crate) fn receive(&mut self, now: Instant, from: Address, datagram: &[u8], outbox: &mut Outbox) {
         let place = self.places.get(&from).copied().unwrap_or_default();
-        let shape = Shape::of(datagram);
+        let shape = if datagram.len() > self.limits.longest { Shape::Other } else { Shape::of(datagram) };
         let (first, second) = match shape {
             Shape::Other => (None, None),
             Shape::ClientHello if !self.keys.is_client() => return self.welcome(now, from, place, datagram, outbox),

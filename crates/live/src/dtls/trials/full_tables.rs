@@ -79,3 +79,24 @@ fn sessions_and_handshakes_are_counted_in_memory() {
     trial.server.sessions.close_all(trial.at(), &mut trial.server.outbox);
     assert!(trial.server.sessions.memory() < alone + 8_000);
 }
+
+/// Each would be kept, thirty in a handshake, until what stands before them came.
+#[test]
+fn fragments_longer_than_any_network_carries_are_not_kept_and_stop_no_handshake() {
+    let mut trial = Trial::new(&shared("a", "b"), &serving(&[("a", "b")]));
+    trial.connect("x");
+    trial.run(3 * UNDER_WAY + 1_000);
+    assert_eq!(trial.server.sessions.handshakes(), 1);
+    let (now, from, before) = (trial.at(), trial.client.address, trial.server.sessions.ignored);
+    for offset in 1..=40 {
+        let mut datagram = vec![22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 9, offset];
+        datagram.extend_from_slice(&60_012_u16.to_be_bytes());
+        // A part of a certificate that is to come after what the handshake waits for.
+        datagram.extend_from_slice(&[11, 3, 0xff, 0xff, 0, 9, 0, 0, offset, 0, 0xea, 0x60]);
+        datagram.resize(datagram.len() + 60_000, 7);
+        trial.server.receive(now, from, &datagram);
+    }
+    assert_eq!(trial.server.sessions.ignored - before, 40);
+    trial.run(SECOND);
+    assert!(trial.talks("x") && trial.server.ended().is_empty());
+}
