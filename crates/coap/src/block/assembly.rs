@@ -158,6 +158,11 @@ impl<K: PartialEq> Assemblies<K> {
         }
     }
 
+    /// Drops the bodies of somebody.
+    pub(crate) fn drop_of(&mut self, is_its: impl Fn(&K) -> bool) {
+        self.bodies.retain(|assembly| !is_its(&assembly.key));
+    }
+
     /// What the bodies are told apart by.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.bodies.iter().map(|assembly| &assembly.key)

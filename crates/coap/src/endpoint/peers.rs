@@ -88,6 +88,10 @@ impl<A> Peer<A> {
         self.standing.is_stranger()
     }
 
+    pub(super) const fn is_idle(&self) -> bool {
+        self.standing.is_idle()
+    }
+
     fn has_nothing_to_do(&self) -> bool {
         self.open.is_empty() && self.waiting.is_empty()
     }
@@ -232,7 +236,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
         true
     }
 
-    /// Forgets a peer that is idle. Its place must be taken again at once: its controller goes then.
+    /// Forgets a peer that is idle. Its controller goes when its place is taken again.
     pub(super) fn forget(&mut self, oldest: u32, identities: &Identities) {
         let Some(Place { peer, own }) = self.slots.get_mut(oldest) else { return };
         let is_stranger = peer.standing.is_stranger();

@@ -141,6 +141,18 @@ impl<A: Copy> Requests<A> {
         }
     }
 
+    /// Those that somebody asked are gone.
+    #[cold]
+    pub(super) fn remove_of(&mut self, peer: A)
+    where
+        A: PartialEq,
+    {
+        let its = self.slots.iter().filter(|(_, request)| request.from == peer).map(|(slot, _)| slot);
+        for slot in its.collect::<Vec<_>>() {
+            self.remove(slot);
+        }
+    }
+
     #[inline]
     pub(super) fn remove(&mut self, slot: u32) {
         if self.first_owed == slot {

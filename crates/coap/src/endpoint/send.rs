@@ -229,7 +229,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Whatever is under way to a peer ends as cancelled. Those that wait go first, so that none of them leaves.
-    fn drop_exchanges(&mut self, number: u32, now: Instant) {
+    pub(super) fn drop_exchanges(&mut self, number: u32, now: Instant) {
         loop {
             let Some(peer) = self.peers.get(number) else { return };
             let slot = if peer.waiting.is_empty() { peer.open.first() } else { peer.waiting.first() };

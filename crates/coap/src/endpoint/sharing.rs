@@ -10,9 +10,10 @@ use millpond_control::{Controller, Instant, PeerController, Span};
 
 use super::{
     Arc, Endpoint, Identities, Lifetimes, Refused,
+    counters::Count,
     exchanges::Exchanges,
     paths::{Path, SharedPaths, Whereabouts},
-    peers::{Peers, Place},
+    peers::{Peer, Peers, Place},
 };
 
 /// Which peers share a path: those of which it gives the same.
@@ -149,6 +150,23 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let now = self.input(now);
         if let Some(number) = self.peers.find(peer, &self.setup.identities) {
             self.replace_controller(number, now, self.setup.prototype.clone());
+        }
+    }
+
+    /// Input: a peer is no more, as when the secure session ends that it was in: nothing comes from it, and nothing gets to it.
+    /// What is under way to it ends as cancelled, what it asked is not answered, and its place is free at once. Without this
+    /// it keeps that until its last message ID may be used again.
+    pub fn forget_peer(&mut self, now: Instant, peer: A) {
+        let now = self.input(now);
+        if let Some(inbox) = self.inbox.as_deref_mut() {
+            inbox.requests.remove_of(peer);
+        }
+        let Some(number) = self.peers.find(peer, &self.setup.identities) else { return };
+        self.drop_exchanges(number, now);
+        self.peers.settle(number, false);
+        if self.peers.get(number).is_some_and(Peer::is_idle) {
+            self.peers.forget(number, &self.setup.identities);
+            self.counts.one_more(Count::ForgottenPeer);
         }
     }
 

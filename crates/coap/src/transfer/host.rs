@@ -108,6 +108,16 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
         self.layer.forget_controller(now, peer);
     }
 
+    /// Input: as [`Endpoint::forget_peer`]; what came of its bodies goes, and what was kept to be asked for by it. Its observers
+    /// are [dismissed](Self::dismiss) first.
+    pub fn forget_peer(&mut self, now: Instant, peer: A) {
+        self.input(now);
+        self.bodies.drop_of(|(whose, _)| *whose == peer);
+        let layer = &self.layer;
+        self.shelf.drop_of(peer, |key| layer.hash(&key));
+        self.layer.forget_peer(now, peer);
+    }
+
     /// Input: as [`Endpoint::set_controller`].
     ///
     /// # Errors

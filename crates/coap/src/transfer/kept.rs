@@ -253,6 +253,14 @@ impl<A: Copy + Eq> Shelf<A> {
         }
     }
 
+    /// Drops what is kept for a peer.
+    pub(super) fn drop_of(&mut self, peer: A, hash: impl Fn(Key<A>) -> u64) {
+        let its = self.slots.iter().filter(|(_, kept)| kept.key.peer == peer).map(|(slot, _)| slot);
+        for slot in its.collect::<Vec<_>>() {
+            self.remove(slot, &hash);
+        }
+    }
+
     /// When [`expire`](Self::expire) has something to do.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         [false, true].into_iter().filter_map(|is_known| self.expiry_of(is_known)).min()

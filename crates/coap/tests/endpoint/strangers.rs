@@ -158,3 +158,24 @@ fn a_late_answer_leaves_when_every_place_is_taken_and_its_request_takes_none() {
         }
     }
 }
+
+/// As peers are in sessions that end.
+#[test]
+fn peers_that_are_no_more_leave_their_places_at_once_whatever_was_under_way() {
+    let mut server = server();
+    let now = Instant::ORIGIN;
+    for from in 0..10 * LIMIT {
+        meet(&mut server, now, from).unwrap();
+        // An answer under way, a request of ours, and a question that its handler still has.
+        ask(&mut server, now, from, &plain(7), Kind::Confirmable).0.unwrap();
+        server.request(now, from, &get()).unwrap();
+        server.receive(now, from, &plain(8));
+        let asked = drain(&mut server, now).asked[0];
+        server.forget_peer(now, from);
+        assert_eq!(drain(&mut server, now).undelivered.len(), 1);
+        assert!(server.respond(now, asked, &content(Kind::Confirmable)).is_err(), "{from}");
+        assert_eq!((server.peers(), server.requests(), server.exchanges()), (0, 0, 0));
+    }
+    server.forget_peer(now, 7);
+    meet(&mut server, now, 7).unwrap();
+}

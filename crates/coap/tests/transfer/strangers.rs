@@ -280,3 +280,22 @@ fn bodies_whose_names_were_made_to_collide_do_not_mix() {
     let mixed = [vec![2; 16], vec![1; 16]].concat();
     assert_eq!(bodies(Identities::counted()), [mixed], "without a secret they do, else this shows nothing");
 }
+
+/// As a client that begins another session in the middle of its upload: the old body, of which more came, would outlive the new.
+#[test]
+fn of_a_peer_that_is_no_more_no_body_and_no_representation_is_kept() {
+    let mut pair = Pair::new(|_, _, config| config.block = BlockSize::B16);
+    pair.application.body = body(10_000);
+    (0..50).for_each(|number| pair.inject_from(7, SERVER, &block(number, number)));
+    pair.inject_from(7, SERVER, b"\x40\x01\x01\x01\xb5large");
+    pair.inject_from(8, SERVER, &block(0, 0));
+    let now = pair.now();
+    let server = &mut pair.hosts[usize::from(SERVER)];
+    let before = server.memory();
+    server.forget_peer(now, 7);
+    assert!(before - server.memory() > 10_000);
+    pair.inject_from(7, SERVER, &block(60, 50));
+    assert_eq!(code_of_last(&pair), Code::REQUEST_ENTITY_INCOMPLETE);
+    pair.inject_from(8, SERVER, &block(1, 1));
+    assert_eq!(code_of_last(&pair), Code::CONTINUE);
+}

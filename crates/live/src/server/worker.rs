@@ -247,7 +247,8 @@ impl Worker {
         self.lane.flush(now, &mut self.watch);
     }
 
-    /// Takes in what happened to sessions: who observed in one that is over observes no more.
+    /// Takes in what happened to sessions: of one that is over nothing is kept, or who begins one after the other would soon
+    /// have all places of peers.
     fn hear(&mut self, now: Instant) {
         for news in self.lane.news() {
             let peer = news.peer.peer();
@@ -260,6 +261,8 @@ impl Worker {
                 Turn::Ended { why, .. } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why });
                     self.end_observers_at(now, news.inside);
+                    self.lane.host.forget_peer(now, news.inside);
+                    self.drain(now);
                 }
             }
         }

@@ -113,6 +113,29 @@ async fn observers_are_told_and_gone_with_their_session() {
     }
 }
 
+/// The places of peers are for those that may still say something.
+#[tokio::test]
+async fn sessions_that_are_over_leave_no_peer_behind() {
+    let resource = Resource::new().observable(&Observable::new()).get(async |_| "state");
+    let server = server(serving("a", "b")).route("/state", resource).start().await.unwrap();
+    let mut held = Vec::new();
+    for round in 0..2 {
+        for _ in 0..60 {
+            let client = client(shared("a", "b")).await;
+            let mut observation = client.get(uri(&server, "/state")).non_confirmable().observe().await.unwrap();
+            observation.next().await.unwrap().unwrap();
+            observation.forget();
+            client.shutdown().await;
+        }
+        while server.stats().await.sessions > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        held.push(server.stats().await.memory);
+        // Message IDs are remembered for a while, a peer takes some four hundred bytes.
+        assert!(held[round] < held[0] + 10_000, "{held:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_slow_answer_comes_as_a_separate_response() {
     let slow = Resource::new().get(|_| async {
