@@ -289,7 +289,7 @@ def _of_value_claim(row: Row, value: float, measures: Measures, reading: Reading
     cells = dict(row.cells)
     if all("=" not in name for name in names):
         cells["algorithm"] = ";".join(names) or row["algorithm"]
-    for figure in _of_result(Row(cells, row.line), value, measures, reading):
+    for figure in _of_result(replace(row, cells=cells), value, measures, reading):
         extra = {key: figure.scenario[key] for key in ("path", "unmatched") if key in figure.scenario}
         yield replace(figure, scenario={**_scenario(row, ""), **extra})
 

@@ -1,6 +1,7 @@
 """Published figures: CSV files with the reference columns, one observation a row.
 
-A row's scenario columns say where it was observed; an empty one holds for all. Several conditions in one cell are
+Columns that a file need not have are empty where it leaves them out. A row's scenario columns, and those named like a
+factor of the study's plan, say where it was observed; an empty one holds for all. Several conditions in one cell are
 separated by `;`. `bin` may hold one further condition such as `buffer>=14100`, or the column of a histogram.
 """
 
@@ -11,11 +12,11 @@ import io
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from millpond.errors import UsageError
+from millpond.errors import UsageError, unknown
 from millpond.plan.toml_file import read_text
 from millpond.results.directory import Value
 
@@ -25,6 +26,12 @@ COLUMNS = (
     "statistic", "qualifier", "value", "unit", "baseline", "comparator", "direction", "relative_change", "raw",
     "suspect", "note",
 )  # fmt: skip
+
+#: Those of them that every file has.
+NEEDED = ("id", "source", "locator", "category", "kind", "metric", "value", "unit")
+
+#: What a row may be about.
+CATEGORIES = ("result", "setup", "algorithm", "background", "cited")
 
 #: Columns that say where a row was observed.
 SCENARIO_COLUMNS = (
@@ -75,6 +82,8 @@ class Row:
 
     cells: Mapping[str, str]
     line: int
+    #: The columns that say where it was observed.
+    places: tuple[str, ...] = SCENARIO_COLUMNS
 
     def __getitem__(self, column: str) -> str:
         return self.cells[column]
@@ -111,7 +120,7 @@ class Row:
     def scenario(self) -> dict[str, Value]:
         """The scenario columns that say something, numbers as numbers."""
         told: dict[str, Value] = {}
-        for column in SCENARIO_COLUMNS:
+        for column in self.places:
             text = self.cells[column]
             if text:
                 number = _number(text)
@@ -121,7 +130,7 @@ class Row:
     def key(self) -> tuple[str, ...]:
         """What the row says, without where it stands and how it is worded."""
         wordless = ("id", "source", "locator", "raw", "note")
-        return tuple(self.cells[column] for column in COLUMNS if column not in wordless)
+        return tuple(text for column, text in self.cells.items() if column not in wordless)
 
 
 @dataclass(frozen=True)
@@ -140,26 +149,35 @@ class Published:
         return grouped
 
 
-def read(file: Path | str, name: str | None = None) -> Published:
+def read(file: Path | str, name: str | None = None, factors: Iterable[str] = ()) -> Published:
     """Read a CSV file of published figures.
 
+    Args:
+        file: Where it lies.
+        name: What it is called; its path unless given.
+        factors: The factors of the plan that it is about: a column of such a name says where a row was observed.
+
     Raises:
-        UsageError: one line, if the file is missing, lacks a column, or a number in it is none.
+        UsageError: one line, if the file is missing, lacks a column, or a word or number in it is none.
     """
     path = Path(file)
     reader = csv.DictReader(io.StringIO(read_text(path).lstrip("\ufeff")), restkey="", restval=None)
     header = reader.fieldnames or []
-    missing = [column for column in COLUMNS if column not in header]
+    missing = [column for column in NEEDED if column not in header]
     if missing:
         raise UsageError(
             f"{path}: not a file of published figures: missing column{'s' * (len(missing) > 1)} {', '.join(missing)}"
         )
+    further = tuple(column for column in factors if column in header and column not in COLUMNS)
     rows = []
     for entry in reader:
         line = reader.line_num
-        if any(entry[column] is None for column in COLUMNS) or "" in entry:
+        if any(entry[column] is None for column in header) or "" in entry:
             raise UsageError(f"{path}: line {line}: {len(header)} columns expected (cut short?)")
-        row = Row({column: entry[column].strip() for column in COLUMNS}, line)
+        cells = {column: entry.get(column, "").strip() for column in (*COLUMNS, *further)}
+        row = Row(cells, line, (*SCENARIO_COLUMNS, *further))
+        if row["category"] not in CATEGORIES:
+            raise UsageError(f"{path}: line {line}: category: {unknown('word', row['category'], CATEGORIES)}")
         for column in ("value", "relative_change"):
             if row[column] and _number(row[column]) is None:
                 raise UsageError(f"{path}: line {line}: {column}: {row[column]!r} is not a number")

@@ -16,7 +16,7 @@ from typing import Any
 from millpond.judge.checks import Check, Finding, carry_out
 from millpond.judge.claims import conclude, on_each_path, on_every_path
 from millpond.judge.compare import Verdict
-from millpond.judge.published import SCENARIO_COLUMNS, Condition, Row
+from millpond.judge.published import Condition, Row
 from millpond.judge.values import SHARE, known
 from millpond.judge.words import CLOSENESS, PRINTED_POINTS, STATES, Bounds, printed
 from millpond.measure.measures import Measures
@@ -138,7 +138,7 @@ def checks(row: Row, measures: Measures, reading: Reading, path: str = "") -> li
 def conditions_of(row: Row, measures: Measures, reading: Reading) -> tuple[Condition, ...]:
     """The conditions of a row's scenario columns and its `bin`. Raises `UnreadableError` for one of another kind."""
     found = []
-    for column in SCENARIO_COLUMNS:
+    for column in row.places:
         if not row[column] or column == "algorithm":
             continue
         if not measures.values(column):

@@ -36,8 +36,10 @@ def compare(results: Results, published: Path | str | None = None, measures: Mea
         raise MillpondError(f"{results.directory}: results of a single scenario: there is nothing published about it")
     plan = study.load(results.kept / KEPT)
     measures = measures or Measures(results)
-    built_in = Published((), "none") if plan.published is None else read_published(plan.published, "built in")
-    chosen = built_in if published is None else read_published(published)
+    built_in = (
+        Published((), "none") if plan.published is None else read_published(plan.published, "built in", plan.factors)
+    )
+    chosen = built_in if published is None else read_published(published, factors=plan.factors)
     written = ClaimFile() if plan.claims is None else claim_file.read(plan.claims, plan.factors, plan.columns)
     read_off = written.calibration
     found = figures.match(chosen, measures, plan.reading, written.figures)
@@ -63,7 +65,7 @@ def check(plan: Plan) -> None:
         if file is not None and not file.is_file():
             raise UsageError(f"{plan.file}: {key}: {file}: no such file")
     if plan.published is not None:
-        read_published(plan.published, "built in")
+        read_published(plan.published, "built in", plan.factors)
     if plan.claims is not None:
         claim_file.read(plan.claims, plan.factors, plan.columns)
 
@@ -96,11 +98,12 @@ def _verdicts(
 ) -> list[Verdict]:
     """One verdict a claim: by `claims.toml` if it speaks of these very rows, else by the rows themselves.
 
-    Where nothing is published, the claims are those of `claims.toml`.
+    Claims of `claims.toml` that no row of the study's own figures speaks of come last.
     """
     known = built_in.claims()
+    rest = {name: list[Row]() for name in written if name not in known} if chosen is built_in else {}
     verdicts = []
-    for name, told in (chosen.claims() if chosen.rows else {name: list[Row]() for name in written}).items():
+    for name, told in (chosen.claims() | rest).items():
         claim = written.get(name)
         if claim is not None and _says_the_same(told, known.get(name, [])):
             verdicts.append(claims.judge(claim, measures, plan.reading.apart, plan.reading.confidence))
