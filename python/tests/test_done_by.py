@@ -91,6 +91,47 @@ def test_a_scenario_without_an_end_draws_no_line_of_being_done(tmp_path: Path) -
     assert story.scenario_story(Data(done.results))[0] == "20 of 20 clients in 1 run had all their answers."
 
 
+ALARM = {
+    "count": 10, "controller": "cocoa-03", "name": "alarms",
+    "workload": {"kind": "after-event", "arrival": "60 s", "requests": 1},
+}  # fmt: skip
+
+
+def after(folder: Path, *groups: dict[str, Any], **more: Any) -> Run:
+    timeline = [{"at": "5 min", "kind": "alarm"}]
+    scenario = {"path": "nbiot-anrw18", "clients": list(groups), "timeline": timeline, **more}
+    return millpond.run(scenario, out=folder / "out")
+
+
+def test_groups_that_begin_apart_are_told_no_time_together(tmp_path: Path) -> None:
+    done = after(tmp_path, LOOP, ALARM)
+    cell, reported = done.results.cells[0], Reported(done.results)
+    assert reported.since(cell) == frozenset((0, 1))
+    assert reported.course(cell).of == 15
+    both, loop, alarms = story.scenario_story(Data(done.results))[:3]
+    assert both == "15 of 15 clients in 1 run had all their answers."
+    assert loop.startswith("loop: 5 of 5 clients had all their answers: half of all clients by 2.")
+    assert alarms.endswith(" s after event 1 of the timeline.")
+    assert tables.reported_by_group(Data(done.results)).caption.startswith(
+        "A client is complete when all its requests are answered. Times are since the start, or the first event"
+    )
+    told = io.StringIO()
+    terminal.show(done.tables, told)
+    assert "Times are since the start, or since the first event" in " ".join(told.getvalue().split())
+
+
+def test_times_after_an_event_are_told_to_be_so(tmp_path: Path) -> None:
+    done = after(tmp_path, ALARM)
+    data = Data(done.results)
+    assert "Times are since the first event" in tables.reported_by_group(data).caption
+    assert "Times are since the first event" in tables.reported(data).caption
+    (panel,) = figures.reported(done.results).axes
+    assert panel.get_xlabel() == "time since the first event that concerns the group (s)"
+    told = io.StringIO()
+    terminal.show(done.tables, told)
+    assert "Times are since the first event" in " ".join(told.getvalue().split())
+
+
 def test_what_the_server_sends_has_its_own_end_or_none(tmp_path: Path) -> None:
     valves = {
         "count": 4, "controller": "rfc7252", "name": "valves", "token_length": 2, "exchanges": 2,

@@ -118,6 +118,19 @@ def test_who_asks_nothing_is_not_done_at_once(tmp_path: Path) -> None:
     assert "14 of 14 clients" not in page
 
 
+def test_a_queue_before_a_link_whose_rate_changes_is_told_in_bytes_alone(tmp_path: Path) -> None:
+    clients = [{"count": 5, "controller": "rfc7252", "exchanges": 3}]
+    slower = [{"at": "1 s", "kind": "rate", "link": name, "rate": "10 kbit/s"} for name in ("uplink", "downlink")]
+    steady = run(tmp_path / "steady", clients=clients)
+    changed = run(tmp_path / "changed", clients=clients, timeline=slower)
+    for done, told in ((steady, True), (changed, False)):
+        redraw(done)
+        assert done.report is not None
+        page = done.report.read_text(encoding="utf-8")
+        assert "queue grew to" in page
+        assert ("s of waiting" in page) == ("(right scale)" in page) == told
+
+
 @pytest.mark.parametrize(("replications", "together"), [(1, False), (2, True)])
 def test_times_of_all_runs_together_are_told_to_be_so(tmp_path: Path, replications: int, together: bool) -> None:
     clients = [{"count": 5, "controller": "rfc7252", "exchanges": 3}]

@@ -129,10 +129,18 @@ class Reported:
             self._events[key] = tuple(found.astype(np.int64).tolist()) or (0,)
         return self._events[key]
 
+    def since(self, cell: Cell, group: Group | None = None) -> frozenset[int]:
+        """The events that times of being done count from: of each group that can be done the first one told of."""
+        return frozenset(self.events(cell, one)[0] for one in with_an_end(cell, group))
+
     def course(self, cell: Cell, group: Group | None = None, event: int | None = None) -> Course:
-        """Who is done by when after an event, all runs of the cell taken together; left out: the first one told of."""
+        """Who is done by when after an event, all runs of the cell taken together.
+
+        The event left out: of each group the first one told of, from which its times count.
+        """
         ended = with_an_end(cell, group)
-        if group is None and 0 < len(ended) < len(cell.groups):
+        apart = event is None and len(self.since(cell)) > 1
+        if group is None and ended and (apart or len(ended) < len(cell.groups)):
             return Course.together([self.course(cell, one, event) for one in ended])
         if not ended:
             return Course.none()

@@ -57,6 +57,9 @@ def _done(cell: Cell, reported: Reported, title: str) -> Table:
     together = " of all runs together" if cell.replications > 1 else ""
     caption = f"A client is complete when all its requests are answered; shares are of all clients{together}"
     caption += f" that asked, which {labels.clients(silent)} did not." if silent else "."
+    if events := reported.since(cell) - {0}:
+        start = "the start, or since " if len(events) < len(reported.since(cell)) else ""
+        caption += f" Times are since {start}the first event that concerns the group."
     if len(with_an_end(cell)) < len(cell.groups):
         caption += " No time is told of work that goes on until the run ends."
     table.caption = caption

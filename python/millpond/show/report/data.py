@@ -178,6 +178,12 @@ class Data:
         told = [self.factors[name].say(value) for name, value in view.only.items() if name in self.factors]
         return ", ".join(word for word in told if word)
 
+    def since(self, cells: Iterable[Cell]) -> str:
+        """What times of being done count from: `the start`, `the first event that concerns the group`, or either."""
+        found = {event for cell in cells for event in self.reported.since(cell)}
+        words = "the first event that concerns the group"
+        return "the start" if found <= {0} else words if 0 not in found else f"the start, or {words}"
+
     # -- controllers ------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -348,7 +354,9 @@ def links_of(cell: Cell) -> dict[str, Mapping[str, Any]]:
 
 
 def rate(cell: Cell, link: str) -> float | None:
-    """The link's rate in bit/s as the scenario says it; None if it is unlimited or not said."""
+    """The link's rate in bit/s as the scenario says it; None if it is unlimited, not said, or changes in the run."""
+    if any(event.get("kind") == "rate" and event.get("link") == link for event in cell.scenario.get("timeline") or ()):
+        return None
     said = links_of(cell).get(link, {}).get("rate")
     if isinstance(said, int | float):
         return float(said) or None

@@ -15,6 +15,7 @@ from millpond.show.report.study import BOXES, REPORTED, UNNECESSARY
 def sections(data: Data) -> list[Section]:
     """Everything a single scenario shows: the lead, its pictures, its links, and what was run."""
     cell = data.cells[0]
+    kind = "radio" if cell.scenario.get("mesh") else "link"
     reported = Picture(
         "reported",
         "Share of clients done against time",
@@ -25,8 +26,8 @@ def sections(data: Data) -> list[Section]:
     over_time = Picture(
         "queue",
         "Queue and useful share",
-        "Above, how much waits at the busiest link (left scale) and how long a new packet has to wait for it (right "
-        "scale); below, how much of what the link carries completes an exchange.",
+        f"Above, how much waits at the busiest {kind}{figures.scales(data, [cell])}; below, how much of what the "
+        f"{kind} carries completes an exchange.",
         partial(figures.bottleneck_over_time, data),
         partial(figures.bottleneck_over_time_rows, data),
     )

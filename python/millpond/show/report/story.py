@@ -161,13 +161,15 @@ def _done(data: Data, cell: Cell, group: Group | None, who: str, runs: str) -> s
         parts = [f"{labels.count(told.lost)} lost at least one request"] if told.lost else []
         parts += [f"{labels.count(told.unfinished)} had not finished when the run ended"] if told.unfinished else []
         sentence += f"; {' and '.join(parts)}" if parts else ""
-    if len(with_an_end(cell, group)) < (len(cell.groups) if group is None else 1):
-        # of one whose work goes on nothing tells when it is done, nor of all with it
+    counted = data.reported.since(cell, group)
+    if len(with_an_end(cell, group)) < (len(cell.groups) if group is None else 1) or len(counted) > 1:
+        # of one whose work goes on nothing tells when it is done, nor of all with it; nor of those that begin apart
         return f"{sentence}."
     times = [(words, course.by(share)) for share, words in ((0.5, "half"), (0.99, "99\N{NARROW NO-BREAK SPACE}%"))]
     reached = [f"{words} of all clients by {labels.number(time)} s" for words, time in times if time is not None]
     never = [f"{words} of all clients never" for words, time in times if time is None]
-    return f"{sentence}: {', '.join((*reached, *never))}."
+    after = "".join(f" after event {event} of the timeline" for event in counted if event)
+    return f"{sentence}: {', '.join((*reached, *never))}{after}."
 
 
 def _what(worst: Glance) -> str:

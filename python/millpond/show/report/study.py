@@ -88,9 +88,9 @@ def over_time(data: Data) -> Section:
             data,
             "queue",
             "Queue and useful share",
-            "Above, how much waits at the bottleneck (left scale) and how long a new packet has to wait for it (right "
-            "scale); below, how much of what the link carries is of use. A collapsed link is full above and near the "
-            "ground below; a line ends when the last client has finished.",
+            f"Above, how much waits at the bottleneck{figures.scales(data, data.plain())}; below, how much of what "
+            "the link carries is of use. A collapsed link is full above and near the ground below; a line ends when "
+            "the last client has finished.",
             partial(figures.queue_over_time, data),
             partial(figures.queue_over_time_rows, data),
         ),

@@ -28,7 +28,7 @@ POINTS = ("50 % done by (s)", "90 %", "99 %", "100 %")
 """The columns of `measure.reported.SHARES`."""
 OUTCOME = ("clients", "complete", "lost a request", "unfinished", "requests failed", "never finished", "delivery ratio")
 DONE = (
-    "A client is complete when all its requests are answered. Times are since the start, for so large a share of all "
+    "A client is complete when all its requests are answered. Times are since {}, for so large a share of all "
     "clients that asked; never: so many were not complete when the run ended."
 )
 TOGETHER = " Clients of all replications together, where the metrics of the same name are means over runs."
@@ -68,8 +68,8 @@ def at_a_glance(data: Data, found: Sequence[story.Glance]) -> Listing:
             "",
         ),
         tuple(rows),
-        f"{where}Times in s since the start, of all clients of all replications. Collapsed: less than "
-        f"{labels.percent(story.LEAST)} of the bytes are useful.",
+        f"{where}Times in s since {data.since([g.cell for g in found])}, of all clients of all replications. "
+        f"Collapsed: less than {labels.percent(story.LEAST)} of the bytes are useful.",
         numeric=tuple(range(1, 4 + len(POINTS))),
         strong=frozenset(strong),
     )
@@ -103,7 +103,7 @@ def reported(data: Data) -> Listing:
         "reported-table",
         header,
         tuple(rows),
-        f"{DONE}{TOGETHER if data.results.replications > 1 else ''}",
+        f"{DONE.format(data.since(data.cells))}{TOGETHER if data.results.replications > 1 else ''}",
         numeric=tuple(range(len(factors) + 1, len(header))),
         folded=f"Clients, requests and times of every setting ({len(rows)})",
         data=Rows(columns, tuple(plain)),
@@ -122,7 +122,7 @@ def reported_by_group(data: Data) -> Listing:
             parts = (NOTHING,) * len(parts)
         rows.append((data.label(group.algorithm), labels.count(told.clients), *parts))
     header: tuple[str, ...] = ("group", "clients", "complete", "lost a request", "unfinished", *POINTS)
-    caption = f"{DONE}{TOGETHER if cell.replications > 1 else ''}"
+    caption = f"{DONE.format(data.since([cell]))}{TOGETHER if cell.replications > 1 else ''}"
     caption += ENDLESS if len(with_an_end(cell)) < len(cell.groups) else ""
     if any(0 < told.silent < told.clients for told in outcomes):
         header = (*header[:2], "asked nothing", *header[2:])

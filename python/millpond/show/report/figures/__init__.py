@@ -15,7 +15,7 @@ from millpond.show.report.figures.matrix import (
 )
 from millpond.show.report.figures.multiples import small_multiples, small_multiples_rows
 from millpond.show.report.figures.places import completion_by_place, completion_by_place_rows
-from millpond.show.report.figures.queue import queue_over_time, queue_over_time_rows
+from millpond.show.report.figures.queue import queue_over_time, queue_over_time_rows, scales
 from millpond.show.report.figures.reported import (
     reported,
     reported_by_group,
@@ -54,6 +54,7 @@ __all__ = [
     "reported_rows",
     "retransmissions",
     "retransmissions_rows",
+    "scales",
     "sharing",
     "sharing_rows",
     "small_multiples",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -130,6 +130,13 @@ def panel_pair(queue_axes: Axes, share_axes: Axes, drawn: dict[str, Course], loo
         share_axes.plot(
             course.share_times[seen], course.share[seen], markevery=(place * every // 3 + every // 3, every), **how
         )
+
+
+def scales(data: Data, cells: Iterable[Cell]) -> str:
+    """What the two scales of a queue are, in words; empty where there is one, as without a rate or with several."""
+    if all(rate(cell, data.bottleneck(cell)) is None for cell in cells):
+        return ""
+    return " (left scale) and how long a new packet has to wait for it (right scale)"
 
 
 def waiting_axis(axes: Axes, course: Course) -> None:

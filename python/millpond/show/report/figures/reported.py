@@ -62,7 +62,7 @@ def reported(results: Results | Data, view: View | None = None) -> Figure:
     data = Data.of(results)
     panels = _of_places(data, view)
     shown = dict.fromkeys(name for panel in panels for name in panel.lines)
-    return draw(panels, {name: panels[0].looks[name] for name in shown})
+    return draw(panels, {name: panels[0].looks[name] for name in shown}, data.since(data.plain(view)))
 
 
 def reported_rows(results: Results | Data, view: View | None = None) -> Rows:
