@@ -43,3 +43,4 @@ pub use relay::{Gate, MOST_CLIENTS, Relay, RelayOptions};
 pub use rows::{FlowRow, GateRow, LeftOut, LinkRow, Report};
 pub use shaper::{Outgoing, Shaper, Toward};
 pub use stop::Stop;
+pub use ways::network;

@@ -93,7 +93,7 @@ impl<S> Ways<S> {
             let (name, is_answered, has_come_back) = (self.named, false, false);
             *free = Some(Way { socket, client, name, used: now, is_answered, has_come_back });
             self.places.insert(client, place);
-            *self.crowds.entry(network(client)).or_default() += 1;
+            *self.crowds.entry(network(&client)).or_default() += 1;
         }
         self.named
     }
@@ -108,13 +108,13 @@ impl<S> Ways<S> {
     }
 
     fn crowd(&self, client: SocketAddr) -> usize {
-        self.crowds.get(&network(client)).copied().unwrap_or_default()
+        self.crowds.get(&network(&client)).copied().unwrap_or_default()
     }
 
     fn leave(&mut self, place: usize) {
         let Some(way) = self.ways.get_mut(place).and_then(Option::take) else { return };
         self.places.remove(&way.client);
-        let network = network(way.client);
+        let network = network(&way.client);
         let left = self.crowd(way.client).saturating_sub(1);
         if left == 0 {
             self.crowds.remove(&network);
@@ -125,7 +125,8 @@ impl<S> Ways<S> {
 }
 
 /// The network that a client is in: 24 bits of an IPv4 address, 48 of an IPv6 one.
-fn network(client: SocketAddr) -> u64 {
+#[must_use]
+pub fn network(client: &SocketAddr) -> u64 {
     match client.ip().to_canonical() {
         IpAddr::V4(ip) => u64::from(ip.to_bits() >> 8),
         IpAddr::V6(ip) => (ip.to_bits() >> 80) as u64 | 1 << 63,

@@ -1,10 +1,10 @@
 //! A calm server's rules before a server that knows nothing of them.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use millpond_coap::{CalmGate, Identities, Repeats};
 use millpond_control::Instant;
-use millpond_emulate::{Gate, GateRow};
+use millpond_emulate::{Gate, GateRow, network};
 
 use crate::failure::Failure;
 
@@ -19,15 +19,8 @@ pub(super) fn gate() -> Result<Box<dyn Gate>, Failure> {
     let mut key = [0; 16];
     getrandom::fill(&mut key)
         .map_err(|error| Failure::Failed(format!("the operating system gives no random bytes: {error}")))?;
+    // A network is taken for the path to those in it.
     Ok(Box::new(Calm(CalmGate::new(network, Identities::secret(key), MOST))))
-}
-
-/// The network that a client is in, taken for the path to it: 24 bits of an IPv4 address, 48 of an IPv6 one.
-fn network(client: &SocketAddr) -> u64 {
-    match client.ip().to_canonical() {
-        IpAddr::V4(ip) => u64::from(ip.to_bits() >> 8),
-        IpAddr::V6(ip) => (ip.to_bits() >> 80) as u64 | 1 << 63,
-    }
 }
 
 struct Calm(CalmGate<SocketAddr>);
