@@ -66,6 +66,39 @@ def test_no_number_is_broken_or_cut_in_a_narrow_terminal(swept: Path) -> None:
     assert narrow == usual
 
 
+LONG = """import millpond
+
+
+class OneWithAVeryLongName(millpond.Controller):
+    def __init__(self, first_s: float = 3.0) -> None:
+        self.first_us = first_s * 1e6
+
+    def on_start(self, exchange, length, cx):
+        return cx.between(self.first_us, 1.5 * self.first_us)
+
+    def on_timeout(self, exchange, cx):
+        return min(2 * exchange.current_us, 60_000_000)
+
+    def on_reply(self, exchange, sample, cx):
+        pass
+"""
+
+
+@pytest.mark.parametrize("columns", ["80", "100"])
+@pytest.mark.parametrize(
+    "name", ["cocoa-03", "cocoa-weak-all", "coap-plus-rate-responsive", "long.py:OneWithAVeryLongName"]
+)
+def test_drawings_of_a_controller_are_whole(tmp_path: Path, name: str, columns: str) -> None:
+    (tmp_path / "long.py").write_text(LONG)
+    settings = ["--set", "first_s=1"] if name.startswith("long") else []
+    shown = program(tmp_path, "controllers", name, *settings, COLUMNS=columns)
+    assert (shown.returncode, shown.stderr) == (0, b"")
+    lines = shown.stdout.decode().splitlines()
+    assert not [line for line in lines if "\N{HORIZONTAL ELLIPSIS}" in line]
+    assert max(map(len, lines)) <= int(columns)
+    assert sum(line.split()[:1] == ["copy"] for line in lines) == 2
+
+
 def test_a_folder_for_reading_alone_is_told_before_a_fleet_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

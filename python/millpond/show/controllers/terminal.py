@@ -1,12 +1,15 @@
-"""The catalogue in the terminal: tables, and small drawings made of blocks. Narrow enough for 100 columns."""
+"""The catalogue in the terminal: tables, and small drawings made of blocks. Narrow enough for 80 columns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -18,9 +21,11 @@ from millpond.controllers.requirements import KEY, REQUIREMENTS, Judgement, Verd
 from millpond.show import labels
 
 BAR = 24
-"""Characters of the longest bar."""
+"""Characters of the longest bar, where there is room."""
 STEPS = 84
-"""Characters of a line over time."""
+"""Characters of a line over time, where there is room."""
+NAME = 18
+"""Characters of a name; one that is longer goes on below."""
 
 _STYLE: dict[Verdict, str] = {
     "met": "green",
@@ -50,10 +55,10 @@ def explanation(one: Entry, makes: Mapping[str, Make]) -> Iterator[RenderableTyp
     if one.parameters:
         yield _parameters("Parameters", [(p.name, p.legal, p.value, "") for p in one.parameters])
     yield _verdicts(one.judgements)
-    yield from _unanswered(makes)
-    yield _aftermaths(makes)
+    yield _Fitted(partial(_unanswered, makes))
+    yield _Fitted(partial(_aftermaths, makes))
     yield Text()
-    yield _trace(makes)
+    yield _Fitted(partial(_trace, makes))
 
 
 # ----------------------------------------------------------------------------------------------- tables
@@ -135,16 +140,28 @@ def _verdicts(judgements: Sequence[Judgement]) -> RenderableType:
 # ----------------------------------------------------------------------------------------------- drawings
 
 
-def _unanswered(makes: Mapping[str, Make]) -> Iterator[RenderableType]:
+@dataclass(frozen=True)
+class _Fitted:
+    """What is drawn for so many columns as there are."""
+
+    draw: Callable[[int], Iterable[RenderableType]]
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        yield from self.draw(options.max_width)
+
+
+def _unanswered(makes: Mapping[str, Make], columns: int) -> Iterator[RenderableType]:
+    # beside the number of the copy each controller has its waits and its bars, all of them a space apart
+    bar = min(BAR, (columns - len("copy")) // len(makes) - NAME - 4)
     drawn = {name: series.unanswered(make) for name, make in makes.items()}
     for place, past in enumerate(one.past for one in next(iter(drawn.values()))):
         lines = {name: found[place] for name, found in drawn.items()}
-        scale = _Scale([us for one in lines.values() for us in (*one.lowest_us, *one.highest_us)])
+        scale = _Scale([us for one in lines.values() for us in (*one.lowest_us, *one.highest_us)], bar)
         table = _table()
         table.add_column("copy", justify="right")
         for name in lines:
-            table.add_column(name, justify="right", no_wrap=True)
-            table.add_column("", min_width=BAR, no_wrap=True)
+            table.add_column(_folded(name), justify="right", no_wrap=True)
+            table.add_column("", min_width=bar, no_wrap=True)
         for copy in range(series.COPIES):
             cells: list[str] = []
             for one in lines.values():
@@ -157,33 +174,38 @@ def _unanswered(makes: Mapping[str, Make]) -> Iterator[RenderableType]:
         yield _under(f"Waits of an exchange nobody answers, {past} (s; lowest to highest draw; logarithmic)", table)
 
 
-def _aftermaths(makes: Mapping[str, Make]) -> RenderableType:
+def _aftermaths(makes: Mapping[str, Make], columns: int) -> Iterator[RenderableType]:
     table = _table()
     table.caption = "in brackets the second wait, where it is more than twice the first"
     table.add_column("r", justify="right")
     table.add_column("", no_wrap=True)
-    table.add_column("its first wait", justify="right")
-    table.add_column("in force", justify="right")
+    table.add_column("its first wait", justify="right", min_width=5)
+    table.add_column("in force", justify="right", min_width=5)
     for number in range(1, series.FOLLOWING + 1):
         table.add_column(f"{number} later", justify="right", no_wrap=True)
     found = {name: series.aftermaths(make) for name, make in makes.items()}
+    # two waits beside each other where there is room for them
+    between = " " if columns >= NAME + (series.FOLLOWING + 2) * len(" 0.961 (2.88)") else "\n"
     for place, retransmissions in enumerate(series.RETRANSMISSIONS):
         for turn, (name, after) in enumerate((name, one[place]) for name, one in found.items()):
             waits = zip(after.first_us, after.second_us, strict=True)
             table.add_row(
                 "" if turn else str(retransmissions),
-                name,
+                _folded(name),
                 _number(after.before_us),
                 _number(after.in_force_us),
-                *(f"{_number(one)} ({_number(two)})" if two > 2.1 * one else _number(one) for one, two in waits),
+                *(
+                    f"{_number(one)}{between}({_number(two)})" if two > 2.1 * one else _number(one)
+                    for one, two in waits
+                ),
                 end_section=turn == len(found) - 1,
             )
-    return _under(
+    yield _under(
         "First waits (s) after an answer with r retransmissions; the peer had answered ten times at once", table
     )
 
 
-def _trace(makes: Mapping[str, Make]) -> RenderableType:
+def _trace(makes: Mapping[str, Make], columns: int) -> Iterator[RenderableType]:
     """A line of blocks for the path's round-trip time and for each controller's first waits, on one scale."""
     end = series.STORY[-1].until_s
     found = {name: series.trace(make) for name, make in makes.items()}
@@ -193,8 +215,9 @@ def _trace(makes: Mapping[str, Make]) -> RenderableType:
     table = _bare_table()
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
-    moments = [(step + 0.5) * end / STEPS for step in range(STEPS)]
-    table.add_row("", Text(_phases(end), style="dim"))
+    steps = min(STEPS, columns - min(NAME, max(map(len, ("path", *makes)))) - 2)
+    moments = [(step + 0.5) * end / steps for step in range(steps)]
+    table.add_row("", Text(_phases(end, steps), style="dim"))
     path = [next(phase.rtt_us for phase in series.STORY if at < phase.until_s) for at in moments]
     levels = "".join(" " if us is None else scale.level(us) for us in path)
     table.add_row(Text("path", style="dim"), Text(levels, style="dim"))
@@ -203,14 +226,14 @@ def _trace(makes: Mapping[str, Make]) -> RenderableType:
         for at, rtt_us in zip(moments, path, strict=True):
             begun = [point for point in points if point.at_s <= at]
             line += scale.level(begun[-1].first_us) if begun and rtt_us is not None else " "
-        table.add_row(name, line)
-    return _under(f"First waits on a path that changes, {end} s ({span}, logarithmic)", table)
+        table.add_row(_folded(name), line)
+    yield _under(f"First waits on a path that changes, {end} s ({span}, logarithmic)", table)
 
 
-def _phases(end: int) -> str:
+def _phases(end: int, steps: int) -> str:
     line, begun = "", 0
     for phase in series.STORY:
-        line = line.ljust(round(begun / end * STEPS)) + phase.title
+        line = line.ljust(round(begun / end * steps)) + phase.title
         begun = phase.until_s
     return line
 
@@ -218,13 +241,14 @@ def _phases(end: int) -> str:
 class _Scale:
     """A logarithmic scale for lengths of time."""
 
-    def __init__(self, lengths: Sequence[int]) -> None:
+    def __init__(self, lengths: Sequence[int], bar: int = BAR) -> None:
+        self._bar = bar
         self._low = math.log(min(lengths))
         self._width = max(math.log(max(lengths)) - self._low, 1e-9)
 
     def bar(self, us: int) -> str:
         """A bar; the shortest length still has one."""
-        eighths = max(1, round(8 * BAR * (0.06 + 0.94 * (math.log(us) - self._low) / self._width)))
+        eighths = max(1, round(8 * self._bar * (0.06 + 0.94 * (math.log(us) - self._low) / self._width)))
         whole, rest = divmod(eighths, 8)
         return _BLOCKS[-1] * whole + (_BLOCKS[rest - 1] if rest else "")
 
@@ -234,6 +258,10 @@ class _Scale:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _folded(name: str) -> str:
+    return "\n".join(textwrap.wrap(name, NAME))
 
 
 def _under(title: str, table: Table) -> Group:
