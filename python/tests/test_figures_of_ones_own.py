@@ -9,6 +9,7 @@ import pytest
 import millpond
 from millpond.api import Reproduction
 from millpond.errors import UsageError
+from millpond.show.report import page
 
 PLAN = """\
 name = "mine"
@@ -81,3 +82,13 @@ def test_a_word_that_is_no_category_is_told_before_anything_runs(tmp_path: Path)
     with pytest.raises(UsageError, match=told):
         millpond.reproduce(str(folder), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_page_counts_one_comparison_as_one(done: Reproduction) -> None:
+    assert "<summary>1 comparison</summary>" in page.render(done.results, done.comparison)
+
+
+def test_the_page_says_of_a_claim_what_the_glossary_says(tmp_path: Path) -> None:
+    folder = study(tmp_path / "study", HEADER + FIGURES)
+    alone = millpond.reproduce(str(folder), factors={"devices": [10]}, out=tmp_path / "out", report=False)
+    assert "cannot be judged</td>" in page.render(alone.results, alone.comparison)

@@ -137,7 +137,7 @@ def test_claims_are_listed_with_verdict_measured_figure_and_reason(page: Page) -
     for words in (
         "✓ holds",
         "✗ fails",
-        "not judged",
+        "cannot be judged",
         "median 12 s < 14 s",
         "the other way round",
         "cites other work",
