@@ -347,7 +347,9 @@ impl Application {
     /// The client's row, as far as its application knows it.
     pub(crate) fn row(&self, flow: u32, group: u32, conduct: &Conduct<'_>) -> FlowRow {
         let clients: &Clients = conduct.clients;
-        let end = Some(self.last_end).filter(|_| self.is_done && self.is_answered);
+        // Nobody asks whether something is left after an event that found nothing to do.
+        let is_done = self.is_done || self.has_nothing_left(conduct);
+        let end = Some(self.last_end).filter(|_| is_done && self.is_answered);
         FlowRow {
             flow,
             group,

@@ -34,6 +34,20 @@ fn meters_come_back_after_a_power_cut() {
 }
 
 #[test]
+fn who_had_completed_before_a_restart_has_a_completion_time() {
+    let text =
+        |restart: &str| format!("{NARROW}\n[[clients]]\ncount = 2\ncontroller = \"rfc7252\"\nexchanges = 5\n{restart}");
+    let completions = |restart: &str| {
+        let scenario = Scenario::from_toml(&text(restart), "test").unwrap();
+        let outcome = run(&scenario, 1, &Options::default(), || false).unwrap();
+        outcome.flows.iter().map(|flow| (flow.fct_us, flow.done_us)).collect::<Vec<_>>()
+    };
+    let without = completions("");
+    assert!(without.iter().all(|(complete, done)| complete.is_some() && done.is_some()));
+    assert_eq!(completions("[[timeline]]\nkind = \"restart\"\nat = \"5 min\""), without);
+}
+
+#[test]
 fn a_restart_ends_what_is_open_and_forgets_if_told_to() {
     let text = |memory: &str, queue: &str| {
         format!(
