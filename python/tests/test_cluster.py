@@ -285,11 +285,14 @@ def test_a_disk_that_is_full_is_said_and_nothing_is_lost(
 
 @pytest.fixture
 def full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Path]]:
-    """A folder with room for some of the results: a file system of its own, or else a writer like one."""
+    """A folder with room for some of the results: a file system of its own, or else a writer like one.
+
+    A fast machine makes six parts of some 50 kB of them: chunks grow from one run by eights.
+    """
     place = tmp_path / "small"
     place.mkdir()
     mounted = not subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(place)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(place)], capture_output=True, check=False
     ).returncode
 
     def make() -> Path:

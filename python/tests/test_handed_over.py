@@ -91,8 +91,8 @@ def test_what_fits_nowhere_is_one_line(tree: Any, options: dict[str, Any], told:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda plan: millpond.sweep(plan, factors={"queue": []}), "--factor queue: no value: name at least one"),
-        (lambda plan: millpond.sweep(plan, shard=(1, 0)), "--shard: 1/0 makes no sense here: at least one part"),
+        (lambda plan: millpond.sweep(plan, factors={"queue": []}), 'factors["queue"]: no value: name at least one'),
+        (lambda plan: millpond.sweep(plan, shard=(1, 0)), "shard: 1/0 makes no sense here: at least one part"),
         (lambda plan: millpond.evaluate(plan, ["rfc7252"], {}), "seeds: none: name at least one"),
         (lambda plan: millpond.evaluate(plan, ["rfc7252"], 5), "seeds: 5 is no list"),  # type: ignore[arg-type]
     ],

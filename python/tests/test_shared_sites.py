@@ -121,8 +121,8 @@ def test_a_fleet_that_was_stopped_is_resumed_whole(results: Results, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"on": "processes"}, "--on: sites that share links are run together"),
-        ({"shard": (1, 2)}, "--shard: sites that share links are one fleet"),
+        ({"on": "processes"}, "on: sites that share links are run together"),
+        ({"shard": (1, 2)}, "shard: sites that share links are one fleet"),
     ],
 )
 def test_what_takes_sites_apart_is_refused(options: dict[str, Any], told: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import signal
@@ -52,9 +53,18 @@ def tables(out: Path) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(out.glob("*.parquet"))}
 
 
-def begun(plan: Path, out: Path, *, replications: int = REPLICATIONS, shard: int = 1) -> subprocess.Popen[str]:
+@contextlib.contextmanager
+def begun(
+    plan: Path, out: Path, *, replications: int = REPLICATIONS, shard: int = 1
+) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", SAYS, str(plan), str(out), str(replications), str(shard)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        except BaseException:
+            # Who fails beside one that was told to pause would wait for it for ever.
+            process.kill()
+            raise
 
 
 def after(process: subprocess.Popen[str], runs: int) -> Iterator[None]:
@@ -83,7 +93,7 @@ def test_a_shard_that_is_stopped_again_and_again_ends_with_the_same_bytes(
         if how != signal.SIGKILL:
             assert len(told.splitlines()) == 1
             assert told.startswith("stopped: ")
-            assert "--resume goes on" in told
+            assert "resume=True goes on" in told
         assert not tables(out), "nothing is half-written"
     assert stops
     millpond.sweep(plan, out=out, replications=REPLICATIONS, shard=(1, 2), report=False, resume=True)
@@ -104,7 +114,7 @@ def test_of_two_programs_in_one_folder_the_second_changes_nothing(
                 _, told = second.communicate()
             assert second.returncode == 1
             assert told == (
-                f"{out}: another program is writing results here: choose another --out, or one shard a folder\n"
+                f"{out}: another program is writing results here: choose another out, or one shard a folder\n"
             )
         assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
         os.kill(first.pid, signal.SIGCONT)
@@ -125,6 +135,6 @@ def test_a_shard_of_another_plan_or_place_is_refused_and_what_is_there_is_kept(
         _, told = other.communicate()
     assert other.returncode == 1
     assert len(told.splitlines()) == 1
-    assert "choose another --out" in told
+    assert "choose another out" in told
     millpond.sweep(plan, out=out, replications=REPLICATIONS, shard=(1, 2), report=False, resume=True)
     assert tables(out) == whole
