@@ -88,9 +88,11 @@ class Relay:
         counts = {CLIENT_TO_SERVER: 0, SERVER_TO_CLIENT: 0}
         while True:
             ready, _, _ = select.select([self._outside, self._inside, self._woken], [], [])
-            if self._woken in ready:
+            ends = [end for end in ready if end is not self._woken]
+            if not ends:
+                # What came before it was told to end was written down.
                 return
-            for end in ready:
+            for end in ends:
                 way = CLIENT_TO_SERVER if end is self._outside else SERVER_TO_CLIENT
                 try:
                     datagram, sender = end.recvfrom(65_536)

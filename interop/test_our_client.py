@@ -46,7 +46,7 @@ def test_a_separate_response(ours: Ours, peer: Peer) -> None:
         # An acknowledged request is not sent again, however long its response takes.
         requests = [passed for passed in relay.passed if passed.kind == "CON" and passed.code.startswith("0.")]
         assert len(requests) == 1
-        assert relay.passed[-1].kind == "ACK"
+    assert relay.passed[-1].kind == "ACK"
 
 
 @pytest.mark.parametrize(
