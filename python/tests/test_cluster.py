@@ -49,8 +49,9 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of a few runs, and a part for each of them."""
-    monkeypatch.setattr(spread, "CHUNK_SECONDS", 0.02)
+    """Chunks of a few runs, however fast the machine is, and a part for each of them."""
+    monkeypatch.setattr(spread, "CHUNK_SECONDS", 0.002)
+    monkeypatch.setattr(spread, "GROWTH", 2)
     monkeypatch.setattr(campaign, "PART_ROWS", 1)
 
 
@@ -166,7 +167,7 @@ def test_after_the_scheduler_died_resume_goes_on(plan: Path, here: dict[str, byt
 HELD = """
 import sys, time, millpond
 from millpond.run import campaign, spread
-spread.CHUNK_SECONDS, campaign.PART_ROWS = 0.02, 1
+spread.CHUNK_SECONDS, spread.GROWTH, campaign.PART_ROWS = 0.002, 2, 1
 class Holds(campaign.Watcher):
     left = 60
     def finished(self, job):
@@ -287,7 +288,7 @@ def test_a_disk_that_is_full_is_said_and_nothing_is_lost(
 def full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Path]]:
     """A folder with room for some of the results: a file system of its own, or else a writer like one.
 
-    A fast machine makes six parts of some 50 kB of them: chunks grow from one run by eights.
+    A part of them takes some 50 kB there.
     """
     place = tmp_path / "small"
     place.mkdir()
