@@ -119,11 +119,11 @@ impl Connections {
 impl Table {
     /// The one that waits longest for its first request, of this network or of those of which most wait, gives way.
     fn evict_unasked(&mut self, network: Option<Network>) -> bool {
-        let most = self.networks.values().map(|crowd| crowd.unasked).max().unwrap_or_default();
-        let is_crowded = |of: &Network| self.networks.get(of).is_some_and(|crowd| crowd.unasked == most);
-        let mut of_it =
-            self.unasked.iter().filter(|(_, of)| network.map_or_else(|| is_crowded(of), |network| network == **of));
-        let Some(number) = of_it.next().map(|(number, _)| *number) else { return false };
+        let first = {
+            let is_meant = self.is_meant(network, |crowd| crowd.unasked);
+            self.unasked.iter().find(|(_, of)| is_meant(of)).map(|(number, _)| *number)
+        };
+        let Some(number) = first else { return false };
         self.evict(number);
         true
     }
@@ -140,14 +140,20 @@ impl Table {
 
     /// The one of this network, or of those that have most, that was heard of least lately gives way.
     fn evict_idlest(&mut self, network: Option<Network>) {
-        let most = self.networks.values().map(|crowd| crowd.all).max().unwrap_or_default();
-        let is_crowded = |of: &Network| self.networks.get(of).is_some_and(|crowd| crowd.all == most);
-        let is_meant = |of: &Network| network.map_or_else(|| is_crowded(of), |network| network == *of);
-        let of_it = self.open.iter().filter(|(_, entry)| is_meant(&entry.network));
-        let idlest = of_it.min_by_key(|(_, entry)| entry.heard).map(|(number, _)| *number);
+        let idlest = {
+            let is_meant = self.is_meant(network, |crowd| crowd.all);
+            let of_it = self.open.iter().filter(|(_, entry)| is_meant(&entry.network));
+            of_it.min_by_key(|(_, entry)| entry.heard).map(|(number, _)| *number)
+        };
         if let Some(number) = idlest {
             self.evict(number);
         }
+    }
+
+    /// Whether a network is this one or, where none is named, one of those that have most.
+    fn is_meant(&self, network: Option<Network>, count: fn(&Crowd) -> usize) -> impl Fn(&Network) -> bool {
+        let most = if network.is_none() { self.networks.values().map(count).max() } else { None };
+        move |of| network.map_or_else(|| self.networks.get(of).map(count) == most, |network| network == *of)
     }
 
     fn evict(&mut self, number: u64) {
