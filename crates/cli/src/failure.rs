@@ -5,6 +5,8 @@ use std::io;
 
 use millpond_coap::message::Code;
 
+use crate::render;
+
 /// Why the program did not do what was asked.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -118,9 +120,9 @@ fn without_number(error: &io::Error) -> String {
     }
 }
 
-/// Line breaks and control characters, which a peer may have sent, become spaces.
+/// Line breaks and whatever else steers, which a peer may have sent, become spaces.
 fn one_line(text: &str) -> String {
-    let cleaned: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let cleaned: String = text.chars().map(|c| if render::steers(c) { ' ' } else { c }).collect();
     cleaned.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

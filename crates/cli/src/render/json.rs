@@ -17,13 +17,13 @@ pub fn put(mut out: impl Write, value: &impl Serialize) -> Result<()> {
     out.write_all(b"\n")
 }
 
-/// JSON asks for the control characters below space to be escaped, and for no others (RFC 8259 §7).
+/// JSON asks for the control characters below space to be escaped, and for no others (RFC 8259 §7). What steers is one UTF-16 unit.
 struct Harmless;
 
 impl Formatter for Harmless {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> Result<()> {
         for c in fragment.chars() {
-            if c.is_control() {
+            if super::steers(c) {
                 write!(out, "\\u{:04x}", u32::from(c))?;
             } else {
                 write!(out, "{c}")?;

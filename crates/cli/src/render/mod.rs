@@ -8,8 +8,10 @@ mod hex;
 pub mod json;
 pub mod links;
 pub mod options;
+mod steering;
 
 pub use hex::dump;
+pub use steering::steers;
 
 use crate::content_format::{self, Shown};
 
@@ -51,13 +53,13 @@ fn plain(bytes: &[u8]) -> Option<String> {
     (!text.chars().any(odd)).then(|| text.to_owned())
 }
 
-/// Control characters, by which a server could steer the terminal, in a visible form.
+/// What a server could steer the terminal by, in a visible form.
 fn harmless(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         match c {
             '\r' => {}
             '\n' | '\t' => shown.push(c),
-            c if c.is_control() => shown.extend(c.escape_default()),
+            c if steers(c) => shown.extend(c.escape_default()),
             c => shown.push(c),
         }
         shown
@@ -125,5 +127,7 @@ mod tests {
         assert_eq!(body(b"\x1b[2Jgone\r\n", Some(TEXT)), "\\u{1b}[2Jgone\n");
         let shown = body(b"\x61\x1b", Some(CBOR));
         assert!(!shown.contains('\u{1b}'), "{shown:?}");
+        assert_eq!(body("user\u{202e}nimda".as_bytes(), None), "user\\u{202e}nimda\n");
+        assert_eq!(body("שלום\u{200f}".as_bytes(), None), "שלום\u{200f}\n");
     }
 }

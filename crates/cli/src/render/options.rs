@@ -51,7 +51,7 @@ fn block(value: u32) -> String {
 
 fn text(value: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(value).ok()?;
-    (!text.chars().any(char::is_control)).then(|| text.to_owned())
+    (!text.chars().any(super::steers)).then(|| text.to_owned())
 }
 
 fn hexadecimal(value: &[u8]) -> String {
@@ -76,6 +76,7 @@ mod tests {
             (27, &[0x02], "Block1: 0, the last, 64 bytes"),
             (8, b"caf\xc3\xa9", "Location-Path: café"),
             (8, b"\x1b[2J", "Location-Path: 0x1b5b324a"),
+            (8, "\u{202e}".as_bytes(), "Location-Path: 0xe280ae"),
             (4, &[0xab, 0xcd], "ETag: 0xabcd"),
             (5, &[], "If-None-Match: (empty)"),
             (65000, &[1], "option 65000: 0x01"),

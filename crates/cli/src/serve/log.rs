@@ -5,14 +5,14 @@ use std::io::Write;
 use millpond_live::{Next, Request, Response};
 use tokio::time::Instant;
 
-use crate::answer;
+use crate::{answer, render::steers};
 
 /// Tells a request and how it was answered, on standard error.
 pub(super) async fn log(request: Request, next: Next) -> Response {
     let start = Instant::now();
     let answer = next.run(request.clone()).await;
     let method = request.method().name().unwrap_or("?").to_uppercase();
-    let path: String = request.path_text().chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let path: String = request.path_text().chars().map(|c| if steers(c) { '?' } else { c }).collect();
     let _ = writeln!(
         anstream::stderr().lock(),
         "{}  {method} {path}  {}, {} bytes, {:.1} ms",
