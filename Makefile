@@ -14,7 +14,7 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help build web demo install install-c sizes header miri test test-rust test-c test-python test-web interop traces bench
+.PHONY: help build web demo install install-c sizes header miri test test-rust test-c test-python test-web peers interop traces bench
 .PHONY: bench-live docs lint lint-rust lint-packages lint-c lint-python lint-deps advisories clean
 
 help: ## this list
@@ -149,7 +149,7 @@ test-c:
 	$(C_TRIAL)/calm_alone
 
 # On every core: tests share nothing but what they read.
-test-python: $(VENV)/.dev
+test-python: $(VENV)/.dev peers
 	$(BIN)/python -m pytest -n auto
 
 # The explorer in Node.js beside the engine in Python, and in a browser; what is not here is named, and its tests are skipped.
@@ -157,14 +157,15 @@ test-web: web $(VENV)/.dev ## the explorer: results equal to the byte, and the p
 	PYTHON=$(CURDIR)/$(BIN)/python crates/web/tests/install
 	$(BIN)/python -m pytest crates/web/tests
 
-# Other implementations, as packages; what cannot be installed here is named, and its tests are skipped.
-interop: $(VENV)/.dev ## our client and server against libcoap, aiocoap, node-coap and go-coap
+# Other implementations, as packages, and Wireshark; what cannot be installed here is named, and its tests are skipped.
+peers: | $(BIN)/python
 	PYTHON=$(CURDIR)/$(BIN)/python interop/install
+
+interop: $(VENV)/.dev peers ## our client and server against libcoap, aiocoap, node-coap and go-coap
 	$(CARGO) build --quiet --locked -p millpond-cli
 	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python -m pytest interop -n 8
 
-traces: $(VENV)/.dev ## when our client and each of theirs sends what, as a table, in a minute
-	PYTHON=$(CURDIR)/$(BIN)/python interop/install
+traces: $(VENV)/.dev peers ## when our client and each of theirs sends what, as a table, in a minute
 	$(CARGO) build --quiet --locked -p millpond-cli
 	MILLPOND=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/millpond $(BIN)/python interop/traces.py
 
