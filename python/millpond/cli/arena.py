@@ -1,4 +1,4 @@
-"""The verb `arena`: candidates against every published preset, on many paths."""
+"""The verb `arena`: candidates against published presets, on many paths."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _PATH = click.Path(path_type=Path)
 def arena(
     as_json: bool, candidates: tuple[Any, ...], cells: str, ranges: tuple[str, ...], draws: int, **options: Any
 ) -> None:
-    """Put candidates beside every published preset, on many paths.
+    """Put candidates beside published presets, one of each family, on many paths.
 
     Every cell is judged by the best preset of that very cell.
     """
