@@ -210,6 +210,16 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {one["candidate"] for one in told["summary"]} == {"fasor-token", "rfc7252?ack-timeout=4 s", "rfc7252"}
 
 
+def test_a_key_can_be_set_in_every_cell(tmp_path: Path) -> None:
+    changes = {"clients[0].naming": "none", "server.duplicates": "stored"}
+    done = hold(tmp_path / "out", candidates=["fasor-token"], drawn="1..6", changes=changes)
+    manifest = json.loads((done.directory / "manifest.json").read_text(encoding="utf-8"))
+    on_paths = [cell["scenario"] for cell in manifest["cells"]]
+    assert len({cell["columns"]["place"] for cell in manifest["cells"]}) == 6
+    assert {scenario["server"]["duplicates"] for scenario in on_paths} == {"stored"}
+    assert {scenario["clients"][0]["naming"] for scenario in on_paths} == {"none"}
+
+
 def test_a_search_keeps_the_best_of_each_rung_and_goes_on_where_it_was(tmp_path: Path) -> None:
     within = search.ranges(["patience=1 s..60 s"])
     settings = search.draw("calm", within, 4)
@@ -242,6 +252,9 @@ def test_a_search_keeps_the_best_of_each_rung_and_goes_on_where_it_was(tmp_path:
         (["--search", "speed=1 s..9 s"], "speed"),
         (["--search", "patience=1 s..9 s", "--cells", "all"], "leave --cells out"),
         (["--search", "patience=1 s..9 s", "--runs", "4"], "leave --runs out"),
+        (["--search", "patience=1 s..9 s", "--set", "server.duplicates=stored"], "leave --set out"),
+        (["--set", "server.duplicate=stored"], "duplicate"),
+        (["--set", "clients[7].naming=none"], "clients[7].naming"),
         (["--draws", "9"], "--draws: it goes with --search alone"),
         (["--readings", "all"], "--readings: drawn cells have none: choose --cells studies, or all"),
         (["--cells", "studies", "--readings", "al"], "--readings: unknown choice 'al'"),

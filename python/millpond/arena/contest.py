@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ def hold(
     drawn: int | str = 120,
     runs: int = 16,
     readings: str = "first",
+    changes: Mapping[str, Any] | None = None,
     out: Path | str | None = None,
     resume: bool = False,
     jobs: int = 0,
@@ -67,6 +68,7 @@ def hold(
         drawn: How many cells are drawn; `401..800` for those with these numbers.
         runs: Runs of a cell, at most; four, or as many more as it takes for 200 clients over all of them.
         readings: Of which readings of studies' test beds there are cells: `first`, or `all`.
+        changes: What is otherwise in every cell, by its place: `{"clients[0].naming": "none"}`.
         out: The results directory; left out: a free name in `results/`.
         resume: Keep the runs that are there.
         jobs: Runs at the same time; 0 for one per core.
@@ -96,6 +98,8 @@ def hold(
     for name, controller in named.items():
         fits(own.written(controller), f"--candidate {name}", engine, own)
     places = cells.places(cells_of, seeds, numbers(drawn), runs, engine, own, readings)
+    if changes:
+        places = [replace(place, scenario=scenarios.with_changes(place.scenario, changes)) for place in places]
     program = cells.program(named, rivals, places, seeds, engine, own)
     results = carry_out(
         program,

@@ -37,6 +37,14 @@ _PATH = click.Path(path_type=Path)
     "--drawn", default="120", show_default=True, metavar="N", help="So many drawn cells; 401..800: those alone."
 )
 @click.option("--runs", type=int, default=16, show_default=True, metavar="N", help="Runs of a cell, at most.")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    callback=arguments.changes,
+    metavar="PLACE=VALUE",
+    help="Set a key of every cell: server.duplicates=stored; may be repeated.",
+)
 @click.option("--out", type=_PATH, metavar="DIR", help="Where results go. [a free name in results/]")
 @click.option("--resume", is_flag=True, help="Go on with what is in the results directory.")
 @click.option("--jobs", type=int, default=0, metavar="N", help="Runs at the same time; 0: one per core.")
@@ -84,10 +92,11 @@ def _fits_search(is_search: bool) -> None:
     from millpond.errors import UsageError
 
     context = click.get_current_context()
-    for name in ("cells", "readings", "drawn", "runs") if is_search else ("draws",):
+    for name in ("cells", "readings", "drawn", "runs", "changes") if is_search else ("draws",):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             told = "its rungs say which cells are run, and how often" if is_search else "it goes with --search alone"
-            raise UsageError(f"{'--search' if is_search else f'--{name}'}: {told}: leave --{name} out")
+            flag = "--set" if name == "changes" else f"--{name}"
+            raise UsageError(f"{'--search' if is_search else flag}: {told}: leave {flag} out")
 
 
 def _searched(candidates: tuple[Any, ...], ranges: tuple[str, ...], draws: int, options: dict[str, Any]) -> list[Any]:
