@@ -317,6 +317,10 @@ int32_t millpond_calm_asked_late(millpond_calm_server *server, const millpond_ca
 /* The number of the preset with this name. */
 int32_t millpond_preset_id(const char *name);
 
+/* The number of the preset whose name is the nearest to this one, to be proposed where
+ * millpond_preset_id knows none: at most a third of its letters differ. */
+int32_t millpond_preset_nearest(const char *name);
+
 /* The number of the setting with this name that the controller of this peer has. */
 int32_t millpond_setting_id(const millpond_peer *peer, const char *name);
 

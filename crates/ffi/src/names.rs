@@ -30,6 +30,23 @@ pub unsafe extern "C" fn millpond_preset_id(name: *const c_char) -> i32 {
     })
 }
 
+/// The number of the preset whose name is the nearest to this one, to be proposed where millpond_preset_id knows none:
+/// at most a third of its letters differ.
+///
+/// # Safety
+///
+/// See the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millpond_preset_nearest(name: *const c_char) -> i32 {
+    answer(|| {
+        // SAFETY: see the module.
+        let name = unsafe { text(name)? };
+        let near = Preset::all().filter_map(|preset| Some((slips(name, preset.name().as_bytes())?, preset)));
+        let nearest = near.min_by_key(|(slips, _)| *slips);
+        nearest.map(|(_, preset)| i32::from(preset.id())).ok_or(millpond_error::MILLPOND_E_UNKNOWN_PRESET)
+    })
+}
+
 /// The number of the setting with this name that the controller of this peer has.
 ///
 /// # Safety
@@ -155,6 +172,31 @@ impl millpond_error {
         (Self::MILLPOND_E_DAMAGED, c"the record was changed by something else: a stray pointer, or a second thread"),
         (Self::MILLPOND_E_ENDED, c"the exchange has ended already"),
     ];
+}
+
+/// How many letters have to be put in, taken out or changed to make the one of the other, capitals or not; `None` if they
+/// are more than a third of the longer.
+fn slips(one: &[u8], other: &[u8]) -> Option<u8> {
+    /// Bytes of the longest name, and a few.
+    const LONGEST: u8 = 32;
+    let longer = one.len().max(other.len());
+    if longer > usize::from(LONGEST) {
+        return None;
+    }
+    // How far each beginning of `other` is from what was read of `one`; that of the empty one is `left`, at first.
+    let mut row = [0; LONGEST as usize];
+    row.iter_mut().zip(1..=LONGEST).for_each(|(cell, length)| *cell = length);
+    for (read, letter) in (0..LONGEST).zip(one) {
+        let (mut diagonal, mut left) = (read, read.saturating_add(1));
+        for (cell, letter_there) in row.iter_mut().zip(other) {
+            let changed = diagonal.saturating_add(u8::from(!letter.eq_ignore_ascii_case(letter_there)));
+            diagonal = *cell;
+            *cell = changed.min(diagonal.min(left).saturating_add(1));
+            left = *cell;
+        }
+    }
+    let slips = *row.get(..other.len())?.last()?;
+    (usize::from(slips).saturating_mul(3) <= longer).then_some(slips)
 }
 
 /// A copy of the controller of a peer, even if its settings contradict each other.

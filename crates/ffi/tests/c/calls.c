@@ -285,6 +285,14 @@ static void names(void) {
   SAME(millpond_preset_id("cocoa-03"), MILLPOND_PRESET_COCOA_03);
   SAME(millpond_preset_id("cocoa-3"), MILLPOND_E_UNKNOWN_PRESET);
   SAME(millpond_preset_id(""), MILLPOND_E_UNKNOWN_PRESET);
+  SAME(millpond_preset_nearest("cocoa-3"), MILLPOND_PRESET_COCOA_03);
+  SAME(millpond_preset_nearest("Cocoa03"), MILLPOND_PRESET_COCOA_03);
+  SAME(millpond_preset_nearest("faser"), MILLPOND_PRESET_FASOR);
+  SAME(millpond_preset_nearest("calm"), MILLPOND_PRESET_CALM);
+  SAME(millpond_preset_nearest("rfc-7252"), MILLPOND_PRESET_RFC7252);
+  SAME(millpond_preset_nearest("bbr"), MILLPOND_E_UNKNOWN_PRESET);
+  SAME(millpond_preset_nearest(""), MILLPOND_E_UNKNOWN_PRESET);
+  SAME(millpond_preset_nearest("a name that is longer than that of any preset there is"), MILLPOND_E_UNKNOWN_PRESET);
   SAME(millpond_preset_name(MILLPOND_PRESET_COCOA_03, text, sizeof text), 8);
   EXPECT(strcmp(text, "cocoa-03") == 0, "the name is %s", text);
   SAME(millpond_preset_name(MILLPOND_PRESET_COCOA_03, text, 4), 8);

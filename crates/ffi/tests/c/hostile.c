@@ -95,6 +95,7 @@ static void null_pointers(void) {
   SAME(millpond_view(&peer, NULL), MILLPOND_E_NULL);
   SAME(millpond_peer_base_rtt(&peer, NULL), MILLPOND_E_NULL);
   SAME(millpond_preset_id(NULL), MILLPOND_E_NULL);
+  SAME(millpond_preset_nearest(NULL), MILLPOND_E_NULL);
   SAME(millpond_setting_id(&peer, NULL), MILLPOND_E_NULL);
   SAME(millpond_setting_id(NULL, "carry"), MILLPOND_E_NULL);
   SAME(millpond_setting_word(MILLPOND_SETTING_CARRY, NULL), MILLPOND_E_NULL);
