@@ -12,9 +12,14 @@ import pytest
 import synthetic_results
 
 import millpond
+from millpond.measure.measures import Measures
+from millpond.measure.metrics import METRICS
+from millpond.measure.population import Population
 from millpond.measure.reported import Course, Reported
+from millpond.measure.workloads import is_endless
 from millpond.results.directory import MANIFEST, Results
 from millpond.results.store import write_table
+from millpond.show.report.figures.reported import reported_by_group_rows
 
 
 def test_points_are_shares_of_all_clients() -> None:
@@ -116,3 +121,43 @@ def test_who_is_back_after_a_power_cut_does_not_wait_for_the_report_of_the_day(t
     assert (course.of, course.end) == (20, 1.0)
     assert 0 < float(course.times[-1]) < 35
     assert Reported(results).outcome(results.cells[0]).born == 40
+
+
+#: Meters that report every ten minutes, and at once after an alarm.
+ALARMED: dict[str, Any] = {
+    "path": "nbiot-anrw18",
+    "clients": [
+        {
+            "name": "meters",
+            "count": 20,
+            "controller": "rfc7252",
+            "workload": [{"kind": "periodic", "period": "10 min"}, {"kind": "after-event", "arrival": "30 s"}],
+        }
+    ],
+    "timeline": [{"at": "10 min", "kind": "alarm"}],
+    "run": {"for": "20 min"},
+}
+
+
+def test_who_answers_an_alarm_beside_a_rhythm_is_done_by_then(tmp_path: Path) -> None:
+    alarmed = millpond.run(ALARMED, out=tmp_path / "alarmed", report=False)
+    results = alarmed.results
+    cell, reported = results.cells[0], Reported(results)
+    assert reported.events(cell) == (0, 1)
+    assert reported.since(cell) == {1}
+    for course in (reported.course(cell), reported.course(cell, cell.groups[0])):
+        assert (course.of, course.end) == (20, 1.0)
+        assert 0 < float(course.times[-1]) < 35
+    for metric in ("clients_done_100", "requests_done_100"):
+        assert 0 < float(METRICS[metric].compute(Measures(results), Population.of("meters")).values[0]) < 35
+    # what they report from the start on has no end, so there is no panel that stays at 0
+    assert {row[0] for row in reported_by_group_rows(results).rows} == {"event 1"}
+
+
+def test_of_a_loop_beside_a_rhythm_without_end_no_time_is_told(tmp_path: Path) -> None:
+    workload = [{"kind": "continuous", "requests": 3}, {"kind": "periodic", "period": "10 min"}]
+    both = ALARMED | {"clients": [ALARMED["clients"][0] | {"workload": workload}], "timeline": []}
+    results = millpond.run(both, out=tmp_path / "both", report=False).results
+    cell = results.cells[0]
+    assert is_endless(cell, cell.groups[0])
+    assert Reported(results).course(cell).of == 0

@@ -59,7 +59,7 @@ def _done(share: float, what: What) -> Compute:
 
     def compute(measures: Measures, population: Population) -> Sample:
         cell, group = measures.cell(population), measures.group(population)
-        event = measures.reported.events(cell, group)[0]
+        event = min(measures.reported.since(cell, group), default=0)
         found = measures.reported.each_run(cell, group, share, event, what)
         return Sample.of(found, np.arange(cell.first_run, cell.first_run + cell.replications))
 

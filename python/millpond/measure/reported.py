@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from millpond.measure.statistics import Floats
 from millpond.measure.tables import CutTable
-from millpond.measure.workloads import with_an_end
+from millpond.measure.workloads import starts_endless, with_an_end
 from millpond.results.directory import Cell, Group, Results
 
 #: The shares of clients whose times every table gives.
@@ -129,14 +129,19 @@ class Reported:
             self._events[key] = tuple(found.astype(np.int64).tolist()) or (0,)
         return self._events[key]
 
+    def ending(self, cell: Cell, group: Group) -> tuple[int, ...]:
+        """Those of a group's events with which it can be done: not the start, if work from there on has no end."""
+        told = self.events(cell, group)
+        return told[1:] if len(told) > 1 and told[0] == 0 and starts_endless(cell, group) else told
+
     def since(self, cell: Cell, group: Group | None = None) -> frozenset[int]:
-        """The events that times of being done count from: of each group that can be done the first one told of."""
-        return frozenset(self.events(cell, one)[0] for one in with_an_end(cell, group))
+        """The events that times of being done count from: of each group the first one with which it can be done."""
+        return frozenset(self.ending(cell, one)[0] for one in with_an_end(cell, group))
 
     def course(self, cell: Cell, group: Group | None = None, event: int | None = None) -> Course:
         """Who is done by when after an event, all runs of the cell taken together.
 
-        The event left out: of each group the first one told of, from which its times count.
+        The event left out: of each group the first one with which it can be done, from which its times count.
         """
         ended = with_an_end(cell, group)
         apart = event is None and len(self.since(cell)) > 1
@@ -145,7 +150,7 @@ class Reported:
         if not ended:
             return Course.none()
         if event is None:
-            event = self.events(cell, group)[0]
+            event = min(self.since(cell, group))
         # to the microsecond where each client's own end says it; what belongs to an event is counted in bins
         if self._counted is None or self._is_exact(cell, group, event):
             return self._from_clients(cell, group)

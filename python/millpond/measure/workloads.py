@@ -9,14 +9,19 @@ from millpond.results.directory import Cell, Group
 
 #: Kinds of births that go on as long as the run, unless `requests` or `for` ends them.
 ENDLESS = frozenset({"backlog", "periodic", "poisson", "ramp", "tr45820-reporting"})
+AFTER_EVENT = "after-event"
 REQUESTS = "requests"
 _FROM_SERVER = ("commands", "notifications")
 
 
 def is_endless(cell: Cell, group: Group) -> bool:
-    """Whether the group is never done because all of its work goes on until the run ends."""
-    found = [one for said in _said(cell, group) for one in (said if isinstance(said, list) else [said])]
-    return bool(found) and all(_goes_on(one) for one in found)
+    """Whether the group is never done because its work goes on until the run ends; that after an event has an end."""
+    return starts_endless(cell, group) and not any(_waits(one) for one in _workloads(cell, group))
+
+
+def starts_endless(cell: Cell, group: Group) -> bool:
+    """Whether work that the group begins by itself, and not after an event, goes on until the run ends."""
+    return any(_goes_on(one) for one in _workloads(cell, group) if not _waits(one))
 
 
 def with_an_end(cell: Cell, group: Group | None = None) -> list[Group]:
@@ -25,6 +30,14 @@ def with_an_end(cell: Cell, group: Group | None = None) -> list[Group]:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _workloads(cell: Cell, group: Group) -> list[Any]:
+    return [one for said in _said(cell, group) for one in (said if isinstance(said, list) else [said])]
+
+
+def _waits(workload: Any) -> bool:
+    return (workload if isinstance(workload, str) else workload.get("kind")) == AFTER_EVENT
 
 
 def _goes_on(workload: Any) -> bool:

@@ -87,7 +87,11 @@ def _of_groups(data: Data) -> list[Panel]:
     looks = {data.label(group.algorithm): data.looks[group.algorithm] for group in cell.groups}
     panels = []
     for event in data.reported.events(cell):
-        asking = [group for group in cell.groups if not data.reported.outcome(cell, group).is_silent]
+        asking = [
+            group
+            for group in cell.groups
+            if event in data.reported.ending(cell, group) and not data.reported.outcome(cell, group).is_silent
+        ]
         lines = {data.label(group.algorithm): data.reported.course(cell, group, event) for group in asking}
         lines = {name: course for name, course in lines.items() if course.of}
         if lines:
