@@ -20,6 +20,9 @@ USUAL = (
     "utilisation", "queueing_delay",
 )  # fmt: skip
 
+#: What became of the requests, as counts.
+REQUESTS = ("born", "answered", "failed", "never_finished", "delivered")
+
 
 def rows(measures: Measures) -> list[dict[str, Any]]:
     """The summary as plain rows: times in s, counts per client, shares from 0 to 1; None for what is unknown."""
@@ -36,7 +39,7 @@ def _row(measures: Measures, population: Population) -> dict[str, Any]:
     medians = t_interval(fct.per_run("median"))
     cell = measures.cell(population)
     # a client may have ended without a completion time: its last request failed, or its workload has no end
-    unfinished = measures.usual("unfinished_clients", population)
+    told = measures.reported.outcome(cell, measures.group(population)) if measures.results.has("flows") else None
     row: dict[str, Any] = {
         "cell": cell.number,
         "algorithm": population.algorithm,
@@ -44,7 +47,10 @@ def _row(measures: Measures, population: Population) -> dict[str, Any]:
         **dict(population.factors),
         "replications": cell.replications,
         "n": fct.n,
-        "unfinished": fct.missing if math.isnan(unfinished) else round(unfinished * (fct.n + fct.missing)),
+        "clients_of_all_runs": None if told is None else told.clients,
+        "unfinished": fct.missing if told is None else told.unfinished,
+        # requests of all runs together; each ends in one of the three ways
+        **{name: None if told is None else getattr(told, name) for name in REQUESTS},
     }
     for statistic in FCT_STATISTICS:
         row[f"fct_{statistic}_s"] = fct.take(statistic) if fct.n else None
