@@ -144,7 +144,8 @@ _ANSWERED = clients.either(clients.column("answered"), clients.column("completed
 METRICS = (
     Metric("makespan", "s", "run", "median", "first copy of any client sent to last answer of any accepted",
            _column("makespan_us", 1e-6), "less", "time until the last client finished"),
-    Metric("unfinished", "flows", "run", "mean", "flows that did not finish", _column("unfinished"), "less"),
+    Metric("unfinished", "flows", "run", "mean", "clients with more to ask, or a request open, when the run ended",
+           _column("unfinished"), "less"),
     Metric("requests_answered", "1", "run", "mean", "of a run's requests those that were answered, whoever made them",
            _of_born("answered"), "more", "requests of a run answered"),
     Metric("requests_delivered", "1", "run", "mean", "of a run's requests those that reached the far application",
@@ -155,7 +156,7 @@ METRICS = (
     Metric("lost_clients", "1", "run", "mean", "of the clients that asked something those of which a request failed",
            _each(_lost, _mean), "less", "clients that lost a request"),
     Metric("unfinished_clients", "1", "run", "mean",
-           "of the clients that asked something those that were not done when the run ended",
+           "of the clients that asked something those with more to ask, or a request open, when the run ended",
            _each(_unfinished, _mean), "less", "clients unfinished"),
     Metric("fairness", "1", "run", "mean", "Jain's index of the requests answered per client",
            _each(_ANSWERED, statistics.jain), "more", "Jain's index of answered requests"),
