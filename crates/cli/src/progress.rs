@@ -20,20 +20,24 @@ impl Bar {
         // The target draws nothing where there is no terminal.
         let target = if is_hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:40}] {bytes} of {total_bytes}, {bytes_per_sec}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
+        bar.set_style(style(false));
         Self { bar, sending }
     }
 
     /// The request, whose progress the bar shows.
     pub fn over(&self, request: RequestBuilder) -> RequestBuilder {
+        if self.bar.is_hidden() {
+            return request;
+        }
         let (bar, sending) = (self.bar.clone(), self.sending);
         request.progress(move |progress| {
             if let Some((what, done, whole)) = shown(progress, sending) {
-                bar.set_message(what);
-                bar.set_length(whole);
+                if bar.length() != whole {
+                    bar.set_style(style(whole.is_some()));
+                    whole.map_or_else(|| bar.unset_length(), |whole| bar.set_length(whole));
+                }
                 bar.set_position(done);
+                bar.set_message(what);
             }
         })
     }
@@ -45,13 +49,21 @@ impl Drop for Bar {
     }
 }
 
-/// What is on its way, how much of it has arrived, and how long it is; nothing of what is short.
-fn shown(progress: &Progress, sending: usize) -> Option<(&'static str, u64, u64)> {
+/// With a bar where it is known how much is to come.
+fn style(is_length_known: bool) -> ProgressStyle {
+    let template = match is_length_known {
+        true => "{msg} [{bar:40}] {bytes} of {total_bytes}, {bytes_per_sec}",
+        false => "{msg} {bytes}, {bytes_per_sec}",
+    };
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+}
+
+/// What is on its way, how much of it has arrived, and how long it is if that is known; nothing of what is short.
+fn shown(progress: &Progress, sending: usize) -> Option<(&'static str, u64, Option<u64>)> {
     let Progress { sent, received, total, .. } = *progress;
-    let whole = total.unwrap_or(received);
-    match (sending, whole) {
-        (LONG.., _) if sent < sending => Some(("sent", sent as u64, sending as u64)),
-        (_, LONG..) => Some(("received", received as u64, whole as u64)),
+    match (sending, total.unwrap_or(received)) {
+        (LONG.., _) if sent < sending => Some(("sent", sent as u64, Some(sending as u64))),
+        (_, LONG..) => Some(("received", received as u64, total.map(|total| total as u64))),
         _ => None,
     }
 }
@@ -68,9 +80,9 @@ mod tests {
             progress
         };
         assert_eq!(shown(&at(0, 1_024, Some(2_000)), 0), None);
-        assert_eq!(shown(&at(0, 1_024, Some(20_000)), 0), Some(("received", 1_024, 20_000)));
-        assert_eq!(shown(&at(0, 9_000, None), 0), Some(("received", 9_000, 9_000)));
-        assert_eq!(shown(&at(512, 0, None), 10_000), Some(("sent", 512, 10_000)));
+        assert_eq!(shown(&at(0, 1_024, Some(20_000)), 0), Some(("received", 1_024, Some(20_000))));
+        assert_eq!(shown(&at(0, 9_000, None), 0), Some(("received", 9_000, None)), "of an unknown length");
+        assert_eq!(shown(&at(512, 0, None), 10_000), Some(("sent", 512, Some(10_000))));
         assert_eq!(shown(&at(10_000, 0, None), 10_000), None);
         assert_eq!(shown(&at(100, 0, None), 100), None);
     }

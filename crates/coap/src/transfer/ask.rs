@@ -23,6 +23,8 @@ pub struct Ask<'a> {
     pub upload: BlockSize,
     /// Blocks in which the response is asked for from the first request on; with `None` the server chooses.
     pub early: Option<BlockSize>,
+    /// The length of the response's body is wanted before its end (Size2, RFC 7959 §4), for [`Progress::total`].
+    pub wants_total: bool,
     /// Every new representation is wanted (RFC 7641), of GET and FETCH.
     pub observe: bool,
     /// Bytes of the longest body taken.
@@ -63,6 +65,7 @@ impl<'a> Ask<'a> {
             body: &[],
             upload: BlockSize::B1024,
             early: None,
+            wants_total: false,
             observe: false,
             longest: 1 << 20,
             token: None,

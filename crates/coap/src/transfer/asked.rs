@@ -31,6 +31,7 @@ pub(super) struct Asked<A> {
     fits: Option<Fit>,
     download: Download,
     early: Option<BlockSize>,
+    wants_total: bool,
     longest: usize,
     total: Option<u32>,
     /// How often the body was fetched anew because it had become shorter.
@@ -143,6 +144,7 @@ impl<A> Asked<A> {
             wanted: download.first(),
             download,
             early: ask.early,
+            wants_total: ask.wants_total,
             longest: ask.longest,
             total: None,
             restarts: 0,
@@ -217,6 +219,9 @@ impl<A> Asked<A> {
         // What is asked of the response goes with the last piece of the body.
         let block2 = wanted.filter(|_| is_next && block1.is_none_or(|block| !block.more));
         let block2 = single.map_or(block2, |single| single.block2);
+        // How long the response is, is asked once, with its beginning.
+        let begins = block2.is_none_or(|block| block.number == 0) && block1.is_none_or(|block| !block.more);
+        let size2 = (self.wants_total && is_next && begins).then(|| Uint::new(0));
         let observe = match aim {
             Aim::Next => None,
             Aim::Register | Aim::Renew(_) => Some(Uint::new(0)),
@@ -237,6 +242,7 @@ impl<A> Asked<A> {
             (number::OBSERVE, options::value(observe.as_ref())),
             (number::BLOCK2, options::value(block2.as_ref())),
             (number::BLOCK1, options::value(block1.as_ref())),
+            (number::SIZE2, options::value(size2.as_ref())),
             (number::SIZE1, options::value(size1.as_ref())),
             (number::REQUEST_TAG, options::value(tag.as_ref())),
         ];

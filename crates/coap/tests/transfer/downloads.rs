@@ -219,6 +219,23 @@ fn the_length_is_told_if_it_is_asked_for() {
 }
 
 #[test]
+fn a_client_that_wants_to_know_the_length_asks_with_the_beginning_alone() {
+    for early in [None, Some(BlockSize::B64)] {
+        let mut pair = Pair::serving(600, BlockSize::B64);
+        let ask = pair.ask(&Ask { wants_total: true, early, ..get() });
+        pair.run_until(3 * SECOND / 10);
+        let progress = pair.hosts[0].progress(ask).unwrap();
+        assert!(progress.received < 600 && progress.total == Some(600), "{progress:?}");
+        pair.settle();
+        assert_eq!(pair.answers(), [(body(600), false)]);
+        let asked = pair.datagrams.iter().filter(|(_, side, _)| *side == CLIENT);
+        let sizes: Vec<_> =
+            asked.map(|(_, _, it)| Message::parse(it).unwrap().option(number::SIZE2).map(<[u8]>::len)).collect();
+        assert!(sizes.len() > 5 && sizes[0] == Some(0) && sizes[1..].iter().all(Option::is_none), "{sizes:?}");
+    }
+}
+
+#[test]
 fn any_block_can_be_asked_for_and_none_behind_the_end() {
     let mut pair = Pair::serving(600, BlockSize::B256);
     for (id, (block, code, length)) in [

@@ -60,6 +60,8 @@ pub(crate) struct Wanted {
     /// Long bodies travel in bursts, if the server knows them.
     pub(crate) q_block: bool,
     pub(crate) progress: Option<OnProgress>,
+    /// How long the answer's body is, is to be told before its end.
+    pub(crate) wants_total: bool,
     /// One block of a body that whoever asks takes or sends block by block.
     pub(crate) piece: Option<Piece>,
     pub(crate) reply: Reply,
@@ -73,6 +75,7 @@ impl Wanted {
             body: &self.payload,
             upload: self.block,
             early: self.is_block_wished.then_some(self.block),
+            wants_total: self.wants_total,
             observe: self.reply.observes(),
             longest: self.longest,
             token: self.token,
@@ -131,6 +134,7 @@ pub(crate) fn asked_for_trial(peer: SocketAddr, reply: Reply) -> Wanted {
         patience: Patience::DEFAULT,
         q_block: false,
         progress: None,
+        wants_total: false,
         piece: None,
         reply,
     }

@@ -174,7 +174,8 @@ impl RequestBuilder {
     }
 
     /// Tells how far its bodies have come, each time that they went on, from the client's task: do little there. Over UDP
-    /// and DTLS, where long bodies go in blocks.
+    /// and DTLS, where long bodies go in blocks. The server is asked how long its body is ([`Progress::total`]), which it need
+    /// not tell.
     pub fn progress(mut self, hook: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(OnProgress(Arc::new(hook)));
         self
@@ -322,6 +323,7 @@ impl RequestBuilder {
             q_block: self.q_block,
             // Of a block nothing is told but that it came.
             progress: self.progress.clone().filter(|_| piece.is_none()),
+            wants_total: self.progress.is_some(),
             piece,
             reply,
         };

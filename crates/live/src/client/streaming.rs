@@ -28,7 +28,7 @@ impl RequestBuilder {
     /// [`Error::Refused`] with what the writer said.
     pub async fn download(mut self, writer: &mut (impl AsyncWrite + Unpin + Send)) -> Result<Response, Error> {
         self.check_datagrams()?;
-        let (wished, hook) = (self.wished()?, self.progress.take());
+        let (wished, hook) = (self.wished()?, self.progress.clone());
         within(self.deadline, async move {
             let mut peers = Peers::of(&self).await?;
             let mut first: Option<Response> = None;

@@ -80,7 +80,10 @@ async fn a_long_body_is_written_block_by_block_and_told_on_its_way() {
         let (mut writer, told) = (Counting::default(), Arc::new(Mutex::new(Vec::new())));
         let telling = Arc::clone(&told);
         let request = client.get(uri("firmware")).block_size(size);
-        let request = request.progress(move |progress| telling.lock().unwrap().push(progress.received));
+        let request = request.progress(move |progress| {
+            assert_eq!(progress.total, Some(100_001));
+            telling.lock().unwrap().push(progress.received);
+        });
         let answer = request.download(&mut writer).await.unwrap();
         assert_eq!((answer.code(), answer.payload().len()), (Code::CONTENT, 0));
         assert!(writer.all == body && writer.longest == usize::from(size));
