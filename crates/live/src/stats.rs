@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use millpond_coap::Counters;
+use millpond_coap::{Counters, Repeats};
 
 /// What a client or server has done, and what it knows of its peers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Stats {
     pub duplicates: u64,
     /// Copies of requests that were not answered, because their answers were on their way ([`Duplicates::Calm`](crate::Duplicates::Calm)).
     pub withheld: u64,
+    /// What became of copies of requests that had been answered, and why, at such a server; `withheld` is of these, too.
+    pub repeats: Repeats,
     /// Requests handed to handlers.
     pub requests: u64,
     /// Requests of ours that were answered.
@@ -101,11 +103,21 @@ impl Stats {
         self.retransmissions += counters.retransmissions;
         self.duplicates += counters.duplicates;
         self.withheld += counters.repeats.withheld;
+        self.add_repeats(counters.repeats);
         self.requests += counters.requests;
         self.answered += counters.answered;
         self.failed += counters.failed.total();
         self.late += counters.late;
         self.ignored += counters.ignored.total();
+    }
+
+    fn add_repeats(&mut self, repeats: Repeats) {
+        let Repeats { calm, due, allowed, unknown, withheld } = repeats;
+        self.repeats.calm += calm;
+        self.repeats.due += due;
+        self.repeats.allowed += allowed;
+        self.repeats.unknown += unknown;
+        self.repeats.withheld += withheld;
     }
 
     /// Adds those of another worker.
@@ -117,6 +129,7 @@ impl Stats {
         self.retransmissions += other.retransmissions;
         self.duplicates += other.duplicates;
         self.withheld += other.withheld;
+        self.add_repeats(other.repeats);
         self.requests += other.requests;
         self.answered += other.answered;
         self.failed += other.failed;

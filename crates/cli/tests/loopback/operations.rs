@@ -46,8 +46,12 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
                 assert_eq!(kind == "counter", bare.ends_with("_total"), "{line}");
                 assert!(described.contains(family), "{line}");
                 if let Some((_, labels)) = name.split_once('{') {
-                    let peer = labels.strip_prefix("peer=\"").and_then(|rest| rest.strip_suffix("\"}"));
-                    assert!(peer.is_some_and(|peer| peer.parse::<std::net::SocketAddr>().is_ok()), "{line}");
+                    let label = labels.strip_suffix("\"}").and_then(|label| label.split_once("=\""));
+                    match label {
+                        Some(("peer", peer)) => assert!(peer.parse::<std::net::SocketAddr>().is_ok(), "{line}"),
+                        Some(("became", fate)) => assert!(fate.starts_with("answered") || fate == "withheld", "{line}"),
+                        _ => panic!("{line}: no label of ours"),
+                    }
                 }
                 let value: f64 = value.parse().unwrap_or_else(|_| panic!("{line}: no number"));
                 assert!(value >= 0.0 && samples.insert(name.to_owned(), value).is_none(), "{line}");
@@ -77,6 +81,7 @@ fn the_figures_of_all_workers_are_there_for_prometheus() {
     let figures = samples(&body);
     assert_eq!(figures["millpond_requests_total"], 7.0);
     assert_eq!(figures["millpond_sockets"], 2.0);
+    assert_eq!(figures["millpond_repeats_total{became=\"withheld\"}"], 0.0);
     let of_peers: Vec<_> = figures.iter().filter(|(name, _)| name.contains("{peer=")).collect();
     let round_trip = of_peers.iter().find(|(name, _)| name.starts_with("millpond_peer_round_trip_seconds"));
     assert!(round_trip.is_some_and(|(_, seconds)| (0.0..60.0).contains(*seconds)), "{body}");

@@ -14,7 +14,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use crate::{Error, Stats};
+use crate::{Error, Repeats, Stats};
 
 /// How long a client of HTTP may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -128,6 +128,7 @@ impl Collector for Figures {
             let metric = encoder.encode_descriptor(name, help, None, counter.metric_type())?;
             counter.encode(metric)?;
         }
+        self.encode_repeats(&mut encoder)?;
         let gauges = [
             ("exchanges", "Exchanges under way", stats.exchanges),
             ("observers", "Observers", stats.observers as u64),
@@ -150,6 +151,24 @@ impl Collector for Figures {
 }
 
 impl Figures {
+    /// What a calm server did with copies, and why.
+    fn encode_repeats(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let Repeats { calm, due, allowed, unknown, withheld } = self.0.repeats;
+        let help = "Copies of answered requests at a calm server, and what became of them";
+        let kind = prometheus_client::metrics::MetricType::Counter;
+        let mut metric = encoder.encode_descriptor("repeats", help, None, kind)?;
+        for (became, count) in [
+            ("answered_no_queue", calm),
+            ("answered_due", due),
+            ("answered_allowed", allowed),
+            ("answered_unknown", unknown),
+            ("withheld", withheld),
+        ] {
+            ConstCounter::new(count).encode(metric.encode_family(&[("became", became)])?)?;
+        }
+        Ok(())
+    }
+
     fn encode_peers(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         type Read = fn(&crate::PeerStats) -> Option<f64>;
         type Count = fn(&crate::PeerStats) -> u64;
@@ -208,10 +227,14 @@ mod tests {
             waiting: 0,
             quiet: Duration::ZERO,
         };
-        let text = text(Stats { sent: 12, observers: 3, memory: 4_096, peers: vec![peer], ..Stats::default() });
+        let repeats = Repeats { due: 5, withheld: 7, ..Repeats::default() };
+        let text =
+            text(Stats { sent: 12, observers: 3, memory: 4_096, peers: vec![peer], repeats, ..Stats::default() });
         for line in [
             "millpond_sent_total 12",
             "millpond_observers 3",
+            "millpond_repeats_total{became=\"answered_due\"} 5",
+            "millpond_repeats_total{became=\"withheld\"} 7",
             "millpond_memory_bytes 4096",
             "millpond_peer_round_trip_seconds{peer=\"192.0.2.1:5683\"} 1.5",
             "millpond_peer_retransmissions_total{peer=\"192.0.2.1:5683\"} 2",
