@@ -7,8 +7,9 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use millpond_control::{
-    AnyController, BasicRto, BbrCon, Calm, Chance, ChanceSeed, CoapPlusRate, Cocoa, Controller, Cx, Exchange, Fasor,
-    Instant, LinuxRto, PeakHopper, Preset, Purpose, ReplyKind, Rfc7252, Sample, Span, TfrcNon,
+    AnyController, BasicRto, BbrCon, Calm, CalmPath, CalmPeer, CalmServer, Chance, ChanceSeed, CoapPlusRate, Cocoa,
+    Controller, Cx, Exchange, Fasor, Instant, LinuxRto, PeakHopper, Preset, Purpose, ReplyKind, Rfc7252, Sample, Span,
+    TfrcNon,
 };
 use std::{hint::black_box, time::Duration};
 
@@ -74,6 +75,37 @@ fn calls(criterion: &mut Criterion) {
     }
 }
 
+/// The calm server's, of a path on which answers wait in a queue and copies come.
+fn server(criterion: &mut Criterion) {
+    let (mut server, mut path, mut peer) = (CalmServer::new(), CalmPath::new(), CalmPeer::new());
+    let mut now = Instant::ORIGIN;
+    for number in 0..400 {
+        server.asked(&mut path, &mut peer, now);
+        server.answered(&mut peer, now);
+        let copy = now.after(Span::from_millis(500));
+        server.asked_again(&path, &mut peer, copy);
+        now = now.after(Span::from_millis(1_000 + 10 * number));
+    }
+    let mut group = criterion.benchmark_group("calm server");
+    group.warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(300));
+    group.bench_function("asked and answered", |bencher| {
+        let (mut server, mut path, mut peer, mut now) = (server, path, peer, now);
+        bencher.iter(|| {
+            now = now.after(Span::from_millis(4_000));
+            server.asked(black_box(&mut path), black_box(&mut peer), now);
+            server.answered(black_box(&mut peer), now);
+        });
+    });
+    group.bench_function("asked_again", |bencher| {
+        let (mut server, mut peer, mut now) = (server, peer, now);
+        bencher.iter(|| {
+            now = now.after(Span::from_micros(1));
+            server.asked_again(black_box(&path), black_box(&mut peer), black_box(now))
+        });
+    });
+    group.finish();
+}
+
 /// Bytes, which no clock can tell.
 fn sizes(_: &mut Criterion) {
     println!("bytes for each peer: {}, whatever is inside", size_of::<AnyController>());
@@ -92,7 +124,9 @@ fn sizes(_: &mut Criterion) {
         println!("    with {family} alone: {size}");
     }
     println!("bytes for each exchange: {}", size_of::<Exchange>());
+    let (peer, path, server) = (size_of::<CalmPeer>(), size_of::<CalmPath>(), size_of::<CalmServer>());
+    println!("bytes of a calm server for each peer: {peer}, for each path: {path}, altogether: {server}");
 }
 
-criterion_group!(benches, sizes, calls);
+criterion_group!(benches, sizes, calls, server);
 criterion_main!(benches);
