@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import hand_made
+import numpy as np
 import pytest
 import small_sweep
 from picture_checks import check_texts
@@ -18,6 +19,7 @@ from millpond.measure.measures import Measures
 from millpond.show import factors, terminal
 from millpond.show.report import figures
 from millpond.show.report.data import Data
+from millpond.show.report.sweep import in_words
 from millpond.show.sweep import difference_in_words
 
 
@@ -88,6 +90,33 @@ def test_the_terminal_shows_every_setting_and_pairs_of_runs(
     assert max(map(len, text.splitlines())) <= width
     assert "Against Default CoAP (rfc7252), run by run" in text
     assert text.count("24/24") == 4
+
+
+def test_what_was_lost_and_never_reached_is_told_in_terminal_and_page(tmp_path: Path) -> None:
+    link = {"rate": "60 kbit/s", "delay": "215 ms", "queue": "900 B"}
+    clients = {"count": 40, "exchanges": 5, "max_retransmit": 1, "controller": "rfc7252"}
+    plan = {
+        "name": "lossy",
+        "scenario": {"path": {"uplink": link, "downlink": link | {"rate": "30 kbit/s"}}, "clients": [clients]},
+        "replications": 3,
+        "matrix": {"devices": [2, 40, 50]},
+        "vary": {"devices": {"places": ["clients[0].count"]}},
+    }
+    lossy = millpond.sweep(plan, out=tmp_path / "out", report=False)
+    out = io.StringIO()
+    terminal.show(lossy.tables, out)
+    few, some, many = lossy.summary.to_pylist()
+    assert 0 == few["failed"] < some["failed"] < many["failed"]
+    text = " ".join(out.getvalue().split())
+    for told in (few, some, many):
+        assert f"{told['n']}/{told['clients_of_all_runs']} {told['failed']} " in text
+    assert " never " in text
+    measures = Measures(lossy.results)
+    said = [in_words(measures, "clients_done_99", population) for population in measures.populations()]
+    assert said[0].endswith(" s")
+    assert said[2] == "never"
+    runs = measures.reported.each_run(lossy.results.cells[1], None, 0.99)
+    assert said[1].endswith(f"in {int(np.isfinite(runs).sum())} of 3 runs"), runs
 
 
 def test_pairs_of_runs_are_compared_seed_by_seed() -> None:

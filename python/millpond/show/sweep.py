@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -28,6 +29,8 @@ _HEADS = {
     "unnecessary_retx_per_client": "copies\nin vain\nper client",
     "wasted_share": "bytes\nwasted",
 }
+#: Metrics that have no value in a run in which so much was never done.
+TIMES_UNTIL = ("clients_done_", "requests_done_")
 #: At most so many rows a table; the report has all.
 MANY = 60
 
@@ -49,16 +52,20 @@ def _overview(measures: Measures) -> Table:
         table.add_column(escape(spoken[name].axis), justify="right", overflow="fold")
     table.add_column("controller", overflow="fold")
     table.add_column("times\nof", justify="right", no_wrap=True)
+    populations = list(measures.populations())
+    lost = _lost(measures, populations)
+    for head in lost:
+        table.add_column(head, justify="right", no_wrap=True)
     for name in shown:
         table.add_column(_HEADS[name], justify="right", overflow="fold")
-    populations = list(measures.populations())
-    for population in populations[:MANY]:
+    for place, population in enumerate(populations[:MANY]):
         where = (spoken[name].tick(measures.cell(population).columns.get(name, "")) for name in names)
         fct = measures.sample("fct", population)
         values = (_value(measures, name, population) for name in shown)
         table.add_row(
-            *map(escape, where), escape(_called(measures, population)), f"{fct.n}/{fct.n + fct.missing}", *values
-        )
+            *map(escape, where), escape(_called(measures, population)), f"{fct.n}/{fct.n + fct.missing}",
+            *(counts[place] for counts in lost.values()), *values,
+        )  # fmt: skip
     left = len(populations) - MANY
     note = (
         "± is half a 95 % interval over runs; completion times are those of the clients counted under `times of`; "
@@ -66,6 +73,16 @@ def _overview(measures: Measures) -> Table:
     )
     table.caption = note if left <= 0 else f"{note} {left} rows more are in the report."
     return table
+
+
+def _lost(measures: Measures, populations: Sequence[Population]) -> dict[str, list[str]]:
+    """The requests that were not answered, by how they ended, as columns; of those ways that none ended in, nothing."""
+    told = [measures.reported.outcome(measures.cell(one), measures.group(one)) for one in populations]
+    found = {
+        "requests\nfailed": [one.failed for one in told],
+        "never\nfinished": [one.never_finished or 0 for one in told],
+    }
+    return {head: [str(count) for count in counts] for head, counts in found.items() if any(counts)}
 
 
 def _paired(measures: Measures) -> list[Table]:
@@ -107,12 +124,24 @@ def difference_in_words(measures: Measures, metric: str, first: Population, othe
     return f"{noise}{found.difference:+.4g} ({found.low:+.3g} to {found.high:+.3g})"
 
 
+def reached(measures: Measures, metric: str, population: Population) -> str:
+    """How many of the runs a time until so much was done speaks of: `never`, `in 2 of 5 runs`, nothing if of all."""
+    cell, group = measures.cell(population), measures.group(population)
+    sample = measures.sample(metric, population)
+    if not metric.startswith(TIMES_UNTIL) or not sample.missing or not measures.reported.since(cell, group):
+        return ""
+    return f"in {sample.n} of {labels.runs(sample.n + sample.missing)}" if sample.n else "never"
+
+
 def _value(measures: Measures, metric: str, population: Population) -> str:
     known = METRICS[metric]
     sample = measures.sample(metric, population)
     value = sample.take(known.usual)
+    share = reached(measures, metric, population)
     if math.isnan(value):
-        return "-"
+        return share or "-"
+    if share:
+        return f"{labels.number(value)} {share}"
     interval = sample.interval(known.usual)
     half = 0.0 if interval is None else (interval[1] - interval[0]) / 2
     if known.unit == "1":

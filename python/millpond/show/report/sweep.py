@@ -12,6 +12,7 @@ from millpond.show import labels
 from millpond.show.report import figures, story, study
 from millpond.show.report.data import Data
 from millpond.show.report.parts import Listing, Picture, Section
+from millpond.show.sweep import reached
 
 METRICS_SHOWN = ("clients_done_99", "fct", "delivery_ratio", "unnecessary_retx_per_client", "wasted_share")
 """What the small multiples and the matrices show, where the results hold it."""
@@ -91,8 +92,11 @@ def in_words(measures: Measures, metric: str, population: Population) -> str:
     known = METRICS[_name(metric)]
     sample = measures.sample(known.name, population)
     value = sample.take(known.usual)
+    share = reached(measures, known.name, population)
     if math.isnan(value):
-        return "\N{EN DASH}"
+        return share or "\N{EN DASH}"
+    if share:
+        return f"{known.written(value)} {share}"
     interval = sample.interval(known.usual)
     if interval is None or interval[0] == interval[1]:
         return known.written(value)
