@@ -358,6 +358,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(plan: Path, tmp_path: Path) -
         f"millpond: --on dask://127.0.0.1:{port}: no scheduler answers there: "
         "start 'dask scheduler' there, and 'dask worker's\n"
     )
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,18 @@ def test_what_cannot_be_judged_is_told_before_anything_runs(
     assert not any(file.is_dir() for file in folder.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("key", "more", "place"),
+    [("scenario", "", "scenario"), ("title", '[[matrix]]\nscenario = "t.toml"\n', "matrix[0].scenario")],
+)
+def test_a_scenario_that_is_missing_is_told_with_the_key_that_names_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], key: str, more: str, place: str
+) -> None:
+    plan = f'{key} = "t.toml"\n' + (more or "[matrix]\n") + '"clients[0].count" = [1, 2]\n'
+    (folder / "t.plan").write_text(plan if key == "scenario" else f'scenario = "s.toml"\n{plan}')
+    assert told(capsys, "sweep", "t.plan") == f"t.plan: {place}: t.toml: no such file"
+
+
 def test_one_table_in_place_of_a_list_is_told_with_its_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "one.toml").write_text(SCENARIO.replace("[[clients]]", "[clients]"))
     where = "clients: a single table, where there may be several"

@@ -141,6 +141,7 @@ def _listed(matrix: list[Tree] | Tree) -> list[Tree]:
 
 def _read_matrix(tree: Tree, file: Path, place: str, top: PlanFile, vary: Mapping[str, Vary]) -> Matrix:
     lists = dict(tree)
+    own = place if "scenario" in lists else ""
     scenario = checked(lists.pop("scenario", top.scenario), _SCENARIO, file, f"{place}.scenario")
     key = "sites" if top.sites is not None or "sites" in lists else "replications"
     if key == "sites" and top.replications is not None:
@@ -163,6 +164,8 @@ def _read_matrix(tree: Tree, file: Path, place: str, top: PlanFile, vary: Mappin
     if isinstance(scenario, dict):
         return Matrix(values, scenario, file, count, key == "sites")
     scenario_file = file.parent / scenario
+    if not scenario_file.exists():
+        raise UsageError(f"{where(file, own, 'scenario')}: {scenario_file}: no such file")
     return Matrix(values, scenarios.load_tree(scenario_file), scenario_file, count, key == "sites")
 
 

@@ -84,9 +84,10 @@ def write_pieces(file: Path, pieces: Iterable[pa.Table], form: Mapping[str, Any]
 def alone_in(directory: Path) -> Iterator[None]:
     """Holds a directory, made if it is not there. Raises `MillpondError` if another program is at work in it.
 
-    The hold ends with the program, however that ends.
+    The hold ends with the program, however that ends. A directory that was made and is still empty then goes as well.
     """
     file = directory / LOCK
+    is_new = not directory.exists()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         opened = file.open("w")
@@ -108,6 +109,9 @@ def alone_in(directory: Path) -> Iterator[None]:
             yield
         finally:
             file.unlink(missing_ok=True)
+            if is_new:
+                with contextlib.suppress(OSError):
+                    directory.rmdir()
 
 
 def claim(

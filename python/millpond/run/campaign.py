@@ -132,7 +132,6 @@ def _carry_out(
         _copy(extra_files, directory)
         return Results.of(directory, there)
     manifest = there or _manifest(program, command)
-    write_json(directory / MANIFEST, manifest)
     parts = Parts(directory)
     parts.read()
     for line in parts.damaged:
@@ -140,9 +139,13 @@ def _carry_out(
     jobs = [job for job in jobs_of(program) if job.run not in parts.done]
     watcher.start(jobs, kept=program.runs - len(jobs))
     manifest["workers"] = 0
+    is_begun = there is not None
     try:
         # a wish to stop is heard from before the first run until after the last: none is lost between two batches
         with _Signals() as signals, _who(on if jobs else None, workers, program) as who:
+            # not before there is somebody to run it: who names a wrong scheduler is left without a trace
+            write_json(directory / MANIFEST, manifest)
+            is_begun = True
             for traced in (True, False):
                 chosen = [job for job in jobs if job.traced is traced]
                 if chosen:
@@ -155,7 +158,8 @@ def _carry_out(
         manifest["runs_done"] = len(parts.done)
         # where there is no room, what was said first is what went wrong
         with contextlib.suppress(Unwritten):
-            write_json(directory / MANIFEST, manifest)
+            if is_begun:
+                write_json(directory / MANIFEST, manifest)
     _finish(program, directory, parts, manifest, extra_files)
     return Results.of(directory, manifest)
 
