@@ -138,6 +138,13 @@ def test_what_cannot_be_judged_is_told_before_anything_runs(
     assert not any(file.is_dir() for file in folder.iterdir())
 
 
+def test_a_place_that_is_misspelt_is_told_with_its_factor(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    vary = '[vary.queue]\nplaces = ["path.uplink.queue", "path.downlink.quue"]\n'
+    (folder / "q.toml").write_text(f'scenario = "s.toml"\n[matrix]\nqueue = ["2 kB"]\n{vary}')
+    line = told(capsys, "sweep", "q.toml")
+    assert line.startswith("q.toml: vary.queue: path.downlink.quue: unknown key `quue`: did you mean `queue`?")
+
+
 @pytest.mark.parametrize(
     ("key", "more", "place"),
     [("scenario", "", "scenario"), ("title", '[[matrix]]\nscenario = "t.toml"\n', "matrix[0].scenario")],

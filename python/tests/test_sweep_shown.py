@@ -77,6 +77,8 @@ def test_small_multiples_refuse_what_is_no_factor_or_metric(done: Run) -> None:
         figures.small_multiples(done.results, "fcd")
     with pytest.raises(UsageError, match="named twice"):
         figures.small_multiples(done.results, rows="queue", columns="queue")
+    with pytest.raises(UsageError, match="algorithm: stands in every panel, as colours"):
+        figures.small_multiples(done.results, rows="algorithm")
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +34,8 @@ __all__ = [
 FLEET = "fleet"
 #: The tables that grow with clients and seconds, not with sites.
 CLIENT_BY_CLIENT = ("flows", "births")
+#: How an error begins that blames a key.
+_UNKNOWN_KEY = re.compile(r": unknown key `([^`]+)`")
 
 STUDIES = Path(__file__).parent.parent / "scenarios" / "studies"
 
@@ -178,7 +181,10 @@ def unfold(plan: Plan, engine: Engine, own: OwnControllers | None = None) -> Pro
     for number, point in enumerate(wanted):
         tree, names = _scenario(plan, point)
         origin = f"{plan.file}, cell {point.name} of {point.matrix.scenario_file.name}"
-        built = overrides.changed(tree, sets, engine, own, origin)
+        try:
+            built = overrides.changed(tree, sets, engine, own, origin)
+        except UsageError as error:
+            raise UsageError(_with_factor(plan, str(error), origin)) from None
         full = scenarios.in_full(built)
         groups = groups_of(full, names)
         links = _links(full)
@@ -329,6 +335,16 @@ def _on_every_path(
         if path.name not in covered and path.only.covers(whole):
             covered.add(path.name)
             yield _Point(matrix, algorithms, whole, path)
+
+
+def _with_factor(plan: Plan, error: str, origin: str) -> str:
+    """What is wrong with a cell's scenario, with the factor in place of the cell where its place is what is wrong."""
+    unknown_key = _UNKNOWN_KEY.match(error.removeprefix(origin))
+    for name, vary in plan.vary.items():
+        for place in sorted(vary.reach):
+            if unknown_key and unknown_key[1] in re.split(r"\.|\[\d+\]", place):
+                return f"{plan.file}: vary.{name}: {place}{error.removeprefix(origin)}"
+    return error
 
 
 def _scenario(plan: Plan, point: _Point) -> tuple[dict[str, Any], tuple[str, ...]]:

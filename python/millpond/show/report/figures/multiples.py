@@ -44,8 +44,10 @@ class Layout:
         Raises `UsageError` for a factor that the results do not have, or one that is named twice.
         """
         told = [name for name in (rows, columns, across) if name]
+        if SERIES in told:
+            raise UsageError(f"{SERIES}: stands in every panel, as colours: rows, columns and axis are other factors")
         for name in told:
-            if name not in data.factors or name == SERIES:
+            if name not in data.factors:
                 raise UsageError(unknown("factor", name, [known for known in data.factors if known != SERIES]))
             if told.count(name) > 1:
                 raise UsageError(f"factor {name!r} is named twice: rows, columns and axis need one each")
