@@ -2,6 +2,7 @@
 //! many, one of those gives way that have shown least.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, HashMap},
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -128,12 +129,15 @@ impl Table {
         true
     }
 
-    /// The one that holds most gives way, of the network whose connections hold most. False if there is none.
+    /// The one that holds most gives way, of the network whose connections hold most, or of all that hold as much; of those
+    /// alike the one that was heard of least lately. False if there is none.
     fn evict_heaviest(&mut self) -> bool {
-        let heaviest = self.networks.iter().max_by_key(|(network, crowd)| (crowd.memory, **network));
-        let Some(network) = heaviest.map(|(network, _)| *network) else { return false };
-        let of_it = self.open.iter().filter(|(_, entry)| entry.network == network);
-        let Some(number) = of_it.max_by_key(|(_, entry)| entry.memory).map(|(number, _)| *number) else { return false };
+        let heaviest = {
+            let is_meant = self.is_meant(None, |crowd| crowd.memory);
+            let of_it = self.open.iter().filter(|(_, entry)| is_meant(&entry.network));
+            of_it.min_by_key(|(_, entry)| (Reverse(entry.memory), entry.heard)).map(|(number, _)| *number)
+        };
+        let Some(number) = heaviest else { return false };
         self.evict(number);
         true
     }
@@ -322,5 +326,18 @@ mod tests {
         let newcomer = all.admit(address(99, 1), now);
         assert!(!all.table().open.contains_key(&seats[0].number) && all.table().open.contains_key(&seats[63].number));
         drop(newcomer);
+    }
+
+    #[tokio::test]
+    async fn of_networks_that_hold_as_much_the_most_silent_connection_gives_way_whatever_their_numbers() {
+        let (all, now) = (connections(), Instant::now());
+        let seats: Vec<Seat> = (0..10).map(|network| all.admit(address(network, 1), now)).collect();
+        for (network, seat) in (0..).zip(&seats) {
+            assert!(seat.holds(now + Duration::from_secs(if network == 4 { 0 } else { 1 }), 100));
+        }
+        let light = all.admit(address(99, 1), now);
+        assert!(light.holds(now, 1));
+        let is_open = |seat: &&Seat| all.table().open.contains_key(&seat.number);
+        assert_eq!((seats.iter().filter(is_open).count(), is_open(&&seats[4])), (9, false));
     }
 }
