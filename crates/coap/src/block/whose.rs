@@ -1,7 +1,7 @@
 /// Whose something is that a server holds, where there is no room for all: what is of nobody known gives way first, for to
 /// begin a body, or to ask for one, costs a forged datagram; of that what is of crowded networks, so that who sends or asks
 /// for much takes from itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Whose {
     /// Somebody's who is known to be at its address.
     pub(crate) is_known: bool,

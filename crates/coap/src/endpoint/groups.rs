@@ -1,24 +1,26 @@
 //! Requests to a group of peers, whose answers come from any of them, and requests that came to such a group
 //! (RFC 7252 §8, RFC 7390).
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::vec::Vec;
 use core::{fmt::Debug, hash::Hash};
 
 use hashbrown::{HashTable, hash_table::Entry};
 use millpond_control::{Instant, Purpose, Span};
 
 use super::{
-    Endpoint, ExchangeId, Ignored, Outgoing, Refused, RequestId,
+    Arc, Endpoint, ExchangeId, Ignored, Outgoing, Refused, RequestId,
     counters::Count,
     duplicates::{Key, Reply},
     exchanges::Role,
     further::Beyond,
     identities::Pair,
+    leisure::{Answer, Leisurely},
     message_ids::later,
     queue::What,
     requests::{Owed, Request},
     send::write,
 };
+use crate::block::Whose;
 use crate::invariant::Sure;
 use crate::message::{Code, Kind, Message, MessageId, Token};
 
@@ -41,8 +43,6 @@ const MAX_SERVER_RESPONSE_DELAY: u64 = 250_000_000;
 const MOST_ASKED: usize = 256;
 /// Members of a group whose answers to one request are told.
 const MOST_ANSWERS: usize = 4_096;
-/// Answers of ours that may wait for their time; who asks for more gets none.
-const MOST_WAITING: usize = 1_024;
 /// Tokens tried before a request is refused. Those of 2 bytes may collide often.
 const TRIES: u64 = 1 << 16;
 /// The last word in the address of chance that leisure is drawn from: not that of any call to a controller.
@@ -54,8 +54,7 @@ pub(super) struct Groups<A> {
     asked: Vec<Asked<A>>,
     /// Tokens ever made.
     made: u64,
-    /// In the order in which they are to leave.
-    answers: VecDeque<Answer<A>>,
+    answers: Leisurely<A>,
     /// Requests that ever came to a group: the address of their chance.
     came: u32,
 }
@@ -74,35 +73,23 @@ struct Asked<A> {
     answered: HashTable<A>,
 }
 
-/// An answer of ours that waits for its time.
-#[derive(Debug)]
-struct Answer<A> {
-    due: Instant,
-    to: A,
-    request: RequestId,
-    /// The whole message without its ID.
-    message: Vec<u8>,
-}
-
 impl<A: Copy + Eq + Hash> Groups<A> {
     pub(super) const fn new() -> Self {
-        Self { asked: Vec::new(), made: 0, answers: VecDeque::new(), came: 0 }
+        Self { asked: Vec::new(), made: 0, answers: Leisurely::new(), came: 0 }
     }
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
         let answered = |sum: usize, asked: &Asked<A>| sum.saturating_add(asked.answered.allocation_size());
-        let message = |sum: usize, answer: &Answer<A>| sum.saturating_add(answer.message.capacity());
         size_of::<Self>()
             .saturating_add(self.asked.capacity().saturating_mul(size_of::<Asked<A>>()))
-            .saturating_add(self.answers.capacity().saturating_mul(size_of::<Answer<A>>()))
             .saturating_add(self.asked.iter().fold(0, answered))
-            .saturating_add(self.answers.iter().fold(0, message))
+            .saturating_add(self.answers.memory())
     }
 
     /// When the first answer of ours is to leave.
     pub(super) fn first_due(&self) -> Option<Instant> {
-        self.answers.front().map(|answer| answer.due)
+        self.answers.first_due()
     }
 
     fn named(&mut self, name: ExchangeId) -> Option<&mut Asked<A>> {
@@ -318,7 +305,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.setup.chance.at(Purpose::Dither, place).between(Span::ZERO, self.setup.config.leisure)
     }
 
-    /// The answer to a request that came to a group waits for its time, or is left out.
+    /// The answer to a request that came to a group waits for its time, or is left out for want of room.
     #[inline(never)]
     pub(super) fn answer_leisurely(
         &mut self,
@@ -328,22 +315,22 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         response: &Outgoing<'_>,
     ) -> Result<(), Refused> {
         let says_nothing = response.code == Code::CONTENT && response.payload.is_empty();
-        let waiting =
-            self.beyond.as_deref().and_then(|beyond| beyond.groups.as_deref()).map_or(0, |groups| groups.answers.len());
-        if response.code.class() != 2 || says_nothing || waiting >= MOST_WAITING {
+        if response.code.class() != 2 || says_nothing {
             return Ok(());
         }
         let mut message = Vec::new();
         let limit = usize::from(self.setup.config.limits.datagram);
         write(&mut message, Kind::NonConfirmable, MessageId(0), request.token, response, limit)?;
         message.shrink_to_fit();
-        if !self.has_room(message.capacity().saturating_add(size_of::<Answer<A>>().saturating_mul(2))) {
+        if !self.has_room(message.capacity().saturating_add(Leisurely::<A>::growth())) {
             return Err(self.out_of_bytes());
         }
-        let groups = self.beyond_mut().groups_mut();
-        let due = request.due.max(now);
-        let place = groups.answers.partition_point(|other| other.due <= due);
-        groups.answers.insert(place, Answer { due, to: request.from, request: id, message });
+        let to = request.from;
+        let network = self.path_of(&to).unwrap_or_else(|| self.hash(&to));
+        let whose = Whose { is_known: self.is_acquainted(to), network };
+        let answer = Answer { due: request.due.max(now), to, whose, request: id, message };
+        let setup = Arc::clone(&self.setup);
+        self.beyond_mut().groups_mut().answers.add(answer, &setup.identities);
         Ok(())
     }
 
@@ -351,7 +338,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[inline(never)]
     pub(super) fn leave_after_leisure(&mut self, now: Instant) {
         let Some(groups) = self.beyond.as_deref_mut().and_then(|beyond| beyond.groups.as_deref_mut()) else { return };
-        let Some(Answer { to, request, message, .. }) = groups.answers.pop_front() else { return };
+        let Some(Answer { to, request, message, .. }) = groups.answers.pop(&self.setup.identities) else { return };
         let Ok(message) = Message::parse(&message).sure("message of ours") else { return };
         let options: Vec<_> = message.options().map(|option| (option.number, option.value)).collect();
         let plain = Outgoing::non_confirmable(message.code, &options);

@@ -105,6 +105,7 @@ mod inbox;
 mod input;
 mod known;
 mod layer;
+mod leisure;
 mod lifetimes;
 mod luck;
 mod message_ids;

@@ -24,6 +24,7 @@ mod giving_up;
 mod groups;
 mod identities;
 mod jumps;
+mod leisure;
 mod lifetimes;
 mod malformed;
 mod memory;
