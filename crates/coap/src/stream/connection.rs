@@ -109,13 +109,13 @@ struct Ping {
     due: Instant,
 }
 
-/// Who wants an orderly end.
+/// An orderly end is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Releasing {
-    /// We do; the other side has until then to close.
-    Ours(Instant),
-    /// The other side does: we close once everything is answered.
-    Theirs,
+struct Releasing {
+    /// By the other side: we close once everything is answered.
+    theirs: bool,
+    /// By us: the other side has until then to close.
+    due: Option<Instant>,
 }
 
 /// Something to tell that borrows nothing.
@@ -186,7 +186,7 @@ impl Connection {
     /// Whether nothing that either side asked waits for its answer. Observations wait for none.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.owed.unanswered() == 0 && self.asked.len() == 0
+        self.owed.unanswered() == 0 && self.asked.unanswered() == 0
     }
 
     /// Input: bytes came in, cut in whatever way.
@@ -258,6 +258,7 @@ impl Connection {
         let known = self.asked.remove(request);
         if known {
             self.notices.push_back(Notice::Failed(request, Lost::Cancelled));
+            self.after_answer();
         }
         known
     }
@@ -286,9 +287,11 @@ impl Connection {
         hold_off: Option<u32>,
     ) -> Result<(), StreamRefused> {
         self.check_open()?;
-        let limit = self.settings.max_message_size;
+        // Without an address it is short, and fits.
+        let limit = alternative.map_or(u32::MAX, |_| self.settings.max_message_size);
         Signal::Release { alternative, hold_off }.write(&mut self.outbox, Token::EMPTY, limit)?;
-        self.releasing = Some(Releasing::Ours(now.after(self.options.release_wait)));
+        let theirs = self.releasing.is_some_and(|releasing| releasing.theirs);
+        self.releasing = Some(Releasing { theirs, due: Some(now.after(self.options.release_wait)) });
         Ok(())
     }
 
@@ -331,10 +334,7 @@ impl Connection {
     /// When to act although nothing came in, and whether that is about a ping.
     fn next_due(&self) -> Option<(Instant, bool)> {
         let ping = self.ping.map(|ping| (ping.due, true));
-        let release = match self.releasing {
-            Some(Releasing::Ours(due)) => Some((due, false)),
-            _ => None,
-        };
+        let release = self.releasing.and_then(|releasing| releasing.due).map(|due| (due, false));
         ping.into_iter().chain(release).min()
     }
 }

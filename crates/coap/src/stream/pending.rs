@@ -19,6 +19,7 @@ pub(super) struct Asked {
     /// In the order in which they left.
     order: BTreeMap<u64, u32>,
     made: u64,
+    unanswered: usize,
 }
 
 /// A request of ours.
@@ -34,7 +35,12 @@ pub(super) struct Question {
 
 impl Asked {
     pub(super) const fn new() -> Self {
-        Self { slots: Slots::new(), by_token: BTreeMap::new(), order: BTreeMap::new(), made: 0 }
+        Self { slots: Slots::new(), by_token: BTreeMap::new(), order: BTreeMap::new(), made: 0, unanswered: 0 }
+    }
+
+    /// Requests that were not answered at all.
+    pub(super) const fn unanswered(&self) -> usize {
+        self.unanswered
     }
 
     pub(super) fn len(&self) -> usize {
@@ -62,6 +68,7 @@ impl Asked {
 
     pub(super) fn add(&mut self, token: Token, observes: bool) -> ExchangeId {
         self.made = self.made.wrapping_add(1);
+        self.unanswered = self.unanswered.saturating_add(1);
         let slot = self.slots.put(Question { token, observes, is_answered: false, number: self.made });
         self.by_token.insert(key(token), slot);
         self.order.insert(self.made, slot);
@@ -76,15 +83,24 @@ impl Asked {
         if self.slots.is(id.slot, id.generation) { self.slots.get(id.slot) } else { None }
     }
 
-    pub(super) fn find(&mut self, token: Token) -> Option<(ExchangeId, &mut Question)> {
+    /// An answer came to this token: the request, whether it observes, and whether this is its first answer.
+    pub(super) fn answered(&mut self, token: Token) -> Option<(ExchangeId, bool, bool)> {
         let slot = *self.by_token.get(&key(token))?;
         let name = self.name(slot);
-        Some((name, self.slots.get_mut(slot)?))
+        let question = self.slots.get_mut(slot)?;
+        let is_first = !core::mem::replace(&mut question.is_answered, true);
+        if is_first {
+            self.unanswered = self.unanswered.saturating_sub(1);
+        }
+        Some((name, question.observes, is_first))
     }
 
     /// Takes a request off the books; false if it was not on them.
     pub(super) fn remove(&mut self, id: ExchangeId) -> bool {
-        let Some(&Question { token, number, .. }) = self.get(id) else { return false };
+        let Some(&Question { token, number, is_answered, .. }) = self.get(id) else { return false };
+        if !is_answered {
+            self.unanswered = self.unanswered.saturating_sub(1);
+        }
         self.by_token.remove(&key(token));
         self.order.remove(&number);
         self.slots.release(id.slot);

@@ -17,6 +17,7 @@ mod frames;
 mod host_properties;
 mod hostile;
 mod hosts;
+mod leaving;
 mod observing;
 mod owned;
 mod properties;

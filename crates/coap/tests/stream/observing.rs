@@ -1,7 +1,7 @@
 //! Observations over a connection, of bodies of any length.
 
 use millpond_coap::message::{Code, number};
-use millpond_coap::stream::Options;
+use millpond_coap::stream::{Closing, Options};
 use millpond_coap::transfer::{Answer, Ask, AskFailure};
 
 use crate::hosts::{Hosts, body, taking};
@@ -148,7 +148,8 @@ fn an_observation_granted_during_a_release_is_over_with_it() {
     hosts.server.release(hosts.now, None, None).unwrap();
     hosts.server.receive(hosts.now, &up);
     hosts.run();
-    assert_eq!(hosts.answers().len(), 1);
+    let answered = hosts.told.iter().filter(|told| matches!(told, Event::Answer { .. })).count();
+    assert_eq!((answered, hosts.closed[0]), (1, Some(Closing::Released)), "{:?}", hosts.told);
     let granted = hosts.observers.len();
     hosts.server.stream_ended();
     hosts.run();

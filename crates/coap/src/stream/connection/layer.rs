@@ -69,8 +69,8 @@ impl MessageLayer for Connection {
     }
 
     /// There is no reset: it is answered with 4.02, as one with an option that nobody understands.
-    fn reject(&mut self, now: Instant, request: RequestId) -> Result<(), StreamRefused> {
-        Self::respond(self, now, request, &Outgoing::confirmable(Code::BAD_OPTION, &[]))
+    fn reject(&mut self, _now: Instant, request: RequestId) -> Result<(), StreamRefused> {
+        self.answer_plainly(request, Code::BAD_OPTION)
     }
 
     fn hush(&mut self, _now: Instant, request: RequestId) -> Result<(), StreamRefused> {
@@ -81,8 +81,8 @@ impl MessageLayer for Connection {
     }
 
     /// Whoever asked learns that there is no room for it.
-    fn drop_request(&mut self, now: Instant, request: RequestId) {
-        let _gone = Self::respond(self, now, request, &Outgoing::confirmable(Code::SERVICE_UNAVAILABLE, &[]));
+    fn drop_request(&mut self, _now: Instant, request: RequestId) {
+        let _gone = self.answer_plainly(request, Code::SERVICE_UNAVAILABLE);
     }
 
     /// It has left, and there is no other end that could be told.
@@ -97,10 +97,10 @@ impl MessageLayer for Connection {
         Self::respond(self, now, request, message).map(|()| None)
     }
 
-    fn end_observation(&mut self, now: Instant, (): (), token: Token, code: Code) {
+    fn end_observation(&mut self, _now: Instant, (): (), token: Token, code: Code) {
         if let Some(request) = self.owed.observing(token) {
             // It fails only where the connection has ended, and then nobody waits for it.
-            let _ended = Self::respond(self, now, request, &Outgoing::confirmable(code, &[]));
+            let _ended = self.answer_plainly(request, code);
         }
     }
 

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::{
-    super::{BadSignal, Closing, Event, Frame, Output, Signal, write_frame},
+    super::{BadSignal, Closing, Event, Frame, Output, Signal, StreamRefused, write_frame},
     Connection, MOST_HELD_PONGS, Notice, Releasing,
 };
 use crate::{
@@ -102,7 +102,7 @@ impl Connection {
                 Meaning::Nothing
             }
             OwnedSignal::Release => {
-                self.releasing = Some(Releasing::Theirs);
+                self.releasing = Some(Releasing { theirs: true, due: self.releasing.and_then(|ours| ours.due) });
                 self.after_answer();
                 Meaning::Released
             }
@@ -132,19 +132,28 @@ impl Connection {
         Meaning::Request(self.owed.add(token))
     }
 
+    /// A request gets an answer without anything, whatever the other side takes: what it asked is over in any case.
+    pub(super) fn answer_plainly(&mut self, id: RequestId, code: Code) -> Result<(), StreamRefused> {
+        self.check_open()?;
+        let debt = self.owed.get(id).ok_or(StreamRefused::UnknownRequest)?;
+        self.answer_by_code(code, debt.token);
+        self.owed.answered(id, false);
+        self.after_answer();
+        Ok(())
+    }
+
     fn answer_by_code(&mut self, code: Code, token: Token) {
         // Two bytes and a token fit whatever the other side takes.
         let _length = write_frame(&mut self.outbox, code, token, &[], &[], u32::MAX);
     }
 
     fn take_response(&mut self, code: Code, token: Token, notifies: bool) -> Meaning {
-        let Some((id, question)) = self.asked.find(token) else { return Meaning::Unasked(code) };
-        let last = !(question.observes && notifies);
-        let is_first = !core::mem::replace(&mut question.is_answered, true);
+        let Some((id, observes, is_first)) = self.asked.answered(token) else { return Meaning::Unasked(code) };
+        let last = !(observes && notifies);
         if last {
             self.asked.remove(id);
-            self.after_answer();
         }
+        self.after_answer();
         Meaning::Response { id, is_first, last }
     }
 
@@ -157,7 +166,7 @@ impl Connection {
             self.held_pongs.pop_front();
             self.signal(Signal::Pong { custody: true }, token);
         }
-        if self.releasing == Some(Releasing::Theirs) && self.is_quiet() {
+        if self.releasing.is_some_and(|releasing| releasing.theirs) && self.is_quiet() {
             self.end(Closing::Released);
         }
     }

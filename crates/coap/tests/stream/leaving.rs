@@ -1,0 +1,153 @@
+//! Releases that cross or come in the middle of something, and settings that leave no room for anything.
+
+use millpond_coap::message::{Code, Token};
+use millpond_coap::stream::{Closing, Lost, Options, Signal, write_frame};
+use millpond_coap::transfer::{Answer, Ask, AskFailure, Config};
+use millpond_control::Instant;
+
+use crate::hosts::{Hosts, body, taking};
+use crate::owned::{Event, Output, host, poll};
+use crate::side::{Both, Told, drain};
+
+const PATH: [(u16, &[u8]); 1] = [(11, b"r")];
+
+fn get() -> millpond_coap::Outgoing<'static> {
+    millpond_coap::Outgoing::confirmable(Code::GET, &PATH)
+}
+
+/// The bytes of a signal.
+fn signal(signal: Signal<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    signal.write(&mut bytes, Token::EMPTY, u32::MAX).unwrap();
+    bytes
+}
+
+const RELEASE: Signal<'static> = Signal::Release { alternative: None, hold_off: None };
+
+/// Who is being left cannot stay by leaving, too.
+#[test]
+fn a_release_that_crosses_ours_takes_none_of_its_time_away() {
+    for is_first in [true, false] {
+        let mut both = Both::new();
+        both.server.request(both.now, &get()).unwrap();
+        let both_leave = |both: &mut Both| {
+            if is_first {
+                both.server.release(both.now, None, None).unwrap();
+            }
+            both.server.receive(both.now, &signal(RELEASE));
+            let told = drain(&mut both.server, both.now).1;
+            assert!(!told.iter().any(|told| matches!(told, Told::Close(_))), "{told:?}");
+            if !is_first {
+                both.server.release(both.now, None, None).unwrap();
+            }
+        };
+        both_leave(&mut both);
+        both.later(5);
+        let (_, told) = drain(&mut both.server, both.now);
+        assert!(
+            matches!(told[..], [Told::Failed(_, Lost::ConnectionClosed), Told::Close(Closing::ReleaseTimedOut)]),
+            "{told:?}"
+        );
+    }
+    // And with nothing left to answer it is over at once.
+    let mut both = Both::new();
+    both.server.release(both.now, None, None).unwrap();
+    both.server.receive(both.now, &signal(RELEASE));
+    assert_eq!(drain(&mut both.server, both.now).1.last(), Some(&Told::Close(Closing::Released)));
+}
+
+/// An observation is never done: it does not keep a connection that the server wants to end.
+#[test]
+fn an_observation_does_not_outlast_the_release_of_its_server() {
+    let mut hosts = Hosts::new(Options::default(), Options::default()).serving(b"state".to_vec());
+    hosts.run();
+    let observes = hosts.ask(&Ask::new(Code::GET, &PATH).observing());
+    hosts.run();
+    assert_eq!(hosts.answers().len(), 1);
+    hosts.client.receive(hosts.now, &signal(RELEASE));
+    hosts.drain_client();
+    assert_eq!(hosts.closed[0], Some(Closing::Released));
+    let lost = AskFailure::Lost(Lost::ConnectionClosed);
+    assert!(hosts.told.contains(&Event::Failed { ask: observes, why: lost }), "{:?}", hosts.told);
+}
+
+/// A server may release and then not answer: who gives up what it asked has nothing left to wait for.
+#[test]
+fn what_is_given_up_after_a_release_holds_the_connection_no_longer() {
+    let mut both = Both::new();
+    let mine = both.client.request(both.now, &get()).unwrap();
+    both.client.receive(both.now, &signal(RELEASE));
+    drain(&mut both.client, both.now);
+    assert!(both.client.cancel(mine));
+    let told = drain(&mut both.client, both.now).1;
+    assert_eq!(told, [Told::Failed(mine, Lost::Cancelled), Told::Close(Closing::Released)]);
+}
+
+#[test]
+fn a_release_in_the_middle_of_an_upload_ends_it_and_is_answered_by_the_end() {
+    let mut hosts = Hosts::new(Options::default(), taking(1_152));
+    hosts.run();
+    let bytes = body(8_000);
+    let ask = hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    let up = hosts.drain_client();
+    hosts.server.receive(hosts.now, &up);
+    let down = hosts.drain_server();
+    // Before the 2.31 that the next block waits for.
+    hosts.client.receive(hosts.now, &[signal(RELEASE), down].concat());
+    hosts.drain_client();
+    assert!(matches!(hosts.failure(), AskFailure::Connection(_)), "{:?}", hosts.told);
+    assert_eq!((hosts.client.progress(ask), hosts.closed[0]), (None, Some(Closing::Released)));
+}
+
+/// Whose settings leave no room for anything gets codes alone, and what it asked is over all the same.
+#[test]
+fn who_takes_messages_of_no_length_keeps_nothing_open() {
+    let mut server = host(Options::default(), Config::STREAM);
+    let settings = |size, block_wise| signal(Signal::Csm { max_message_size: Some(size), block_wise });
+    let request = |token: u8, options: &[(u16, &[u8])]| {
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, Code::GET, Token::new(&[token]).unwrap(), options, &[], u32::MAX).unwrap();
+        bytes
+    };
+    let now = Instant::ORIGIN;
+    let mut codes = Vec::new();
+    let mut turn = |server: &mut crate::owned::Host, bytes: &[u8]| {
+        server.receive(now, bytes);
+        let mut observers = Vec::new();
+        loop {
+            match poll(server, now) {
+                Output::Transmit(bytes) => codes.push(bytes[1]),
+                Output::Event(Event::Request { id, wants_to_observe, .. }) => {
+                    let answer = Answer::new(Code::CONTENT, &[]).with_body(b"state");
+                    if wants_to_observe {
+                        observers.extend(server.accept_observer(now, id, &answer).unwrap());
+                    } else if server.answer(now, id, &answer).is_err() {
+                        // As a server does that cannot say what it wants to.
+                        let _ = server.reject(now, id);
+                    }
+                }
+                Output::Event(_) => {}
+                Output::Close(why) => panic!("{why:?}"),
+                Output::Sleep(_) | Output::Idle => return observers,
+            }
+        }
+    };
+    turn(&mut server, &settings(1_152, true));
+    let observers = turn(&mut server, &request(9, &[(6, b""), PATH[0]]));
+    assert_eq!(server.observers(), 1);
+    turn(&mut server, &settings(0, true));
+    for _ in 0..1_000 {
+        turn(&mut server, &request(1, &PATH));
+    }
+    assert!(server.is_quiet(), "nothing is owed");
+    for observer in observers {
+        server.notify(now, observer, &Answer::new(Code::CONTENT, &[]).with_body(b"other")).unwrap();
+    }
+    turn(&mut server, &[]);
+    assert_eq!(server.observers(), 0, "nothing can be told to it any more");
+    server.release(now, None, None).unwrap();
+    assert!(server.memory() < 64 << 10, "{} bytes", server.memory());
+    turn(&mut server, &[]);
+    assert_eq!(codes.last(), Some(&0xe4));
+    assert!(codes.contains(&Code::BAD_OPTION.to_byte()));
+}
