@@ -11,6 +11,8 @@ pub struct Download {
     body: Vec<u8>,
     /// Code, Content-Format and ETag of what is there: those of one representation are the same.
     of: (Code, Option<u32>, Option<Vec<u8>>),
+    /// The size that whoever asks wished for.
+    wished: Option<BlockSize>,
     /// The size to ask for from now on, once one is known.
     size: Option<BlockSize>,
     /// The size that was asked for last.
@@ -78,9 +80,23 @@ pub enum DownloadError {
     /// The body has more blocks than numbers.
     #[error("the body needs more blocks than can be numbered")]
     TooManyBlocks,
+    /// Blocks much smaller than they need be, of the server's choice.
+    #[error(
+        "the server cuts a long body into blocks of {size} bytes, {most} of which came; ask for blocks of this size if all are wanted"
+    )]
+    SmallBlocks {
+        /// Bytes of a block.
+        size: u32,
+        /// So many were taken.
+        most: u32,
+    },
 }
 
 impl Download {
+    /// So many blocks of a size that nobody wished for are enough for a body, unless blocks of 1024 bytes would be more: without it
+    /// a server could be asked a million times for 16 MiB.
+    const MOST_SMALL: usize = 1 << 16;
+
     /// A changed body is fetched anew so many times.
     const RESTARTS: u8 = 4;
 
@@ -88,13 +104,18 @@ impl Download {
     /// negotiation); without, the server chooses (late negotiation).
     #[must_use]
     pub const fn new(size: Option<BlockSize>, limit: usize) -> Self {
-        Self { body: Vec::new(), of: (Code::CONTENT, None, None), size, asked: size, limit, restarts: 0 }
+        Self { body: Vec::new(), of: (Code::CONTENT, None, None), wished: size, size, asked: size, limit, restarts: 0 }
     }
 
     /// Block2 of the first request.
     #[must_use]
     pub fn first(&self) -> Option<Block> {
         self.size.and_then(|size| Block::at(0, false, size))
+    }
+
+    /// The same from its beginning, in blocks of this size.
+    pub(crate) fn once_more(&self, size: Option<BlockSize>) -> Self {
+        Self { wished: self.wished, ..Self::new(size, self.limit) }
     }
 
     /// Asks for smaller blocks from the next request on. Larger ones than at present are not asked for: what was
@@ -157,6 +178,11 @@ impl Download {
         }
         let size = self.size.map_or(block.size, |size| size.min(block.size));
         self.size = Some(size);
+        let most = u32::try_from(Self::MOST_SMALL.max(limit >> 10)).unwrap_or(u32::MAX);
+        let is_small = self.wished.is_none_or(|wished| size < wished);
+        if is_small && self.body.len() as u64 > u64::from(most).saturating_mul(size.bytes().into()) {
+            return Err(DownloadError::SmallBlocks { size: size.bytes(), most });
+        }
         self.ask()
     }
 

@@ -293,7 +293,7 @@ impl<A> Asked<A> {
         if message.code == Code::BAD_REQUEST && has_begun && self.restarts < Self::RESTARTS {
             // The block begins behind the end (RFC 7959 §2.4): the body has become shorter.
             self.restarts = self.restarts.saturating_add(1);
-            self.download = Download::new(self.wanted.map(|block| block.size), self.longest);
+            self.download = self.download.once_more(self.wanted.map(|block| block.size));
             self.wanted = self.download.first();
             return Ok(Then::Send);
         }

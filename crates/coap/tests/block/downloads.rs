@@ -197,3 +197,33 @@ fn several_blocks_in_a_message() {
     assert_eq!(numbers, [0, 3, 6]);
     assert!(download.into_body() == body);
 }
+
+/// How many blocks of this size are taken of a body that does not end, and why no more.
+fn endless(download: &mut Download, size: BlockSize) -> (u32, DownloadError) {
+    let payload = vec![0; size.bytes() as usize];
+    let mut number = 0;
+    loop {
+        let block = Block { number, more: true, size };
+        if let Err(why) = download.take(&part(Some(block), &payload)) {
+            return (number, why);
+        }
+        number += 1;
+    }
+}
+
+/// A server could have it asked a million times for 16 MiB, which blocks of 1024 bytes bring in 16,384 answers.
+#[test]
+fn a_long_body_in_small_blocks_is_not_followed_to_its_end_unless_they_were_wished_for() {
+    const LONGEST: usize = 16 << 20;
+    for wished in [None, Some(BlockSize::B32), Some(BlockSize::B1024)] {
+        let small = DownloadError::SmallBlocks { size: 16, most: 65_536 };
+        assert_eq!(endless(&mut Download::new(wished, LONGEST), BlockSize::B16), (65_536, small), "{wished:?}");
+    }
+    let whole = DownloadError::TooLarge { limit: LONGEST - 1 };
+    let wished = &mut Download::new(Some(BlockSize::B16), LONGEST - 1);
+    assert_eq!(endless(wished, BlockSize::B16), ((1 << 20) - 1, whole));
+    assert_eq!(endless(&mut Download::new(None, LONGEST - 1), BlockSize::B256), (65_535, whole));
+    // Longer bodies may have more blocks.
+    let (blocks, why) = endless(&mut Download::new(None, 100 << 20), BlockSize::B1024);
+    assert_eq!((blocks, why), (102_400, DownloadError::TooLarge { limit: 100 << 20 }));
+}
