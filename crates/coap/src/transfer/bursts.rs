@@ -75,6 +75,13 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
         }
     }
 
+    /// A peer is no more: nothing of its bodies is kept.
+    pub(super) fn forget_peer(&mut self, peer: A) {
+        if let Some(server) = &mut self.server {
+            server.forget_peer(peer);
+        }
+    }
+
     /// When it has something to do.
     pub(super) const fn wakes(&self) -> Option<Instant> {
         self.wakes
@@ -303,12 +310,18 @@ impl<L: MessageLayer> Host<L> {
         options::check(answer.options)?;
         let gone = Refused::Endpoint(endpoint::Refused::UnknownRequest);
         let Some(server) = &mut self.bursts.server else { return Err(gone) };
-        let Answer { code, options, body, .. } = *answer;
-        server.answer(now, id, &BurstAnswer { code, options, body }).map_err(|why| match why {
+        let Answer { code, options, body, is_proved, .. } = *answer;
+        server.answer(now, id, &BurstAnswer { code, options, body, is_proved }).map_err(|why| match why {
             AnswerRefused::UnknownRequest => gone,
             AnswerRefused::Code(code) => Refused::Endpoint(endpoint::Refused::Code(code)),
             AnswerRefused::TooLarge { limit, .. } => Refused::LongAnswer { length: body.len(), limit },
         })
+    }
+
+    /// A request that came in bursts gets no answer, as its sender wished.
+    pub(super) fn hush_in_bursts(&mut self, id: BurstRequestId) -> Result<(), Refused> {
+        let is_known = self.bursts.server.as_mut().is_some_and(|server| server.hush(id));
+        if is_known { Ok(()) } else { Err(Refused::Endpoint(endpoint::Refused::UnknownRequest)) }
     }
 
     /// Nobody answers a request that came in bursts.

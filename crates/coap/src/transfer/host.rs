@@ -115,6 +115,7 @@ impl<A: Copy + Eq + Hash + Debug> Host<Endpoint<A>> {
         self.bodies.drop_of(|(whose, _)| *whose == peer);
         let layer = &self.layer;
         self.shelf.drop_of(peer, |key| layer.hash(&key));
+        self.bursts.forget_peer(peer);
         self.layer.forget_peer(now, peer);
     }
 
@@ -260,6 +261,9 @@ impl<L: MessageLayer> Host<L> {
     /// A request answered before.
     pub fn hush(&mut self, now: Instant, request: RequestId) -> Result<(), Refused> {
         self.input(now);
+        if let Some(id) = bursts::burst_of(request) {
+            return self.hush_in_bursts(id);
+        }
         self.pending.remove(request);
         self.layer.hush(now, request).map_err(Into::into)
     }

@@ -297,7 +297,9 @@ impl World {
                         self.asked += 1;
                         let (code, options, body) = (self.application)(code, &body);
                         let options: Vec<(u16, &[u8])> = options.iter().map(|(n, value)| (*n, &value[..])).collect();
-                        self.server.answer(now, id, &BurstAnswer { code, options: &options, body: &body }).unwrap();
+                        self.server
+                            .answer(now, id, &BurstAnswer { code, options: &options, body: &body, is_proved: false })
+                            .unwrap();
                         continue;
                     }
                     ServerAct::Sleep(until) => Some(until),

@@ -277,6 +277,63 @@ fn a_flood_of_beginnings_keeps_no_upload_from_its_end() {
     assert!(matches!(&pair.take_told(CLIENT)[..], [Told::Answer { code: Code::CHANGED, .. }]));
 }
 
+/// Nor whoever fetches one, and its application is asked once.
+#[test]
+fn a_flood_of_beginnings_keeps_no_download_from_its_end() {
+    let mut pair = Pair::new(|node, endpoint, config| {
+        config.q_block = (node == SERVER).then_some(BurstParameters::RFC9177);
+        config.block = BlockSize::B64;
+        endpoint.limits.bytes = 8 << 20;
+    });
+    (pair.application.body, pair.application.knows) = (body(64 * 60), true);
+    pair.ask(&down());
+    let (mut round, mut asked) = (0_u16, 0);
+    while pair.hosts[0].asks() > 0 {
+        for _ in 0..600 {
+            round = round.wrapping_add(1);
+            pair.inject_from(2 | round as u8, SERVER, &claim(round, round, u32::from(round % 50)));
+        }
+        asked += pair.asked();
+        pair.run_for(SECOND / 20);
+        pair.datagrams.clear();
+        assert!(pair.now < 60 * SECOND, "it never ends");
+    }
+    assert_eq!(pair.answers(), [(body(64 * 60), false)]);
+    assert!(asked + pair.asked() <= 2, "once for the question for support, once for the body");
+}
+
+/// The same by somebody who is where it says, and fetches one long body after the other from many ports.
+#[test]
+fn downloads_of_one_network_leave_those_of_another() {
+    let mut pair = both(64 * 60);
+    pair.application.knows = true;
+    pair.ask(&down());
+    let (mut round, mut asked) = (0_u16, 0);
+    let mut flood = |pair: &mut Pair| {
+        for _ in 0..600 {
+            round = round.wrapping_add(1);
+            let path = round.to_be_bytes();
+            let whole = [&b"\x50\x01"[..], &path, b"\xb2", &path, b"\xd1\x07\x0a"].concat();
+            pair.inject_from(128 | round as u8, SERVER, &whole);
+        }
+    };
+    while pair.hosts[0].asks() > 0 {
+        flood(&mut pair);
+        let told = pair.take_told(SERVER);
+        asked += told.len();
+        pair.run_for(SECOND / 20);
+        pair.datagrams.clear();
+        assert!(pair.now < 60 * SECOND, "it never ends");
+    }
+    assert_eq!(pair.answers(), [(body(64 * 60), false)]);
+    assert!(asked > 600);
+    // Nor do they refuse who begins a body and was never seen.
+    flood(&mut pair);
+    pair.datagrams.clear();
+    pair.inject_from(5, SERVER, &claim(1, 1, 0));
+    assert_eq!(code_of_last(&pair), None);
+}
+
 /// Two bodies under one tag are one to whoever collects them: what does not fit is refused, and nothing is handed up of two.
 #[test]
 fn tags_mixed_and_sizes_that_are_wrong_are_refused() {
@@ -312,6 +369,50 @@ fn requests_that_are_never_answered_are_forgotten() {
         pair.drain(SERVER);
         assert!(pair.hosts[1].answer(now, id, &answer).is_err());
     }
+}
+
+/// Thousands of them, forged, would else have every place of those that wait for their answers until their time is over.
+#[test]
+fn who_wishes_no_response_to_a_body_in_bursts_takes_no_place() {
+    for (first, code_of_empty) in [(0x51, None), (0x41, Some(Code::EMPTY))] {
+        let mut pair = both(64 * 40);
+        pair.application.answers = false;
+        let empty = pair.hosts[1].memory();
+        for id in 0..5_000_u16 {
+            let [high, low] = id.to_be_bytes();
+            let options = [&b"\xd1\x12\x0a\xd1\xd6\x1a"[..]].concat();
+            pair.inject_from(2 | low, SERVER, &[&[first, 1, high, low, low][..], &options].concat());
+            let now = pair.now();
+            for id in std::mem::take(&mut pair.application.handed) {
+                pair.hosts[1].hush(now, id).unwrap();
+                pair.drain(SERVER);
+                assert!(pair.hosts[1].hush(now, id).is_err());
+            }
+            assert_eq!(code_of_last(&pair), code_of_empty, "{id}");
+            pair.now += SECOND / 20;
+        }
+        assert_eq!(pair.asked(), 5_000, "none is refused");
+        let held = pair.hosts[1].memory() - empty;
+        assert!(held < 400_000, "{held} bytes");
+    }
+}
+
+#[test]
+fn of_a_peer_that_is_no_more_no_body_in_bursts_is_kept() {
+    let mut pair = both(64 * 40);
+    let kept = pair.hosts[1].memory();
+    pair.inject(SERVER, &claim(1, 1, 0));
+    pair.ask(&down());
+    pair.run_for(SECOND / 2);
+    assert!(pair.hosts[1].memory() > kept + 64 * 40);
+    let sent = pair.datagrams.len();
+    let now = pair.now();
+    pair.hosts[1].forget_peer(now, CLIENT);
+    pair.drain(SERVER);
+    pair.lose = (0..10_000).collect();
+    pair.run_for(10 * SECOND);
+    let later = &pair.datagrams[sent..];
+    assert!(later.iter().all(|(_, from, _)| *from == CLIENT), "{later:x?}");
 }
 
 proptest! {

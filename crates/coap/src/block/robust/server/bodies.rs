@@ -40,7 +40,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         // What it brings must fit; of what is there what is worth least makes room, but never the body itself.
         let length = message.payload().len();
         while self.memory().saturating_add(length) > self.options.limits.bytes {
-            if !self.drop_least(whose, Inbound::memory, |body| !is_it(body)) {
+            if !self.drop_least(whose, None, true, |body| !is_it(body)) {
                 return Err(Code::SERVICE_UNAVAILABLE);
             }
         }
@@ -107,12 +107,12 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// A body is whole: the application gets it.
     fn whole(&mut self, now: Instant, place: usize, reply: Reply) -> Result<(), Code> {
         let Some(body) = self.inbound.get(place) else { return Ok(()) };
-        let (from, key, tag, wants) = (body.from, body.key.clone(), body.tag.clone(), body.wants.clone());
+        let (from, key, tag, wants) = ((body.from, body.whose), body.key.clone(), body.tag.clone(), body.wants.clone());
         let id = self.owe(now, from, key, wants, reply, Some(tag))?;
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         let (code, options) = (body.code, body.options.clone());
         let Some(body) = body.complete() else { return Ok(()) };
-        self.told.push_back(ServerTold::Request { id, from, code, options, body });
+        self.told.push_back(ServerTold::Request { id, from: from.0, code, options, body });
         Ok(())
     }
 
@@ -131,47 +131,70 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
         // What is claimed takes no room; what comes does.
         let first = total.min(BlockSize::B1024.bytes()) as usize;
-        self.give_up_kept(from, first);
-        while self.bodies() >= limits.bodies {
-            if !self.drop_least(whose, |_| 1, |_| true) {
-                return Err(Code::SERVICE_UNAVAILABLE);
-            }
-        }
-        while self.memory().saturating_add(first) > limits.bytes {
-            if !self.drop_least(whose, Inbound::memory, |_| true) {
-                return Err(Code::SERVICE_UNAVAILABLE);
-            }
-        }
-        Ok(())
+        self.make_room(whose, first).then_some(()).ok_or(Code::SERVICE_UNAVAILABLE)
     }
 
-    /// Drops the body in the requests that is worth least of those that may go: to begin one costs a forged datagram. Nobody
-    /// known makes room for somebody who is not. False if there is none.
+    /// Makes room for one more body with so many bytes to begin with. A network that would have more than three quarters makes
+    /// room itself: some is left for who comes anew. False if what is there is worth more.
+    fn make_room(&mut self, whose: Whose, first: usize) -> bool {
+        let (most, bytes) = (self.options.limits.bodies, self.options.limits.bytes);
+        let share = |all: usize| all.saturating_sub(all >> 2);
+        loop {
+            let (own, own_bytes) = self.of_network(whose.network);
+            let (held, is_full) = (self.memory().saturating_add(first), self.bodies() >= most);
+            let has_all = own > 0 && own >= share(most);
+            let has_all_bytes = own > 0 && own_bytes.saturating_add(first) > share(bytes);
+            let network = (has_all || has_all_bytes).then_some(whose.network);
+            if network.is_none() && !is_full && held <= bytes {
+                return true;
+            }
+            let by_bytes = if network.is_some() { !has_all } else { !is_full };
+            if !self.drop_least(whose, network, by_bytes, |_| true) {
+                return false;
+            }
+        }
+    }
+
+    /// How many bodies there are of a network, and their bytes.
+    fn of_network(&self, network: u64) -> (usize, usize) {
+        let inbound = self.inbound.iter().map(|body| (body.whose, body.memory()));
+        let outbound = self.outbound.iter().map(|body| (body.whose, body.memory()));
+        let of_it = inbound.chain(outbound).filter(|(whose, _)| whose.network == network);
+        of_it.fold((0, 0), |(count, bytes), (_, more)| (count.saturating_add(1), bytes.saturating_add(more)))
+    }
+
+    /// Drops the body that is worth least of those that may go, of one network or of all, for want of bytes or of places: to begin
+    /// one costs a forged datagram. Of those alike the ones that are kept for what was lost of them go first. Nobody known makes
+    /// room for somebody who is not. False if there is none.
     fn drop_least(
         &mut self,
         whose: Whose,
-        weigh: impl Fn(&Inbound<A>) -> usize,
+        network: Option<u64>,
+        by_bytes: bool,
         may_go: impl Fn(&Inbound<A>) -> bool,
     ) -> bool {
-        let crowded = Crowded::among(self.inbound.iter().map(|body| (body.whose, weigh(body))));
-        let may_go = |body: &Inbound<A>| may_go(body) && (whose.is_known || !body.whose.is_known);
-        let all = self.inbound.iter().enumerate().filter(|(_, body)| may_go(body));
-        let least = crowded.least(all.map(|(place, body)| (place, body.whose, (body.came, body.touched))));
-        least.map(|place| self.inbound.remove(place)).is_some()
+        let inbound = self.inbound.iter().map(|body| (body.whose, if by_bytes { body.memory() } else { 1 }));
+        let outbound = self.outbound.iter().map(|body| (body.whose, if by_bytes { body.memory() } else { 1 }));
+        let crowded = Crowded::among(inbound.chain(outbound));
+        let kept = self.outbound.iter().map(|body| (body.whose, (false, 0, body.touched())));
+        let kept = kept.enumerate().map(|(place, (whose, rest))| ((false, place), whose, rest));
+        let collected = self.inbound.iter().enumerate().filter(|(_, body)| may_go(body));
+        let collected = collected.map(|(place, body)| ((true, place), body.whose, (true, body.came, body.touched)));
+        let all = kept.chain(collected).filter(|(_, of, _)| network.is_none_or(|network| network == of.network));
+        match crowded.least(all.filter(|(_, of, _)| whose.is_known || !of.is_known)) {
+            Some((true, place)) => drop(self.inbound.remove(place)),
+            Some((false, place)) => drop(self.outbound.remove(place)),
+            None => return false,
+        }
+        true
     }
 
-    /// Drops bodies that are kept for what may have been lost, the one idle for longest first, until there is room.
-    fn give_up_kept(&mut self, from: A, more: usize) {
-        let limits = self.options.limits;
-        loop {
-            let of_peer = self.outbound.iter().filter(|body| body.to == from).count();
-            let full = self.memory().saturating_add(more) > limits.bytes || self.bodies() >= limits.bodies;
-            let own_only = !full && of_peer >= limits.bodies_per_peer.max(1);
-            if !full && !own_only {
-                return;
-            }
-            let candidates = self.outbound.iter().enumerate().filter(|(_, body)| !own_only || body.to == from);
-            let Some((place, _)) = candidates.min_by_key(|(_, body)| body.expiry()) else { return };
+    /// Drops what is kept for this peer, the one idle for longest first, until it has room for one more.
+    fn give_up_own(&mut self, from: A) {
+        let most = self.options.limits.bodies_per_peer.max(1);
+        while self.outbound.iter().filter(|body| body.to == from).count() >= most {
+            let own = self.outbound.iter().enumerate().filter(|(_, body)| body.to == from);
+            let Some((place, _)) = own.min_by_key(|(_, body)| body.touched()) else { return };
             self.outbound.remove(place);
         }
     }
@@ -189,6 +212,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// The application answered.
     pub(super) fn answered(&mut self, now: Instant, owed: Owed<A>, answer: &BurstAnswer<'_>) {
         let Owed { from, key, wants, reply, tag, .. } = owed;
+        let whose = Whose { is_known: owed.whose.is_known || answer.is_proved, ..owed.whose };
         let size = wants.size().min(self.options.size).min(BlockSize::B1024);
         let given = answer.options.iter().find(|(number, _)| *number == number::ETAG).map(|(_, value)| *value);
         let options = own_options(answer.options.iter().copied(), is_of_transfer);
@@ -216,7 +240,10 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 if let Some(place) = other {
                     self.outbound.remove(place);
                 }
-                self.give_up_kept(from, answer.body.len());
+                self.give_up_own(from);
+                if !self.make_room(whose, answer.body.len()) {
+                    return self.reply(from, reply, Draft::plain(Code::SERVICE_UNAVAILABLE, &Vec::new()));
+                }
                 let etag = given.map_or_else(|| self.etag(), <[u8]>::to_vec);
                 let options = own_options(options.iter().map(|(number, value)| (*number, &**value)), |number| {
                     number == number::ETAG
@@ -225,7 +252,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                     Representation { code: answer.code, options, etag, body: answer.body.to_vec(), size };
                 let parameters = self.parameters_of(from);
                 let pause = self.pause(&parameters);
-                self.outbound.push(Outbound::new(from, key, representation, parameters, pause, now));
+                self.outbound.push(Outbound::new((from, whose), key, representation, parameters, pause, now));
                 self.outbound.len().saturating_sub(1)
             }
         };

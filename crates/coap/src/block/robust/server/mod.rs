@@ -67,6 +67,7 @@ pub(crate) struct BurstServer<A> {
 struct Owed<A> {
     id: BurstRequestId,
     from: A,
+    whose: Whose,
     key: Vec<u8>,
     wants: Wants,
     reply: Reply,
@@ -106,6 +107,8 @@ enum Step<A> {
     Respond(RequestId, Draft),
     /// The request gets no answer of its own.
     Pass(RequestId),
+    /// It is acknowledged, and gets none either.
+    Hush(RequestId),
     Send(A, Token, Draft),
 }
 
@@ -169,8 +172,28 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
 
     /// Input: nobody will answer a request. False if it was answered or dropped before.
     pub(crate) fn forget(&mut self, request: BurstRequestId) -> bool {
+        self.is_over(request, Step::Pass)
+    }
+
+    /// Input: a request gets no answer, as its sender wished. False if it was answered or dropped before.
+    pub(crate) fn hush(&mut self, request: BurstRequestId) -> bool {
+        self.is_over(request, Step::Hush)
+    }
+
+    fn is_over(&mut self, request: BurstRequestId, step: fn(RequestId) -> Step<A>) -> bool {
         let place = self.owed.iter().position(|owed| owed.id == request);
-        place.map(|place| self.owed.remove(place)).is_some()
+        let Some(owed) = place.map(|place| self.owed.remove(place)) else { return false };
+        if let Reply::To(request, _) = owed.reply {
+            self.steps.push_back(step(request));
+        }
+        true
+    }
+
+    /// Input: a peer is no more, and nothing of it is kept.
+    pub(crate) fn forget_peer(&mut self, peer: A) {
+        self.inbound.retain(|body| body.from != peer);
+        self.outbound.retain(|body| body.to != peer);
+        self.owed.retain(|owed| owed.from != peer);
     }
 
     /// Input: the answer to a request.
@@ -206,6 +229,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 }
                 Step::Pass(request) => {
                     let _gone = endpoint.reject(now, request);
+                }
+                Step::Hush(request) => {
+                    let _gone = endpoint.hush(now, request);
                 }
                 Step::Send(to, token, draft) => {
                     self.send(now, to, token, &draft, endpoint);

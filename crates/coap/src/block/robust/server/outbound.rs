@@ -4,7 +4,7 @@ use millpond_control::{Instant, Span};
 
 use super::{
     super::{
-        super::{Block, BlockSize},
+        super::{Block, BlockSize, Whose},
         Asked, BurstParameters, BurstSender, Leaving, Q_BLOCK2,
         draft::{Draft, OwnedOptions, Recent, memory_of},
     },
@@ -16,6 +16,7 @@ use crate::message::{Code, Token, number};
 #[derive(Debug)]
 pub(super) struct Outbound<A> {
     pub(super) to: A,
+    pub(super) whose: Whose,
     /// What of the request tells one representation from another.
     pub(super) key: Vec<u8>,
     /// Request-Tag of the body that was answered, if that came in bursts.
@@ -64,7 +65,7 @@ pub(super) enum Served {
 impl<A> Outbound<A> {
     /// A representation of which nothing leaves yet but what [`serve`](Self::serve) lets go.
     pub(super) fn new(
-        to: A,
+        (to, whose): (A, Whose),
         key: Vec<u8>,
         representation: Representation,
         parameters: BurstParameters,
@@ -76,6 +77,7 @@ impl<A> Outbound<A> {
         let (lifetime, recent) = (parameters.lifetime, Recent::default());
         Self {
             to,
+            whose,
             key,
             request_tag: None,
             etag,
@@ -185,6 +187,12 @@ impl<A> Outbound<A> {
         self.touched.after(self.lifetime)
     }
 
+    /// When it was asked for, or a block of it left, last.
+    pub(super) const fn touched(&self) -> Instant {
+        self.touched
+    }
+
+    /// Bytes held beside this value.
     pub(super) fn memory(&self) -> usize {
         let tags = self.etag.capacity().saturating_add(self.request_tag.as_ref().map_or(0, Vec::capacity));
         self.body

@@ -48,7 +48,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 let wants = wants.filter(Wants::begins).unwrap_or(Wants::All(block.size));
                 self.payload_came(now, (from, whose), reply, message, key, block, wants)
             }
-            (None, Some(wants)) => self.more_asked(now, from, reply, message, key, wants),
+            (None, Some(wants)) => self.more_asked(now, (from, whose), reply, message, key, wants),
             (None, None) => Err(Code::BAD_REQUEST),
         }
     }
@@ -57,7 +57,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     fn more_asked(
         &mut self,
         now: Instant,
-        from: A,
+        (from, whose): (A, Whose),
         reply: Reply,
         message: &Message<'_>,
         key: Vec<u8>,
@@ -84,7 +84,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             };
         }
         let options = own_options(draft::options_of(message), is_of_transfer);
-        let id = self.owe(now, from, key, wants, reply, None)?;
+        let id = self.owe(now, (from, whose), key, wants, reply, None)?;
         let (code, body) = (message.code, message.payload().to_vec());
         self.told.push_back(ServerTold::Request { id, from, code, options, body });
         Ok(())
@@ -103,7 +103,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn owe(
         &mut self,
         now: Instant,
-        from: A,
+        (from, whose): (A, Whose),
         key: Vec<u8>,
         wants: Wants,
         reply: Reply,
@@ -115,7 +115,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         self.made = self.made.wrapping_add(1);
         let id = BurstRequestId(self.made);
         let until = now.after(self.parameters_of(from).lifetime);
-        self.owed.push(Owed { id, from, key, wants, reply, tag, until });
+        self.owed.push(Owed { id, from, whose, key, wants, reply, tag, until });
         Ok(id)
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct BurstAnswer<'a> {
     pub(crate) options: &'a [(u16, &'a [u8])],
     /// The body.
     pub(crate) body: &'a [u8],
+    /// Whoever asks is known to be at its address.
+    pub(crate) is_proved: bool,
 }
 
 /// Why an answer was not taken.
