@@ -16,6 +16,7 @@ mod bursts;
 mod corpus;
 mod downloads;
 mod endless;
+mod forged;
 mod groups;
 mod hostile;
 mod jumps;
