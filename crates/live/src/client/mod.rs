@@ -5,6 +5,8 @@ mod beginning;
 mod builder;
 mod cache;
 mod command;
+#[cfg(feature = "tcp")]
+mod connections;
 mod driver;
 mod gathering;
 mod groups;
@@ -48,6 +50,8 @@ pub(crate) use builder::Settings;
 #[cfg(test)]
 pub(crate) use command::asked_for_trial;
 pub(crate) use command::{Command, Reply, RequestNumber, Wanted};
+#[cfg(feature = "tcp")]
+pub(crate) use connections::Line;
 
 pub(crate) use request::block_size;
 
@@ -58,10 +62,6 @@ use crate::{
 
 /// Where commands go.
 pub(crate) type Commands = mpsc::UnboundedSender<Command>;
-
-/// Where requests over TCP go, for each peer; over TLS for each host that it was proved to be.
-#[cfg(feature = "tcp")]
-type Connections = BTreeMap<(SocketAddr, Option<Host>), Commands>;
 
 /// A CoAP client. Clone it freely: all clones share sockets and what is known of peers.
 ///
@@ -82,7 +82,7 @@ pub struct Client {
     commands: Commands,
     numbers: Arc<AtomicU64>,
     #[cfg(feature = "tcp")]
-    connections: Arc<tokio::sync::Mutex<Connections>>,
+    connections: Arc<tokio::sync::Mutex<connections::Connections>>,
     /// How sessions of TLS are made, once one was needed.
     #[cfg(feature = "tcp")]
     tls: Arc<std::sync::OnceLock<Result<Arc<crate::tcp::ClientConfig>, Error>>>,
@@ -255,10 +255,10 @@ impl Client {
     /// Other clones of this client can ask no more.
     pub async fn shutdown(self) {
         #[cfg(feature = "tcp")]
-        let connections = std::mem::take(&mut *self.connections.lock().await);
+        let connections = self.connections.lock().await.take();
         #[cfg(not(feature = "tcp"))]
-        let connections = BTreeMap::<(), Commands>::new();
-        let all = connections.values().chain([&self.commands]).chain(self.secure.get());
+        let connections = Vec::new();
+        let all = connections.iter().chain([&self.commands]).chain(self.secure.get());
         let ends: Vec<_> = all
             .filter_map(|commands| {
                 let (reply, end) = oneshot::channel();
@@ -336,16 +336,6 @@ impl Client {
         host: Option<Host>,
         goal: impl FnOnce() -> crate::tcp::Goal,
     ) -> Commands {
-        let mut connections = self.connections.lock().await;
-        connections.retain(|_, commands| !commands.is_closed());
-        let key = |address: &SocketAddr| (*address, host.clone());
-        if let Some(there) = to.iter().find_map(|address| connections.get(&key(address))) {
-            return there.clone();
-        }
-        let commands = crate::tcp::connect(goal());
-        if let Some(first) = to.first() {
-            connections.insert(key(first), commands.clone());
-        }
-        commands
+        self.connections.lock().await.to(to, host, || crate::tcp::connect(goal()))
     }
 }

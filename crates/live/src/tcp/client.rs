@@ -1,12 +1,20 @@
 //! A client's connection.
 
-use std::{collections::VecDeque, net::SocketAddr, time::Duration};
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use millpond_coap::{
     message::{is_of_transfer, number},
-    stream::{Connection, Event as Below, Lost, Options as Settings},
-    transfer::{AskFailure, AskId, Config, Event, Host, Limits},
+    stream::{Closing, Connection, Event as Below, Lost, Options as Settings, StreamRefused},
+    transfer::{AskFailure, AskId, Config, Event, Host, Limits, Refused},
 };
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
@@ -46,6 +54,8 @@ pub(super) struct Task<S> {
     is_gone: bool,
     /// What the server said when it aborted the connection.
     said: String,
+    /// The server wants the connection to end: others ask over another one.
+    is_released: Arc<AtomicBool>,
     stats: Stats,
 }
 
@@ -63,13 +73,18 @@ pub(super) async fn refuse_all(early: Vec<Command>, mut orders: mpsc::UnboundedR
     }
 }
 
+/// Why nothing more is asked over a connection.
+fn released(peer: SocketAddr) -> Error {
+    Error::ConnectionLost { peer, reason: link::reason(Some(Closing::Released), "") }
+}
+
 /// What a request is among those of this connection, whose host is the only one.
 const fn place(ask: AskId) -> (usize, AskId) {
     (0, ask)
 }
 
 impl<S: Stream> Task<S> {
-    pub(super) fn new(peer: SocketAddr, stream: S) -> Self {
+    pub(super) fn new(peer: SocketAddr, stream: S, is_released: Arc<AtomicBool>) -> Self {
         let settings =
             Settings { max_message_size: LONGEST_MESSAGE, serves: false, requests: MOST_ASKS, ..Settings::default() };
         // The limits on bodies are those of each request.
@@ -85,6 +100,7 @@ impl<S: Stream> Task<S> {
             doubted: None,
             is_gone: false,
             said: String::new(),
+            is_released,
             stats: Stats::default(),
         }
     }
@@ -208,6 +224,8 @@ impl<S: Stream> Task<S> {
                 self.asked = now;
                 self.asks.add(0, id, wanted.number, self.peer, wanted.reply, now);
             }
+            // Asked in the moment in which it was released.
+            Err(Refused::Connection(StreamRefused::Releasing)) => wanted.reply.end(Err(released(self.peer))),
             Err(error) => wanted.reply.end(Err(Error::Refused { reason: error.to_string() })),
         }
     }
@@ -225,7 +243,7 @@ impl<S: Stream> Task<S> {
     }
 
     fn drain(&mut self) {
-        let Self { peer, clock, link, asks, pings, stats, doubted, is_gone, said, .. } = self;
+        let Self { peer, clock, link, asks, pings, stats, doubted, is_gone, said, is_released, .. } = self;
         let (peer, heard_at) = (*peer, link.heard);
         link.drain(clock.now(), |heard| {
             match heard {
@@ -245,11 +263,14 @@ impl<S: Stream> Task<S> {
                 }
                 Heard::Event(Event::Failed { ask, why, copies, .. }) => {
                     stats.failed += 1;
+                    let is_released = matches!(why, AskFailure::Connection(StreamRefused::Releasing));
                     // Of a connection that ends it is known only then why: what is left ends with it.
                     if !matches!(why, AskFailure::Lost(Lost::ConnectionClosed)) {
-                        asks.end(place(ask), Err(failure(peer, why, copies, Duration::ZERO)));
+                        let failure = || failure(peer, why, copies, Duration::ZERO);
+                        asks.end(place(ask), Err(if is_released { released(peer) } else { failure() }));
                     }
                 }
+                Heard::Connection(Below::Released { .. }) => is_released.store(true, Ordering::Relaxed),
                 Heard::Connection(Below::Aborted { diagnostic }) => {
                     // Of one line, and of a length to be read.
                     let text = String::from_utf8_lossy(diagnostic);
@@ -296,7 +317,7 @@ mod tests {
             (outcome, started.elapsed())
         };
         let task = async {
-            Task::new(to, near).run(Vec::new(), orders).await;
+            Task::new(to, near, Arc::default()).run(Vec::new(), orders).await;
             // Its end is told by the outcome.
             std::future::pending().await
         };

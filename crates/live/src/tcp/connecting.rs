@@ -1,6 +1,12 @@
 //! How a client's connection comes about.
 
-use std::{future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    net::SocketAddr,
+    pin::pin,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use tokio::{net::TcpStream, sync::mpsc, task::JoinSet};
 
@@ -11,7 +17,7 @@ use super::{
 };
 use crate::{
     Cause, Error, Host,
-    client::{Command, Commands},
+    client::{Command, Line},
     error::is_out_of_files,
 };
 
@@ -31,11 +37,13 @@ pub(crate) enum Goal {
 
 /// Where requests to this peer go. They wait until the connection stands; if it does not come about, all end with why.
 /// It ends with the last sender.
-pub(crate) fn connect(goal: Goal) -> Commands {
+pub(crate) fn connect(goal: Goal) -> Line {
     let (commands, orders) = mpsc::unbounded_channel();
+    let is_released = Arc::<AtomicBool>::default();
+    let line = Line { commands, is_released: Arc::clone(&is_released) };
     tokio::spawn(async move {
         match goal {
-            Goal::Plain(peers) => run(orders, open(&peers)).await,
+            Goal::Plain(peers) => run(orders, is_released, open(&peers)).await,
             Goal::Secure(peers, host, config) => {
                 let secured = async {
                     let (peer, stream) = open(&peers).await?;
@@ -45,16 +53,17 @@ pub(crate) fn connect(goal: Goal) -> Commands {
                     let session = session.unwrap_or_else(|_| Err(Error::HandshakeTimedOut { peer, reason: reason() }));
                     Ok((peer, session?))
                 };
-                run(orders, secured).await;
+                run(orders, is_released, secured).await;
             }
         }
     });
-    commands
+    line
 }
 
 /// Once there is a first order, keeps orders until the stream stands, and carries them out then.
 async fn run<S: Stream>(
     mut orders: mpsc::UnboundedReceiver<Command>,
+    is_released: Arc<AtomicBool>,
     opening: impl Future<Output = Result<(SocketAddr, S), Error>>,
 ) {
     let mut opening = pin!(opening);
@@ -73,7 +82,7 @@ async fn run<S: Stream>(
         }
     };
     match opened {
-        Ok((peer, stream)) => Task::new(peer, stream).run(early, orders).await,
+        Ok((peer, stream)) => Task::new(peer, stream, is_released).run(early, orders).await,
         Err(error) => refuse_all(early, orders, &error).await,
     }
 }

@@ -17,6 +17,7 @@ mod known_holes;
 mod methods;
 mod observing;
 mod one_socket;
+mod released;
 mod remembering;
 mod renewed;
 mod robustness;

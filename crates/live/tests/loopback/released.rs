@@ -1,0 +1,86 @@
+//! Servers that want a connection to end.
+
+use millpond_live::{Client, Error};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::ANY;
+
+/// Settings that take blocks, and then a Release.
+const SETTINGS: &[u8] = b"\x10\xe1\x40";
+const RELEASE: &[u8] = b"\0\xe4";
+
+/// The token of the request that comes, behind the client's settings if it is the first.
+async fn asked(stream: &mut TcpStream) -> Vec<u8> {
+    let mut came = Vec::new();
+    loop {
+        assert!(stream.read_buf(&mut came).await.unwrap() > 0, "it goes away");
+        // A path of one letter is two bytes, and whatever stands behind that is ours to ignore.
+        let code = came.windows(2).position(|two| two[1] == 1 && (1..=8).contains(&(two[0] & 15)) && two[0] >> 4 >= 2);
+        if let Some(at) = code {
+            let end = at + 2 + usize::from(came[at] & 15);
+            if came.len() >= end {
+                return came[at + 2..end].to_vec();
+            }
+        }
+    }
+}
+
+fn content(token: &[u8], payload: u8) -> Vec<u8> {
+    [&[0x20 | token.len() as u8, 0x45], token, &[0xff, payload]].concat()
+}
+
+#[tokio::test]
+async fn what_is_asked_after_a_release_goes_over_another_connection_and_what_was_asked_is_answered() {
+    let listener = TcpListener::bind(ANY).await.unwrap();
+    let uri = format!("coap+tcp://{}/r", listener.local_addr().unwrap());
+    let client = Client::new().await.unwrap();
+    let first = tokio::spawn(client.get(&uri).send());
+    let (mut old, _) = listener.accept().await.unwrap();
+    let early = asked(&mut old).await;
+    // It never ends the connection by itself.
+    old.write_all(&[SETTINGS, RELEASE].concat()).await.unwrap();
+    // What is asked before the Release came is refused in one line, and may be asked again.
+    let answer = loop {
+        let later = tokio::spawn(client.get(&uri).send());
+        tokio::select! {
+            accepted = listener.accept() => {
+                let mut new = accepted.unwrap().0;
+                new.write_all(SETTINGS).await.unwrap();
+                let token = asked(&mut new).await;
+                new.write_all(&content(&token, b'2')).await.unwrap();
+                break later.await.unwrap();
+            }
+            // It had left before.
+            early = asked(&mut old) => old.write_all(&content(&early, b'1')).await.unwrap(),
+        }
+    };
+    assert_eq!(answer.unwrap().text().unwrap(), "2");
+    old.write_all(&content(&early, b'0')).await.unwrap();
+    assert_eq!(first.await.unwrap().unwrap().text().unwrap(), "0");
+    let mut rest = Vec::new();
+    assert!(old.read_to_end(&mut rest).await.is_ok(), "the client ends what it was asked to end");
+}
+
+#[tokio::test]
+async fn an_observation_over_a_connection_that_is_released_ends_and_says_so() {
+    let listener = TcpListener::bind(ANY).await.unwrap();
+    let uri = format!("coap+tcp://{}/r", listener.local_addr().unwrap());
+    let client = Client::new().await.unwrap();
+    let observing = tokio::spawn(client.get(&uri).observe());
+    let (mut stream, _) = listener.accept().await.unwrap();
+    stream.write_all(SETTINGS).await.unwrap();
+    let token = asked(&mut stream).await;
+    let state = [&[0x30 | token.len() as u8, 0x45], &token[..], b"\x60\xff0"].concat();
+    stream.write_all(&[&state[..], RELEASE].concat()).await.unwrap();
+    let mut observation = observing.await.unwrap().unwrap();
+    let end = loop {
+        match observation.next().await {
+            Some(Ok(_)) => {}
+            other => break other,
+        }
+    };
+    assert!(matches!(end, Some(Err(Error::ConnectionLost { .. }))), "{end:?}");
+}
