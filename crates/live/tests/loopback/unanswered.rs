@@ -62,6 +62,11 @@ async fn a_hop_limit_of_0_is_refused_and_others_reach_the_handler() {
     let uri = format!("coap://{}/", server.local_addr());
     assert_eq!(client.get(&uri).hop_limit(16).await.unwrap().text().unwrap(), "16");
     assert_eq!(client.get(&uri).hop_limit(0).await.unwrap().code(), Code::BAD_REQUEST);
+    // What is no Hop-Limit says nothing.
+    for values in [&[""][..], &["\0\0"], &["\x05", "\0"]] {
+        let request = values.iter().fold(client.get(&uri), |request, value| request.option(number::HOP_LIMIT, *value));
+        assert_eq!(request.await.unwrap().code(), Code::CONTENT, "{values:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Who answers a request, and why nobody does.
 
-use millpond_coap::message::{Code, Opt, Uint, number};
+use millpond_coap::message::{Code, Opt, number};
 
 use super::Desk;
 use crate::{
@@ -28,7 +28,10 @@ impl Desk {
             is_conditional |= matches!(number, number::IF_MATCH | number::IF_NONE_MATCH);
             match number {
                 number::PROXY_URI | number::PROXY_SCHEME => return Err(Refusal::Proxy),
-                number::HOP_LIMIT if Uint::read(value) == Some(0) => return Err(Refusal::HopLimit),
+                // One of another length, and all behind the first, are as if they were not there (RFC 7252 §5.4.3, §5.4.5).
+                number::HOP_LIMIT if value == [0] && request.value(number) == Some(value) => {
+                    return Err(Refusal::HopLimit);
+                }
                 _ if number & 1 == 1 && !UNDERSTOOD.contains(&number) => return Err(Refusal::BadOption),
                 number::URI_PATH | number::URI_QUERY if std::str::from_utf8(value).is_err() => {
                     return Err(Refusal::BadText);
