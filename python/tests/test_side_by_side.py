@@ -85,6 +85,8 @@ def test_the_verdict_follows_from_the_interval() -> None:
         ("rfc7252", "rfc7252", "rfc7252 and rfc7252: the same"),
         ("rfc7252", "1 kB", "no values of one factor"),
         ("queue=1 kB", "algorithm=rfc7252", "values of two factors"),
+        ("quue=1 kB", "queue=8 kB", "quue=1 kB: unknown factor 'quue': did you mean 'queue'?"),
+        ("queue=1 kB", "quue=1 kB", "quue=1 kB: unknown factor 'quue': did you mean 'queue'?"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(results: Results, one: str, other: str, told: str) -> None:

@@ -145,6 +145,9 @@ def _factor(measures: Measures, one: str, other: str) -> tuple[str, str, str]:
     if found:
         raise UsageError(f"{one} and {other}: values of {' and '.join(found)}: write {found[0]}={one}")
     known = dict.fromkeys(value for name in names for value in values[name])
+    for name, equals, value in told:
+        if equals and name not in names and value in known:
+            raise UsageError(f"{name}={value}: {unknown('factor', name, names)}")
     for word in (one, other):
         if word not in known:
             raise UsageError(unknown("algorithm or value", word, known))
