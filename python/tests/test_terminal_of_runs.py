@@ -11,6 +11,7 @@ import small_sweep
 
 import millpond
 from millpond.api import redraw
+from millpond.measure.reported import Reported
 from millpond.show import terminal
 
 LINK = {"rate": "60 kbit/s", "delay": "100 ms", "queue": "20 kB"}
@@ -39,6 +40,15 @@ def test_a_workload_without_end_leaves_nobody_unfinished_and_is_told_by_its_requ
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "no client has a completion time, because its work has no end" in page
     assert "no client finished" not in page
+
+
+def test_who_had_nothing_to_ask_is_not_complete(tmp_path: Path) -> None:
+    rare = {"kind": "poisson", "interval": "1 min", "for": "30 s"}
+    done = run(tmp_path, clients=[{"count": 20, "controller": "rfc7252", "workload": rare}])
+    (counted,) = done.table("runs").to_pylist()
+    told = Reported(done.results).outcome(done.results.cells[0])
+    assert told.silent > 0
+    assert counted["clients_complete"] == told.complete == 20 - told.silent
 
 
 def test_who_lost_the_last_request_is_not_unfinished(tmp_path: Path) -> None:

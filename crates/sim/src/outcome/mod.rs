@@ -112,7 +112,7 @@ impl Summary {
             makespan_us: end.checked_sub(first).filter(|_| unfinished == 0),
             flows: flows.len() as u32,
             unfinished,
-            clients_complete: count(|row| row.done_us.is_some() && row.requests_failed == 0),
+            clients_complete: count(|row| row.done_us.is_some() && row.requests_failed == 0 && row.born > 0),
             clients_lost: count(|row| row.requests_failed > 0),
             born: sum(|row| row.born),
             answered: sum(|row| row.answered),
