@@ -92,6 +92,12 @@ impl Upload {
         self.sent
     }
 
+    /// From the next request on messages hold no larger blocks and no more of them. What was sent is a multiple of both.
+    pub(crate) fn keep_within(&mut self, size: BlockSize, blocks: usize) {
+        self.size = self.size.min(size);
+        self.blocks = self.blocks.min(blocks);
+    }
+
     /// Whether several blocks go in a message.
     pub(crate) const fn is_bert(&self) -> bool {
         self.size.is_bert()

@@ -187,14 +187,19 @@ impl<A> Asked<A> {
         true
     }
 
-    /// Over a stream: later settings may take back that several blocks fit a message (RFC 8323 §6).
+    /// Over a stream: later settings may take back how much fits a message, and that several blocks do (RFC 8323 §5.3, §6).
     pub(super) fn keep_to(&mut self, room: &Room) {
+        if let Some(upload) = self.upload.as_mut().filter(|_| self.fits == Some(Fit::Cut)) {
+            match room.blocks(self.options.len()) {
+                // From the beginning: what was sent need not be a multiple of anything.
+                (size, _) if upload.is_bert() && !size.is_bert() => {
+                    *upload = room.upload(self.body.len(), self.options.len());
+                }
+                (size, blocks) => upload.keep_within(size, blocks as usize),
+            }
+        }
         if room.bert {
             return;
-        }
-        if let Some(upload) = self.upload.as_mut().filter(|upload| self.fits == Some(Fit::Cut) && upload.is_bert()) {
-            // From the beginning: what was sent need not be a multiple of anything.
-            *upload = room.upload(self.body.len(), self.options.len());
         }
         if let Some(block) = self.wanted.as_mut().filter(|block| block.size.is_bert()) {
             self.download.shrink_to(BlockSize::B1024);

@@ -99,6 +99,29 @@ fn a_release_in_the_middle_of_an_upload_ends_it_and_is_answered_by_the_end() {
     assert_eq!((hosts.client.progress(ask), hosts.closed[0]), (None, Some(Closing::Released)));
 }
 
+/// Settings may change at any time (RFC 8323 §5.3): what leaves keeps to the newest.
+#[test]
+fn an_upload_goes_on_in_messages_as_long_as_the_newest_settings_allow() {
+    let mut hosts = Hosts::new(Options::default(), taking(4_000));
+    hosts.run();
+    let bytes = body(20_000);
+    let ask = hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&bytes));
+    let mut answer = Vec::new();
+    // Fewer blocks of 1024 in a message; then none, so that it begins anew; then smaller ones, and never larger ones again.
+    for (size, payload) in [(4_000, 3_072), (2_500, 2_048), (600, 512), (300, 128), (4_000, 128)] {
+        let settings = signal(Signal::Csm { max_message_size: Some(size), block_wise: true });
+        hosts.client.receive(hosts.now, &[settings, answer].concat());
+        let up = hosts.drain_client();
+        assert_eq!(hosts.up.last().map(|sent| (sent.code, sent.payload)), Some((Code::PUT, payload)), "{size}");
+        hosts.server.receive(hosts.now, &up);
+        answer = hosts.drain_server();
+    }
+    hosts.client.receive(hosts.now, &answer);
+    hosts.run();
+    let whole = Event::Answer { ask, code: Code::CHANGED, body: bytes, goes_on: false };
+    assert!(hosts.told.contains(&whole));
+}
+
 /// Whose settings leave no room for anything gets codes alone, and what it asked is over all the same.
 #[test]
 fn who_takes_messages_of_no_length_keeps_nothing_open() {
