@@ -90,41 +90,21 @@
 //! * **Hostile input** costs bounded memory ([`Limits`]) and no walk over peers. Who only asks and is answered in
 //!   acknowledgements leaves nothing but a record within the budget for duplicates.
 
-mod admission;
-mod calm;
 mod config;
 mod counters;
-mod duplicates;
-mod exchanges;
-mod finding;
-mod further;
 mod gate;
 mod groups;
 mod identities;
-mod inbox;
+mod incoming;
 mod input;
 mod known;
 mod layer;
-mod leisure;
 mod lifetimes;
 mod luck;
-mod message_ids;
-mod naming;
+mod outgoing;
 mod output;
-mod overdue;
-mod paths;
-mod peers;
 mod polling;
-mod progress;
-pub(crate) mod queue;
-mod receive;
-mod recent;
-mod requests;
-mod send;
-mod sharing;
-pub(crate) mod slots;
-mod subscriptions;
-pub(crate) mod timers;
+pub(crate) mod tables;
 
 use alloc::boxed::Box;
 // A processor without atomic swaps has no threads to share with.
@@ -138,16 +118,22 @@ use millpond_control::{ChanceSeed, Instant, PeerController};
 
 use crate::message::MessageId;
 
-pub use calm::Repeats;
 pub use config::{Config, ConfigError, Duplicates, Limits, NamingOption, NamingOptions, Transmission};
 pub use counters::{Counters, Failures, Kinds, Reasons};
 pub use gate::CalmGate;
 pub use groups::{DEFAULT_LEISURE, leisure};
 pub use identities::Identities;
+pub use incoming::calm::Repeats;
 pub use input::{ExchangeId, Outgoing, Patience, Refused, RequestId};
 pub use lifetimes::Lifetimes;
 
 pub use output::{Cause, Event, Failure, Ignored, Output, SleepReason, Transmit};
+
+// Files below name these by what they are, wherever they lie.
+use incoming::{calm, duplicates, inbox, requests};
+use outgoing::{admission, exchanges, finding, further, message_ids, naming, overdue, send};
+use tables::{leisure, paths, peers, recent, sharing};
+pub(crate) use tables::{queue, slots, timers};
 
 use counters::Counts;
 use exchanges::{Exchanges, Role, Stage};

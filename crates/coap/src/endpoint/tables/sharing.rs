@@ -8,7 +8,7 @@ use core::{
 
 use millpond_control::{Controller, Instant, PeerController, Span};
 
-use super::{
+use crate::endpoint::{
     Arc, Endpoint, Identities, Lifetimes, Refused,
     counters::Count,
     exchanges::Exchanges,
@@ -17,10 +17,10 @@ use super::{
 };
 
 /// Which peers share a path: those of which it gives the same.
-pub(super) struct SharedBy<A>(Arc<dyn Fn(&A) -> u64 + Send + Sync>);
+pub(in crate::endpoint) struct SharedBy<A>(Arc<dyn Fn(&A) -> u64 + Send + Sync>);
 
 impl<A> SharedBy<A> {
-    pub(super) fn new(path_of: impl Fn(&A) -> u64 + Send + Sync + 'static) -> Self {
+    pub(in crate::endpoint) fn new(path_of: impl Fn(&A) -> u64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(path_of))
     }
 }
@@ -39,25 +39,25 @@ impl<A> fmt::Debug for SharedBy<A> {
 
 /// What may not leave now because of its path, whoever waits: messages that NSTART is for, and others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) counted: bool,
-    pub(super) plain: bool,
+pub(in crate::endpoint) struct Held {
+    pub(in crate::endpoint) counted: bool,
+    pub(in crate::endpoint) plain: bool,
 }
 
 impl<A: Copy + Eq + Hash> Peers<A> {
     /// Whether a peer shares its path.
     #[inline]
-    pub(super) fn is_sharing(&self, number: u32) -> bool {
+    pub(in crate::endpoint) fn is_sharing(&self, number: u32) -> bool {
         self.get(number).is_some_and(|peer| peer.path.shared().is_some())
     }
 
     /// Whether peers that share a path with this one may have something waiting there.
-    pub(super) fn others_wait(&self, number: u32) -> bool {
+    pub(in crate::endpoint) fn others_wait(&self, number: u32) -> bool {
         self.is_sharing(number) && self.with_path(number).is_some_and(|(peer, _, waiting)| waiting > peer.waiting.len())
     }
 
     /// The slots of all that are on the path of this one.
-    pub(super) fn sharers(&self, number: u32) -> Vec<u32> {
+    pub(in crate::endpoint) fn sharers(&self, number: u32) -> Vec<u32> {
         let Some(path) = self.get(number).map(|peer| peer.path).filter(|path| path.shared().is_some()) else {
             return vec![number];
         };
@@ -67,7 +67,13 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// Puts a peer that has just become acquainted onto the path with this key. If nobody is on it yet, the peer's own
     /// becomes that path, with all that it knows. Else the peer's own controller must have been told the ends of what is
     /// under way; that goes on as so many interactions outstanding on the other path.
-    pub(super) fn share(&mut self, number: u32, key: u64, blank: &PeerController, identities: &Identities) {
+    pub(in crate::endpoint) fn share(
+        &mut self,
+        number: u32,
+        key: u64,
+        blank: &PeerController,
+        identities: &Identities,
+    ) {
         let paths = self.shared.get_or_insert_with(|| Box::new(SharedPaths::new()));
         let Some(Place { peer, own }) = self.slots.get_mut(number) else { return };
         let blank = Path::new(blank.clone());
@@ -95,12 +101,12 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// Whether some peer is on the path with this key.
-    pub(super) fn is_shared(&self, key: u64, identities: &Identities) -> bool {
+    pub(in crate::endpoint) fn is_shared(&self, key: u64, identities: &Identities) -> bool {
         self.shared.as_deref().is_some_and(|paths| paths.find(key, identities).is_some())
     }
 
     /// A message to this peer is held back.
-    pub(super) fn hold(&mut self, number: u32, exchanges: &mut Exchanges, slot: u32) {
+    pub(in crate::endpoint) fn hold(&mut self, number: u32, exchanges: &mut Exchanges, slot: u32) {
         let Some(peer) = self.get_mut(number) else { return };
         peer.waiting.push(&mut exchanges.slots, slot);
         let Some(shared) = peer.path.shared() else { return };
@@ -115,7 +121,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// A message to this peer is held back no more.
-    pub(super) fn unhold(&mut self, number: u32, exchanges: &mut Exchanges, slot: u32) {
+    pub(in crate::endpoint) fn unhold(&mut self, number: u32, exchanges: &mut Exchanges, slot: u32) {
         let Some(peer) = self.get_mut(number) else { return };
         peer.waiting.remove(&mut exchanges.slots, slot);
         let shared = peer.path.shared();
@@ -211,7 +217,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A peer has answered, or is asked: it is no stranger any more, and comes onto the path that it shares. Strangers have
     /// paths of their own, so that whoever forges addresses neither slows nor blocks anybody.
     #[inline]
-    pub(super) fn acquaint(&mut self, number: u32, now: Instant) {
+    pub(in crate::endpoint) fn acquaint(&mut self, number: u32, now: Instant) {
         if self.peers.acquaint(number) && self.setup.shared_by.is_some() {
             self.share(number, now);
         }
@@ -230,7 +236,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Lets messages leave that wait on the path of this peer, as many as may. Peers that share it take turns, a message
     /// each.
-    pub(super) fn pump(&mut self, number: u32, now: Instant) {
+    pub(in crate::endpoint) fn pump(&mut self, number: u32, now: Instant) {
         let mut held = Held::default();
         if !self.peers.is_sharing(number) {
             self.pump_peer(number, now, u32::MAX, &mut held);
@@ -252,7 +258,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Exchanges under way on the path of this peer go on without its controller.
-    pub(super) fn release_path(&mut self, number: u32, now: Instant) {
+    pub(in crate::endpoint) fn release_path(&mut self, number: u32, now: Instant) {
         for sharer in self.peers.sharers(number) {
             self.release_controller(sharer, now);
         }

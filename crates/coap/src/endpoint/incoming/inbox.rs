@@ -5,7 +5,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
-use super::{
+use crate::endpoint::{
     Duplicates as Policy, Endpoint, Identities, Outgoing, Refused, RequestId, Setup,
     calm::Calm,
     counters::Count,
@@ -21,15 +21,15 @@ use crate::message::Kind;
 /// Requests not answered yet, and messages that must be recognised when they come again. An endpoint that only asks and
 /// gets piggybacked responses has none of this.
 #[derive(Debug)]
-pub(super) struct Inbox<A> {
-    pub(super) requests: Requests<A>,
-    pub(super) duplicates: Duplicates<A>,
+pub(in crate::endpoint) struct Inbox<A> {
+    pub(in crate::endpoint) requests: Requests<A>,
+    pub(in crate::endpoint) duplicates: Duplicates<A>,
     /// Which copies are not answered, if that is a question.
-    pub(super) calm: Option<Calm<A>>,
+    pub(in crate::endpoint) calm: Option<Calm<A>>,
 }
 
 impl<A: Copy + Eq + Hash> Inbox<A> {
-    pub(super) fn new(setup: &Setup<A>) -> Self {
+    pub(in crate::endpoint) fn new(setup: &Setup<A>) -> Self {
         Self {
             requests: Requests::new(),
             duplicates: Duplicates::new(setup.config.limits.duplicate_bytes),
@@ -38,7 +38,7 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         let calm = self.calm.as_ref().map_or(0, |calm| calm.memory().saturating_sub(size_of::<Calm<A>>()));
         size_of::<Self>()
             .saturating_add(self.requests.memory())
@@ -47,7 +47,7 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
     }
 
     /// Drops a request that nobody has answered.
-    pub(super) fn drop_request(&mut self, slot: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn drop_request(&mut self, slot: u32, identities: &Identities) {
         let Self { requests, duplicates, .. } = self;
         let Some(request) = requests.get(slot) else { return };
         if request.owed == Owed::Acknowledgement {
@@ -58,14 +58,14 @@ impl<A: Copy + Eq + Hash> Inbox<A> {
 }
 
 /// What says which copies are not answered, if that is a question; it knows nobody yet.
-pub(super) fn calm<A: Copy + Eq + Hash>(Setup { config, path_of, .. }: &Setup<A>) -> Option<Calm<A>> {
+pub(in crate::endpoint) fn calm<A: Copy + Eq + Hash>(Setup { config, path_of, .. }: &Setup<A>) -> Option<Calm<A>> {
     (config.duplicates == Policy::Calm).then(|| Calm::new(path_of.unwrap_or(|_| 0)))
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The inbox, which is made when something comes that must be remembered.
     #[inline]
-    pub(super) fn inbox_or_new(&mut self) -> &mut Inbox<A> {
+    pub(in crate::endpoint) fn inbox_or_new(&mut self) -> &mut Inbox<A> {
         #[cold]
         fn fresh<A: Copy + Eq + Hash>(setup: &Setup<A>) -> Box<Inbox<A>> {
             Box::new(Inbox::new(setup))
@@ -74,7 +74,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The response leaves: in the acknowledgement if that has not left yet, else in a message of its own.
-    pub(super) fn answer(&mut self, now: Instant, to: RequestId, response: &Outgoing<'_>) -> Result<(), Refused> {
+    pub(in crate::endpoint) fn answer(
+        &mut self,
+        now: Instant,
+        to: RequestId,
+        response: &Outgoing<'_>,
+    ) -> Result<(), Refused> {
         if !response.code.is_response() {
             return Err(Refused::Code(response.code));
         }
@@ -154,7 +159,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The request is rejected: with a reset if it was not acknowledged, else in silence (RFC 7252 §4.2, §4.3).
-    pub(super) fn decline(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
+    pub(in crate::endpoint) fn decline(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
         let (slot, request) = self.asked(to)?;
         if request.owed == Owed::Acknowledgement {
             if self.setup.config.duplicates.stores() {
@@ -171,7 +176,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The request is done without a response.
-    pub(super) fn leave_unanswered(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
+    pub(in crate::endpoint) fn leave_unanswered(&mut self, now: Instant, to: RequestId) -> Result<(), Refused> {
         let (slot, request) = self.asked(to)?;
         if request.owed == Owed::Acknowledgement {
             self.acknowledge_request(slot, now);
@@ -184,7 +189,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The application has not answered in time: the request is acknowledged without a response.
     #[cold]
-    pub(super) fn acknowledge_request(&mut self, slot: u32, now: Instant) {
+    pub(in crate::endpoint) fn acknowledge_request(&mut self, slot: u32, now: Instant) {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let Some(&Request { from, id, .. }) = inbox.requests.get(slot) else { return };
         inbox.requests.acknowledged(slot);

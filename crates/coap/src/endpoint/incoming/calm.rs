@@ -4,12 +4,12 @@ use core::{fmt, hash::Hash};
 
 use millpond_control::{CalmPath, CalmPeer, CalmServer, Instant};
 
-use super::{Endpoint, Identities, recent::Recent};
+use crate::endpoint::{Endpoint, Identities, recent::Recent};
 use crate::message::MessageId;
 
 impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
     /// A confirmable request came that was not known.
-    pub(super) fn asked_calmly(&mut self, now: Instant, from: A, id: MessageId) {
+    pub(in crate::endpoint) fn asked_calmly(&mut self, now: Instant, from: A, id: MessageId) {
         if self.inbox.as_deref().is_none_or(|inbox| inbox.calm.is_none()) {
             return;
         }
@@ -18,7 +18,7 @@ impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
 
     #[inline(never)]
     fn note_calmly(&mut self, now: Instant, from: A, id: MessageId) {
-        let super::Limits { bytes, duplicate_bytes, .. } = self.setup.config.limits;
+        let crate::endpoint::Limits { bytes, duplicate_bytes, .. } = self.setup.config.limits;
         let room = bytes.saturating_sub(self.memory()).min(duplicate_bytes) / SHARE;
         if let Some(calm) = self.inbox.as_deref_mut().and_then(|inbox| inbox.calm.as_mut()) {
             calm.asked((from, id), now, &self.setup.identities, room);
@@ -26,7 +26,7 @@ impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
     }
 }
 
-/// What became of copies of requests that had been answered, under [`Duplicates::Calm`](super::Duplicates::Calm).
+/// What became of copies of requests that had been answered, under [`Duplicates::Calm`](crate::endpoint::Duplicates::Calm).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Repeats {
     /// Answered, because nothing suggested a queue.
@@ -53,13 +53,13 @@ struct Newest {
 
 /// What tells which copies to withhold, in bounded memory. Peers and paths that were used least recently are forgotten
 /// first; what is not known is answered.
-pub(super) struct Calm<A> {
+pub(in crate::endpoint) struct Calm<A> {
     server: CalmServer,
     peers: Recent<A, Newest>,
     paths: Recent<u64, CalmPath>,
     /// The path that a peer is on.
     path_of: fn(&A) -> u64,
-    pub(super) repeats: Repeats,
+    pub(in crate::endpoint) repeats: Repeats,
 }
 
 impl<A> fmt::Debug for Calm<A> {
@@ -70,7 +70,7 @@ impl<A> fmt::Debug for Calm<A> {
 
 impl<A: Copy + Eq + Hash> Calm<A> {
     /// One that knows nobody, whose peers share paths as this says.
-    pub(super) fn new(path_of: fn(&A) -> u64) -> Self {
+    pub(in crate::endpoint) fn new(path_of: fn(&A) -> u64) -> Self {
         Self {
             server: CalmServer::new(),
             peers: Recent::new(),
@@ -81,13 +81,19 @@ impl<A: Copy + Eq + Hash> Calm<A> {
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         size_of::<Self>().saturating_add(self.peers.memory()).saturating_add(self.paths.memory())
     }
 
     /// A confirmable request came that was not known. The tables may take so many bytes each.
     #[inline(never)]
-    pub(super) fn asked(&mut self, (from, id): (A, MessageId), now: Instant, identities: &Identities, most: usize) {
+    pub(in crate::endpoint) fn asked(
+        &mut self,
+        (from, id): (A, MessageId),
+        now: Instant,
+        identities: &Identities,
+        most: usize,
+    ) {
         let Some(path) = self.paths.of((self.path_of)(&from), |path| identities.hash(path), most) else { return };
         let Some(peer) = self.peers.of(from, |from| identities.hash(from), most) else { return };
         self.server.asked(path, &mut peer.state, now);
@@ -96,14 +102,14 @@ impl<A: Copy + Eq + Hash> Calm<A> {
 
     /// The answer to a request leaves for the first time.
     #[inline(never)]
-    pub(super) fn answered(&mut self, (from, id): (A, MessageId), now: Instant, identities: &Identities) {
+    pub(in crate::endpoint) fn answered(&mut self, (from, id): (A, MessageId), now: Instant, identities: &Identities) {
         if let Some(peer) = self.peers.get(&from, identities.hash(&from)).filter(|peer| peer.id == id) {
             self.server.answered(&mut peer.state, now);
         }
     }
 
     /// A copy of a request came that was answered before, at `first` for the first time. Says whether it is answered.
-    pub(super) fn asked_again(
+    pub(in crate::endpoint) fn asked_again(
         &mut self,
         (from, id): (A, MessageId),
         first: Instant,

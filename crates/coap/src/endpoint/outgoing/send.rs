@@ -5,7 +5,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{Controller, Instant, Naming, Span, Wishes};
 
-use super::{
+use crate::endpoint::{
     Endpoint, ExchangeId, Failure, Lifetimes, Outgoing, Patience, Refused, RequestId, SleepReason, Transmission,
     admission::Gate,
     counters::Count,
@@ -22,7 +22,7 @@ use crate::message::{Kind, MessageId, Token, WriteError, Writer};
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Accepts a message for sending: it leaves now or waits. Returns its name, which names nothing any more if it was
     /// a non-confirmable response that left.
-    pub(super) fn submit(
+    pub(in crate::endpoint) fn submit(
         &mut self,
         now: Instant,
         to: A,
@@ -35,7 +35,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The same, behind at most so many that wait.
-    pub(super) fn submit_behind(
+    pub(in crate::endpoint) fn submit_behind(
         &mut self,
         now: Instant,
         to: A,
@@ -189,7 +189,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The slot of a peer, which becomes known if it was not.
-    pub(super) fn peer_for(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
+    pub(in crate::endpoint) fn peer_for(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
         let peer = match self.peers.find(address, &self.setup.identities) {
             Some(peer) => peer,
             None => self.new_peer(now, address, None)?,
@@ -229,7 +229,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Whatever is under way to a peer ends as cancelled. Those that wait go first, so that none of them leaves.
-    pub(super) fn drop_exchanges(&mut self, number: u32, now: Instant) {
+    pub(in crate::endpoint) fn drop_exchanges(&mut self, number: u32, now: Instant) {
         loop {
             let Some(peer) = self.peers.get(number) else { return };
             let slot = if peer.waiting.is_empty() { peer.open.first() } else { peer.waiting.first() };
@@ -241,7 +241,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The first copy leaves.
-    pub(super) fn launch(&mut self, slot: u32, now: Instant) {
+    pub(in crate::endpoint) fn launch(&mut self, slot: u32, now: Instant) {
         let luck = self.luck();
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let number = exchange.peer;
@@ -367,7 +367,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Sets the timer of a message. It never fires at once, so that draining always comes to an end.
-    pub(super) fn arm(&mut self, slot: u32, now: Instant, at: Instant, reason: SleepReason) {
+    pub(in crate::endpoint) fn arm(&mut self, slot: u32, now: Instant, at: Instant, reason: SleepReason) {
         if let Some(exchange) = self.exchanges.get_mut(slot) {
             exchange.alarm = reason;
         }
@@ -377,7 +377,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Until when a response is awaited if none is being fetched by retransmissions: for the lifetime of the message,
     /// and longer if NSTART messages of this length in that time were more than PROBING_RATE (RFC 7252 §4.7), unless the
     /// controller sees to that itself.
-    pub(super) fn response_due(&self, slot: u32, now: Instant) -> Instant {
+    pub(in crate::endpoint) fn response_due(&self, slot: u32, now: Instant) -> Instant {
         let Some(exchange) = self.exchanges.get(slot) else { return now };
         let is_confirmable = exchange.kind == Kind::Confirmable;
         let lifetime = if is_confirmable { self.exchange_lifetime() } else { self.non_lifetime() };
@@ -394,17 +394,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// May so many bytes more be held?
     #[cold]
-    pub(super) fn has_room(&self, more: usize) -> bool {
+    pub(in crate::endpoint) fn has_room(&self, more: usize) -> bool {
         self.memory().saturating_add(more) <= self.setup.config.limits.bytes
     }
 
-    pub(super) fn out_of_bytes(&self) -> Refused {
+    pub(in crate::endpoint) fn out_of_bytes(&self) -> Refused {
         Refused::OutOfBytes { limit: self.setup.config.limits.bytes }
     }
 }
 
 /// Writes one whole message behind what the buffer holds.
-pub(super) fn write(
+pub(in crate::endpoint) fn write(
     buffer: &mut Vec<u8>,
     kind: Kind,
     id: MessageId,

@@ -20,24 +20,24 @@ struct Entry<K, V> {
 /// that is added where all four are taken makes the table grow, and once that may not be, takes the place of the one
 /// used least recently of the four.
 #[derive(Debug)]
-pub(super) struct Recent<K, V> {
+pub(in crate::endpoint) struct Recent<K, V> {
     entries: Vec<Option<Entry<K, V>>>,
     uses: u32,
 }
 
 impl<K: Copy + Eq, V: Copy + Default> Recent<K, V> {
-    pub(super) const fn new() -> Self {
+    pub(in crate::endpoint) const fn new() -> Self {
         Self { entries: Vec::new(), uses: 0 }
     }
 
     /// Bytes held on the heap.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         self.entries.capacity().saturating_mul(size_of::<Option<Entry<K, V>>>())
     }
 
     /// The value of a key, a usual one if it is not there. `hash` is that of a key; the table grows to at most `most`
     /// bytes, and is without any entry if that is too little.
-    pub(super) fn of(&mut self, key: K, hash: impl Fn(&K) -> u64, most: usize) -> Option<&mut V> {
+    pub(in crate::endpoint) fn of(&mut self, key: K, hash: impl Fn(&K) -> u64, most: usize) -> Option<&mut V> {
         self.uses = self.uses.wrapping_add(1);
         let mut place = self.find(&key, hash(&key));
         if place.is_none() {
@@ -51,7 +51,7 @@ impl<K: Copy + Eq, V: Copy + Default> Recent<K, V> {
     }
 
     /// The value of a key that is there.
-    pub(super) fn get(&mut self, key: &K, hash: u64) -> Option<&mut V> {
+    pub(in crate::endpoint) fn get(&mut self, key: &K, hash: u64) -> Option<&mut V> {
         let place = self.find(key, hash)?;
         self.entries.get_mut(place)?.as_mut().map(|entry| &mut entry.value)
     }

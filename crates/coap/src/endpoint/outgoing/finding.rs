@@ -1,6 +1,6 @@
 //! Exchanges by message ID, and by token in all the ways in which one may be like another.
 
-use super::{
+use crate::endpoint::{
     Identities,
     exchanges::{Exchange, Exchanges, Role, Stage},
     naming::Mark,
@@ -11,7 +11,7 @@ use crate::message::{MessageId, Token};
 
 /// An entry of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
+pub(in crate::endpoint) struct Key {
     slot: u32,
     by_token: bool,
 }
@@ -19,7 +19,13 @@ pub(super) struct Key {
 impl Exchanges {
     /// The exchange that is under way with this peer and has this message ID.
     #[inline]
-    pub(super) fn with_id(&self, peer: u32, open: &List, id: MessageId, identities: &Identities) -> Option<u32> {
+    pub(in crate::endpoint) fn with_id(
+        &self,
+        peer: u32,
+        open: &List,
+        id: MessageId,
+        identities: &Identities,
+    ) -> Option<u32> {
         let fits = |exchange: &Exchange| exchange.peer == peer && exchange.id() == id;
         // A request acknowledged long ago may have an ID that was used again since: its successor comes first.
         let look = |(sent, acknowledged), (slot, exchange): (u32, &Exchange)| match exchange.stage {
@@ -39,7 +45,13 @@ impl Exchanges {
 
     /// The request that is under way with this peer and has this token in one of the copies sent.
     #[inline]
-    pub(super) fn with_token(&self, peer: u32, open: &List, token: Token, identities: &Identities) -> Option<u32> {
+    pub(in crate::endpoint) fn with_token(
+        &self,
+        peer: u32,
+        open: &List,
+        token: Token,
+        identities: &Identities,
+    ) -> Option<u32> {
         let found = self.with_first_token(peer, open, token, identities, |_| true);
         if found.is_some() || !self.names_by_token {
             return found;
@@ -52,7 +64,7 @@ impl Exchanges {
     ///
     /// Until its acknowledgement a message with the token may as well be one that crossed it, and would be taken for
     /// the fastest of answers.
-    pub(super) fn renewal_of(&self, subscription: u32, open: &List) -> Option<u32> {
+    pub(in crate::endpoint) fn renewal_of(&self, subscription: u32, open: &List) -> Option<u32> {
         let old = self.slots.get(subscription).filter(|old| old.stage == Stage::Subscribed)?;
         open.iter(&self.slots)
             .find(|(_, exchange)| {
@@ -64,7 +76,7 @@ impl Exchanges {
     }
 
     /// The subscription that has this token already.
-    pub(super) fn subscription_with(
+    pub(in crate::endpoint) fn subscription_with(
         &self,
         peer: u32,
         open: &List,
@@ -75,7 +87,13 @@ impl Exchanges {
     }
 
     /// Whether this token is in use by subscriptions that were answered, and by nothing else.
-    pub(super) fn is_only_subscribed(&self, peer: u32, open: &List, token: Token, identities: &Identities) -> bool {
+    pub(in crate::endpoint) fn is_only_subscribed(
+        &self,
+        peer: u32,
+        open: &List,
+        token: Token,
+        identities: &Identities,
+    ) -> bool {
         let is_open = |exchange: &Exchange| exchange.stage != Stage::Subscribed;
         self.subscription_with(peer, open, token, identities).is_some()
             && self.with_first_token(peer, open, token, identities, is_open).is_none()
@@ -83,7 +101,7 @@ impl Exchanges {
     }
 
     /// The claim that this token begins like.
-    pub(super) fn claim_of(&self, open: &List, token: Token) -> Option<u32> {
+    pub(in crate::endpoint) fn claim_of(&self, open: &List, token: Token) -> Option<u32> {
         let is_it = |exchange: &Exchange| {
             exchange.role == Role::Claim && token.as_bytes().starts_with(exchange.token().as_bytes())
         };
@@ -96,7 +114,7 @@ impl Exchanges {
     }
 
     /// Whether any exchange, with whomever, has a token like this one, or one of which this is a copy's.
-    pub(super) fn any_like(&self, token: Token) -> bool {
+    pub(in crate::endpoint) fn any_like(&self, token: Token) -> bool {
         let token = token.as_bytes();
         self.slots.iter().any(|(_, exchange)| {
             let other = exchange.token();
@@ -105,7 +123,7 @@ impl Exchanges {
     }
 
     /// Whether a token begins like this one, or the other way round.
-    pub(super) fn is_beginning(&self, open: &List, token: Token) -> bool {
+    pub(in crate::endpoint) fn is_beginning(&self, open: &List, token: Token) -> bool {
         let token = token.as_bytes();
         open.iter(&self.slots).any(|(_, exchange)| {
             let other = exchange.token();
@@ -116,7 +134,7 @@ impl Exchanges {
 
     /// Whether a token of a request with so many copies, the first of which has this token, is or will be that of
     /// another request under way with this peer.
-    pub(super) fn is_taken(
+    pub(in crate::endpoint) fn is_taken(
         &self,
         peer: u32,
         open: &List,
@@ -164,7 +182,7 @@ impl Exchanges {
 
     /// Makes an exchange that is under way findable.
     #[inline]
-    pub(super) fn enter(&mut self, slot: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn enter(&mut self, slot: u32, identities: &Identities) {
         let Self { slots, table: Some(table), .. } = self else { return };
         let hash = |key: &Key| hash(slots, key, identities);
         for by_token in keys(slots, slot) {
@@ -175,7 +193,7 @@ impl Exchanges {
 
     /// The opposite of [`enter`](Self::enter).
     #[inline]
-    pub(super) fn leave(&mut self, slot: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn leave(&mut self, slot: u32, identities: &Identities) {
         let Self { slots, table: Some(table), .. } = self else { return };
         for by_token in keys(slots, slot) {
             let key = Key { slot, by_token };

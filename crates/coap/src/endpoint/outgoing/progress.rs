@@ -6,7 +6,7 @@ use millpond_control::{
     Controller, End, Fate, Feedback, Instant, Named, PlainMessage, Reason, ReplyKind, Sample, Span, Then, Wait,
 };
 
-use super::{
+use crate::endpoint::{
     Endpoint, Failure, SleepReason,
     counters::Count,
     exchanges::{Role, Stage},
@@ -19,7 +19,7 @@ use crate::message::{HEADER, Message};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The timer of a message ran out.
-    pub(super) fn fire(&mut self, slot: u32, now: Instant) {
+    pub(in crate::endpoint) fn fire(&mut self, slot: u32, now: Instant) {
         let Some(exchange) = self.exchanges.get(slot) else { return self.timers.clear(slot) };
         let is_last = exchange.then == Then::Abandon || exchange.retransmissions >= exchange.most;
         // A further copy sets it anew.
@@ -71,7 +71,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The peer's controller learns what a reply of so many bytes said about the path, if it waits for that.
-    pub(super) fn learn(
+    pub(in crate::endpoint) fn learn(
         &mut self,
         slot: u32,
         now: Instant,
@@ -131,7 +131,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A confirmable message was acknowledged without a response.
-    pub(super) fn acknowledge(&mut self, slot: u32, now: Instant) {
+    pub(in crate::endpoint) fn acknowledge(&mut self, slot: u32, now: Instant) {
         let evidence = (ReplyKind::EmptyAck, Named::Nothing);
         let Some(sample) = self.learn(slot, now, evidence, HEADER as u16) else { return };
         let id = self.exchanges.name(slot);
@@ -156,7 +156,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A request was answered.
-    pub(super) fn answered(
+    pub(in crate::endpoint) fn answered(
         &mut self,
         slot: u32,
         now: Instant,
@@ -179,7 +179,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// A request was answered with what must not be processed (RFC 7252 §5.4.1), or cannot be. What that says about the path
     /// is true.
-    pub(super) fn answered_badly(
+    pub(in crate::endpoint) fn answered_badly(
         &mut self,
         slot: u32,
         now: Instant,
@@ -218,7 +218,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A message ends without what it was sent for.
-    pub(super) fn fail(&mut self, slot: u32, now: Instant, why: Failure) {
+    pub(in crate::endpoint) fn fail(&mut self, slot: u32, now: Instant, why: Failure) {
         self.unlearn(
             slot,
             now,
@@ -256,7 +256,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Exchanges under way with this peer go on without the controller of its path: it learns that they were cancelled, and from
     /// now on their waits double.
-    pub(super) fn release_controller(&mut self, number: u32, now: Instant) {
+    pub(in crate::endpoint) fn release_controller(&mut self, number: u32, now: Instant) {
         let luck = self.luck();
         let Some((peer, path, waiting)) = self.peers.with_path_mut(number) else { return };
         let mut open = path.outstanding;
@@ -275,7 +275,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Takes a message out of the books; the next may leave.
-    pub(super) fn leave(&mut self, slot: u32, now: Instant) {
+    pub(in crate::endpoint) fn leave(&mut self, slot: u32, now: Instant) {
         self.timers.clear(slot);
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let (number, stage) = (exchange.peer, exchange.stage);

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, collections::VecDeque};
 use hashbrown::HashTable;
 use millpond_control::{Controller, PeerController};
 
-use super::{
+use crate::endpoint::{
     Identities,
     exchanges::Role,
     slots::{NONE, Slots},
@@ -15,13 +15,13 @@ use crate::message::Kind;
 
 /// The controller as a path keeps it: in debug builds with both sides of its contract watched.
 #[cfg(debug_assertions)]
-pub(super) type Kept = millpond_control::Checked<PeerController>;
+pub(in crate::endpoint) type Kept = millpond_control::Checked<PeerController>;
 /// The controller as a path keeps it.
 #[cfg(not(debug_assertions))]
-pub(super) type Kept = PeerController;
+pub(in crate::endpoint) type Kept = PeerController;
 
 /// Bytes that a controller holds elsewhere: one of the user's own is behind a pointer. What it points to is not known.
-pub(super) fn beside(controller: &PeerController) -> usize {
+pub(in crate::endpoint) fn beside(controller: &PeerController) -> usize {
     match controller {
         PeerController::Built(_) => 0,
         PeerController::Own(own) => size_of_val(&**own),
@@ -30,31 +30,31 @@ pub(super) fn beside(controller: &PeerController) -> usize {
 
 /// A path to one peer, or to several that share it.
 #[derive(Debug)]
-pub(super) struct Path {
-    pub(super) controller: Kept,
+pub(in crate::endpoint) struct Path {
+    pub(in crate::endpoint) controller: Kept,
     /// Interactions outstanding in the sense of RFC 7252 §4.7.
-    pub(super) outstanding: u16,
+    pub(in crate::endpoint) outstanding: u16,
     /// Non-confirmable requests that left, wrapping.
-    pub(super) asked: u32,
+    pub(in crate::endpoint) asked: u32,
     /// Non-confirmable requests, and responses, that left since the last confirmable one of their sort.
     plain: [u8; 2],
 }
 
 impl Path {
     /// One on which nothing is under way.
-    pub(super) fn new(controller: PeerController) -> Self {
+    pub(in crate::endpoint) fn new(controller: PeerController) -> Self {
         #[cfg(debug_assertions)]
         let controller = millpond_control::Checked::new(controller);
         Self { controller, outstanding: 0, asked: 0, plain: [0; 2] }
     }
 
     /// A copy of its controller.
-    pub(super) fn unkept(&self) -> PeerController {
+    pub(in crate::endpoint) fn unkept(&self) -> PeerController {
         self.inner().clone()
     }
 
     /// Bytes that its controller holds elsewhere.
-    pub(super) fn beside(&self) -> usize {
+    pub(in crate::endpoint) fn beside(&self) -> usize {
         beside(self.inner())
     }
 
@@ -67,14 +67,14 @@ impl Path {
 
     /// Neither side of the controller's contract was broken. Only debug builds look.
     #[inline]
-    pub(super) fn keeps_contract(&self) {
+    pub(in crate::endpoint) fn keeps_contract(&self) {
         #[cfg(debug_assertions)]
         debug_assert_eq!(self.controller.violation(), None, "the contract between endpoint and controller");
     }
 
     /// So many interactions may be outstanding: as the controller wishes, else so many.
     #[inline]
-    pub(super) fn nstart(&self, configured: u16) -> u16 {
+    pub(in crate::endpoint) fn nstart(&self, configured: u16) -> u16 {
         match self.controller.wishes().nstart {
             0 => configured,
             wished => wished,
@@ -83,7 +83,7 @@ impl Path {
 
     /// The controller wishes the next message of this sort to be confirmable.
     #[inline]
-    pub(super) fn wishes_confirmable(&self, role: Role) -> bool {
+    pub(in crate::endpoint) fn wishes_confirmable(&self, role: Role) -> bool {
         let every = self.controller.wishes().confirmable_every;
         let [requests, responses] = self.plain;
         let before = if role.is_request() { requests } else { responses };
@@ -92,7 +92,7 @@ impl Path {
 
     /// A message of this sort left.
     #[inline]
-    pub(super) fn left(&mut self, role: Role, kind: Kind) {
+    pub(in crate::endpoint) fn left(&mut self, role: Role, kind: Kind) {
         let [requests, responses] = &mut self.plain;
         let before = if role.is_request() { requests } else { responses };
         *before = if kind == Kind::Confirmable { 0 } else { before.saturating_add(1) };
@@ -100,27 +100,27 @@ impl Path {
 
     /// An interaction is outstanding no more.
     #[inline]
-    pub(super) fn settled(&mut self) {
+    pub(in crate::endpoint) fn settled(&mut self) {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 }
 
 /// A path that peers share, and who of them waits.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(in crate::endpoint) struct Shared {
     key: u64,
-    pub(super) path: Path,
+    pub(in crate::endpoint) path: Path,
     /// Peers on it.
     peers: u32,
     /// Messages held back, of all of them.
-    pub(super) waiting: u32,
+    pub(in crate::endpoint) waiting: u32,
     /// Those that may have something waiting, in the order of their turns; each once.
     turns: VecDeque<u32>,
 }
 
 /// The paths that peers share.
 #[derive(Debug)]
-pub(super) struct SharedPaths {
+pub(in crate::endpoint) struct SharedPaths {
     slots: Slots<Shared>,
     table: HashTable<u32>,
     /// Bytes of the queues of turns, and beside the controllers.
@@ -128,30 +128,30 @@ pub(super) struct SharedPaths {
 }
 
 impl SharedPaths {
-    pub(super) const fn new() -> Self {
+    pub(in crate::endpoint) const fn new() -> Self {
         Self { slots: Slots::new(), table: HashTable::new(), beside: 0 }
     }
 
-    pub(super) fn get(&self, number: u32) -> Option<&Shared> {
+    pub(in crate::endpoint) fn get(&self, number: u32) -> Option<&Shared> {
         self.slots.get(number)
     }
 
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Shared> {
+    pub(in crate::endpoint) fn get_mut(&mut self, number: u32) -> Option<&mut Shared> {
         self.slots.get_mut(number)
     }
 
-    pub(super) fn find(&self, key: u64, identities: &Identities) -> Option<u32> {
+    pub(in crate::endpoint) fn find(&self, key: u64, identities: &Identities) -> Option<u32> {
         let is_it = |number: &u32| self.slots.get(*number).is_some_and(|shared| shared.key == key);
         self.table.find(identities.hash(&key), is_it).copied()
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         self.slots.memory().saturating_add(self.table.allocation_size()).saturating_add(self.beside)
     }
 
     /// Adds a path on which nobody is yet.
-    pub(super) fn add(&mut self, key: u64, path: Path, identities: &Identities) -> u32 {
+    pub(in crate::endpoint) fn add(&mut self, key: u64, path: Path, identities: &Identities) -> u32 {
         self.beside = self.beside.saturating_add(path.beside());
         let number = self.slots.put(Shared { key, path, peers: 0, waiting: 0, turns: VecDeque::new() });
         let Self { slots, table, .. } = self;
@@ -161,14 +161,14 @@ impl SharedPaths {
     }
 
     /// A peer comes onto a path.
-    pub(super) fn joined(&mut self, number: u32) {
+    pub(in crate::endpoint) fn joined(&mut self, number: u32) {
         if let Some(shared) = self.slots.get_mut(number) {
             shared.peers = shared.peers.saturating_add(1);
         }
     }
 
     /// A peer that has nothing under way goes. The last one takes the path along.
-    pub(super) fn left(&mut self, number: u32, peer: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn left(&mut self, number: u32, peer: u32, identities: &Identities) {
         let Some(shared) = self.slots.get_mut(number) else { return };
         shared.turns.retain(|other| *other != peer);
         shared.peers = shared.peers.saturating_sub(1);
@@ -186,7 +186,7 @@ impl SharedPaths {
     }
 
     /// Gives a path another controller.
-    pub(super) fn replace_controller(&mut self, number: u32, controller: PeerController) {
+    pub(in crate::endpoint) fn replace_controller(&mut self, number: u32, controller: PeerController) {
         let Some(shared) = self.slots.get_mut(number) else { return };
         let freed = shared.path.beside();
         shared.path.controller = Path::new(controller).controller;
@@ -194,7 +194,7 @@ impl SharedPaths {
     }
 
     /// A peer that has no turn yet gets the last one.
-    pub(super) fn queue(&mut self, number: u32, peer: u32) {
+    pub(in crate::endpoint) fn queue(&mut self, number: u32, peer: u32) {
         let Some(shared) = self.slots.get_mut(number) else { return };
         let before = shared.turns.capacity();
         shared.turns.push_back(peer);
@@ -203,12 +203,12 @@ impl SharedPaths {
     }
 
     /// Whose turn comes after so many others.
-    pub(super) fn turn(&self, number: u32, place: usize) -> Option<u32> {
+    pub(in crate::endpoint) fn turn(&self, number: u32, place: usize) -> Option<u32> {
         self.slots.get(number)?.turns.get(place).copied()
     }
 
     /// The turn at this place is over; who has more to send gets another one, behind all others.
-    pub(super) fn end_turn(&mut self, number: u32, place: usize, waits: bool) {
+    pub(in crate::endpoint) fn end_turn(&mut self, number: u32, place: usize, waits: bool) {
         let Some(shared) = self.slots.get_mut(number) else { return };
         let peer = shared.turns.remove(place);
         if waits {
@@ -219,27 +219,27 @@ impl SharedPaths {
 
 /// On which path a peer is, and whether its turn is yet to come there. In one word: there is one of each peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Whereabouts(u32);
+pub(in crate::endpoint) struct Whereabouts(u32);
 
 impl Whereabouts {
     /// On one of its own.
-    pub(super) const OWN: Self = Self(NONE);
+    pub(in crate::endpoint) const OWN: Self = Self(NONE);
     /// It is in the queue of turns. No endpoint has room for as many paths as would reach it.
     const TURN: u32 = 1 << 31;
 
-    pub(super) fn on(shared: u32) -> Self {
+    pub(in crate::endpoint) fn on(shared: u32) -> Self {
         debug_assert!(shared < Self::TURN, "{shared} is a path of its own");
         Self(shared & !Self::TURN)
     }
 
     /// The number of the path that it shares.
     #[inline]
-    pub(super) const fn shared(self) -> Option<u32> {
+    pub(in crate::endpoint) const fn shared(self) -> Option<u32> {
         if self.0 == NONE { None } else { Some(self.0 & !Self::TURN) }
     }
 
     /// Its turn is yet to come, or over; gives whether it had one yet to come. Whoever is on a path of its own has none.
-    pub(super) fn set_turn(&mut self, has_turn: bool) -> bool {
+    pub(in crate::endpoint) fn set_turn(&mut self, has_turn: bool) -> bool {
         if self.0 == NONE {
             return false;
         }
@@ -250,4 +250,4 @@ impl Whereabouts {
 }
 
 /// The paths that peers share, once any do.
-pub(super) type Sharing = Option<Box<SharedPaths>>;
+pub(in crate::endpoint) type Sharing = Option<Box<SharedPaths>>;

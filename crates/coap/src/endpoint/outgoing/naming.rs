@@ -6,7 +6,7 @@ use core::ops::RangeInclusive;
 
 use millpond_control::{Instant, Named, Naming, Span};
 
-use super::{NamingOption, NamingOptions, exchanges::Exchange};
+use crate::endpoint::{NamingOption, NamingOptions, exchanges::Exchange};
 use crate::message::{HEADER, Message, Token, insert_option, replace_value};
 
 /// The count of a first copy that asks whether the server knows the option. More copies than 250 are never sent.
@@ -20,7 +20,7 @@ const NEXT_HEADER: usize = 5;
 
 /// What tells the copies of one message apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(in crate::endpoint) enum Mark {
     /// Nothing.
     Nothing,
     /// A byte behind the token, from the second copy on.
@@ -37,7 +37,7 @@ pub(super) enum Mark {
 
 impl Mark {
     /// What grants a wish.
-    pub(super) const fn wished(naming: Naming) -> Self {
+    pub(in crate::endpoint) const fn wished(naming: Naming) -> Self {
         match naming {
             Naming::Token => Self::Token,
             Naming::Count => Self::Count,
@@ -49,7 +49,7 @@ impl Mark {
     }
 
     /// The number of its option, if it is one.
-    pub(super) const fn option(self, options: &NamingOptions) -> Option<u16> {
+    pub(in crate::endpoint) const fn option(self, options: &NamingOptions) -> Option<u16> {
         match self {
             Self::Nothing | Self::Token => None,
             Self::Count | Self::Probe => Some(options.count.number),
@@ -59,7 +59,7 @@ impl Mark {
     }
 
     /// By how many bytes the longest copy exceeds the message as it is without. An option's header takes at most three.
-    pub(super) const fn room(self) -> usize {
+    pub(in crate::endpoint) const fn room(self) -> usize {
         match self {
             Self::Nothing => 0,
             Self::Token => 1,
@@ -70,7 +70,7 @@ impl Mark {
 
     /// Bytes that a buffer should have beyond the message for the longest copy and what is kept of so many after the
     /// first. While an option is inserted, the header of the one behind it is there twice.
-    pub(super) fn buffer(self, copies: u8) -> usize {
+    pub(in crate::endpoint) fn buffer(self, copies: u8) -> usize {
         self.room().saturating_add(NEXT_HEADER).saturating_add(usize::from(copies).saturating_mul(OFFSET))
     }
 
@@ -115,7 +115,7 @@ impl Value {
 
 /// Which of the options a peer's server echoes, as far as a response has told.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Echoes {
+pub(in crate::endpoint) struct Echoes {
     known: u8,
     echoed: u8,
 }
@@ -127,7 +127,7 @@ impl Echoes {
     }
 
     /// A piggybacked response to a request with this option had it, or lacked it. Only the first one counts.
-    pub(super) fn tell(&mut self, mark: Mark, echoed: bool) {
+    pub(in crate::endpoint) fn tell(&mut self, mark: Mark, echoed: bool) {
         let bit = Self::bit(mark);
         if self.known & bit == 0 {
             self.known |= bit;
@@ -136,7 +136,7 @@ impl Echoes {
     }
 
     /// What a message for this peer is marked with, if this is wished.
-    pub(super) fn granted(self, wished: Mark) -> Mark {
+    pub(in crate::endpoint) fn granted(self, wished: Mark) -> Mark {
         match (wished, self.get(wished)) {
             (_, Some(false)) => Mark::Nothing,
             (Mark::Count | Mark::Probe, None) => Mark::Probe,
@@ -158,13 +158,13 @@ impl Echoes {
 
 /// What a request asks to be echoed: count, flag, timestamp.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Echo([Option<Value>; 3]);
+pub(in crate::endpoint) struct Echo([Option<Value>; 3]);
 
 impl Echo {
     /// `None` if nothing. An option whose length is none of its own is as one that is not known (RFC 7252 §5.4.3), and
     /// so is one that comes again (§5.4.5).
     #[inline]
-    pub(super) fn of(request: &Message<'_>, options: &NamingOptions) -> Option<Self> {
+    pub(in crate::endpoint) fn of(request: &Message<'_>, options: &NamingOptions) -> Option<Self> {
         // Far above all that is registered, so that most requests are done with here.
         let may_ask = request.last_option() >= NamingOptions::LOWEST;
         if may_ask { Self::read(request, options) } else { None }
@@ -185,7 +185,13 @@ impl Echo {
     /// Adds what was asked for to the response that fills the buffer from `start` on, as far as there is room and the
     /// application has not said something there itself.
     #[inline(never)]
-    pub(super) fn add(self, buffer: &mut alloc::vec::Vec<u8>, start: usize, options: &NamingOptions, limit: usize) {
+    pub(in crate::endpoint) fn add(
+        self,
+        buffer: &mut alloc::vec::Vec<u8>,
+        start: usize,
+        options: &NamingOptions,
+        limit: usize,
+    ) {
         let numbers = [options.count.number, options.flag.number, options.timestamp.number];
         for (number, value) in numbers.into_iter().zip(self.0) {
             if let Some(value) = value {
@@ -199,12 +205,12 @@ impl Echo {
 /// copy to each later one, four bytes each.
 impl Exchange {
     /// The message as it left last, or will leave first.
-    pub(super) fn message(&self) -> &[u8] {
+    pub(in crate::endpoint) fn message(&self) -> &[u8] {
         self.bytes.get(..self.message_length()).unwrap_or_default()
     }
 
     #[inline]
-    pub(super) fn message_length(&self) -> usize {
+    pub(in crate::endpoint) fn message_length(&self) -> usize {
         if self.mark == Mark::Nothing {
             return self.bytes.len();
         }
@@ -212,7 +218,7 @@ impl Exchange {
     }
 
     /// Its first copy is about to leave, now, and this tells it from others.
-    pub(super) fn mark_first(&mut self, mark: Mark, options: &NamingOptions, now: Instant) {
+    pub(in crate::endpoint) fn mark_first(&mut self, mark: Mark, options: &NamingOptions, now: Instant) {
         self.mark = mark;
         if let Some(number) = mark.option(options)
             && !insert_option(&mut self.bytes, 0, number, mark.value(0, now).as_bytes(), usize::MAX)
@@ -223,7 +229,7 @@ impl Exchange {
 
     /// A further copy is about to leave, now.
     #[inline]
-    pub(super) fn next_copy(&mut self, now: Instant, options: &NamingOptions) {
+    pub(in crate::endpoint) fn next_copy(&mut self, now: Instant, options: &NamingOptions) {
         let end = self.message_length();
         self.retransmissions = self.retransmissions.saturating_add(1);
         self.last = now;
@@ -255,7 +261,7 @@ impl Exchange {
     /// Which of the copies sent has this token. If they are told apart by something else or nothing, all have it that
     /// the first has.
     #[inline]
-    pub(super) fn copy_with(&self, token: Token) -> Option<u8> {
+    pub(in crate::endpoint) fn copy_with(&self, token: Token) -> Option<u8> {
         if self.token() == token {
             return Some(0);
         }
@@ -268,7 +274,7 @@ impl Exchange {
     }
 
     /// The copy that a piggybacked response names: one that was sent, by exactly what it carried.
-    pub(super) fn named_by(&self, response: &Message<'_>, options: &NamingOptions) -> Named {
+    pub(in crate::endpoint) fn named_by(&self, response: &Message<'_>, options: &NamingOptions) -> Named {
         let Some(number) = self.mark.option(options) else {
             let named = self.copy_with(response.token).filter(|_| self.mark == Mark::Token);
             return named.map_or(Named::Nothing, Named::Copy);
@@ -284,7 +290,7 @@ impl Exchange {
     }
 
     /// When a copy left. `None` if it was not sent, or so long after the first that nothing is known of it.
-    pub(super) fn left(&self, copy: u8) -> Option<Instant> {
+    pub(in crate::endpoint) fn left(&self, copy: u8) -> Option<Instant> {
         match copy {
             0 => Some(self.first),
             copy if copy == self.retransmissions => Some(self.last),

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use millpond_control::Instant;
 use rustc_hash::FxBuildHasher;
 
-use super::{
+use crate::endpoint::{
     Endpoint, ExchangeId, Outgoing, Refused,
     exchanges::{Exchange, Role},
     groups::Groups,
@@ -18,31 +18,31 @@ use crate::message::{Code, Kind, MessageId, Token};
 
 /// What is remembered of non-confirmable messages after they left.
 #[derive(Debug)]
-pub(super) struct Beyond<A> {
+pub(in crate::endpoint) struct Beyond<A> {
     /// Those last sent, oldest first.
     rejectable: VecDeque<(A, MessageId, ExchangeId)>,
     /// Until when PROBING_RATE is used up towards peers that have never answered, by their slots.
-    pub(super) probes: HashMap<u32, Instant, FxBuildHasher>,
-    pub(super) groups: Option<Box<Groups<A>>>,
+    pub(in crate::endpoint) probes: HashMap<u32, Instant, FxBuildHasher>,
+    pub(in crate::endpoint) groups: Option<Box<Groups<A>>>,
 }
 
 impl<A: Copy + Eq + Hash> Beyond<A> {
-    pub(super) const fn new() -> Self {
+    pub(in crate::endpoint) const fn new() -> Self {
         Self { rejectable: VecDeque::new(), probes: HashMap::with_hasher(FxBuildHasher), groups: None }
     }
 
-    pub(super) fn groups_mut(&mut self) -> &mut Groups<A> {
+    pub(in crate::endpoint) fn groups_mut(&mut self) -> &mut Groups<A> {
         self.groups.get_or_insert_with(|| Box::new(Groups::new()))
     }
 
     /// When the first answer to a request that came to a group is to leave.
     #[inline]
-    pub(super) fn first_due(&self) -> Option<Instant> {
+    pub(in crate::endpoint) fn first_due(&self) -> Option<Instant> {
         self.groups.as_deref().and_then(Groups::first_due)
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         let rejectable = self.rejectable.capacity().saturating_mul(size_of::<(A, MessageId, ExchangeId)>());
         size_of::<Self>()
             .saturating_add(rejectable)
@@ -51,7 +51,7 @@ impl<A: Copy + Eq + Hash> Beyond<A> {
     }
 
     /// The message that this reset is for, which is forgotten.
-    pub(super) fn rejected(&mut self, from: A, id: MessageId) -> Option<ExchangeId> {
+    pub(in crate::endpoint) fn rejected(&mut self, from: A, id: MessageId) -> Option<ExchangeId> {
         // IDs differ more often than addresses.
         let place = self.rejectable.iter().rposition(|(to, sent, _)| *sent == id && *to == from)?;
         self.rejectable.remove(place).map(|(_, _, exchange)| exchange)
@@ -61,9 +61,9 @@ impl<A: Copy + Eq + Hash> Beyond<A> {
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a further response is to be sent on the token of a request that was answered before: a notification
     /// (RFC 7641), or a block of a burst (RFC 9177). A confirmable one is under NSTART like any other and ends as
-    /// [`Event::Delivered`](super::Event::Delivered) or [`Event::Undelivered`](super::Event::Undelivered). A
+    /// [`Event::Delivered`](crate::endpoint::Event::Delivered) or [`Event::Undelivered`](crate::endpoint::Event::Undelivered). A
     /// non-confirmable one leaves when the controller admits it, and not faster than PROBING_RATE to a peer that has
-    /// never answered; a reset for it is [`Event::Rejected`](super::Event::Rejected).
+    /// never answered; a reset for it is [`Event::Rejected`](crate::endpoint::Event::Rejected).
     ///
     /// A non-confirmable request is taken too: one that is never answered on its own token, as the payloads of a body
     /// of RFC 9177. Nothing is awaited for it; see [`claim`](Self::claim).
@@ -112,7 +112,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Input: a peer is to show that it is there, by rejecting an empty confirmable message (RFC 7252 §4.3). Ends as
-    /// [`Event::Pong`](super::Event::Pong) or [`Event::Failed`](super::Event::Failed).
+    /// [`Event::Pong`](crate::endpoint::Event::Pong) or [`Event::Failed`](crate::endpoint::Event::Failed).
     ///
     /// # Errors
     /// What exceeds a limit. Nothing is sent then.
@@ -122,7 +122,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A non-confirmable message left. `length` is given if PROBING_RATE holds for it.
-    pub(super) fn further_left(
+    pub(in crate::endpoint) fn further_left(
         &mut self,
         now: Instant,
         peer: u32,
@@ -144,19 +144,19 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// For how long so many bytes use up PROBING_RATE, microseconds.
-    pub(super) fn probing_pause(&self, length: u16) -> u64 {
+    pub(in crate::endpoint) fn probing_pause(&self, length: u16) -> u64 {
         let rate = u64::from(self.setup.config.transmission.probing_rate.max(1));
         u64::from(length).saturating_mul(1_000_000).checked_div(rate).unwrap_or(0)
     }
 
-    pub(super) fn beyond_mut(&mut self) -> &mut Beyond<A> {
+    pub(in crate::endpoint) fn beyond_mut(&mut self) -> &mut Beyond<A> {
         self.beyond.get_or_insert_with(|| Box::new(Beyond::new()))
     }
 
     /// Until when PROBING_RATE is used up towards the peer of a message that it holds for, if that has never answered
     /// (RFC 7252 §4.7).
     #[cold]
-    pub(super) fn probing(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Instant> {
+    pub(in crate::endpoint) fn probing(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Instant> {
         if !matches!(exchange.role, Role::Further | Role::Group) {
             return None;
         }
@@ -166,7 +166,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// A peer has answered a message of ours.
     #[inline]
-    pub(super) fn heard(&mut self, number: u32, now: Instant) {
+    pub(in crate::endpoint) fn heard(&mut self, number: u32, now: Instant) {
         self.acquaint(number, now);
         let Some(peer) = self.peers.get_mut(number) else { return };
         if !core::mem::replace(&mut peer.answers, true)

@@ -2,7 +2,7 @@ use alloc::vec::Vec;
 
 use millpond_control::Instant;
 
-use super::{
+use crate::endpoint::{
     RequestId,
     message_ids::later,
     naming::Echo,
@@ -12,7 +12,7 @@ use crate::message::{MessageId, Token};
 
 /// How a request is to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owed {
+pub(in crate::endpoint) enum Owed {
     /// Confirmable and not acknowledged: a response can be piggybacked.
     Acknowledgement,
     /// Confirmable and acknowledged.
@@ -25,14 +25,14 @@ pub(super) enum Owed {
 
 /// A request that the application has not answered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request<A> {
+pub(in crate::endpoint) struct Request<A> {
     links: Links,
-    pub(super) from: A,
-    pub(super) token: Token,
-    pub(super) id: MessageId,
-    pub(super) owed: Owed,
+    pub(in crate::endpoint) from: A,
+    pub(in crate::endpoint) token: Token,
+    pub(in crate::endpoint) id: MessageId,
+    pub(in crate::endpoint) owed: Owed,
     /// When it must be acknowledged, or is to be answered.
-    pub(super) due: Instant,
+    pub(in crate::endpoint) due: Instant,
 }
 
 impl<A> Linked for Request<A> {
@@ -48,7 +48,7 @@ impl<A> Linked for Request<A> {
 ///
 /// Each is due the same time after its arrival, so the first that is owed an acknowledgement is the first to be due.
 #[derive(Debug)]
-pub(super) struct Requests<A> {
+pub(in crate::endpoint) struct Requests<A> {
     slots: Slots<Request<A>>,
     /// What they ask to be echoed, by slot, as far as the last one that asked for anything.
     echoes: Vec<Option<Echo>>,
@@ -58,20 +58,20 @@ pub(super) struct Requests<A> {
 }
 
 impl<A: Copy> Requests<A> {
-    pub(super) const fn new() -> Self {
+    pub(in crate::endpoint) const fn new() -> Self {
         Self { slots: Slots::new(), echoes: Vec::new(), order: List::EMPTY, first_owed: NONE }
     }
 
-    pub(super) fn len(&self) -> u32 {
+    pub(in crate::endpoint) fn len(&self) -> u32 {
         self.slots.taken()
     }
 
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         self.slots.memory().saturating_add(self.echoes.capacity().saturating_mul(size_of::<Option<Echo>>()))
     }
 
     /// Bytes that one more request adds to what is held, at most; zero as long as there is room.
-    pub(super) fn growth(&self, asks_for_echo: bool) -> usize {
+    pub(in crate::endpoint) fn growth(&self, asks_for_echo: bool) -> usize {
         let slots = self.slots.growth();
         let next = self.slots.ever_taken();
         if !asks_for_echo || next < self.echoes.capacity() {
@@ -89,23 +89,23 @@ impl<A: Copy> Requests<A> {
 
     /// What a request asks to be echoed.
     #[inline]
-    pub(super) fn echo(&self, slot: u32) -> Option<Echo> {
+    pub(in crate::endpoint) fn echo(&self, slot: u32) -> Option<Echo> {
         self.echoes.get(slot as usize).copied().flatten()
     }
 
     #[inline]
-    pub(super) fn get(&self, slot: u32) -> Option<&Request<A>> {
+    pub(in crate::endpoint) fn get(&self, slot: u32) -> Option<&Request<A>> {
         self.slots.get(slot)
     }
 
     /// What is in a slot, whether it is still that of a request or not.
     #[inline]
-    pub(super) fn peek(&self, slot: u32) -> Option<&Request<A>> {
+    pub(in crate::endpoint) fn peek(&self, slot: u32) -> Option<&Request<A>> {
         self.slots.peek(slot)
     }
 
     #[inline]
-    pub(super) fn find(&self, id: RequestId) -> Option<(u32, Request<A>)> {
+    pub(in crate::endpoint) fn find(&self, id: RequestId) -> Option<(u32, Request<A>)> {
         if !self.slots.is(id.slot, id.generation) {
             return None;
         }
@@ -113,13 +113,13 @@ impl<A: Copy> Requests<A> {
     }
 
     #[inline]
-    pub(super) fn name(&self, slot: u32) -> RequestId {
+    pub(in crate::endpoint) fn name(&self, slot: u32) -> RequestId {
         RequestId { slot, generation: self.slots.generation(slot) }
     }
 
     /// Adds a request that came in now.
     #[inline]
-    pub(super) fn add(&mut self, from: A, id: MessageId, token: Token, owed: Owed, due: Instant) -> u32 {
+    pub(in crate::endpoint) fn add(&mut self, from: A, id: MessageId, token: Token, owed: Owed, due: Instant) -> u32 {
         let slot = self.slots.put(Request { links: Links::NOWHERE, from, token, id, owed, due });
         self.order.push(&mut self.slots, slot);
         if self.first_owed == NONE {
@@ -130,7 +130,7 @@ impl<A: Copy> Requests<A> {
 
     /// Notes what a request asks to be echoed, or that it asks for nothing.
     #[cold]
-    pub(super) fn set_echo(&mut self, slot: u32, echo: Option<Echo>) {
+    pub(in crate::endpoint) fn set_echo(&mut self, slot: u32, echo: Option<Echo>) {
         let slot = slot as usize;
         if self.echoes.len() <= slot && echo.is_some() {
             self.echoes.reserve_exact(self.echo_room(slot).saturating_sub(self.echoes.len()));
@@ -143,7 +143,7 @@ impl<A: Copy> Requests<A> {
 
     /// Those that somebody asked are gone.
     #[cold]
-    pub(super) fn remove_of(&mut self, peer: A)
+    pub(in crate::endpoint) fn remove_of(&mut self, peer: A)
     where
         A: PartialEq,
     {
@@ -154,7 +154,7 @@ impl<A: Copy> Requests<A> {
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, slot: u32) {
+    pub(in crate::endpoint) fn remove(&mut self, slot: u32) {
         if self.first_owed == slot {
             self.first_owed = List::after(&self.slots, slot);
         }
@@ -167,7 +167,7 @@ impl<A: Copy> Requests<A> {
 
     /// The request that must be acknowledged first, and when.
     #[inline]
-    pub(super) fn first_due(&mut self) -> Option<(Instant, u32)> {
+    pub(in crate::endpoint) fn first_due(&mut self) -> Option<(Instant, u32)> {
         while let Some(request) = self.slots.get(self.first_owed) {
             if request.owed == Owed::Acknowledgement {
                 return Some((request.due, self.first_owed));
@@ -178,14 +178,14 @@ impl<A: Copy> Requests<A> {
     }
 
     /// The request was acknowledged without a response.
-    pub(super) fn acknowledged(&mut self, slot: u32) {
+    pub(in crate::endpoint) fn acknowledged(&mut self, slot: u32) {
         if let Some(request) = self.slots.get_mut(slot) {
             request.owed = Owed::Response;
         }
     }
 
     /// The oldest request, if the application let it lie for longer than `lifetime` microseconds after it was due.
-    pub(super) fn abandoned(&self, now: Instant, lifetime: u64) -> Option<u32> {
+    pub(in crate::endpoint) fn abandoned(&self, now: Instant, lifetime: u64) -> Option<u32> {
         let oldest = self.order.first();
         self.slots.get(oldest).filter(|request| later(request.due, lifetime) <= now).map(|_| oldest)
     }

@@ -4,7 +4,7 @@ use core::hash::Hash;
 use hashbrown::HashTable;
 use millpond_control::{Instant, PeerController};
 
-use super::{
+use crate::endpoint::{
     Identities,
     identities::Pair,
     message_ids::MessageIds,
@@ -20,29 +20,29 @@ const LOOKED_THROUGH: usize = 4;
 
 /// All that is kept of one peer.
 #[derive(Debug)]
-pub(super) struct Peer<A> {
-    pub(super) address: A,
-    pub(super) ids: MessageIds,
+pub(in crate::endpoint) struct Peer<A> {
+    pub(in crate::endpoint) address: A,
+    pub(in crate::endpoint) ids: MessageIds,
     /// In the list of strangers if it is one, else in that of idle peers if it is idle.
     links: Links,
     /// Exchanges under way.
-    pub(super) open: List,
+    pub(in crate::endpoint) open: List,
     /// Messages held back.
-    pub(super) waiting: List,
+    pub(in crate::endpoint) waiting: List,
     /// How manieth peer of this endpoint it is: its place in addressed chance.
-    pub(super) number: u32,
+    pub(in crate::endpoint) number: u32,
     /// It has answered one of our messages, and no confirmable one was given up since.
-    pub(super) answers: bool,
-    pub(super) echoes: Echoes,
+    pub(in crate::endpoint) answers: bool,
+    pub(in crate::endpoint) echoes: Echoes,
     standing: Standing,
-    pub(super) path: Whereabouts,
+    pub(in crate::endpoint) path: Whereabouts,
 }
 
 /// A peer, and the path that it is on unless it shares one.
 #[derive(Debug)]
-pub(super) struct Place<A> {
-    pub(super) peer: Peer<A>,
-    pub(super) own: Path,
+pub(in crate::endpoint) struct Place<A> {
+    pub(in crate::endpoint) peer: Peer<A>,
+    pub(in crate::endpoint) own: Path,
 }
 
 /// What a peer is to us, in one byte.
@@ -84,11 +84,11 @@ impl<A> Linked for Place<A> {
 }
 
 impl<A> Peer<A> {
-    pub(super) const fn is_stranger(&self) -> bool {
+    pub(in crate::endpoint) const fn is_stranger(&self) -> bool {
         self.standing.is_stranger()
     }
 
-    pub(super) const fn is_idle(&self) -> bool {
+    pub(in crate::endpoint) const fn is_idle(&self) -> bool {
         self.standing.is_idle()
     }
 
@@ -100,9 +100,9 @@ impl<A> Peer<A> {
 /// The peers, found by their addresses; idle ones in the order in which they became so, strangers in the order in which
 /// something was last done for them.
 #[derive(Debug)]
-pub(super) struct Peers<A> {
-    pub(super) slots: Slots<Place<A>>,
-    pub(super) shared: Sharing,
+pub(in crate::endpoint) struct Peers<A> {
+    pub(in crate::endpoint) slots: Slots<Place<A>>,
+    pub(in crate::endpoint) shared: Sharing,
     /// Numbers of slots, once there were more than [`LOOKED_THROUGH`].
     table: Option<Box<HashTable<u32>>>,
     idle: Ends,
@@ -110,17 +110,17 @@ pub(super) struct Peers<A> {
     /// Peers ever met.
     met: u32,
     /// Bytes held beside the slots, by message IDs and controllers.
-    pub(super) beside: u32,
+    pub(in crate::endpoint) beside: u32,
 }
 
 /// There is no place for another peer.
-pub(super) struct Full {
+pub(in crate::endpoint) struct Full {
     /// When the peer that is idle for longest can be forgotten; no such time if none is idle.
-    pub(super) until: Option<Instant>,
+    pub(in crate::endpoint) until: Option<Instant>,
 }
 
 impl<A: Copy + Eq + Hash> Peers<A> {
-    pub(super) const fn new() -> Self {
+    pub(in crate::endpoint) const fn new() -> Self {
         Self {
             slots: Slots::new(),
             shared: None,
@@ -133,18 +133,18 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     #[inline]
-    pub(super) fn get(&self, number: u32) -> Option<&Peer<A>> {
+    pub(in crate::endpoint) fn get(&self, number: u32) -> Option<&Peer<A>> {
         self.slots.get(number).map(|place| &place.peer)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Peer<A>> {
+    pub(in crate::endpoint) fn get_mut(&mut self, number: u32) -> Option<&mut Peer<A>> {
         self.slots.get_mut(number).map(|place| &mut place.peer)
     }
 
     /// A peer, the path that it is on, and how many messages are held back on that.
     #[inline]
-    pub(super) fn with_path(&self, number: u32) -> Option<(&Peer<A>, &Path, u32)> {
+    pub(in crate::endpoint) fn with_path(&self, number: u32) -> Option<(&Peer<A>, &Path, u32)> {
         let Place { peer, own } = self.slots.get(number)?;
         let Some(shared) = peer.path.shared() else { return Some((peer, own, peer.waiting.len())) };
         let (path, waiting) = shared_path(&self.shared, shared)?;
@@ -153,7 +153,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     /// The same, to be changed.
     #[inline]
-    pub(super) fn with_path_mut(&mut self, number: u32) -> Option<(&mut Peer<A>, &mut Path, u32)> {
+    pub(in crate::endpoint) fn with_path_mut(&mut self, number: u32) -> Option<(&mut Peer<A>, &mut Path, u32)> {
         let Place { peer, own } = self.slots.get_mut(number)?;
         let Some(shared) = peer.path.shared() else {
             let waiting = peer.waiting.len();
@@ -165,21 +165,21 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     /// The path that a peer is on.
     #[inline]
-    pub(super) fn path(&self, number: u32) -> Option<&Path> {
+    pub(in crate::endpoint) fn path(&self, number: u32) -> Option<&Path> {
         self.with_path(number).map(|(_, path, _)| path)
     }
 
-    pub(super) fn len(&self) -> u32 {
+    pub(in crate::endpoint) fn len(&self) -> u32 {
         self.slots.taken()
     }
 
     /// The addresses of all.
-    pub(super) fn addresses(&self) -> impl Iterator<Item = A> {
+    pub(in crate::endpoint) fn addresses(&self) -> impl Iterator<Item = A> {
         self.slots.iter().map(|(_, place)| place.peer.address)
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         let table = self.table.as_deref();
         let table = table.map_or(0, |table| size_of_val(table).saturating_add(table.allocation_size()));
         let shared = self.shared.as_deref().map_or(0, |shared| size_of_val(shared).saturating_add(shared.memory()));
@@ -188,7 +188,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     /// The slot of the peer with this address.
     #[inline]
-    pub(super) fn find(&self, address: A, identities: &Identities) -> Option<u32> {
+    pub(in crate::endpoint) fn find(&self, address: A, identities: &Identities) -> Option<u32> {
         let Some(table) = &self.table else {
             return self.slots.iter().find(|(_, place)| place.peer.address == address).map(|(number, _)| number);
         };
@@ -197,7 +197,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// Bytes that one more peer with such a controller adds to what is held, if none can be forgotten for it.
-    pub(super) fn growth(&self, controller: &PeerController) -> usize {
+    pub(in crate::endpoint) fn growth(&self, controller: &PeerController) -> usize {
         let is_full = |table: &&HashTable<u32>| table.len() >= table.capacity();
         let table = self.table.as_deref().filter(is_full).map_or(0, HashTable::allocation_size);
         self.slots.growth().saturating_add(table).saturating_add(beside(controller))
@@ -205,7 +205,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     /// The peer that is to make room for another: the one that is idle for longest, if its last message ID may be used
     /// again.
-    pub(super) fn forgettable(&self, now: Instant, lifetime: u64) -> Result<u32, Full> {
+    pub(in crate::endpoint) fn forgettable(&self, now: Instant, lifetime: u64) -> Result<u32, Full> {
         let mut until = None;
         for oldest in [self.strangers.first(), self.idle.first()] {
             let Some(peer) = self.get(oldest).filter(|peer| peer.standing.is_idle()) else { continue };
@@ -219,13 +219,13 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// The stranger for whom nothing was done for the longest.
-    pub(super) fn oldest_stranger(&self) -> Option<u32> {
+    pub(in crate::endpoint) fn oldest_stranger(&self) -> Option<u32> {
         Some(self.strangers.first()).filter(|first| *first != NONE)
     }
 
     /// A peer is no stranger any more. False if it was none before.
     #[inline]
-    pub(super) fn acquaint(&mut self, number: u32) -> bool {
+    pub(in crate::endpoint) fn acquaint(&mut self, number: u32) -> bool {
         let Some(peer) = self.get_mut(number).filter(|peer| peer.standing.is_stranger()) else { return false };
         let is_idle = peer.standing.is_idle();
         peer.standing = Standing::of(false, is_idle);
@@ -237,7 +237,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// Forgets a peer that is idle. Its controller goes when its place is taken again.
-    pub(super) fn forget(&mut self, oldest: u32, identities: &Identities) {
+    pub(in crate::endpoint) fn forget(&mut self, oldest: u32, identities: &Identities) {
         let Some(Place { peer, own }) = self.slots.get_mut(oldest) else { return };
         let is_stranger = peer.standing.is_stranger();
         let freed = peer.ids.memory().saturating_add(own.beside());
@@ -260,7 +260,13 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// Adds a peer that is not known yet. It is idle, and a stranger.
-    pub(super) fn add(&mut self, node: u32, address: A, controller: PeerController, identities: &Identities) -> u32 {
+    pub(in crate::endpoint) fn add(
+        &mut self,
+        node: u32,
+        address: A,
+        controller: PeerController,
+        identities: &Identities,
+    ) -> u32 {
         let number = self.met;
         let first_id = identities.first_id(Pair { node, peer: number });
         self.met = self.met.wrapping_add(1);
@@ -284,7 +290,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     }
 
     /// Gives the path of a peer another controller.
-    pub(super) fn replace_controller(&mut self, number: u32, controller: PeerController) {
+    pub(in crate::endpoint) fn replace_controller(&mut self, number: u32, controller: PeerController) {
         let Some(Place { peer, own }) = self.slots.get_mut(number) else { return };
         if let (Some(shared), Some(paths)) = (peer.path.shared(), self.shared.as_deref_mut()) {
             return paths.replace_controller(shared, controller);
@@ -311,7 +317,7 @@ impl<A: Copy + Eq + Hash> Peers<A> {
     /// Enters a peer among the idle ones, or takes it out, as it should be now. One that just did something goes to
     /// the end of those idle.
     #[inline]
-    pub(super) fn settle(&mut self, number: u32, did_something: bool) {
+    pub(in crate::endpoint) fn settle(&mut self, number: u32, did_something: bool) {
         let Some(peer) = self.get_mut(number) else { return };
         let (was, is) = (peer.standing.is_idle(), peer.has_nothing_to_do());
         peer.standing = Standing::of(peer.standing.is_stranger(), is);
@@ -332,7 +338,13 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
     /// Uses the next message ID of a peer, which must be free. It is used for the lifetime and so many microseconds longer.
     #[inline]
-    pub(super) fn take_id(&mut self, number: u32, now: Instant, lifetime: u64, longer: u64) -> Option<MessageId> {
+    pub(in crate::endpoint) fn take_id(
+        &mut self,
+        number: u32,
+        now: Instant,
+        lifetime: u64,
+        longer: u64,
+    ) -> Option<MessageId> {
         let peer = &mut self.slots.get_mut(number)?.peer;
         if longer == 0
             && let Some(id) = peer.ids.take_within(now)

@@ -4,7 +4,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{Instant, ReplyKind};
 
-use super::{
+use crate::endpoint::{
     Endpoint, Failure, Ignored,
     counters::Count,
     duplicates::{Key, Known, Reply},
@@ -19,7 +19,7 @@ use crate::message::{Kind, Message, MessageId, Properties, Writer, copies_share,
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A datagram came in.
-    pub(super) fn take(&mut self, now: Instant, from: A, datagram: &[u8]) {
+    pub(in crate::endpoint) fn take(&mut self, now: Instant, from: A, datagram: &[u8]) {
         if datagram.len() > usize::from(self.setup.config.limits.datagram) {
             return self.too_long(now, from, datagram);
         }
@@ -72,7 +72,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// RFC 7252 §4.5, §5.2. One that came to a group is to be answered at a certain time.
-    pub(super) fn request_came(
+    pub(in crate::endpoint) fn request_came(
         &mut self,
         now: Instant,
         from: A,
@@ -286,7 +286,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Remembers for so many microseconds that a response of a peer was handled.
-    pub(super) fn remember_handled(&mut self, now: Instant, key: &Key<A>, reply: Reply, lifetime: u64) {
+    pub(in crate::endpoint) fn remember_handled(&mut self, now: Instant, key: &Key<A>, reply: Reply, lifetime: u64) {
         if self.inbox.is_none() && self.setup.config.limits.duplicate_bytes > 0 {
             self.inbox_or_new();
         }
@@ -295,7 +295,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Remembers that a message was handled. The last `stored` bytes queued are the response to repeat.
     #[inline(never)]
-    pub(super) fn handled(&mut self, now: Instant, key: &Key<A>, reply: Reply, stored: usize, until: Instant) {
+    pub(in crate::endpoint) fn handled(
+        &mut self,
+        now: Instant,
+        key: &Key<A>,
+        reply: Reply,
+        stored: usize,
+        until: Instant,
+    ) {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let start = self.queue.bytes.len().saturating_sub(stored);
         let response = self.queue.bytes.get(start..).unwrap_or_default();
@@ -341,19 +348,19 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     #[cold]
-    pub(super) fn ignore(&mut self, from: A, why: Ignored) {
+    pub(in crate::endpoint) fn ignore(&mut self, from: A, why: Ignored) {
         self.counts.one_more(Count::Ignored(why));
         self.queue.push(from, What::Ignored { why }, &[]);
     }
 
-    pub(super) fn reset(&mut self, to: A, id: MessageId) {
+    pub(in crate::endpoint) fn reset(&mut self, to: A, id: MessageId) {
         let start = self.queue.bytes.len();
         Writer::reset(&mut self.queue.bytes, id);
         self.queue.push_written(to, What::Reset, start);
         self.counts.one_more(Count::Sent(Kind::Reset));
     }
 
-    pub(super) fn acknowledge_to(&mut self, to: A, id: MessageId) {
+    pub(in crate::endpoint) fn acknowledge_to(&mut self, to: A, id: MessageId) {
         let start = self.queue.bytes.len();
         Writer::acknowledgement(&mut self.queue.bytes, id);
         self.queue.push_written(to, What::Ack, start);

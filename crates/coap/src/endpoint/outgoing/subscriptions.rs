@@ -4,7 +4,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::Instant;
 
-use super::{
+use crate::endpoint::{
     Endpoint, ExchangeId, Outgoing, Refused,
     counters::Count,
     exchanges::{Exchange, Role, Stage},
@@ -17,14 +17,14 @@ use crate::message::{Message, Token};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Input: a request is to be sent whose token stays in use after its response. The first one is
-    /// [`Event::Response`](super::Event::Response) and ends the exchange as ever; what comes on the token afterwards is
-    /// [`Event::Further`](super::Event::Further), until [`unsubscribe`](Self::unsubscribe). A confirmable one is
+    /// [`Event::Response`](crate::endpoint::Event::Response) and ends the exchange as ever; what comes on the token afterwards is
+    /// [`Event::Further`](crate::endpoint::Event::Further), until [`unsubscribe`](Self::unsubscribe). A confirmable one is
     /// acknowledged; a copy is acknowledged again and not told.
     ///
     /// A subscription is renewed by asking with the token that it has: from the response on, its further responses are
     /// told as the new exchange's. Should there be none, the old one goes on.
     ///
-    /// With a [`token_length`](super::Config::token_length) of 0 nothing else can be asked of the peer meanwhile.
+    /// With a [`token_length`](crate::endpoint::Config::token_length) of 0 nothing else can be asked of the peer meanwhile.
     ///
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
@@ -48,13 +48,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Input: nothing more is expected on the token of a subscription or claim. A notification that comes all the same
     /// is answered with a reset (RFC 7641 §3.6). A subscription not answered yet ends as
-    /// [`Failure::Cancelled`](super::Failure::Cancelled). False if there is none of this name.
+    /// [`Failure::Cancelled`](crate::endpoint::Failure::Cancelled). False if there is none of this name.
     pub fn unsubscribe(&mut self, now: Instant, exchange: ExchangeId) -> bool {
         self.cancel(now, exchange)
     }
 
     /// Input: all responses of this peer whose tokens begin with a token that the endpoint makes now, of
-    /// [`token_length`](super::Config::token_length) bytes but 1 to 4, are [`Event::Further`](super::Event::Further) of the
+    /// [`token_length`](crate::endpoint::Config::token_length) bytes but 1 to 4, are [`Event::Further`](crate::endpoint::Event::Further) of the
     /// exchange named, until [`unsubscribe`](Self::unsubscribe). Nothing is sent. Serves bodies whose every message has a token
     /// of its own: this and a count behind it (RFC 9177 §6).
     ///
@@ -90,7 +90,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A subscription was answered for the first time: what stays of it is the token.
-    pub(super) fn stay_subscribed(&mut self, slot: u32, now: Instant, token: Token) {
+    pub(in crate::endpoint) fn stay_subscribed(&mut self, slot: u32, now: Instant, token: Token) {
         self.timers.clear(slot);
         let identities = &self.setup.identities;
         let Some(exchange) = self.exchanges.get(slot) else { return };
@@ -121,14 +121,14 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A further response came.
-    pub(super) fn further_came(&mut self, slot: u32, from: A, message: &Message<'_>, datagram: &[u8]) {
+    pub(in crate::endpoint) fn further_came(&mut self, slot: u32, from: A, message: &Message<'_>, datagram: &[u8]) {
         self.counts.one_more(Count::Further);
         let what = What::Further { exchange: self.exchanges.name(slot) };
         self.queue.push_message(from, what, message, datagram);
     }
 
     /// Of the exchanges that share the token of this one, the one that a response in a message of its own is for.
-    pub(super) fn whose_token(&self, slot: u32, open: &List) -> u32 {
+    pub(in crate::endpoint) fn whose_token(&self, slot: u32, open: &List) -> u32 {
         let Some(exchange) = self.exchanges.get(slot).filter(|exchange| exchange.role == Role::Subscription) else {
             return slot;
         };
@@ -143,7 +143,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Whether a request has the token of a subscription only because it is to renew it.
-    pub(super) fn renews(&self, peer: &Peer<A>, exchange: &Exchange) -> bool {
+    pub(in crate::endpoint) fn renews(&self, peer: &Peer<A>, exchange: &Exchange) -> bool {
         exchange.role == Role::Subscription
             && exchange.own_token
             && self.exchanges.is_only_subscribed(exchange.peer, &peer.open, exchange.token(), &self.setup.identities)

@@ -15,7 +15,7 @@ const BLOCKS: usize = 64;
 /// peer that gets fewer messages, and never more than 64 points in time. A message that lives longer than others keeps its
 /// block from being used again for longer; the blocks behind it are used instead.
 #[derive(Debug)]
-pub(super) struct MessageIds {
+pub(in crate::endpoint) struct MessageIds {
     next: u16,
     /// IDs used since the peer is known.
     used: u64,
@@ -35,18 +35,18 @@ struct Blocks {
 
 impl MessageIds {
     /// None used yet; the first will be `first`.
-    pub(super) const fn starting_at(first: u16) -> Self {
+    pub(in crate::endpoint) const fn starting_at(first: u16) -> Self {
         Self { next: first, used: 0, last_use: Instant::ORIGIN, blocks: None }
     }
 
     /// IDs used.
-    pub(super) const fn used(&self) -> u64 {
+    pub(in crate::endpoint) const fn used(&self) -> u64 {
         self.used
     }
 
     /// When the next ID may be used; a point that does not lie after `now` means now. `lifetime` in microseconds.
     #[inline]
-    pub(super) fn next_free(&self, now: Instant, lifetime: u64) -> Instant {
+    pub(in crate::endpoint) fn next_free(&self, now: Instant, lifetime: u64) -> Instant {
         if !self.used.is_multiple_of(BLOCK) {
             return now;
         }
@@ -59,7 +59,7 @@ impl MessageIds {
     }
 
     /// IDs that may be used now without a wait in between.
-    pub(super) fn left(&self, now: Instant, lifetime: u64) -> u32 {
+    pub(in crate::endpoint) fn left(&self, now: Instant, lifetime: u64) -> u32 {
         let live =
             |Blocks { last_uses, .. }: &Blocks| last_uses.iter().filter(|last| later(**last, lifetime) > now).count();
         let blocks = BLOCKS.saturating_sub(self.blocks.as_deref().map_or(0, live)) as u64;
@@ -68,7 +68,7 @@ impl MessageIds {
 
     /// Uses the next ID if it is neither the first nor the last of its block: then there is nothing to remember.
     #[inline]
-    pub(super) fn take_within(&mut self, now: Instant) -> Option<MessageId> {
+    pub(in crate::endpoint) fn take_within(&mut self, now: Instant) -> Option<MessageId> {
         let is_within = (1..BLOCK.saturating_sub(1)).contains(&(self.used % BLOCK));
         is_within.then(|| self.use_next(now))
     }
@@ -84,7 +84,7 @@ impl MessageIds {
 
     /// Uses the next ID, which must be free, for its lifetime and so many microseconds longer.
     #[cold]
-    pub(super) fn take(&mut self, now: Instant, lifetime: u64, longer: u64) -> MessageId {
+    pub(in crate::endpoint) fn take(&mut self, now: Instant, lifetime: u64, longer: u64) -> MessageId {
         if self.used.is_multiple_of(BLOCK) {
             self.skip(now, lifetime);
         }
@@ -117,7 +117,7 @@ impl MessageIds {
     }
 
     /// When the lifetime of the last ID is over; the origin if none was used.
-    pub(super) fn forgettable(&self, lifetime: u64) -> Instant {
+    pub(in crate::endpoint) fn forgettable(&self, lifetime: u64) -> Instant {
         if self.used == 0 {
             return Instant::ORIGIN;
         }
@@ -128,7 +128,7 @@ impl MessageIds {
     }
 
     /// Bytes held on the heap.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         self.blocks.as_deref().map_or(0, |Blocks { last_uses, .. }| {
             size_of::<Blocks>().saturating_add(last_uses.capacity().saturating_mul(size_of::<Instant>()))
         })
@@ -136,12 +136,12 @@ impl MessageIds {
 }
 
 /// The point `micros` microseconds after another.
-pub(super) const fn later(point: Instant, micros: u64) -> Instant {
+pub(in crate::endpoint) const fn later(point: Instant, micros: u64) -> Instant {
     Instant::from_micros(point.as_micros().saturating_add(micros))
 }
 
 /// A point in time so many microseconds before another one.
-pub(super) const fn earlier(point: Instant, micros: u64) -> Instant {
+pub(in crate::endpoint) const fn earlier(point: Instant, micros: u64) -> Instant {
     Instant::from_micros(point.as_micros().saturating_sub(micros))
 }
 

@@ -5,7 +5,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{Controller, Instant, Span, Then};
 
-use super::{
+use crate::endpoint::{
     Endpoint, Failure, SleepReason, Transmission,
     admission::Gate,
     exchanges::{Exchange, Stage},
@@ -21,7 +21,7 @@ impl Exchange {
 }
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
-    /// How many requests to this peer are [overdue](super::Event::Overdue): so many more could leave, each in the place of one of
+    /// How many requests to this peer are [overdue](crate::endpoint::Event::Overdue): so many more could leave, each in the place of one of
     /// them.
     #[must_use]
     pub fn overdue(&self, peer: A) -> u32 {
@@ -36,7 +36,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The wait after the last copy is over. Goes on waiting for an answer if the controller wishes that and nothing else is to
     /// leave; whether it does.
-    pub(super) fn stays_overdue(&mut self, slot: u32, now: Instant) -> bool {
+    pub(in crate::endpoint) fn stays_overdue(&mut self, slot: u32, now: Instant) -> bool {
         let luck = self.luck();
         let Some(exchange) = self.exchanges.get(slot) else { return false };
         // One that shares its path would have to make way for whoever is on it, which nobody could find without a walk.
@@ -65,7 +65,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A message may not leave now. Whatever is overdue at its peer makes way, oldest first, until it may; the gate after
     /// that. So nothing is ever overdue while anything waits.
     #[cold]
-    pub(super) fn make_way(&mut self, peer: u32, slot: u32, now: Instant) -> Gate {
+    pub(in crate::endpoint) fn make_way(&mut self, peer: u32, slot: u32, now: Instant) -> Gate {
         loop {
             let gate = self.gate(slot, now);
             let open = self.peers.get(peer).map(|peer| peer.open);
@@ -80,12 +80,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
 /// A wish for a last wait is for MAX_RETRANSMIT copies after the first (RFC 7252 §4.8); whoever has a message sent fewer times wants
 /// to know sooner. As with a timer that doubles, it is half as long for each copy fewer.
-pub(super) fn least_last_wait(wish: Span, retransmissions: u8) -> Span {
+pub(in crate::endpoint) fn least_last_wait(wish: Span, retransmissions: u8) -> Span {
     let fewer = Transmission::RFC7252.max_retransmit.saturating_sub(retransmissions);
     (0..fewer).fold(wish, |wait, _| wait.halved())
 }
 
 /// A least last wait, at most ACK_RANDOM_FACTOR (RFC 7252 §4.8) times as long.
-pub(super) fn longest_last_wait(least: Span) -> Span {
+pub(in crate::endpoint) fn longest_last_wait(least: Span) -> Span {
     least.plus(least.halved())
 }

@@ -4,7 +4,7 @@ use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{Admit, Class, Controller, Instant};
 
-use super::{
+use crate::endpoint::{
     Endpoint, Setup, SleepReason,
     exchanges::{Exchange, Role},
     identities::Pair,
@@ -17,7 +17,7 @@ use super::{
 use crate::message::{Kind, Token};
 
 /// Whether a message may leave.
-pub(super) enum Gate {
+pub(in crate::endpoint) enum Gate {
     Open,
     /// Until something happens to what is under way with this peer.
     Closed,
@@ -29,7 +29,7 @@ pub(super) enum Gate {
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// May this message, which waits or is about to, leave now?
-    pub(super) fn gate(&self, slot: u32, now: Instant) -> Gate {
+    pub(in crate::endpoint) fn gate(&self, slot: u32, now: Instant) -> Gate {
         let Some(exchange) = self.exchanges.get(slot) else { return Gate::Closed };
         let Some((peer, path, waiting)) = self.peers.with_path(exchange.peer) else { return Gate::Closed };
         let kind = self.kind_now(path, exchange);
@@ -82,7 +82,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The kind as which a message would leave now: one asked for as non-confirmable may have to be confirmable.
-    pub(super) fn kind_now(&self, path: &Path, exchange: &Exchange) -> Kind {
+    pub(in crate::endpoint) fn kind_now(&self, path: &Path, exchange: &Exchange) -> Kind {
         let is_plain = exchange.kind == Kind::NonConfirmable;
         let may_confirm = self.setup.config.may_confirm && !exchange.role.is_for_a_group();
         if is_plain && may_confirm && path.wishes_confirmable(exchange.role) {
@@ -92,7 +92,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// There is no choice of a token.
-    pub(super) fn has_fixed_token(&self, exchange: &Exchange) -> bool {
+    pub(in crate::endpoint) fn has_fixed_token(&self, exchange: &Exchange) -> bool {
         exchange.own_token || self.setup.config.token_length == 0
     }
 
@@ -103,7 +103,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// A token for a request. One that is still under way, because it is short or somebody gave it, is passed over.
-    pub(super) fn make_token(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Token> {
+    pub(in crate::endpoint) fn make_token(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Token> {
         let Setup { config, identities, .. } = &*self.setup;
         let length = exchange.token().len() as u8;
         let whose = Pair { node: self.node(), peer: peer.number };
@@ -126,7 +126,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Lets messages leave that wait for this peer, as many as may, and not more than `most`. Those that NSTART is for keep
     /// their order, and so do the others; neither stands behind the other. Says how many left, and in `held` what may not
     /// leave because of the path.
-    pub(super) fn pump_peer(&mut self, number: u32, now: Instant, most: u32, held: &mut Held) -> u32 {
+    pub(in crate::endpoint) fn pump_peer(&mut self, number: u32, now: Instant, most: u32, held: &mut Held) -> u32 {
         let mut next = self.peers.get(number).map_or(NONE, |peer| peer.waiting.first());
         let Held { counted: mut is_counted_held, plain: mut is_plain_held } = *held;
         let mut launched = 0_u32;
@@ -168,7 +168,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Nothing waits for this peer that NSTART is for.
-    pub(super) fn only_furthers_wait(&self, number: u32) -> bool {
+    pub(in crate::endpoint) fn only_furthers_wait(&self, number: u32) -> bool {
         let Some(peer) = self.peers.get(number).filter(|_| self.exchanges.holds_furthers) else { return false };
         !peer.waiting.iter(&self.exchanges.slots).any(|(_, exchange)| exchange.is_counted())
     }

@@ -4,7 +4,7 @@ use core::hash::Hash;
 use hashbrown::HashTable;
 use millpond_control::Instant;
 
-use super::{Identities, RequestId, requests::Requests};
+use crate::endpoint::{Identities, RequestId, requests::Requests};
 use crate::message::MessageId;
 
 /// Bytes that the beginnings of chains take for each message, at most: four for each, and a power of two of them.
@@ -12,7 +12,7 @@ const CHAIN_SHARE: usize = 8;
 
 /// What a further copy of a handled message is met with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(in crate::endpoint) enum Reply {
     /// Nothing: it was non-confirmable.
     Silence,
     /// The empty acknowledgement.
@@ -25,7 +25,7 @@ pub(super) enum Reply {
 
 /// What is known of a message that came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(in crate::endpoint) enum Known {
     /// The application has it and owes an acknowledgement; nothing has gone back.
     Pending,
     /// It was handled, and is to be remembered until then.
@@ -34,8 +34,8 @@ pub(super) enum Known {
 
 /// What is remembered of a handled message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Handled {
-    pub(super) reply: Reply,
+pub(in crate::endpoint) struct Handled {
+    pub(in crate::endpoint) reply: Reply,
     /// Where its stored response begins, counted in all bytes that were ever stored.
     start: u64,
     len: u16,
@@ -53,15 +53,15 @@ struct Record<A> {
 
 /// By what a message is recognised, with the hash of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Key<A> {
-    pub(super) from: A,
-    pub(super) id: MessageId,
+pub(in crate::endpoint) struct Key<A> {
+    pub(in crate::endpoint) from: A,
+    pub(in crate::endpoint) id: MessageId,
     hash: u64,
 }
 
 impl<A: Copy + Hash> Key<A> {
     #[inline]
-    pub(super) fn new(from: A, id: MessageId, identities: &Identities) -> Self {
+    pub(in crate::endpoint) fn new(from: A, id: MessageId, identities: &Identities) -> Self {
         Self { from, id, hash: identities.hash(&(from, id.0)) }
     }
 }
@@ -72,7 +72,7 @@ impl<A: Copy + Hash> Key<A> {
 /// room for the next. They are numbered, modulo 2³², and those whose hashes end alike are chained from the newest to
 /// older ones. A number below that of the oldest that is left ends its chain, so that forgetting touches no chain.
 #[derive(Debug)]
-pub(super) struct Duplicates<A> {
+pub(in crate::endpoint) struct Duplicates<A> {
     /// Those that the application owes an acknowledgement, by their slots among the requests.
     pending: HashTable<u32>,
     /// The number of the newest of each chain; a power of two of them.
@@ -87,7 +87,7 @@ pub(super) struct Duplicates<A> {
 }
 
 impl<A: Copy + Eq + Hash> Duplicates<A> {
-    pub(super) fn new(budget: usize) -> Self {
+    pub(in crate::endpoint) fn new(budget: usize) -> Self {
         Self {
             pending: HashTable::new(),
             newest: Vec::new(),
@@ -100,7 +100,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         let records = self.records.capacity().saturating_mul(size_of::<Record<A>>());
         let chains = self.newest.capacity().saturating_mul(size_of::<u32>());
         let pending = self.pending.allocation_size();
@@ -109,7 +109,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
 
     /// What is known of a message.
     #[inline]
-    pub(super) fn find(&self, key: &Key<A>, now: Instant, requests: &Requests<A>) -> Option<Known> {
+    pub(in crate::endpoint) fn find(&self, key: &Key<A>, now: Instant, requests: &Requests<A>) -> Option<Known> {
         if !self.pending.is_empty() && self.pending.find(key.hash, |slot| is_slot_of(*slot, key, requests)).is_some() {
             return Some(Known::Pending);
         }
@@ -119,7 +119,13 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
 
     /// The application has this request and owes its acknowledgement.
     #[inline]
-    pub(super) fn pending(&mut self, key: &Key<A>, slot: u32, requests: &Requests<A>, identities: &Identities) {
+    pub(in crate::endpoint) fn pending(
+        &mut self,
+        key: &Key<A>,
+        slot: u32,
+        requests: &Requests<A>,
+        identities: &Identities,
+    ) {
         let rehash = |slot: &u32| {
             let request = requests.peek(*slot);
             request.map_or(0, |request| Key::new(request.from, request.id, identities).hash)
@@ -130,7 +136,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     /// The message was handled. `response` is what a piggybacked reply consists of, else empty. Returns how many
     /// messages had to be forgotten before their time.
     #[inline]
-    pub(super) fn handled(
+    pub(in crate::endpoint) fn handled(
         &mut self,
         key: &Key<A>,
         reply: Reply,
@@ -156,7 +162,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     }
 
     /// The application no longer owes this message an acknowledgement.
-    pub(super) fn forget(&mut self, key: &Key<A>, requests: &Requests<A>) {
+    pub(in crate::endpoint) fn forget(&mut self, key: &Key<A>, requests: &Requests<A>) {
         if self.pending.is_empty() {
             return;
         }
@@ -167,7 +173,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
 
     /// Appends the stored response of a handled message.
     #[inline]
-    pub(super) fn copy_response(&self, handled: Handled, to: &mut alloc::vec::Vec<u8>) {
+    pub(in crate::endpoint) fn copy_response(&self, handled: Handled, to: &mut alloc::vec::Vec<u8>) {
         let start = handled.start.saturating_sub(self.gone) as usize;
         let end = start.saturating_add(usize::from(handled.len));
         if end <= self.bytes.len() {

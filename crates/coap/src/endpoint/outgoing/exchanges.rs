@@ -3,7 +3,7 @@ use alloc::{boxed::Box, vec::Vec};
 use hashbrown::HashTable;
 use millpond_control::{Instant, Named, ReplyKind, Sample, Span, Then, Wait};
 
-use super::{
+use crate::endpoint::{
     ExchangeId, RequestId, SleepReason,
     finding::Key,
     naming::Mark,
@@ -19,7 +19,7 @@ const KEPT_BUFFER: usize = 2_048;
 
 /// How far an exchange has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(in crate::endpoint) enum Stage {
     /// Held back; no copy has left.
     Waiting,
     /// Confirmable, sent, not acknowledged.
@@ -34,7 +34,7 @@ pub(super) enum Stage {
 
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(in crate::endpoint) enum Role {
     Request,
     /// A request whose token stays in use after its response.
     Subscription,
@@ -57,62 +57,62 @@ pub(super) enum Role {
 impl Role {
     /// A response is awaited.
     #[inline]
-    pub(super) const fn is_request(self) -> bool {
+    pub(in crate::endpoint) const fn is_request(self) -> bool {
         matches!(self, Self::Request | Self::Subscription)
     }
 
     /// Sent and forgotten if non-confirmable.
     #[inline]
-    pub(super) const fn is_for_a_request(self) -> bool {
+    pub(in crate::endpoint) const fn is_for_a_request(self) -> bool {
         matches!(self, Self::Response | Self::Further | Self::Piece | Self::Group | Self::GroupResponse)
     }
 
     /// It leaves non-confirmable whatever a controller wishes.
     #[inline]
-    pub(super) const fn is_for_a_group(self) -> bool {
+    pub(in crate::endpoint) const fn is_for_a_group(self) -> bool {
         matches!(self, Self::Group | Self::GroupResponse)
     }
 }
 
 /// A message of ours until its end.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(in crate::endpoint) struct Exchange {
     links: Links,
     /// Slot of the peer.
-    pub(super) peer: u32,
+    pub(in crate::endpoint) peer: u32,
     /// How manieth message to this peer: its place in addressed chance.
-    pub(super) number: u32,
+    pub(in crate::endpoint) number: u32,
     /// When the first and the last copy left.
-    pub(super) first: Instant,
-    pub(super) last: Instant,
+    pub(in crate::endpoint) first: Instant,
+    pub(in crate::endpoint) last: Instant,
     /// What the controller keeps of this exchange; it keeps nothing of one that is not confirmable.
-    pub(super) record: millpond_control::Exchange,
+    pub(in crate::endpoint) record: millpond_control::Exchange,
     /// The wait that was armed last; until the first copy leaves, the shortest that the first one may be.
-    pub(super) wait: Span,
+    pub(in crate::endpoint) wait: Span,
     /// What follows when it runs out.
-    pub(super) then: Then,
+    pub(in crate::endpoint) then: Then,
     /// The whole message, and behind it when its copies left if they are told apart: see
     /// [`message`](Self::message). Message ID, and token unless `own_token`, are filled in when the first copy leaves.
-    pub(super) bytes: Vec<u8>,
+    pub(in crate::endpoint) bytes: Vec<u8>,
     /// The request that it answers, if that is known here.
-    pub(super) answers: Option<RequestId>,
-    pub(super) role: Role,
-    pub(super) kind: Kind,
-    pub(super) stage: Stage,
+    pub(in crate::endpoint) answers: Option<RequestId>,
+    pub(in crate::endpoint) role: Role,
+    pub(in crate::endpoint) kind: Kind,
+    pub(in crate::endpoint) stage: Stage,
     /// Copies sent after the first.
-    pub(super) retransmissions: u8,
+    pub(in crate::endpoint) retransmissions: u8,
     /// So many there may be.
-    pub(super) most: u8,
+    pub(in crate::endpoint) most: u8,
     /// The wait is longer than the controller's, as the message's patience asks.
-    pub(super) is_lengthened: bool,
+    pub(in crate::endpoint) is_lengthened: bool,
     /// The token was given by the caller, or is the request's.
-    pub(super) own_token: bool,
+    pub(in crate::endpoint) own_token: bool,
     /// What tells its copies apart; until the first one leaves, what is wished to.
-    pub(super) mark: Mark,
+    pub(in crate::endpoint) mark: Mark,
     /// The peer's controller was told of the start and waits to be told of the end.
-    pub(super) controlled: bool,
+    pub(in crate::endpoint) controlled: bool,
     /// What its timer is for.
-    pub(super) alarm: SleepReason,
+    pub(in crate::endpoint) alarm: SleepReason,
 }
 
 impl Linked for Exchange {
@@ -151,11 +151,11 @@ impl Exchange {
     }
 
     /// Whether it counts in the books: a non-confirmable response is sent and forgotten.
-    pub(super) fn is_counted(&self) -> bool {
+    pub(in crate::endpoint) fn is_counted(&self) -> bool {
         !self.role.is_for_a_request() || self.kind == Kind::Confirmable
     }
 
-    pub(super) fn id(&self) -> MessageId {
+    pub(in crate::endpoint) fn id(&self) -> MessageId {
         match self.bytes.get(2..HEADER) {
             Some(&[high, low]) => MessageId(u16::from_be_bytes([high, low])),
             _ => MessageId(0),
@@ -163,7 +163,7 @@ impl Exchange {
     }
 
     /// The token of the first copy.
-    pub(super) fn token(&self) -> Token {
+    pub(in crate::endpoint) fn token(&self) -> Token {
         let mut length = usize::from(self.bytes.first().map_or(0, |first| first & 0x0f));
         if self.mark == Mark::Token && self.retransmissions > 0 {
             length = length.saturating_sub(1);
@@ -173,7 +173,7 @@ impl Exchange {
     }
 
     /// Nothing but this token stays of the message.
-    pub(super) fn keep_token(&mut self, token: Token) {
+    pub(in crate::endpoint) fn keep_token(&mut self, token: Token) {
         let mut bytes = Vec::with_capacity(HEADER.saturating_add(token.len()));
         bytes.extend_from_slice(&[token.len() as u8, 0, 0, 0]);
         bytes.extend_from_slice(token.as_bytes());
@@ -184,7 +184,7 @@ impl Exchange {
     }
 
     /// Fills in what is known only when the first copy leaves. The token must be of the length that was kept free.
-    pub(super) fn address(&mut self, id: MessageId, token: Option<Token>) {
+    pub(in crate::endpoint) fn address(&mut self, id: MessageId, token: Option<Token>) {
         if let Some(place) = self.bytes.get_mut(2..HEADER) {
             place.copy_from_slice(&id.0.to_be_bytes());
         }
@@ -195,7 +195,7 @@ impl Exchange {
     }
 
     /// What is armed where the controller wants this wait. `least` is zero, or what the message's patience asks for.
-    pub(super) fn lengthen(&mut self, wait: Wait, least: Span) -> Wait {
+    pub(in crate::endpoint) fn lengthen(&mut self, wait: Wait, least: Span) -> Wait {
         let span = wait.span.max(least);
         self.is_lengthened = span > wait.span;
         (self.wait, self.then) = (span, wait.then);
@@ -203,7 +203,7 @@ impl Exchange {
     }
 
     /// Makes a non-confirmable message confirmable.
-    pub(super) fn confirm(&mut self) {
+    pub(in crate::endpoint) fn confirm(&mut self) {
         self.kind = Kind::Confirmable;
         if let Some(first) = self.bytes.first_mut() {
             *first &= 0b1100_1111;
@@ -212,16 +212,16 @@ impl Exchange {
 
     /// How many non-confirmable requests had left on the path before this one, which is another. Kept where no controller
     /// looks.
-    pub(super) fn nth_asked(&self) -> u32 {
+    pub(in crate::endpoint) fn nth_asked(&self) -> u32 {
         self.record.mark().as_micros()
     }
 
-    pub(super) fn set_nth_asked(&mut self, number: u32) {
+    pub(in crate::endpoint) fn set_nth_asked(&mut self, number: u32) {
         self.record.set_mark(Span::from_micros(number));
     }
 
     /// What a reply of so many bytes that comes now and names this copy says about the path.
-    pub(super) fn sample(&self, kind: ReplyKind, named: Named, reply_len: u16, now: Instant) -> Sample {
+    pub(in crate::endpoint) fn sample(&self, kind: ReplyKind, named: Named, reply_len: u16, now: Instant) -> Sample {
         let sample = Sample::new(kind, now.since(self.first), now.since(self.last), self.retransmissions)
             .of_bytes(self.length(), reply_len);
         match named {
@@ -232,36 +232,36 @@ impl Exchange {
     }
 
     /// The length as controllers are told it.
-    pub(super) fn length(&self) -> u16 {
+    pub(in crate::endpoint) fn length(&self) -> u16 {
         u16::try_from(self.message_length()).unwrap_or(u16::MAX)
     }
 }
 
 /// The messages of an endpoint that have not come to their end.
 #[derive(Debug)]
-pub(super) struct Exchanges {
-    pub(super) slots: Slots<Exchange>,
+pub(in crate::endpoint) struct Exchanges {
+    pub(in crate::endpoint) slots: Slots<Exchange>,
     /// By peer and message ID and by peer and token, for endpoints that may have many exchanges with one peer.
-    pub(super) table: Option<Box<HashTable<Key>>>,
+    pub(in crate::endpoint) table: Option<Box<HashTable<Key>>>,
     /// Bytes held by buffers of messages.
     buffers: usize,
     /// Those that count in the books.
-    pub(super) counted: u32,
+    pub(in crate::endpoint) counted: u32,
     /// Copies of some request were ever told apart by their tokens.
-    pub(super) names_by_token: bool,
+    pub(in crate::endpoint) names_by_token: bool,
     /// Some token ever stayed in use without a message.
-    pub(super) keeps_tokens: bool,
+    pub(in crate::endpoint) keeps_tokens: bool,
     /// Some token was ever claimed.
-    pub(super) has_claims: bool,
+    pub(in crate::endpoint) has_claims: bool,
     /// Some further response ever had to wait.
-    pub(super) holds_furthers: bool,
+    pub(in crate::endpoint) holds_furthers: bool,
     /// Some request was ever overdue.
-    pub(super) has_overdue: bool,
+    pub(in crate::endpoint) has_overdue: bool,
 }
 
 impl Exchanges {
     /// For at most so many exchanges with one peer.
-    pub(super) fn new(per_peer: u16) -> Self {
+    pub(in crate::endpoint) fn new(per_peer: u16) -> Self {
         let table = (per_peer > LOOKED_THROUGH).then(Box::default);
         Self {
             slots: Slots::new(),
@@ -277,28 +277,28 @@ impl Exchanges {
     }
 
     #[inline]
-    pub(super) fn get(&self, slot: u32) -> Option<&Exchange> {
+    pub(in crate::endpoint) fn get(&self, slot: u32) -> Option<&Exchange> {
         self.slots.get(slot)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Exchange> {
+    pub(in crate::endpoint) fn get_mut(&mut self, slot: u32) -> Option<&mut Exchange> {
         self.slots.get_mut(slot)
     }
 
     #[inline]
-    pub(super) fn name(&self, slot: u32) -> ExchangeId {
+    pub(in crate::endpoint) fn name(&self, slot: u32) -> ExchangeId {
         ExchangeId { slot, generation: self.slots.generation(slot) }
     }
 
     /// The slot of an exchange that is not over.
     #[inline]
-    pub(super) fn find(&self, id: ExchangeId) -> Option<u32> {
+    pub(in crate::endpoint) fn find(&self, id: ExchangeId) -> Option<u32> {
         self.slots.is(id.slot, id.generation).then_some(id.slot)
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         let table = self.table.as_ref();
         let table = table.map_or(0, |table| size_of::<HashTable<Key>>().saturating_add(table.allocation_size()));
         self.slots.memory().saturating_add(self.buffers).saturating_add(table)
@@ -307,7 +307,7 @@ impl Exchanges {
     /// Takes a slot with an empty message. Its buffer must be given back to the books with
     /// [`account`](Self::account) once the message is written.
     #[inline]
-    pub(super) fn take(&mut self) -> u32 {
+    pub(in crate::endpoint) fn take(&mut self) -> u32 {
         let slot = self.slots.take(Exchange::blank);
         if let Some(exchange) = self.slots.get_mut(slot) {
             let mut bytes = core::mem::take(&mut exchange.bytes);
@@ -320,13 +320,13 @@ impl Exchanges {
 
     /// Counts the buffer of a slot that was just taken.
     #[inline]
-    pub(super) fn account(&mut self, slot: u32) {
+    pub(in crate::endpoint) fn account(&mut self, slot: u32) {
         let capacity = self.slots.get(slot).map_or(0, |exchange| exchange.bytes.capacity());
         self.buffers = self.buffers.saturating_add(capacity);
     }
 
     /// Of this exchange nothing stays but its token.
-    pub(super) fn keep_token(&mut self, slot: u32, token: Token) {
+    pub(in crate::endpoint) fn keep_token(&mut self, slot: u32, token: Token) {
         self.drop_buffer(slot);
         let Some(exchange) = self.slots.get_mut(slot) else { return };
         exchange.keep_token(token);
@@ -337,7 +337,7 @@ impl Exchanges {
 
     /// Of so many exchanges nothing stays but their tokens.
     #[inline]
-    pub(super) fn tokens_kept(&self, open: &List) -> u32 {
+    pub(in crate::endpoint) fn tokens_kept(&self, open: &List) -> u32 {
         if self.keeps_tokens { self.count_kept(open) } else { 0 }
     }
 
@@ -348,7 +348,7 @@ impl Exchanges {
 
     /// Gives a slot back. Its buffer stays for the next message unless it is large.
     #[inline]
-    pub(super) fn release(&mut self, slot: u32) {
+    pub(in crate::endpoint) fn release(&mut self, slot: u32) {
         if self.slots.get(slot).is_some_and(|exchange| exchange.bytes.capacity() > KEPT_BUFFER) {
             self.drop_buffer(slot);
         }
@@ -356,7 +356,7 @@ impl Exchanges {
     }
 
     /// Gives a slot back, and nothing is left of what it held.
-    pub(super) fn release_with_buffer(&mut self, slot: u32) {
+    pub(in crate::endpoint) fn release_with_buffer(&mut self, slot: u32) {
         self.drop_buffer(slot);
         self.slots.release(slot);
     }

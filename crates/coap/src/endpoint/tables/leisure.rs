@@ -7,26 +7,28 @@ use core::hash::Hash;
 use hashbrown::{HashTable, hash_table::Entry};
 use millpond_control::Instant;
 
-use super::{Identities, RequestId};
-use crate::block::Whose;
+use crate::{
+    block::Whose,
+    endpoint::{Identities, RequestId},
+};
 
 /// Answers that may wait.
 const MOST: usize = 1_024;
 
 /// An answer that waits for its time.
 #[derive(Debug)]
-pub(super) struct Answer<A> {
-    pub(super) due: Instant,
-    pub(super) to: A,
-    pub(super) whose: Whose,
-    pub(super) request: RequestId,
+pub(in crate::endpoint) struct Answer<A> {
+    pub(in crate::endpoint) due: Instant,
+    pub(in crate::endpoint) to: A,
+    pub(in crate::endpoint) whose: Whose,
+    pub(in crate::endpoint) request: RequestId,
     /// The whole message without its ID.
-    pub(super) message: Vec<u8>,
+    pub(in crate::endpoint) message: Vec<u8>,
 }
 
 /// All that wait.
 #[derive(Debug)]
-pub(super) struct Leisurely<A> {
+pub(in crate::endpoint) struct Leisurely<A> {
     /// In the order in which they are to leave.
     answers: VecDeque<Answer<A>>,
     /// How many there are of each network, and of each address. Strangers of a network are one of their own.
@@ -35,17 +37,17 @@ pub(super) struct Leisurely<A> {
 }
 
 impl<A: Copy + Eq + Hash> Leisurely<A> {
-    pub(super) const fn new() -> Self {
+    pub(in crate::endpoint) const fn new() -> Self {
         Self { answers: VecDeque::new(), networks: HashTable::new(), addresses: HashTable::new() }
     }
 
     /// When the first one is to leave.
-    pub(super) fn first_due(&self) -> Option<Instant> {
+    pub(in crate::endpoint) fn first_due(&self) -> Option<Instant> {
         self.answers.front().map(|answer| answer.due)
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         let message = |sum: usize, answer: &Answer<A>| sum.saturating_add(answer.message.capacity());
         self.answers
             .iter()
@@ -56,13 +58,13 @@ impl<A: Copy + Eq + Hash> Leisurely<A> {
     }
 
     /// The most that one more adds to the [memory](Self::memory), beside its message.
-    pub(super) const fn growth() -> usize {
+    pub(in crate::endpoint) const fn growth() -> usize {
         let counted = size_of::<(Whose, u16)>().saturating_add(size_of::<(A, Whose, u16)>());
         size_of::<Answer<A>>().saturating_add(counted).saturating_mul(3)
     }
 
     /// One more waits, if there is room for it or can be made.
-    pub(super) fn add(&mut self, answer: Answer<A>, identities: &Identities) {
+    pub(in crate::endpoint) fn add(&mut self, answer: Answer<A>, identities: &Identities) {
         let Answer { due, to, whose, .. } = answer;
         if self.answers.len() >= MOST && !self.make_room(to, whose, identities) {
             return;
@@ -82,7 +84,7 @@ impl<A: Copy + Eq + Hash> Leisurely<A> {
     }
 
     /// The first one leaves.
-    pub(super) fn pop(&mut self, identities: &Identities) -> Option<Answer<A>> {
+    pub(in crate::endpoint) fn pop(&mut self, identities: &Identities) -> Option<Answer<A>> {
         (!self.answers.is_empty()).then(|| self.remove(0, identities)).flatten()
     }
 

@@ -2,17 +2,17 @@ use alloc::vec::Vec;
 
 use millpond_control::{Sample, Wait};
 
-use super::{Cause, Event, ExchangeId, Failure, Ignored, Output, RequestId, Transmit};
+use crate::endpoint::{Cause, Event, ExchangeId, Failure, Ignored, Output, RequestId, Transmit};
 use crate::message::{Message, Shape};
 
 /// Outputs that wait to be drained. Their bytes lie one behind the other in a buffer that is emptied when all outputs
 /// were drained, so that nothing is lost should there be input before.
 #[derive(Debug)]
-pub(super) struct Queue<A> {
+pub(in crate::endpoint) struct Queue<A> {
     entries: Vec<Entry<A>>,
     /// Entries drained.
     drained: usize,
-    pub(super) bytes: Vec<u8>,
+    pub(in crate::endpoint) bytes: Vec<u8>,
 }
 
 /// Where an output stands that was just taken.
@@ -55,22 +55,22 @@ pub(crate) enum What {
 }
 
 impl<A: Copy> Queue<A> {
-    pub(super) const fn new() -> Self {
+    pub(in crate::endpoint) const fn new() -> Self {
         Self { entries: Vec::new(), drained: 0, bytes: Vec::new() }
     }
 
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::endpoint) fn is_empty(&self) -> bool {
         self.drained == self.entries.len()
     }
 
     /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::endpoint) fn memory(&self) -> usize {
         self.bytes.capacity().saturating_add(self.entries.capacity().saturating_mul(size_of::<Entry<A>>()))
     }
 
     /// Bytes that one more output with so many bytes adds to what is held.
-    pub(super) fn growth(&self, len: usize) -> usize {
+    pub(in crate::endpoint) fn growth(&self, len: usize) -> usize {
         let bytes = self.bytes.capacity();
         let more_bytes = if self.bytes.len().saturating_add(len) <= bytes { 0 } else { bytes.max(len) };
         let entries = self.entries.capacity();
@@ -80,7 +80,7 @@ impl<A: Copy> Queue<A> {
 
     /// Queues an output whose bytes are everything behind `start`.
     #[inline]
-    pub(super) fn push_written(&mut self, peer: A, what: What, start: usize) {
+    pub(in crate::endpoint) fn push_written(&mut self, peer: A, what: What, start: usize) {
         self.push_shaped(peer, what, start, Shape::default());
     }
 
@@ -101,14 +101,14 @@ impl<A: Copy> Queue<A> {
 
     /// Queues an output with these bytes.
     #[inline]
-    pub(super) fn push(&mut self, peer: A, what: What, bytes: &[u8]) {
+    pub(in crate::endpoint) fn push(&mut self, peer: A, what: What, bytes: &[u8]) {
         let start = self.put(bytes);
         self.push_written(peer, what, start);
     }
 
     /// Queues what tells of a message that came in with these bytes.
     #[inline]
-    pub(super) fn push_message(&mut self, peer: A, what: What, message: &Message<'_>, bytes: &[u8]) {
+    pub(in crate::endpoint) fn push_message(&mut self, peer: A, what: What, message: &Message<'_>, bytes: &[u8]) {
         let start = self.put(bytes);
         self.push_shaped(peer, what, start, message.shape());
     }
@@ -127,7 +127,7 @@ impl<A: Copy> Queue<A> {
     /// Takes the oldest output; it stays in its place until the next is taken. Once there is none, forgets the bytes of
     /// all before.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Place> {
+    pub(in crate::endpoint) fn pop(&mut self) -> Option<Place> {
         if self.is_empty() {
             self.clear();
             return None;
@@ -139,7 +139,7 @@ impl<A: Copy> Queue<A> {
 
     /// Takes the oldest output, of which there is one.
     #[inline(never)]
-    pub(super) fn take(&mut self) -> Output<'_, A> {
+    pub(in crate::endpoint) fn take(&mut self) -> Output<'_, A> {
         let place = Place(self.drained);
         self.drained = self.drained.saturating_add(1);
         self.at(place).map_or(Output::Idle, |entry| self.output(entry))
@@ -147,13 +147,13 @@ impl<A: Copy> Queue<A> {
 
     /// The output in this place.
     #[inline]
-    pub(super) fn at(&self, place: Place) -> Option<&Entry<A>> {
+    pub(in crate::endpoint) fn at(&self, place: Place) -> Option<&Entry<A>> {
         self.entries.get(place.0)
     }
 
     /// Forgets what was drained, if all was.
     #[inline]
-    pub(super) fn clear(&mut self) {
+    pub(in crate::endpoint) fn clear(&mut self) {
         if self.is_empty() {
             self.entries.clear();
             self.bytes.clear();
@@ -169,13 +169,13 @@ impl<A: Copy> Queue<A> {
 
     /// The message of an entry, which was parsed before it was queued.
     #[inline]
-    pub(super) fn message_of(&self, entry: &Entry<A>) -> Option<Message<'_>> {
+    pub(in crate::endpoint) fn message_of(&self, entry: &Entry<A>) -> Option<Message<'_>> {
         Message::again(self.bytes_of(entry), entry.shape)
     }
 
     /// An entry with its bytes.
     #[inline(always)]
-    pub(super) fn output(&self, entry: &Entry<A>) -> Output<'_, A> {
+    pub(in crate::endpoint) fn output(&self, entry: &Entry<A>) -> Output<'_, A> {
         let bytes = self.bytes_of(entry);
         let peer = entry.peer;
         let transmit = |cause| Output::Transmit(Transmit { to: peer, bytes, cause });
