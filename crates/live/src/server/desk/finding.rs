@@ -23,21 +23,20 @@ impl Desk {
             number::BLOCK2,
             number::BLOCK1,
         ];
-        let mut is_conditional = false;
+        let (mut is_conditional, mut before) = (false, None);
         for Opt { number, value } in request.written() {
             is_conditional |= matches!(number, number::IF_MATCH | number::IF_NONE_MATCH);
             match number {
                 number::PROXY_URI | number::PROXY_SCHEME => return Err(Refusal::Proxy),
                 // One of another length, and all behind the first, are as if they were not there (RFC 7252 §5.4.3, §5.4.5).
-                number::HOP_LIMIT if value == [0] && request.value(number) == Some(value) => {
-                    return Err(Refusal::HopLimit);
-                }
+                number::HOP_LIMIT if value == [0] && before != Some(number) => return Err(Refusal::HopLimit),
                 _ if number & 1 == 1 && !UNDERSTOOD.contains(&number) => return Err(Refusal::BadOption),
                 number::URI_PATH | number::URI_QUERY if std::str::from_utf8(value).is_err() => {
                     return Err(Refusal::BadText);
                 }
                 _ => {}
             }
+            before = Some(number);
         }
         let path = || request.values(number::URI_PATH);
         match self.router.find(path()) {
