@@ -161,6 +161,24 @@ def test_report_writes_figures_and_tables_as_files(
     assert "--figures svg,pdf" in capsys.readouterr().err
 
 
+def test_a_run_writes_figures_and_tables_as_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = tmp_path / "s.toml"
+    scenario.write_text('path = "nbiot-anrw18"\n[[clients]]\ncount = 2\ncontroller = "rfc7252"\nexchanges = 2\n')
+    command = ["run", str(scenario), "--out", str(tmp_path / "out"), "--no-report"]
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--figures", "svg", "--tables", "csv"])
+    assert ended.value.code == 0
+    assert "files in" in capsys.readouterr().out
+    assert {file.suffix for place in ("figures", "tables") for file in (tmp_path / "out" / place).iterdir()} == {
+        ".svg",
+        ".csv",
+    }
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--draw", "--tables", "csv"])
+    assert ended.value.code == 2
+    assert "--tables: --draw runs nothing, so that there are none" in capsys.readouterr().err
+
+
 def test_columns_name_their_unit_and_break_no_word(done: Run) -> None:
     told = io.StringIO()
     terminal.show(done.tables, told)

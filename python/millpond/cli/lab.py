@@ -31,9 +31,20 @@ def _listing(*names: str, callback: Callable[..., Any], metavar: str, text: str)
     return click.option(*names, multiple=True, callback=callback, metavar=metavar, help=text)
 
 
+def _as_files(function: F) -> F:
+    """The flags of every verb that writes figures and tables as files of their own."""
+    for option in (
+        _listing("--tables", callback=arguments.names, metavar="F,G", text="Every table as a file: csv, latex."),
+        _listing("--figures", callback=arguments.names, metavar="F,G", text="Every figure as a file: svg, pdf."),
+    ):
+        function = option(function)
+    return function
+
+
 def _of_any_run(function: F) -> F:
     """The flags of every verb that runs something."""
     for option in (
+        _as_files,
         click.option("--no-report", is_flag=True, help="Write no HTML report."),
         click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON and nothing else."),
         click.option("--resume", is_flag=True, help="Go on with what is in the results directory."),
@@ -46,16 +57,6 @@ def _of_any_run(function: F) -> F:
             metavar="PLACE=VALUE",
             text="Set a key of the scenario: path.uplink.queue='20 kB'; may be repeated.",
         ),
-    ):
-        function = option(function)
-    return function
-
-
-def _as_files(function: F) -> F:
-    """The flags of every verb that writes figures and tables as files of their own."""
-    for option in (
-        _listing("--tables", callback=arguments.names, metavar="F,G", text="Every table as a file: csv, latex."),
-        _listing("--figures", callback=arguments.names, metavar="F,G", text="Every figure as a file: svg, pdf."),
     ):
         function = option(function)
     return function
@@ -108,7 +109,9 @@ def _of_any_plan(function: F) -> F:
 )
 @click.option("--live-runs", type=int, metavar="N", help="With --live: runs of each setting. [what live.toml says]")
 @click.option("--live", is_flag=True, help="Also run real programs over the same paths, in real time (live.toml).")
-def reproduce(name: str | None, as_json: bool, no_report: bool, **options: Any) -> None:
+def reproduce(
+    name: str | None, as_json: bool, no_report: bool, figures: Sequence[str], tables: Sequence[str], **options: Any
+) -> None:
     """Rerun a published study and put ours beside theirs.
 
     STUDY is one that comes with the program, or the folder of one: ./mystudy.
@@ -118,14 +121,16 @@ def reproduce(name: str | None, as_json: bool, no_report: bool, **options: Any) 
 
     if name is None:
         raise UsageError(f"which study? known: {', '.join(study.studies())}")
-    print_run(api.reproduce(name, report=not no_report, watcher=bar(), command=sys.argv, **options), as_json)
+    _check_formats(figures, tables)
+    done = api.reproduce(name, report=not no_report, watcher=bar(), command=sys.argv, **options)
+    print_run(done, as_json)
+    print_files(api.export(done, figures=figures, tables=tables), as_json)
 
 
 @click.command(cls=arguments.Verb)
 @click.argument("plan", metavar="PLAN", type=_PATH)
 @_of_any_plan
 @_of_any_run
-@_as_files
 def sweep(
     plan: Path, as_json: bool, no_report: bool, figures: Sequence[str], tables: Sequence[str], **options: Any
 ) -> None:
@@ -163,10 +168,21 @@ def sweep(
     "--film", type=_PATH, metavar="FILE.html", help="The worst minute of a mesh, frame by frame, as a moving picture."
 )
 @_of_any_run
-def run(scenario: Path, as_json: bool, no_report: bool, draw: bool, picture: Path | None, **options: Any) -> None:
+def run(
+    scenario: Path,
+    as_json: bool,
+    no_report: bool,
+    figures: Sequence[str],
+    tables: Sequence[str],
+    draw: bool,
+    picture: Path | None,
+    **options: Any,
+) -> None:
     """Run any scenario."""
     if picture is not None and not draw:
         raise UsageError("--picture: goes with --draw alone")
+    if draw and (figures or tables):
+        raise UsageError(f"--{'figures' if figures else 'tables'}: --draw runs nothing, so that there are none")
     if draw:
         from millpond.show.mesh import sheet
 
@@ -174,7 +190,10 @@ def run(scenario: Path, as_json: bool, no_report: bool, draw: bool, picture: Pat
         return
     from millpond import api
 
-    print_run(api.run(scenario, report=not no_report, watcher=bar(), command=sys.argv, **options), as_json)
+    _check_formats(figures, tables)
+    done = api.run(scenario, report=not no_report, watcher=bar(), command=sys.argv, **options)
+    print_run(done, as_json)
+    print_files(api.export(done, figures=figures, tables=tables), as_json)
     if options["capture"] is not None:
         click.echo(f"captured: {options['capture']}", err=as_json)
     if options["film"] is not None:
