@@ -220,7 +220,9 @@ impl Application {
         } else if self.is_started && self.registration == Registration::Wanted {
             Instant::ORIGIN
         } else if self.is_started {
-            self.sources.iter().map(Source::next).min().unwrap_or(Instant::NEVER)
+            let born = self.sources.iter().map(Source::next).min().unwrap_or(Instant::NEVER);
+            // A rhythm that meets the end of the run would leave a request there that nobody can answer.
+            if born == conduct.end { Instant::from_micros(born.as_micros().saturating_add(1)) } else { born }
         } else {
             Self::start(conduct, luck)
         };

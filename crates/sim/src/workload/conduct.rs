@@ -43,6 +43,8 @@ pub(crate) struct Conduct<'s> {
     pub(crate) serves: Vec<u8>,
     /// The events that concern the group, with their numbers.
     pub(crate) events: Vec<(u8, &'s Event)>,
+    /// When the run is over: nothing is born then any more.
+    pub(crate) end: Instant,
     /// When each event of the timeline is; the first is the start of the run.
     pub(crate) since: Vec<Instant>,
     /// The event that the workloads belong to which begin with their client.
@@ -100,6 +102,7 @@ impl<'s> Conduct<'s> {
             limit,
             asks,
             events,
+            end: at(scenario.run.end().0),
             since: [Instant::ORIGIN].into_iter().chain(timeline.iter().map(|event| at(event.at().0))).collect(),
             first_event: if is_called { NO_EVENT } else { 0 },
         }

@@ -41,6 +41,23 @@ fn what_is_open_when_the_run_ends_never_finished() {
     assert_eq!(outcome.flows, duration.flows);
 }
 
+/// It would be open for no time, and be told as never finished of each client.
+#[test]
+fn nothing_is_born_when_the_run_ends() {
+    for workload in [
+        "{ kind = \"periodic\", period = \"1 min\", phase = \"0 s\" }",
+        "{ kind = \"periodic\", period = \"1 min\", phase = \"0 s\", for = \"1 h\" }",
+        "[ { kind = \"periodic\", period = \"2 min\", phase = \"0 s\" }, { kind = \"periodic\", period = \"2 min\", phase = \"1 min\" } ]",
+    ] {
+        let group = format!("count = 5\ncontroller = \"rfc7252\"\nworkload = {workload}\n[run]\nfor = \"4 min\"");
+        let outcome = go(EMPTY, &group);
+        balances(&outcome);
+        let summary = &outcome.summary;
+        assert_eq!((summary.born, summary.answered, summary.never_finished), (20, 20, 0), "{workload}");
+        assert_eq!(summary.simulated_us, 240_000_000);
+    }
+}
+
 #[test]
 fn several_requests_are_open_at_once_if_nstart_says_so() {
     // Ten bursts of eight; the round trip is 20.01 ms, so one after another they take 160 ms.
