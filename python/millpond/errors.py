@@ -8,6 +8,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
+#: A line that names more than this is not read.
+_MOST_TOLD = 40
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -36,11 +39,14 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def unknown(what: str, word: str, known: Iterable[str]) -> str:
-    """One line for an unknown name: the nearest known one first, then all of them."""
+    """One line for an unknown name: the nearest known one first, then all of them; of very many those most like it."""
     names = list(known)
     near = nearest(word, names)
     hint = f"did you mean {near!r}? " if near is not None else ""
-    return f"unknown {what} {word!r}: {hint}known: {', '.join(names)}"
+    if len(names) <= _MOST_TOLD:
+        return f"unknown {what} {word!r}: {hint}known: {', '.join(names)}"
+    alike = difflib.get_close_matches(word, names, n=10, cutoff=0) or names[:10]
+    return f"unknown {what} {word!r}: {hint}most like it of {len(names)}: {', '.join(alike)}"
 
 
 def told_to_programs(call: Callable[_P, _R]) -> Callable[_P, _R]:

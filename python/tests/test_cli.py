@@ -219,7 +219,11 @@ def test_a_run_traces_what_its_report_draws_unless_told_otherwise(program: Millp
         (["reproduce"], 2, "which study? known: anrw18"),
         (["reproduce", "anrw81"], 2, "unknown study 'anrw81': did you mean 'anrw18'? known: anrw18"),
         (["reproduse", "anrw18"], 2, "unknown verb 'reproduse': did you mean 'reproduce'?"),
-        ([*SMALL, "--controllers", "cocoaa"], 2, "unknown controller 'cocoaa': did you mean 'cocoa'? known: default"),
+        (
+            [*SMALL, "--controllers", "cocoaa"],
+            2,
+            "--controllers: unknown controller 'cocoaa': did you mean 'cocoa'? known: default",
+        ),
         ([*SMALL, "--clients", "0"], 2, "--clients: 0 makes no sense here: at least 1"),
         ([*SMALL, "--clients", "1,x"], 2, "'x' is not a whole number"),
         ([*SMALL, "--buffers", "-5"], 2, "--buffers: -5 makes no sense here"),

@@ -59,7 +59,8 @@ def invited(
         if is_own(of):
             own.find(of)
         elif of not in presets:
-            raise UsageError(unknown("controller", of, dict.fromkeys([*plan.known, *presets])))
+            told = unknown("controller", of, dict.fromkeys([*plan.known, *presets]))
+            raise UsageError(f"--controllers: {told}")
         known[name] = Algorithm(name, short(name), table)
         guests.append(name)
 

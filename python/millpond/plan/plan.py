@@ -326,7 +326,7 @@ class Plan:
     def _algorithm(self, name: str) -> str:
         found = self.named(name)
         if found is None:
-            raise UsageError(unknown("controller", name, self.known))
+            raise UsageError(f"--controllers: {unknown('controller', name, self.known)}")
         return found
 
 
