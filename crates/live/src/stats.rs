@@ -103,21 +103,12 @@ impl Stats {
         self.retransmissions += counters.retransmissions;
         self.duplicates += counters.duplicates;
         self.withheld += counters.repeats.withheld;
-        self.add_repeats(counters.repeats);
+        self.repeats += counters.repeats;
         self.requests += counters.requests;
         self.answered += counters.answered;
         self.failed += counters.failed.total();
         self.late += counters.late;
         self.ignored += counters.ignored.total();
-    }
-
-    fn add_repeats(&mut self, repeats: Repeats) {
-        let Repeats { calm, due, allowed, unknown, withheld } = repeats;
-        self.repeats.calm += calm;
-        self.repeats.due += due;
-        self.repeats.allowed += allowed;
-        self.repeats.unknown += unknown;
-        self.repeats.withheld += withheld;
     }
 
     /// Adds those of another worker.
@@ -129,7 +120,7 @@ impl Stats {
         self.retransmissions += other.retransmissions;
         self.duplicates += other.duplicates;
         self.withheld += other.withheld;
-        self.add_repeats(other.repeats);
+        self.repeats += other.repeats;
         self.requests += other.requests;
         self.answered += other.answered;
         self.failed += other.failed;

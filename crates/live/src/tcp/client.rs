@@ -266,8 +266,8 @@ impl<S: Stream> Task<S> {
                     let is_released = matches!(why, AskFailure::Connection(StreamRefused::Releasing));
                     // Of a connection that ends it is known only then why: what is left ends with it.
                     if !matches!(why, AskFailure::Lost(Lost::ConnectionClosed)) {
-                        let failure = || failure(peer, why, copies, Duration::ZERO);
-                        asks.end(place(ask), Err(if is_released { released(peer) } else { failure() }));
+                        let failure = failure(peer, why, copies, Duration::ZERO);
+                        asks.end(place(ask), Err(if is_released { released(peer) } else { failure }));
                     }
                 }
                 Heard::Connection(Below::Released { .. }) => is_released.store(true, Ordering::Relaxed),

@@ -1,6 +1,6 @@
 //! Copies of requests that are not answered, because their answers are on their way ([`CalmServer`]).
 
-use core::{fmt, hash::Hash};
+use core::{fmt, hash::Hash, ops::AddAssign};
 
 use millpond_control::{CalmPath, CalmPeer, CalmServer, Instant};
 
@@ -39,6 +39,17 @@ pub struct Repeats {
     pub unknown: u64,
     /// Not answered.
     pub withheld: u64,
+}
+
+impl AddAssign for Repeats {
+    fn add_assign(&mut self, other: Self) {
+        let Self { calm, due, allowed, unknown, withheld } = other;
+        self.calm = self.calm.saturating_add(calm);
+        self.due = self.due.saturating_add(due);
+        self.allowed = self.allowed.saturating_add(allowed);
+        self.unknown = self.unknown.saturating_add(unknown);
+        self.withheld = self.withheld.saturating_add(withheld);
+    }
 }
 
 /// Peers, and paths, may take this part each of what there is for duplicates.

@@ -32,13 +32,47 @@ pub(in crate::endpoint) struct Leisurely<A> {
     /// In the order in which they are to leave.
     answers: VecDeque<Answer<A>>,
     /// How many there are of each network, and of each address. Strangers of a network are one of their own.
-    networks: HashTable<(Whose, u16)>,
-    addresses: HashTable<(A, Whose, u16)>,
+    networks: Tally<Whose>,
+    addresses: Tally<(A, Whose)>,
+}
+
+/// How many there are of each of something.
+#[derive(Debug)]
+struct Tally<K>(HashTable<(K, u16)>);
+
+impl<K: Copy + Eq + Hash> Tally<K> {
+    const fn new() -> Self {
+        Self(HashTable::new())
+    }
+
+    fn of(&self, key: K, identities: &Identities) -> u16 {
+        self.0.find(identities.hash(&key), |of| of.0 == key).map_or(0, |of| of.1)
+    }
+
+    fn most(&self, is_meant: impl Fn(&K) -> bool) -> Option<u16> {
+        self.0.iter().filter(|of| is_meant(&of.0)).map(|of| of.1).max()
+    }
+
+    fn add(&mut self, key: K, identities: &Identities) {
+        match self.0.entry(identities.hash(&key), |of| of.0 == key, |of| identities.hash(&of.0)) {
+            Entry::Occupied(mut of) => of.get_mut().1 = of.get().1.saturating_add(1),
+            Entry::Vacant(place) => drop(place.insert((key, 1))),
+        }
+    }
+
+    fn take(&mut self, key: K, identities: &Identities) {
+        if let Ok(mut of) = self.0.find_entry(identities.hash(&key), |of| of.0 == key) {
+            of.get_mut().1 = of.get().1.saturating_sub(1);
+            if of.get().1 == 0 {
+                of.remove();
+            }
+        }
+    }
 }
 
 impl<A: Copy + Eq + Hash> Leisurely<A> {
     pub(in crate::endpoint) const fn new() -> Self {
-        Self { answers: VecDeque::new(), networks: HashTable::new(), addresses: HashTable::new() }
+        Self { answers: VecDeque::new(), networks: Tally::new(), addresses: Tally::new() }
     }
 
     /// When the first one is to leave.
@@ -53,13 +87,13 @@ impl<A: Copy + Eq + Hash> Leisurely<A> {
             .iter()
             .fold(0, message)
             .saturating_add(self.answers.capacity().saturating_mul(size_of::<Answer<A>>()))
-            .saturating_add(self.networks.allocation_size())
-            .saturating_add(self.addresses.allocation_size())
+            .saturating_add(self.networks.0.allocation_size())
+            .saturating_add(self.addresses.0.allocation_size())
     }
 
     /// The most that one more adds to the [memory](Self::memory), beside its message.
     pub(in crate::endpoint) const fn growth() -> usize {
-        let counted = size_of::<(Whose, u16)>().saturating_add(size_of::<(A, Whose, u16)>());
+        let counted = size_of::<(Whose, u16)>().saturating_add(size_of::<((A, Whose), u16)>());
         size_of::<Answer<A>>().saturating_add(counted).saturating_mul(3)
     }
 
@@ -71,16 +105,8 @@ impl<A: Copy + Eq + Hash> Leisurely<A> {
         }
         let place = self.answers.partition_point(|other| other.due <= due);
         self.answers.insert(place, answer);
-        let hash = |of: &(Whose, u16)| identities.hash(&of.0);
-        match self.networks.entry(identities.hash(&whose), |of| of.0 == whose, hash) {
-            Entry::Occupied(mut of) => of.get_mut().1 = of.get().1.saturating_add(1),
-            Entry::Vacant(place) => drop(place.insert((whose, 1))),
-        }
-        let hash = |of: &(A, Whose, u16)| identities.hash(&(of.0, of.1));
-        match self.addresses.entry(identities.hash(&(to, whose)), |of| (of.0, of.1) == (to, whose), hash) {
-            Entry::Occupied(mut of) => of.get_mut().2 = of.get().2.saturating_add(1),
-            Entry::Vacant(place) => drop(place.insert((to, whose, 1))),
-        }
+        self.networks.add(whose, identities);
+        self.addresses.add((to, whose), identities);
     }
 
     /// The first one leaves.
@@ -90,27 +116,21 @@ impl<A: Copy + Eq + Hash> Leisurely<A> {
 
     /// One gives way to another one, unless those whose that is would then have most.
     fn make_room(&mut self, to: A, whose: Whose, identities: &Identities) -> bool {
-        let in_network = self.networks.find(identities.hash(&whose), |of| of.0 == whose).map_or(0, |of| of.1);
-        let strangers = self.networks.iter().filter(|of| !of.0.is_known).map(|of| of.1).max();
-        let (is_known, most) = match strangers {
+        let (is_known, most) = match self.networks.most(|of| !of.is_known) {
             Some(most) => (false, most),
-            None if whose.is_known => (true, self.networks.iter().map(|of| of.1).max().unwrap_or_default()),
+            None if whose.is_known => (true, self.networks.most(|_| true).unwrap_or_default()),
             None => return false,
         };
+        let in_network = self.networks.of(whose, identities);
         let is_worth_more = whose.is_known && !is_known;
         let place = if is_worth_more || in_network.saturating_add(1) < most {
             // Of several that have as many the one whose answer would leave last: chance decides, and nobody's number.
-            let is_meant = |of: &Whose| {
-                of.is_known == is_known
-                    && self.networks.find(identities.hash(of), |other| other.0 == *of).is_some_and(|of| of.1 == most)
-            };
-            let last = self.answers.iter().rfind(|answer| is_meant(&answer.whose));
+            let is_meant = |of: Whose| of.is_known == is_known && self.networks.of(of, identities) == most;
+            let last = self.answers.iter().rfind(|answer| is_meant(answer.whose));
             last.and_then(|last| self.last_of_the_largest(last.whose))
         } else {
-            let own = self.addresses.find(identities.hash(&(to, whose)), |of| (of.0, of.1) == (to, whose));
-            let own = own.map_or(0, |of| of.2).saturating_add(1);
-            let most = self.addresses.iter().filter(|of| of.1 == whose).map(|of| of.2).max().unwrap_or_default();
-            if own >= most {
+            let own = self.addresses.of((to, whose), identities).saturating_add(1);
+            if own >= self.addresses.most(|of| of.1 == whose).unwrap_or_default() {
                 return false;
             }
             self.last_of_the_largest(whose)
@@ -120,27 +140,15 @@ impl<A: Copy + Eq + Hash> Leisurely<A> {
 
     /// The answer that would leave last, of the address in this network that has most.
     fn last_of_the_largest(&self, network: Whose) -> Option<usize> {
-        let of_it = self.addresses.iter().filter(|of| of.1 == network);
-        let (largest, ..) = of_it.max_by_key(|of| of.2)?;
+        let of_it = self.addresses.0.iter().filter(|of| of.0.1 == network);
+        let ((largest, _), _) = of_it.max_by_key(|of| of.1)?;
         self.answers.iter().rposition(|answer| answer.whose == network && answer.to == *largest)
     }
 
     fn remove(&mut self, place: usize, identities: &Identities) -> Option<Answer<A>> {
         let answer = self.answers.remove(place)?;
-        let (to, whose) = (answer.to, answer.whose);
-        if let Ok(mut of) = self.networks.find_entry(identities.hash(&whose), |of| of.0 == whose) {
-            of.get_mut().1 = of.get().1.saturating_sub(1);
-            if of.get().1 == 0 {
-                of.remove();
-            }
-        }
-        let hash = identities.hash(&(to, whose));
-        if let Ok(mut of) = self.addresses.find_entry(hash, |of| (of.0, of.1) == (to, whose)) {
-            of.get_mut().2 = of.get().2.saturating_sub(1);
-            if of.get().2 == 0 {
-                of.remove();
-            }
-        }
+        self.networks.take(answer.whose, identities);
+        self.addresses.take((answer.to, answer.whose), identities);
         Some(answer)
     }
 }

@@ -155,11 +155,16 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         }
     }
 
+    /// Whose each body is, and what it weighs: its bytes, or one.
+    fn weights(&self, by_bytes: bool) -> impl Iterator<Item = (Whose, usize)> + Clone {
+        let inbound = self.inbound.iter().map(move |body| (body.whose, if by_bytes { body.memory() } else { 1 }));
+        let outbound = self.outbound.iter().map(move |body| (body.whose, if by_bytes { body.memory() } else { 1 }));
+        inbound.chain(outbound)
+    }
+
     /// How many bodies there are of a network, and their bytes.
     fn of_network(&self, network: u64) -> (usize, usize) {
-        let inbound = self.inbound.iter().map(|body| (body.whose, body.memory()));
-        let outbound = self.outbound.iter().map(|body| (body.whose, body.memory()));
-        let of_it = inbound.chain(outbound).filter(|(whose, _)| whose.network == network);
+        let of_it = self.weights(true).filter(|(whose, _)| whose.network == network);
         of_it.fold((0, 0), |(count, bytes), (_, more)| (count.saturating_add(1), bytes.saturating_add(more)))
     }
 
@@ -173,9 +178,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         by_bytes: bool,
         may_go: impl Fn(&Inbound<A>) -> bool,
     ) -> bool {
-        let inbound = self.inbound.iter().map(|body| (body.whose, if by_bytes { body.memory() } else { 1 }));
-        let outbound = self.outbound.iter().map(|body| (body.whose, if by_bytes { body.memory() } else { 1 }));
-        let crowded = Crowded::among(inbound.chain(outbound));
+        let crowded = Crowded::among(self.weights(by_bytes));
         let kept = self.outbound.iter().map(|body| (body.whose, (false, 0, body.touched())));
         let kept = kept.enumerate().map(|(place, (whose, rest))| ((false, place), whose, rest));
         let collected = self.inbound.iter().enumerate().filter(|(_, body)| may_go(body));
