@@ -45,7 +45,7 @@ def unknown(what: str, word: str, known: Iterable[str]) -> str:
     hint = f"did you mean {near!r}? " if near is not None else ""
     if len(names) <= _MOST_TOLD:
         return f"unknown {what} {word!r}: {hint}known: {', '.join(names)}"
-    alike = difflib.get_close_matches(word, names, n=10, cutoff=0) or names[:10]
+    alike = difflib.get_close_matches(word, names, n=10, cutoff=0)
     return f"unknown {what} {word!r}: {hint}most like it of {len(names)}: {', '.join(alike)}"
 
 

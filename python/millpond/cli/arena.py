@@ -37,14 +37,7 @@ _PATH = click.Path(path_type=Path)
     "--drawn", default="120", show_default=True, metavar="N", help="So many drawn cells; 401..800: those alone."
 )
 @click.option("--runs", type=int, default=16, show_default=True, metavar="N", help="Runs of a cell, at most.")
-@click.option(
-    "--set",
-    "changes",
-    multiple=True,
-    callback=arguments.changes,
-    metavar="PLACE=VALUE",
-    help="Set a key of every cell: server.duplicates=stored; may be repeated.",
-)
+@arguments.sets("Set a key of every cell: server.duplicates=stored")
 @click.option("--out", type=_PATH, metavar="DIR", help="Where results go. [a free name in results/]")
 @click.option("--resume", is_flag=True, help="Go on with what is in the results directory.")
 @click.option("--jobs", type=int, default=0, metavar="N", help="Runs at the same time; 0: one per core.")

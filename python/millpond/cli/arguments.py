@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Verb(click.Command):
@@ -102,6 +104,12 @@ def changes(ctx: click.Context, param: click.Parameter, value: Sequence[str]) ->
     from millpond.plan import overrides
 
     return overrides.places(value, param.opts[-1])
+
+
+def sets(text: str) -> Callable[[F], F]:
+    """The flag `--set` of every verb that reads a description."""
+    told = f"{text}; may be repeated."
+    return click.option("--set", "changes", multiple=True, callback=changes, metavar="PLACE=VALUE", help=told)
 
 
 def factors(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> dict[str, list[Any]]:

@@ -33,14 +33,7 @@ _KEYS = {
 @click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="Runs of each setting.")
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the first of them.")
 @click.option("--jobs", type=int, default=0, metavar="N", help="Runs at the same time; 0: one per core.")
-@click.option(
-    "--set",
-    "changes",
-    multiple=True,
-    callback=arguments.changes,
-    metavar="PLACE=VALUE",
-    help="Set a key of the description: cell.buffer='20 kB', group[0].controller=fasor; may be repeated.",
-)
+@arguments.sets("Set a key of the description: cell.buffer='20 kB', group[0].controller=fasor")
 @click.option("--out", type=_PATH, metavar="DIR", help="Where its files go. [a free name in results/]")
 @click.option("--no-report", is_flag=True, help="Write no files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON and nothing else.")

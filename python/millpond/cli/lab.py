@@ -5,18 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from millpond.cli import arguments
+from millpond.cli.arguments import F
 from millpond.cli.output import print_files, print_json, print_run
 from millpond.errors import UsageError
 
 if TYPE_CHECKING:
+    from millpond.api import Run
     from millpond.run.campaign import Watcher
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _PATH = click.Path(path_type=Path)
 _HOME = "Where results go. [a free name in results/]"
@@ -50,13 +50,7 @@ def _of_any_run(function: F) -> F:
         click.option("--resume", is_flag=True, help="Go on with what is in the results directory."),
         click.option("--out", type=_PATH, metavar="DIR", help=_HOME),
         click.option("--jobs", type=int, default=0, metavar="N", help="Runs at the same time; 0: one per core."),
-        _listing(
-            "--set",
-            "changes",
-            callback=arguments.changes,
-            metavar="PLACE=VALUE",
-            text="Set a key of the scenario: path.uplink.queue='20 kB'; may be repeated.",
-        ),
+        arguments.sets("Set a key of the scenario: path.uplink.queue='20 kB'"),
     ):
         function = option(function)
     return function
@@ -123,8 +117,7 @@ def reproduce(
         raise UsageError(f"which study? known: {', '.join(study.studies())}")
     _check_formats(figures, tables)
     done = api.reproduce(name, report=not no_report, watcher=bar(), command=sys.argv, **options)
-    print_run(done, as_json)
-    print_files(api.export(done, figures=figures, tables=tables), as_json)
+    _print(done, as_json, figures, tables)
 
 
 @click.command(cls=arguments.Verb)
@@ -142,8 +135,7 @@ def sweep(
 
     _check_formats(figures, tables)
     done = api.sweep(plan, report=not no_report, watcher=bar(), command=sys.argv, **options)
-    print_run(done, as_json)
-    print_files(api.export(done, figures=figures, tables=tables), as_json)
+    _print(done, as_json, figures, tables)
 
 
 @click.command(cls=arguments.Verb)
@@ -192,8 +184,7 @@ def run(
 
     _check_formats(figures, tables)
     done = api.run(scenario, report=not no_report, watcher=bar(), command=sys.argv, **options)
-    print_run(done, as_json)
-    print_files(api.export(done, figures=figures, tables=tables), as_json)
+    _print(done, as_json, figures, tables)
     if options["capture"] is not None:
         click.echo(f"captured: {options['capture']}", err=as_json)
     if options["film"] is not None:
@@ -248,8 +239,7 @@ def report(
     if out is not None and not figures and not tables:
         raise UsageError("--out: what should go there? --figures svg,pdf, --tables csv,latex")
     api.redraw(done)
-    print_run(done, as_json)
-    print_files(api.export(done, out, figures=figures, tables=tables), as_json)
+    _print(done, as_json, figures, tables, out)
 
 
 @click.command(cls=arguments.Verb)
@@ -330,6 +320,14 @@ def _check_formats(figures: Sequence[str], tables: Sequence[str]) -> None:
         from millpond.show import export
 
         export.check(figures, tables)
+
+
+def _print(done: Run, as_json: bool, figures: Sequence[str], tables: Sequence[str], folder: Path | None = None) -> None:
+    """Prints what a run gave, and writes what is wanted of it as files."""
+    from millpond import api
+
+    print_run(done, as_json)
+    print_files(api.export(done, folder, figures=figures, tables=tables), as_json)
 
 
 COMMANDS: tuple[click.Command, ...] = (reproduce, sweep, run, compare, report, capture, results)

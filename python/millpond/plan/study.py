@@ -339,11 +339,13 @@ def _on_every_path(
 
 def _with_factor(plan: Plan, error: str, origin: str) -> str:
     """What is wrong with a cell's scenario, with the factor in place of the cell where its place is what is wrong."""
-    unknown_key = _UNKNOWN_KEY.match(error.removeprefix(origin))
+    why = error.removeprefix(origin)
+    if (unknown_key := _UNKNOWN_KEY.match(why)) is None:
+        return error
     for name, vary in plan.vary.items():
         for place in sorted(vary.reach):
-            if unknown_key and unknown_key[1] in re.split(r"\.|\[\d+\]", place):
-                return f"{plan.file}: vary.{name}: {place}{error.removeprefix(origin)}"
+            if unknown_key[1] in re.split(r"\.|\[\d+\]", place):
+                return f"{plan.file}: vary.{name}: {place}{why}"
     return error
 
 
