@@ -30,17 +30,28 @@ def test_the_lots_have_no_cell_in_common_and_are_the_same_every_time() -> None:
     assert training[:10] == drawn.cells("training", 10)
     texts = [json.dumps(one.scenario, sort_keys=True) for one in (*training, *held_out)]
     assert len(set(texts)) == 80
-    assert {one.family for one in training} == set(drawn.FAMILIES)
+    assert {one.family for one in training} == {"one-cell", *drawn.USUAL}
+
+
+def test_families_that_are_named_are_drawn_in_turn_and_the_others_keep_their_numbers() -> None:
+    named = drawn.cells("training", 6, ("windows", "bursts"))
+    assert [one.name for one in named] == [f"{family}-{n}" for n in (1, 2, 3) for family in ("windows", "bursts")]
+    usual = {one.name: one for one in drawn.cells("training", 20)}
+    assert drawn.cells("training", 2, ("mesh",)) == [usual["mesh-1"], usual["mesh-2"]]
+    windows = [one.scenario["clients"][0] for one in named if one.family == "windows"]
+    assert all(group["nstart"] > 1 and group["workload"]["kind"] == "backlog" for group in windows)
+    others = [one.scenario["clients"][1] for one in named if one.family == "bursts"]
+    assert {group["transfer"]["kind"] for group in others} == {"bursts"}
 
 
 def test_every_drawn_cell_is_a_scenario() -> None:
     engine = native()
     for lot in drawn.LOTS:
-        for one in drawn.cells(lot, 200):
+        for one in [*drawn.cells(lot, 200), *drawn.cells(lot, 60, ("windows", "bursts"))]:
             built = scenarios.build(one.scenario, one.name, engine)
             groups = scenarios.in_full(built)["clients"]
             assert groups[0]["count"] == one.clients, one.name
-            assert len(groups) == (2 if one.family == "neighbours" else 1)
+            assert len(groups) == (2 if one.family in ("neighbours", "bursts") else 1)
 
 
 def test_what_is_drawn_spans_wide_ranges() -> None:
@@ -188,6 +199,9 @@ def test_where_requests_come_in_a_rhythm_times_are_those_from_birth_to_answer(
         ({"drawn": 0}, "--drawn: 0: at least 1"),
         ({"drawn": "9..4"}, "--drawn: 9..4: no cells"),
         ({"drawn": "few"}, "--drawn: 'few' is no number of cells"),
+        ({"families": ("window",)}, "--families: unknown family 'window': did you mean 'windows'"),
+        ({"families": ("mesh", "mesh")}, "--families"),
+        ({"families": ("mesh",), "cells_of": "studies"}, "--families: studies' cells are of none"),
         ({"runs": 0}, "--runs: 0: at least 1"),
         ({"jobs": -1}, "--jobs: -1"),
         ({"candidates": ["nowhere.py:Mine"]}, "nowhere.py"),

@@ -95,11 +95,18 @@ def program(
 
 
 def places(
-    kind: str, lot: str, chosen: range, runs: int, engine: Engine, own: OwnControllers, readings: str = "first"
+    kind: str,
+    lot: str,
+    chosen: range,
+    runs: int,
+    engine: Engine,
+    own: OwnControllers,
+    readings: str = "first",
+    families: Sequence[str] = (),
 ) -> list[Place]:
-    """The cells of a kind. Raises `UsageError` for a kind, a lot or readings that there are not.
+    """The cells of a kind. Raises `UsageError` for a kind, a lot, readings or a family that there are not.
 
-    `chosen` are the numbers, from 0 on, of the cells that are drawn.
+    `chosen` are the numbers, from 0 on, of the cells that are drawn, of these families in turn.
     """
     if kind not in KINDS:
         raise UsageError(f"--cells: {unknown('kind', kind, KINDS)}")
@@ -107,6 +114,11 @@ def places(
         raise UsageError(f"--readings: {unknown('choice', readings, READINGS)}")
     if kind == "drawn" and readings != "first":
         raise UsageError("--readings: drawn cells have none: choose --cells studies, or all")
+    for family in families:
+        if family not in drawn.FAMILIES:
+            raise UsageError(f"--families: {unknown('family', family, drawn.FAMILIES)}")
+    if families and kind == "studies":
+        raise UsageError("--families: studies' cells are of none: choose --cells drawn, or all")
     if lot not in drawn.LOTS:
         raise UsageError(f"--seeds: {unknown('lot', lot, drawn.LOTS)}")
     if runs < 1:
@@ -119,7 +131,7 @@ def places(
     if kind != "studies":
         found.extend(
             Place(one.name, one.family, one.scenario, _runs(one.clients, runs))
-            for one in drawn.cells(lot, chosen.stop)[chosen.start :]
+            for one in drawn.cells(lot, chosen.stop, families)[chosen.start :]
         )
     return found
 

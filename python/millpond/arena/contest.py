@@ -49,6 +49,7 @@ def hold(
     drawn: int | str = 120,
     runs: int = 16,
     readings: str = "first",
+    families: Sequence[str] = (),
     changes: Mapping[str, Any] | None = None,
     out: Path | str | None = None,
     resume: bool = False,
@@ -68,6 +69,7 @@ def hold(
         drawn: How many cells are drawn; `401..800` for those with these numbers.
         runs: Runs of a cell, at most; four, or as many more as it takes for 200 clients over all of them.
         readings: Of which readings of studies' test beds there are cells: `first`, or `all`.
+        families: Of which families cells are drawn, in turn; left out: as docs/arena.md says.
         changes: What is otherwise in every cell, by its place: `{"clients[0].naming": "none"}`.
         out: The results directory; left out: a free name in `results/`.
         resume: Keep the runs that are there.
@@ -83,6 +85,7 @@ def hold(
     known = [preset.name for preset in engine.presets()]
     rivals = tuple(against) or cells.AGAINST
     none_twice(rivals, "--against")
+    none_twice(families, "--families")
     for name in rivals:
         if name not in known:
             raise UsageError(f"--against: {unknown('preset', name, known)}")
@@ -97,7 +100,7 @@ def hold(
             raise UsageError(f"--candidate: {name!r} is the arena's own name: choose another")
     for name, controller in named.items():
         fits(own.written(controller), f"--candidate {name}", engine, own)
-    places = cells.places(cells_of, seeds, numbers(drawn), runs, engine, own, readings)
+    places = cells.places(cells_of, seeds, numbers(drawn), runs, engine, own, readings, families)
     if changes:
         places = [replace(place, scenario=scenarios.with_changes(place.scenario, changes)) for place in places]
     program = cells.program(named, rivals, places, seeds, engine, own)

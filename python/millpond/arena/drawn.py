@@ -5,8 +5,9 @@ A cell is a pure function of lot, family and number. The lots `training` and `he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from random import Random
 from typing import Any
 
@@ -29,9 +30,9 @@ class Drawn:
     clients: int
 
 
-def cells(lot: str, count: int) -> list[Drawn]:
-    """So many cells of a lot, families in turn: of two in three the one most drawn from."""
-    turns = _turns()
+def cells(lot: str, count: int, families: Sequence[str] = ()) -> list[Drawn]:
+    """So many cells of a lot, of these families in turn; else every second one `one-cell`, and the `USUAL` in turn."""
+    turns = cycle(families) if families else _turns()
     seen: dict[str, int] = {}
     found = []
     for _ in range(count):
@@ -152,6 +153,29 @@ def blocks(name: str, luck: Luck) -> Drawn:
     return drawn
 
 
+def bursts(name: str, luck: Luck) -> Drawn:
+    """The same, and others fetch theirs in bursts of blocks that nobody acknowledges (RFC 9177)."""
+    drawn = blocks(name, luck)
+    mine = drawn.scenario["clients"][0]
+    drawn.scenario["clients"].append(
+        {
+            **mine,
+            "controller": "rfc7252",
+            "count": int(luck.log(1, 10.99)),
+            "transfer": {**mine["transfer"], "kind": "bursts", "paced": luck.chance(0.5)},
+        }
+    )
+    return Drawn(name, "bursts", drawn.scenario, drawn.clients)
+
+
+def windows(name: str, luck: Luck) -> Drawn:
+    """As one cell, and each client has several exchanges open at once, however soon they are answered."""
+    drawn = one_cell(name, luck, "windows", 200.99)
+    mine = drawn.scenario["clients"][0]
+    mine |= {"nstart": luck.one_of(2, 3, 4, 8), "workload": {"kind": "backlog", "requests": mine.pop("exchanges")}}
+    return drawn
+
+
 def mesh(name: str, luck: Luck) -> Drawn:
     """A grid of radios that hand packets on to each other and get in each other's way."""
     size = luck.one_of(4, 5, 6)
@@ -186,17 +210,19 @@ FAMILIES: dict[str, Callable[[str, Luck], Drawn]] = {
     "thinking": thinking,
     "blocks": blocks,
     "mesh": mesh,
+    "windows": windows,
+    "bursts": bursts,
 }
+#: What is drawn unless families are named. The others came later, and cells keep their numbers.
+USUAL = ("neighbours", "changing", "thinking", "blocks", "mesh")
 
 
 # ----------------------------------------------------------------------------------------------- helpers
 
 
 def _turns() -> Iterator[str]:
-    others = [family for family in FAMILIES if family != "one-cell"]
-    while True:
-        for family in others:
-            yield from ("one-cell", family)
+    for family in cycle(USUAL):
+        yield from ("one-cell", family)
 
 
 def _link(rate: float, delay: float, queue: str, loss: Tree | None, jitter: tuple[int, str] | None) -> Tree:

@@ -36,6 +36,13 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--drawn", default="120", show_default=True, metavar="N", help="So many drawn cells; 401..800: those alone."
 )
+@click.option(
+    "--families",
+    multiple=True,
+    callback=arguments.names,
+    metavar="A,B",
+    help="Draw cells of these families in turn; windows and bursts only so. [the other six]",
+)
 @click.option("--runs", type=int, default=16, show_default=True, metavar="N", help="Runs of a cell, at most.")
 @arguments.sets("Set a key of every cell: server.duplicates=stored")
 @click.option("--out", type=_PATH, metavar="DIR", help="Where results go. [a free name in results/]")
@@ -85,7 +92,7 @@ def _fits_search(is_search: bool) -> None:
     from millpond.errors import UsageError
 
     context = click.get_current_context()
-    for name in ("cells", "readings", "drawn", "runs", "changes") if is_search else ("draws",):
+    for name in ("cells", "readings", "families", "drawn", "runs", "changes") if is_search else ("draws",):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             told = "its rungs say which cells are run, and how often" if is_search else "it goes with --search alone"
             flag = "--set" if name == "changes" else f"--{name}"
