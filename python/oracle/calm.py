@@ -136,7 +136,10 @@ class Calm(Algorithm[Exchange]):
 
     # The calls.
 
-    def admit(self, kind: Class, cx: Cx) -> Approx | None:
+    def admit(self, kind: Class, cx: Cx) -> Approx | Literal["when-one-ends"] | None:
+        narrow = self.samples > 0 and not self._stale(cx.now) and self._congested(0)
+        if kind == "confirmable" and cx.open > 1 and narrow and self.rules.without != "window":
+            return "when-one-ends"
         # What is stale holds nothing back: no pause is longer than what makes it stale.
         left = self._left(cx.now)
         at = left + cx.now if left.above(0) else None

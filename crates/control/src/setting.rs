@@ -170,7 +170,7 @@ settings! {
     Patience = 49, "patience": CAP;
     /// a rule that is left out, to see what it is worth.
     Without = 50, "without": SettingKind::Word(&[
-        "nothing", "delay-pause", "falls", "long-steps", "short-steps", "grades", "last-bound", "last-wait",
+        "nothing", "delay-pause", "falls", "long-steps", "short-steps", "grades", "last-bound", "last-wait", "window",
     ]);
     /// messages of the first round-trip time, and of those after a silence.
     InitialWindow = 51, "initial-window": SettingKind::Count { high: 10 };

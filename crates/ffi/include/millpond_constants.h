@@ -125,7 +125,8 @@ enum {
   MILLPOND_SETTING_ENDS_BACKOFF = 48,         /* one of any-answer, clean-answer */
   /* a length of time from 0.001 s to 4294.967295 s, or none */
   MILLPOND_SETTING_PATIENCE = 49,
-  /* one of nothing, delay-pause, falls, long-steps, short-steps, grades, last-bound, last-wait */
+  /* one of nothing, delay-pause, falls, long-steps, short-steps, grades, last-bound, last-wait,
+   * window */
   MILLPOND_SETTING_WITHOUT = 50,
   MILLPOND_SETTING_INITIAL_WINDOW = 51,       /* a whole number from 0 to 10 */
   /* no wait is shorter, whatever the controller: a length of time up to 600 s, 0 for none */
@@ -305,7 +306,8 @@ enum {
   MILLPOND_WITHOUT_SHORT_STEPS = 4,
   MILLPOND_WITHOUT_GRADES = 5,
   MILLPOND_WITHOUT_LAST_BOUND = 6,
-  MILLPOND_WITHOUT_LAST_WAIT = 7
+  MILLPOND_WITHOUT_LAST_WAIT = 7,
+  MILLPOND_WITHOUT_WINDOW = 8
 };
 
 #endif

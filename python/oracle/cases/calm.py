@@ -14,7 +14,7 @@ RTT = 240 * MILLISECOND
 NAMING = World(naming="token", asks=True)
 ONE_AT_A_TIME = World(naming="token", asks=True, together=1, max_retransmit=6)
 
-RULES = ("delay-pause", "falls", "long-steps", "short-steps", "grades", "last-bound", "last-wait")
+RULES = ("delay-pause", "falls", "long-steps", "short-steps", "grades", "last-bound", "last-wait", "window")
 
 
 def cases() -> Iterator[Case]:
@@ -30,6 +30,8 @@ def cases() -> Iterator[Case]:
     yield losses()
     yield ends()
     yield silence()
+    yield window()
+    yield window("window-open", {"without": word("window")})
     yield plain()
     settings: dict[str, Settings] = {
         "ack-timeout": {"ack-timeout": secs("1.000001")},
@@ -145,6 +147,28 @@ def silence() -> Case:
         script.reply(number)
         script.pass_time(seconds * SECOND)
         script.series(3, MIDDLE)
+    return script.case
+
+
+def window(name: str = "window", settings: Settings | None = None) -> Case:
+    """Another request beside one that is open: it leaves unless many copies are lost while round trips are long."""
+    script = Script(name, "calm", settings)
+    for clean, copies in ((0, 0), (1, 0), (0, 3), (0, 2), (6, 0), (0, 3), (0, 4)):
+        for _ in range(clean):
+            script.clean(RTT)
+        number = script.start(MIDDLE)
+        script.admit("confirmable", opened=2)
+        script.admit("plain")
+        script.expire(number, MIDDLE, times=copies)
+        script.pass_time(RTT + RTT // 5)
+        script.admit("confirmable", opened=2)
+        script.reply(number, named=copies, chance=MIDDLE)
+        script.admit("confirmable", opened=1)
+    number = script.start(MIDDLE)
+    script.admit("confirmable", opened=2)
+    script.pass_time(601 * SECOND)
+    script.admit("confirmable", opened=2)
+    script.reply(number, chance=MIDDLE)
     return script.case
 
 

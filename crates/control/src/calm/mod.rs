@@ -7,6 +7,7 @@
 //!   not the one whose reply got through.
 //! * A copy that is proven lost counts into a loss rate. Waits grow fast only where that rate is high and a queue is
 //!   likely too, and are kept for the next exchange only where its answer came late: loss alone is no congestion.
+//! * Where loss looks like congestion one request is open at a time, however many may be.
 //! * While a queue stands, the next request waits for a few round trips *before* it leaves: a queue is the same
 //!   throughput with longer round trips.
 
@@ -71,6 +72,9 @@ laid_out!(Calm { pacing, hold, ended, srtt, rttvar, least, recent, falls, kept, 
 
 impl Controller for Calm {
     fn admit(&self, class: Class, _len: u16, cx: Cx) -> Admit {
+        if class == Class::Confirmable && cx.open > 1 && self.goes_alone(cx.now) {
+            return Admit::WhenOneEnds;
+        }
         let held = cx.now.after(self.left(cx.now));
         match self.pacing.admit(class, cx) {
             Admit::Now if held > cx.now => Admit::At(held),
@@ -279,6 +283,13 @@ impl Calm {
             lost = moved(lost, GAIN, WHOLE);
         }
         (self.samples < UNMEASURED || queue) && lost >= MANY_LOST
+    }
+
+    /// Whether a window larger than one is closed to one: the loss that there is looks like congestion. What nobody knows yet
+    /// closes it no more than RFC 7252 does.
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn goes_alone(&self, now: Instant) -> bool {
+        self.samples > 0 && !self.is_stale(now) && self.is_congested(0) && !self.parts.lacks(Without::Window)
     }
 
     /// How many copies the reply proves lost.

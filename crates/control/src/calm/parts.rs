@@ -27,13 +27,15 @@ pub enum Without {
     LastBound,
     /// That an answer to the last copy is awaited for longer than the wait after it.
     LastWait,
+    /// That requests go one at a time while loss looks like congestion.
+    Window,
 }
 
-laid_out!(Without = Nothing | DelayPause | Falls | LongSteps | ShortSteps | Grades | LastBound | LastWait);
+laid_out!(Without = Nothing | DelayPause | Falls | LongSteps | ShortSteps | Grades | LastBound | LastWait | Window);
 
 choices! {
     Without: Without::Nothing, Without::DelayPause, Without::Falls, Without::LongSteps,
-        Without::ShortSteps, Without::Grades, Without::LastBound, Without::LastWait;
+        Without::ShortSteps, Without::Grades, Without::LastBound, Without::LastWait, Without::Window;
 }
 
 /// What can be set.

@@ -123,6 +123,34 @@ fn one_short_round_trip_ends_the_pauses() {
     assert_eq!(admit(&peer), Admit::Now);
 }
 
+/// Half of all copies are lost beside a queue: a window of eight closes to one, and opens again when losses are rare.
+#[test]
+fn while_loss_looks_like_congestion_one_request_is_open_at_a_time() {
+    let admit = |peer: &Peer<Calm>, open| {
+        let cx = Cx { open, ..Cx::new(peer.now, Chance::LOWEST) };
+        [Class::Confirmable, Class::Plain].map(|class| peer.controller.admit(class, 40, cx))
+    };
+    let lose = |peer: &mut Peer<Calm>, copies: u8, rtt: &str| {
+        for _ in 0..6 {
+            peer.series(Chance::LOWEST, usize::from(copies) + 1);
+            // No further copy leaves before the answer.
+            peer.wait.span = secs("11");
+            let waited = peer.now.since(peer.started).plus(secs(rtt));
+            let text = format!("{}.{:06}", waited.as_micros() / 1_000_000, waited.as_micros() % 1_000_000);
+            peer.answer_naming(&text, Named::Copy(copies));
+        }
+    };
+    let mut peer = measured(RTT);
+    assert_eq!(admit(&peer, 8), [Admit::Now; 2]);
+    lose(&mut peer, 1, RTT);
+    assert_eq!(admit(&peer, 8), [Admit::Now; 2], "loss alone is no congestion");
+    lose(&mut peer, 1, "0.4");
+    assert_eq!(admit(&peer, 8), [Admit::WhenOneEnds, Admit::Now]);
+    assert_eq!(admit(&peer, 1), [Admit::Now; 2], "nothing else is open");
+    lose(&mut peer, 0, "0.4");
+    assert_eq!(admit(&peer, 2), [Admit::Now; 2], "delay alone is none either");
+}
+
 #[test]
 fn patience_bounds_the_steps() {
     let parts = Parts { patience: secs("4"), ..Parts::CALM };
