@@ -68,6 +68,10 @@ pub trait MessageLayer: Debug {
     /// Input: the answer to a request of ours is no longer wanted, or none that is still to come.
     fn cancel(&mut self, now: Instant, exchange: ExchangeId);
 
+    /// Whether nothing but the response is awaited of a request of ours: it was acknowledged, or has left where nothing
+    /// acknowledges it.
+    fn awaits_response(&self, exchange: ExchangeId) -> bool;
+
     /// The token of a request of ours that is open, where it may have to be named to the other side.
     fn token_of(&self, exchange: ExchangeId) -> Option<Token>;
 
@@ -253,17 +257,17 @@ pub enum News {
         /// Which one.
         exchange: ExchangeId,
     },
-    /// A non-confirmable notification leaves.
+    /// A non-confirmable notification leaves, or a request that wants no response (RFC 7967) and that nobody acknowledges.
     Left {
         /// Which one.
         exchange: ExchangeId,
     },
-    /// A confirmable one was acknowledged.
+    /// A confirmable one of either was acknowledged.
     Delivered {
         /// Which one.
         exchange: ExchangeId,
     },
-    /// A confirmable one was not.
+    /// A confirmable notification was not.
     Undelivered {
         /// Which one.
         exchange: ExchangeId,

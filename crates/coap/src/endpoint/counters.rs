@@ -25,11 +25,12 @@ pub struct Counters {
     pub duplicates: u64,
     /// Responses, acknowledgements and resets that nothing waited for.
     pub late: u64,
-    /// Requests, pings, and confirmable separate and further responses accepted for sending.
+    /// Requests, pings, and confirmable separate and further responses accepted for sending; of requests that want no response
+    /// (RFC 7967) the confirmable ones.
     pub begun: u64,
     /// Requests that got their response, and pings that were answered.
     pub answered: u64,
-    /// Confirmable separate and further responses that were acknowledged.
+    /// Confirmable separate and further responses, and requests that want no response, that were acknowledged.
     pub delivered: u64,
     /// Requests and confirmable separate responses that ended otherwise.
     pub failed: Failures,

@@ -46,6 +46,10 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::cancel(self, now, exchange);
     }
 
+    fn awaits_response(&self, exchange: ExchangeId) -> bool {
+        Self::awaits_response(self, exchange)
+    }
+
     /// A reset says enough.
     fn token_of(&self, _: ExchangeId) -> Option<Token> {
         None

@@ -85,6 +85,8 @@
 //!   bytes. Of the non-confirmable messages to the peer every so manieth leaves as a confirmable one. One that governs
 //!   non-confirmable requests by their answers is asked about those alone, and PROBING_RATE does not hold beside it.
 //! * **Duplicates** (§4.5). See [`Duplicates`]. Copies of separate responses are acknowledged again and not delivered.
+//! * **Unwanted responses** (RFC 7967). Who wants none ([`Endpoint::request`]) hears when the request was acknowledged or left.
+//!   What nobody acknowledges has no feedback: such requests leave every 3 s at most, and confirmably where a controller wishes.
 //! * **Groups** (§8). A request to a group leaves once and collects an answer of each member. A request that came to a
 //!   group is answered after a while, non-confirmably, and only if there is something to say.
 //! * **Hostile input** costs bounded memory ([`Limits`]) and no walk over peers. Who only asks and is answered in
@@ -131,7 +133,7 @@ pub use output::{Cause, Event, Failure, Ignored, Output, SleepReason, Transmit};
 
 // Files below name these by what they are, wherever they lie.
 use incoming::{calm, duplicates, inbox, requests};
-use outgoing::{admission, exchanges, finding, further, message_ids, naming, overdue, send};
+use outgoing::{admission, exchanges, finding, further, message_ids, naming, overdue, send, unanswered};
 use tables::{leisure, paths, peers, recent, sharing};
 pub(crate) use tables::{queue, slots, timers};
 
@@ -266,6 +268,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// message ID allows it to. If the peer's controller wishes that copies are told apart, room for that is kept free
     /// within [`Limits::datagram`].
     ///
+    /// One whose option No-Response (RFC 7967) wants no response at all is over sooner: a confirmable one once it was acknowledged
+    /// ([`Event::Delivered`]), a non-confirmable one once it left ([`Cause::Further`]), which it does at most every 3 s to one
+    /// peer, and not faster than PROBING_RATE to one that has never answered. A response that comes with the acknowledgement, or
+    /// before it, is told as ever. A token given by the caller, or shorter than 3 bytes, then stays out of use for requests that
+    /// want a response until none can come any more.
+    ///
     /// # Errors
     /// What cannot be sent or exceeds a limit. Nothing is sent then.
     #[inline]
@@ -274,7 +282,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !request.code.is_request() {
             return Err(Refused::Code(request.code));
         }
-        self.submit(now, to, (Role::Request, None), request, request.token)
+        self.submit(now, to, (Role::of(request), None), request, request.token)
     }
 
     /// Input: the application answers a request. The response is piggybacked if the acknowledgement has not left yet,
@@ -342,7 +350,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !request.code.is_request() {
             return Err(Refused::Code(request.code));
         }
-        self.submit_behind(now, to, (Role::Request, None), request, request.token, u32::MAX)
+        self.submit_behind(now, to, (Role::of(request), None), request, request.token, u32::MAX)
     }
 
     /// Input: a request that nobody will answer is dropped without a word.

@@ -53,8 +53,8 @@ pub enum Cause {
     Reset,
     /// A non-confirmable request.
     Plain,
-    /// A non-confirmable message that [`send_further`](super::Endpoint::send_further) was asked for, or a request to a
-    /// group.
+    /// A non-confirmable message that [`send_further`](super::Endpoint::send_further) was asked for, a request to a
+    /// group, or a non-confirmable one that wants no response (RFC 7967), which is over with that.
     Further {
         /// Which one.
         id: ExchangeId,
@@ -64,7 +64,8 @@ pub enum Cause {
 /// What the application learns.
 ///
 /// Every exchange that [`request`](super::Endpoint::request) or [`subscribe`](super::Endpoint::subscribe) began ends with
-/// one [`Response`](Self::Response) or one [`Failed`](Self::Failed), a ping with one [`Pong`](Self::Pong) or
+/// one [`Response`](Self::Response) or one [`Failed`](Self::Failed); if it wants no response (RFC 7967), with one
+/// [`Delivered`](Self::Delivered) or, unless it is confirmable, with its leaving instead of a response; a ping with one [`Pong`](Self::Pong) or
 /// [`Failed`](Self::Failed); every confirmable separate or further response with one [`Delivered`](Self::Delivered) or
 /// one [`Undelivered`](Self::Undelivered).
 #[derive(Clone, Copy, Debug)]
@@ -133,11 +134,12 @@ pub enum Event<'e, A> {
         /// Copies of it that had been sent.
         copies: u8,
     },
-    /// A confirmable separate or further response was acknowledged.
+    /// A confirmable separate or further response was acknowledged, or a confirmable request that wants no response (RFC 7967).
     Delivered {
         /// Which exchange.
         exchange: ExchangeId,
-        /// The request that it answered; not known of what [`send_further`](super::Endpoint::send_further) sent.
+        /// The request that it answered; not known of what [`send_further`](super::Endpoint::send_further) sent, and none of a
+        /// request.
         request: Option<RequestId>,
         /// Whom it was for.
         to: A,
@@ -155,7 +157,8 @@ pub enum Event<'e, A> {
         /// Why.
         why: Failure,
     },
-    /// A non-confirmable message of [`send_further`](super::Endpoint::send_further) was answered with a reset.
+    /// A non-confirmable message of [`send_further`](super::Endpoint::send_further), or a non-confirmable request that wants no
+    /// response, was answered with a reset.
     Rejected {
         /// Which one.
         exchange: ExchangeId,
@@ -243,7 +246,10 @@ pub enum SleepReason {
     Admission,
     /// A message ID may be used again.
     MessageId,
-    /// PROBING_RATE lets the next message leave to a peer that has never answered.
+    /// A token may be used again by a request that wants a response.
+    Token,
+    /// PROBING_RATE lets the next message leave to a peer that has never answered, or the pause is over after a request that does
+    /// not want all responses (RFC 7967).
     Probing,
     /// A request must be acknowledged, answered or not.
     Acknowledgement,

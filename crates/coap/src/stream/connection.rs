@@ -6,7 +6,7 @@ use millpond_control::{Instant, Span};
 
 use crate::{
     ExchangeId, Identities, Outgoing, RequestId,
-    message::{Token, WriteError, number},
+    message::{NoResponse, Token, WriteError, number},
 };
 
 use super::{
@@ -123,6 +123,7 @@ struct Releasing {
 enum Notice {
     Failed(ExchangeId, Lost),
     Unobserved(RequestId, Token),
+    Left(ExchangeId),
 }
 
 impl Connection {
@@ -204,6 +205,9 @@ impl Connection {
 
     /// Input: a request is to be sent. The message's kind does not matter here.
     ///
+    /// One whose option No-Response (RFC 7967) wants no response at all is over once it left ([`Event::Left`](super::Event::Left)); what comes
+    /// to it all the same is [`Event::Unasked`](super::Event::Unasked), so whoever gives tokens of its own gives each once.
+    ///
     /// # Errors
     /// What cannot be sent; nothing is sent then.
     pub fn request(&mut self, now: Instant, request: &Outgoing<'_>) -> Result<ExchangeId, StreamRefused> {
@@ -226,6 +230,12 @@ impl Connection {
             None => self.asked.token(),
         };
         self.write(request, token)?;
+        if NoResponse::of(request.options).is_all() {
+            let id = self.asked.add(token, false);
+            self.asked.remove(id);
+            self.notices.push_back(Notice::Left(id));
+            return Ok(id);
+        }
         Ok(self.asked.add(token, observe.is_some_and(|(_, value)| value.iter().all(|byte| *byte == 0))))
     }
 

@@ -48,6 +48,11 @@ pub enum Event<'a> {
         /// Why.
         why: Lost,
     },
+    /// A request of ours that wants no response (RFC 7967) is among the bytes handed out before, and is over with that.
+    Left {
+        /// The request.
+        id: ExchangeId,
+    },
     /// The other side no longer observes: it asked so, or the connection ends.
     Unobserved {
         /// Its request.

@@ -15,7 +15,8 @@ pub struct Ask<'a> {
     /// Method.
     pub code: Code,
     /// Options in ascending order of their numbers, without those that are the host's own: Observe, Block1, Block2,
-    /// Size1, Size2, Q-Block1, Q-Block2, Request-Tag.
+    /// Size1, Size2, Q-Block1, Q-Block2, Request-Tag. With No-Response (RFC 7967) its body is one message, and it may end
+    /// [unanswered](super::Event::Unanswered).
     pub options: &'a [(u16, &'a [u8])],
     /// The body; empty for none.
     pub body: &'a [u8],
@@ -31,7 +32,8 @@ pub struct Ask<'a> {
     pub longest: usize,
     /// A token for its first message, and for an observation, instead of one that the endpoint makes.
     pub token: Option<Token>,
-    /// When it fails if it has got no answer by then; an observation, if it has got no first one.
+    /// When it fails if it has got no answer by then; an observation, if it has got no first one. One that does not want all
+    /// responses and of which nothing else is awaited is unanswered then, and does not fail.
     pub deadline: Option<Instant>,
     /// How long copies of each of its messages are sent.
     pub patience: Patience,

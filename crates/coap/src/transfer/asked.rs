@@ -10,7 +10,7 @@ use crate::block::{
 };
 use crate::endpoint::{ExchangeId, Outgoing, Patience};
 use crate::layer::Room;
-use crate::message::{Code, Kind, Message, Token, Uint, number};
+use crate::message::{Code, Kind, Message, NoResponse, Token, Uint, number};
 
 /// An ask that is not over.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub(super) struct Asked<A> {
     pub(super) deadline: Option<Instant>,
     /// Of each of its messages.
     patience: Patience,
+    /// Not every response to it is wanted (RFC 7967).
+    pub(super) limits_responses: bool,
     /// It is under way in bursts.
     pub(super) burst: Option<BurstId>,
     /// It fetches the rest of an answer to this request to a group.
@@ -127,6 +129,10 @@ impl<A> Asked<A> {
         if ask.observe && !is_short {
             return Err(Refused::LongObservation { length: ask.body.len() });
         }
+        let limits_responses = NoResponse::of(ask.options) != NoResponse::NONE;
+        if limits_responses && (ask.observe || ask.piece.is_some() || !(is_short || is_stream)) {
+            return Err(Refused::NeedsResponses);
+        }
         let download = Download::new(ask.early, ask.longest);
         Ok(Self {
             to,
@@ -158,6 +164,7 @@ impl<A> Asked<A> {
             was_notified: false,
             deadline: ask.deadline,
             patience: ask.patience,
+            limits_responses,
             burst: None,
             gathers: None,
         })
@@ -173,6 +180,11 @@ impl<A> Asked<A> {
         self.upload.is_some() && !self.is_short
     }
 
+    /// It left confirmably, as far as it was asked to.
+    pub(super) fn is_confirmable(&self) -> bool {
+        self.kind == Kind::Confirmable
+    }
+
     pub(super) fn progress(&self) -> Progress {
         let sent = self.upload.as_ref().map_or(self.body.len(), Upload::sent);
         Progress { sent, received: self.download.received(), total: self.total }
@@ -180,7 +192,7 @@ impl<A> Asked<A> {
 
     /// Over a stream: the body leaves in blocks, because it does not fit a message. False if that is so already, or cannot be.
     pub(super) fn cut(&mut self, room: &Room) -> bool {
-        let may_be_cut = room.block_wise && self.fits == Some(Fit::Whole) && !self.registers;
+        let may_be_cut = room.block_wise && self.fits == Some(Fit::Whole) && !self.registers && !self.limits_responses;
         let Some(upload) = self.upload.as_mut().filter(|_| may_be_cut) else { return false };
         *upload = room.upload(self.body.len(), self.options.len());
         self.fits = Some(Fit::Cut);

@@ -12,7 +12,7 @@ use super::{
     options::Read,
     told::Told,
 };
-use crate::endpoint::ExchangeId;
+use crate::endpoint::{ExchangeId, Failure};
 use crate::invariant::Sure;
 use crate::layer::{InAsk, MessageLayer, Reason};
 use crate::message::Token;
@@ -34,7 +34,7 @@ impl<L: MessageLayer> Host<L> {
             && self.asks.slots.iter().any(|(_, other)| other.as_deref().is_some_and(uploads));
         self.asks.count = self.asks.count.wrapping_add(1);
         let asked = Asked::new(to, ask, is_tagged.then_some(self.asks.count), self.layer.room().is_some())?;
-        if ask.q_block && !ask.observe && ask.piece.is_none() && self.may_burst(to) {
+        if ask.q_block && !asked.limits_responses && !ask.observe && ask.piece.is_none() && self.may_burst(to) {
             return self.begin_burst(now, asked, ask);
         }
         if self.waiting_bytes().saturating_add(asked.memory()) > limits.bytes {
@@ -308,7 +308,12 @@ impl<L: MessageLayer> Host<L> {
     /// A message of an ask failed.
     pub(super) fn exchange_failed(&mut self, slot: u32, why: AskFailure, copies: u8) {
         if let Some(asked) = self.asks.take(slot).sure("ask that has an exchange") {
-            self.fail(slot, *asked, why, copies);
+            match why {
+                AskFailure::Exchange(Failure::NoResponse) if asked.limits_responses => {
+                    self.is_unanswered(slot, *asked);
+                }
+                why => self.fail(slot, *asked, why, copies),
+            }
         }
     }
 
@@ -379,6 +384,9 @@ impl<L: MessageLayer> Host<L> {
         self.asks.timers.clear(slot);
         let Some(mut asked) = self.asks.take(slot).sure("ask whose timer ran out") else { return };
         if asked.deadline.is_some_and(|deadline| deadline <= now) {
+            if self.may_be_unanswered(&asked) {
+                return self.is_unanswered(slot, *asked);
+            }
             return self.fail(slot, *asked, AskFailure::Deadline, 0);
         }
         if let Some(watch) = &mut asked.watch

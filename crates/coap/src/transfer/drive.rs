@@ -96,11 +96,13 @@ impl<L: MessageLayer> Host<L> {
                 None
             }
             News::Left { exchange } => {
+                self.was_left_unanswered(exchange, false);
                 self.groups.left(now, exchange);
                 self.notification_left(now, exchange);
                 None
             }
             News::Delivered { exchange } => {
+                self.was_left_unanswered(exchange, true);
                 self.notification_ended(now, exchange, None);
                 None
             }
@@ -219,6 +221,7 @@ impl<L: MessageLayer> Host<L> {
                 let Exchanged { sample, copies } = exchanged;
                 Event::Answer { ask, from: self.layer.peer(&entry), message, body, goes_on, sample, copies }
             }),
+            Told::Unanswered { ask, to, is_acknowledged } => Some(Event::Unanswered { ask, to, is_acknowledged }),
             Told::Failed { ask, to, why, copies } => Some(Event::Failed { ask, to, why, copies }),
             Told::GroupAnswer { entry, group, body } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);

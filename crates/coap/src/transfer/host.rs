@@ -220,7 +220,7 @@ impl<L: MessageLayer> Host<L> {
         self.give_up(ask, true)
     }
 
-    /// Input: the same without a word to the server: a notification that comes all the same is answered with a reset. Where
+    /// Input: as [`cancel`](Self::cancel), without a word to the server: a notification that comes all the same is answered with a reset. Where
     /// there is none, over a stream, the server is told.
     pub fn forget(&mut self, now: Instant, ask: AskId) -> bool {
         self.input(now);

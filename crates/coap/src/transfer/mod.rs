@@ -62,6 +62,8 @@
 //!   A server that wants smaller ones, or lost what it had (4.08), is obeyed; a refusal (4.13 and others) is the answer.
 //! * **Bodies of responses** are fetched block by block, with the size that the server chose or that was asked for
 //!   ([`Ask::early`]). A changed ETag means that the representation changed: it is fetched anew.
+//! * **Unwanted responses** (RFC 7967): an ask whose option No-Response wants none is over once its request was acknowledged or
+//!   left; one that wants some, by its deadline at the latest ([`Event::Unanswered`]).
 //! * **Observations** are answers that go on. Of notifications those older than what is known are dropped (RFC 7641 §3.4);
 //!   what of a representation does not fit the notification is fetched by requests of their own (RFC 7959 §2.6), and a
 //!   newer notification begins that anew. What is no longer fresh is registered again, with the same token.
@@ -154,6 +156,7 @@ mod representation;
 mod server;
 mod stream;
 mod told;
+mod unanswered;
 
 pub use answer::{Answer, Gone, ObserverId};
 pub use ask::{Ask, AskFailure, AskId, Piece, Progress};

@@ -84,7 +84,17 @@ pub enum Event<'h, A> {
         /// Copies that had been sent of the last request; none of a notification.
         copies: u8,
     },
-    /// An ask is over without a further answer. Every ask ends with this or with an answer that does not go on.
+    /// An ask is over without an answer, as its option No-Response (RFC 7967) wishes: it wants none, or none of those that it
+    /// wants came in the time that there was.
+    Unanswered {
+        /// Which one.
+        ask: AskId,
+        /// Whom it was for.
+        to: A,
+        /// It was acknowledged, so that the peer has it. Of what leaves non-confirmably, or over a stream, that is not known.
+        is_acknowledged: bool,
+    },
+    /// An ask is over without a further answer. Every ask ends with this, unanswered, or with an answer that does not go on.
     Failed {
         /// Which one.
         ask: AskId,
@@ -159,6 +169,9 @@ pub enum Refused {
         /// Bytes of the body.
         length: usize,
     },
+    /// Something of which each step needs a response, with the option No-Response.
+    #[error("an observation, and a body of several blocks, need their responses; leave No-Response out, or send less")]
+    NeedsResponses,
     /// A request to a group whose body does not fit one message.
     #[error("the body of a request to a group must fit one block; it has {length} bytes")]
     LongGroupRequest {

@@ -11,6 +11,7 @@ use crate::message::{Code, Kind, MessageId, Token, Writer};
 pub(super) enum Told<E, A> {
     Request { entry: E, id: RequestId, body: Option<Vec<u8>>, wants_to_observe: bool },
     Answer { entry: E, ask: AskId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },
+    Unanswered { ask: AskId, to: A, is_acknowledged: bool },
     Failed { ask: AskId, to: A, why: AskFailure, copies: u8 },
     GroupAnswer { entry: E, group: GroupId, body: Option<Vec<u8>> },
     GroupAnswerLost { group: GroupId, from: A, why: AskFailure },

@@ -46,4 +46,5 @@ mod separate;
 mod session;
 mod strangers;
 mod subscriptions;
+mod unanswered;
 mod waiting;

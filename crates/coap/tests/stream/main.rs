@@ -24,3 +24,4 @@ mod properties;
 mod session;
 mod side;
 mod tokens;
+mod unanswered;

@@ -33,6 +33,7 @@ pub(crate) enum Event {
     Request { id: RequestId, code: Code, body: Vec<u8>, wants_to_observe: bool },
     Answer { ask: AskId, code: Code, body: Vec<u8>, goes_on: bool },
     Failed { ask: AskId, why: AskFailure },
+    Unanswered { ask: AskId, is_acknowledged: bool },
     ObserverGone { observer: ObserverId, why: Gone },
     Settings(Settings),
     Pong { custody: bool },
@@ -57,6 +58,7 @@ pub(crate) fn poll(host: &mut Host, now: Instant) -> Output {
                     Event::Answer { ask, code: message.code, body: body.into_owned(), goes_on }
                 }
                 transfer::Event::Failed { ask, why, .. } => Event::Failed { ask, why },
+                transfer::Event::Unanswered { ask, is_acknowledged, .. } => Event::Unanswered { ask, is_acknowledged },
                 transfer::Event::ObserverGone { observer, why, .. } => Event::ObserverGone { observer, why },
                 other => panic!("{other:?} over a stream"),
             },

@@ -18,6 +18,7 @@ pub(crate) enum Told {
     Released(Option<Vec<u8>>, Option<u32>),
     Aborted(Vec<u8>),
     Unasked(Code),
+    Left(ExchangeId),
     Close(Closing),
 }
 
@@ -43,6 +44,7 @@ pub(crate) fn drain(connection: &mut Connection, now: Instant) -> (Vec<u8>, Vec<
                 Event::Released { alternative, hold_off } => Told::Released(alternative.map(<[u8]>::to_vec), hold_off),
                 Event::Aborted { diagnostic } => Told::Aborted(diagnostic.to_vec()),
                 Event::Unasked { code } => Told::Unasked(code),
+                Event::Left { id } => Told::Left(id),
                 other => panic!("{other:?}"),
             },
         });

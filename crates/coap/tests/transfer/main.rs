@@ -28,4 +28,5 @@ mod pair;
 mod properties;
 mod session;
 mod strangers;
+mod unanswered;
 mod uploads;

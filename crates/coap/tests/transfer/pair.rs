@@ -58,6 +58,10 @@ pub(crate) enum Told {
         ask: AskId,
         why: AskFailure,
     },
+    Unanswered {
+        ask: AskId,
+        is_acknowledged: bool,
+    },
     Gone {
         observer: ObserverId,
         why: Gone,
@@ -287,6 +291,7 @@ impl Pair {
                             Told::Answer { ask, code: message.code, body: body.into_owned(), goes_on }
                         }
                         Event::Failed { ask, why, .. } => Told::Failed { ask, why },
+                        Event::Unanswered { ask, is_acknowledged, .. } => Told::Unanswered { ask, is_acknowledged },
                         Event::ObserverGone { observer, why, .. } => {
                             self.application.observers.retain(|known| *known != observer);
                             Told::Gone { observer, why }

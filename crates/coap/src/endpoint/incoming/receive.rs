@@ -206,7 +206,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
         let is_whole = matches!(exchange.stage, Stage::Sent | Stage::Acknowledged);
         match exchange.role {
-            role if role.is_request() && is_whole && exchange.copy_with(message.token).is_some() => {
+            role if role.asks() && is_whole && exchange.copy_with(message.token).is_some() => {
                 let is_refused = message.options().refused(is_for_responses).is_some();
                 if is_refused && !self.has_asked_with(slot, message) {
                     self.answered_badly(slot, now, (ReplyKind::Piggybacked, Failure::BadOption), message);
@@ -325,7 +325,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             }
         };
         let exchange = self.exchanges.get(slot)?;
-        let is_under_way = matches!(exchange.stage, Stage::Sent | Stage::Acknowledged) && exchange.role.is_request();
+        let is_under_way = matches!(exchange.stage, Stage::Sent | Stage::Acknowledged) && exchange.role.asks();
         (is_under_way && exchange.copy_with(response.token).is_some()).then_some((slot, number, kind))
     }
 

@@ -33,7 +33,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(exchange) = self.exchanges.get(slot) else { return Gate::Closed };
         let Some((peer, path, waiting)) = self.peers.with_path(exchange.peer) else { return Gate::Closed };
         let kind = self.kind_now(path, exchange);
-        let is_counted = !exchange.role.is_for_a_request() || kind == Kind::Confirmable;
+        let is_counted = !exchange.role.is_forgotten() || kind == Kind::Confirmable;
         if is_counted {
             let open = peer.open.len().saturating_sub(self.exchanges.tokens_kept(&peer.open));
             if path.outstanding >= path.nstart(self.setup.config.transmission.nstart) {
@@ -46,7 +46,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             if !peer.open.is_empty() && self.has_to_wait_for_its_token(peer, exchange) {
                 return Gate::Closed;
             }
+            if let Some(until) = self.retired_until(peer, exchange) {
+                return Gate::Until(until, SleepReason::Token);
+            }
         } else if let Some(until) = self.probing(peer, exchange).filter(|until| *until > now) {
+            return Gate::Until(until, SleepReason::Probing);
+        }
+        if kind == Kind::NonConfirmable
+            && let Some(until) = self.pause(exchange).filter(|until| *until > now)
+        {
             return Gate::Until(until, SleepReason::Probing);
         }
         let free = peer.ids.next_free(now, self.exchange_lifetime());
@@ -75,7 +83,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// It is a request whose token is not for us to choose, and that of another one to the peer.
     #[cold]
     fn has_to_wait_for_its_token(&self, peer: &Peer<A>, exchange: &Exchange) -> bool {
-        exchange.role.is_request()
+        exchange.role.asks()
             && self.has_fixed_token(exchange)
             && self.is_taken(peer, exchange, exchange.token())
             && !self.renews(peer, exchange)
@@ -107,8 +115,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Setup { config, identities, .. } = &*self.setup;
         let length = exchange.token().len() as u8;
         let whose = Pair { node: self.node(), peer: peer.number };
-        let is_free =
+        let is_idle =
             |token: &Token| (peer.open.is_empty() || !self.is_taken(peer, exchange, *token)) && !self.is_groups(*token);
+        let is_free = |token: &Token| is_idle(token) && !self.is_retired(peer, exchange, *token);
         let used = peer.ids.used();
         let next = identities.token(whose, used, length);
         if is_free(&next) {
@@ -119,8 +128,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let each = u64::from(config.transmission.max_retransmit.max(exchange.most)).saturating_add(2);
         let most = each.saturating_mul(u64::from(config.limits.exchanges_per_peer));
         // They count down from the highest, so that the next messages have none of them.
-        let instead = (0..=most).map(|more| !used.wrapping_mul(most.wrapping_add(1)).wrapping_add(more));
-        instead.map(|number| identities.token(whose, number, length)).find(is_free)
+        let instead = (0..=most.saturating_add(self.count_retired()))
+            .map(|more| !used.wrapping_mul(most.wrapping_add(1)).wrapping_add(more));
+        let mut instead = instead.map(|number| identities.token(whose, number, length));
+        // Short ones may all be retired.
+        instead.clone().find(is_free).or_else(|| instead.find(is_idle))
     }
 
     /// Lets messages leave that wait for this peer, as many as may, and not more than `most`. Those that NSTART is for keep

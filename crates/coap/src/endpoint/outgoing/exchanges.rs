@@ -4,12 +4,12 @@ use hashbrown::HashTable;
 use millpond_control::{Instant, Named, ReplyKind, Sample, Span, Then, Wait};
 
 use crate::endpoint::{
-    ExchangeId, RequestId, SleepReason,
+    ExchangeId, Outgoing, RequestId, SleepReason,
     finding::Key,
     naming::Mark,
     slots::{Linked, Links, List, Slots},
 };
-use crate::message::{HEADER, Kind, MessageId, Token};
+use crate::message::{HEADER, Kind, MessageId, NoResponse, Token};
 
 /// Peers that may have more exchanges than this under way are searched through a hash table instead of one by one.
 const LOOKED_THROUGH: u16 = 16;
@@ -38,6 +38,8 @@ pub(in crate::endpoint) enum Role {
     Request,
     /// A request whose token stays in use after its response.
     Subscription,
+    /// A request to which no response is wanted (RFC 7967).
+    Unanswered,
     /// No message: tokens that begin like this one.
     Claim,
     /// An empty confirmable message, answered with a reset.
@@ -61,10 +63,28 @@ impl Role {
         matches!(self, Self::Request | Self::Subscription)
     }
 
-    /// Sent and forgotten if non-confirmable.
+    /// What a request is for.
+    #[inline]
+    pub(in crate::endpoint) fn of(request: &Outgoing<'_>) -> Self {
+        if NoResponse::of(request.options).is_all() { Self::Unanswered } else { Self::Request }
+    }
+
+    /// It asks, whether a response is awaited or not; one that comes is its.
+    #[inline]
+    pub(in crate::endpoint) const fn asks(self) -> bool {
+        self.is_request() || matches!(self, Self::Unanswered)
+    }
+
+    /// It answers, or nobody was asked for it: whom it goes to may be a stranger.
     #[inline]
     pub(in crate::endpoint) const fn is_for_a_request(self) -> bool {
         matches!(self, Self::Response | Self::Further | Self::Piece | Self::Group | Self::GroupResponse)
+    }
+
+    /// Sent and forgotten if non-confirmable.
+    #[inline]
+    pub(in crate::endpoint) const fn is_forgotten(self) -> bool {
+        self.is_for_a_request() || matches!(self, Self::Unanswered)
     }
 
     /// It leaves non-confirmable whatever a controller wishes.
@@ -107,6 +127,8 @@ pub(in crate::endpoint) struct Exchange {
     pub(in crate::endpoint) is_lengthened: bool,
     /// The token was given by the caller, or is the request's.
     pub(in crate::endpoint) own_token: bool,
+    /// Not every response to it is wanted.
+    pub(in crate::endpoint) limits_responses: bool,
     /// What tells its copies apart; until the first one leaves, what is wished to.
     pub(in crate::endpoint) mark: Mark,
     /// The peer's controller was told of the start and waits to be told of the end.
@@ -144,15 +166,16 @@ impl Exchange {
             most: 0,
             is_lengthened: false,
             own_token: false,
+            limits_responses: false,
             mark: Mark::Nothing,
             controlled: false,
             alarm: SleepReason::Retransmission,
         }
     }
 
-    /// Whether it counts in the books: a non-confirmable response is sent and forgotten.
+    /// Whether it counts in the books: a non-confirmable response, or request that wants none, is sent and forgotten.
     pub(in crate::endpoint) fn is_counted(&self) -> bool {
-        !self.role.is_for_a_request() || self.kind == Kind::Confirmable
+        !self.role.is_forgotten() || self.kind == Kind::Confirmable
     }
 
     pub(in crate::endpoint) fn id(&self) -> MessageId {

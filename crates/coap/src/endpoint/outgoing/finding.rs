@@ -127,7 +127,7 @@ impl Exchanges {
         let token = token.as_bytes();
         open.iter(&self.slots).any(|(_, exchange)| {
             let other = exchange.token();
-            let is_with_token = exchange.role.is_request() || exchange.role == Role::Claim;
+            let is_with_token = exchange.role.asks() || exchange.role == Role::Claim;
             is_with_token && (other.as_bytes().starts_with(token) || token.starts_with(other.as_bytes()))
         })
     }
@@ -168,7 +168,7 @@ impl Exchanges {
         fits: impl Fn(&Exchange) -> bool,
     ) -> Option<u32> {
         let is_it = |exchange: &Exchange| {
-            exchange.peer == peer && exchange.role.is_request() && exchange.token() == token && fits(exchange)
+            exchange.peer == peer && exchange.role.asks() && exchange.token() == token && fits(exchange)
         };
         match &self.table {
             None => open.iter(&self.slots).find(|(_, exchange)| is_it(exchange)).map(|(slot, _)| slot),

@@ -13,6 +13,7 @@ use crate::endpoint::{
     groups::Groups,
     message_ids::later,
     peers::Peer,
+    unanswered::Unanswered,
 };
 use crate::message::{Code, Kind, MessageId, Token};
 
@@ -24,11 +25,17 @@ pub(in crate::endpoint) struct Beyond<A> {
     /// Until when PROBING_RATE is used up towards peers that have never answered, by their slots.
     pub(in crate::endpoint) probes: HashMap<u32, Instant, FxBuildHasher>,
     pub(in crate::endpoint) groups: Option<Box<Groups<A>>>,
+    pub(in crate::endpoint) unanswered: Unanswered<A>,
 }
 
 impl<A: Copy + Eq + Hash> Beyond<A> {
     pub(in crate::endpoint) const fn new() -> Self {
-        Self { rejectable: VecDeque::new(), probes: HashMap::with_hasher(FxBuildHasher), groups: None }
+        Self {
+            rejectable: VecDeque::new(),
+            probes: HashMap::with_hasher(FxBuildHasher),
+            groups: None,
+            unanswered: Unanswered::new(),
+        }
     }
 
     pub(in crate::endpoint) fn groups_mut(&mut self) -> &mut Groups<A> {
@@ -47,6 +54,7 @@ impl<A: Copy + Eq + Hash> Beyond<A> {
         size_of::<Self>()
             .saturating_add(rejectable)
             .saturating_add(self.probes.allocation_size())
+            .saturating_add(self.unanswered.memory())
             .saturating_add(self.groups.as_deref().map_or(0, Groups::memory))
     }
 

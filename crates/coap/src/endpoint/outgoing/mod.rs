@@ -10,3 +10,4 @@ pub(in crate::endpoint) mod overdue;
 pub(in crate::endpoint) mod progress;
 pub(in crate::endpoint) mod send;
 pub(in crate::endpoint) mod subscriptions;
+pub(in crate::endpoint) mod unanswered;

@@ -17,7 +17,7 @@ use crate::endpoint::{
     queue::What,
     slots::NONE,
 };
-use crate::message::{Kind, MessageId, Token, WriteError, Writer};
+use crate::message::{Kind, MessageId, NoResponse, Token, WriteError, Writer};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// Accepts a message for sending: it leaves now or waits. Returns its name, which names nothing any more if it was
@@ -47,7 +47,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if !matches!(message.kind, Kind::Confirmable | Kind::NonConfirmable) {
             return Err(Refused::Kind(message.kind));
         }
-        if role.is_request() && token.is_some_and(|token| self.is_groups(token)) {
+        if role.asks() && token.is_some_and(|token| self.is_groups(token)) {
             return Err(Refused::TokenOfGroup);
         }
         if let Some(asked) = message.patience.max_retransmit.filter(|asked| *asked > Transmission::MOST_RETRANSMISSIONS)
@@ -104,7 +104,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     fn hold_back(&mut self, slot: u32, now: Instant, peer: u32, role: Role, gate: Gate, is_next: bool) {
         self.peers.hold(peer, &mut self.exchanges, slot);
         self.exchanges.holds_furthers |=
-            matches!(role, Role::Further | Role::Piece | Role::Group | Role::GroupResponse);
+            matches!(role, Role::Further | Role::Piece | Role::Group | Role::GroupResponse | Role::Unanswered);
         if let Gate::Until(at, reason) = gate
             && is_next
         {
@@ -137,6 +137,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         exchange.role = role;
         exchange.kind = message.kind;
         exchange.own_token = token.is_some();
+        exchange.limits_responses = role.asks() && NoResponse::of(message.options) != NoResponse::NONE;
         exchange.mark = mark;
         exchange.most = most;
         exchange.wait = message.patience.ack_timeout;
@@ -224,6 +225,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let peer = self.peers.add(self.node(), address, self.setup.prototype.clone(), &self.setup.identities);
         if let Some(beyond) = self.beyond.as_deref_mut() {
             beyond.probes.remove(&peer);
+            beyond.unanswered.forget(peer);
         }
         Ok(peer)
     }
@@ -249,7 +251,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let token = if self.has_fixed_token(exchange) { None } else { self.make_token(peer, exchange) };
         let kind = self.kind_now(path, exchange);
         let count = peer.ids.used();
-        if kind != exchange.kind {
+        if exchange.role == Role::Unanswered {
+            let token = (token.unwrap_or(exchange.token()), self.has_fixed_token(exchange));
+            self.retire(number, now, token);
+        }
+        if kind != self.exchanges.get(slot).map_or(kind, |exchange| exchange.kind) {
             self.confirm(slot);
         }
         let (lifetime, longer) = (self.exchange_lifetime(), self.lives_longer(slot));
@@ -271,7 +277,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         path.left(exchange.role, kind);
         self.counts.one_more(Count::Sent(exchange.kind));
         if exchange.kind != Kind::Confirmable {
-            return if exchange.role.is_for_a_request() {
+            return if exchange.role.is_forgotten() {
                 self.launch_and_forget(slot, now, name)
             } else {
                 self.launch_plain(slot, now)
@@ -306,8 +312,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         path.controller.on_plain_send(exchange.length(), cx);
         self.queue.push(peer.address, What::Plain, exchange.message());
         path.keeps_contract();
+        let (number, length, limits) = (exchange.peer, exchange.length(), exchange.limits_responses);
         peer.open.push(&mut self.exchanges.slots, slot);
         self.exchanges.enter(slot, &self.setup.identities);
+        if limits {
+            self.begin_pause(number, now, length);
+        }
         let at = self.response_due(slot, now);
         self.arm(slot, now, at, SleepReason::Response);
     }
@@ -335,6 +345,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let probes = exchange.role == Role::Further && !peer.answers;
             let (address, id) = (peer.address, exchange.id());
             self.further_left(now, number, (address, id, name), probes.then_some(length));
+        } else if exchange.role == Role::Unanswered {
+            let (address, id) = (peer.address, exchange.id());
+            self.further_left(now, number, (address, id, name), None);
+            self.begin_pause(number, now, length);
         }
         self.exchanges.release(slot);
     }

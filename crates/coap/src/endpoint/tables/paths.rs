@@ -86,7 +86,7 @@ impl Path {
     pub(in crate::endpoint) fn wishes_confirmable(&self, role: Role) -> bool {
         let every = self.controller.wishes().confirmable_every;
         let [requests, responses] = self.plain;
-        let before = if role.is_request() { requests } else { responses };
+        let before = if role.asks() { requests } else { responses };
         every > 0 && before >= every.saturating_sub(1)
     }
 
@@ -94,7 +94,7 @@ impl Path {
     #[inline]
     pub(in crate::endpoint) fn left(&mut self, role: Role, kind: Kind) {
         let [requests, responses] = &mut self.plain;
-        let before = if role.is_request() { requests } else { responses };
+        let before = if role.asks() { requests } else { responses };
         *before = if kind == Kind::Confirmable { 0 } else { before.saturating_add(1) };
     }
 

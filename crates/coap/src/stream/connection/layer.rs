@@ -28,6 +28,7 @@ enum What {
     Bytes,
     Failed(ExchangeId, Lost),
     Unobserved(RequestId, Token),
+    Left(ExchangeId),
     PongMissing,
     /// A frame: what it means, and where in what was read it is.
     Frame(Meaning, usize, usize),
@@ -58,6 +59,10 @@ impl MessageLayer for Connection {
 
     fn cancel(&mut self, _now: Instant, exchange: ExchangeId) {
         Self::cancel(self, exchange);
+    }
+
+    fn awaits_response(&self, exchange: ExchangeId) -> bool {
+        self.asked.get(exchange).is_some()
     }
 
     fn token_of(&self, exchange: ExchangeId) -> Option<Token> {
@@ -109,6 +114,7 @@ impl MessageLayer for Connection {
             Next::Bytes => What::Bytes,
             Next::Notice(Notice::Failed(exchange, why)) => What::Failed(exchange, why),
             Next::Notice(Notice::Unobserved(request, token)) => What::Unobserved(request, token),
+            Next::Notice(Notice::Left(exchange)) => What::Left(exchange),
             Next::PongMissing => What::PongMissing,
             Next::Frame(meaning, place) => What::Frame(meaning, place.start, place.end),
             Next::Close(why) => return Step::Closed(why),
@@ -122,6 +128,7 @@ impl MessageLayer for Connection {
     fn news(&self, entry: &Entry) -> News {
         match entry.0 {
             What::Failed(exchange, why) => News::Failed { exchange, why: AskFailure::Lost(why), copies: 1 },
+            What::Left(exchange) => News::Left { exchange },
             // Whoever registered again has taken the place of the one before.
             What::Unobserved(_, token) if self.owed.observing(token).is_some() => News::Other,
             What::Unobserved(_, token) => {
@@ -153,6 +160,7 @@ impl MessageLayer for Connection {
             What::Bytes => return Shown::Transmit(self.lent.as_slice()),
             What::Failed(id, why) => Output::Event(Event::Failed { id, why }),
             What::Unobserved(id, _) => Output::Event(Event::Unobserved { id }),
+            What::Left(id) => Output::Event(Event::Left { id }),
             What::PongMissing => Output::Event(Event::PongMissing),
             What::Frame(meaning, start, end) => self.tell(&meaning, start..end),
         };

@@ -29,6 +29,7 @@ impl Connection {
             Next::Bytes => Output::Transmit(&self.lent),
             Next::Notice(Notice::Failed(id, why)) => Output::Event(Event::Failed { id, why }),
             Next::Notice(Notice::Unobserved(id, _)) => Output::Event(Event::Unobserved { id }),
+            Next::Notice(Notice::Left(id)) => Output::Event(Event::Left { id }),
             Next::PongMissing => Output::Event(Event::PongMissing),
             Next::Frame(meaning, place) => self.tell(&meaning, place),
             Next::Close(why) => Output::Close(why),
