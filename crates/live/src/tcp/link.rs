@@ -55,6 +55,8 @@ pub(crate) struct Link<S> {
     /// What was written may still be inside the stream, which seals whole records.
     is_unflushed: bool,
     has_ended: bool,
+    /// What waited to be written never will be.
+    is_unwritable: bool,
     /// Bytes that came while output waited, less those that left.
     ahead: usize,
     /// When anything came, and when more than an answer to a ping came.
@@ -77,6 +79,7 @@ impl<S: Stream> Link<S> {
             unwritten: BytesMut::new(),
             is_unflushed: false,
             has_ended: false,
+            is_unwritable: false,
             ahead: 0,
             heard: None,
             moved: None,
@@ -107,6 +110,10 @@ impl<S: Stream> Link<S> {
         now: &impl Fn() -> Instant,
     ) -> Poll<io::Result<Option<usize>>> {
         let written = self.poll_write(cx);
+        if written.is_err() {
+            // Nobody takes it any more, and it must not stand in the way of the host's last words.
+            (self.unwritten, self.is_unflushed, self.is_unwritable) = (BytesMut::new(), false, true);
+        }
         // A server that is not read from reads no more itself. A client does, for a while: what comes are answers to what it
         // asked, and if neither side read, neither could write. What comes without end are pings, or answers that nobody
         // can have asked for.
@@ -189,7 +196,7 @@ impl<S: Stream> Link<S> {
 
     /// Whether the stream has taken all that was said.
     pub(crate) fn is_written(&self) -> bool {
-        self.unwritten.is_empty() && !self.is_unflushed
+        self.unwritten.is_empty() && !self.is_unflushed && !self.is_unwritable
     }
 
     /// Bytes held.

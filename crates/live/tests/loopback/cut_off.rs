@@ -110,3 +110,21 @@ async fn long_and_deep_chains_of_certificates_are_counted_or_refused() {
         assert_eq!(server.stats().await.panics, 0);
     }
 }
+
+/// What waits to be written is in nobody's way.
+#[tokio::test]
+async fn a_request_of_which_much_is_unwritten_when_its_connection_breaks_is_over() {
+    let listener = TcpListener::bind(ANY).await.unwrap();
+    let uri = format!("coap+tcp://{}/", listener.local_addr().unwrap());
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        // Its settings take messages of 16 MiB; it takes none.
+        stream.write_all(&[0x50, 0xe1, 0x24, 1, 0, 0, 0]).await.unwrap();
+        let mut begun = [0; 1_024];
+        stream.read_exact(&mut begun).await.unwrap();
+        stream.set_zero_linger().unwrap();
+    };
+    let client = Client::new().await.unwrap();
+    let (outcome, ()) = tokio::join!(client.put(&uri).payload(vec![0; 15 << 20]).send(), serving);
+    assert!(matches!(outcome, Err(Error::ConnectionLost { .. })), "{outcome:?}");
+}
