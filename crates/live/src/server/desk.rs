@@ -95,9 +95,8 @@ pub(crate) enum Action {
     Observe { id: RequestId, response: Response, observed: Observed },
     /// No answer: the message is rejected.
     Reject(RequestId),
-    /// No answer is wanted: the message is acknowledged at most. Over a connection, which carries answers for nothing, this one
-    /// all the same.
-    Hush(RequestId, Response),
+    /// No answer is wanted: the message is acknowledged at most.
+    Hush(RequestId),
     Notify {
         observer: ObserverId,
         response: Response,

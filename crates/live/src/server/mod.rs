@@ -47,7 +47,7 @@ pub use request::Request;
 pub use resource::Resource;
 
 pub(crate) use admission::Admission;
-pub(crate) use desk::{Arrived, Desk, DeskLimits, Hosted, Room};
+pub(crate) use desk::{Action, Arrived, Desk, DeskLimits, Hosted, Room};
 pub(crate) use reachability::Reachability;
 pub(crate) use router::Router;
 pub(crate) use worker::{GRACE, HANDLERS_GRACE, Order};

@@ -42,9 +42,7 @@ impl Desk {
             Action::AnswerBriefly(id, response) => {
                 answer(now, on, id, &response, Answer { block: Some(BlockSize::B128), ..PLAIN });
             }
-            // A stream carries answers for nothing, and whoever asked waits for one.
-            Action::Hush(id, response) if H::Layer::IS_RELIABLE => answer(now, on, id, &response, PLAIN),
-            Action::Hush(id, _) => drop(on.input(now, |host| host.hush(now, id))),
+            Action::Hush(id) => drop(on.input(now, |host| host.hush(now, id))),
             // It was dropped meanwhile.
             Action::Reject(id) => drop(on.input(now, |host| host.reject(now, id))),
             Action::Observe { id, response, observed } => {

@@ -2,7 +2,7 @@
 
 use millpond_coap::{
     RequestId,
-    message::{Code, number},
+    message::{Code, NoResponse, number},
 };
 use millpond_control::Instant;
 
@@ -81,15 +81,17 @@ impl Desk {
     }
 }
 
-/// An answer, unless who asks wants none of its kind (RFC 7967 §2.1: a bit for each class of codes).
+/// An answer, unless who asks wants none of its class.
 pub(super) fn heeding(request: &Request, id: RequestId, response: Response) -> Action {
-    // One that is too long is as if it were not there (RFC 7252 §5.4.3).
-    let unwanted = request.value(number::NO_RESPONSE).filter(|value| value.len() <= 1);
-    let unwanted = unwanted.and_then(|value| value.first()).copied().unwrap_or(0);
-    match unwanted >> response.code().class().saturating_sub(1) & 1 {
-        1 => Action::Hush(id, response),
-        _ => Action::Answer { id, response, is_proved: request.is_address_proved() },
+    match is_unwanted(request, response.code()) {
+        true => Action::Hush(id),
+        false => Action::Answer { id, response, is_proved: request.is_address_proved() },
     }
+}
+
+/// Whether who asks wants no response with this code (RFC 7967).
+pub(super) fn is_unwanted(request: &Request, code: Code) -> bool {
+    request.value(number::NO_RESPONSE).is_some_and(|value| NoResponse::read(value).covers(code))
 }
 
 /// A representation that the client has already is not sent again (RFC 7252 §5.10.6.2).

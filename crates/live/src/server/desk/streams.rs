@@ -13,14 +13,13 @@ use std::{
 
 use bytes::Bytes;
 use millpond_coap::{
-    RequestId,
     block::{Block, BlockSize},
     message::{Code, Opt, is_cache_key, number},
 };
 
 use millpond_control::Instant;
 
-use super::{Action, Asked, Desk};
+use super::{Action, Asked, Desk, answering::is_unwanted};
 use crate::{PeerIdentity, Request, Response, Transport, server::RequestBody};
 use downloads::Download;
 use uploads::Upload;
@@ -187,7 +186,7 @@ impl Desk {
     /// What a request is to its stream. That which begins one is given back; the others are dealt with.
     pub(super) fn sort(&mut self, now: Instant, mut asked: Asked, room: Option<Room>) -> Option<Asked> {
         let Some(pieces) = Pieces::of(&asked.request, self.limits.block, room) else {
-            self.say(asked.id, Response::bad_request("a block option that is none"));
+            self.say(&asked, Response::bad_request("a block option that is none"));
             return None;
         };
         asked.pieces = Some(pieces);
@@ -220,13 +219,17 @@ impl Desk {
     /// Another request took the place of this one, which waited.
     fn let_go<T>(&mut self, waiting: Option<(Asked, T)>) {
         if let Some((asked, _)) = waiting {
-            self.say(asked.id, about(Code::REQUEST_ENTITY_INCOMPLETE, None));
+            self.say(&asked, about(Code::REQUEST_ENTITY_INCOMPLETE, None));
         }
     }
 
-    /// Answers with this message as it is.
-    fn say(&mut self, id: RequestId, response: Response) {
-        self.actions.push_back(Action::Piece(id, response));
+    /// Answers with this message as it is, if it is wanted. What has a body go on is, or that would go no further.
+    fn say(&mut self, asked: &Asked, response: Response) {
+        let is_unwanted = response.code() != Code::CONTINUE && is_unwanted(&asked.request, response.code());
+        self.actions.push_back(match is_unwanted {
+            true => Action::Hush(asked.id),
+            false => Action::Piece(asked.id, response),
+        });
     }
 }
 

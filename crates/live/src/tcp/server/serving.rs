@@ -27,7 +27,7 @@ use crate::{
     clock::Clock,
     secrets,
     security::Other,
-    server::{AddressRule, Arrived, Desk, HANDLERS_GRACE, Hosted, Reachability, Room},
+    server::{Action, AddressRule, Arrived, Desk, HANDLERS_GRACE, Hosted, Reachability, Room},
 };
 
 /// How long a client may take until its settings came (RFC 8323 §5.3).
@@ -231,8 +231,9 @@ impl<S: Stream> Serving<S> {
         let Self { link, desk, whom, figures, .. } = self;
         loop {
             while let Some(action) = desk.action() {
+                let is_said = !matches!(action, Action::Hush(_));
                 desk.carry_out(now, link, action);
-                figures.counted.sent.fetch_add(1, Ordering::Relaxed);
+                figures.counted.sent.fetch_add(u64::from(is_said), Ordering::Relaxed);
             }
             let theirs = link.host.settings();
             let room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });

@@ -19,7 +19,11 @@ use crate::{
     client::OnProgress,
     response::Reader,
     secrets,
-    server::{admission::Standing, desk::Told, running::Caught},
+    server::{
+        admission::Standing,
+        desk::{Told, answering::is_unwanted},
+        running::Caught,
+    },
 };
 
 /// Bytes that are passed over before others have their turn.
@@ -52,6 +56,13 @@ impl Desk {
         mut response: Response,
     ) {
         let stream = response.take_stream();
+        if is_unwanted(&asked.request, response.code()) {
+            // Of what nobody wants nothing is read.
+            if pieces.block1.is_some() {
+                self.remember(&Name::of(&asked.request, true), &Response::new(response.code()));
+            }
+            return self.say(&asked, response);
+        }
         let length = response.payload().len();
         let is_short = !response.is_success() || (length <= pieces.length && pieces.offset() == 0);
         let is_proved = asked.request.is_address_proved();
@@ -63,7 +74,7 @@ impl Desk {
                 response = with_block(response, number::BLOCK1, block);
                 self.remember(&Name::of(&asked.request, true), &response);
             }
-            return self.say(asked.id, response);
+            return self.say(&asked, response);
         }
         if !is_proved {
             return self.ask_for_proof(now, asked);
@@ -82,11 +93,11 @@ impl Desk {
         let head = match (response.options().get(number::ETAG), secrets::bytes::<8>()) {
             (Some(_), _) => response.with_payload(Bytes::new()),
             (None, Ok(unique)) => response.with_payload(Bytes::new()).with_etag(unique.to_vec()),
-            (None, Err(_)) => return self.say(asked.id, about(Code::INTERNAL_SERVER_ERROR, None)),
+            (None, Err(_)) => return self.say(&asked, about(Code::INTERNAL_SERVER_ERROR, None)),
         };
         let Some(reader) = reader else {
             tracing::error!(target: "millpond_live", "a stream was an answer before; its request is answered with 5.00");
-            return self.say(asked.id, about(Code::INTERNAL_SERVER_ERROR, None));
+            return self.say(&asked, about(Code::INTERNAL_SERVER_ERROR, None));
         };
         let (name, number) = (Name::of(&asked.request, false), self.streams.number());
         let (asks, wanted) = mpsc::channel(1);
@@ -122,7 +133,7 @@ impl Desk {
             // Once more, in a message of its own.
             Some((start, bytes, more)) if offset == *start && bytes.len() <= pieces.length => {
                 let again = cut(&download.head, (*start, bytes.clone(), *more), &pieces, download.total);
-                self.say(asked.id, again);
+                self.say(&asked, again);
                 None
             }
             _ => Some(asked),
@@ -152,10 +163,10 @@ impl Desk {
                         true => cut(&download.head, part, &pieces, download.total),
                         false => about(Code::INTERNAL_SERVER_ERROR, None),
                     };
-                    (asked.id, said)
+                    (asked, said)
                 });
-                if let Some((id, said)) = said {
-                    self.say(id, said);
+                if let Some((asked, said)) = said {
+                    self.say(&asked, said);
                 }
             }
             Step::Over if download.asks.is_none() => self.streams.is_over(name.clone(), number),
@@ -170,7 +181,7 @@ impl Desk {
                     _ => about(Code::REQUEST_ENTITY_INCOMPLETE, None),
                 };
                 if let Some((asked, _)) = waiting {
-                    self.say(asked.id, said);
+                    self.say(&asked, said);
                 }
             }
             Step::Taken | Step::Answered(_) => {}

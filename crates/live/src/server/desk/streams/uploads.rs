@@ -47,7 +47,7 @@ impl Desk {
     pub(in super::super) fn begin_upload(&mut self, now: Instant, mut asked: Asked, block: Block, handling: &Handling) {
         let payload = asked.request.take_payload();
         if !fits(block, asked.request.transport(), payload.len()) {
-            return self.say(asked.id, Response::bad_request("a block that is not as long as it says"));
+            return self.say(&asked, Response::bad_request("a block that is not as long as it says"));
         }
         let (name, number) = (Name::of(&asked.request, true), self.streams.number());
         // Whoever reads one that was begun before learns that its rest does not come.
@@ -98,11 +98,11 @@ impl Desk {
     pub(super) fn next_of_upload(&mut self, now: Instant, mut asked: Asked, block: Block) {
         let payload = asked.request.take_payload();
         if !fits(block, asked.request.transport(), payload.len()) {
-            return self.say(asked.id, Response::bad_request("a block that is not as long as it says"));
+            return self.say(&asked, Response::bad_request("a block that is not as long as it says"));
         }
         let incomplete = || about(Code::REQUEST_ENTITY_INCOMPLETE, None);
         let name = Name::of(&asked.request, true);
-        let Some(upload) = self.streams.uploads.get_mut(&name) else { return self.say(asked.id, incomplete()) };
+        let Some(upload) = self.streams.uploads.get_mut(&name) else { return self.say(&asked, incomplete()) };
         let (number, start) = (upload.number, usize::try_from(block.offset()).unwrap_or(usize::MAX));
         if start == upload.next && upload.chunks.is_some() && upload.waiting.is_none() {
             upload.give(asked, block, payload);
@@ -116,11 +116,11 @@ impl Desk {
                     let before = std::mem::replace(waiting, (asked, block));
                     self.let_go(Some(before));
                 }
-                (None, Some(said)) => self.say(asked.id, said),
-                (None, None) => self.say(asked.id, incomplete()),
+                (None, Some(said)) => self.say(&asked, said),
+                (None, None) => self.say(&asked, incomplete()),
             }
         } else {
-            self.say(asked.id, incomplete());
+            self.say(&asked, incomplete());
         }
     }
 
@@ -131,7 +131,7 @@ impl Desk {
         if let Some((asked, block)) = upload.waiting.take_if(|(_, block)| block.more) {
             let said = about(Code::CONTINUE, Some(received(block, longest, &asked)));
             upload.said = Some(said.clone());
-            self.say(asked.id, said);
+            self.say(&asked, said);
         }
     }
 
