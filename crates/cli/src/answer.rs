@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
 use millpond_coap::message::Code;
-use millpond_live::{ContentFormat, Response};
+use millpond_live::{ContentFormat, Outcome, Response};
 use serde::Serialize;
 
 use crate::arguments::Request;
@@ -63,6 +63,23 @@ pub fn print(answer: &Response, form: Form, series: bool) -> Result<(), Failure>
     }
     out.flush()?;
     failure.map_or(Ok(()), Err)
+}
+
+/// Tells that a request is done without an answer: in JSON, or if more is to be told.
+///
+/// # Errors
+/// Standard output that cannot be written.
+pub(crate) fn print_unanswered(outcome: &Outcome, form: Form, is_verbose: bool) -> Result<(), Failure> {
+    let word = if *outcome == Outcome::Acknowledged { "acknowledged" } else { "sent" };
+    if is_verbose {
+        let _ = writeln!(anstream::stderr(), "< {word}, and no response wanted or come");
+    }
+    if form == Form::Json {
+        let mut out = std::io::stdout().lock();
+        render::json::put(&mut out, &serde_json::json!({ "outcome": word }))?;
+        out.flush()?;
+    }
+    Ok(())
 }
 
 /// `4.04 Not Found: the reason that came along`.

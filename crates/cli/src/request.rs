@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use millpond_live::{Client, Code, RequestBuilder, Uri};
+use millpond_live::{Client, Code, NoResponse, Outcome, RequestBuilder, Uri};
 
 use crate::arguments::{Request, WithPayload, WithoutPayload};
 use crate::failure::Failure;
@@ -17,21 +17,31 @@ pub const LONGEST_BODY: usize = 16 << 20;
 ///
 /// # Errors
 /// Whatever kept it from being done.
-pub async fn without_payload(method: Code, ask: WithoutPayload, interrupt: &mut Interrupt) -> Result<(), Failure> {
-    once(method, &ask.uri, (None, None), ask.output.as_deref(), &ask.request, interrupt).await
+pub async fn without_payload(
+    method: Code,
+    ask: WithoutPayload,
+    unwanted: Option<NoResponse>,
+    interrupt: &mut Interrupt,
+) -> Result<(), Failure> {
+    once(method, &ask.uri, (None, None), ask.output.as_deref(), &ask.request, unwanted, interrupt).await
 }
 
 /// put, post, fetch, patch and ipatch.
 ///
 /// # Errors
 /// Whatever kept it from being done.
-pub async fn with_payload(method: Code, ask: WithPayload, interrupt: &mut Interrupt) -> Result<(), Failure> {
+pub async fn with_payload(
+    method: Code,
+    ask: WithPayload,
+    unwanted: Option<NoResponse>,
+    interrupt: &mut Interrupt,
+) -> Result<(), Failure> {
     let payload = match &ask.payload {
         Some(text) => Some(values::payload(text, LONGEST_BODY)?),
         None => None,
     };
     let format = ask.content_format.or_else(|| ask.payload.as_deref().and_then(format_of_file));
-    once(method, &ask.uri, (payload, format), None, &ask.request, interrupt).await
+    once(method, &ask.uri, (payload, format), None, &ask.request, unwanted, interrupt).await
 }
 
 async fn once(
@@ -40,6 +50,7 @@ async fn once(
     (payload, format): (Option<Vec<u8>>, Option<u16>),
     output: Option<&Path>,
     flags: &Request,
+    unwanted: Option<NoResponse>,
     interrupt: &mut Interrupt,
 ) -> Result<(), Failure> {
     let is_dash = output.is_some_and(|file| file.as_os_str() == "-");
@@ -55,11 +66,25 @@ async fn once(
     let length = payload.as_ref().map_or(0, Vec::len);
     let bar = progress::Bar::new(length, flags.trace);
     let request = bar.over(prepared(&client, method, uri, payload, format, flags));
-    let answer = tokio::select! {
-        answer = request.send() => answer?,
+    if let Some(classes) = unwanted.filter(|_| flags.verbose) {
+        let line = render::options::line(millpond_live::number::NO_RESPONSE, &[classes.value()]);
+        let _ = writeln!(anstream::stderr(), ">   {line}");
+    }
+    let asked = async {
+        match unwanted {
+            Some(unwanted) => request.send_no_response(unwanted).await,
+            None => request.send().await.map(Outcome::Answered),
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = asked => outcome?,
         () = interrupt.heard() => return Err(Failure::Stopped),
     };
     drop(bar);
+    let Outcome::Answered(answer) = outcome else {
+        client.shutdown().await;
+        return answer::print_unanswered(&outcome, form, flags.verbose);
+    };
     if flags.verbose {
         let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coap_numbers::option as registry;
 use millpond_coap::message::Token;
-use millpond_live::Uri;
+use millpond_live::{NoResponse, Uri};
 
 use crate::failure::Failure;
 
@@ -36,6 +36,7 @@ const OWN_OPTIONS: &[(u16, &str)] = &[
     (registry::Q_BLOCK2, "--q-block"),
     (registry::CONTENT_FORMAT, "--content-format"),
     (registry::ACCEPT, "--accept"),
+    (registry::NO_RESPONSE, "--no-response"),
 ];
 
 /// A length of time: `500ms`, `2.5s`, `1min 30s`, or a number of seconds.
@@ -51,6 +52,19 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         Ok(duration) => Ok(duration),
         Err(error) => Err(format!("{error}; write 500ms, 2.5s or 1min")),
     }
+}
+
+/// Classes of responses: `2xx`, or `2xx,5xx`.
+///
+/// # Errors
+/// What is none.
+pub fn no_response(text: &str) -> Result<NoResponse, String> {
+    text.split(',').try_fold(NoResponse::NONE, |classes, class| match class.trim() {
+        "2xx" => Ok(classes | NoResponse::SUCCESS),
+        "4xx" => Ok(classes | NoResponse::CLIENT_ERROR),
+        "5xx" => Ok(classes | NoResponse::SERVER_ERROR),
+        other => Err(format!("{other:?} is no class of responses; write 2xx, 4xx, 5xx, or several: 2xx,5xx")),
+    })
 }
 
 /// An address with its port: `127.0.0.1:9100`, `[::1]:9100`.

@@ -67,12 +67,13 @@ use millpond_coap::transfer;
 
 pub use bytes::Bytes;
 pub use client::{
-    Client, ClientBuilder, GroupAnswers, GroupRequest, IntoPeer, IntoUri, Observation, Progress, RequestBuilder,
+    Client, ClientBuilder, GroupAnswers, GroupRequest, IntoPeer, IntoUri, Observation, Outcome, Progress,
+    RequestBuilder,
 };
 pub use content_format::ContentFormat;
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
 pub use error::{Cause, Error};
-pub use millpond_coap::message::{Code, Kind, MessageId, Token, number};
+pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, number};
 pub use millpond_coap::{Duplicates, Memory, MemoryError, Repeats, leisure};
 /// The controllers themselves: presets, their parameters, and the calls that one of one's own answers.
 pub use millpond_control as control;

@@ -16,7 +16,7 @@ pub use discover::Discover;
 pub use emulate::{Emulate, OverPath, Relay};
 pub use load::{Load, Method};
 pub use repeating::Repeating;
-pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload};
+pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload, Writing};
 pub use serve::{Group, Place, Serve};
 
 const STYLES: Styles = Styles::styled()
@@ -65,18 +65,19 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  \
         millpond put coap://127.0.0.1/lamp on\n  \
         millpond put --content-format json coap://127.0.0.1/conf @conf.json\n  \
-        sensor | millpond put --block-size 64 coap://127.0.0.1/log -")]
-    Put(WithPayload),
+        sensor | millpond put --block-size 64 coap://127.0.0.1/log -\n  \
+        millpond put --non --no-response coap://127.0.0.1/level 0.71")]
+    Put(Writing<WithPayload>),
     /// Hand data to a resource.
     #[command(after_help = "Examples:\n  \
         millpond post coap://127.0.0.1/echo 'hello there'\n  \
         millpond post --json --content-format cbor coap://127.0.0.1/queue @item.cbor")]
-    Post(WithPayload),
+    Post(Writing<WithPayload>),
     /// Delete a resource.
     #[command(after_help = "Examples:\n  \
         millpond delete coap://127.0.0.1/log\n  \
         millpond delete --option If-Match=0x1a2b coap://127.0.0.1/log")]
-    Delete(WithoutPayload),
+    Delete(Writing<WithoutPayload>),
     /// Ask for a part of a resource that the payload describes (RFC 8132).
     #[command(after_help = "Examples:\n  \
         millpond fetch --content-format json coap://127.0.0.1/echo '[\"temperature\"]'")]
@@ -84,14 +85,14 @@ pub enum Verb {
     /// Change a part of a resource (RFC 8132).
     #[command(after_help = "Examples:\n  \
         millpond patch --content-format application/merge-patch+json coap://127.0.0.1/echo '{\"on\":true}'")]
-    Patch(WithPayload),
+    Patch(Writing<WithPayload>),
     /// Change a part of a resource, idempotently (RFC 8132).
     #[command(
         name = "ipatch",
         after_help = "Examples:\n  \
         millpond ipatch --content-format application/merge-patch+json coap://127.0.0.1/echo '{\"on\":true}'"
     )]
-    IPatch(WithPayload),
+    IPatch(Writing<WithPayload>),
     /// Follow a resource as it changes (RFC 7641).
     #[command(after_help = "Examples:\n  \
         millpond observe coap://127.0.0.1/time\n  \

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use millpond_live::{ControllerChoice, Token, Uri};
+use millpond_live::{ControllerChoice, NoResponse, Token, Uri};
 
 use super::{ClientCredentials, Repeating};
 use crate::content_format;
@@ -40,6 +40,19 @@ pub struct WithPayload {
     /// How.
     #[command(flatten)]
     pub request: Request,
+}
+
+/// A request that changes something: put, post, delete, patch, ipatch.
+#[derive(Debug, Args)]
+pub struct Writing<T: Args> {
+    /// Want no response, or none of these classes: 2xx, 4xx, 5xx (RFC 7967). It is done once it was sent or acknowledged; with
+    /// classes, also when none of the others came within --timeout.
+    #[arg(long, value_name = "CLASSES", num_args = 0..=1, require_equals = true, default_missing_value = "2xx,4xx,5xx",
+          value_parser = values::no_response)]
+    pub no_response: Option<NoResponse>,
+    /// The request.
+    #[command(flatten)]
+    pub ask: T,
 }
 
 /// An observation.

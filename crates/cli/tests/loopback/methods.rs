@@ -151,3 +151,25 @@ fn tcp_does_the_same() {
     let body = "x".repeat(5_000);
     assert_eq!(fed(&["post", &format!("{tcp}/echo"), "-"], body.as_bytes()).well(), body);
 }
+
+#[test]
+fn who_wants_no_response_is_told_that_it_was_sent_or_acknowledged() {
+    let server = Server::start(&[]);
+    let (echo, none) = (server.at("/echo"), server.at("/none/of/it"));
+    for (flags, outcome) in [(&["--no-response"][..], "acknowledged"), (&["--no-response", "--non"], "sent")] {
+        let plain = millpond(&[&["post"], flags, &[&echo, "hi"]].concat());
+        assert_eq!((plain.well(), &plain.err[..]), ("", ""));
+        let said = millpond(&[&["put", "--json", "--verbose"], flags, &[&none, "hi"]].concat());
+        assert_eq!((said.json()["outcome"].as_str(), said.code), (Some(outcome), Some(0)));
+        assert!(said.err.contains(outcome) && said.err.contains("No-Response"), "{}", said.err);
+    }
+    // A failure that is wanted is one, and silence in the place of success is none.
+    let failed = millpond(&["put", "--no-response=2xx", &none, "hi"]);
+    assert_eq!(failed.code, Some(4), "{}", failed.err);
+    let done = millpond(&["delete", "--no-response=2xx,5xx", "--timeout", "300ms", "--json", &echo]);
+    assert_eq!((done.json()["outcome"].as_str(), done.code), (Some("acknowledged"), Some(0)));
+    for (flag, part) in [("--no-response=3xx", "write 2xx, 4xx, 5xx"), ("-ONo-Response=26", "set by --no-response")] {
+        let said = millpond(&["put", flag, &echo, "hi"]);
+        assert!(said.code == Some(2) && said.err.contains(part), "{}", said.err);
+    }
+}

@@ -12,7 +12,7 @@ use millpond_control::Instant;
 use rustc_hash::FxHasher;
 use tokio::sync::oneshot;
 
-use super::{Reply, RequestNumber, gathering::Gatherings};
+use super::{Outcome, Reply, RequestNumber, gathering::Gatherings};
 use crate::{
     Error, ExchangeReport, Grade, Options, Response,
     clock::duration,
@@ -122,7 +122,7 @@ impl Asks {
     }
 
     /// A request is over.
-    pub(crate) fn end(&mut self, place: (usize, AskId), outcome: Result<Response, Error>) {
+    pub(crate) fn end(&mut self, place: (usize, AskId), outcome: Result<Outcome, Error>) {
         let Some(pending) = self.pending.remove(&place) else { return };
         self.numbers.remove(&pending.number);
         if pending.is_acknowledged {
@@ -137,7 +137,7 @@ impl Asks {
     /// A request was answered, for the last time or not.
     pub(crate) fn answered(&mut self, place: (usize, AskId), response: Response, goes_on: bool) {
         if !goes_on {
-            return self.end(place, Ok(response));
+            return self.end(place, Ok(Outcome::Answered(response)));
         }
         let Some(pending) = self.pending.get_mut(&place) else { return };
         if !std::mem::replace(&mut pending.is_observing, true) {
@@ -183,6 +183,10 @@ impl Sink for AskSink<'_> {
                 let response =
                     Response::received(message.code, options(&message), Bytes::copy_from_slice(&body), report);
                 self.asks.answered((self.lane, ask), response, goes_on);
+            }
+            Event::Unanswered { ask, is_acknowledged, .. } => {
+                let outcome = if is_acknowledged { Outcome::Acknowledged } else { Outcome::Sent };
+                self.asks.end((self.lane, ask), Ok(outcome));
             }
             Event::Failed { ask, to, why, copies } => {
                 let place = (self.lane, ask);

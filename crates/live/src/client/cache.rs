@@ -117,8 +117,11 @@ impl Cache {
         answer
     }
 
-    /// A request that may have changed something was carried out: what is kept of its resource is of no use.
-    fn changed(&mut self, key: &Key) {
+    /// A request was carried out, or may have been. If it may have changed something, what is kept of its resource is of no use.
+    pub(crate) fn changed(&mut self, key: &Key) {
+        if key.is_safe() {
+            return;
+        }
         let from = Key { uri: key.uri.clone(), rest: Vec::new() };
         let of_it: Vec<Key> =
             self.entries.range(from..).map(|(key, _)| key.clone()).take_while(|it| it.uri == key.uri).collect();

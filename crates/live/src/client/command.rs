@@ -10,9 +10,9 @@ use millpond_coap::{
 };
 use tokio::sync::oneshot;
 
-use super::{groups::WantedOfGroup, observation::Newest, progress::OnProgress};
+use super::{groups::WantedOfGroup, observation::Newest, progress::OnProgress, unanswered::Outcome};
 use crate::{
-    ControllerChoice, Error, Options, Response, Stats,
+    ControllerChoice, Error, Options, Stats,
     security::ServerName,
     transfer::{Ask, Piece},
 };
@@ -30,6 +30,8 @@ pub(crate) enum Command {
     StopGathering(RequestNumber),
     /// The answer, or the observation, is no longer wanted.
     Cancel(RequestNumber),
+    /// Of a request that does not want all responses none is awaited any more: if nothing else is, it has not failed.
+    LetGo(RequestNumber),
     /// The observation is forgotten without a word to the server.
     Forget(RequestNumber),
     SetController(SocketAddr, ControllerChoice, oneshot::Sender<Result<(), Error>>),
@@ -90,7 +92,7 @@ impl Wanted {
 /// Where answers go.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    Once(oneshot::Sender<Result<Response, Error>>),
+    Once(oneshot::Sender<Result<Outcome, Error>>),
     Observed(Newest),
 }
 
@@ -101,13 +103,15 @@ impl Reply {
     }
 
     /// The last there is to say.
-    pub(crate) fn end(self, outcome: Result<Response, Error>) {
+    pub(crate) fn end(self, outcome: Result<Outcome, Error>) {
         match self {
             // Whoever asked may have gone.
             Self::Once(sender) => drop(sender.send(outcome)),
             Self::Observed(newest) => {
                 match outcome {
-                    Ok(response) => newest.put_last(response),
+                    Ok(Outcome::Answered(response)) => newest.put_last(response),
+                    // An observation wants all responses.
+                    Ok(Outcome::Sent | Outcome::Acknowledged) => {}
                     Err(error) => newest.fail(error),
                 }
                 newest.end();

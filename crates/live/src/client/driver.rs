@@ -228,6 +228,15 @@ impl Driver {
                 Some(place) => self.cancel(now, place),
                 None => self.routes.cancel_held(number),
             },
+            Command::LetGo(number) => match self.asks.find(number) {
+                Some((lane, ask)) => {
+                    if self.on_host(lane, now, |host| host.let_go(now, ask)) != Some(true) {
+                        self.cancel(now, (lane, ask));
+                    }
+                    self.settle();
+                }
+                None => self.routes.cancel_held(number),
+            },
             Command::Forget(number) => {
                 if let Some((lane, ask)) = self.asks.find(number) {
                     self.on_host(lane, now, |host| host.forget(now, ask));

@@ -7,6 +7,7 @@ mod cache;
 mod command;
 #[cfg(feature = "tcp")]
 mod connections;
+mod deadline;
 mod driver;
 mod gathering;
 mod groups;
@@ -19,6 +20,7 @@ mod progress;
 mod request;
 mod routes;
 mod streaming;
+mod unanswered;
 
 use std::{
     collections::BTreeMap,
@@ -43,6 +45,7 @@ pub use progress::Progress;
 pub(crate) use progress::{OnProgress, Watched};
 pub use request::RequestBuilder;
 pub(crate) use routes::Routes;
+pub use unanswered::Outcome;
 
 use names::Names;
 

@@ -23,9 +23,11 @@ use super::{
     Client, Commands,
     cache::{Kept, Key},
     command::{Command, Reply, RequestNumber, Wanted},
+    deadline::{Until, by, within},
     observation::{Newest, Observation},
     peer::{IntoUri, Peers, secure_name},
     progress::{OnProgress, Progress},
+    unanswered::Outcome,
 };
 use crate::{ContentFormat, Error, Options, Response, Transport, Uri, UriError, clock::span, transfer::Piece};
 
@@ -36,7 +38,7 @@ pub struct RequestBuilder {
     pub(super) client: Client,
     pub(super) uri: Result<Uri, UriError>,
     pub(super) method: Code,
-    options: Options,
+    pub(super) options: Options,
     /// Or why the value that was to be it has no form.
     pub(super) payload: Result<Bytes, Error>,
     kind: Kind,
@@ -46,6 +48,8 @@ pub struct RequestBuilder {
     patience: Patience,
     q_block: bool,
     pub(super) progress: Option<OnProgress>,
+    /// Not every response is wanted (RFC 7967).
+    pub(super) limits_responses: bool,
 }
 
 impl RequestBuilder {
@@ -63,6 +67,7 @@ impl RequestBuilder {
             token: None,
             patience: Patience::DEFAULT,
             progress: None,
+            limits_responses: false,
         }
     }
 
@@ -208,7 +213,7 @@ impl RequestBuilder {
     }
 
     /// What the answer is kept by, or what is kept of it is forgotten by; none where that does not concern the cache.
-    fn key(&self) -> Option<Key> {
+    pub(super) fn key(&self) -> Option<Key> {
         let (Ok(uri), Ok(payload), Some(_)) = (&self.uri, &self.payload, &self.client.cache) else { return None };
         let is_validated = self.options.get(number::ETAG).is_some();
         (!is_validated).then(|| Key::of(self.method, uri, &self.options, payload))
@@ -230,16 +235,30 @@ impl RequestBuilder {
 
     /// Its answer from the first of these addresses that gives one; of a body that goes block by block, that to one block.
     pub(super) async fn answer(&mut self, peers: &mut Peers, piece: Option<Piece>) -> Result<Response, Error> {
+        match self.outcome(peers, piece, None).await? {
+            Outcome::Answered(response) => Ok(response),
+            // For those that do not want all responses.
+            Outcome::Sent | Outcome::Acknowledged => Err(Error::Closed),
+        }
+    }
+
+    /// What becomes of it with the first of these addresses that does not fail.
+    pub(super) async fn outcome(
+        &mut self,
+        peers: &mut Peers,
+        piece: Option<Piece>,
+        until: Until,
+    ) -> Result<Outcome, Error> {
         let mut has_proved = false;
         loop {
-            let (reply, answer) = oneshot::channel();
-            let mut guard = self.start(peers.left(), Reply::Once(reply), piece).await?;
-            let answer = answer.await.unwrap_or(Err(Error::Closed));
+            let (reply, told) = oneshot::channel();
+            let mut guard = by(until, self.start(peers.left(), Reply::Once(reply), piece)).await?;
+            let outcome = guard.outcome(told, until).await;
             guard.is_over = true;
-            match answer {
-                Ok(response) if !has_proved && self.proves(&response) => has_proved = true,
+            match outcome {
+                Ok(Outcome::Answered(response)) if !has_proved && self.proves(&response) => has_proved = true,
                 Err(error) if peers.go_on(self, &error) => {}
-                answer => return peers.served(self, answer),
+                outcome => return peers.served(self, outcome),
             }
         }
     }
@@ -304,6 +323,10 @@ impl RequestBuilder {
             options.add(number, value.clone());
         }
         self.check_patience(uri.transport())?;
+        if !self.limits_responses && self.options.get(number::NO_RESPONSE).is_some() {
+            let reason = "No-Response is said by send_no_response, which tells what becomes of the request".into();
+            return Err(Error::Refused { reason });
+        }
         let peer = peers.first().copied().ok_or(Error::Closed)?;
         let place = Arc::clone(&self.client.room).acquire_owned().await.map_err(|_| Error::Closed)?;
         let number = self.client.number();
@@ -342,16 +365,6 @@ impl IntoFuture for RequestBuilder {
     }
 }
 
-pub(super) async fn within<T>(
-    deadline: Option<Duration>,
-    work: impl Future<Output = Result<T, Error>> + Send,
-) -> Result<T, Error> {
-    match deadline {
-        Some(after) => tokio::time::timeout(after, work).await.unwrap_or(Err(Error::Deadline { after })),
-        None => work.await,
-    }
-}
-
 /// A block size of RFC 7959.
 pub(crate) fn block_size(bytes: u16) -> Result<BlockSize, Error> {
     let size = BlockSize::at_most(usize::from(bytes));
@@ -365,8 +378,8 @@ pub(crate) fn block_size(bytes: u16) -> Result<BlockSize, Error> {
 /// Cancels a request when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    number: RequestNumber,
-    commands: Commands,
+    pub(super) number: RequestNumber,
+    pub(super) commands: Commands,
     is_over: bool,
     /// Its place among the requests of the client; an observation that has begun has none.
     place: Option<OwnedSemaphorePermit>,

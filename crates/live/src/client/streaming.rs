@@ -8,9 +8,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{
     RequestBuilder, block_size,
+    deadline::within,
     peer::Peers,
     progress::{OnProgress, Progress},
-    request::within,
 };
 use crate::{Error, Response, transfer::Piece};
 

@@ -51,6 +51,16 @@ impl Worker {
                 }
                 None => self.asking.routes.cancel_held(number),
             },
+            Command::LetGo(number) => match self.arrivals.asks.find(number) {
+                Some((_, ask)) => {
+                    if !self.lane.host.let_go(now, ask) {
+                        self.arrivals.asks.drop_silently((0, ask));
+                        self.lane.host.cancel(now, ask);
+                    }
+                    self.drain(now);
+                }
+                None => self.asking.routes.cancel_held(number),
+            },
             Command::Forget(number) => {
                 if let Some((_, ask)) = self.arrivals.asks.find(number) {
                     self.lane.host.forget(now, ask);

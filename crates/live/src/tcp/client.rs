@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::link::{self, Heard, Link, Stream};
 use crate::{
     Error, ExchangeReport, Options, Response, Stats,
-    client::{Asks, Command, Wanted, failure},
+    client::{Asks, Command, Outcome, Wanted, failure},
     clock::Clock,
     security::Other,
 };
@@ -46,6 +46,8 @@ pub(super) struct Task<S> {
     link: Link<S>,
     asks: Asks,
     pings: VecDeque<(tokio::time::Instant, oneshot::Sender<Result<Duration, Error>>)>,
+    /// Requests that want no response and may not have been written yet.
+    unwritten: Vec<AskId>,
     /// When something was asked last.
     asked: Instant,
     /// When a ping of our own left, to which nothing came yet.
@@ -96,6 +98,7 @@ impl<S: Stream> Task<S> {
             link: Link::new(stream, host, Other::Server),
             asks: Asks::default(),
             pings: VecDeque::new(),
+            unwritten: Vec::new(),
             asked: Instant::ORIGIN,
             doubted: None,
             is_gone: false,
@@ -123,6 +126,9 @@ impl<S: Stream> Task<S> {
         if late.is_some_and(|late| late <= now) {
             // Observations wait for as long as they like.
             for (lane, ask) in self.asks.awaited().collect::<Vec<_>>() {
+                if self.link.host.let_go(self.clock.now(), ask) {
+                    continue;
+                }
                 self.link.host.cancel(self.clock.now(), ask);
                 self.asks.end((lane, ask), Err(Error::NoResponse { peer: self.peer, after: PATIENCE }));
             }
@@ -195,6 +201,13 @@ impl<S: Stream> Task<S> {
     fn command(&mut self, command: Command) {
         match command {
             Command::Ask(wanted) => self.ask(*wanted),
+            Command::LetGo(number) => {
+                if let Some(place) = self.asks.find(number)
+                    && !self.link.host.let_go(self.clock.now(), place.1)
+                {
+                    self.cancel(place);
+                }
+            }
             // Over a connection nothing is forgotten without a word: its end says the same.
             Command::Cancel(number) | Command::Forget(number) => {
                 if let Some(place) = self.asks.find(number) {
@@ -243,7 +256,7 @@ impl<S: Stream> Task<S> {
     }
 
     fn drain(&mut self) {
-        let Self { peer, clock, link, asks, pings, stats, doubted, is_gone, said, is_released, .. } = self;
+        let Self { peer, clock, link, asks, pings, unwritten, stats, doubted, is_gone, said, is_released, .. } = self;
         let (peer, heard_at) = (*peer, link.heard);
         link.drain(clock.now(), |heard| {
             match heard {
@@ -261,6 +274,7 @@ impl<S: Stream> Task<S> {
                     stats.answered += u64::from(!goes_on);
                     asks.answered(place(ask), response, goes_on);
                 }
+                Heard::Event(Event::Unanswered { ask, .. }) => unwritten.push(ask),
                 Heard::Event(Event::Failed { ask, why, copies, .. }) => {
                     stats.failed += 1;
                     let is_released = matches!(why, AskFailure::Connection(StreamRefused::Releasing));
@@ -292,6 +306,10 @@ impl<S: Stream> Task<S> {
             }
             None::<()>
         });
+        // What wants no response is over once the stream has taken it.
+        if link.is_written() {
+            unwritten.drain(..).for_each(|ask| asks.end(place(ask), Ok(Outcome::Sent)));
+        }
         // Nobody waits for a place among them here.
         self.asks.ended.clear();
     }
@@ -305,7 +323,7 @@ mod tests {
     use crate::client::{Reply, asked_for_trial};
 
     /// A request over a stream whose other end does as `peer` says, in paused time: how it ends, and after how long.
-    async fn ends(peer: impl AsyncFnOnce(tokio::io::DuplexStream)) -> (Result<Response, Error>, Duration) {
+    async fn ends(peer: impl AsyncFnOnce(tokio::io::DuplexStream)) -> (Result<Outcome, Error>, Duration) {
         let (near, far) = tokio::io::duplex(65_536);
         let (commands, orders) = mpsc::unbounded_channel();
         let (reply, answer) = oneshot::channel();

@@ -1,12 +1,24 @@
 //! Requests that want no response (RFC 7967), and what else a client says of its wishes.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
 };
 
-use millpond_live::{Client, Code, Request, Resource, Response, Server, number};
-use tokio::net::UdpSocket;
+use millpond_live::{
+    Client, ClientSecurity, Code, Error, NoResponse, Outcome, PreSharedKey, PreSharedKeys, Request, Resource, Response,
+    Server, ServerSecurity, Transport, number,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf},
+    net::{TcpListener, TcpStream, UdpSocket},
+    sync::mpsc,
+};
 
 use crate::ANY;
 
@@ -50,6 +62,209 @@ async fn a_response_that_nobody_wants_does_not_leave_and_the_request_is_carried_
         assert_eq!((bytes[0], bytes[1], bytes[3]), (0x61, code.to_byte(), id));
     }
     assert_eq!(taken.load(Ordering::Relaxed), 4);
+}
+
+/// A server over UDP, DTLS and TCP, and the bodies that its handler was asked with. It answers `no` with 4.04.
+async fn sink() -> (Server, mpsc::UnboundedReceiver<String>) {
+    let (telling, told) = mpsc::unbounded_channel();
+    let sink = Resource::new().put(move |request: Request| {
+        let body = String::from_utf8_lossy(request.payload()).into_owned();
+        telling.send(body.clone()).unwrap();
+        async move { if body == "no" { Code::NOT_FOUND } else { Code::CHANGED } }
+    });
+    let keys = PreSharedKeys::new([PreSharedKey::new("sensor", "secret").unwrap()]).unwrap();
+    let server = Server::builder()
+        .bind(ANY)
+        .bind_dtls(ANY)
+        .bind_tcp(ANY)
+        .security(ServerSecurity::new().pre_shared_keys(keys))
+        .route("/p", sink)
+        .start()
+        .await
+        .unwrap();
+    (server, told)
+}
+
+fn uris(server: &Server) -> Vec<(Transport, String)> {
+    let uri = |(transport, address)| match transport {
+        Transport::Dtls => (transport, format!("coaps://{address}/p")),
+        Transport::Tcp => (transport, format!("coap+tcp://{address}/p")),
+        other => (other, format!("coap://{address}/p")),
+    };
+    server.local_addrs().iter().copied().map(uri).collect()
+}
+
+async fn client() -> Client {
+    let key = PreSharedKey::new("sensor", "secret").unwrap();
+    Client::builder().security(ClientSecurity::new().pre_shared_key(key)).build().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_client_that_wants_no_response_is_told_what_became_of_its_request() {
+    let (server, mut told) = sink().await;
+    let client = client().await;
+    for (transport, uri) in uris(&server) {
+        // One that is refused as well: nobody wants to hear it.
+        for body in ["1", "no"] {
+            let outcome = client.put(&uri).payload(body).send_no_response(NoResponse::ALL).await.unwrap();
+            let expected = if transport == Transport::Tcp { Outcome::Sent } else { Outcome::Acknowledged };
+            assert_eq!((outcome, told.recv().await.as_deref()), (expected, Some(body)), "{transport}");
+        }
+        let outcome = client.put(&uri).payload("2").non_confirmable().send_no_response(NoResponse::ALL).await;
+        assert_eq!((outcome, told.recv().await.as_deref()), (Ok(Outcome::Sent), Some("2")), "{transport}");
+    }
+    assert_eq!(client.stats().await.unwrap().exchanges, 0);
+}
+
+#[tokio::test]
+async fn a_client_that_wants_failures_alone_hears_them_and_takes_silence_for_success() {
+    let (server, _told) = sink().await;
+    let client = client().await;
+    for (transport, uri) in uris(&server) {
+        let failed = client.put(&uri).payload("no").send_no_response(NoResponse::SUCCESS).await.unwrap();
+        assert!(matches!(&failed, Outcome::Answered(response) if response.code() == Code::NOT_FOUND), "{transport}");
+        let deadline = Duration::from_millis(200);
+        let done = client.put(&uri).payload("1").deadline(deadline).send_no_response(NoResponse::SUCCESS).await;
+        let expected = if transport == Transport::Tcp { Outcome::Sent } else { Outcome::Acknowledged };
+        assert_eq!(done, Ok(expected), "{transport}");
+        // What is wanted comes.
+        let heard = client.put(&uri).payload("1").send_no_response(NoResponse::CLIENT_ERROR).await.unwrap();
+        assert!(matches!(&heard, Outcome::Answered(response) if response.code() == Code::CHANGED), "{transport}");
+    }
+}
+
+#[tokio::test]
+async fn a_response_of_a_server_that_does_not_know_the_option_is_told() {
+    let socket = UdpSocket::bind(ANY).await.unwrap();
+    let uri = format!("coap://{}/p", socket.local_addr().unwrap());
+    let serving = async {
+        let mut bytes = [0; 100];
+        let (_, from) = socket.recv_from(&mut bytes).await.unwrap();
+        let length = usize::from(bytes[0] & 15);
+        let reply = [&[0x60 | bytes[0] & 15, 0x44, bytes[2], bytes[3]], &bytes[4..4 + length]].concat();
+        socket.send_to(&reply, from).await.unwrap();
+    };
+    let client = client().await;
+    let (outcome, ()) = tokio::join!(client.put(&uri).send_no_response(NoResponse::ALL), serving);
+    assert!(matches!(outcome, Ok(Outcome::Answered(response)) if response.code() == Code::CHANGED));
+}
+
+#[tokio::test]
+async fn what_nobody_acknowledges_fails_by_its_deadline_and_a_dropped_request_is_over() {
+    let silent = UdpSocket::bind(ANY).await.unwrap();
+    let uri = format!("coap://{}/p", silent.local_addr().unwrap());
+    let client = client().await;
+    let after = Duration::from_millis(100);
+    for classes in [NoResponse::ALL, NoResponse::SUCCESS] {
+        let lost = client.put(&uri).deadline(after).send_no_response(classes).await;
+        assert_eq!(lost, Err(Error::Deadline { after }));
+    }
+    // The first leaves at once; the next, to a peer that never answered, only after a while.
+    let plain = || client.put(&uri).non_confirmable().deadline(after);
+    assert_eq!(plain().send_no_response(NoResponse::ALL).await, Ok(Outcome::Sent));
+    assert_eq!(plain().send_no_response(NoResponse::ALL).await, Err(Error::Deadline { after }));
+    let dropped = tokio::time::timeout(after, client.put(&uri).send_no_response(NoResponse::ALL)).await;
+    assert!(dropped.is_err());
+    assert_eq!(client.stats().await.unwrap().exchanges, 0);
+}
+
+#[tokio::test]
+async fn what_cannot_go_without_a_response_is_refused_with_the_mend() {
+    let client = client().await;
+    let long = client.put("coap://127.0.0.1/p").payload(vec![0; 5_000]).send_no_response(NoResponse::ALL).await;
+    assert!(long.unwrap_err().to_string().contains("leave No-Response out"));
+    let by_option = client.put("coap://127.0.0.1/p").option(number::NO_RESPONSE, vec![26]).await;
+    assert!(by_option.unwrap_err().to_string().contains("send_no_response"));
+}
+
+/// A server over TCP says nothing either, and goes on with what is asked next.
+#[tokio::test]
+async fn over_a_connection_a_response_that_nobody_wants_does_not_leave() {
+    let (server, mut told) = sink().await;
+    let (_, address) = server.local_addrs().iter().find(|(transport, _)| *transport == Transport::Tcp).unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    // Settings; PUT with the token 1 and No-Response 26; the same with the token 2 and without it.
+    stream.write_all(&[0, 0xe1]).await.unwrap();
+    stream.write_all(&[0x51, 3, 1, 0xb1, b'p', 0xd1, 234, 26]).await.unwrap();
+    stream.write_all(&[0x21, 3, 2, 0xb1, b'p']).await.unwrap();
+    // Its settings have more bytes than two; the answer ends what came.
+    let mut came = Vec::new();
+    while !came.ends_with(&[0x01, 0x44, 2]) {
+        assert!(stream.read_buf(&mut came).await.unwrap() > 0, "{came:x?}");
+    }
+    assert!(!came.windows(3).any(|bytes| bytes == [0x01, 0x44, 1]), "{came:x?}");
+    assert_eq!((told.recv().await.as_deref(), told.recv().await.as_deref()), (Some(""), Some("")));
+}
+
+/// It is over once it is written, not before: a connection whose other end takes nothing says what became of it.
+#[tokio::test]
+async fn over_a_connection_that_ends_a_request_that_was_not_written_fails() {
+    let listener = TcpListener::bind(ANY).await.unwrap();
+    let uri = format!("coap+tcp://{}/p", listener.local_addr().unwrap());
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        // It takes messages of 16 MiB, and takes none.
+        stream.write_all(&[0x50, 0xe1, 0x24, 1, 0, 0, 0]).await.unwrap();
+        let mut settings = [0; 2];
+        stream.read_exact(&mut settings).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    };
+    let client = client().await;
+    let asking = client.put(&uri).payload(vec![0; 15 << 20]).send_no_response(NoResponse::ALL);
+    let (outcome, ()) = tokio::join!(asking, serving);
+    assert!(matches!(outcome, Err(Error::ConnectionLost { .. })), "{outcome:?}");
+}
+
+/// Tells that it was read.
+struct Read(Arc<AtomicUsize>);
+
+impl AsyncRead for Read {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        room.put_slice(b"more of it");
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn what_streams_is_not_read_for_who_does_not_want_it_and_a_body_is_taken_in_silence() {
+    let (read, taken) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (reading, taking) = (Arc::clone(&read), Arc::clone(&taken));
+    let endless = Resource::new()
+        .get(move |_| {
+            let reader = Read(Arc::clone(&reading));
+            async move { Response::stream(reader) }
+        })
+        .put(move |request: Request| {
+            let taken = Arc::clone(&taking);
+            async move {
+                while let Some(chunk) = request.body().chunk().await? {
+                    taken.fetch_add(chunk.len(), Ordering::Relaxed);
+                }
+                Ok::<_, millpond_live::HandlerError>(Code::CHANGED)
+            }
+        })
+        .streaming();
+    let server = Server::builder().bind(ANY).bind_tcp(ANY).most_running(4).route("/p", endless).start().await.unwrap();
+    let client = client().await;
+    for (transport, uri) in uris(&server) {
+        // More often than there are places for what streams.
+        for count in 1..=6 {
+            let request = || client.request(Code::PUT, &uri).payload("22.5");
+            request().send_no_response(NoResponse::ALL).await.unwrap();
+            while taken.load(Ordering::Relaxed) < 4 * count {
+                tokio::task::yield_now().await;
+            }
+            let get = client.get(&uri).deadline(Duration::from_millis(50));
+            get.send_no_response(NoResponse::ALL).await.unwrap();
+        }
+        // Whoever asks without the option is answered.
+        assert_eq!(client.put(&uri).payload("22.5").await.unwrap().code(), Code::CHANGED, "{transport}");
+        taken.store(0, Ordering::Relaxed);
+    }
+    assert_eq!(read.load(Ordering::Relaxed), 0);
+    let stats = server.stats().await;
+    assert_eq!(stats.overloaded, 0, "{stats:?}");
 }
 
 #[tokio::test]
