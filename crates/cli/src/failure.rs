@@ -160,8 +160,8 @@ mod tests {
             (Error::NoResponse { peer, after }, 6),
             (Error::Unreachable { peer, reason: "refused".into(), source: None }, 7),
             (Error::NameNotResolved { host: "h".into(), reason: "none".into(), source: None }, 7),
-            (Error::HandshakeTimedOut { peer, reason: "no answer".into() }, 6),
-            (Error::Insecure { peer, reason: "expired".into() }, 8),
+            (Error::HandshakeTimedOut { peer, reason: "no answer".into(), source: None }, 6),
+            (Error::Insecure { peer, reason: "expired".into(), source: None }, 8),
             (Error::Reset { peer }, 1),
         ] {
             assert_eq!(Failure::from(error.clone()).exit_code(), code, "{error}");

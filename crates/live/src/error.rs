@@ -77,6 +77,8 @@ pub enum Error {
         peer: SocketAddr,
         /// How.
         reason: String,
+        /// The error of the system, or of another library, that lies beneath, if there is one.
+        source: Option<Cause>,
     },
     /// The answer has a critical option that is not understood here, or one that may not stand there (RFC 7252 §5.4.1), or is
     /// longer than datagrams are taken.
@@ -117,6 +119,8 @@ pub enum Error {
     Socket {
         /// What it said.
         reason: String,
+        /// The error of the system, or of another library, that lies beneath, if there is one.
+        source: Option<Cause>,
     },
     /// The connection to the peer ended before the answer came.
     #[error("the connection to {peer} ended: {reason}")]
@@ -125,6 +129,8 @@ pub enum Error {
         peer: SocketAddr,
         /// Why, and what to do.
         reason: String,
+        /// The error of the system, or of another library, that lies beneath, if there is one.
+        source: Option<Cause>,
     },
     /// A certificate, a key or a trust anchor cannot be used.
     #[error("{place}: {reason}")]
@@ -133,6 +139,8 @@ pub enum Error {
         place: String,
         /// What is wrong with it, and what to do.
         reason: String,
+        /// The error of the system, or of another library, that lies beneath, if there is one.
+        source: Option<Cause>,
     },
     /// There is no secure session with the peer.
     #[error("no secure session with {peer}: {reason}")]
@@ -141,6 +149,8 @@ pub enum Error {
         peer: SocketAddr,
         /// Why, and what to do.
         reason: String,
+        /// The error of the system, or of another library, that lies beneath, if there is one.
+        source: Option<Cause>,
     },
     /// There is no secure session with the peer, because it did not answer the handshake in time.
     #[error("no secure session with {peer}: {reason}")]
@@ -149,6 +159,8 @@ pub enum Error {
         peer: SocketAddr,
         /// What to look at.
         reason: String,
+        /// The error of the system, or of another library, that lies beneath, if there is one.
+        source: Option<Cause>,
     },
     /// A setting cannot be used.
     #[error("{name}: {reason}")]
@@ -169,6 +181,8 @@ pub enum Error {
     NotDecoded {
         /// Why.
         reason: String,
+        /// The error of the system, or of another library, that lies beneath, if there is one.
+        source: Option<Cause>,
     },
     /// Answers of a group that were not taken fast enough: so many were dropped, because so many bytes waited.
     #[error(
@@ -227,6 +241,38 @@ impl PartialEq for Cause {
 
 impl Eq for Cause {}
 
+/// Why something did not come about: in words, and the error that lies beneath.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Why {
+    pub(crate) reason: String,
+    pub(crate) source: Option<Cause>,
+}
+
+impl Why {
+    /// For this, in these words.
+    pub(crate) fn of(reason: impl Into<String>, error: impl error::Error + Send + Sync + 'static) -> Self {
+        Self { reason: reason.into(), source: Cause::of(error) }
+    }
+
+    /// For this, in its own words.
+    pub(crate) fn said_by(error: impl error::Error + Send + Sync + 'static) -> Self {
+        Self::of(error.to_string(), error)
+    }
+
+    /// With other words about it.
+    #[allow(dead_code, reason = "for bodies that are values")]
+    pub(crate) fn said(self, say: impl FnOnce(&str) -> String) -> Self {
+        Self { reason: say(&self.reason), ..self }
+    }
+}
+
+/// With nothing beneath.
+impl<T: Into<String>> From<T> for Why {
+    fn from(reason: T) -> Self {
+        Self { reason: reason.into(), source: None }
+    }
+}
+
 fn not_observed(answer: &Response) -> String {
     match answer.code() {
         code if code.is_success() => "the server answered and does not let this be observed; ask with get".into(),
@@ -251,6 +297,44 @@ impl Error {
         };
         let source = Cause::of(io::Error::new(error.kind(), error.to_string()));
         Self::Bind { address, reason, source }
+    }
+
+    /// The connection to a peer ended.
+    pub(crate) fn connection_lost(peer: SocketAddr, why: impl Into<Why>) -> Self {
+        let Why { reason, source } = why.into();
+        Self::ConnectionLost { peer, reason, source }
+    }
+
+    /// A certificate, a key or a trust anchor cannot be used.
+    #[allow(dead_code, reason = "everything may be in it")]
+    pub(crate) fn credential(place: impl Into<String>, why: impl Into<Why>) -> Self {
+        let Why { reason, source } = why.into();
+        Self::Credential { place: place.into(), reason, source }
+    }
+
+    /// There is no secure session with a peer.
+    pub(crate) fn insecure(peer: SocketAddr, why: impl Into<Why>) -> Self {
+        let Why { reason, source } = why.into();
+        Self::Insecure { peer, reason, source }
+    }
+
+    /// There is none, because the handshake was not answered in time.
+    pub(crate) fn handshake_timed_out(peer: SocketAddr, why: impl Into<Why>) -> Self {
+        let Why { reason, source } = why.into();
+        Self::HandshakeTimedOut { peer, reason, source }
+    }
+
+    /// A transfer in blocks went wrong.
+    pub(crate) fn transfer(peer: SocketAddr, why: impl Into<Why>) -> Self {
+        let Why { reason, source } = why.into();
+        Self::Transfer { peer, reason, source }
+    }
+
+    /// The body of a response is not the value that was wanted.
+    #[allow(dead_code, reason = "everything may be in it")]
+    pub(crate) fn not_decoded(why: impl Into<Why>) -> Self {
+        let Why { reason, source } = why.into();
+        Self::NotDecoded { reason, source }
     }
 
     /// What a URI or a listener asks for is not in this build.

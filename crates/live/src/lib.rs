@@ -72,6 +72,7 @@ pub use client::{
 };
 pub use content_format::ContentFormat;
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
+pub(crate) use error::Why;
 pub use error::{Cause, Error};
 pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, number};
 pub use millpond_coap::{Duplicates, Memory, MemoryError, Repeats, leisure};

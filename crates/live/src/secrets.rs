@@ -3,13 +3,15 @@
 use millpond_coap::Identities;
 use millpond_control::ChanceSeed;
 
-use crate::Error;
+use crate::{Cause, Error};
 
 /// Bytes from the operating system's source of secrets.
 pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::Socket { reason: format!("the operating system gives no random bytes: {error}") })?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        let reason = format!("the operating system gives no random bytes: {error}");
+        Error::Socket { reason, source: Cause::of(error) }
+    })?;
     Ok(bytes)
 }
 

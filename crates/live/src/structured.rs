@@ -4,7 +4,7 @@ use bytes::Bytes;
 use millpond_coap::message::Code;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{ContentFormat, Error, Options, RequestBuilder, Response};
+use crate::{ContentFormat, Error, Options, RequestBuilder, Response, Why};
 
 macro_rules! formats {
     ($($feature:literal: $Name:ident, $name:ident, $format:ident = $module:ident, $rfc:literal;)*) => {
@@ -54,10 +54,10 @@ macro_rules! formats {
                         let said = if self.content_format().is_none() { self.text().unwrap_or_default() } else { "" };
                         let code = self.code();
                         let reason = if said.is_empty() { code.to_string() } else { format!("{code}, {said}") };
-                        return Err(Error::NotDecoded { reason: format!("the server answered with {reason}") });
+                        return Err(Error::not_decoded(format!("the server answered with {reason}")));
                     }
                     read(ContentFormat::$format, self.options(), self.payload(), $module::read)
-                        .map_err(|(_, reason)| Error::NotDecoded { reason })
+                        .map_err(|(_, why)| Error::not_decoded(why))
                 }
             }
 
@@ -69,7 +69,7 @@ macro_rules! formats {
                 /// The response to give: 4.15 if the Content-Format is another, 4.00 if the body is not such a value.
                 pub fn $name<T: DeserializeOwned>(&self) -> Result<T, crate::HandlerError> {
                     read(ContentFormat::$format, self.options(), self.payload(), $module::read)
-                        .map_err(|(code, reason)| Response::new(code).with_payload(reason).into())
+                        .map_err(|(code, why)| Response::new(code).with_payload(why.reason).into())
                 }
             }
         )*
@@ -86,32 +86,34 @@ fn read<T>(
     format: ContentFormat,
     options: &Options,
     body: &Bytes,
-    read: impl FnOnce(&[u8]) -> Result<T, String>,
-) -> Result<T, (Code, String)> {
+    read: impl FnOnce(&[u8]) -> Result<T, Why>,
+) -> Result<T, (Code, Why)> {
     match options.content_format() {
         Some(other) if other != format => {
-            Err((Code::UNSUPPORTED_CONTENT_FORMAT, format!("the body is in {other}, not in {format}")))
+            Err((Code::UNSUPPORTED_CONTENT_FORMAT, format!("the body is in {other}, not in {format}").into()))
         }
-        _ => read(body).map_err(|reason| (Code::BAD_REQUEST, format!("the body is not as it should be: {reason}"))),
+        _ => read(body).map_err(|why| {
+            (Code::BAD_REQUEST, why.said(|reason| format!("the body is not as it should be: {reason}")))
+        }),
     }
 }
 
 #[cfg(feature = "json")]
 mod json {
-    use super::{Bytes, DeserializeOwned, Serialize};
+    use super::{Bytes, DeserializeOwned, Serialize, Why};
 
     pub(super) fn written(value: &impl Serialize) -> Result<Bytes, String> {
         serde_json::to_vec(value).map(Bytes::from).map_err(|error| error.to_string())
     }
 
-    pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
-        serde_json::from_slice(body).map_err(|error| error.to_string())
+    pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Why> {
+        serde_json::from_slice(body).map_err(Why::said_by)
     }
 }
 
 #[cfg(feature = "cbor")]
 mod cbor {
-    use super::{Bytes, DeserializeOwned, Serialize};
+    use super::{Bytes, DeserializeOwned, Serialize, Why};
 
     pub(super) fn written(value: &impl Serialize) -> Result<Bytes, String> {
         let mut body = Vec::new();
@@ -119,8 +121,8 @@ mod cbor {
         Ok(body.into())
     }
 
-    pub(super) fn read<T: DeserializeOwned>(mut body: &[u8]) -> Result<T, String> {
-        let value = ciborium::from_reader(&mut body).map_err(|error| error.to_string())?;
-        if body.is_empty() { Ok(value) } else { Err(format!("{} bytes follow the value", body.len())) }
+    pub(super) fn read<T: DeserializeOwned>(mut body: &[u8]) -> Result<T, Why> {
+        let value = ciborium::from_reader(&mut body).map_err(Why::said_by)?;
+        if body.is_empty() { Ok(value) } else { Err(format!("{} bytes follow the value", body.len()).into()) }
     }
 }

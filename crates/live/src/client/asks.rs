@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::{Outcome, Reply, RequestNumber, gathering::Gatherings};
 use crate::{
-    Error, ExchangeReport, Grade, Options, Response,
+    Error, ExchangeReport, Grade, Options, Response, Why,
     clock::duration,
     lane::Sink,
     security::ServerName,
@@ -200,7 +200,7 @@ impl Sink for AskSink<'_> {
                 self.asks.gatherings.tell(self.lane, group, Ok(response));
             }
             Event::GroupAnswerLost { group, from, why } => {
-                let lost = Error::Transfer { peer: from.peer(), reason: why.to_string() };
+                let lost = Error::transfer(from.peer(), Why::said_by(why));
                 self.asks.gatherings.tell(self.lane, group, Err(lost));
             }
             Event::GroupOver { group } => self.asks.gatherings.end(self.lane, group),
@@ -275,7 +275,7 @@ pub(crate) fn failure(peer: SocketAddr, why: AskFailure, copies: u8, after: Dura
                 .into(),
         },
         AskFailure::BadOption { number } => not_understood(peer, format!("the critical option {number}")),
-        why => Error::Transfer { peer, reason: why.to_string() },
+        why => Error::transfer(peer, Why::said_by(why)),
     }
 }
 

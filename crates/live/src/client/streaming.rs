@@ -12,7 +12,7 @@ use super::{
     peer::Peers,
     progress::{OnProgress, Progress},
 };
-use crate::{Error, Response, transfer::Piece};
+use crate::{Error, Response, Why, transfer::Piece};
 
 impl RequestBuilder {
     /// Sends it and writes the body of the answer as it comes, block by block: of an image of any length one block is in
@@ -52,7 +52,7 @@ impl RequestBuilder {
                     return Err(lost(&answer, format!("{length} bytes came for those from {} on", progress.received)));
                 }
                 if first.as_ref().is_some_and(|first| !is_of_one(first, &answer)) {
-                    return Err(lost(&answer, "it changed on the way; ask again".into()));
+                    return Err(lost(&answer, "it changed on the way; ask again"));
                 }
                 writer.write_all(answer.payload()).await.map_err(|error| unwritten(&error))?;
                 progress.received += length;
@@ -150,7 +150,7 @@ fn tell(hook: Option<&OnProgress>, progress: &Progress) {
 /// A block option of an answer.
 fn block_of(answer: &Response, option: u16) -> Result<Option<Block>, Error> {
     let read = answer.options().get(option).map(|value| Block::read(value, false)).transpose();
-    read.map_err(|error| lost(answer, error.to_string()))
+    read.map_err(|error| lost(answer, Why::said_by(error)))
 }
 
 /// Both are of one representation. Some servers tell the format with the first block alone.
@@ -168,10 +168,11 @@ fn after(bytes: usize, size: BlockSize) -> Result<Block, Error> {
     Ok(Block { number: number.ok_or_else(|| Error::Refused { reason: reason() })?, more: false, size })
 }
 
-fn lost(answer: &Response, reason: String) -> Error {
+fn lost(answer: &Response, why: impl Into<Why>) -> Error {
+    let why = why.into();
     match answer.exchange() {
-        Some(report) => Error::Transfer { peer: report.peer, reason },
-        None => Error::Refused { reason },
+        Some(report) => Error::transfer(report.peer, why),
+        None => Error::Refused { reason: why.reason },
     }
 }
 

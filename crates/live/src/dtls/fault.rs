@@ -3,7 +3,10 @@
 use dimpl::{SecurityError, UnexpectedMessageError};
 
 use super::keys::Keys;
-use crate::security::{Other, words};
+use crate::{
+    Why,
+    security::{Other, words},
+};
 
 /// Alerts (RFC 8446 §6).
 pub(super) const HANDSHAKE_FAILURE: u8 = 40;
@@ -63,6 +66,16 @@ impl Fault {
             Self::NoCertificate => Some(CERTIFICATE_REQUIRED),
             Self::Unlike => Some(ILLEGAL_PARAMETER),
             Self::Engine(_) => Some(HANDSHAKE_FAILURE),
+        }
+    }
+
+    /// In words, and with the error that lies beneath.
+    pub(super) fn why(&self, keys: &Keys) -> Why {
+        let reason = self.words(keys);
+        match self {
+            Self::Certificate(error) => Why::of(reason, error.clone()),
+            Self::Engine(error) => Why::of(reason, error.clone()),
+            _ => reason.into(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What sessions tell whoever asks through them.
 
-use crate::udp::Address;
+use crate::{Why, udp::Address};
 
 /// Something happened to a session.
 #[derive(Debug)]
@@ -18,9 +18,9 @@ pub(crate) enum Turn {
     /// It carries messages from now on; before it there was this one with the same peer.
     Stands { before: Option<Address> },
     /// It stood, and is over. Whether it carried any message of the peer.
-    Ended { why: String, was_used: bool },
+    Ended { why: Why, was_used: bool },
     /// It did not come about; whether for want of an answer in time.
-    Failed { why: String, timed_out: bool },
+    Failed { why: Why, timed_out: bool },
 }
 
 /// What there is with a peer.
@@ -33,5 +33,5 @@ pub(crate) enum Link {
     /// Nothing, or nothing that can be relied upon.
     None,
     /// A session that stands and is not for this name, and why.
-    Unfit(String),
+    Unfit(Why),
 }

@@ -174,7 +174,7 @@ impl Sessions {
         }
         match session.is_for(&self.keys, name) {
             Ok(()) => Link::Standing(session.inside()),
-            Err(fault) => Link::Unfit(fault.words(&self.keys)),
+            Err(fault) => Link::Unfit(fault.why(&self.keys)),
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 use rustls::RootCertStore;
 
 use super::pem::Source;
-use crate::Error;
+use crate::{Cause, Error, Why};
 
 /// Authorities whose signature on a certificate is believed.
 #[derive(Clone, Default)]
@@ -45,8 +45,9 @@ impl TrustAnchors {
     fn of(source: &Source) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         for (place, certificate) in source.certificates()?.into_iter().enumerate() {
-            roots.add(certificate).map_err(|_| {
-                source.error(format!("certificate {} in it is malformed; is it X.509 version 3?", place + 1))
+            roots.add(certificate).map_err(|error| {
+                let reason = format!("certificate {} in it is malformed; is it X.509 version 3?", place + 1);
+                source.error(Why::of(reason, error))
             })?;
         }
         Ok(Self { given: Some(Arc::new(roots)) })
@@ -77,9 +78,11 @@ fn of_system() -> Result<Arc<RootCertStore>, Error> {
     // Systems keep old certificates that nobody can read any more: the others count.
     let _ = roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        let why = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-        let reason = format!("there are none{why}; name a file with the certificates to trust");
-        return Err(Error::Credential { place: "the system's trust anchors".into(), reason });
+        let first = found.errors.into_iter().next();
+        let told = first.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+        let reason = format!("there are none{told}; name a file with the certificates to trust");
+        let why = Why { reason, source: first.and_then(Cause::of) };
+        return Err(Error::credential("the system's trust anchors", why));
     }
     Ok(Arc::new(roots))
 }

@@ -10,7 +10,7 @@ use rustls::{
 use zeroize::Zeroizing;
 
 use super::{algorithms, pem::Source};
-use crate::Error;
+use crate::{Error, Why};
 
 /// A certificate, those that lead from it to a trust anchor, and its private key.
 #[derive(Clone)]
@@ -45,14 +45,21 @@ impl KeyedCertificate {
         let key_der = key.private_key()?;
         let certified = CertifiedKey::from_der(chain, key_der.clone_key(), algorithms());
         let certified = certified.map_err(|error| match error {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => key.error(format!(
-                "does not belong to the certificate of {}; name the key that it was made with",
-                certificates.place()
-            )),
-            rustls::Error::InvalidCertificate(_) => {
-                certificates.error("the first certificate in it is malformed; is it X.509 version 3?")
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                let reason = format!(
+                    "does not belong to the certificate of {}; name the key that it was made with",
+                    certificates.place()
+                );
+                key.error(Why::of(reason, error))
             }
-            _ => key.error("the key cannot be used; ECDSA with P-256 or P-384, Ed25519, and RSA from 2048 bits can"),
+            rustls::Error::InvalidCertificate(_) => {
+                let reason = "the first certificate in it is malformed; is it X.509 version 3?";
+                certificates.error(Why::of(reason, error))
+            }
+            _ => {
+                let reason = "the key cannot be used; ECDSA with P-256 or P-384, Ed25519, and RSA from 2048 bits can";
+                key.error(Why::of(reason, error))
+            }
         })?;
         Ok(Self { certified: Arc::new(certified), key: Arc::new(key_der), place: certificates.place().into() })
     }
@@ -83,8 +90,8 @@ impl KeyedCertificate {
     }
 
     /// One error about it.
-    pub(crate) fn error(&self, reason: impl Into<String>) -> Error {
-        Error::Credential { place: self.place.to_string(), reason: reason.into() }
+    pub(crate) fn error(&self, why: impl Into<Why>) -> Error {
+        Error::credential(&*self.place, why)
     }
 }
 

@@ -13,7 +13,7 @@ use rustls::pki_types::{
 };
 use zeroize::Zeroizing;
 
-use crate::Error;
+use crate::{Error, Why};
 
 /// The longest file that is read, bytes: all authorities of a system are in less.
 const LONGEST: u64 = 16 << 20;
@@ -40,31 +40,33 @@ impl Source {
     /// A whole file.
     pub(super) fn of_file(path: &Path) -> Result<Self, Error> {
         let place = path.display().to_string();
-        let failed = |reason: String| Error::Credential { place: place.clone(), reason };
+        let failed = |why: Why| Error::credential(place.clone(), why);
         let told = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => failed("there is no such file; check the path".into()),
-            std::io::ErrorKind::PermissionDenied => failed("may not be read; check who owns it and its mode".into()),
-            _ => failed(format!("cannot be read: {error}")),
+            std::io::ErrorKind::NotFound => failed(Why::of("there is no such file; check the path", error)),
+            std::io::ErrorKind::PermissionDenied => {
+                failed(Why::of("may not be read; check who owns it and its mode", error))
+            }
+            _ => failed(Why::of(format!("cannot be read: {error}"), error)),
         };
         let about = fs::metadata(path).map_err(told)?;
         if about.is_dir() {
             return Err(failed("is a directory; name the file in it".into()));
         }
         if about.len() > LONGEST {
-            return Err(failed(format!("has {} bytes; at most {LONGEST} are read", about.len())));
+            return Err(failed(format!("has {} bytes; at most {LONGEST} are read", about.len()).into()));
         }
         // Devices and pipes have no length, and some have no end.
         let mut bytes = Zeroizing::new(Vec::with_capacity(about.len() as usize));
         File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)).map_err(told)?;
         if bytes.len() as u64 > LONGEST {
-            return Err(failed(format!("has no end; at most {LONGEST} bytes are read")));
+            return Err(failed(format!("has no end; at most {LONGEST} bytes are read").into()));
         }
         Ok(Self { place, bytes })
     }
 
     /// One error about it.
-    pub(super) fn error(&self, reason: impl Into<String>) -> Error {
-        Error::Credential { place: self.place.clone(), reason: reason.into() }
+    pub(super) fn error(&self, why: impl Into<Why>) -> Error {
+        Error::credential(self.place.clone(), why)
     }
 
     /// What it is called in errors.
@@ -81,7 +83,7 @@ impl Source {
     pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, Error> {
         self.check_is_pem("x509")?;
         let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.bytes).collect();
-        let all = all.map_err(|error| self.malformed(&error))?;
+        let all = all.map_err(|error| self.malformed(error))?;
         if all.is_empty() {
             return Err(self.error(match self.has("PRIVATE KEY-----") {
                 true => "holds a private key and no certificate; name the file with BEGIN CERTIFICATE",
@@ -103,7 +105,7 @@ impl Source {
                 true => "holds a certificate and no private key; name the file with BEGIN PRIVATE KEY",
                 false => "holds no private key; one begins with -----BEGIN PRIVATE KEY----- or BEGIN EC PRIVATE KEY",
             })),
-            Err(error) => Err(self.malformed(&error)),
+            Err(error) => Err(self.malformed(error)),
         }
     }
 
@@ -129,13 +131,18 @@ impl Source {
     }
 
     /// What is wrong with the PEM, without its bytes: they may be of a key.
-    fn malformed(&self, error: &pem::Error) -> Error {
-        self.error(match error {
+    fn malformed(&self, error: pem::Error) -> Error {
+        let reason = match error {
             pem::Error::MissingSectionEnd { .. } => "is cut short: an -----END line is missing",
             pem::Error::IllegalSectionStart { .. } => "is malformed: a -----BEGIN line does not end with -----",
             pem::Error::Base64Decode(_) => "is malformed: what stands between -----BEGIN and -----END is not base64",
             _ => "is malformed PEM",
-        })
+        };
+        match error {
+            // They have the whole line that begins it, on which a key may stand.
+            pem::Error::IllegalSectionStart { .. } | pem::Error::MissingSectionEnd { .. } => self.error(reason),
+            error => self.error(Why::of(reason, error)),
+        }
     }
 }
 

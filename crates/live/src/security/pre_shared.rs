@@ -11,7 +11,7 @@ use std::{
 use zeroize::Zeroizing;
 
 use super::pem::Source;
-use crate::Error;
+use crate::{Error, Why};
 
 /// The longest identity and the longest key, bytes: what a handshake can carry (RFC 4279 §2).
 const LONGEST: usize = u16::MAX as usize;
@@ -30,7 +30,7 @@ impl PreSharedKey {
     /// One of them is empty or longer than a handshake can carry.
     pub fn new(identity: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Result<Self, Error> {
         let (identity, key) = (identity.into(), Zeroizing::new(key.into()));
-        checked(identity, key).map_err(|reason| Error::Credential { place: "the pre-shared key".into(), reason })
+        checked(identity, key).map_err(|reason| Error::credential("the pre-shared key", reason))
     }
 
     /// From text: `IDENTITY:KEY`. Either is the text itself, or hexadecimal digits behind `0x`; the identity ends at the
@@ -39,7 +39,7 @@ impl PreSharedKey {
     /// # Errors
     /// There is no colon, one of them is empty, odd digits behind `0x`. The key is not in the error.
     pub fn from_text(text: &str) -> Result<Self, Error> {
-        parsed(text).map_err(|reason| Error::Credential { place: "the pre-shared key".into(), reason })
+        parsed(text).map_err(|reason| Error::credential("the pre-shared key", reason))
     }
 
     /// From a file with one line of `IDENTITY:KEY`, as [`from_text`](Self::from_text) takes it. Empty lines and those
@@ -97,7 +97,7 @@ impl PreSharedKeys {
     /// # Errors
     /// There are none, or two with one identity.
     pub fn new(keys: impl IntoIterator<Item = PreSharedKey>) -> Result<Self, Error> {
-        table(keys).map_err(|reason| Error::Credential { place: "the pre-shared keys".into(), reason })
+        table(keys).map_err(|reason| Error::credential("the pre-shared keys", reason))
     }
 
     /// From a file with a line of `IDENTITY:KEY` for each, as [`PreSharedKey::from_text`] takes them. Empty lines and
@@ -161,8 +161,9 @@ fn table(keys: impl IntoIterator<Item = PreSharedKey>) -> Result<PreSharedKeys, 
 
 /// The keys in a file.
 fn lines(source: &Source) -> Result<Vec<PreSharedKey>, Error> {
-    let text = std::str::from_utf8(source.bytes())
-        .map_err(|_| source.error("is not UTF-8; write other bytes as hexadecimal digits behind 0x"))?;
+    let text = std::str::from_utf8(source.bytes()).map_err(|error| {
+        source.error(Why::of("is not UTF-8; write other bytes as hexadecimal digits behind 0x", error))
+    })?;
     let counts = |line: &&str| !line.is_empty() && !line.starts_with('#');
     let numbered = text.lines().map(str::trim).enumerate().filter(|(_, line)| counts(line));
     numbered

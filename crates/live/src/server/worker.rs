@@ -256,10 +256,10 @@ impl Worker {
                 Turn::Stands { .. } => self.watch.tell(now, peer, || Happened::Secured),
                 Turn::Failed { why, .. } => {
                     self.insecure += 1;
-                    self.watch.tell(now, peer, || Happened::Insecure { reason: why });
+                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason });
                 }
                 Turn::Ended { why, .. } => {
-                    self.watch.tell(now, peer, || Happened::Insecure { reason: why });
+                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason });
                     self.end_observers_at(now, news.inside);
                     self.lane.host.forget_peer(now, news.inside);
                     self.drain(now);

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::link::{self, Heard, Link, Stream};
 use crate::{
-    Error, ExchangeReport, Options, Response, Stats,
+    Error, ExchangeReport, Options, Response, Stats, Why,
     client::{Asks, Command, Outcome, Wanted, failure},
     clock::Clock,
     security::Other,
@@ -77,7 +77,7 @@ pub(super) async fn refuse_all(early: Vec<Command>, mut orders: mpsc::UnboundedR
 
 /// Why nothing more is asked over a connection.
 fn released(peer: SocketAddr) -> Error {
-    Error::ConnectionLost { peer, reason: link::reason(Some(Closing::Released), "") }
+    Error::connection_lost(peer, link::reason(Some(Closing::Released), ""))
 }
 
 /// What a request is among those of this connection, whose host is the only one.
@@ -181,11 +181,12 @@ impl<S: Stream> Task<S> {
             self.drain();
         }
         let lost = match self.link.broken.take() {
-            Some(reason) => Error::Insecure { peer: self.peer, reason },
-            None if self.is_gone => {
-                Error::ConnectionLost { peer: self.peer, reason: "nothing came any more, not even to a ping".into() }
+            Some(why) => Error::insecure(self.peer, why),
+            None if self.is_gone => Error::connection_lost(self.peer, "nothing came any more, not even to a ping"),
+            None => {
+                let reason = link::reason(self.link.closing, &self.said);
+                Error::connection_lost(self.peer, Why { reason, source: self.link.lost.take() })
             }
-            None => Error::ConnectionLost { peer: self.peer, reason: link::reason(self.link.closing, &self.said) },
         };
         for place in self.asks.all() {
             self.asks.end(place, Err(lost.clone()));

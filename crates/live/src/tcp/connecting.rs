@@ -16,7 +16,7 @@ use super::{
     secure::{self, ClientConfig},
 };
 use crate::{
-    Cause, Error, Host,
+    Cause, Error, Host, Why,
     client::{Command, Line},
     error::is_out_of_files,
 };
@@ -50,7 +50,8 @@ pub(crate) fn connect(goal: Goal) -> Line {
                     let session = secure::connect(config, stream, peer, &host);
                     let reason = || format!("no handshake within {} s", PATIENCE.as_secs());
                     let session = tokio::time::timeout(PATIENCE, session).await;
-                    let session = session.unwrap_or_else(|_| Err(Error::HandshakeTimedOut { peer, reason: reason() }));
+                    let late = |late| Err(Error::handshake_timed_out(peer, Why::of(reason(), late)));
+                    let session = session.unwrap_or_else(late);
                     Ok((peer, session?))
                 };
                 run(orders, is_released, secured).await;

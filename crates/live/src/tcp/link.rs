@@ -16,7 +16,7 @@ use millpond_control::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::secure;
-use crate::security::Other;
+use crate::{Cause, Why, security::Other};
 
 /// Bytes that may wait to be written before the host is asked for no more.
 const MOST_UNWRITTEN: usize = 256 << 10;
@@ -67,7 +67,9 @@ pub(crate) struct Link<S> {
     /// It has ended, and why.
     pub(crate) closing: Option<Closing>,
     /// The secure session failed, and why.
-    pub(crate) broken: Option<String>,
+    pub(crate) broken: Option<Why>,
+    /// What the system said when the stream broke.
+    pub(crate) lost: Option<Cause>,
 }
 
 impl<S: Stream> Link<S> {
@@ -86,6 +88,7 @@ impl<S: Stream> Link<S> {
             next: None,
             closing: None,
             broken: None,
+            lost: None,
         }
     }
 
@@ -95,7 +98,12 @@ impl<S: Stream> Link<S> {
             Ok(None) => {}
             Ok(Some(count)) if count > 0 => {}
             ended => {
-                self.broken = ended.err().and_then(|error| secure::broken(&error, self.other));
+                if let Err(error) = ended {
+                    match secure::broken(&error, self.other) {
+                        None => self.lost = Cause::of(error),
+                        broken => self.broken = broken,
+                    }
+                }
                 self.has_ended = true;
                 self.host.stream_ended();
             }
@@ -134,7 +142,11 @@ impl<S: Stream> Link<S> {
                     self.host.receive(now, room.filled());
                 }
                 self.ahead = if is_full { self.ahead.saturating_add(count) } else { 0 };
-                return Poll::Ready(read.map(|()| Some(count)));
+                return Poll::Ready(match (read, written) {
+                    // The system tells its error once, to whichever of the two came first.
+                    (Ok(()), Err(error)) if count == 0 => Err(error),
+                    (read, _) => read.map(|()| Some(count)),
+                });
             }
         }
         match written {

@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, sync::Arc};
 use tokio::net::TcpStream;
 
 use crate::{
-    Error, Host, PeerIdentity, Transport,
+    Error, Host, PeerIdentity, Transport, Why,
     security::{ClientSecurity, Other, ServerSecurity},
 };
 
@@ -38,6 +38,6 @@ pub(super) async fn accept(acceptor: TlsAcceptor, _: TcpStream) -> Result<(TcpSt
     match acceptor {}
 }
 
-pub(super) const fn broken(_: &io::Error, _: Other) -> Option<String> {
+pub(super) const fn broken(_: &io::Error, _: Other) -> Option<Why> {
     None
 }

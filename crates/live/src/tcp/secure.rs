@@ -13,7 +13,7 @@ pub(crate) use tokio_rustls::TlsAcceptor;
 use tokio_rustls::{TlsConnector, client, server};
 
 use crate::{
-    ClientSecurity, DEFAULT_SECURE_PORT, Error, Host, PeerIdentity, ServerSecurity,
+    ClientSecurity, DEFAULT_SECURE_PORT, Error, Host, PeerIdentity, ServerSecurity, Why,
     security::{Other, algorithms, name_of, words},
 };
 
@@ -67,16 +67,16 @@ pub(super) async fn connect(
     peer: SocketAddr,
     host: &Host,
 ) -> Result<client::TlsStream<TcpStream>, Error> {
-    let insecure = |reason: String| Error::Insecure { peer, reason };
     let stream = TlsConnector::from(config)
         .connect(name_of(host)?, stream)
         .await
-        .map_err(|error| insecure(reason(&error, Other::Server)))?;
+        .map_err(|error| Error::insecure(peer, why(error, Other::Server)))?;
     let agreed = stream.get_ref().1.alpn_protocol();
     if agreed != Some(PROTOCOL) && peer.port() != DEFAULT_SECURE_PORT {
-        return Err(insecure(format!(
+        let reason = format!(
             "the server did not agree to speak CoAP (ALPN \"coap\"), as it must on every port but {DEFAULT_SECURE_PORT}"
-        )));
+        );
+        return Err(Error::insecure(peer, reason));
     }
     Ok(stream)
 }
@@ -90,7 +90,7 @@ pub(super) async fn accept(
         Ok(stream) => stream,
         Err((error, stream)) => {
             say_last(stream).await;
-            return Err(reason(&error, Other::Client));
+            return Err(why(error, Other::Client).reason);
         }
     };
     let shown = stream.get_ref().1.peer_certificates();
@@ -118,19 +118,19 @@ async fn say_last(mut stream: TcpStream) {
 }
 
 /// Why a session failed, if it was the session and not what is below.
-pub(super) fn broken(error: &io::Error, other: Other) -> Option<String> {
+pub(super) fn broken(error: &io::Error, other: Other) -> Option<Why> {
     let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
-    Some(words(inner, other))
+    Some(Why::of(words(inner, other), inner.clone()))
 }
 
-fn reason(error: &io::Error, other: Other) -> String {
-    broken(error, other).unwrap_or_else(|| match (error.kind(), other) {
+fn why(error: io::Error, other: Other) -> Why {
+    broken(&error, other).unwrap_or_else(|| match (error.kind(), other) {
         (io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset, Other::Server) => {
-            "the server closed the connection during the handshake; does it speak TLS on this port?".into()
+            Why::of("the server closed the connection during the handshake; does it speak TLS on this port?", error)
         }
         (io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset, Other::Client) => {
-            "the client closed the connection during the handshake".into()
+            Why::of("the client closed the connection during the handshake", error)
         }
-        _ => error.to_string(),
+        _ => Why::said_by(error),
     })
 }

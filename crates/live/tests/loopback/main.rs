@@ -7,6 +7,7 @@ mod authority;
 mod bodies;
 mod bursts;
 mod caching;
+mod causes;
 mod conditions;
 mod connections;
 mod cut_off;

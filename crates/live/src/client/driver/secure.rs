@@ -26,7 +26,7 @@ impl Driver {
         match lane.link(now, peer, &name) {
             Link::Standing(_) => Ok(true),
             Link::Rising => Ok(false),
-            Link::Unfit(reason) => Err(Error::Insecure { peer, reason }),
+            Link::Unfit(why) => Err(Error::insecure(peer, why)),
             Link::None => {
                 lane.connect(now, peer, name);
                 lane.flush(now, &mut self.watch);
@@ -72,10 +72,10 @@ impl Driver {
                     self.launch(peer);
                 }
                 Turn::Ended { why, was_used } => {
-                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.clone() });
+                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
                     let error = match was_used {
-                        true => Error::ConnectionLost { peer, reason: why },
-                        false => Error::Insecure { peer, reason: why },
+                        true => Error::connection_lost(peer, why),
+                        false => Error::insecure(peer, why),
                     };
                     for place in self.asks.of_peer(at, peer) {
                         self.asks.end(place, Err(error.clone()));
@@ -90,10 +90,10 @@ impl Driver {
                     self.launch(peer);
                 }
                 Turn::Failed { why, timed_out } => {
-                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.clone() });
+                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
                     let error = match timed_out {
-                        true => Error::HandshakeTimedOut { peer, reason: why },
-                        false => Error::Insecure { peer, reason: why },
+                        true => Error::handshake_timed_out(peer, why),
+                        false => Error::insecure(peer, why),
                     };
                     self.end_held(peer, &error);
                 }

@@ -25,7 +25,7 @@ impl Sessions {
             }
         });
         self.remove(number);
-        let why = why.to_owned();
+        let why = why.into();
         let what = if was_standing { Turn::Ended { why, was_used } } else { Turn::Failed { why, timed_out: false } };
         self.news.push(News { peer, inside, what });
     }
@@ -44,7 +44,7 @@ impl Sessions {
         let Some(fault) = why else { return };
         match stage {
             Stage::Rising => {
-                let why = fault.words(&self.keys);
+                let why = fault.why(&self.keys);
                 let timed_out = matches!(fault, Fault::TimedOut { .. });
                 self.news.push(News { peer, inside, what: Turn::Failed { why: why.clone(), timed_out } });
                 if let Some(doubted) = doubted {
@@ -67,7 +67,7 @@ impl Sessions {
                             .into()
                     }
                     Fault::Alert(0) => "the peer closed the session".into(),
-                    fault => fault.words(&self.keys),
+                    fault => fault.why(&self.keys),
                 };
                 self.news.push(News { peer, inside, what: Turn::Ended { why, was_used } });
             }

@@ -51,7 +51,9 @@ fn certificates_are_checked_by_issuer_name_and_time() {
             None => {
                 assert!(trial.talks(name));
                 // The session is not for another name, whoever is at the address.
-                assert!(matches!(trial.link("there.example"), Link::Unfit(why) if why.contains("there.example")));
+                assert!(
+                    matches!(trial.link("there.example"), Link::Unfit(why) if why.reason.contains("there.example"))
+                );
                 let anybody = trial.server.messages[0].0;
                 assert_eq!(trial.server.sessions.identity(anybody), None);
             }

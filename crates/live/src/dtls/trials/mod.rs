@@ -50,7 +50,7 @@ impl Side {
 
     fn ended(&self) -> Vec<String> {
         let why = |news: &'_ Turn| match news {
-            Turn::Ended { why, .. } | Turn::Failed { why, .. } => Some(why.clone()),
+            Turn::Ended { why, .. } | Turn::Failed { why, .. } => Some(why.reason.clone()),
             Turn::Stands { .. } => None,
         };
         self.news.iter().filter_map(|news| why(&news.what)).collect()

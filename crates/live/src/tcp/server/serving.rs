@@ -107,7 +107,7 @@ pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Res
     }
     let broken = serving.link.broken.take();
     serving.close().await;
-    broken.map_or(Ok(()), Err)
+    broken.map_or(Ok(()), |why| Err(why.reason))
 }
 
 /// How far a connection has come.
