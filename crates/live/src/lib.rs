@@ -36,6 +36,7 @@
     allow(dead_code, unused_imports, unused_variables, reason = "what only the parts use that are left out")
 )]
 
+mod cause;
 mod client;
 mod clock;
 mod content_format;
@@ -66,14 +67,15 @@ mod watch;
 use millpond_coap::transfer;
 
 pub use bytes::Bytes;
+pub use cause::Cause;
+pub(crate) use cause::Why;
 pub use client::{
     Client, ClientBuilder, GroupAnswers, GroupRequest, IntoPeer, IntoUri, Observation, Outcome, Progress,
     RequestBuilder,
 };
 pub use content_format::ContentFormat;
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
-pub(crate) use error::Why;
-pub use error::{Cause, Error};
+pub use error::Error;
 pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, number};
 pub use millpond_coap::{Duplicates, Memory, MemoryError, Repeats, leisure};
 /// The controllers themselves: presets, their parameters, and the calls that one of one's own answers.
