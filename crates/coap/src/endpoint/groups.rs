@@ -172,7 +172,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// For how long a token is not used for anything else on which responses may come that nobody waits for, microseconds: those
-    /// of a group, and those that are unwanted (TOKEN_REUSE_TIME of RFC 7967 §3.2).
+    /// of a group, and those that are unwanted (TOKEN_REUSE_TIME of RFC 7967).
     pub(super) fn token_kept(&self) -> u64 {
         let latency = u64::from(self.setup.config.transmission.max_latency.as_micros());
         self.non_lifetime().saturating_add(latency).saturating_add(MAX_SERVER_RESPONSE_DELAY)

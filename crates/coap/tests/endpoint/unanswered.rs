@@ -136,7 +136,7 @@ fn a_non_confirmable_request_is_over_once_it_left_and_holds_no_other_kind_back()
     assert!(sent[0].ends_with("C sends NON PUT 1") && sent[1].ends_with("C sends CON GET 2"), "{sent:?}");
 }
 
-/// RFC 7967 §4.2: nothing comes back, so one in 3 s; to who never answered 1 byte/s as well, of 17 bytes each.
+/// RFC 8085 §3.1.3: nothing comes back, so one in 3 s; to who never answered 1 byte/s as well, of 17 bytes each.
 #[test]
 fn non_confirmable_ones_are_3_s_apart_and_longer_to_a_peer_that_has_never_answered() {
     for (mut pair, pause) in [(hushing().acquainted(), 3), (hushing(), 17)] {

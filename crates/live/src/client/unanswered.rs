@@ -33,10 +33,10 @@ impl RequestBuilder {
     /// left. Where some are, these are awaited until the [deadline](Self::deadline), or as long as one may come: 145 s after a
     /// non-confirmable request, 247 s after an acknowledgement and over TCP. That none came is no error then.
     ///
-    /// Nothing comes back for what is sent non-confirmably like this, so it leaves every 3 s at most to one peer (RFC 7967 §4.2),
+    /// Nothing comes back for what is sent non-confirmably like this, so it leaves every 3 s at most to one peer (RFC 8085 §3.1.3),
     /// and with 1 byte/s to one that has never answered (PROBING_RATE). Whoever has more to say does so confirmably: that goes as
     /// fast as it is acknowledged. A token given by [`token`](Self::token) is not that of a request which wants a response until none
-    /// can come any more (RFC 7967 §3.2: some minutes); over TCP give each once.
+    /// can come any more (RFC 7967: some minutes); over TCP give each once.
     ///
     /// A server that wants to know first whether the client is where it says ([`send`](Self::send)) says so by a 4.01, which has to be
     /// wanted.

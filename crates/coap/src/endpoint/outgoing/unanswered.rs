@@ -15,8 +15,8 @@ use crate::endpoint::{
 };
 use crate::message::Token;
 
-/// The least time between two that leave non-confirmably: nothing that comes back says how fast is too fast (RFC 7967 §4.2,
-/// RFC 8085 §3.1.1).
+/// The least time between two that leave non-confirmably: nothing that comes back says how fast is too fast (RFC 8085
+/// §3.1.3).
 const PAUSE: Span = Span::from_secs(3);
 /// Tokens of which it is remembered that a response may come on them although none is wanted.
 const MOST_RETIRED: usize = 1_024;
@@ -75,7 +75,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Nothing more is awaited on this token. A response may come all the same: of a server that does not know the option, or
-    /// of the request before. RFC 7967 §3.2 has the time for which no other request is to have it.
+    /// of the request before. RFC 7967 has the time for which no other request is to have it.
     pub(in crate::endpoint) fn retire(&mut self, number: u32, now: Instant, (token, is_fixed): (Token, bool)) {
         /// Longer ones of our own making do not come again in that time.
         const LONG: usize = 3;
