@@ -253,3 +253,27 @@ fn everything_that_waits_comes_to_its_turn() {
         assert!(asked.iter().all(|exchange| ended.get(exchange) == Some(&1)), "round {round}: each ends once");
     }
 }
+
+/// One after another, each to its end.
+fn asked_and_answered(endpoint: &mut Endpoint<u8>, peers: &[u8]) {
+    for &to in peers {
+        endpoint.request(at(0), to, &get()).unwrap();
+        let sent = drain(endpoint, 0);
+        endpoint.receive(at(0), to, &answer(&sent[0].1));
+        drain(endpoint, 0);
+    }
+}
+
+/// What is learnt on a path is not lost because somebody comes onto it.
+#[test]
+fn the_controller_given_to_a_peer_that_comes_onto_a_path_does_not_take_the_place_of_the_one_there() {
+    let given = || PeerController::own(Counting { told: 500, nstart: 0 });
+    let mut endpoint = sharing(0, |_| {});
+    endpoint.set_controller(at(0), 1, given()).unwrap();
+    asked_and_answered(&mut endpoint, &[1]);
+    endpoint.set_controller(at(0), 2, given()).unwrap();
+    asked_and_answered(&mut endpoint, &[2]);
+    assert_eq!([1, 2].map(|peer| told(&endpoint, peer)), [Some(502), Some(502)]);
+    endpoint.set_controller(at(0), 2, given()).unwrap();
+    assert_eq!([1, 2].map(|peer| told(&endpoint, peer)), [Some(500), Some(500)], "of one that is there it does");
+}

@@ -191,12 +191,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// The slot of a peer, which becomes known if it was not.
     pub(in crate::endpoint) fn peer_for(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
-        let peer = match self.peers.find(address, &self.setup.identities) {
-            Some(peer) => peer,
-            None => self.new_peer(now, address, None)?,
-        };
+        let peer = self.place_for(now, address)?;
         self.acquaint(peer, now);
         Ok(peer)
+    }
+
+    /// The same, and it comes onto no path yet that it shares.
+    pub(in crate::endpoint) fn place_for(&mut self, now: Instant, address: A) -> Result<u32, Refused> {
+        match self.peers.find(address, &self.setup.identities) {
+            Some(peer) => Ok(peer),
+            None => self.new_peer(now, address, None),
+        }
     }
 
     /// The slot of a peer that was not known, which is a stranger at first. A stranger takes no place from anybody whose

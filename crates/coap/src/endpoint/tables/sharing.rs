@@ -176,9 +176,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// Input: the path of a peer gets this controller instead of the one it has, or instead of a copy of the prototype. Exchanges
-    /// under way fare as with [`forget_controller`](Self::forget_controller). Lifetimes become those of the slowest
-    /// controller ever set. A peer that is forgotten to make room for others starts from the prototype again.
+    /// Input: the path of a peer gets this controller instead of the one it has, or instead of a copy of the prototype. A peer that
+    /// only now comes onto a path on which others are finds theirs there, and keeps to it. Exchanges under way fare as with
+    /// [`forget_controller`](Self::forget_controller). Lifetimes become those of the slowest controller ever set. A peer that is
+    /// forgotten to make room for others starts from the prototype again.
     ///
     /// # Errors
     /// The peer is not known and there is no room for another.
@@ -189,13 +190,15 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         controller: impl Into<PeerController>,
     ) -> Result<(), Refused> {
         let (now, controller) = (self.input(now), controller.into());
-        let number = self.peer_for(now, peer)?;
+        let number = self.place_for(now, peer)?;
         let lifetimes = Lifetimes::of(&controller, &self.setup.config.transmission);
         let longest = self.lifetimes().longest(lifetimes);
         if longest != *self.lifetimes() {
             Arc::make_mut(&mut self.setup).lifetimes = longest;
         }
         self.replace_controller(number, now, controller);
+        self.acquaint(number, now);
+        self.peers.settle(number, false);
         Ok(())
     }
 
