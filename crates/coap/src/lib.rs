@@ -14,7 +14,7 @@
 //! |---|---|
 //! | peer | whoever is at one address, as the caller tells addresses apart |
 //! | acquainted peer | one that was asked for something or has answered something; a stranger is any other |
-//! | path | the way to a peer, with its controller, NSTART and queue; peers share one if the caller says so (`sharing_paths`) |
+//! | path | the way to a peer, with its controller, NSTART and queue; peers share one if the caller says so (`sharing_paths`, `share_path`) |
 //! | turn | of peers that share a path, whose message leaves next |
 //! | host | an endpoint, or a connection, with whole bodies above it |
 //! | ask | a request with its whole body, until its answer is whole, however many exchanges that takes |

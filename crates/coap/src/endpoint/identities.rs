@@ -31,6 +31,7 @@ enum Use {
     Token = 2,
     Table = 3,
     Answer = 4,
+    Path = 5,
 }
 
 /// Two endpoints: the number of ours, and that of the peer in the order of first contact.
@@ -91,6 +92,12 @@ impl Identities {
     #[inline]
     pub(crate) fn hash(&self, key: &impl Hash) -> u64 {
         self.keyed(key, Use::Table)
+    }
+
+    /// The key of the path on which all are of whom the same was said. Who does not know the secret can say nothing that is taken
+    /// for something else.
+    pub(super) fn path(&self, with_all_of: &impl Hash) -> u64 {
+        self.keyed(with_all_of, Use::Path)
     }
 
     #[inline]

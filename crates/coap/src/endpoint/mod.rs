@@ -68,7 +68,7 @@
 //! * **Retransmission** (§4.2). Every wait is the controller's, the one after the last copy included. A message given up
 //!   has no place among the outstanding ones any more; its application knows that nothing is expected.
 //! * **Paths**. A peer has one of its own, with controller, NSTART and queue; or peers share one, and take turns
-//!   ([`Endpoint::sharing_paths`]). Strangers never do.
+//!   ([`Endpoint::sharing_paths`] by their addresses, [`Endpoint::share_path`] by what else is known of them). Strangers never do.
 //! * **NSTART** (§4.7), or what the controller wishes in its place. Outstanding are confirmable messages not acknowledged and non-confirmable requests not answered.
 //!   A request that was acknowledged no longer counts. What may not leave waits in the order of asking, and the
 //!   controller is asked besides. A response is awaited for EXCHANGE_LIFETIME after the acknowledgement, for
@@ -211,7 +211,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Peers of which this gives the same share a path: one controller, NSTART and queue, in which they take turns. Else every
-    /// peer has a path of its own. To be said before anything comes in.
+    /// peer has a path of its own, but for those that [`share_path`](Self::share_path) is said to. To be said before anything
+    /// comes in.
     ///
     /// Only those do that were asked for something or have answered something. Whoever else sends datagrams may have
     /// forged its address, and answers to it are timed by a controller of their own.

@@ -277,3 +277,79 @@ fn the_controller_given_to_a_peer_that_comes_onto_a_path_does_not_take_the_place
     endpoint.set_controller(at(0), 2, given()).unwrap();
     assert_eq!([1, 2].map(|peer| told(&endpoint, peer)), [Some(500), Some(500)], "of one that is there it does");
 }
+
+/// An endpoint in which nobody shares a path by its address.
+fn apart() -> Endpoint<u8> {
+    let controller = PeerController::own(Counting { told: 0, nstart: 0 });
+    Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, Identities::secret([7; 16])).unwrap()
+}
+
+#[test]
+fn peers_to_whom_the_same_is_said_share_a_path_wherever_they_are() {
+    for mut endpoint in [apart(), apart().sharing_paths(|peer| u64::from(*peer / 10))] {
+        for (peer, identity) in [(1, "a"), (21, "a"), (2, "b"), (31, "b")] {
+            endpoint.share_path(at(0), peer, &identity).unwrap();
+        }
+        asked_and_answered(&mut endpoint, &[1, 21, 2, 21, 3]);
+        let seen = [1, 21, 2, 3].map(|peer| told(&endpoint, peer));
+        assert_eq!(seen, [Some(3), Some(3), Some(1), Some(1)]);
+        assert_eq!(told(&endpoint, 31), None, "by that alone no peer is known");
+        // They wait for one another, and for nobody else.
+        assert_eq!([1, 21, 2].map(|to| ask(&mut endpoint, 0, to)), [vec![1], vec![], vec![2]]);
+    }
+}
+
+/// Who only asks may be anybody, whatever was said of the address.
+#[test]
+fn what_is_said_of_a_stranger_counts_once_it_has_answered() {
+    let mut endpoint = apart();
+    endpoint.share_path(at(0), 1, &"a").unwrap();
+    endpoint.share_path(at(0), 2, &"a").unwrap();
+    assert_eq!(ask(&mut endpoint, 0, 1), [1]);
+    endpoint.receive(at(1), 2, &[0x40, 1, 0, 9]);
+    let response = drain(&mut endpoint, 1).pop().expect("it does not wait for the other one").1;
+    endpoint.receive(at(2), 2, &[0x60, 0, response[2], response[3]]);
+    drain(&mut endpoint, 2);
+    assert_eq!(ask(&mut endpoint, 3, 2), [0; 0], "the request to the other one is outstanding");
+}
+
+#[test]
+fn a_peer_that_is_forgotten_leaves_the_path_and_what_was_said_of_it_is_forgotten() {
+    let mut endpoint = apart();
+    for peer in [1, 2] {
+        endpoint.share_path(at(0), peer, &"a").unwrap();
+    }
+    asked_and_answered(&mut endpoint, &[1]);
+    assert_eq!((ask(&mut endpoint, 0, 1), ask(&mut endpoint, 0, 2)), (vec![1], vec![]));
+    endpoint.forget_peer(at(0), 1);
+    let next: Vec<_> = drain(&mut endpoint, 0).iter().map(|(to, _)| *to).collect();
+    assert_eq!(next, [2], "its place is free at once");
+    asked_and_answered(&mut endpoint, &[1]);
+    assert_eq!(told(&endpoint, 1), Some(1), "on a path of its own");
+    // The last one takes the path along.
+    endpoint.forget_peer(at(0), 2);
+    drain(&mut endpoint, 0);
+    endpoint.share_path(at(0), 3, &"a").unwrap();
+    asked_and_answered(&mut endpoint, &[3]);
+    assert_eq!(told(&endpoint, 3), Some(1));
+}
+
+#[test]
+fn whoever_is_on_a_path_stays_there_and_what_is_said_is_bounded() {
+    let mut endpoint = sharing(0, |config| config.limits.peers = 3);
+    asked_and_answered(&mut endpoint, &[11]);
+    endpoint.share_path(at(0), 11, &"a").unwrap();
+    endpoint.share_path(at(0), 1, &"a").unwrap();
+    asked_and_answered(&mut endpoint, &[1, 11]);
+    assert_eq!([1, 11].map(|peer| told(&endpoint, peer)), [Some(1), Some(2)]);
+    endpoint.share_path(at(0), 2, &"a").unwrap();
+    let before = endpoint.memory();
+    for peer in 100..200 {
+        let refused = endpoint.share_path(at(0), peer, &"a").unwrap_err().to_string();
+        assert!(refused.contains("limits.peers"), "{refused}");
+    }
+    assert_eq!(endpoint.memory(), before);
+    endpoint.share_path(at(0), 2, &"b").expect("in place of what was said before");
+    endpoint.forget_peer(at(0), 1);
+    endpoint.share_path(at(0), 100, &"a").expect("there is room again");
+}

@@ -1,6 +1,7 @@
 //! What is kept of a path: the controller, and what that allows to be outstanding. A peer has one of its own, or shares one.
 
 use alloc::{boxed::Box, collections::VecDeque};
+use core::hash::Hash;
 
 use hashbrown::HashTable;
 use millpond_control::{Controller, PeerController};
@@ -120,16 +121,48 @@ pub(in crate::endpoint) struct Shared {
 
 /// The paths that peers share.
 #[derive(Debug)]
-pub(in crate::endpoint) struct SharedPaths {
+pub(in crate::endpoint) struct SharedPaths<A> {
     slots: Slots<Shared>,
     table: HashTable<u32>,
+    /// The keys that peers were given, those included that have no place yet.
+    given: HashTable<(A, u64)>,
     /// Bytes of the queues of turns, and beside the controllers.
     beside: usize,
 }
 
-impl SharedPaths {
+impl<A: Copy + Eq + Hash> SharedPaths<A> {
     pub(in crate::endpoint) const fn new() -> Self {
-        Self { slots: Slots::new(), table: HashTable::new(), beside: 0 }
+        Self { slots: Slots::new(), table: HashTable::new(), given: HashTable::new(), beside: 0 }
+    }
+
+    /// The key that a peer was given.
+    pub(in crate::endpoint) fn given(&self, peer: A, identities: &Identities) -> Option<u64> {
+        self.given.find(identities.hash(&peer), |(other, _)| *other == peer).map(|(_, key)| *key)
+    }
+
+    /// A peer is given a key, in place of one that it has. False if so many others have one.
+    pub(in crate::endpoint) fn give(&mut self, peer: A, key: u64, most: u32, identities: &Identities) -> bool {
+        self.take_back(peer, identities);
+        let has_room = self.given.len() < most as usize;
+        if has_room {
+            let hash = |(peer, _): &(A, u64)| identities.hash(peer);
+            self.given.insert_unique(identities.hash(&peer), (peer, key), hash);
+        }
+        has_room
+    }
+
+    /// Bytes that one more key adds to what is held.
+    pub(in crate::endpoint) fn growth(&self) -> usize {
+        // The next table has twice the places, and a first one a few.
+        let is_full = self.given.len() >= self.given.capacity();
+        if is_full { self.given.allocation_size().max(256) } else { 0 }
+    }
+
+    /// A peer has no key any more.
+    pub(in crate::endpoint) fn take_back(&mut self, peer: A, identities: &Identities) {
+        if let Ok(entry) = self.given.find_entry(identities.hash(&peer), |(other, _)| *other == peer) {
+            entry.remove();
+        }
     }
 
     pub(in crate::endpoint) fn get(&self, number: u32) -> Option<&Shared> {
@@ -147,7 +180,8 @@ impl SharedPaths {
 
     /// Bytes held.
     pub(in crate::endpoint) fn memory(&self) -> usize {
-        self.slots.memory().saturating_add(self.table.allocation_size()).saturating_add(self.beside)
+        let tables = self.table.allocation_size().saturating_add(self.given.allocation_size());
+        self.slots.memory().saturating_add(tables).saturating_add(self.beside)
     }
 
     /// Adds a path on which nobody is yet.
@@ -250,4 +284,4 @@ impl Whereabouts {
 }
 
 /// The paths that peers share, once any do.
-pub(in crate::endpoint) type Sharing = Option<Box<SharedPaths>>;
+pub(in crate::endpoint) type Sharing<A> = Option<Box<SharedPaths<A>>>;

@@ -102,7 +102,7 @@ impl<A> Peer<A> {
 #[derive(Debug)]
 pub(in crate::endpoint) struct Peers<A> {
     pub(in crate::endpoint) slots: Slots<Place<A>>,
-    pub(in crate::endpoint) shared: Sharing,
+    pub(in crate::endpoint) shared: Sharing<A>,
     /// Numbers of slots, once there were more than [`LOOKED_THROUGH`].
     table: Option<Box<HashTable<u32>>>,
     idle: Ends,
@@ -360,13 +360,13 @@ impl<A: Copy + Eq + Hash> Peers<A> {
 
 /// A path that peers share, and how many messages are held back on it.
 #[cold]
-fn shared_path(paths: &Sharing, number: u32) -> Option<(&Path, u32)> {
+fn shared_path<A: Copy + Eq + Hash>(paths: &Sharing<A>, number: u32) -> Option<(&Path, u32)> {
     let shared = paths.as_deref()?.get(number)?;
     Some((&shared.path, shared.waiting))
 }
 
 #[cold]
-fn shared_path_mut(paths: &mut Sharing, number: u32) -> Option<(&mut Path, u32)> {
+fn shared_path_mut<A: Copy + Eq + Hash>(paths: &mut Sharing<A>, number: u32) -> Option<(&mut Path, u32)> {
     let shared = paths.as_deref_mut()?.get_mut(number)?;
     Some((&mut shared.path, shared.waiting))
 }

@@ -9,7 +9,7 @@ use core::{
 use millpond_control::{Controller, Instant, PeerController, Span};
 
 use crate::endpoint::{
-    Arc, Endpoint, Identities, Lifetimes, Refused,
+    Arc, Endpoint, Identities, Lifetimes, Refused, Setup,
     counters::Count,
     exchanges::Exchanges,
     paths::{Path, SharedPaths, Whereabouts},
@@ -160,10 +160,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Input: a peer is no more, as when the secure session ends that it was in: nothing comes from it, and nothing gets to it.
-    /// What is under way to it ends as cancelled, what it asked is not answered, and its place is free at once. Without this
-    /// it keeps that until its last message ID may be used again.
+    /// What is under way to it ends as cancelled, what it asked is not answered, and its place is free at once, on the path that
+    /// it shares, too. Without this it keeps that until its last message ID may be used again.
     pub fn forget_peer(&mut self, now: Instant, peer: A) {
         let now = self.input(now);
+        if let Some(shared) = self.peers.shared.as_deref_mut() {
+            shared.take_back(peer, &self.setup.identities);
+        }
         if let Some(inbox) = self.inbox.as_deref_mut() {
             inbox.requests.remove_of(peer);
         }
@@ -202,6 +205,30 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         Ok(())
     }
 
+    /// Input: this peer shares its path with all to whom the same was said, whatever
+    /// [`sharing_paths`](Self::sharing_paths) gives for it: with those that have proved the same identity in secure sessions, say,
+    /// at whichever addresses they are. It holds until [`forget_peer`](Self::forget_peer), and from when the peer is asked for
+    /// something or answers something; to be said before that, for whoever is on a path stays there.
+    ///
+    /// # Errors
+    /// To as many peers as may be known something was said already, or there is no memory left for more.
+    pub fn share_path(&mut self, now: Instant, peer: A, with_all_of: &impl Hash) -> Result<(), Refused> {
+        self.input(now);
+        let shared = self.peers.shared.as_deref();
+        let growth = shared.map_or(size_of::<SharedPaths<A>>(), SharedPaths::growth);
+        if growth > 0 && !self.has_room(growth) {
+            return Err(self.out_of_bytes());
+        }
+        let Setup { config, identities, .. } = &*self.setup;
+        let (key, limit) = (identities.path(with_all_of), config.limits.peers);
+        let shared = self.peers.shared.get_or_insert_with(|| Box::new(SharedPaths::new()));
+        if shared.give(peer, key, limit, identities) {
+            Ok(())
+        } else {
+            Err(Refused::TooManyPeers { limit, until: None })
+        }
+    }
+
     /// Input: what an earlier life measured as the base round trip of the path to a peer. Its controller, which is as it was
     /// otherwise, believes it as far as [`Controller::recall`] says. Before the first request to the peer is the time for it.
     ///
@@ -221,15 +248,18 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// paths of their own, so that whoever forges addresses neither slows nor blocks anybody.
     #[inline]
     pub(in crate::endpoint) fn acquaint(&mut self, number: u32, now: Instant) {
-        if self.peers.acquaint(number) && self.setup.shared_by.is_some() {
+        if self.peers.acquaint(number) && (self.setup.shared_by.is_some() || self.peers.shared.is_some()) {
             self.share(number, now);
         }
     }
 
     #[cold]
     fn share(&mut self, number: u32, now: Instant) {
-        let Some(SharedBy(path_of)) = &self.setup.shared_by else { return };
-        let Some(key) = self.peers.get(number).map(|peer| path_of(&peer.address)) else { return };
+        let Some(address) = self.peers.get(number).map(|peer| peer.address) else { return };
+        let shared = self.peers.shared.as_deref();
+        let given = shared.and_then(|shared| shared.given(address, &self.setup.identities));
+        let by_address = || self.setup.shared_by.as_ref().map(|SharedBy(path_of)| path_of(&address));
+        let Some(key) = given.or_else(by_address) else { return };
         if self.peers.is_shared(key, &self.setup.identities) {
             self.release_controller(number, now);
         }
