@@ -12,7 +12,7 @@ use millpond_control::Instant;
 
 use crate::{
     Happened,
-    dtls::{Link, News, Sessions},
+    dtls::{Link, News, Sessions, Turn},
     security::{ServerName, ServerSecurity},
     transfer::{AskId, Event, Host, Output},
     udp::{Address, Inbox, Outbox, Port, PortError},
@@ -41,6 +41,8 @@ pub(crate) struct Lane {
     was_full: bool,
     /// What the kernel refused lately because of whom it was for.
     refused: Vec<PortError>,
+    /// Peers share a path that have proved the same identity.
+    pub(crate) shares_by_identity: bool,
 }
 
 impl std::fmt::Debug for Lane {
@@ -77,6 +79,7 @@ impl Lane {
             is_ready: true,
             was_full: false,
             refused: Vec::new(),
+            shares_by_identity: false,
         }
     }
 
@@ -286,9 +289,18 @@ impl Lane {
         self.next = self.next.into_iter().chain(sessions.next()).min();
     }
 
-    /// What happened to sessions since this was asked last.
-    pub(crate) fn news(&mut self) -> Vec<News> {
-        self.sessions.as_mut().map(|sessions| sessions.take_news()).unwrap_or_default()
+    /// What happened to sessions since this was asked last. Before anybody hears of one that stands, its peer has the path of
+    /// the identity that it has proved.
+    pub(crate) fn news(&mut self, now: Instant) -> Vec<News> {
+        let Some(sessions) = &mut self.sessions else { return Vec::new() };
+        let news = sessions.take_news();
+        for news in news.iter().filter(|news| self.shares_by_identity && matches!(news.what, Turn::Stands { .. })) {
+            if let Some(identity) = sessions.identity(news.inside) {
+                // There are no more sessions than peers; one too many has the path of its address.
+                let _ = self.host.endpoint_mut().share_path(now, news.inside, identity);
+            }
+        }
+        news
     }
 
     /// Further sessions are made with this.

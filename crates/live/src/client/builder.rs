@@ -158,6 +158,8 @@ impl ClientBuilder {
     ///
     /// // All of a network: a cell, or what is behind one gateway.
     /// let builder = Client::builder().share_paths(PathKey::prefix(24, 64));
+    /// // All servers that prove one identity under DTLS, by its certificate.
+    /// let builder = Client::builder().share_paths(PathKey::identity());
     /// ```
     #[must_use]
     pub fn share_paths(mut self, key: PathKey) -> Self {

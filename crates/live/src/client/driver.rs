@@ -76,8 +76,8 @@ impl Driver {
         let controller = settings.controller.build(settings.least_wait);
         let mut endpoint = Endpoint::new(settings.endpoint(), controller, chance, 0, secrets::identities()?)
             .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?;
-        if let Some(key) = settings.shared_paths.clone() {
-            endpoint = endpoint.sharing_paths(move |peer| key.of(*peer));
+        if let Some(key) = &settings.shared_paths {
+            endpoint = key.sharing_paths(endpoint);
         }
         let pattern = Host::new(endpoint, settings.transfer(), ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?)))
             .map_err(|error| Error::Setting { name: "transfer", reason: error.to_string() })?;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 /// Who the other side of a secure session has proved to be.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum PeerIdentity {
     /// It has the pre-shared key of this identity.

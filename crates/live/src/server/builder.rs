@@ -222,6 +222,8 @@ impl ServerBuilder {
     ///
     /// // All of a network: a cell, or what is behind one gateway.
     /// let builder = Server::builder().share_paths(PathKey::prefix(24, 64));
+    /// // All that prove one identity under DTLS, at whichever addresses.
+    /// let builder = Server::builder().share_paths(PathKey::identity());
     /// ```
     #[must_use]
     pub fn share_paths(mut self, key: PathKey) -> Self {

@@ -23,7 +23,7 @@ use super::{
 #[cfg(feature = "tcp")]
 use crate::tcp;
 use crate::{
-    DEFAULT_PORT, Error, Transport,
+    DEFAULT_PORT, Error, PathKey, Transport,
     client::{Settings, block_size},
     clock::{Clock, span},
     dtls::{Keys, ServerKeys, Sessions},
@@ -140,6 +140,7 @@ impl ServerBuilder {
             let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
             let (limits, rule, security) = (self.limits()?, self.rule, Arc::clone(&server.running.security));
             let (controllers, hook) = (Arc::clone(&controllers), self.hook.clone());
+            let is_by_identity = self.shared_paths.as_ref().is_some_and(PathKey::is_by_identity);
             // Each that follows another has a number of its own, and with it other message IDs and tokens.
             let (pattern, mut number) = (pattern.sibling(node), node);
             node += 1;
@@ -155,6 +156,7 @@ impl ServerBuilder {
                 }
                 let mut lane = Lane::new(Arc::clone(&port), host, sessions);
                 lane.vet_complaints();
+                lane.shares_by_identity = is_by_identity;
                 number = number.wrapping_add(sockets);
                 Ok(Worker::new(lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone())))
             };
@@ -229,9 +231,9 @@ impl ServerBuilder {
         let mut endpoint = Endpoint::new(config, self.controller.build(LEAST_WAIT), chance, 0, identities)
             .map_err(|error| Error::Setting { name: "transmission", reason: error.to_string() })?
             .with_paths(Address::path);
-        if let Some(key) = self.shared_paths.clone() {
+        if let Some(key) = &self.shared_paths {
             key.check()?;
-            endpoint = endpoint.sharing_paths(move |peer| key.of(*peer));
+            endpoint = key.sharing_paths(endpoint);
         }
         let jitter = ChanceSeed::new(u64::from_le_bytes(secrets::bytes()?));
         let defaults = transfer::Limits::DEFAULT;

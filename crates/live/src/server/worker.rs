@@ -250,7 +250,7 @@ impl Worker {
     /// Takes in what happened to sessions: of one that is over nothing is kept, or who begins one after the other would soon
     /// have all places of peers.
     fn hear(&mut self, now: Instant) {
-        for news in self.lane.news() {
+        for news in self.lane.news(now) {
             let peer = news.peer.peer();
             match news.what {
                 Turn::Stands { .. } => self.watch.tell(now, peer, || Happened::Secured),

@@ -26,6 +26,7 @@ mod robustness;
 mod safety;
 mod serving_streams;
 mod settings;
+mod shared_paths;
 mod sources;
 mod strangers;
 mod streaming;

@@ -6,7 +6,7 @@ use millpond_control::{Instant, Span};
 
 use super::{Driver, RESERVE};
 use crate::{
-    Error, Happened,
+    Error, Happened, PathKey,
     dtls::Sessions,
     lane::Lane,
     udp::{Port, Role},
@@ -78,6 +78,7 @@ impl Driver {
         let sessions = self.keys.clone().map(|keys| Sessions::standard(keys, self.clock.origin()));
         let mut lane = Lane::new(port, self.pattern.sibling(node), sessions);
         lane.vet_complaints();
+        lane.shares_by_identity = self.settings.shared_paths.as_ref().is_some_and(PathKey::is_by_identity);
         self.lanes.push(lane);
         self.used.push(self.clock.now());
         Ok(at)

@@ -9,7 +9,6 @@ use crate::{
     Error, Happened,
     client::asks::{EarlyPing, Ping},
     dtls::{Link, Turn},
-    lane::Lane,
     security::ServerName,
 };
 
@@ -57,19 +56,20 @@ impl Driver {
     /// Takes in what happened to the sessions of a lane.
     pub(super) fn hear(&mut self, at: usize) {
         let now = self.clock.now();
-        for news in self.lanes.get_mut(at).map(Lane::news).unwrap_or_default() {
+        // What is known of the path of a session that another one follows, and who is asked next: not before that is there.
+        let (mut carried, mut next) = (None, Vec::new());
+        for news in self.lanes.get_mut(at).map(|lane| lane.news(now)).unwrap_or_default() {
             let peer = news.peer.peer();
             match news.what {
                 Turn::Stands { before } => {
                     self.watch.tell(now, peer, || Happened::Secured);
-                    let before = before.zip(self.lanes.get(at));
-                    let before = before.and_then(|(before, lane)| lane.host.endpoint().controller(before));
-                    if let Some(controller) = before {
+                    let carried = carried.take().filter(|(session, _)| Some(*session) == before);
+                    if let Some((_, controller)) = carried {
                         // The path is the same. Without room for the peer its requests are refused next.
                         let _ = self.on_host(at, now, |host| host.set_controller(now, news.inside, controller));
                     }
                     self.launch_pings(peer);
-                    self.launch(peer);
+                    next.push(peer);
                 }
                 Turn::Ended { why, was_used } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
@@ -86,8 +86,11 @@ impl Driver {
                     self.asks.pings = others;
                     let of_it: Vec<Ping> = of_it;
                     of_it.into_iter().for_each(|ping| drop(ping.reply.send(Err(error.clone()))));
+                    let controller = self.lanes.get(at).and_then(|lane| lane.host.endpoint().controller(news.inside));
+                    carried = controller.map(|controller| (news.inside, controller));
+                    self.on_host(at, now, |host| host.forget_peer(now, news.inside));
                     // What was to follow begins another one.
-                    self.launch(peer);
+                    next.push(peer);
                 }
                 Turn::Failed { why, timed_out } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
@@ -99,6 +102,7 @@ impl Driver {
                 }
             }
         }
+        next.into_iter().for_each(|peer| self.launch(peer));
     }
 
     /// What waits for a session with a peer gets none.
