@@ -31,8 +31,9 @@ impl NoResponse {
     /// What the options of a request say, in ascending order of their numbers.
     #[must_use]
     pub fn of(options: &[(u16, &[u8])]) -> Self {
-        // Its number is high: it stands near the end.
-        let option = options.iter().rev().find(|(number, _)| *number == number::NO_RESPONSE);
+        // Its number is high: of most requests the last option says that it is not there.
+        let mut high = options.iter().rev().take_while(|(number, _)| *number >= number::NO_RESPONSE);
+        let option = high.find(|(number, _)| *number == number::NO_RESPONSE);
         option.map_or(Self::NONE, |(_, value)| Self::read(value))
     }
 
@@ -79,6 +80,17 @@ mod tests {
         assert_eq!(NoResponse::read(&[26]), NoResponse::ALL);
         for value in [&[][..], &[0], &[0, 26]] {
             assert_eq!(NoResponse::read(value), NoResponse::NONE);
+        }
+        let [path, tag, all] =
+            [(number::URI_PATH, &b"x"[..]), (number::REQUEST_TAG, b""), (number::NO_RESPONSE, &[26])];
+        for (options, read) in [
+            (&[][..], NoResponse::NONE),
+            (&[path], NoResponse::NONE),
+            (&[path, tag], NoResponse::NONE),
+            (&[path, all], NoResponse::ALL),
+            (&[all, tag], NoResponse::ALL),
+        ] {
+            assert_eq!(NoResponse::of(options), read, "{options:?}");
         }
     }
 }
