@@ -160,9 +160,9 @@ impl<L: MessageLayer> Host<L> {
         let gathering = self.groups.all.iter_mut().find(|gathering| gathering.exchange == exchange)?;
         let (group, from) = (gathering.id, self.layer.peer(&entry));
         let lost = |why| Some(Some(Told::GroupAnswerLost { group, from, why }));
-        let options: Vec<_> = options::decode(&gathering.options).collect();
         // What was asked of the group need not be what is asked of one member.
-        let options: Vec<_> = options.into_iter().filter(|(number, _)| *number != number::NO_RESPONSE).collect();
+        let options = options::decode(&gathering.options).filter(|(number, _)| *number != number::NO_RESPONSE);
+        let options: Vec<_> = options.collect();
         let ask = Ask { body: &gathering.body, longest: gathering.longest, ..Ask::new(gathering.code, &options) };
         let Ok(mut asked) = Asked::new(from, &ask, None, false) else { return lost(AskFailure::OutOfBytes) };
         asked.gathers = Some(group);

@@ -127,7 +127,7 @@ pub(in crate::endpoint) struct Exchange {
     pub(in crate::endpoint) is_lengthened: bool,
     /// The token was given by the caller, or is the request's.
     pub(in crate::endpoint) own_token: bool,
-    /// Not every response to it is wanted.
+    /// It was asked for as non-confirmable, and not every response to it is wanted: nothing need come back.
     pub(in crate::endpoint) limits_responses: bool,
     /// What tells its copies apart; until the first one leaves, what is wished to.
     pub(in crate::endpoint) mark: Mark,

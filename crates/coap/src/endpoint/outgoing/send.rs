@@ -137,7 +137,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         exchange.role = role;
         exchange.kind = message.kind;
         exchange.own_token = token.is_some();
-        exchange.limits_responses = role.asks() && NoResponse::of(message.options) != NoResponse::NONE;
+        exchange.limits_responses =
+            message.kind == Kind::NonConfirmable && role.asks() && NoResponse::of(message.options) != NoResponse::NONE;
         exchange.mark = mark;
         exchange.most = most;
         exchange.wait = message.patience.ack_timeout;
@@ -255,12 +256,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some((peer, path, _)) = self.peers.with_path(number) else { return };
         let token = if self.has_fixed_token(exchange) { None } else { self.make_token(peer, exchange) };
         let kind = self.kind_now(path, exchange);
-        let count = peer.ids.used();
+        let (count, is_promoted) = (peer.ids.used(), kind != exchange.kind);
         if exchange.role == Role::Unanswered {
             let token = (token.unwrap_or(exchange.token()), self.has_fixed_token(exchange));
             self.retire(number, now, token);
         }
-        if kind != self.exchanges.get(slot).map_or(kind, |exchange| exchange.kind) {
+        if is_promoted {
             self.confirm(slot);
         }
         let (lifetime, longer) = (self.exchange_lifetime(), self.lives_longer(slot));

@@ -98,7 +98,6 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Until when a request may not leave because its token, of which there is no choice, is retired.
     pub(in crate::endpoint) fn retired_until(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Instant> {
-        self.beyond.as_deref()?;
         if self.has_fixed_token(exchange) { self.retired(peer, exchange, exchange.token()) } else { None }
     }
 
