@@ -5,7 +5,7 @@ use std::io::Write;
 
 use clap::{CommandFactory, Parser, error::ErrorKind};
 
-use crate::arguments::{Program, Verb, Writing};
+use crate::arguments::{Program, Verb};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, no_signals};
 use crate::{nearest, shell};
@@ -67,21 +67,13 @@ async fn live(verb: Verb) -> Result<(), Failure> {
     let interrupt = &mut Interrupt::listen().map_err(no_signals)?;
     use millpond_live::Code;
     match verb {
-        Verb::Get(ask) => request::without_payload(Code::GET, ask, None, interrupt).await,
-        Verb::Delete(Writing { ask, no_response }) => {
-            request::without_payload(Code::DELETE, ask, no_response, interrupt).await
-        }
-        Verb::Put(Writing { ask, no_response }) => request::with_payload(Code::PUT, ask, no_response, interrupt).await,
-        Verb::Post(Writing { ask, no_response }) => {
-            request::with_payload(Code::POST, ask, no_response, interrupt).await
-        }
-        Verb::Fetch(ask) => request::with_payload(Code::FETCH, ask, None, interrupt).await,
-        Verb::Patch(Writing { ask, no_response }) => {
-            request::with_payload(Code::PATCH, ask, no_response, interrupt).await
-        }
-        Verb::IPatch(Writing { ask, no_response }) => {
-            request::with_payload(Code::IPATCH, ask, no_response, interrupt).await
-        }
+        Verb::Get(ask) => request::without_payload(Code::GET, ask.into(), interrupt).await,
+        Verb::Delete(ask) => request::without_payload(Code::DELETE, ask, interrupt).await,
+        Verb::Put(ask) => request::with_payload(Code::PUT, ask, interrupt).await,
+        Verb::Post(ask) => request::with_payload(Code::POST, ask, interrupt).await,
+        Verb::Fetch(ask) => request::with_payload(Code::FETCH, ask.into(), interrupt).await,
+        Verb::Patch(ask) => request::with_payload(Code::PATCH, ask, interrupt).await,
+        Verb::IPatch(ask) => request::with_payload(Code::IPATCH, ask, interrupt).await,
         Verb::Observe(ask) => observe::follow(ask, interrupt).await,
         Verb::Ping(flags) => ping::ping(flags, interrupt).await,
         Verb::Discover(flags) => discover::discover(flags, interrupt).await,

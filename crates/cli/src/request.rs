@@ -5,7 +5,7 @@ use std::path::Path;
 
 use millpond_live::{Client, Code, NoResponse, Outcome, RequestBuilder, Uri};
 
-use crate::arguments::{Request, WithPayload, WithoutPayload};
+use crate::arguments::{Request, WithPayload, WithoutPayload, Writing};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::{answer, content_format, draft, progress, render, trace, values};
@@ -19,11 +19,10 @@ pub const LONGEST_BODY: usize = 16 << 20;
 /// Whatever kept it from being done.
 pub async fn without_payload(
     method: Code,
-    ask: WithoutPayload,
-    unwanted: Option<NoResponse>,
+    Writing { no_response, ask }: Writing<WithoutPayload>,
     interrupt: &mut Interrupt,
 ) -> Result<(), Failure> {
-    once(method, &ask.uri, (None, None), ask.output.as_deref(), &ask.request, unwanted, interrupt).await
+    once(method, &ask.uri, (None, None), ask.output.as_deref(), &ask.request, no_response, interrupt).await
 }
 
 /// put, post, fetch, patch and ipatch.
@@ -32,8 +31,7 @@ pub async fn without_payload(
 /// Whatever kept it from being done.
 pub async fn with_payload(
     method: Code,
-    ask: WithPayload,
-    unwanted: Option<NoResponse>,
+    Writing { no_response, ask }: Writing<WithPayload>,
     interrupt: &mut Interrupt,
 ) -> Result<(), Failure> {
     let payload = match &ask.payload {
@@ -41,7 +39,7 @@ pub async fn with_payload(
         None => None,
     };
     let format = ask.content_format.or_else(|| ask.payload.as_deref().and_then(format_of_file));
-    once(method, &ask.uri, (payload, format), None, &ask.request, unwanted, interrupt).await
+    once(method, &ask.uri, (payload, format), None, &ask.request, no_response, interrupt).await
 }
 
 async fn once(

@@ -55,6 +55,13 @@ pub struct Writing<T: Args> {
     pub ask: T,
 }
 
+/// The same of which every response is wanted.
+impl<T: Args> From<T> for Writing<T> {
+    fn from(ask: T) -> Self {
+        Self { no_response: None, ask }
+    }
+}
+
 /// An observation.
 #[derive(Debug, Args)]
 pub struct Observe {
