@@ -5,7 +5,7 @@ A cell is a pure function of lot, family and number. The lots `training` and `he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from random import Random
@@ -31,8 +31,8 @@ class Drawn:
 
 
 def cells(lot: str, count: int, families: Sequence[str] = ()) -> list[Drawn]:
-    """So many cells of a lot, of these families in turn; else every second one `one-cell`, and the `USUAL` in turn."""
-    turns = cycle(families) if families else _turns()
+    """So many cells of a lot, of these families in turn, or of the `USUAL`: every second one is `one-cell`."""
+    turns = cycle(families or USUAL)
     seen: dict[str, int] = {}
     found = []
     for _ in range(count):
@@ -213,16 +213,13 @@ FAMILIES: dict[str, Callable[[str, Luck], Drawn]] = {
     "windows": windows,
     "bursts": bursts,
 }
-#: What is drawn unless families are named. The others came later, and cells keep their numbers.
-USUAL = ("neighbours", "changing", "thinking", "blocks", "mesh")
+#: What is drawn in turn unless families are named. The others came later, and cells keep their numbers.
+USUAL = tuple(
+    family for other in ("neighbours", "changing", "thinking", "blocks", "mesh") for family in ("one-cell", other)
+)
 
 
 # ----------------------------------------------------------------------------------------------- helpers
-
-
-def _turns() -> Iterator[str]:
-    for family in cycle(USUAL):
-        yield from ("one-cell", family)
 
 
 def _link(rate: float, delay: float, queue: str, loss: Tree | None, jitter: tuple[int, str] | None) -> Tree:
