@@ -92,11 +92,36 @@ pub enum DownloadError {
     },
 }
 
-impl Download {
+impl Block {
+    /// Whether a response may hold this block with a payload of so many bytes where blocks of at most this size were asked for.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_answer(self, asked: Option<BlockSize>, length: usize) -> Result<(), DownloadError> {
+        if asked.is_some_and(|asked| self.size > asked) {
+            return Err(DownloadError::LargerBlocks);
+        }
+        if self.fits(length) { Ok(()) } else { Err(DownloadError::WrongLength { length }) }
+    }
+}
+
+impl BlockSize {
     /// So many blocks of a size that nobody wished for are enough for a body, unless blocks of 1024 bytes would be more: without it
     /// a server could be asked a million times for 16 MiB.
     const MOST_SMALL: usize = 1 << 16;
 
+    /// Whether so many bytes of a body of at most `limit` may have come in blocks of this size, which is the server's choice.
+    ///
+    /// # Errors
+    /// They are too many blocks.
+    pub fn check_count(self, received: usize, limit: usize) -> Result<(), DownloadError> {
+        let most = u32::try_from(Self::MOST_SMALL.max(limit >> 10)).unwrap_or(u32::MAX);
+        let is_within = received as u64 <= u64::from(most).saturating_mul(self.bytes().into());
+        if is_within { Ok(()) } else { Err(DownloadError::SmallBlocks { size: self.bytes(), most }) }
+    }
+}
+
+impl Download {
     /// A changed body is fetched anew so many times.
     const RESTARTS: u8 = 4;
 
@@ -163,12 +188,7 @@ impl Download {
         } else if got != wanted {
             return Err(DownloadError::OutOfOrder { got, wanted });
         }
-        if self.asked.is_some_and(|size| block.size > size) {
-            return Err(DownloadError::LargerBlocks);
-        }
-        if !block.fits(part.payload.len()) {
-            return Err(DownloadError::WrongLength { length: part.payload.len() });
-        }
+        block.check_answer(self.asked, part.payload.len())?;
         if self.body.is_empty() {
             self.of = (part.code, part.format, part.etag.map(<[u8]>::to_vec));
         }
@@ -178,10 +198,8 @@ impl Download {
         }
         let size = self.size.map_or(block.size, |size| size.min(block.size));
         self.size = Some(size);
-        let most = u32::try_from(Self::MOST_SMALL.max(limit >> 10)).unwrap_or(u32::MAX);
-        let is_small = self.wished.is_none_or(|wished| size < wished);
-        if is_small && self.body.len() as u64 > u64::from(most).saturating_mul(size.bytes().into()) {
-            return Err(DownloadError::SmallBlocks { size: size.bytes(), most });
+        if self.wished.is_none_or(|wished| size < wished) {
+            size.check_count(self.body.len(), limit)?;
         }
         self.ask()
     }

@@ -125,7 +125,8 @@ impl Block {
     }
 
     /// Whether a payload of so many bytes is what the block says: full if more follow, else at most full.
-    pub(super) const fn fits(self, length: usize) -> bool {
+    #[must_use]
+    pub const fn fits(self, length: usize) -> bool {
         let size = self.size.bytes() as usize;
         match (self.size.is_bert(), self.more) {
             (false, true) => length == size,

@@ -4,6 +4,7 @@ use millpond_control::Instant;
 
 use crate::block::{Block, BlockSize, DownloadError, UploadError, robust::BurstFailure};
 use crate::endpoint::{self, Failure, Patience};
+use crate::layer::Room;
 use crate::message::{Code, Kind, Token};
 use crate::stream::{Lost, StreamRefused};
 
@@ -48,12 +49,24 @@ pub struct Ask<'a> {
 /// One block of a body that the application takes, or sends, block by block, so that it is never held whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Block1 of the request, whose body is this block.
+    /// Block1 of the request, whose body is this block, or over a stream these [blocks](super::Host::blocks).
     pub block1: Option<Block>,
-    /// Block2: the block that is asked for.
+    /// Block2: the block that is asked for. Over a stream it may be several (BERT, RFC 8323 §6): the other side's settings are
+    /// awaited then, and where they allow one it is one.
     pub block2: Option<Block>,
     /// Request-Tag (RFC 9175 §3): which blocks are of one body.
     pub tag: Option<u32>,
+}
+
+impl Piece {
+    /// Over a stream: fewer blocks are asked for in a message where the other side does not allow several. Of one that knows
+    /// none a body that is a block is asked for, or sent, as what it is: whole.
+    pub(super) fn keep_to(&mut self, room: &Room) {
+        let may_name = |block: &Block| room.block_wise || !room.is_settled || block.number > 0 || block.more;
+        let asked =
+            |block: Block| if room.bert { block } else { Block { size: block.size.min(BlockSize::B1024), ..block } };
+        (self.block1, self.block2) = (self.block1.filter(may_name), self.block2.filter(may_name).map(asked));
+    }
 }
 
 impl<'a> Ask<'a> {

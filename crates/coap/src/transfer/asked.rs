@@ -199,8 +199,17 @@ impl<A> Asked<A> {
         true
     }
 
+    /// Over a stream: whether it is about several blocks in one message, which the other side has to allow first (RFC 8323 §6).
+    pub(super) fn is_several_blocks(&self) -> bool {
+        let blocks = self.single.map_or([None; 2], |single| [single.block1, single.block2]);
+        blocks.into_iter().flatten().any(|block| block.size.is_bert())
+    }
+
     /// Over a stream: later settings may take back how much fits a message, and that several blocks do (RFC 8323 §5.3, §6).
     pub(super) fn keep_to(&mut self, room: &Room) {
+        if let Some(single) = &mut self.single {
+            single.keep_to(room);
+        }
         if let Some(upload) = self.upload.as_mut().filter(|_| self.fits == Some(Fit::Cut)) {
             match room.blocks(self.options.len()) {
                 // From the beginning: what was sent need not be a multiple of anything.

@@ -67,6 +67,9 @@ impl<L: MessageLayer> Host<L> {
             false => (Aim::Next, if is_first { InAsk::First } else { InAsk::Next }),
         };
         if let Some(room) = layer.room() {
+            if !room.is_settled && asked.is_several_blocks() {
+                return Ok(None);
+            }
             asked.keep_to(&room);
         }
         loop {

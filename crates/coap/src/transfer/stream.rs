@@ -5,6 +5,7 @@ use millpond_control::{ChanceSeed, Instant};
 use super::{Config, Host, Refused};
 use crate::{
     block::BlockSize,
+    layer::MessageLayer,
     stream::{Connection, Settings},
 };
 
@@ -56,6 +57,13 @@ impl Host<Connection> {
     #[must_use]
     pub const fn settings(&self) -> Settings {
         self.layer.settings()
+    }
+
+    /// The largest blocks that fit a message to the other side beside so many bytes of options, and how many of them (BERT,
+    /// RFC 8323 §6): for whoever sends a body [piece by piece](super::Piece). `None` until it has said what it takes.
+    #[must_use]
+    pub fn blocks(&self, options: usize) -> Option<(BlockSize, u32)> {
+        self.layer.room().filter(|room| room.is_settled).map(|room| room.blocks(options))
     }
 
     /// Whether nothing that either side asked waits for its answer ([`Connection::is_quiet`]).

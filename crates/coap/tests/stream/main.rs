@@ -20,6 +20,7 @@ mod hosts;
 mod leaving;
 mod observing;
 mod owned;
+mod pieces;
 mod properties;
 mod session;
 mod side;

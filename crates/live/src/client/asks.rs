@@ -247,7 +247,7 @@ impl Sink for AskSink<'_> {
 
 /// The options of a response that its reader may want. One that is too long counts as absent (RFC 7252 §5.4.3): an ETag or an
 /// Echo so long would come back with the next request.
-fn options(message: &Message<'_>) -> Options {
+pub(crate) fn options(message: &Message<'_>) -> Options {
     message.options().legal().map(|option| (option.number, Bytes::copy_from_slice(option.value))).collect()
 }
 

@@ -34,12 +34,24 @@ pub(crate) enum Command {
     LetGo(RequestNumber),
     /// The observation is forgotten without a word to the server.
     Forget(RequestNumber),
+    /// How much of a body a message of a connection may hold, beside so many bytes of options, is to be told once it is known.
+    Room(usize, oneshot::Sender<Result<Room, Error>>),
     SetController(SocketAddr, ControllerChoice, oneshot::Sender<Result<(), Error>>),
     Stats(oneshot::Sender<Stats>),
     /// A sign of life is wanted, in a secure session of a server of this name.
     Ping(SocketAddr, Option<ServerName>, oneshot::Sender<Result<Duration, Error>>),
     /// Everything is cancelled; the sender is dropped once the last datagram has left.
     Shutdown(oneshot::Sender<()>),
+}
+
+/// How much of a body one message may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Blocks of which size.
+    pub(crate) size: BlockSize,
+    /// Bytes, a multiple of that; of a peer that knows no blocks those of the whole body.
+    pub(crate) most: usize,
+    pub(crate) knows_blocks: bool,
 }
 
 /// A request as the driver gets it.

@@ -260,6 +260,8 @@ impl Driver {
                 });
                 let _ = reply.send(done);
             }
+            // That of datagrams is known without asking.
+            Command::Room(..) => {}
             Command::Stats(reply) => drop(reply.send(self.stats())),
             Command::Ping(peer, None, reply) => self.ping(now, peer, reply),
             Command::Ping(peer, Some(name), reply) => {

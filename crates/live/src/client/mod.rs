@@ -35,6 +35,8 @@ use std::{
 use millpond_coap::message::Code;
 use tokio::sync::{mpsc, oneshot};
 
+#[cfg(feature = "tcp")]
+pub(crate) use asks::options;
 pub(crate) use asks::{AskSink, Asks, Ping, failure};
 pub(crate) use beginning::begin;
 pub use builder::ClientBuilder;
@@ -52,7 +54,7 @@ use names::Names;
 pub(crate) use builder::Settings;
 #[cfg(test)]
 pub(crate) use command::asked_for_trial;
-pub(crate) use command::{Command, Reply, RequestNumber, Wanted};
+pub(crate) use command::{Command, Reply, RequestNumber, Room, Wanted};
 #[cfg(feature = "tcp")]
 pub(crate) use connections::Line;
 

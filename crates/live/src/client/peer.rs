@@ -7,7 +7,7 @@ use std::{
 
 use millpond_coap::message::Code;
 
-use super::{RequestBuilder, names::Names};
+use super::{Command, Commands, RequestBuilder, names::Names};
 use crate::{Error, Host, Transport, Uri, UriError, security::ServerName, udp::is_group};
 
 /// What a URI can be given as.
@@ -144,16 +144,39 @@ pub(crate) fn check_unicast(transport: Transport, peer: SocketAddr) -> Result<()
 pub(super) struct Peers {
     all: Vec<SocketAddr>,
     failed: usize,
+    /// The connection over which all blocks of a body go, once it is known.
+    line: Option<Commands>,
 }
 
 impl Peers {
     pub(super) async fn of(request: &RequestBuilder) -> Result<Self, Error> {
         let uri = request.uri.as_ref().map_err(Clone::clone)?;
-        Ok(Self { all: resolve_all(uri, &request.client.names).await?, failed: 0 })
+        Ok(Self { all: resolve_all(uri, &request.client.names).await?, failed: 0, line: None })
     }
 
     pub(super) fn left(&self) -> &[SocketAddr] {
         self.all.get(self.failed..).unwrap_or_default()
+    }
+
+    /// Hands a command of a request to who takes those to its peer. What is about one body goes over one connection, which alone
+    /// knows the rest of it.
+    pub(super) async fn order(
+        &mut self,
+        request: &RequestBuilder,
+        command: Command,
+        is_of_body: bool,
+    ) -> Result<Commands, Error> {
+        let uri = request.uri.as_ref().map_err(Clone::clone)?;
+        let (transport, host) = (uri.transport(), uri.host());
+        let Some(line) = self.line.clone() else {
+            let commands = request.client.order(transport, self.left(), host, command).await?;
+            self.line = Some(commands.clone()).filter(|_| is_of_body && !transport.is_datagram());
+            return Ok(commands);
+        };
+        let peer = self.left().first().copied().ok_or(Error::Closed)?;
+        let lost = |_| Error::connection_lost(peer, "it ended in the middle of a body; ask again");
+        line.send(command).map_err(lost)?;
+        Ok(line)
     }
 
     /// Whether the next address is to be asked. Over streams one was chosen among all when the connection was made.

@@ -2,7 +2,6 @@
 
 use std::{
     future::{Future, IntoFuture},
-    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     time::Duration,
@@ -252,7 +251,7 @@ impl RequestBuilder {
         let mut has_proved = false;
         loop {
             let (reply, told) = oneshot::channel();
-            let mut guard = by(until, self.start(peers.left(), Reply::Once(reply), piece)).await?;
+            let mut guard = by(until, self.start(peers, Reply::Once(reply), piece)).await?;
             let outcome = guard.outcome(told, until).await;
             guard.is_over = true;
             match outcome {
@@ -278,7 +277,7 @@ impl RequestBuilder {
             let mut has_proved = false;
             loop {
                 let newest = Newest::default();
-                let mut guard = self.start(peers.left(), Reply::Observed(newest.clone()), None).await?;
+                let mut guard = self.start(&mut peers, Reply::Observed(newest.clone()), None).await?;
                 match newest.ready().await {
                     Ok((first, _)) if !has_proved && self.proves(&first) => has_proved = true,
                     Ok((_, true)) => {
@@ -312,22 +311,28 @@ impl RequestBuilder {
         Ok(())
     }
 
-    async fn start(&self, peers: &[SocketAddr], reply: Reply, piece: Option<Piece>) -> Result<Guard, Error> {
+    /// Those of the URI, and those that were added.
+    pub(super) fn all_options(&self, uri: &Uri) -> Options {
+        let mut options: Options = uri.uri_options().into_iter().collect();
+        for (number, value) in self.options.iter() {
+            options.add(number, value.clone());
+        }
+        options
+    }
+
+    async fn start(&self, peers: &mut Peers, reply: Reply, piece: Option<Piece>) -> Result<Guard, Error> {
         let uri = self.uri.as_ref().map_err(Clone::clone)?;
         let block = match self.block_size {
             Some(bytes) => block_size(bytes)?,
             None => self.client.settings.block,
         };
-        let mut options: Options = uri.uri_options().into_iter().collect();
-        for (number, value) in self.options.iter() {
-            options.add(number, value.clone());
-        }
+        let options = self.all_options(uri);
         self.check_patience(uri.transport())?;
         if !self.limits_responses && self.options.get(number::NO_RESPONSE).is_some() {
             let reason = "No-Response is said by send_no_response, which tells what becomes of the request".into();
             return Err(Error::Refused { reason });
         }
-        let peer = peers.first().copied().ok_or(Error::Closed)?;
+        let peer = peers.left().first().copied().ok_or(Error::Closed)?;
         let place = Arc::clone(&self.client.room).acquire_owned().await.map_err(|_| Error::Closed)?;
         let number = self.client.number();
         let wanted = Wanted {
@@ -351,7 +356,7 @@ impl RequestBuilder {
             reply,
         };
         let command = Command::Ask(Box::new(wanted));
-        let commands = self.client.order(uri.transport(), peers, uri.host(), command).await?;
+        let commands = peers.order(self, command, piece.is_some()).await?;
         Ok(Guard { number, commands, is_over: false, place: Some(place) })
     }
 }

@@ -1,33 +1,41 @@
 //! Bodies that are never whole in memory: each block is a request of its own, and the next one waits until this one was
-//! written, or the one after it read (RFC 7959 goes in step in any case).
+//! written, or the one after it read (RFC 7959 goes in step in any case). Over a stream a request holds, or gets, as many blocks as
+//! fit a message (BERT, RFC 8323 §6).
 
 use bytes::Bytes;
-use millpond_coap::block::{Block, BlockSize};
+use millpond_coap::block::{Block, BlockSize, DownloadError, UploadError};
 use millpond_coap::message::{Code, number};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::oneshot,
+};
 
 use super::{
-    RequestBuilder, block_size,
+    Command, RequestBuilder, Room, block_size,
     deadline::within,
     peer::Peers,
     progress::{OnProgress, Progress},
 };
 use crate::{Error, Response, Why, transfer::Piece};
 
+/// Bytes of a body that one message of an upload holds at most, whatever the server takes.
+const MOST_IN_MESSAGE: usize = 64 << 10;
+/// The same of a body that has to be whole, because the server knows no blocks.
+const MOST_WHOLE: usize = 1 << 20;
+
 impl RequestBuilder {
     /// Sends it and writes the body of the answer as it comes, block by block: of an image of any length one block is in
-    /// memory. What is returned has code and options of the first block, and no body unless it is an error, of which nothing is
-    /// written. [`progress`](Self::progress) is told after each block; [`longest_body`](super::ClientBuilder::longest_body) does
-    /// not matter. The deadline is that of all together; an end without all of the body is an error, and what was written
-    /// stays.
-    ///
-    /// For UDP and DTLS: over TCP the answer may come in one message, and is got by [`send`](Self::send).
+    /// memory; over TCP and TLS one message, of a mebibyte at most, which holds as many blocks as the server likes unless a
+    /// [`block_size`](Self::block_size) is wished for. What is returned has code and options of the first block, and no body unless it
+    /// is an error, of which nothing is written. [`progress`](Self::progress) is told after each block, or message;
+    /// [`longest_body`](super::ClientBuilder::longest_body) does not matter. The deadline is that of all together; an end without all of
+    /// the body is an error, and what was written stays.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send); [`Error::Transfer`] if the representation changed on the way;
+    /// Those of [`send`](Self::send); [`Error::Transfer`] if the representation changed on the way, or what came are not the blocks
+    /// of one body; [`Error::ConnectionLost`] if the connection ended in the middle, or the server released it;
     /// [`Error::Refused`] with what the writer said.
     pub async fn download(mut self, writer: &mut (impl AsyncWrite + Unpin + Send)) -> Result<Response, Error> {
-        self.check_datagrams()?;
         let (wished, hook) = (self.wished()?, self.progress.clone());
         within(self.deadline, async move {
             let mut peers = Peers::of(&self).await?;
@@ -43,14 +51,15 @@ impl RequestBuilder {
                         Some(_) => Err(lost(&answer, format!("it goes on with {}", answer.code()))),
                     };
                 }
-                let came =
-                    block_of(&answer, number::BLOCK2)?.unwrap_or(Block { number: 0, more: false, size: block.size });
-                let offset = usize::try_from(came.offset()).unwrap_or(usize::MAX);
-                let length = answer.payload().len();
-                let is_whole = !came.more || length == came.size.bytes() as usize;
-                if offset != progress.received || !is_whole {
-                    return Err(lost(&answer, format!("{length} bytes came for those from {} on", progress.received)));
+                let came = block_of(&answer, number::BLOCK2, wished)?;
+                let (got, length) = (came.map_or(0, Block::offset), answer.payload().len());
+                if got != progress.received as u64 {
+                    let out_of_order = DownloadError::OutOfOrder { got, wanted: progress.received as u64 };
+                    return Err(lost(&answer, Why::said_by(out_of_order)));
                 }
+                // Without a number it is all of the body.
+                let checked = came.map_or(Ok(()), |came| came.check_answer(Some(block.size), length));
+                checked.map_err(|error| lost(&answer, Why::said_by(error)))?;
                 if first.as_ref().is_some_and(|first| !is_of_one(first, &answer)) {
                     return Err(lost(&answer, "it changed on the way; ask again"));
                 }
@@ -59,10 +68,14 @@ impl RequestBuilder {
                 let total = answer.options().uint(number::SIZE2).and_then(|total| usize::try_from(total).ok());
                 progress.total = total.or(progress.total);
                 tell(hook.as_ref(), &progress);
-                let first = &*first.get_or_insert_with(|| answer.with_payload(Bytes::new()));
-                if !came.more {
+                let first = &*first.get_or_insert_with(|| answer.clone().with_payload(Bytes::new()));
+                let Some(came) = came.filter(|came| came.more) else {
                     writer.flush().await.map_err(|error| unwritten(&error))?;
                     return Ok(first.clone());
+                };
+                if came.size < wished.min(BlockSize::B1024) {
+                    let checked = came.size.check_count(progress.received, 0);
+                    checked.map_err(|error| lost(&answer, Why::said_by(error)))?;
                 }
                 block = after(progress.received, came.size)?;
             }
@@ -71,16 +84,14 @@ impl RequestBuilder {
     }
 
     /// Sends what the reader gives as its payload, block by block, until its end: of an image of any length two blocks are in
-    /// memory. [`progress`](Self::progress) is told after each block. The deadline is that of all together. What a server that
-    /// puts bodies together takes in all is its own limit (4.13).
-    ///
-    /// For UDP and DTLS: over TCP a body of any length may be one message, and is sent by [`send`](Self::send).
+    /// memory; over TCP and TLS two messages, of 64 KiB at most. [`progress`](Self::progress) is told after each block, or message. The
+    /// deadline is that of all together. What a server that puts bodies together takes in all is its own limit (4.13).
     ///
     /// # Errors
-    /// Those of [`send`](Self::send); [`Error::Refused`] with what the reader said, or if a [`payload`](Self::payload) was given,
-    /// too.
+    /// Those of [`send`](Self::send); [`Error::Transfer`] and [`Error::ConnectionLost`] as with [`download`](Self::download);
+    /// [`Error::Refused`] with what the reader said, if a [`payload`](Self::payload) was given, too, or if a server without blocks
+    /// takes no message so long.
     pub async fn upload(mut self, reader: &mut (impl AsyncRead + Unpin + Send)) -> Result<Response, Error> {
-        self.check_datagrams()?;
         if self.payload.as_ref().is_ok_and(|payload| !payload.is_empty()) {
             return Err(Error::Refused { reason: "a payload is given, and a reader of another; leave one out".into() });
         }
@@ -91,22 +102,31 @@ impl RequestBuilder {
             let mut progress = Progress::default();
             let (mut held, mut is_end) = (Vec::new(), false);
             loop {
-                // One byte more than a block tells whether another one follows.
-                let wanted = size.bytes() as usize + 1;
+                let room = self.room(&mut peers, size).await?;
+                size = room.size;
+                // One byte more than a message holds tells whether another one follows.
+                let wanted = room.most + 1;
                 while held.len() < wanted && !is_end {
                     let mut room = (&mut *reader).take((wanted - held.len()) as u64);
                     is_end = room.read_to_end(&mut held).await.map_err(|error| unread(&error))? == 0;
                 }
-                let length = held.len().min(size.bytes() as usize);
+                let length = held.len().min(room.most);
                 let more = held.len() > length;
+                if more && !room.knows_blocks {
+                    let reason =
+                        format!("the server knows no blocks, and a message to it takes {length} bytes of a body");
+                    return Err(Error::Refused { reason });
+                }
                 let block = Block { more, ..after(progress.sent, size)? };
                 self.payload = Ok(Bytes::copy_from_slice(held.get(..length).unwrap_or_default()));
                 let piece = Piece { block1: Some(block), block2: None, tag };
                 let answer = self.answer(&mut peers, Some(piece)).await?;
-                let told = block_of(&answer, number::BLOCK1)?.map(|block| block.size);
+                let told = block_of(&answer, number::BLOCK1, size)?;
+                let is_other = told.is_some_and(|told| told.number != block.number);
+                let told = told.map(|told| told.size).filter(|told| *told < size);
                 if answer.code() == Code::REQUEST_ENTITY_TOO_LARGE
                     && progress.sent == 0
-                    && let Some(smaller) = told.filter(|told| told.bytes() < size.bytes())
+                    && let Some(smaller) = told
                 {
                     // Smaller blocks are wanted from the first one on (RFC 7959 §2.9.3).
                     size = smaller;
@@ -115,29 +135,46 @@ impl RequestBuilder {
                 if !answer.is_success() {
                     return Ok(answer);
                 }
+                if more && is_other {
+                    return Err(lost(&answer, Why::said_by(UploadError::WrongBlock)));
+                }
                 held.drain(..length);
                 progress.sent += length;
                 tell(hook.as_ref(), &progress);
                 if !more {
                     return Ok(answer);
                 }
-                size = told.filter(|told| told.bytes() < size.bytes()).unwrap_or(size);
+                size = told.unwrap_or(size);
             }
         })
         .await
     }
 
-    fn check_datagrams(&self) -> Result<(), Error> {
+    /// Blocks of which size are wished for: over a stream several in a message, unless a smaller size was said.
+    fn wished(&self) -> Result<BlockSize, Error> {
         let uri = self.uri.as_ref().map_err(Clone::clone)?;
-        if uri.transport().is_datagram() {
-            return Ok(());
+        match (self.block_size, self.client.settings.block) {
+            (Some(bytes), _) => block_size(bytes),
+            (None, BlockSize::B1024) if !uri.transport().is_datagram() => Ok(BlockSize::BERT),
+            (None, size) => Ok(size),
         }
-        let reason = "block by block a body goes over UDP and DTLS; over TCP and TLS ask with send".into();
-        Err(Error::Refused { reason })
     }
 
-    fn wished(&self) -> Result<BlockSize, Error> {
-        self.block_size.map_or(Ok(self.client.settings.block), block_size)
+    /// How much of a body the next message may hold, in blocks of at most this size.
+    async fn room(&self, peers: &mut Peers, size: BlockSize) -> Result<Room, Error> {
+        let uri = self.uri.as_ref().map_err(Clone::clone)?;
+        if uri.transport().is_datagram() {
+            return Ok(Room { size, most: size.bytes() as usize, knows_blocks: true });
+        }
+        let (reply, room) = oneshot::channel();
+        peers.order(self, Command::Room(self.all_options(uri).weight(), reply), true).await?;
+        let room = room.await.unwrap_or(Err(Error::Closed))?;
+        let most = match size.min(room.size) {
+            _ if !room.knows_blocks => room.most.min(MOST_WHOLE),
+            BlockSize::BERT => room.most.min(MOST_IN_MESSAGE),
+            one => one.bytes() as usize,
+        };
+        Ok(Room { size: size.min(room.size), most, ..room })
     }
 }
 
@@ -147,9 +184,9 @@ fn tell(hook: Option<&OnProgress>, progress: &Progress) {
     }
 }
 
-/// A block option of an answer.
-fn block_of(answer: &Response, option: u16) -> Result<Option<Block>, Error> {
-    let read = answer.options().get(option).map(|value| Block::read(value, false)).transpose();
+/// A block option of an answer to a request that named blocks of this size.
+fn block_of(answer: &Response, option: u16, size: BlockSize) -> Result<Option<Block>, Error> {
+    let read = answer.options().get(option).map(|value| Block::read(value, size.is_bert())).transpose();
     read.map_err(|error| lost(answer, Why::said_by(error)))
 }
 

@@ -42,7 +42,7 @@ impl Worker {
                 let reason = "a client on a server's socket asks no groups; use a client of its own".into();
                 wanted.answers.tell(Err(Error::Refused { reason }));
             }
-            Command::StopGathering(_) => {}
+            Command::StopGathering(_) | Command::Room(..) => {}
             Command::Cancel(number) => match self.arrivals.asks.find(number) {
                 Some((_, ask)) => {
                     self.arrivals.asks.drop_silently((0, ask));

@@ -12,8 +12,9 @@ use std::{
 
 use bytes::Bytes;
 use millpond_coap::{
-    message::{is_of_transfer, number},
-    stream::{Closing, Connection, Event as Below, Lost, Options as Settings, StreamRefused},
+    block::BlockSize,
+    message::number,
+    stream::{self, Closing, Connection, Event as Below, Lost, Settings, StreamRefused},
     transfer::{AskFailure, AskId, Config, Event, Host, Limits, Refused},
 };
 use millpond_control::Instant;
@@ -21,8 +22,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::link::{self, Heard, Link, Stream};
 use crate::{
-    Error, ExchangeReport, Options, Response, Stats, Why,
-    client::{Asks, Command, Outcome, Wanted, failure},
+    Error, ExchangeReport, Response, Stats, Why,
+    client::{Asks, Command, Outcome, Room, Wanted, failure, options},
     clock::Clock,
     security::Other,
 };
@@ -48,6 +49,8 @@ pub(super) struct Task<S> {
     pings: VecDeque<(tokio::time::Instant, oneshot::Sender<Result<Duration, Error>>)>,
     /// Requests that want no response and may not have been written yet.
     unwritten: Vec<AskId>,
+    /// Who waits for the server's settings, beside how many bytes of options.
+    rooms: Vec<(usize, oneshot::Sender<Result<Room, Error>>)>,
     /// When something was asked last.
     asked: Instant,
     /// When a ping of our own left, to which nothing came yet.
@@ -66,6 +69,7 @@ pub(super) async fn refuse_all(early: Vec<Command>, mut orders: mpsc::UnboundedR
     let refuse = |order| match order {
         Command::Ask(wanted) => wanted.reply.end(Err(why.clone())),
         Command::Ping(.., reply) => drop(reply.send(Err(why.clone()))),
+        Command::Room(_, reply) => drop(reply.send(Err(why.clone()))),
         _ => {}
     };
     early.into_iter().for_each(refuse);
@@ -87,8 +91,12 @@ const fn place(ask: AskId) -> (usize, AskId) {
 
 impl<S: Stream> Task<S> {
     pub(super) fn new(peer: SocketAddr, stream: S, is_released: Arc<AtomicBool>) -> Self {
-        let settings =
-            Settings { max_message_size: LONGEST_MESSAGE, serves: false, requests: MOST_ASKS, ..Settings::default() };
+        let settings = stream::Options {
+            max_message_size: LONGEST_MESSAGE,
+            serves: false,
+            requests: MOST_ASKS,
+            ..stream::Options::default()
+        };
         // The limits on bodies are those of each request.
         let limits = Limits { asks: MOST_ASKS, bytes: usize::MAX, ..Config::STREAM.limits };
         let host = Host::over_stream(Connection::new(settings), Config { limits, ..Config::STREAM });
@@ -99,6 +107,7 @@ impl<S: Stream> Task<S> {
             asks: Asks::default(),
             pings: VecDeque::new(),
             unwritten: Vec::new(),
+            rooms: Vec::new(),
             asked: Instant::ORIGIN,
             doubted: None,
             is_gone: false,
@@ -110,10 +119,10 @@ impl<S: Stream> Task<S> {
 
     /// When it is to be looked whether the other side is there, and when requests have waited too long.
     fn patience(&self) -> Option<(tokio::time::Instant, Option<tokio::time::Instant>)> {
-        if self.asks.is_empty() {
+        if self.asks.is_empty() && self.rooms.is_empty() {
             return None;
         }
-        let is_awaited = self.asks.awaited().next().is_some();
+        let is_awaited = self.asks.awaited().next().is_some() || !self.rooms.is_empty();
         let since = |last: Option<Instant>| self.clock.at(last.map_or(self.asked, |last| last.max(self.asked)));
         let silence = if is_awaited { SILENCE } else { OBSERVING_SILENCE };
         let late = is_awaited.then(|| since(self.link.moved) + PATIENCE);
@@ -124,6 +133,7 @@ impl<S: Stream> Task<S> {
     fn doubt(&mut self) {
         let (now, Some((silent, late))) = (tokio::time::Instant::now(), self.patience()) else { return };
         if late.is_some_and(|late| late <= now) {
+            self.tell_rooms(Some(&Error::NoResponse { peer: self.peer, after: PATIENCE }));
             // Observations wait for as long as they like.
             for (lane, ask) in self.asks.awaited().collect::<Vec<_>>() {
                 if self.link.host.let_go(self.clock.now(), ask) {
@@ -194,6 +204,7 @@ impl<S: Stream> Task<S> {
         for (_, reply) in self.pings.drain(..) {
             let _ = reply.send(Err(lost.clone()));
         }
+        self.tell_rooms(Some(&lost));
         // What was asked while it ended.
         refuse_all(Vec::new(), orders, &lost).await;
         self.link.close().await;
@@ -219,6 +230,10 @@ impl<S: Stream> Task<S> {
                 Ok(()) => self.pings.push_back((tokio::time::Instant::now(), reply)),
                 Err(error) => drop(reply.send(Err(Error::Refused { reason: error.to_string() }))),
             },
+            Command::Room(options, reply) => {
+                self.asked = self.clock.now();
+                self.rooms.push((options, reply));
+            }
             Command::SetController(.., reply) => {
                 let reason = "TCP has congestion control of its own".into();
                 let _ = reply.send(Err(Error::Refused { reason }));
@@ -244,6 +259,26 @@ impl<S: Stream> Task<S> {
         }
     }
 
+    /// Tells whoever waits for it how much a message may hold, if that is known by now; or why it never will be.
+    fn tell_rooms(&mut self, end: Option<&Error>) {
+        /// What stands in a message beside its options and its payload.
+        const HEAD: usize = 32;
+        let Settings { max_message_size, block_wise: knows_blocks } = self.link.host.settings();
+        for (options, reply) in std::mem::take(&mut self.rooms) {
+            let whole = (max_message_size as usize).saturating_sub(HEAD + options);
+            let in_blocks = |size: BlockSize, count: u32| size.bytes() as usize * count as usize;
+            let room = self.link.host.blocks(options).map(|(size, count)| {
+                let most = if knows_blocks { in_blocks(size, count) } else { whole };
+                Room { size, most, knows_blocks }
+            });
+            match end.map_or_else(|| room.map(Ok), |why| Some(Err(why.clone()))) {
+                // Whoever asked may have gone.
+                Some(told) => drop(reply.send(told)),
+                None => self.rooms.push((options, reply)),
+            }
+        }
+    }
+
     fn cancel(&mut self, (lane, ask): (usize, AskId)) {
         self.link.host.cancel(self.clock.now(), ask);
         self.asks.drop_silently((lane, ask));
@@ -264,9 +299,8 @@ impl<S: Stream> Task<S> {
                 Heard::Event(Event::Answer { ask, message, body, goes_on, .. }) => {
                     stats.received += 1;
                     let report = ExchangeReport { peer, copies: 1, round_trip: None, grade: None };
-                    let told = message.options().legal().filter(|option| !is_of_transfer(option.number));
-                    let mut options: Options =
-                        told.map(|option| (option.number, Bytes::copy_from_slice(option.value))).collect();
+                    let mut options = options(&message);
+                    options.remove(number::OBSERVE);
                     // Whoever observes tells by it that more is to come. Over streams its value says nothing (RFC 8323 §7.1).
                     if goes_on {
                         options.add(number::OBSERVE, Bytes::new());
@@ -313,6 +347,7 @@ impl<S: Stream> Task<S> {
         }
         // Nobody waits for a place among them here.
         self.asks.ended.clear();
+        self.tell_rooms(None);
     }
 }
 

@@ -30,6 +30,7 @@ mod shared_paths;
 mod sources;
 mod strangers;
 mod streaming;
+mod streaming_connections;
 mod streams;
 mod streams_secure;
 mod unanswered;

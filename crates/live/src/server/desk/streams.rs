@@ -20,7 +20,7 @@ use millpond_coap::{
 use millpond_control::Instant;
 
 use super::{Action, Asked, Desk, answering::is_unwanted};
-use crate::{PeerIdentity, Request, Response, Transport, server::RequestBody};
+use crate::{PeerIdentity, Request, Response, server::RequestBody};
 use downloads::Download;
 use uploads::Upload;
 
@@ -239,16 +239,5 @@ fn about(code: Code, block1: Option<Block>) -> Response {
     match block1 {
         Some(block) => response.with_option(number::BLOCK1, Bytes::copy_from_slice(block.value().as_bytes())),
         None => response,
-    }
-}
-
-/// Whether a block has as many bytes as it says.
-fn fits(block: Block, transport: Transport, length: usize) -> bool {
-    let size = block.size.bytes() as usize;
-    match (block.more, block.size.is_bert() && !transport.is_datagram()) {
-        (true, true) => length > 0 && length.is_multiple_of(size),
-        (false, true) => true,
-        (true, false) => length == size,
-        (false, false) => length <= size,
     }
 }

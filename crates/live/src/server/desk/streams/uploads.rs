@@ -13,7 +13,7 @@ use millpond_coap::{
 use millpond_control::Instant;
 use tokio::sync::mpsc;
 
-use super::{Asked, Desk, Name, Step, about, fits};
+use super::{Asked, Desk, Name, Step, about};
 use crate::{
     Response,
     server::{
@@ -46,7 +46,7 @@ impl Desk {
     /// A body begins: its handler is asked, and gets the first block. The request has a place.
     pub(in super::super) fn begin_upload(&mut self, now: Instant, mut asked: Asked, block: Block, handling: &Handling) {
         let payload = asked.request.take_payload();
-        if !fits(block, asked.request.transport(), payload.len()) {
+        if !block.fits(payload.len()) {
             return self.say(&asked, Response::bad_request("a block that is not as long as it says"));
         }
         let (name, number) = (Name::of(&asked.request, true), self.streams.number());
@@ -97,7 +97,7 @@ impl Desk {
     /// A block that does not begin a body came.
     pub(super) fn next_of_upload(&mut self, now: Instant, mut asked: Asked, block: Block) {
         let payload = asked.request.take_payload();
-        if !fits(block, asked.request.transport(), payload.len()) {
+        if !block.fits(payload.len()) {
             return self.say(&asked, Response::bad_request("a block that is not as long as it says"));
         }
         let incomplete = || about(Code::REQUEST_ENTITY_INCOMPLETE, None);

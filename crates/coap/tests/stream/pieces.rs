@@ -1,0 +1,71 @@
+//! Bodies of which the application takes, or sends, a message at a time.
+
+use millpond_coap::{
+    block::{Block, BlockSize},
+    message::{Code, number},
+    stream::Options,
+    transfer::{Ask, Piece},
+};
+
+use crate::{
+    hosts::{Hosts, body, taking},
+    owned::Event,
+};
+
+const PATH: [(u16, &[u8]); 1] = [(number::URI_PATH, b"hello")];
+const FIRST: Block = Block { number: 0, more: false, size: BlockSize::BERT };
+
+fn asking(block2: Block) -> Ask<'static> {
+    let piece = Piece { block1: None, block2: Some(block2), tag: None };
+    Ask { piece: Some(piece), ..Ask::new(Code::GET, &PATH) }
+}
+
+/// What is asked for follows from what both take, which is awaited.
+#[test]
+fn several_blocks_are_asked_for_in_a_message_where_both_sides_allow_it() {
+    let no_blocks = Options { block_wise: false, ..taking(100_000) };
+    for (server, asked, came, length) in [
+        (Options::default(), "0.01 B2:0/0/7", "2.05 B2:0/1/7", 9 << 10),
+        (taking(1_152), "0.01 B2:0/0/6", "2.05 B2:0/1/6", 1 << 10),
+        (no_blocks, "0.01", "2.05 B2:0/1/6", 1 << 10),
+    ] {
+        let mut hosts = Hosts::new(taking(10_000), server).serving(body(100_000));
+        assert_eq!(hosts.client.blocks(0), None);
+        hosts.ask(&asking(FIRST));
+        let settings = hosts.drain_client();
+        assert_eq!(hosts.up.len(), 1, "nothing but the settings");
+        hosts.drain_client_into(settings);
+        hosts.run();
+        assert_eq!((&*hosts.up[1].summary(), &*hosts.down[1].summary()), (asked, came));
+        assert_eq!(hosts.down[1].payload, length);
+        assert!(
+            hosts.told.iter().any(|event| matches!(event, Event::Answer { goes_on: false, .. })),
+            "it is told as it came"
+        );
+    }
+}
+
+#[test]
+fn a_single_block_does_not_wait_and_another_message_goes_on_behind_several() {
+    let mut hosts = Hosts::new(taking(10_000), Options::default()).serving(body(100_000));
+    hosts.ask(&asking(Block { size: BlockSize::B64, ..FIRST }));
+    hosts.ask(&asking(Block { number: 9, ..FIRST }));
+    hosts.run();
+    assert_eq!(hosts.up.iter().map(|sent| sent.summary()).collect::<Vec<_>>()[1..], ["0.01 B2:0/0/2", "0.01 B2:9/0/7"]);
+    let mut answers = hosts.answers();
+    answers.sort_by_key(|(_, part, _)| part.len());
+    assert!(answers[0].1 == body(100_000)[..64] && answers[1].1 == body(100_000)[9 << 10..18 << 10]);
+}
+
+#[test]
+fn how_much_fits_a_message_is_told_once_it_is_known() {
+    for (server, expected) in [
+        (Options::default(), (BlockSize::BERT, 63)),
+        (taking(1_152), (BlockSize::B1024, 1)),
+        (taking(200), (BlockSize::B128, 1)),
+    ] {
+        let mut hosts = Hosts::new(Options::default(), server);
+        hosts.run();
+        assert_eq!(hosts.client.blocks(10), Some(expected));
+    }
+}
