@@ -260,8 +260,9 @@ impl<A> Asked<A> {
             None if *is_short && *code == Code::FETCH => body,
             None => &[],
         };
-        // A whole body over a stream is told from others by its token.
-        let tag = self.tag.filter(|_| self.fits.is_none() || block1.is_some());
+        // A whole body over a stream is told from others by its token. The rest of an answer is asked for with the tag of the body
+        // that it answers, which is part of what tells requests apart.
+        let tag = self.tag.filter(|_| self.fits != Some(Fit::Whole) || single.is_some());
         let size1 = piece.filter(|_| block1.is_some_and(|block| block.number == 0)).map(|piece| Uint::new(piece.total));
         let (block1, block2) = (block1.map(Block::value), block2.map(Block::value));
         let own = [

@@ -69,3 +69,18 @@ fn how_much_fits_a_message_is_told_once_it_is_known() {
         assert_eq!(hosts.client.blocks(10), Some(expected));
     }
 }
+
+/// Two bodies to one resource at a time are told apart, and so is what is kept of the answers to them.
+#[test]
+fn the_rest_of_an_answer_is_asked_for_as_the_body_that_it_answers_was_sent() {
+    let mut hosts = Hosts::new(taking(1_152), taking(1_152));
+    let bodies = [body(5_000), body(9_000)];
+    for body in &bodies {
+        hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(body));
+    }
+    hosts.run();
+    let mut answers = hosts.answers();
+    answers.sort_by_key(|(_, answer, _)| answer.len());
+    let lengths: Vec<_> = answers.iter().map(|(_, answer, _)| answer.len()).collect();
+    assert!(answers.iter().map(|(_, answer, _)| answer).eq(&bodies), "{lengths:?}");
+}
