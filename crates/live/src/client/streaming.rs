@@ -23,6 +23,17 @@ const MOST_IN_MESSAGE: usize = 64 << 10;
 /// The same of a body that has to be whole, because the server knows no blocks.
 const MOST_WHOLE: usize = 1 << 20;
 
+/// A body that comes.
+struct Taking {
+    /// The size of the blocks that were asked for, if any was.
+    asked: Option<BlockSize>,
+    /// Bytes of the longest that is taken.
+    limit: usize,
+    /// Request-Tag of the body that it answers.
+    tag: Option<u32>,
+    progress: Progress,
+}
+
 impl RequestBuilder {
     /// Sends it and writes the body of the answer as it comes, block by block: of an image of any length one block is in
     /// memory; over TCP and TLS one message, of a mebibyte at most, which holds as many blocks as the server likes unless a
@@ -36,56 +47,73 @@ impl RequestBuilder {
     /// of one body; [`Error::ConnectionLost`] if the connection ended in the middle, or the server released it;
     /// [`Error::Refused`] with what the writer said.
     pub async fn download(mut self, writer: &mut (impl AsyncWrite + Unpin + Send)) -> Result<Response, Error> {
-        let (wished, hook) = (self.wished()?, self.progress.clone());
+        let wished = self.wished()?;
         within(self.deadline, async move {
             let mut peers = Peers::of(&self).await?;
-            let mut first: Option<Response> = None;
-            let mut progress = Progress::default();
-            let mut block = Block { number: 0, more: false, size: wished };
-            loop {
-                let piece = Piece { block1: None, block2: Some(block), tag: None };
-                let answer = self.answer(&mut peers, Some(piece)).await?;
-                if !answer.is_success() {
-                    return match first {
-                        None => Ok(answer),
-                        Some(_) => Err(lost(&answer, format!("it goes on with {}", answer.code()))),
-                    };
-                }
-                let came = block_of(&answer, number::BLOCK2, wished)?;
-                let (got, length) = (came.map_or(0, Block::offset), answer.payload().len());
-                if got != progress.received as u64 {
-                    let out_of_order = DownloadError::OutOfOrder { got, wanted: progress.received as u64 };
-                    return Err(lost(&answer, Why::said_by(out_of_order)));
-                }
-                // Without a number it is all of the body.
-                let checked = came.map_or(Ok(()), |came| came.check_answer(Some(block.size), length));
-                checked.map_err(|error| lost(&answer, Why::said_by(error)))?;
-                if first.as_ref().is_some_and(|first| !is_of_one(first, &answer)) {
-                    return Err(lost(&answer, "it changed on the way; ask again"));
-                }
-                writer.write_all(answer.payload()).await.map_err(|error| unwritten(&error))?;
-                progress.received += length;
-                let total = answer.options().uint(number::SIZE2).and_then(|total| usize::try_from(total).ok());
-                progress.total = total.or(progress.total);
-                tell(hook.as_ref(), &progress);
-                let first = &*first.get_or_insert_with(|| answer.clone().with_payload(Bytes::new()));
-                let Some(came) = came.filter(|came| came.more) else {
-                    writer.flush().await.map_err(|error| unwritten(&error))?;
-                    return Ok(first.clone());
-                };
-                if came.size < wished.min(BlockSize::B1024) {
-                    let checked = came.size.check_count(progress.received, 0);
-                    checked.map_err(|error| lost(&answer, Why::said_by(error)))?;
-                }
-                block = after(progress.received, came.size)?;
+            let piece = Piece { block1: None, block2: Some(Block { number: 0, more: false, size: wished }), tag: None };
+            let answer = self.answer(&mut peers, Some(piece)).await?;
+            if !answer.is_success() {
+                return Ok(answer);
             }
+            let taking = Taking { asked: Some(wished), limit: usize::MAX, tag: None, progress: Progress::default() };
+            self.take(&mut peers, answer, taking, writer).await
         })
         .await
     }
 
+    /// Writes the body that begins in this answer, of which the rest is asked for. Gives the answer without it.
+    async fn take(
+        &mut self,
+        peers: &mut Peers,
+        mut answer: Response,
+        taking: Taking,
+        writer: &mut (impl AsyncWrite + Unpin + Send),
+    ) -> Result<Response, Error> {
+        let (hook, wished, is_stream) = (self.progress.clone(), self.wished()?, self.is_stream()?);
+        let Taking { mut asked, limit, tag, mut progress } = taking;
+        let first = answer.clone().with_payload(Bytes::new());
+        loop {
+            let came = block_of(&answer, number::BLOCK2, is_stream)?;
+            let (got, length) = (came.map_or(0, Block::offset), answer.payload().len());
+            if got != progress.received as u64 {
+                let out_of_order = DownloadError::OutOfOrder { got, wanted: progress.received as u64 };
+                return Err(lost(&answer, Why::said_by(out_of_order)));
+            }
+            // Without a number it is all of the body.
+            let checked = came.map_or(Ok(()), |came| came.check_answer(asked, length));
+            checked.map_err(|error| lost(&answer, Why::said_by(error)))?;
+            if !is_of_one(&first, &answer) {
+                return Err(lost(&answer, "it changed on the way; ask again"));
+            }
+            progress.received += length;
+            if progress.received > limit {
+                return Err(Error::BodyTooLarge { limit });
+            }
+            writer.write_all(answer.payload()).await.map_err(|error| unwritten(&error))?;
+            let total = answer.options().uint(number::SIZE2).and_then(|total| usize::try_from(total).ok());
+            progress.total = total.or(progress.total);
+            tell(hook.as_ref(), &progress);
+            let Some(came) = came.filter(|came| came.more) else {
+                writer.flush().await.map_err(|error| unwritten(&error))?;
+                return Ok(first);
+            };
+            if came.size < wished.min(BlockSize::B1024) {
+                let checked = came.size.check_count(progress.received, 0);
+                checked.map_err(|error| lost(&answer, Why::said_by(error)))?;
+            }
+            let block = after(progress.received, came.size)?;
+            asked = Some(came.size);
+            answer = self.answer(peers, Some(Piece { block1: None, block2: Some(block), tag })).await?;
+            if !answer.is_success() {
+                return Err(lost(&answer, format!("it goes on with {}", answer.code())));
+            }
+        }
+    }
+
     /// Sends what the reader gives as its payload, block by block, until its end: of an image of any length two blocks are in
     /// memory; over TCP and TLS two messages, of 64 KiB at most. [`progress`](Self::progress) is told after each block, or message. The
-    /// deadline is that of all together. What a server that puts bodies together takes in all is its own limit (4.13).
+    /// deadline is that of all together. What a server that puts bodies together takes in all is its own limit (4.13). The answer is
+    /// whole, as that of [`send`](Self::send).
     ///
     /// # Errors
     /// Those of [`send`](Self::send); [`Error::Transfer`] and [`Error::ConnectionLost`] as with [`download`](Self::download);
@@ -95,7 +123,7 @@ impl RequestBuilder {
         if self.payload.as_ref().is_ok_and(|payload| !payload.is_empty()) {
             return Err(Error::Refused { reason: "a payload is given, and a reader of another; leave one out".into() });
         }
-        let (mut size, hook) = (self.wished()?, self.progress.take());
+        let (mut size, hook, is_stream) = (self.wished()?, self.progress.clone(), self.is_stream()?);
         let tag = u32::try_from(self.client.number() & 0xffff_ffff).ok();
         within(self.deadline, async move {
             let mut peers = Peers::of(&self).await?;
@@ -121,7 +149,7 @@ impl RequestBuilder {
                 self.payload = Ok(Bytes::copy_from_slice(held.get(..length).unwrap_or_default()));
                 let piece = Piece { block1: Some(block), block2: None, tag };
                 let answer = self.answer(&mut peers, Some(piece)).await?;
-                let told = block_of(&answer, number::BLOCK1, size)?;
+                let told = block_of(&answer, number::BLOCK1, is_stream)?;
                 let is_other = told.is_some_and(|told| told.number != block.number);
                 let told = told.map(|told| told.size).filter(|told| *told < size);
                 if answer.code() == Code::REQUEST_ENTITY_TOO_LARGE
@@ -142,7 +170,15 @@ impl RequestBuilder {
                 progress.sent += length;
                 tell(hook.as_ref(), &progress);
                 if !more {
-                    return Ok(answer);
+                    if block_of(&answer, number::BLOCK2, is_stream)?.is_none_or(|block| !block.more) {
+                        return Ok(answer);
+                    }
+                    // The answer is long, too.
+                    self.payload = Ok(Bytes::new());
+                    let (limit, mut body) = (self.client.settings.longest_body, Vec::new());
+                    let taking = Taking { asked: None, limit, tag, progress };
+                    let answer = self.take(&mut peers, answer, taking, &mut body).await?;
+                    return Ok(answer.with_payload(body));
                 }
                 size = told.unwrap_or(size);
             }
@@ -152,20 +188,24 @@ impl RequestBuilder {
 
     /// Blocks of which size are wished for: over a stream several in a message, unless a smaller size was said.
     fn wished(&self) -> Result<BlockSize, Error> {
-        let uri = self.uri.as_ref().map_err(Clone::clone)?;
         match (self.block_size, self.client.settings.block) {
             (Some(bytes), _) => block_size(bytes),
-            (None, BlockSize::B1024) if !uri.transport().is_datagram() => Ok(BlockSize::BERT),
+            (None, BlockSize::B1024) if self.is_stream()? => Ok(BlockSize::BERT),
             (None, size) => Ok(size),
         }
     }
 
+    fn is_stream(&self) -> Result<bool, Error> {
+        let uri = self.uri.as_ref().map_err(Clone::clone)?;
+        Ok(!uri.transport().is_datagram())
+    }
+
     /// How much of a body the next message may hold, in blocks of at most this size.
     async fn room(&self, peers: &mut Peers, size: BlockSize) -> Result<Room, Error> {
-        let uri = self.uri.as_ref().map_err(Clone::clone)?;
-        if uri.transport().is_datagram() {
+        if !self.is_stream()? {
             return Ok(Room { size, most: size.bytes() as usize, knows_blocks: true });
         }
+        let uri = self.uri.as_ref().map_err(Clone::clone)?;
         let (reply, room) = oneshot::channel();
         peers.order(self, Command::Room(self.all_options(uri).weight(), reply), true).await?;
         let room = room.await.unwrap_or(Err(Error::Closed))?;
@@ -184,9 +224,9 @@ fn tell(hook: Option<&OnProgress>, progress: &Progress) {
     }
 }
 
-/// A block option of an answer to a request that named blocks of this size.
-fn block_of(answer: &Response, option: u16, size: BlockSize) -> Result<Option<Block>, Error> {
-    let read = answer.options().get(option).map(|value| Block::read(value, size.is_bert())).transpose();
+/// A block option of an answer, which may be about several blocks over a stream.
+fn block_of(answer: &Response, option: u16, is_stream: bool) -> Result<Option<Block>, Error> {
+    let read = answer.options().get(option).map(|value| Block::read(value, is_stream)).transpose();
     read.map_err(|error| lost(answer, Why::said_by(error)))
 }
 

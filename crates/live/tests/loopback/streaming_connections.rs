@@ -380,3 +380,24 @@ async fn a_server_without_settings_is_given_up_and_a_body_in_the_middle_can_be_c
     drop(client);
     server.await.unwrap();
 }
+
+/// What answers a long body may be long itself.
+#[tokio::test]
+async fn the_answer_to_an_upload_is_whole() {
+    let echo = Resource::new().put(async |request: Request| Response::content(request.payload().clone()));
+    let server = Server::builder().bind(ANY).bind_tcp(ANY).longest_body(3_000_000).route("/echo", echo);
+    let server = server.start().await.unwrap();
+    let (client, short) = (Client::new().await.unwrap(), Client::builder().longest_body(50_000).build().await.unwrap());
+    for (transport, address) in server.local_addrs() {
+        let body = image(if transport.is_datagram() { 60_000 } else { 2_500_000 });
+        let uri = format!("{transport}://{address}/echo");
+        let told = Arc::new(Mutex::new((0, 0)));
+        let telling = Arc::clone(&told);
+        let request = client.put(&uri).progress(move |told| *telling.lock().unwrap() = (told.sent, told.received));
+        let answer = request.upload(&mut std::io::Cursor::new(body.clone())).await.unwrap();
+        assert!(answer.payload() == &body, "{transport}: {} with {} bytes", answer.code(), answer.payload().len());
+        assert_eq!(*told.lock().unwrap(), (body.len(), body.len()));
+        let error = short.put(&uri).upload(&mut std::io::Cursor::new(body)).await.unwrap_err();
+        assert!(matches!(error, Error::BodyTooLarge { limit: 50_000 }), "{error}");
+    }
+}
