@@ -104,9 +104,9 @@ pub fn titled(code: Code) -> String {
     code.name().map_or_else(|| code.to_string(), |name| format!("{code} {name}"))
 }
 
-/// Code and options, a line each, for standard error.
+/// Code, options and the length of the body, a line each, for standard error.
 #[must_use]
-pub fn headers(answer: &Response) -> String {
+pub fn headers(answer: &Response, length: usize) -> String {
     let mut text = format!("< {}", titled(answer.code()));
     if let Some(report) = answer.exchange() {
         let _ = write!(text, " from {}", report.peer);
@@ -120,7 +120,7 @@ pub fn headers(answer: &Response) -> String {
     for (number, value) in answer.options().iter() {
         let _ = write!(text, "\n<   {}", render::options::line(number, value));
     }
-    let _ = write!(text, "\n<   ({} bytes)", answer.payload().len());
+    let _ = write!(text, "\n<   ({length} bytes)");
     text
 }
 

@@ -21,7 +21,7 @@ pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failu
     let (flags, form) = (&ask.request, answer::Form::wanted(&ask.request));
     let end = Instant::now() + ask.period.unwrap_or(FOR_EVER);
     let client = request::client(flags, &ask.uri).await?;
-    let asking = request::prepared(&client, Code::GET, &ask.uri, None, None, flags);
+    let asking = request::prepared(&client, Code::GET, &ask.uri, (None, 0), None, flags);
     let observation = tokio::select! {
         observation = asking.observe() => observation,
         () = interrupt.heard() => return Err(Failure::Stopped),
@@ -29,7 +29,7 @@ pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failu
     let mut observation = match observation {
         Err(Error::NotObserved { answer }) => {
             if flags.verbose {
-                let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer));
+                let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer, answer.payload().len()));
             }
             answer::print(&answer, form, true)?;
             return Err(Failure::Failed(format!("{} cannot be observed: this was its only representation", ask.uri)));
@@ -47,7 +47,7 @@ pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failu
             return Err(Failure::Failed(format!("{}: the server ended the observation", ask.uri)));
         };
         if flags.verbose {
-            let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer));
+            let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer, answer.payload().len()));
         }
         answer::print(&answer, form, true)?;
         shown += 1;

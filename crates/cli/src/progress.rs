@@ -4,7 +4,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use millpond_live::{Progress, RequestBuilder};
 
 /// Bytes of a body that is worth a bar: more than a few blocks.
-const LONG: usize = 8 << 10;
+pub(crate) const LONG: usize = 8 << 10;
 
 /// A bar; none where standard error is no terminal, and none while a trace is printed there.
 #[derive(Debug)]

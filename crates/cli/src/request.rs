@@ -6,9 +6,10 @@ use std::path::Path;
 use millpond_live::{Client, Code, NoResponse, Outcome, RequestBuilder, Uri};
 
 use crate::arguments::{Request, WithPayload, WithoutPayload, Writing};
+use crate::draft::Draft;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::{answer, content_format, draft, progress, render, trace, values};
+use crate::{answer, content_format, progress, render, trace, values};
 
 /// Longest body that is sent or taken, bytes.
 pub const LONGEST_BODY: usize = 16 << 20;
@@ -22,7 +23,7 @@ pub async fn without_payload(
     Writing { no_response, ask }: Writing<WithoutPayload>,
     interrupt: &mut Interrupt,
 ) -> Result<(), Failure> {
-    once(method, &ask.uri, (None, None), ask.output.as_deref(), &ask.request, no_response, interrupt).await
+    once(method, &ask.uri, (Body::Bytes(None), None), ask.output.as_deref(), &ask.request, no_response, interrupt).await
 }
 
 /// put, post, fetch, patch and ipatch.
@@ -34,18 +35,38 @@ pub async fn with_payload(
     Writing { no_response, ask }: Writing<WithPayload>,
     interrupt: &mut Interrupt,
 ) -> Result<(), Failure> {
-    let payload = match &ask.payload {
-        Some(text) => Some(values::payload(text, LONGEST_BODY)?),
-        None => None,
+    let body = match &ask.payload {
+        Some(text) => match streamed(text, &ask).filter(|_| no_response.is_none()) {
+            Some((file, length)) => Body::File(file, length),
+            None => Body::Bytes(Some(values::payload(text, LONGEST_BODY)?)),
+        },
+        None => Body::Bytes(None),
     };
     let format = ask.content_format.or_else(|| ask.payload.as_deref().and_then(format_of_file));
-    once(method, &ask.uri, (payload, format), None, &ask.request, no_response, interrupt).await
+    once(method, &ask.uri, (body, format), None, &ask.request, no_response, interrupt).await
+}
+
+/// What is sent.
+enum Body {
+    Bytes(Option<Vec<u8>>),
+    /// A long file as it is read, and how long it is.
+    File(std::fs::File, usize),
+}
+
+/// The file that a payload is, if it goes over a stream and is so long that it is sent as it is read. Over datagrams a body in
+/// blocks is sent again from its beginning where a server lost it.
+fn streamed(text: &str, ask: &WithPayload) -> Option<(std::fs::File, usize)> {
+    let path = text.strip_prefix('@').filter(|path| !path.starts_with('@') && !ask.uri.transport().is_datagram())?;
+    // A pipe is not opened twice. What is not there, or cannot be opened, is told when it is read whole.
+    let length = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
+    let length = usize::try_from(length).ok().filter(|length| *length > progress::LONG)?;
+    Some((std::fs::File::open(path).ok()?, length))
 }
 
 async fn once(
     method: Code,
     uri: &Uri,
-    (payload, format): (Option<Vec<u8>>, Option<u16>),
+    (body, format): (Body, Option<u16>),
     output: Option<&Path>,
     flags: &Request,
     unwanted: Option<NoResponse>,
@@ -61,33 +82,52 @@ async fn once(
         std::fs::metadata(directory).map_err(|error| Failure::of_file(directory.display(), &error))?;
     }
     let client = client(flags, uri).await?;
-    let length = payload.as_ref().map_or(0, Vec::len);
+    let (payload, file, length) = match body {
+        Body::Bytes(payload) => {
+            let length = payload.as_ref().map_or(0, Vec::len);
+            (payload, None, length)
+        }
+        Body::File(file, length) => (None, Some(file), length),
+    };
     let bar = progress::Bar::new(length, flags.trace);
-    let request = bar.over(prepared(&client, method, uri, payload, format, flags));
+    let request = bar.over(prepared(&client, method, uri, (payload, length), format, flags));
     if let Some(classes) = unwanted.filter(|_| flags.verbose) {
         let line = render::options::line(millpond_live::number::NO_RESPONSE, &[classes.value()]);
         let _ = writeln!(anstream::stderr(), ">   {line}");
     }
-    let asked = async {
-        match unwanted {
-            Some(unwanted) => request.send_no_response(unwanted).await,
-            None => request.send().await.map(Outcome::Answered),
+    let mut draft = output.map(Draft::of);
+    let asking = async {
+        if let Some(unwanted) = unwanted {
+            return request.send_no_response(unwanted).await;
         }
+        let answered = match (&mut draft, file) {
+            (_, Some(file)) => request.upload(&mut tokio::fs::File::from_std(file)).await,
+            // Over datagrams a body that changes on its way is asked for again.
+            (Some(draft), None) if !uri.transport().is_datagram() => request.download(draft).await,
+            _ => request.send().await,
+        };
+        answered.map(Outcome::Answered)
     };
     let outcome = tokio::select! {
-        outcome = asked => outcome?,
+        outcome = asking => outcome,
         () = interrupt.heard() => return Err(Failure::Stopped),
     };
     drop(bar);
+    let of_file = |error: &std::io::Error| Failure::of_file(output.unwrap_or(Path::new("-")).display(), error);
+    let outcome = match (outcome, draft.as_mut().and_then(|draft| draft.failed.take())) {
+        (Err(_), Some(error)) => return Err(of_file(&error)),
+        (outcome, _) => outcome?,
+    };
     let Outcome::Answered(answer) = outcome else {
         client.shutdown().await;
         return answer::print_unanswered(&outcome, form, flags.verbose);
     };
     if flags.verbose {
-        let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer));
+        let length = answer.payload().len() + draft.as_ref().map_or(0, |draft| draft.length);
+        let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer, length));
     }
-    let printed = match output.filter(|_| answer.is_success()) {
-        Some(file) => draft::write(file, answer.payload()).map_err(|error| Failure::of_file(file.display(), &error)),
+    let printed = match draft.filter(|_| answer.is_success()) {
+        Some(draft) => draft.put(answer.payload()).map_err(|error| of_file(&error)),
         None => answer::print(&answer, form, false),
     };
     client.shutdown().await;
@@ -104,17 +144,17 @@ pub(crate) async fn client(flags: &Request, uri: &Uri) -> Result<Client, Failure
     Ok(builder.build().await?)
 }
 
-/// A request as the flags ask for it; told if they ask for that.
+/// A request as the flags ask for it; told if they ask for that. Its payload is so long, even if it is yet to be given.
 pub(crate) fn prepared(
     client: &Client,
     method: Code,
     uri: &Uri,
-    payload: Option<Vec<u8>>,
+    (payload, length): (Option<Vec<u8>>, usize),
     format: Option<u16>,
     flags: &Request,
 ) -> RequestBuilder {
     if flags.verbose {
-        let _ = writeln!(anstream::stderr(), "{}", told(method, uri, payload.as_deref(), format, flags));
+        let _ = writeln!(anstream::stderr(), "{}", told(method, uri, length, format, flags));
     }
     let mut request = client.request(method, uri);
     if let Some(payload) = payload {
@@ -148,7 +188,7 @@ pub(crate) fn prepared(
 }
 
 /// Method, URI and options, a line each.
-fn told(method: Code, uri: &Uri, payload: Option<&[u8]>, format: Option<u16>, flags: &Request) -> String {
+fn told(method: Code, uri: &Uri, length: usize, format: Option<u16>, flags: &Request) -> String {
     let mut options: Vec<_> = uri.uri_options();
     options.extend(flags.options.iter().map(|option| (option.number, option.value.clone())));
     let uint = |number: u16| number.to_be_bytes().into_iter().skip_while(|byte| *byte == 0).collect::<Vec<_>>();
@@ -160,7 +200,7 @@ fn told(method: Code, uri: &Uri, payload: Option<&[u8]>, format: Option<u16>, fl
     for (number, value) in options {
         text.push_str(&format!("\n>   {}", render::options::line(number, &value)));
     }
-    text.push_str(&format!("\n>   ({} bytes)", payload.map_or(0, <[u8]>::len)));
+    text.push_str(&format!("\n>   ({length} bytes)"));
     text
 }
 

@@ -46,7 +46,12 @@ fn integer(value: &[u8]) -> Option<u32> {
 /// Number, whether more follow, size (RFC 7959 §2.2).
 fn block(value: u32) -> String {
     let more = if value & 8 == 0 { "the last" } else { "more follow" };
-    format!("{}, {more}, {} bytes", value >> 4, 16 << (value & 7))
+    let size = match value & 7 {
+        // Several in a message (BERT, RFC 8323 §6).
+        7 => "blocks of 1024 bytes".to_owned(),
+        exponent => format!("{} bytes", 16 << exponent),
+    };
+    format!("{}, {more}, {size}", value >> 4)
 }
 
 fn text(value: &[u8]) -> Option<String> {
@@ -74,6 +79,7 @@ mod tests {
             (6, &[], "Observe: 0"),
             (23, &[0x1e], "Block2: 1, more follow, 1024 bytes"),
             (27, &[0x02], "Block1: 0, the last, 64 bytes"),
+            (23, &[0x0f], "Block2: 0, more follow, blocks of 1024 bytes"),
             (8, b"caf\xc3\xa9", "Location-Path: café"),
             (8, b"\x1b[2J", "Location-Path: 0x1b5b324a"),
             (8, "\u{202e}".as_bytes(), "Location-Path: 0xe280ae"),

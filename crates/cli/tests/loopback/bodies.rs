@@ -80,3 +80,28 @@ fn a_dash_is_standard_output_for_bodies_too() {
     assert_eq!(said.well(), "Hello from Millpond.\n");
     assert!(!directory.join("-").exists());
 }
+
+/// Over TCP a long file goes and comes as it is read and written.
+#[test]
+fn over_tcp_a_long_file_is_sent_and_written_bit_by_bit() {
+    let mut server = Server::start(&["--tcp"]);
+    let tcp = server.line().replace("listening on ", "");
+    let at = |path: &str| format!("{tcp}{path}");
+    let directory = fresh_directory("bodies_tcp");
+    let (there, back) = (directory.join("there.bin"), directory.join("back.bin"));
+    let body: Vec<u8> = (0..3_000_000_u32).map(|byte| u8::try_from(byte % 251).expect("below 251")).collect();
+    std::fs::write(&there, &body).expect("it is ours");
+    let payload = format!("@{}", there.display());
+    let said = millpond(&["put", "--verbose", &at("/echo"), &payload]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.out == body && said.err.contains("(3000000 bytes)"), "{}", said.err);
+    let back_name = back.to_str().expect("UTF-8");
+    let said = millpond(&["get", "--verbose", "-o", back_name, &at("/large?size=1M")]);
+    assert!(said.well().is_empty() && said.err.contains("(1000000 bytes)"), "{}", said.err);
+    assert_eq!(std::fs::read(&back).expect("it is there").len(), 1_000_000);
+    // An error is no body: what was there stays, and nothing lies beside it.
+    let said = millpond(&["get", "-o", back_name, &at("/nothing")]);
+    assert_eq!(said.code, Some(4), "{}", said.err);
+    assert_eq!(std::fs::read(&back).expect("it is there").len(), 1_000_000);
+    assert_eq!(std::fs::read_dir(&directory).expect("ours").count(), 2);
+}
