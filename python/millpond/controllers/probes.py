@@ -5,10 +5,22 @@ A probe knows no algorithm. It compares what the controller answers after pasts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from millpond.controllers.pasts import (
+    CAP_FLOOR,
+    RTT,
+    STEADY,
+    UNKNOWN,
+    backed_off,
+    climbed,
+    measured,
+    seasoned,
+    seconds,
+    states,
+)
 from millpond.controllers.peer import HIGHEST, LENGTH, LOWEST, MIDDLE, SECOND, Course, Make, Peer
 
 if TYPE_CHECKING:
@@ -16,21 +28,13 @@ if TYPE_CHECKING:
 
     Found: TypeAlias = tuple[Verdict, str]
 
-RTT = SECOND // 2
-"""The usual round-trip time: well below every first wait."""
-CAP_FLOOR = 60 * SECOND
-"""The least that a cap may be (RFC 8961 §4)."""
 DEFAULT_TIMEOUT = 2 * SECOND
 """ACK_TIMEOUT (RFC 7252 §4.8)."""
 NO_FEEDBACK_GAP = 3 * SECOND
 """Between messages without any feedback (RFC 8085 §3.1.3)."""
-FAR = 2 * CAP_FLOOR
-"""How far a first wait is followed upwards."""
 HOUR = 3600 * SECOND
 UNCAPPED = HOUR
 """A wait that grows past this has no cap worth the name."""
-STEADY = 100
-"""Answers after which an estimate stands still."""
 REACH = 9
 """So many of the last samples are changed, one by one."""
 DOUBLING = 4
@@ -47,7 +51,6 @@ _ESTIMATES = {
     "weak_rttvar_us": "round-trip time variation of the weak estimator",
 }
 _KEPT_REASONS = ("carried", "slow")
-UNKNOWN = "to an unknown peer"
 
 
 def initial_wait(make: Make) -> Found:
@@ -134,9 +137,9 @@ def ambiguous_samples(make: Make) -> Found:
     told = "answers after 1 to 6 retransmissions move no estimate"
     if naming == "none":
         return "met", told
-    if _moved_by(_measured(make), 1, named=True):
+    if _moved_by(measured(make), 1, named=True):
         told += ", unless they name the last copy"
-        early = _measured(make)
+        early = measured(make)
         before = _knows(early)
         early.ask(sum(early.pair_us()) // 2)
         if _knows(early) != before:
@@ -192,7 +195,7 @@ def kept_backoff(make: Make) -> Found:
     worst: tuple[float, str] | None = None
     kept, returned, tried = 0, 0, 0
     example = ""
-    for peer in (_measured(make), Peer(make), _seasoned(make)):
+    for peer in (measured(make), Peer(make), seasoned(make)):
         for lost in (1, 2, 3, 4, 6):
             twin = peer.fork()
             course = twin.ask(RTT // 10, lost=lost, named=False)
@@ -219,10 +222,10 @@ def kept_backoff(make: Make) -> Found:
 
 def caps(make: Make) -> Found:
     """C8: where the waits of unanswered exchanges stop, and where first waits do, however slow the path."""
-    highest = max(wait.us for peer in (Peer(make), _measured(make)) for wait in peer.series())
+    highest = max(wait.us for peer in (Peer(make), measured(make)) for wait in peer.series())
     uncapped = f"have no cap: they grow past {UNCAPPED // SECOND} s"
     told = f"backed-off waits {uncapped if highest > UNCAPPED else f'stop at {seconds(highest)}'}"
-    first = _climbed(make).first_us()
+    first = climbed(make).first_us()
     # a first wait that no sample moves has no cap of its own
     moves = first > Peer(make).first_us()
     if moves:
@@ -246,8 +249,8 @@ def own_estimate(make: Make) -> Found:
 
 def plain_messages(make: Make) -> Found:
     """C10: how long an unacknowledged message waits behind another."""
-    unknown, measured = Peer(make), _measured(make)
-    gaps = unknown.plain_gap_us(), measured.plain_gap_us()
+    unknown, known = Peer(make), measured(make)
+    gaps = unknown.plain_gap_us(), known.plain_gap_us()
     every = unknown.controller.wishes().confirmable_every
     told = f"a plain message of {LENGTH} bytes waits {seconds(gaps[0])} behind another to an unknown peer"
     told += f", {seconds(gaps[1])} after answers of {seconds(RTT)}"
@@ -313,7 +316,7 @@ def first_and_many(make: Make) -> Found:
     deaf: list[str] = []
     heard = ""
     for retransmissions in (3, 4, 6):
-        peer = _measured(make)
+        peer = measured(make)
         waits = [wait.us for wait in peer.series(retransmissions + 1)]
         idle = peer.fork()
         course = peer.ask(sum(waits[:-1]) + waits[-1] // 10)
@@ -338,7 +341,7 @@ def first_and_many(make: Make) -> Found:
 def ageing(make: Make) -> Found:
     """C15: first waits before and after an hour of silence."""
     default = Peer(make).first_us()
-    pasts = {"long": _climbed(make), "short": Peer(make).steady(20, SECOND // 20), "kept": _backed_off(make)}
+    pasts = {"long": climbed(make), "short": Peer(make).steady(20, SECOND // 20), "kept": backed_off(make)}
     stale, fresh = [], []
     for kind, peer in pasts.items():
         before = peer.first()
@@ -382,26 +385,6 @@ PROBES: dict[str, Callable[[Make], Found]] = {
 """By the id of the requirement."""
 
 
-def states(make: Make) -> Iterator[tuple[str, Peer]]:
-    """The pasts after which series of waits are looked at, each with its name."""
-    yield UNKNOWN, Peer(make)
-    yield f"after answers of {seconds(RTT)}", _measured(make)
-    for often, name in ((1, "one answer"), (2, "two answers"), (3, "three answers")):
-        peer = _measured(make)
-        for _ in range(often):
-            peer.ask(RTT // 10, lost=2, named=False)
-        yield f"after {name} with 2 retransmissions", peer
-    peer = Peer(make)
-    peer.fail()
-    yield "after an exchange given up", peer
-
-
-def seconds(us: float) -> str:
-    """A length of time in seconds, with two decimals, or more where it is very short."""
-    digits = 2 if us >= 100_000 or us == 0 else 3 if us >= 1_000 else 6
-    return f"{us / SECOND:.{digits}f} s"
-
-
 # ----------------------------------------------------------------------------------------------- helpers
 
 
@@ -420,48 +403,9 @@ def _after(course: Course) -> str:
     return f"after an answer with {n} retransmission{'' if n == 1 else 's'}"
 
 
-def _measured(make: Make) -> Peer:
-    """A peer that answered ten times at once."""
-    return Peer(make).steady(10, RTT)
-
-
-def _seasoned(make: Make) -> Peer:
-    """A peer that answered many times, now and then only after two retransmissions."""
-    peer = _measured(make)
-    for _ in range(10):
-        peer.ask(RTT // 10, lost=2, named=False)
-        peer.steady(3, RTT)
-    return peer
-
-
-def _climbed(make: Make) -> Peer:
-    """A peer whose every answer took as long as it could without a retransmission, until first waits grew no more.
-
-    No answer takes longer than a first wait must be able to last.
-    """
-    peer = Peer(make)
-    before = 0
-    for _ in range(STEADY):
-        first = peer.first_us()
-        if first <= before or first > FAR:
-            break
-        before = first
-        peer.chance = HIGHEST
-        peer.ask(min(peer.first_us() - 1, CAP_FLOOR))
-        peer.chance = LOWEST
-    return peer
-
-
-def _backed_off(make: Make) -> Peer:
-    peer = _measured(make)
-    for _ in range(2):
-        peer.ask(RTT // 10, lost=3, named=False)
-    return peer
-
-
 def _afterwards(make: Make) -> str:
     """What a clean answer leaves of a kept backoff."""
-    peer = _measured(make)
+    peer = measured(make)
     usual = peer.first_us()
     peer.ask(RTT // 10, lost=2, named=False)
     kept = peer.first_us()
