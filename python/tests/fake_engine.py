@@ -157,7 +157,7 @@ def tables(scenario: FakeScenario, seed: int, run: int, trace: Sequence[str]) ->
             "fct_us": pa.array(fct, pa.uint64()),
             "first_send_us": pa.array(np.zeros(count), pa.uint64()),
             "completed": pa.array(np.full(count, 50), pa.uint32()),
-            "failed": pa.array(np.zeros(count), pa.uint32()),
+            "exchanges_failed": pa.array(np.zeros(count), pa.uint32()),
             "transmissions": pa.array(50 + needless, pa.uint32()),
             "retransmissions": pa.array(needless, pa.uint32()),
             "unnecessary": pa.array(needless, pa.uint32()),

@@ -133,7 +133,7 @@ def test_a_wait_can_be_the_last() -> None:
     ends: list[tuple[str, int]] = []
     flows = results(scenario(Impatient), runs=1)[0]["flows"]
     assert set(ends) == {("gave-up", 1)}
-    assert len(ends) == sum(flows["failed"].to_pylist())
+    assert len(ends) == sum(flows["exchanges_failed"].to_pylist())
 
 
 @pytest.mark.parametrize(

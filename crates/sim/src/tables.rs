@@ -119,7 +119,7 @@ fn flows(run: u32, outcome: &Outcome, scenario: &Scenario, sink: &mut impl Sink)
     table! { sink, "flows", &outcome.flows, row =>
         run = run, flow, group,
         controller = controllers.get(row.group as usize).map_or("", String::as_str),
-        fct_us: time, first_send_us = sent(row.first_send_us), completed, failed, transmissions, retransmissions, unnecessary,
+        fct_us: time, first_send_us = sent(row.first_send_us), completed, exchanges_failed, transmissions, retransmissions, unnecessary,
         late_replies, rtt_first_mean_us, rtt_true_mean_us, rtt_strong_mean_us, strong_samples, batches,
         first_wait_mean_us, first_wait_median_us, transport, body_bytes, dropped_queue, dropped_radio,
         connections = tcp(row).map(|tcp| tcp.connections),

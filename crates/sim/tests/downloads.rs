@@ -74,7 +74,7 @@ fn a_transfer_survives_losses() {
     scenario.path.as_mut().unwrap().downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.1 };
     let outcome = go(&scenario, 1);
     let row = &outcome.flows[0];
-    assert_eq!((row.completed, row.failed, row.body_bytes), (400, 0, 102_400));
+    assert_eq!((row.completed, row.exchanges_failed, row.body_bytes), (400, 0, 102_400));
     assert!(row.retransmissions > 40 && row.dropped_radio > 20, "{row:?}");
 }
 
@@ -87,9 +87,9 @@ fn a_block_given_up_ends_its_body() {
     scenario.path.as_mut().unwrap().downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.02 };
     let outcome = go(&scenario, 1);
     let row = &outcome.flows[0];
-    assert!(row.failed > 0 && row.failed < 20, "{row:?}");
+    assert!(row.exchanges_failed > 0 && row.exchanges_failed < 20, "{row:?}");
     assert_eq!(outcome.summary.unfinished, 0);
-    assert_eq!(row.transmissions, row.completed + row.failed);
+    assert_eq!(row.transmissions, row.completed + row.exchanges_failed);
     assert_eq!(row.body_bytes / 1_024, u64::from(row.completed));
 }
 
@@ -117,7 +117,7 @@ fn bursts_take_a_round_trip_a_set() {
     let outcome = run(&fetch(1_410_000, "", BURSTS), 1, &options, || false).unwrap();
     assert_near(seconds(&outcome), 88.4, 0.5);
     let row = &outcome.flows[0];
-    assert_eq!((row.completed, row.failed, row.retransmissions, row.body_bytes), (1, 0, 0, 102_400));
+    assert_eq!((row.completed, row.exchanges_failed, row.retransmissions, row.body_bytes), (1, 0, 0, 102_400));
     // One request for each set, and one more that also asks whether the server knows bursts.
     assert_eq!(row.transmissions, 81);
     let blocks: Vec<_> = outcome.packets.iter().filter(|p| p.link == "downlink" && p.event == "enq").collect();

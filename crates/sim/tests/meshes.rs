@@ -56,7 +56,7 @@ fn the_border_router_asks_and_answers() {
             );
             let outcome = go(&format!("{text}{GROUP}{ANSWER}"));
             let row = &outcome.flows[0];
-            assert_eq!((row.completed, row.failed, row.delivered), (20, 0, 20), "{keys} {routing}");
+            assert_eq!((row.completed, row.exchanges_failed, row.delivered), (20, 0, 20), "{keys} {routing}");
             let arrived = |name: &str| outcome.nodes.iter().find(|node| *node.node == *name).unwrap().packets_arrived;
             assert!(expected.iter().all(|name| arrived(name) >= 20), "{keys} {routing}: {:?}", outcome.nodes);
             if routing == "static" {

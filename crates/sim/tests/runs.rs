@@ -159,8 +159,8 @@ fn who_gives_up_fails_and_goes_on() {
     scenario.path.as_mut().unwrap().downlink.loss = millpond_sim::scenario::Loss::Bernoulli { rate: 0.5 };
     let outcome = go(&scenario, 1);
     for row in &outcome.flows {
-        assert_eq!(row.completed + row.failed, 50);
-        assert!(row.failed > 5);
+        assert_eq!(row.completed + row.exchanges_failed, 50);
+        assert!(row.exchanges_failed > 5);
         assert_eq!(row.transmissions, 50);
     }
     assert!(outcome.links[1].dropped_radio_packets > 0);

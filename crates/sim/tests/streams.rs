@@ -39,7 +39,7 @@ fn new_reno_through_a_buffer_that_never_fills() {
     let outcome = go(&download(1_410_000, PRINTED), 1);
     assert_near(seconds(&outcome), 32.867, 0.01);
     let row = &outcome.flows[0];
-    assert_eq!((row.transport, row.completed, row.failed, row.body_bytes), ("tcp", 1, 0, 102_400));
+    assert_eq!((row.transport, row.completed, row.exchanges_failed, row.body_bytes), ("tcp", 1, 0, 102_400));
     assert_eq!((row.dropped_queue, row.dropped_radio), (0, 0));
     let expected = TcpCounts { connections: 1, segments: 402, ..TcpCounts::default() };
     assert_eq!(TcpCounts { longest_rto_us: 0, ..counts(&outcome) }, expected);
@@ -152,7 +152,7 @@ fn a_batch_has_a_connection_of_its_own() {
         let outcome = go(&scenario(28_200, "60 B", "", &group), 1);
         for row in &outcome.flows {
             let counts = row.tcp.as_ref().unwrap();
-            assert_eq!((row.completed, row.failed, row.body_bytes), (50, 0, 3_000));
+            assert_eq!((row.completed, row.exchanges_failed, row.body_bytes), (50, 0, 3_000));
             assert_eq!(counts.connections, row.batches);
             assert!((fewest..=most).contains(&counts.connections), "{workload}: {counts:?}");
         }
@@ -181,7 +181,7 @@ fn connections_that_nobody_answers_fail() {
     scenario.path.as_mut().unwrap().downlink.loss = Loss::Bernoulli { rate: 1.0 };
     let outcome = go(&scenario, 1);
     let row = &outcome.flows[0];
-    assert_eq!((row.completed, row.failed, row.fct_us, counts(&outcome).connections), (0, 3, None, 3));
+    assert_eq!((row.completed, row.exchanges_failed, row.fct_us, counts(&outcome).connections), (0, 3, None, 3));
     // 2, 4 and 8 s for each connection.
     assert_eq!(outcome.summary.simulated_us / 1_000_000, 42);
 }

@@ -63,7 +63,7 @@ fn tokens_and_payloads_change_nothing_but_sizes() {
         for server in ["", "duplicates = \"afresh\""] {
             let outcome = everything(&scenario(LARGE, &format!("{DEFAULT}{keys}"), server));
             assert_eq!((bytes_of(&outcome, "uplink"), bytes_of(&outcome, "downlink")), (request, response));
-            assert!(outcome.flows.iter().all(|row| row.completed == 50 && row.failed == 0));
+            assert!(outcome.flows.iter().all(|row| row.completed == 50 && row.exchanges_failed == 0));
         }
     }
 }

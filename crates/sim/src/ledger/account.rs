@@ -16,7 +16,7 @@ pub(super) struct Account {
     pub(super) requests_failed: u32,
     pub(super) delivered: u32,
     pub(super) completed: u32,
-    pub(super) failed: u32,
+    pub(super) exchanges_failed: u32,
     begun: u32,
     transmissions: u32,
     unnecessary: u32,
@@ -37,7 +37,7 @@ impl Account {
             requests_failed: 0,
             delivered: 0,
             completed: 0,
-            failed: 0,
+            exchanges_failed: 0,
             begun: 0,
             transmissions: 0,
             unnecessary: 0,
@@ -75,7 +75,7 @@ impl Account {
     /// Sums up into the client's row. `waits` are those that were kept of it.
     pub(super) fn sum(&self, row: &mut FlowRow, waits: &mut [u32]) {
         row.completed = self.completed;
-        row.failed = self.failed;
+        row.exchanges_failed = self.exchanges_failed;
         row.transmissions = self.transmissions;
         row.retransmissions = self.transmissions - self.begun;
         row.unnecessary = self.unnecessary;

@@ -208,7 +208,7 @@ impl Ledger {
         record.is_open = false;
         let (request, since) = (record.request, record.first_send);
         if let Some(account) = self.accounts.get_mut(flow as usize).filter(|_| since >= self.warm_up) {
-            account.failed += 1;
+            account.exchanges_failed += 1;
         }
         self.settle(flow, place);
         Some(request)

@@ -100,7 +100,7 @@ fn every_request_ends_in_one_way() {
     ledger.close();
     let row = row(&mut ledger);
     assert_eq!((row.born, row.answered, row.requests_failed, row.never_finished), (4, 1, 2, 1));
-    assert_eq!((row.delivered, row.dropped_source, row.completed, row.failed), (3, 1, 1, 1));
+    assert_eq!((row.delivered, row.dropped_source, row.completed, row.exchanges_failed), (3, 1, 1, 1));
     // A bin ends up to 1/64 above the two seconds that are in it.
     let delays: Vec<_> = ledger.delays().iter().map(|row| (row.kind, row.upper_us, row.count)).collect();
     assert_eq!(

@@ -17,7 +17,7 @@ pub struct FlowRow {
     /// Exchanges that were answered; of a body that comes in blocks each block counts.
     pub completed: u32,
     /// Exchanges that were abandoned.
-    pub failed: u32,
+    pub exchanges_failed: u32,
     /// Copies sent in all.
     pub transmissions: u32,
     /// Copies sent after the first of their exchange.
