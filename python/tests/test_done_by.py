@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import millpond
@@ -89,6 +90,24 @@ def test_a_scenario_without_an_end_draws_no_line_of_being_done(tmp_path: Path) -
     cell = done.results.cells[0]
     assert Reported(done.results).course(cell).of == 0
     assert story.scenario_story(Data(done.results))[0] == "20 of 20 clients in 1 run had all their answers."
+
+
+def test_where_nobody_is_ever_done_a_line_lies_on_the_ground_until_the_run_ends(tmp_path: Path) -> None:
+    cut_off = millpond.run(
+        {"path": "nbiot-anrw18", "clients": [LOOP], "run": {"for": "1 s"}}, out=tmp_path / "out", report=False
+    )
+    (axes,) = figures.reported_by_group(cut_off.results).axes
+    course = max(axes.get_lines(), key=lambda line: line.get_zorder())
+    assert np.asarray(course.get_xydata()).tolist() == [[0, 0], [pytest.approx(1.03), 0]]
+    assert axes.get_xlim()[0] == 0
+    assert axes.get_xlim()[1] == pytest.approx(1.03)
+    assert [text.get_text() for text in axes.texts] == ["not one ever had all its answers"]
+    both = millpond.run(
+        {"path": "nbiot-anrw18", "clients": [LOOP, {**LOOP, "name": "slow", "exchanges": 9}]},
+        out=tmp_path / "both",
+        report=False,
+    )
+    assert not figures.reported_by_group(both.results).axes[0].texts
 
 
 ALARM = {

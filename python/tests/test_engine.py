@@ -119,7 +119,10 @@ def test_columns_say_what_happened() -> None:
     members = sorted((flow["group"], flow["controller"]) for flow in flows)
     assert members == [(0, "rfc7252")] * 4 + [(1, "cocoa-03")] * 4
     assert [flow["flow"] for flow in flows] == list(range(8))
-    assert all(flow["transmissions"] == flow["completed"] + flow["exchanges_failed"] + flow["retransmissions"] for flow in flows)
+    assert all(
+        flow["transmissions"] == flow["completed"] + flow["exchanges_failed"] + flow["retransmissions"]
+        for flow in flows
+    )
     assert run["makespan_us"] == max(flow["first_send_us"] + flow["fct_us"] for flow in flows)
     links = {link["link"]: link for link in tables["links"].to_pylist()}
     assert set(links) == {"uplink", "downlink"}

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from millpond.measure.reported import SHARES, Course
+from millpond.plan.quantity import in_seconds
 from millpond.results.directory import Cell, Results, Value
 from millpond.show.report import style
 from millpond.show.report.data import Data, only
@@ -22,6 +23,7 @@ POINTS = 400
 """At most so many points a line; more would not be seen."""
 STRETCHED = 20.0
 """The axis of time is logarithmic where the last client is done so many times later than the first tenth."""
+NOBODY = "not one ever had all its answers"
 Lines = Mapping[str, Course]
 
 
@@ -32,12 +34,19 @@ class Panel:
     title: str
     lines: Lines
     looks: Mapping[str, style.Look]
+    #: When the longest of its runs ended, in s since what its times count from.
+    until: float
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether nobody is ever done."""
+        return not any(course.times.size for course in self.lines.values())
 
 
 def reported_by_group(results: Results | Data) -> Figure:
     """The share of each group's clients that is done, against the time since the start; a panel for each event.
 
-    Raises `Missing` if no client was ever done.
+    Raises `Missing` if no client can be done before the run has ended.
     """
     data = Data.of(results)
     panels = _of_groups(data)
@@ -57,7 +66,7 @@ def reported(results: Results | Data, view: View | None = None) -> Figure:
     """The share of clients that is done, against the time since the start: a panel a place, a line a controller.
 
     Of the values along the axis of other pictures, only the one that the study looks at closely is drawn. Raises
-    `Missing` if no client was ever done.
+    `Missing` if no client can be done before the run has ended.
     """
     data = Data.of(results)
     panels = _of_places(data, view)
@@ -95,7 +104,8 @@ def _of_groups(data: Data) -> list[Panel]:
         lines = {data.label(group.algorithm): data.reported.course(cell, group, event) for group in asking}
         lines = {name: course for name, course in lines.items() if course.of}
         if lines:
-            panels.append(Panel("" if event == 0 else f"event {event}", lines, looks))
+            title = "" if event == 0 else f"event {event}"
+            panels.append(Panel(title, lines, looks, _end(data, [cell]) - _since(cell, event)))
     return _with_any(panels)
 
 
@@ -105,15 +115,17 @@ def _of_places(data: Data, view: View | None) -> list[Panel]:
     chosen = _closely(data, plain)
     looks = {data.label(name): data.looks[name] for name in data.controllers()}
     found: dict[tuple[Value, ...], dict[str, Course]] = {}
+    ends: dict[tuple[Value, ...], list[Cell]] = {}
     order = data.controllers()
     for cell in sorted((c for c in plain if data.at(c) == chosen), key=lambda c: order.index(only(c))):
         found.setdefault(data.place(cell), {})[data.label(only(cell))] = data.reported.course(cell)
+        ends.setdefault(data.place(cell), []).append(cell)
     panels = []
     for place in data.ranked(found):
         told = data.further_in_words(place, view)
         if data.across:
             told.append(data.factors[data.across].say(chosen))
-        panels.append(Panel(", ".join(word for word in told if word), found[place], looks))
+        panels.append(Panel(", ".join(word for word in told if word), found[place], looks, _end(data, ends[place])))
     return _with_any(panels)
 
 
@@ -127,9 +139,15 @@ def _closely(data: Data, cells: Sequence[Cell]) -> Value:
 def _with_any(panels: list[Panel]) -> list[Panel]:
     if not any(course.of for panel in panels for course in panel.lines.values()):
         raise Missing("The share of clients that is done is not drawn: no client's work has an end before the run has.")
-    if not any(course.times.size for panel in panels for course in panel.lines.values()):
-        raise Missing("The share of clients that is done is not drawn: in these runs not one ever had all its answers.")
     return panels
+
+
+def _since(cell: Cell, event: int) -> float:
+    return in_seconds(str(cell.scenario["timeline"][event - 1]["at"])) if event else 0.0
+
+
+def _end(data: Data, cells: Sequence[Cell]) -> float:
+    return max(float(data.values("runs", "simulated_us", cell).max()) for cell in cells)
 
 
 def draw(panels: Sequence[Panel], looks: Mapping[str, style.Look], since: str = "the start") -> Figure:
@@ -144,6 +162,8 @@ def draw(panels: Sequence[Panel], looks: Mapping[str, style.Look], since: str = 
         drawn = figure.subplots(rows, columns, sharey=True, squeeze=False)
         for index, (axes, panel) in enumerate(zip(drawn.flat, panels, strict=False)):
             _paint(axes, panel, clock)
+            if panel.is_flat:
+                axes.text(0.5, 0.4, NOBODY, transform=axes.transAxes, ha="center", va="center", color=style.INK)
             axes.set_title(panel.title)
             if index % columns == 0:
                 axes.set_ylabel("share of clients done")
@@ -158,7 +178,8 @@ def draw(panels: Sequence[Panel], looks: Mapping[str, style.Look], since: str = 
 
 
 def _longest(panel: Panel) -> float:
-    return max((float(course.times[-1]) for course in panel.lines.values() if course.times.size), default=1.0)
+    ends = (float(course.times[-1]) for course in panel.lines.values() if course.times.size)
+    return panel.until if panel.is_flat else max(ends)
 
 
 def _paint(axes: Axes, panel: Panel, clock: Clock) -> None:
@@ -185,7 +206,8 @@ def _paint(axes: Axes, panel: Panel, clock: Clock) -> None:
     else:
         clock.mark(axes.xaxis, longest)
     axes.set_xlim(begin, longest * (1.15 if stretched else 1.03))
-    axes.set_ylim(0, 1.04)
+    # a line on the ground is seen above the axis
+    axes.set_ylim(-0.02 if panel.is_flat else 0, 1.04)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     for line in SHARES[:-1]:
         axes.axhline(line, color=style.GRID, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
