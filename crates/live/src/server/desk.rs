@@ -9,7 +9,7 @@ mod streams;
 use std::{borrow::Cow, collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
 pub(crate) use acting::Hosted;
-use answering::heeding;
+use answering::{heeding, wants_none};
 use finding::{Refusal, Which};
 use millpond_coap::{
     RequestId,
@@ -169,6 +169,8 @@ pub(crate) struct Desk {
     admission: Arc<Admission>,
     /// Handlers that wait. They end with the desk.
     tasks: JoinSet<()>,
+    /// The same of requests that want no response (RFC 7967), which are carried out whether who asked is there or not.
+    unheard: JoinSet<()>,
     running: usize,
     giving_up: watch::Sender<bool>,
     /// Groups of observers whose handlers are still to be asked for their state, and how many are being asked.
@@ -211,6 +213,7 @@ impl Desk {
             told,
             admission,
             tasks: JoinSet::new(),
+            unheard: JoinSet::new(),
             running: 0,
             giving_up: watch::channel(false).0,
             stale: VecDeque::new(),
@@ -237,6 +240,21 @@ impl Desk {
     /// Handlers that have not answered yet are waited for no longer: their requests are answered with 5.03.
     pub(crate) fn give_up(&mut self) {
         self.giving_up.send_replace(true);
+    }
+
+    /// What goes on when whoever asked has gone: handlers of requests that want no response.
+    pub(crate) fn unheard(self) -> JoinSet<()> {
+        self.unheard
+    }
+
+    /// Where the handler of a request runs.
+    const fn tasks_of(&mut self, wants_none: bool) -> &mut JoinSet<()> {
+        if wants_none { &mut self.unheard } else { &mut self.tasks }
+    }
+
+    /// Lets go of tasks that have ended.
+    fn join(&mut self) {
+        while self.tasks.try_join_next().is_some() || self.unheard.try_join_next().is_some() {}
     }
 
     /// The next thing that the host is to do. States for observers are made one after the other, so that what waits to be
@@ -320,7 +338,7 @@ impl Desk {
                 self.running += 1;
                 let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
                 let admission = Arc::clone(&self.admission);
-                self.tasks.spawn(async move {
+                self.tasks_of(wants_none(&asked.request)).spawn(async move {
                     let response = within(limit, answering, giving_up, None).await;
                     let (response, held) = match admission.hold(response.payload().len()) {
                         Some(held) => (response, Some(held)),
@@ -336,7 +354,7 @@ impl Desk {
     pub(crate) fn told(&mut self, now: Instant, told: Told) {
         match told {
             Told::Answered(asked, response, held) => {
-                while self.tasks.try_join_next().is_some() {}
+                self.join();
                 self.running = self.running.saturating_sub(1);
                 if held.is_none() {
                     self.overloaded += 1;
@@ -344,7 +362,7 @@ impl Desk {
                 self.answered(now, *asked, response);
             }
             Told::State(group, state) => {
-                while self.tasks.try_join_next().is_some() {}
+                self.join();
                 self.states = self.states.saturating_sub(1);
                 match state {
                     Some((response, _held)) => self.state(group, response),

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use serving::serve;
+use serving::{Ended, serve};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{mpsc, oneshot, watch},
@@ -55,7 +55,8 @@ pub(crate) async fn listen(
     let task = tokio::spawn(async move {
         let (ending, end) = watch::channel(false);
         let (insecure, mut failed) = mpsc::unbounded_channel();
-        let mut connections = JoinSet::new();
+        // They end with what goes on without them.
+        let mut connections = JoinSet::<JoinSet<()>>::new();
         let mut stats = Stats::default();
         let (clock, watch) = (Clock::start(), Watch::new(shared.hook.clone()));
         let mut handshakes = Handshakes::default();
@@ -81,9 +82,10 @@ pub(crate) async fn listen(
                                     serve_securely(stream, peer, acceptor, give_way, visit).await
                                 }
                             };
-                            if let Err(reason) = served {
+                            if let Some(reason) = served.insecure {
                                 let _ = insecure.send((peer, reason));
                             }
+                            served.unheard
                         });
                     }
                     Err(error) => {
@@ -98,12 +100,14 @@ pub(crate) async fn listen(
                     stats.insecure += 1;
                     watch.tell(clock.now(), peer, || Happened::Insecure { reason });
                 }
-                Some(ended) = connections.join_next(), if !connections.is_empty() => {
-                    if ended.is_err_and(|error| error.is_panic()) {
+                Some(ended) = connections.join_next(), if !connections.is_empty() => match ended {
+                    Ok(unheard) => wait_for(unheard, &mut connections),
+                    Err(error) if error.is_panic() => {
                         stats.panics += 1;
                         tracing::error!(target: "millpond_live", "a connection's task panicked; the connection is closed");
                     }
-                }
+                    Err(_) => {}
+                },
                 order = orders.recv() => match order {
                     Some(Order::Stats(reply)) => drop(reply.send(counted.stats(&stats))),
                     Some(Order::Secure(security, done)) => {
@@ -121,7 +125,11 @@ pub(crate) async fn listen(
                     Some(Order::Shutdown) => {
                         drop(listener);
                         let _ = ending.send(true);
-                        let all = async { while connections.join_next().await.is_some() {} };
+                        let all = async {
+                            while let Some(ended) = connections.join_next().await {
+                                wait_for(ended.unwrap_or_default(), &mut connections);
+                            }
+                        };
                         // Who has not answered by then is cut off.
                         let _ = tokio::time::timeout(GRACE, all).await;
                         return Ok(());
@@ -132,6 +140,16 @@ pub(crate) async fn listen(
         }
     });
     Ok((local, task))
+}
+
+/// Lets handlers of a connection that has ended go on as long as the server does.
+fn wait_for(mut unheard: JoinSet<()>, connections: &mut JoinSet<JoinSet<()>>) {
+    if !unheard.is_empty() {
+        connections.spawn(async move {
+            while unheard.join_next().await.is_some() {}
+            unheard
+        });
+    }
 }
 
 /// What all connections of a listener have counted.
@@ -172,22 +190,27 @@ struct Visit {
     counted: Arc<Counted>,
 }
 
-/// One connection under TLS, from its handshake to its end; or why the session did not come about or broke.
+/// One connection under TLS, from its handshake to its end.
 async fn serve_securely(
     stream: TcpStream,
     peer: SocketAddr,
     acceptor: TlsAcceptor,
     give_way: oneshot::Receiver<()>,
     mut visit: Visit,
-) -> Result<(), String> {
-    let (stream, identity) = tokio::select! {
+) -> Ended {
+    let accepted = tokio::select! {
         accepted = tokio::time::timeout(PATIENCE, secure::accept(acceptor, stream)) => {
-            accepted.unwrap_or_else(|_| Err(format!("no handshake within {} s", PATIENCE.as_secs())))?
+            accepted.unwrap_or_else(|_| Err(format!("no handshake within {} s", PATIENCE.as_secs())))
         }
-        _ = give_way => return Err("too many handshakes are under way, and this one is the oldest".into()),
-        () = visit.seat.give_way.notified() => return Err("too many connections are open".into()),
-        _ = visit.end.changed() => return Ok(()),
+        _ = give_way => Err("too many handshakes are under way, and this one is the oldest".into()),
+        () = visit.seat.give_way.notified() => Err("too many connections are open".into()),
+        _ = visit.end.changed() => return Ended::default(),
     };
-    let whom = Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) };
-    serve(stream, whom, visit).await
+    match accepted {
+        Ok((stream, identity)) => {
+            let whom = Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) };
+            serve(stream, whom, visit).await
+        }
+        Err(why) => Ended::insecure(why),
+    }
 }

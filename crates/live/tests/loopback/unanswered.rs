@@ -17,7 +17,7 @@ use millpond_live::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf},
     net::{TcpListener, TcpStream, UdpSocket},
-    sync::mpsc,
+    sync::{Notify, mpsc},
 };
 
 use crate::ANY;
@@ -224,6 +224,63 @@ impl AsyncRead for Read {
         room.put_slice(b"more of it");
         Poll::Ready(Ok(()))
     }
+}
+
+/// Says how a handler ended.
+struct End(mpsc::UnboundedSender<&'static str>, &'static str);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.send(self.1).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_wants_no_response_is_carried_out_though_its_connection_has_ended() {
+    let (telling, mut told) = mpsc::unbounded_channel();
+    let (begun, mut begins) = mpsc::unbounded_channel();
+    let go_on = Arc::new(Notify::new());
+    let waiting = Arc::clone(&go_on);
+    let slow = Resource::new().put(move |_| {
+        let (end, waiting) = (End(telling.clone(), "cut off"), Arc::clone(&waiting));
+        begun.send(()).unwrap();
+        async move {
+            let mut end = end;
+            waiting.notified().await;
+            end.1 = "carried out";
+            Code::CHANGED
+        }
+    });
+    let server = Server::builder().bind_tcp(ANY).route("/p", slow).start().await.unwrap();
+    let [(_, uri)] = &uris(&server)[..] else { panic!("it listens at one address") };
+
+    // Who waits for a response and goes ends what was asked.
+    let impatient = client().await;
+    tokio::select! {
+        answered = impatient.put(uri).send() => panic!("{answered:?}"),
+        _ = begins.recv() => {}
+    }
+    impatient.shutdown().await;
+    assert_eq!(told.recv().await.unwrap(), "cut off");
+
+    let hasty = client().await;
+    assert_eq!(hasty.put(uri).send_no_response(NoResponse::ALL).await, Ok(Outcome::Sent));
+    hasty.shutdown().await;
+    begins.recv().await.unwrap();
+    while server.stats().await.connections > 0 {
+        tokio::task::yield_now().await;
+    }
+    go_on.notify_one();
+    assert_eq!(told.recv().await.unwrap(), "carried out");
+
+    // One that still runs when the server ends has as long as others.
+    let hasty = client().await;
+    assert_eq!(hasty.put(uri).send_no_response(NoResponse::ALL).await, Ok(Outcome::Sent));
+    hasty.shutdown().await;
+    begins.recv().await.unwrap();
+    go_on.notify_one();
+    server.shutdown().await;
+    assert_eq!(told.recv().await.unwrap(), "carried out");
 }
 
 #[tokio::test]

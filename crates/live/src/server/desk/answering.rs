@@ -91,7 +91,16 @@ pub(super) fn heeding(request: &Request, id: RequestId, response: Response) -> A
 
 /// Whether who asks wants no response with this code (RFC 7967).
 pub(super) fn is_unwanted(request: &Request, code: Code) -> bool {
-    request.value(number::NO_RESPONSE).is_some_and(|value| NoResponse::read(value).covers(code))
+    unwanted(request).covers(code)
+}
+
+/// Whether who asks wants no response at all.
+pub(super) fn wants_none(request: &Request) -> bool {
+    unwanted(request).is_all()
+}
+
+fn unwanted(request: &Request) -> NoResponse {
+    request.value(number::NO_RESPONSE).map_or(NoResponse::NONE, NoResponse::read)
 }
 
 /// A representation that the client has already is not sent again (RFC 7252 §5.10.6.2).

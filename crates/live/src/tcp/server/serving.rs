@@ -13,7 +13,7 @@ use millpond_coap::{
     stream::{Connection, Event as Below, Options as Settings},
     transfer::{Config, Event, Host, Limits, ObserverId},
 };
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use super::{
     super::{
@@ -40,13 +40,17 @@ const IDLE_UNASKED: Duration = Duration::from_secs(60);
 /// Bytes that a secure session takes, about.
 const SESSION: usize = 32 << 10;
 
-/// One connection, from its settings to its end; or why its secure session broke.
-pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Result<(), String> {
+/// One connection, from its settings to its end.
+pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Ended {
     let Visit { shared, seat, mut end, counted } = visit;
-    let reachability = Reachability::new(AddressRule::Never).map_err(|error| error.to_string())?;
+    let kept =
+        Reachability::new(AddressRule::Never).and_then(|reachability| Ok((reachability, secrets::identities()?)));
+    let (reachability, identities) = match kept {
+        Ok(kept) => kept,
+        Err(error) => return Ended::insecure(error.to_string()),
+    };
     let bodies = Limits::DEFAULT.bodies.max(shared.longest_body.saturating_mul(16));
     let limits = Limits { body: shared.longest_body, bodies, ..Config::STREAM.limits };
-    let identities = secrets::identities().map_err(|error| error.to_string())?;
     let (telling, mut told) = mpsc::unbounded_channel();
     let (router, admission) = (Arc::clone(&shared.router), Arc::clone(&shared.admission));
     let connection = Connection::new(Settings::default()).with_identities(identities);
@@ -105,9 +109,24 @@ pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Res
         serving.drain();
         serving.is_over |= serving.knows_the_end && serving.link.host.is_quiet() && serving.link.is_written();
     }
-    let broken = serving.link.broken.take();
-    serving.close().await;
-    broken.map_or(Ok(()), |why| Err(why.reason))
+    let insecure = serving.link.broken.take().map(|why| why.reason);
+    Ended { insecure, unheard: serving.close().await }
+}
+
+/// What is left of a connection.
+#[derive(Default)]
+pub(super) struct Ended {
+    /// Why its secure session did not come about, or broke.
+    pub(super) insecure: Option<String>,
+    /// Handlers that go on.
+    pub(super) unheard: JoinSet<()>,
+}
+
+impl Ended {
+    /// It never came about.
+    pub(super) fn insecure(why: String) -> Self {
+        Self { insecure: Some(why), ..Self::default() }
+    }
 }
 
 /// How far a connection has come.
@@ -275,15 +294,17 @@ impl<S: Stream> Serving<S> {
         self.figures.tell(&self.desk);
     }
 
-    /// Writes what waits, and closes. Nobody waits for its handlers.
-    async fn close(self) {
+    /// Writes what waits, and closes. Nobody waits for its handlers; those of requests that want no response are given back.
+    async fn close(self) -> JoinSet<()> {
         let Self { link, desk, figures, seat, gives_way, .. } = self;
-        drop((desk, figures));
+        let unheard = desk.unheard();
+        drop(figures);
         if gives_way {
             link.close_at_once().await
         } else {
             link.close().await
         }
         drop(seat);
+        unheard
     }
 }

@@ -142,7 +142,7 @@ impl Desk {
 
     /// The task of an answer told something.
     pub(super) fn has_read(&mut self, name: &Name, number: u64, step: Step) {
-        while self.tasks.try_join_next().is_some() {}
+        self.join();
         let Some(download) = self.streams.downloads.get_mut(name).filter(|it| it.number == number) else { return };
         let waiting = download.waiting.take();
         match step {

@@ -19,7 +19,7 @@ use crate::{
     server::{
         RequestBody,
         body::Chunk,
-        desk::{ASK_AGAIN, Told, start, within},
+        desk::{ASK_AGAIN, Told, answering::wants_none, start, within},
         resource::Handling,
     },
 };
@@ -62,6 +62,7 @@ impl Desk {
         });
         asked.request.give_body(body);
         let (request, place) = (asked.request.clone(), asked.place.take());
+        let is_unheard = wants_none(&request);
         let came = Arc::new(AtomicU64::new(0));
         let mut upload = Upload {
             number,
@@ -81,7 +82,7 @@ impl Desk {
                 self.running += 1;
                 let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
                 let admission = Arc::clone(&self.admission);
-                self.tasks.spawn(async move {
+                self.tasks_of(is_unheard).spawn(async move {
                     let response = within(limit, answering, giving_up, Some(came)).await;
                     let (response, held) = match admission.hold(response.payload().len()) {
                         Some(held) => (response, Some(held)),
@@ -137,7 +138,7 @@ impl Desk {
 
     /// The handler has answered in a task.
     pub(super) fn upload_answered(&mut self, now: Instant, name: &Name, number: u64, response: Response) {
-        while self.tasks.try_join_next().is_some() {}
+        self.join();
         self.running = self.running.saturating_sub(1);
         self.outcome(now, name, number, response);
     }
