@@ -267,26 +267,46 @@ impl Lane {
 
     /// A peer as the host knows it: where there are sessions, the peer of the one that stands.
     pub(crate) fn known_as(&self, peer: SocketAddr) -> Address {
-        let outside = Address::of(peer);
-        self.sessions.as_ref().and_then(|sessions| sessions.inside(outside)).unwrap_or(outside)
+        let mut known = self.all_known_as(peer);
+        known.find(|known| known.session().is_some()).unwrap_or_else(|| Address::of(peer))
     }
 
     /// All that a peer may be to the host: one for each of our addresses that it has spoken to.
-    pub(crate) fn all_known_as(&self, peer: SocketAddr) -> impl Iterator<Item = Address> + use<> {
-        let known = self.known_as(peer);
-        (0..=self.port.locals_met()).map(move |local| known.by(local))
+    pub(crate) fn all_known_as(&self, peer: SocketAddr) -> impl Iterator<Item = Address> {
+        let inside = |outside| self.sessions.as_ref().and_then(|sessions| sessions.inside(outside));
+        self.by_each(peer).map(move |outside| inside(outside).unwrap_or(outside))
+    }
+
+    /// A peer, spoken to by each of our addresses.
+    fn by_each(&self, peer: SocketAddr) -> impl Iterator<Item = Address> + use<> {
+        let outside = Address::of(peer);
+        (0..=self.port.locals_met()).map(move |local| outside.by(local))
+    }
+
+    /// The way to a peer outside of sessions: by the address of ours by which it has one, or that which the kernel would choose.
+    fn outside(&self, peer: SocketAddr) -> Address {
+        let has_one = |outside: &Address| self.sessions.as_ref().is_some_and(|it| it.inside(*outside).is_some());
+        self.by_each(peer).find(has_one).unwrap_or_else(|| self.port.way_to(peer))
     }
 
     /// What there is with a peer for requests to a server of this name.
     pub(crate) fn link(&mut self, now: Instant, peer: SocketAddr, name: &ServerName) -> Link {
-        self.sessions.as_mut().map_or(Link::None, |sessions| sessions.link(now, Address::of(peer), name))
+        let outside = self.outside(peer);
+        self.sessions.as_mut().map_or(Link::None, |sessions| sessions.link(now, outside, name))
     }
 
     /// Begins a handshake for requests to a server of this name.
     pub(crate) fn connect(&mut self, now: Instant, peer: SocketAddr, name: ServerName) {
+        let outside = self.outside(peer);
         let Some(sessions) = &mut self.sessions else { return };
-        sessions.connect(now, Address::of(peer), name, &mut self.outbox);
+        sessions.connect(now, outside, name, &mut self.outbox);
         self.next = self.next.into_iter().chain(sessions.next()).min();
+    }
+
+    /// Gives up a handshake to which a peer said nothing yet. False if there is none.
+    pub(crate) fn abandon(&mut self, peer: SocketAddr) -> bool {
+        let outside = self.sessions.is_some().then(|| self.outside(peer));
+        self.sessions.as_mut().zip(outside).is_some_and(|(sessions, outside)| sessions.abandon(outside))
     }
 
     /// What happened to sessions since this was asked last. Before anybody hears of one that stands, its peer has the path of

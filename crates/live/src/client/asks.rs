@@ -29,6 +29,8 @@ type Quick<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
 pub(crate) struct Pending {
     pub(crate) number: RequestNumber,
     pub(crate) peer: SocketAddr,
+    /// The peer as the host knows it: over DTLS that of one session.
+    to: Address,
     reply: Reply,
     started: Instant,
     /// It is an observation that has begun: no longer among what its peer is asked.
@@ -51,6 +53,8 @@ pub(crate) struct Ping {
     pub(crate) lane: usize,
     pub(crate) exchange: ExchangeId,
     pub(crate) peer: SocketAddr,
+    /// The peer as the host knows it.
+    pub(crate) to: Address,
     pub(crate) started: Instant,
     pub(crate) reply: oneshot::Sender<Result<Duration, Error>>,
 }
@@ -77,12 +81,12 @@ impl Asks {
         lane: usize,
         ask: AskId,
         number: RequestNumber,
-        peer: SocketAddr,
+        (peer, to): (SocketAddr, Address),
         reply: Reply,
         started: Instant,
     ) {
         self.numbers.insert(number, (lane, ask));
-        let pending = Pending { number, peer, reply, started, is_observing: false, is_acknowledged: false };
+        let pending = Pending { number, peer, to, reply, started, is_observing: false, is_acknowledged: false };
         self.pending.insert((lane, ask), pending);
     }
 
@@ -115,10 +119,27 @@ impl Asks {
         self.pending.iter().filter(|(_, pending)| is_meant(pending)).map(|(place, _)| *place).collect()
     }
 
-    /// All requests to a peer from a lane.
-    pub(crate) fn of_peer(&self, lane: usize, peer: SocketAddr) -> Vec<(usize, AskId)> {
-        let is_meant = |place: &(usize, AskId), pending: &Pending| place.0 == lane && pending.peer == peer;
-        self.pending.iter().filter(|(place, pending)| is_meant(place, pending)).map(|(place, _)| *place).collect()
+    /// A session over a lane is over, and with it what was asked in it. Returns what the host is to forget.
+    pub(crate) fn end_session(&mut self, lane: usize, session: Address, error: &Error) -> Vec<AskId> {
+        let is_of_it = |place: &(usize, AskId), pending: &Pending| place.0 == lane && pending.to == session;
+        let of_it: Vec<_> =
+            self.pending.iter().filter(|(place, it)| is_of_it(place, it)).map(|(place, _)| *place).collect();
+        of_it.iter().for_each(|place| self.end(*place, Err(error.clone())));
+        self.end_pings(|ping| ping.lane == lane && ping.to == session, error);
+        of_it.into_iter().map(|(_, ask)| ask).collect()
+    }
+
+    /// Who waits for these signs of life waits in vain. Their exchanges give up by themselves.
+    pub(crate) fn end_pings(&mut self, which: impl Fn(&Ping) -> bool, error: &Error) {
+        for ping in self.pings.extract_if(.., |ping| which(ping)) {
+            // Whoever asked may have gone.
+            let _ = ping.reply.send(Err(error.clone()));
+        }
+    }
+
+    /// Takes out who waits for a session with a peer to ask for a sign of life.
+    pub(crate) fn take_early_pings(&mut self, peer: SocketAddr) -> Vec<EarlyPing> {
+        self.early_pings.extract_if(.., |ping| ping.peer == peer).collect()
     }
 
     /// A request is over.

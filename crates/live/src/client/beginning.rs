@@ -21,7 +21,7 @@ pub(crate) fn begin(
     let Wanted { number, progress, reply, .. } = wanted;
     match asked {
         Ok(ask) => {
-            asks.add(at, ask, number, peer, reply, now);
+            asks.add(at, ask, number, (peer, to), reply, now);
             Some((ask, progress.map(Watched::new)))
         }
         Err(error) => {

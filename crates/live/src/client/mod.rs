@@ -19,6 +19,8 @@ mod peer;
 mod progress;
 mod request;
 mod routes;
+#[cfg_attr(not(feature = "dtls"), allow(unreachable_code, reason = "there are none"))]
+mod sessions;
 mod streaming;
 mod unanswered;
 

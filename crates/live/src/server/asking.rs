@@ -1,7 +1,7 @@
 //! A client on a server's socket: what the server asks its peers leaves from the port at which they ask it, so that NATs let the
 //! answers through, and both are one peer to the other side.
 
-use std::{mem, net::SocketAddr};
+use std::net::SocketAddr;
 
 use millpond_control::Instant;
 
@@ -79,7 +79,7 @@ impl Worker {
                 let to = self.way_to(peer);
                 match self.lane.host.ping(now, to) {
                     Ok(exchange) => {
-                        self.arrivals.asks.pings.push(Ping { lane: 0, exchange, peer, started: now, reply });
+                        self.arrivals.asks.pings.push(Ping { lane: 0, exchange, peer, to, started: now, reply });
                         self.drain(now);
                     }
                     Err(error) => drop(reply.send(Err(refused(error)))),
@@ -116,12 +116,7 @@ impl Worker {
     /// A peer cannot be reached: what was asked of it, and not acknowledged, ends with that.
     pub(super) fn cut_off(&mut self, now: Instant, PortError { to, reason, .. }: &PortError) {
         let unreachable = || Error::Unreachable { peer: *to, reason: reason.clone(), source: None };
-        let (to_it, others) = mem::take(&mut self.arrivals.asks.pings).into_iter().partition(|ping| ping.peer == *to);
-        self.arrivals.asks.pings = others;
-        let to_it: Vec<Ping> = to_it;
-        for ping in to_it {
-            let _ = ping.reply.send(Err(unreachable()));
-        }
+        self.arrivals.asks.end_pings(|ping| ping.peer == *to, &unreachable());
         for (_, ask) in self.arrivals.asks.unheard(*to) {
             let progress = self.lane.host.progress(ask);
             if progress.is_none_or(|progress| progress.sent + progress.received == 0) {

@@ -210,7 +210,7 @@ impl Worker {
         // and who asked.
         for error in refused {
             if error.is_refused {
-                for address in self.lane.all_known_as(error.to) {
+                for address in self.lane.all_known_as(error.to).collect::<Vec<_>>() {
                     self.end_observers_at(now, address);
                 }
             }

@@ -26,6 +26,7 @@ use crate::{
     client::{Asks, Command, Outcome, Room, Wanted, failure, options},
     clock::Clock,
     security::Other,
+    udp::Address,
 };
 
 /// The longest message that is taken, told to the server: a body within it needs no blocks.
@@ -251,7 +252,7 @@ impl<S: Stream> Task<S> {
             Ok(id) => {
                 self.stats.sent += 1;
                 self.asked = now;
-                self.asks.add(0, id, wanted.number, self.peer, wanted.reply, now);
+                self.asks.add(0, id, wanted.number, (self.peer, Address::of(self.peer)), wanted.reply, now);
             }
             // Asked in the moment in which it was released.
             Err(Refused::Connection(StreamRefused::Releasing)) => wanted.reply.end(Err(released(self.peer))),

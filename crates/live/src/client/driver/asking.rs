@@ -16,22 +16,23 @@ use crate::{
         memory::path,
     },
     clock::seconds,
+    udp::Address,
 };
 
 impl Driver {
     pub(super) fn ping(&mut self, now: Instant, peer: SocketAddr, reply: oneshot::Sender<Result<Duration, Error>>) {
         match self.begin_ping(now, peer) {
-            Ok((lane, exchange)) => self.asks.pings.push(Ping { lane, exchange, peer, started: now, reply }),
+            Ok((lane, to, exchange)) => self.asks.pings.push(Ping { lane, exchange, peer, to, started: now, reply }),
             Err(error) => drop(reply.send(Err(error))),
         }
     }
 
-    pub(super) fn begin_ping(&mut self, now: Instant, peer: SocketAddr) -> Result<(usize, ExchangeId), Error> {
+    pub(super) fn begin_ping(&mut self, now: Instant, peer: SocketAddr) -> Result<(usize, Address, ExchangeId), Error> {
         let home = self.lane_for(peer)?;
         let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
         let to = self.known_as(at, peer);
         match self.on_host(at, now, |host| host.ping(now, to)) {
-            Some(Ok(exchange)) => Ok((at, exchange)),
+            Some(Ok(exchange)) => Ok((at, to, exchange)),
             Some(Err(error)) => Err(refused(error)),
             None => Err(Error::Closed),
         }
@@ -71,7 +72,7 @@ impl Driver {
             }
             let unfit = match name {
                 None => None,
-                Some(name) => match self.session(now, peer, at, name) {
+                Some(name) => match self.session(now, peer, at, &name) {
                     Ok(true) => None,
                     Ok(false) => return,
                     Err(error) => Some(error),

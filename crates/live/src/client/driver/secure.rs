@@ -7,8 +7,8 @@ use millpond_control::Instant;
 use super::Driver;
 use crate::{
     Error, Happened,
-    client::asks::{EarlyPing, Ping},
-    dtls::{Link, Turn},
+    client::sessions::{ended, failed, session},
+    dtls::Turn,
     security::ServerName,
 };
 
@@ -19,31 +19,19 @@ impl Driver {
         now: Instant,
         peer: SocketAddr,
         at: usize,
-        name: ServerName,
+        name: &ServerName,
     ) -> Result<bool, Error> {
         let Some(lane) = self.lanes.get_mut(at) else { return Ok(false) };
-        match lane.link(now, peer, &name) {
-            Link::Standing(_) => Ok(true),
-            Link::Rising => Ok(false),
-            Link::Unfit(why) => Err(Error::insecure(peer, why)),
-            Link::None => {
-                lane.connect(now, peer, name);
-                lane.flush(now, &mut self.watch);
-                Ok(false)
-            }
-        }
+        Ok(session(lane, &mut self.watch, now, peer, name)?.is_some())
     }
 
     /// Sends what pings wait for a session with a peer, if it stands.
     pub(super) fn launch_pings(&mut self, peer: SocketAddr) {
         let now = self.clock.now();
-        let (to_it, others) = std::mem::take(&mut self.asks.early_pings).into_iter().partition(|it| it.peer == peer);
-        self.asks.early_pings = others;
-        let to_it: Vec<EarlyPing> = to_it;
-        for ping in to_it {
+        for ping in self.asks.take_early_pings(peer) {
             let ready = self.lane_for(peer).and_then(|home| {
                 let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
-                self.session(now, peer, at, ping.name.clone())
+                self.session(now, peer, at, &ping.name)
             });
             match ready {
                 Ok(true) => self.ping(now, peer, ping.reply),
@@ -73,19 +61,9 @@ impl Driver {
                 }
                 Turn::Ended { why, was_used } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
-                    let error = match was_used {
-                        true => Error::connection_lost(peer, why),
-                        false => Error::insecure(peer, why),
-                    };
-                    for place in self.asks.of_peer(at, peer) {
-                        self.asks.end(place, Err(error.clone()));
-                        self.on_host(at, now, |host| host.forget(now, place.1));
+                    for ask in self.asks.end_session(at, news.inside, &ended(peer, why, was_used)) {
+                        self.on_host(at, now, |host| host.forget(now, ask));
                     }
-                    let is_of_it = |ping: &Ping| ping.lane == at && ping.peer == peer;
-                    let (of_it, others) = std::mem::take(&mut self.asks.pings).into_iter().partition(is_of_it);
-                    self.asks.pings = others;
-                    let of_it: Vec<Ping> = of_it;
-                    of_it.into_iter().for_each(|ping| drop(ping.reply.send(Err(error.clone()))));
                     let controller = self.lanes.get(at).and_then(|lane| lane.host.endpoint().controller(news.inside));
                     carried = controller.map(|controller| (news.inside, controller));
                     self.on_host(at, now, |host| host.forget_peer(now, news.inside));
@@ -94,11 +72,7 @@ impl Driver {
                 }
                 Turn::Failed { why, timed_out } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
-                    let error = match timed_out {
-                        true => Error::handshake_timed_out(peer, why),
-                        false => Error::insecure(peer, why),
-                    };
-                    self.end_held(peer, &error);
+                    self.end_held(peer, &failed(peer, why, timed_out));
                 }
             }
         }
@@ -110,10 +84,9 @@ impl Driver {
         for wanted in self.routes.take_held_for(peer) {
             wanted.reply.end(Err(error.clone()));
         }
-        let (to_it, others) = std::mem::take(&mut self.asks.early_pings).into_iter().partition(|it| it.peer == peer);
-        self.asks.early_pings = others;
-        let to_it: Vec<EarlyPing> = to_it;
-        to_it.into_iter().for_each(|ping| drop(ping.reply.send(Err(error.clone()))));
+        for ping in self.asks.take_early_pings(peer) {
+            let _ = ping.reply.send(Err(error.clone()));
+        }
         self.settle_route(peer);
     }
 }

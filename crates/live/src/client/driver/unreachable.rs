@@ -1,11 +1,7 @@
 //! What a driver does about peers that cannot be reached.
 
 use super::Driver;
-use crate::{
-    Error, Happened,
-    client::asks::Ping,
-    udp::{Address, PortError},
-};
+use crate::{Error, Happened, udp::PortError};
 
 impl Driver {
     /// The network says that a peer cannot be reached. Requests to which nothing came back yet end with that; what is
@@ -18,26 +14,21 @@ impl Driver {
     /// A peer cannot be reached.
     pub(super) fn cut_off(&mut self, PortError { to, reason, .. }: &PortError) {
         let now = self.clock.now();
-        let (to_it, others) = std::mem::take(&mut self.asks.pings).into_iter().partition(|ping| ping.peer == *to);
-        self.asks.pings = others;
-        let to_it: Vec<Ping> = to_it;
-        for ping in to_it {
-            // Its exchange gives up by itself.
-            let _ = ping.reply.send(Err(Error::Unreachable { peer: *to, reason: reason.clone(), source: None }));
-        }
+        let unreachable = || Error::Unreachable { peer: *to, reason: reason.clone(), source: None };
+        self.asks.end_pings(|ping| ping.peer == *to, &unreachable());
         let mut had_begun = false;
         for lane in &mut self.lanes {
-            had_begun |= lane.sessions.as_mut().is_some_and(|sessions| sessions.abandon(Address::of(*to)));
+            had_begun |= lane.abandon(*to);
         }
         if had_begun {
-            self.end_held(*to, &Error::Unreachable { peer: *to, reason: reason.clone(), source: None });
+            self.end_held(*to, &unreachable());
         }
         for (lane, ask) in self.asks.unheard(*to) {
             let progress = self.lanes.get(lane).and_then(|lane| lane.host.progress(ask));
             if progress.is_some_and(|progress| progress.sent + progress.received > 0) {
                 continue;
             }
-            self.asks.end((lane, ask), Err(Error::Unreachable { peer: *to, reason: reason.clone(), source: None }));
+            self.asks.end((lane, ask), Err(unreachable()));
             self.on_host(lane, now, |host| host.cancel(now, ask));
         }
     }
