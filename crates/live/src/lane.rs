@@ -13,7 +13,7 @@ use millpond_control::Instant;
 use crate::{
     Happened,
     dtls::{Link, News, Sessions, Turn},
-    security::{ServerName, ServerSecurity},
+    security::{PeerIdentity, ServerName, ServerSecurity},
     transfer::{AskId, Event, Host, Output},
     udp::{Address, Inbox, Outbox, Port, PortError},
     watch::Watch,
@@ -293,6 +293,11 @@ impl Lane {
     pub(crate) fn link(&mut self, now: Instant, peer: SocketAddr, name: &ServerName) -> Link {
         let outside = self.outside(peer);
         self.sessions.as_mut().map_or(Link::None, |sessions| sessions.link(now, outside, name))
+    }
+
+    /// Who the other side of a session has proved to be.
+    pub(crate) fn identity(&self, inside: Address) -> Option<&PeerIdentity> {
+        self.sessions.as_ref()?.identity(inside).map(|identity| &**identity)
     }
 
     /// Begins a handshake for requests to a server of this name.

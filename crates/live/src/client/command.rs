@@ -1,6 +1,6 @@
 //! What handles ask of the driver.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use millpond_coap::{
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::{groups::WantedOfGroup, observation::Newest, progress::OnProgress, unanswered::Outcome};
 use crate::{
     ControllerChoice, Error, Options, Stats,
-    security::ServerName,
+    security::{PeerIdentity, ServerName},
     transfer::{Ask, Piece},
 };
 
@@ -70,6 +70,8 @@ pub(crate) struct Wanted {
     pub(crate) token: Option<Token>,
     /// Whose certificate the server must have, if the request goes over DTLS.
     pub(crate) name: Option<ServerName>,
+    /// Who the other side of its session must have proved to be.
+    pub(crate) identity: Option<Arc<PeerIdentity>>,
     pub(crate) patience: Patience,
     /// Long bodies travel in bursts, if the server knows them.
     pub(crate) q_block: bool,
@@ -147,6 +149,7 @@ pub(crate) fn asked_for_trial(peer: SocketAddr, reply: Reply) -> Wanted {
         longest: 1 << 20,
         token: None,
         name: None,
+        identity: None,
         patience: Patience::DEFAULT,
         q_block: false,
         progress: None,

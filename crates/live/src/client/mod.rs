@@ -39,7 +39,7 @@ use tokio::sync::{mpsc, oneshot};
 
 #[cfg(feature = "tcp")]
 pub(crate) use asks::options;
-pub(crate) use asks::{AskSink, Asks, Ping, failure};
+pub(crate) use asks::{AskSink, Asks, EarlyPing, Ping, failure};
 pub(crate) use beginning::begin;
 pub use builder::ClientBuilder;
 pub use groups::{GroupAnswers, GroupRequest};
@@ -49,6 +49,7 @@ pub use progress::Progress;
 pub(crate) use progress::{OnProgress, Watched};
 pub use request::RequestBuilder;
 pub(crate) use routes::Routes;
+pub(crate) use sessions::{Carried, ended, failed, session};
 pub use unanswered::Outcome;
 
 use names::Names;
@@ -132,6 +133,17 @@ impl Client {
 
     /// One whose requests over UDP are taken by whoever hears these commands.
     pub(crate) fn over(settings: Arc<Settings>, commands: Commands) -> Self {
+        Self::with(settings, commands, tokio::sync::OnceCell::new())
+    }
+
+    /// One whose requests over DTLS are, and those over UDP refused.
+    #[cfg(feature = "server")]
+    pub(crate) fn over_sessions(settings: Arc<Settings>, commands: Commands) -> Self {
+        let secure = tokio::sync::OnceCell::new_with(Some(commands.clone()));
+        Self::with(settings, commands, secure)
+    }
+
+    fn with(settings: Arc<Settings>, commands: Commands, secure: tokio::sync::OnceCell<Commands>) -> Self {
         let cache = settings.cache.map(|bytes| Arc::new(std::sync::Mutex::new(cache::Cache::new(bytes))));
         Self {
             settings,
@@ -142,7 +154,7 @@ impl Client {
             #[cfg(feature = "tcp")]
             tls: Arc::default(),
             chosen: Arc::default(),
-            secure: Arc::default(),
+            secure: Arc::new(secure),
             names: Arc::default(),
             room: Arc::new(tokio::sync::Semaphore::new(MOST_REQUESTS)),
             cache,
@@ -222,7 +234,7 @@ impl Client {
         if let Ok(mut chosen) = self.chosen.lock() {
             chosen.insert(peer, controller.clone());
         }
-        for commands in [Some(&self.commands), self.secure.get()].into_iter().flatten() {
+        for commands in self.over_datagrams() {
             let (reply, answer) = oneshot::channel();
             let command = Command::SetController(peer, controller.clone(), reply);
             commands.send(command).map_err(|_| Error::Closed)?;
@@ -237,7 +249,7 @@ impl Client {
     /// The client has ended.
     pub async fn stats(&self) -> Result<Stats, Error> {
         let mut all = Stats::default();
-        for commands in [Some(&self.commands), self.secure.get()].into_iter().flatten() {
+        for commands in self.over_datagrams() {
             let (reply, answer) = oneshot::channel();
             commands.send(Command::Stats(reply)).map_err(|_| Error::Closed)?;
             all.join(answer.await.map_err(|_| Error::Closed)?);
@@ -265,7 +277,7 @@ impl Client {
         let connections = self.connections.lock().await.take();
         #[cfg(not(feature = "tcp"))]
         let connections = Vec::new();
-        let all = connections.iter().chain([&self.commands]).chain(self.secure.get());
+        let all = connections.iter().chain(self.over_datagrams());
         let ends: Vec<_> = all
             .filter_map(|commands| {
                 let (reply, end) = oneshot::channel();
@@ -276,6 +288,12 @@ impl Client {
             // An error says that the task is gone: that is what is waited for.
             let _ = end.await;
         }
+    }
+
+    /// Who takes requests over datagrams.
+    fn over_datagrams(&self) -> impl Iterator<Item = &Commands> {
+        let secure = self.secure.get().filter(|secure| !secure.same_channel(&self.commands));
+        [&self.commands].into_iter().chain(secure)
     }
 
     fn number(&self) -> RequestNumber {

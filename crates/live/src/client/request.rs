@@ -28,7 +28,9 @@ use super::{
     progress::{OnProgress, Progress},
     unanswered::Outcome,
 };
-use crate::{ContentFormat, Error, Options, Response, Transport, Uri, UriError, clock::span, transfer::Piece};
+use crate::{
+    ContentFormat, Error, Options, PeerIdentity, Response, Transport, Uri, UriError, clock::span, transfer::Piece,
+};
 
 /// A request that is being put together. It can be awaited as it is.
 #[must_use = "a request does nothing until it is sent or awaited"]
@@ -46,6 +48,7 @@ pub struct RequestBuilder {
     pub(super) token: Option<Token>,
     patience: Patience,
     q_block: bool,
+    identity: Option<Arc<PeerIdentity>>,
     pub(super) progress: Option<OnProgress>,
     /// Not every response is wanted (RFC 7967).
     pub(super) limits_responses: bool,
@@ -65,6 +68,7 @@ impl RequestBuilder {
             block_size: None,
             token: None,
             patience: Patience::DEFAULT,
+            identity: None,
             progress: None,
             limits_responses: false,
         }
@@ -174,6 +178,14 @@ impl RequestBuilder {
     /// the same peer has the token.
     pub const fn token(mut self, token: Token) -> Self {
         self.token = Some(token);
+        self
+    }
+
+    /// Only in a session of DTLS in which the other side has proved this [identity](crate::Request::identity): else nothing is
+    /// sent, and it ends as [`Error::Insecure`]. With it a server asks the device that it means, whoever has its address by now.
+    /// A server proves its certificate by this, and nothing by a pre-shared key.
+    pub fn identity(mut self, identity: PeerIdentity) -> Self {
+        self.identity = Some(Arc::new(identity));
         self
     }
 
@@ -328,6 +340,11 @@ impl RequestBuilder {
         };
         let options = self.all_options(uri);
         self.check_patience(uri.transport())?;
+        if self.identity.is_some() && uri.transport() != Transport::Dtls {
+            let reason =
+                "an identity is proved to a request in a session of DTLS; ask by coaps, or leave it out".into();
+            return Err(Error::Refused { reason });
+        }
         if !self.limits_responses && self.options.get(number::NO_RESPONSE).is_some() {
             let reason = "No-Response is said by send_no_response, which tells what becomes of the request".into();
             return Err(Error::Refused { reason });
@@ -347,6 +364,7 @@ impl RequestBuilder {
             longest: self.client.settings.longest_body,
             token: self.token,
             name: secure_name(uri.transport(), uri.host())?,
+            identity: self.identity.clone(),
             patience: self.patience,
             q_block: self.q_block,
             // Of a block nothing is told but that it came.

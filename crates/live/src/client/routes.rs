@@ -130,6 +130,12 @@ impl Routes {
         std::iter::from_fn(|| self.next_held(peer)).map(|wanted| *wanted).collect()
     }
 
+    /// Nobody is being asked.
+    #[cfg(all(test, feature = "server"))]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.routes.is_empty() && self.held.is_empty()
+    }
+
     /// Whether a peer is being asked, or will be, from a lane.
     pub(crate) fn is_used(&self, lane: usize) -> bool {
         let is_used =

@@ -74,6 +74,10 @@ impl Sessions {
         match self.0 {}
     }
 
+    pub(crate) const fn begins(&self) -> bool {
+        match self.0 {}
+    }
+
     pub(crate) const fn link(&mut self, _: Instant, _: Address, _: &ServerName) -> Link {
         match self.0 {}
     }

@@ -42,6 +42,10 @@ const STANDING: usize = 21_600;
 /// Microseconds after which a session that was spoken to and said nothing is doubted: the next request begins another.
 const DOUBT: u64 = 10_000_000;
 
+/// Why a peer is not asked that has no session where sessions are awaited.
+const NONE_BEGUN: &str = "it has begun none with this server, which begins none by itself; ask it once it has, at the address \
+                          from which it did";
+
 /// Sessions with one address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
@@ -162,9 +166,19 @@ impl Sessions {
         self.places.get(&peer)?.standing.map(|number| peer.in_session(number))
     }
 
-    /// What there is with a peer for requests to a server of this name.
+    /// Sessions are begun here, not awaited.
+    pub(crate) const fn begins(&self) -> bool {
+        self.keys.is_client()
+    }
+
+    /// What there is with a peer for requests to a server of this name. Where sessions are awaited it is the peer that has begun
+    /// one, and is asked in it whatever its name is; that it begins another one, or is silent, ends nothing.
     pub(crate) fn link(&mut self, now: Instant, peer: Address, name: &ServerName<'static>) -> Link {
         let place = self.places.get(&peer).copied().unwrap_or_default();
+        if !self.begins() {
+            let none = || Link::Unfit(NONE_BEGUN.into());
+            return place.standing.map_or_else(none, |number| Link::Standing(peer.in_session(number)));
+        }
         if place.rising.is_some() {
             return Link::Rising;
         }

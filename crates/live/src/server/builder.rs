@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     ControllerChoice, PathKey, TraceEvent,
-    security::ServerSecurity,
+    security::{ClientSecurity, ServerSecurity},
     trace::Hook,
     udp::{ALL_COAP_NODES, Interface},
 };
@@ -31,6 +31,7 @@ pub struct ServerBuilder {
     pub(super) tcp: Vec<SocketAddr>,
     pub(super) tls: Vec<SocketAddr>,
     pub(super) dtls: Vec<SocketAddr>,
+    pub(super) dtls_clients: Vec<SocketAddr>,
     pub(super) workers: usize,
     pub(super) controller: ControllerChoice,
     pub(super) controllers: BTreeMap<SocketAddr, ControllerChoice>,
@@ -53,6 +54,7 @@ pub struct ServerBuilder {
     pub(super) most_connections: usize,
     pub(super) rule: AddressRule,
     pub(super) security: ServerSecurity,
+    pub(super) client_security: ClientSecurity,
     pub(super) groups: Vec<Membership>,
     pub(super) leisure: Duration,
     pub(super) changes_by_group: bool,
@@ -73,6 +75,7 @@ impl Default for ServerBuilder {
             tcp: Vec::new(),
             tls: Vec::new(),
             dtls: Vec::new(),
+            dtls_clients: Vec::new(),
             workers: 1,
             controller: ControllerChoice::default(),
             controllers: BTreeMap::new(),
@@ -95,6 +98,7 @@ impl Default for ServerBuilder {
             most_connections: 16_384,
             rule: AddressRule::default(),
             security: ServerSecurity::default(),
+            client_security: ClientSecurity::default(),
             groups: Vec::new(),
             leisure: Duration::from_secs(5),
             changes_by_group: false,
@@ -136,6 +140,16 @@ impl ServerBuilder {
     #[must_use]
     pub fn bind_dtls(mut self, address: SocketAddr) -> Self {
         self.dtls.push(address);
+        self
+    }
+
+    /// Binds a port from which the server's [client](super::Server::client) begins sessions of DTLS, with
+    /// [`client_security`](Self::client_security), and answers what it is asked in them: a device behind a NAT serves so whom it
+    /// registers with. Nobody can begin a session with it. Repeatable.
+    #[cfg(feature = "dtls")]
+    #[must_use]
+    pub fn bind_dtls_client(mut self, address: SocketAddr) -> Self {
+        self.dtls_clients.push(address);
         self
     }
 
@@ -337,6 +351,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn security(mut self, security: ServerSecurity) -> Self {
         self.security = security;
+        self
+    }
+
+    /// What secure sessions are made with that the server's [clients](super::Server::client) begin; [`ClientSecurity::new`]
+    /// unless something is set.
+    #[cfg(feature = "_secure")]
+    #[must_use]
+    pub fn client_security(mut self, security: ClientSecurity) -> Self {
+        self.client_security = security;
         self
     }
 

@@ -17,6 +17,7 @@ mod request;
 mod resource;
 mod router;
 mod running;
+mod sessions;
 mod starting;
 mod worker;
 
@@ -78,6 +79,9 @@ pub struct Server {
     settings: Arc<Settings>,
     clients: Mutex<BTreeMap<SocketAddr, Client>>,
     workers: usize,
+    /// Clients may begin sessions of DTLS with it.
+    #[cfg(feature = "_secure")]
+    awaits_sessions: bool,
     tasks: Vec<JoinHandle<Result<(), Error>>>,
     /// Tasks that end with the server and have nothing to say.
     helpers: Vec<JoinHandle<()>>,
@@ -126,12 +130,11 @@ impl Server {
     /// It cannot be used for the listeners that there are; then nothing has changed.
     #[cfg(feature = "_secure")]
     pub async fn set_security(&self, security: ServerSecurity) -> Result<(), Error> {
-        let listens = |by: Transport| self.addresses.iter().any(|(transport, _)| *transport == by);
-        if listens(Transport::Dtls) {
+        if self.awaits_sessions {
             ServerKeys::new(&security)?;
         }
         #[cfg(feature = "tcp")]
-        if listens(Transport::Tls) {
+        if self.addresses.iter().any(|(transport, _)| *transport == Transport::Tls) {
             crate::tcp::acceptor(&security)?;
         }
         if let Ok(mut current) = self.running.security.write() {
@@ -151,10 +154,14 @@ impl Server {
         Ok(())
     }
 
-    /// A client that asks from one of the addresses over UDP at which this server listens: what it asks and what it is asked
+    /// A client that asks from one of the addresses over UDP or DTLS at which this server listens: what it asks and what it is asked
     /// go through one socket and one endpoint, so that answers come through NATs, and peers may tell who asks by its
-    /// address. It has the server's settings, asks no groups, and goes on from no further ports. Over other transports it asks from
-    /// sockets of its own. It ends with the server.
+    /// address. It has the server's settings, asks no groups, and goes on from no further ports. It ends with the server.
+    ///
+    /// At an address of [`bind_dtls`](ServerBuilder::bind_dtls) it asks in the sessions that peers have begun there, each by the
+    /// address that [`Request::peer`] tells, and begins none: who has none is not asked ([`Error::Insecure`]). At one of
+    /// [`bind_dtls_client`](ServerBuilder::bind_dtls_client) it begins sessions. Neither asks in the clear. Over
+    /// other transports it asks from sockets of its own.
     ///
     /// ```no_run
     /// use millpond_live::{Resource, Server};
@@ -170,7 +177,7 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// The server does not listen there over UDP, or with [several workers](ServerBuilder::workers), of which the kernel chooses who
+    /// The server does not listen there over UDP or DTLS, or with [several workers](ServerBuilder::workers), of which the kernel chooses who
     /// hears the answer; it has ended.
     pub fn client(&self, local: SocketAddr) -> Result<Client, Error> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,17 +185,22 @@ impl Server {
             return Ok(client.clone());
         }
         let wrong = |name, reason: String| Err(Error::Setting { name, reason });
-        let Some(place) = self.addresses.iter().position(|known| *known == (Transport::Udp, local)) else {
-            return wrong("client", format!("the server does not listen at {local} over UDP"));
+        let is_there = |known: &(Transport, SocketAddr)| known.0.is_datagram() && known.1 == local;
+        let Some(place) = self.addresses.iter().position(is_there) else {
+            return wrong("client", format!("the server does not listen at {local} over UDP or DTLS"));
+        };
+        let over = match self.addresses.get(place) {
+            Some((Transport::Dtls, _)) => Client::over_sessions,
+            _ => Client::over,
         };
         if self.workers > 1 {
             return wrong("workers", "a client on a server's socket wants a single worker".into());
         }
         let (commands, asked) = mpsc::unbounded_channel();
-        // With one worker there is one task for each address, those of UDP first.
+        // With one worker there is one task for each address, those of datagrams first.
         let order = self.running.orders.get(place).ok_or(Error::Closed)?;
         order.send(Order::Ask(asked)).map_err(|_| Error::Closed)?;
-        let client = Client::over(Arc::clone(&self.settings), commands);
+        let client = over(Arc::clone(&self.settings), commands);
         clients.insert(local, client.clone());
         Ok(client)
     }

@@ -26,10 +26,12 @@ use crate::{
     DEFAULT_PORT, Error, PathKey, Transport,
     client::{Settings, block_size},
     clock::{Clock, span},
-    dtls::{Keys, ServerKeys, Sessions},
+    dtls::{ClientKeys, Keys, ServerKeys, Sessions},
     lane::{DatagramHost, Lane},
     least_wait::LEAST_WAIT,
-    secrets, transfer,
+    secrets,
+    security::{ClientSecurity, Other, ServerSecurity},
+    transfer,
     udp::{Address, Port, Role},
     watch::Watch,
 };
@@ -42,6 +44,15 @@ const MOST_HELD: usize = 64 << 20;
 #[cfg(feature = "tcp")]
 const MOST_IN_CONNECTIONS: usize = 256 << 20;
 
+/// What the sessions of a port are made with, by who the other side is in them.
+fn keys(other: Option<Other>, server: &ServerSecurity, client: &ClientSecurity) -> Result<Option<Keys>, Error> {
+    Ok(match other {
+        None => None,
+        Some(Other::Client) => Some(Keys::Server(ServerKeys::new(server)?)),
+        Some(Other::Server) => Some(Keys::Client(ClientKeys::new(client)?)),
+    })
+}
+
 impl ServerBuilder {
     /// Starts the server in the current runtime.
     ///
@@ -53,7 +64,7 @@ impl ServerBuilder {
             return Err(Error::Setting { name: "workers", reason: "is 0; use 1 or more".into() });
         }
         let is_told = |addresses: &Vec<SocketAddr>| !addresses.is_empty();
-        if ![&self.udp, &self.tcp, &self.dtls, &self.tls].into_iter().any(is_told) {
+        if ![&self.udp, &self.tcp, &self.dtls, &self.dtls_clients, &self.tls].into_iter().any(is_told) {
             let port = DEFAULT_PORT;
             self.udp = vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
         }
@@ -92,6 +103,8 @@ impl ServerBuilder {
             settings: Arc::new(self.settings_of_clients()?),
             clients: Mutex::default(),
             workers: self.workers,
+            #[cfg(feature = "_secure")]
+            awaits_sessions: !self.dtls.is_empty(),
             tasks: Vec::new(),
             helpers: Vec::new(),
         };
@@ -116,8 +129,11 @@ impl ServerBuilder {
         let controllers = Arc::new(self.controllers.clone());
         let mut node = 0;
         let mut ports = Vec::new();
-        let plain = self.udp.iter().map(|address| (Transport::Udp, address));
-        for (transport, address) in plain.chain(self.dtls.iter().map(|address| (Transport::Dtls, address))) {
+        let plain = self.udp.iter().map(|address| (None, address));
+        let awaits = self.dtls.iter().map(|address| (Some(Other::Client), address));
+        let begins = self.dtls_clients.iter().map(|address| (Some(Other::Server), address));
+        for (other, address) in plain.chain(awaits).chain(begins) {
+            let transport = if other.is_some() { Transport::Dtls } else { Transport::Udp };
             let role = if self.workers > 1 { Role::Worker } else { Role::Server };
             let mut address = *address;
             for _ in 0..self.workers {
@@ -127,16 +143,15 @@ impl ServerBuilder {
                     server.addresses.push((transport, address));
                 }
                 // Each worker has keys of its own: who named which identity is kept in them.
-                let keys = (transport == Transport::Dtls).then(|| ServerKeys::new(&self.security).map(Keys::Server));
-                ports.push((port, keys.transpose()?));
+                ports.push((port, other, keys(other, &self.security, &self.client_security)?));
             }
         }
-        let plain: Vec<&Port> = ports.iter().filter(|(_, keys)| keys.is_none()).map(|(port, _)| port).collect();
+        let plain: Vec<&Port> = ports.iter().filter(|(_, other, _)| other.is_none()).map(|(port, ..)| port).collect();
         server.groups = join_all(&self.groups, &plain)?;
         let sockets = u32::try_from(ports.len()).unwrap_or(u32::MAX);
-        for (port, keys) in ports {
+        for (port, other, first_keys) in ports {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
-            let (port, is_secure) = (Arc::new(port), keys.is_some());
+            let (port, client_security) = (Arc::new(port), self.client_security.clone());
             let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
             let (limits, rule, security) = (self.limits()?, self.rule, Arc::clone(&server.running.security));
             let (controllers, hook) = (Arc::clone(&controllers), self.hook.clone());
@@ -160,11 +175,10 @@ impl ServerBuilder {
                 number = number.wrapping_add(sockets);
                 Ok(Worker::new(lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone())))
             };
-            let first = make(keys)?;
+            let first = make(first_keys)?;
             let another = move || {
                 let security = security.read().unwrap_or_else(PoisonError::into_inner);
-                let keys = is_secure.then(|| ServerKeys::new(&security).map(Keys::Server)).transpose()?;
-                make(keys)
+                make(keys(other, &security, &client_security)?)
             };
             server.running.orders.push(orders);
             server.tasks.push(tokio::spawn(keep_running(first, ordered, Arc::clone(&server.running.panics), another)));
@@ -201,6 +215,7 @@ impl ServerBuilder {
             transmission: self.transmission,
             block: block_size(self.block_size)?,
             longest_body: self.longest_body,
+            security: self.client_security.clone(),
             q_block: false,
             hook: self.hook.clone(),
             ..Settings::default()

@@ -23,10 +23,9 @@ use super::{
     running::Caught,
 };
 use crate::{
-    ControllerChoice, Error, Happened, Response, Stats, Transport,
+    ControllerChoice, Error, Response, Stats, Transport,
     client::{Asks, Command},
     clock::Clock,
-    dtls::Turn,
     lane::{DatagramHost, Lane, Sink},
     security::ServerSecurity,
     transfer::{AskId, Event, ObserverId},
@@ -80,17 +79,17 @@ pub(crate) async fn keep_running(
 /// Owns a socket, its host and its desk.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    clock: Clock,
+    pub(super) clock: Clock,
     pub(super) lane: Lane,
     desk: Desk,
     told: mpsc::UnboundedReceiver<Told>,
-    controllers: Arc<BTreeMap<SocketAddr, ControllerChoice>>,
+    pub(super) controllers: Arc<BTreeMap<SocketAddr, ControllerChoice>>,
     inbox: Inbox,
-    watch: Watch,
+    pub(super) watch: Watch,
     pub(super) arrivals: Arrivals,
     pub(super) asking: Asking,
     /// Handshakes that failed.
-    insecure: u64,
+    pub(super) insecure: u64,
 }
 
 /// How long a server that ends waits for handlers, and then for its answers to be acknowledged or taken.
@@ -195,7 +194,7 @@ impl Worker {
     }
 
     /// Takes in what came, runs handlers, fires what is due, hands over what leaves.
-    fn turn(&mut self, told: &mut Vec<Told>) {
+    pub(super) fn turn(&mut self, told: &mut Vec<Told>) {
         let clock = self.clock;
         let Self { lane, inbox, watch, arrivals, .. } = self;
         lane.flush(clock.now(), watch);
@@ -247,29 +246,8 @@ impl Worker {
         self.lane.flush(now, &mut self.watch);
     }
 
-    /// Takes in what happened to sessions: of one that is over nothing is kept, or who begins one after the other would soon
-    /// have all places of peers.
-    fn hear(&mut self, now: Instant) {
-        for news in self.lane.news(now) {
-            let peer = news.peer.peer();
-            match news.what {
-                Turn::Stands { .. } => self.watch.tell(now, peer, || Happened::Secured),
-                Turn::Failed { why, .. } => {
-                    self.insecure += 1;
-                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason });
-                }
-                Turn::Ended { why, .. } => {
-                    self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason });
-                    self.end_observers_at(now, news.inside);
-                    self.lane.host.forget_peer(now, news.inside);
-                    self.drain(now);
-                }
-            }
-        }
-    }
-
     /// Who observed at this address does so no more.
-    fn end_observers_at(&mut self, now: Instant, address: Address) {
+    pub(super) fn end_observers_at(&mut self, now: Instant, address: Address) {
         for observer in self.lane.host.observers_of(address).collect::<Vec<_>>() {
             self.desk.observers.remove(observer);
             self.lane.host.dismiss(now, observer);

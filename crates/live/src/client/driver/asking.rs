@@ -60,7 +60,8 @@ impl Driver {
                 return;
             }
             let at = route.lane;
-            let name = route.held.front().and_then(|wanted| wanted.name.clone());
+            let sought =
+                route.held.front().and_then(|wanted| wanted.name.clone().map(|name| (name, wanted.identity.clone())));
             if let Some(lane) = self.lanes.get(at)
                 && lane.host.endpoint().message_ids_left(now, lane.known_as(peer)) < RESERVE
             {
@@ -70,9 +71,9 @@ impl Driver {
                 }
                 continue;
             }
-            let unfit = match name {
+            let unfit = match sought {
                 None => None,
-                Some(name) => match self.session(now, peer, at, &name) {
+                Some((name, whom)) => match self.session(now, peer, at, (&name, whom.as_deref())) {
                     Ok(true) => None,
                     Ok(false) => return,
                     Err(error) => Some(error),

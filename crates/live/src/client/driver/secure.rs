@@ -7,9 +7,9 @@ use millpond_control::Instant;
 use super::Driver;
 use crate::{
     Error, Happened,
-    client::sessions::{ended, failed, session},
+    client::{Carried, ended, failed, session},
     dtls::Turn,
-    security::ServerName,
+    security::{PeerIdentity, ServerName},
 };
 
 impl Driver {
@@ -19,10 +19,10 @@ impl Driver {
         now: Instant,
         peer: SocketAddr,
         at: usize,
-        name: &ServerName,
+        sought: (&ServerName, Option<&PeerIdentity>),
     ) -> Result<bool, Error> {
         let Some(lane) = self.lanes.get_mut(at) else { return Ok(false) };
-        Ok(session(lane, &mut self.watch, now, peer, name)?.is_some())
+        Ok(session(lane, &mut self.watch, now, peer, sought)?.is_some())
     }
 
     /// Sends what pings wait for a session with a peer, if it stands.
@@ -31,7 +31,7 @@ impl Driver {
         for ping in self.asks.take_early_pings(peer) {
             let ready = self.lane_for(peer).and_then(|home| {
                 let at = self.routes.get_mut(peer).map_or(home, |route| route.lane);
-                self.session(now, peer, at, &ping.name)
+                self.session(now, peer, at, (&ping.name, None))
             });
             match ready {
                 Ok(true) => self.ping(now, peer, ping.reply),
@@ -44,17 +44,15 @@ impl Driver {
     /// Takes in what happened to the sessions of a lane.
     pub(super) fn hear(&mut self, at: usize) {
         let now = self.clock.now();
-        // What is known of the path of a session that another one follows, and who is asked next: not before that is there.
-        let (mut carried, mut next) = (None, Vec::new());
+        // What is known of the paths of sessions, and who is asked next: not before that is there.
+        let (mut carried, mut next) = (Carried::default(), Vec::new());
         for news in self.lanes.get_mut(at).map(|lane| lane.news(now)).unwrap_or_default() {
             let peer = news.peer.peer();
             match news.what {
                 Turn::Stands { before } => {
                     self.watch.tell(now, peer, || Happened::Secured);
-                    let carried = carried.take().filter(|(session, _)| Some(*session) == before);
-                    if let Some((_, controller)) = carried {
-                        // The path is the same. Without room for the peer its requests are refused next.
-                        let _ = self.on_host(at, now, |host| host.set_controller(now, news.inside, controller));
+                    if let Some(lane) = self.lanes.get_mut(at) {
+                        carried.hand_on(lane, now, before, news.inside);
                     }
                     self.launch_pings(peer);
                     next.push(peer);
@@ -64,8 +62,9 @@ impl Driver {
                     for ask in self.asks.end_session(at, news.inside, &ended(peer, why, was_used)) {
                         self.on_host(at, now, |host| host.forget(now, ask));
                     }
-                    let controller = self.lanes.get(at).and_then(|lane| lane.host.endpoint().controller(news.inside));
-                    carried = controller.map(|controller| (news.inside, controller));
+                    if let Some(lane) = self.lanes.get(at) {
+                        carried.keep(lane, news.inside);
+                    }
                     self.on_host(at, now, |host| host.forget_peer(now, news.inside));
                     // What was to follow begins another one.
                     next.push(peer);
