@@ -284,7 +284,7 @@ fn memory_is_given_back() {
     world.run(at(20_000));
     assert_eq!(world.answer().2.len(), 50_000);
     assert!(world.server.memory() > 50_000);
-    assert!(world.client.memory() < 2_048, "{}", world.client.memory());
+    assert!(world.client.memory() < 2_304, "{}", world.client.memory());
     let last = world.sent.iter().rev().find(|sent| sent.from == SERVER).unwrap().at;
     world.run(last.after(Span::from_secs(248)));
     assert_eq!((world.server.bodies(), world.server.memory() < 2_000), (0, true));

@@ -196,17 +196,17 @@ fn blocks_that_do_not_fit_the_body_are_told_apart() {
     assert!(BurstReceiver::new(PARAMETERS, BlockSize::B16, u32::MAX, usize::MAX, at(0)).is_none());
 }
 
-/// What the first answer took may be the time of its lost copies. Complaints that come sooner are believed, and correct it.
+/// What the first answer took may be the time of its lost copies, so it is no round trip. Complaints that come sooner are believed.
 #[test]
 fn a_first_round_trip_that_was_too_long_hides_no_complaints() {
     let mut sender = BurstSender::resting(PACED, 25, PAUSE, at(0));
     sender.asked(at(18_000), Asked::GoOn(1));
     assert_eq!(burst(&mut sender, at(18_000)).0, (1..10).collect::<Vec<_>>());
-    assert_eq!(sender.timeout(), Some(Span::from_millis(54_025)), "18 s and four times half of it");
+    assert_eq!(sender.timeout(), Some(PAUSE), "of which nothing is known");
     // Something behind block 3 came, and has left 700 ms ago.
     sender.asked(at(18_700), Asked::Missing(&[3]));
     assert_eq!(burst(&mut sender, at(18_700)).0.first(), Some(&3));
-    assert_eq!(sender.timeout(), Some(Span::from_millis(2_125)));
+    assert_eq!(sender.timeout(), Some(Span::from_millis(1_425)));
 }
 
 /// A set is told to be there once what was missing before it is. How long that took is not how long its last block did.
@@ -240,8 +240,122 @@ fn a_receiver_corrects_its_round_trip_by_what_it_asked_for_first() {
     assert_eq!(receiver.poll(at(0)), Wanted::Missing(vec![3]));
     take(&mut receiver, at(500), &body, 3);
     assert_eq!(receiver.poll(at(500)), Wanted::GoOn(10));
-    // Half a second and four times half of that, 25 ms, and half a second from the block before: not half a minute.
-    assert_eq!(receiver.poll(at(500)), Wanted::Wait(at(2_525)));
+    // Twice half a second, 25 ms, and half a second from the block before: not half a minute.
+    assert_eq!(receiver.poll(at(500)), Wanted::Wait(at(2_025)));
+}
+
+/// What is left of a set that came at once is asked for after a quarter of a round trip, what was asked for after one and an eighth, both
+/// and 25 ms, and then as silence has it.
+#[test]
+fn a_paced_receiver_asks_as_soon_as_something_is_late() {
+    let body = body(400);
+    let begin = |numbers: &[u32]| {
+        let mut receiver = BurstReceiver::new(PACED, BlockSize::B16, 400, 1_000, at(0)).unwrap();
+        receiver.probed(Span::from_millis(100));
+        for number in numbers {
+            take(&mut receiver, at(0), &body, *number);
+        }
+        receiver
+    };
+    let mut receiver = begin(&[0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(receiver.poll(at(0)), Wanted::Wait(at(50)));
+    assert_eq!(receiver.poll(at(50)), Wanted::Missing(vec![8, 9]));
+    assert_eq!(receiver.poll(at(50)), Wanted::Wait(at(275)), "twice 100 ms, and 25");
+    assert_eq!(receiver.poll(at(275)), Wanted::Missing(vec![8, 9]));
+    // Somebody who may be somewhere else is asked so often as RFC 9177 has it: twice sooner, and then after 28 and 60 s.
+    receiver.is_from(false);
+    assert_eq!(receiver.poll(at(275)), Wanted::Wait(at(28_000)));
+    assert_eq!(receiver.poll(at(28_000)), Wanted::Missing(vec![8, 9]));
+    assert_eq!(receiver.poll(at(28_000)), Wanted::Wait(at(60_000)));
+    let mut receiver = begin(&[0, 1, 2, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(receiver.poll(at(0)), Wanted::Missing(vec![3]));
+    assert_eq!(receiver.poll(at(0)), Wanted::Wait(at(0).after(Span::from_micros(137_500))));
+    // Behind the first block comes nothing before it was asked for.
+    assert_eq!(begin(&[0]).poll(at(0)), Wanted::Wait(at(225)));
+}
+
+/// The time of a block that was asked for twice counts if it is no longer than one takes: the first copy may have been lost.
+#[test]
+fn a_receiver_takes_no_lost_copies_for_a_round_trip() {
+    let body = body(400);
+    for (came, timeout) in [(110, 227), (400, 225)] {
+        let mut receiver = BurstReceiver::new(PACED, BlockSize::B16, 400, 1_000, at(0)).unwrap();
+        receiver.probed(Span::from_millis(100));
+        for number in [0, 1, 2, 4, 5, 6, 7, 8, 9] {
+            take(&mut receiver, at(0), &body, number);
+        }
+        assert_eq!(receiver.poll(at(0)), Wanted::Missing(vec![3]));
+        take(&mut receiver, at(60), &body, 11);
+        take(&mut receiver, at(60), &body, 19);
+        assert!(matches!(receiver.poll(at(60)), Wanted::Missing(_)));
+        take(&mut receiver, at(came), &body, 3);
+        for number in 10..19 {
+            take(&mut receiver, at(came), &body, number);
+        }
+        assert_eq!(receiver.poll(at(came)), Wanted::GoOn(20));
+        let Wanted::Wait(until) = receiver.poll(at(came)) else { panic!() };
+        let waits = until.since(at(came)).as_micros() / 1_000;
+        assert_eq!(waits, timeout, "{came}");
+    }
+}
+
+/// A complaint was lost, and silence or the end of a later set called forth the next: that is no round trip, and no queue.
+#[test]
+fn a_complaint_that_came_late_is_no_queue() {
+    let mut sender = BurstSender::new(PACED, 60, PAUSE);
+    sender.probed(Span::from_millis(100));
+    burst(&mut sender, at(0));
+    sender.asked(at(100), Asked::GoOn(10));
+    let mut now = 100;
+    while sender.next() < 40 {
+        burst(&mut sender, at(now));
+        now += 1;
+    }
+    let before = sender.timeout();
+    // Block 39 has left 110 ms ago, and block 19 about 200.
+    sender.asked(at(now + 110), Asked::Missing(&[14]));
+    assert_eq!(sender.timeout(), before);
+}
+
+/// What a receiver asks for after silence, of its own or of the sender, is no round trip either.
+#[test]
+fn what_silence_calls_forth_is_no_queue() {
+    let mut sender = BurstSender::new(PACED, 60, PAUSE);
+    sender.probed(Span::from_millis(100));
+    burst(&mut sender, at(0));
+    burst(&mut sender, at(225));
+    let mut before = sender.timeout();
+    assert_eq!(before, Some(Span::from_millis(325)), "the first silence");
+    sender.asked(at(400), Asked::Missing(&[3]));
+    assert_eq!(sender.timeout(), Some(Span::from_millis(225)), "400 ms are not what it takes");
+    let mut now = 400;
+    while sender.next() < 25 {
+        burst(&mut sender, at(now));
+        now += 1;
+    }
+    sender.asked(at(now), Asked::GoOn(10));
+    before = sender.timeout();
+    sender.asked(at(now + 500), Asked::Missing(&[14, 25, 26, 27, 28, 29]));
+    assert_eq!(sender.timeout(), before);
+}
+
+/// A list that is full says nothing about the blocks behind it: they are on their way.
+#[test]
+fn a_full_list_is_no_short_round_trip() {
+    let mut sender = BurstSender::new(PACED, 60, PAUSE);
+    sender.probed(Span::from_millis(100));
+    burst(&mut sender, at(0));
+    sender.asked(at(100), Asked::GoOn(10));
+    let mut now = 100;
+    while sender.next() < 23 {
+        burst(&mut sender, at(now));
+        now += 1;
+    }
+    let before = sender.timeout();
+    sender.asked(at(now + 10), Asked::Missing(&[12, 13, 14, 15, 16, 17, 18, 19, 20, 21]));
+    assert_eq!(sender.timeout(), before);
+    sender.asked(at(now + 10), Asked::Missing(&[21]));
+    assert_ne!(sender.timeout(), before, "block 22 has come, and left 11 ms ago");
 }
 
 /// What is missing is asked for a set at a time, and the next as soon as the last of it has come.

@@ -294,8 +294,8 @@ fn memory_is_given_back() {
     world.ask(&BurstAsk { size: BlockSize::B512, ..put(&body(50_000)) });
     world.run(at(60_000));
     assert_eq!(world.answer().1, Code::CHANGED);
-    assert!(world.client.memory() < 2_048, "{}", world.client.memory());
-    assert!(world.server.memory() < 2_600, "{}", world.server.memory());
+    assert!(world.client.memory() < 2_304, "{}", world.client.memory());
+    assert!(world.server.memory() < 2_800, "{}", world.server.memory());
     world.run(at(400_000));
     assert_eq!(world.server.bodies(), 0);
 }

@@ -55,8 +55,7 @@ pub struct BurstParameters {
     pub repeats: u8,
     /// NON_PARTIAL_TIMEOUT: how long part of a body is kept.
     pub lifetime: Span,
-    /// Whether bursts become a paced flow at the first complaint, silence or rise of delay
-    /// ([`BulkPace`](millpond_control::BulkPace)), and whether gaps are told, and asked for again, as soon as the round trip
+    /// Whether bursts become a paced flow after the first set ([`BulkPace`](millpond_control::BulkPace)), and whether gaps are told, and asked for again, as soon as the round trip
     /// lets one know of them. Not in RFC 9177; the other end need not know.
     pub paced: bool,
 }
@@ -72,7 +71,7 @@ impl BurstParameters {
         paced: false,
     };
 
-    /// The same, paced where there is a reason.
+    /// The same, paced after the first set.
     pub const PACED: Self = Self { paced: true, ..Self::RFC9177 };
 
     /// Refuses what RFC 9177 §7.2 forbids. Who sends and takes bursts does not, and takes what is out of range as the nearest

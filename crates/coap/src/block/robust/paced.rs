@@ -18,10 +18,14 @@ pub(super) struct Paced {
     departures: VecDeque<Departure>,
     /// When a block left last.
     left: Option<Instant>,
+    /// When the first block left in answer to the question, maybe more than once, until something was asked for.
+    answered: Option<Instant>,
     /// The endpoint had no room: nothing leaves before.
     held: Option<Instant>,
     /// So many more blocks may leave before they are reported: silence allows a set (RFC 9177 §7.2).
     extra: u32,
+    /// When nothing had come for a probe timeout last.
+    fell_silent: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +58,10 @@ impl Paced {
             flights: VecDeque::new(),
             departures: VecDeque::new(),
             left: None,
+            answered: None,
             held: None,
             extra: 0,
+            fell_silent: None,
         }
     }
 
@@ -69,6 +75,11 @@ impl Paced {
     /// Nothing leaves before then.
     pub(super) const fn held_back(&mut self, until: Instant) {
         self.held = Some(until);
+    }
+
+    /// The first block leaves alone, in answer to the question.
+    pub(super) const fn answers(&mut self, now: Instant) {
+        (self.left, self.answered, self.reported) = (Some(now), Some(now), 1);
     }
 
     /// A block that was never sent leaves.
@@ -116,9 +127,11 @@ impl Paced {
         self.departure(number).is_some_and(|departure| now.since(departure.at) < least)
     }
 
-    /// The other end waits for a set that was never sent.
-    pub(super) const fn is_waited_for(&mut self) {
-        self.extra = self.set;
+    /// The other end waits for a set that was never sent, from this block on.
+    pub(super) fn is_waited_for(&mut self, next: u32) {
+        if next >= self.allowed() {
+            self.extra = self.set;
+        }
     }
 
     /// How long a round trip is at most, by a complaint about these: a block behind the last of them has come, or one between
@@ -126,10 +139,11 @@ impl Paced {
     fn longest(&self, now: Instant, missing: &[u32], next: u32) -> Option<Span> {
         let last = *missing.iter().filter(|number| **number < next).max()?;
         let behind = last.saturating_add(1);
-        let came = if behind < next && behind.checked_rem(self.set) != Some(0) {
+        let is_all = missing.len() < self.set as usize;
+        let came = if is_all && behind < next && behind.checked_rem(self.set) != Some(0) {
             behind
         } else {
-            (*missing.iter().min()?..last).rev().find(|number| !missing.contains(number))?
+            (self.reported..last).rev().find(|number| !missing.contains(number))?
         };
         let once = self.departure(came).filter(|departure| !departure.again && departure.number >= self.reported);
         once.map(|departure| now.since(departure.at))
@@ -138,6 +152,9 @@ impl Paced {
     /// Everything before this block is there.
     pub(super) fn go_on(&mut self, now: Instant, number: u32, next: u32) {
         self.pace.heard();
+        if let Some(answered) = self.answered.take() {
+            self.pace.at_most(now.since(answered));
+        }
         // Had one been repaired since, also one of a set before, it may have been that for which the other end waited.
         let repaired = self.departures.iter().rev().find(|departure| departure.again).map(|departure| departure.at);
         let is_last_word = |flight: &&Flight| !flight.is_repaired && repaired.is_none_or(|at| at < flight.last);
@@ -154,17 +171,22 @@ impl Paced {
         }
         let known = |number: &&u32| **number < next && !self.is_on_its_way(now, **number);
         let Some(last) = numbers.iter().filter(known).copied().max() else { return };
-        let sets = last.checked_div(self.set).unwrap_or(last).saturating_add(1);
-        // Of a set that is under way only what comes before is known.
-        let end = sets.saturating_mul(self.set);
-        let end =
-            if end > next || self.is_on_its_way(now, end.saturating_sub(1)) { last.saturating_add(1) } else { end };
-        let lost = numbers.iter().filter(|number| (self.reported..end).contains(*number)).count() as u32;
-        // The last block of the set is there, and what is said about the others came after it.
-        let is_over =
-            end.checked_rem(self.set) == Some(0) && numbers.iter().all(|number| *number < end.saturating_sub(1));
-        let round_trip = self.flight(last).filter(|flight| is_over && !flight.is_repaired);
+        let end = last.checked_div(self.set).unwrap_or(last).saturating_add(1).saturating_mul(self.set);
+        // What is under way is told of later.
+        if end > next || self.is_on_its_way(now, end.saturating_sub(1)) {
+            return;
+        }
+        // The last block of the set is there, and what is said about the others came after it: with it, unless the end of a later
+        // set has called it forth, or the time that passed.
+        let is_over = last < end.saturating_sub(1) && numbers.iter().all(|number| *number < next);
+        let is_later = self.flights.iter().any(|flight| {
+            let last = flight.set.saturating_add(1).saturating_mul(self.set).saturating_sub(1);
+            last >= end && last < next && !self.is_on_its_way(now, last)
+        });
+        let flight = self.flight(last).filter(|flight| is_over && !flight.is_repaired && !is_later);
+        let round_trip = flight.filter(|flight| self.fell_silent.is_none_or(|at| at < flight.last));
         let round_trip = round_trip.map(|flight| now.since(flight.last));
+        let lost = numbers.iter().filter(|number| (self.reported..end).contains(*number)).count() as u32;
         self.report(now, end, lost, round_trip);
     }
 
@@ -193,22 +215,26 @@ impl Paced {
         }
         let after = |span: Span| self.left.map(|left| left.after(span));
         let gap = self.pace.gap().and_then(after);
-        let allowed = match self.pace.gap() {
-            Some(_) => self.reported.saturating_add(self.pace.ahead(self.set)),
-            // Bursts stop where a set ends.
-            None => {
-                self.reported.saturating_sub(self.reported.checked_rem(self.set).unwrap_or(0)).saturating_add(self.set)
-            }
-        };
-        if never_sent && next >= allowed.saturating_add(self.extra) {
+        if never_sent && next >= self.allowed().saturating_add(self.extra) {
             let timeout = after(self.pace.timeout());
             if timeout.is_some_and(|timeout| timeout > now) {
                 return timeout;
             }
             self.pace.silent(self.set);
+            self.fell_silent = Some(now);
             self.extra = self.extra.saturating_add(self.set);
         }
         gap.filter(|gap| *gap > now)
+    }
+
+    /// Blocks before this one may leave without a further report.
+    fn allowed(&self) -> u32 {
+        let from = match self.pace.gap() {
+            Some(_) => self.reported,
+            // A burst stops where a set ends.
+            None => self.reported.saturating_sub(self.reported.checked_rem(self.set).unwrap_or(0)),
+        };
+        from.saturating_add(self.pace.ahead(self.set))
     }
 
     fn flight(&self, number: u32) -> Option<&Flight> {

@@ -39,12 +39,26 @@ pub(crate) struct BurstReceiver {
     pace: Option<BulkPace>,
     /// How long before the last block the one before it came.
     apart: Span,
-    /// When it complained last. Blocks from `asked_before` to `asked_to` were asked for then and never before, and `awaited` is the
-    /// last that was.
+    /// When it complained last, and the last block that it asked for then; it never asked for one from `asked_to` on.
     complained: Instant,
-    asked_before: u32,
-    asked_to: u32,
     awaited: Option<u32>,
+    asked_to: u32,
+    /// The complaint that the next round trip is measured from.
+    measured: Option<Measured>,
+    /// How long after something came last it asked first.
+    hurried: Option<Span>,
+    /// Whoever sends may be somewhere else: no more is said to it in silence than RFC 9177 has it.
+    is_sparing: bool,
+}
+
+/// A complaint about blocks that were never asked for before.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    from: u32,
+    to: u32,
+    at: Instant,
+    /// Some of them were asked for again.
+    again: bool,
 }
 
 /// A block that came.
@@ -114,9 +128,11 @@ impl BurstReceiver {
             pace: None,
             apart: Span::ZERO,
             complained: now,
-            asked_before: 0,
-            asked_to: 0,
             awaited: None,
+            asked_to: 0,
+            measured: None,
+            hurried: None,
+            is_sparing: false,
         })
     }
 
@@ -134,16 +150,13 @@ impl BurstReceiver {
         if !fits {
             return Accepted::Misfit;
         }
-        self.apart = now.since(self.heard);
+        if !self.has(block.number) {
+            self.apart = now.since(self.heard);
+        }
         self.heard = now;
         self.asked = 0;
-        // One that was asked for twice may have been called forth by either, and was on its way already.
-        if block.number < self.highest && (self.asked_before..self.asked_to).contains(&block.number) {
-            self.asked_before = self.asked_to;
-            if let Some(pace) = &mut self.pace {
-                pace.probed(now.since(self.complained));
-            }
-        }
+        self.hurried = None;
+        self.measure(now, block.number);
         // What is behind the last block of a set, or of all, is missing: a paced sender does not wait for that to be told. Nor does it
         // once all that was asked for has come.
         let ends = last || block.number.saturating_add(1).checked_rem(self.parameters.set.max(1)) == Some(0);
@@ -211,6 +224,9 @@ impl BurstReceiver {
             return Wanted::Wait(self.due().min(expiry));
         }
         self.asked = self.asked.saturating_add(1);
+        if self.asked == 1 {
+            self.hurried = Some(now.since(self.heard));
+        }
         // After silence the rest of the set that was under way is missing too, or else the next set.
         let sets = self.parameters.set_of(self.highest).saturating_add(1);
         let missing = self.missing(sets.saturating_mul(set));
@@ -248,6 +264,11 @@ impl BurstReceiver {
         self.came
     }
 
+    /// Whether whoever sends is known to be at its address.
+    pub(super) const fn is_from(&mut self, is_known: bool) {
+        self.is_sparing = !is_known;
+    }
+
     /// Whether no block came yet.
     #[must_use]
     pub(crate) fn is_untouched(&self) -> bool {
@@ -276,19 +297,65 @@ impl BurstReceiver {
         }
     }
 
+    /// A block that was asked for tells the round trip. One that was asked for twice may have been called forth by either: its time
+    /// counts if it is one that can be.
+    fn measure(&mut self, now: Instant, number: u32) {
+        let Some(measured) = self.measured.filter(|it| (it.from..it.to).contains(&number) && !self.has(number)) else {
+            return;
+        };
+        self.measured = None;
+        if !self.parameters.paced {
+            return;
+        }
+        let (pace, round_trip) =
+            (self.pace.get_or_insert(BulkPace::new(self.parameters.patience)), now.since(measured.at));
+        if measured.again && round_trip > pace.round_trip().scaled(9, 8) {
+            pace.at_most(round_trip);
+        } else {
+            pace.probed(round_trip);
+        }
+    }
+
     /// Asks for these.
     fn complains(&mut self, now: Instant, missing: Vec<u32>) -> Wanted {
-        self.awaited = missing.last().copied();
-        (self.complained, self.asked_before) = (now, self.asked_to);
-        self.asked_to = self.asked_to.max(self.awaited.map_or(0, |last| last.saturating_add(1)));
+        let (from, to) = (self.asked_to, missing.last().map_or(0, |last| last.saturating_add(1)));
+        match &mut self.measured {
+            Some(measured) => {
+                measured.again |= missing.iter().any(|number| (measured.from..measured.to).contains(number))
+            }
+            // What is behind all that came may be on its way.
+            None if missing.iter().any(|number| (from..self.highest).contains(number)) => {
+                self.measured = Some(Measured { from, to: to.min(self.highest), at: now, again: false });
+            }
+            None => {}
+        }
+        (self.complained, self.awaited, self.asked_to) = (now, missing.last().copied(), from.max(to));
         Wanted::Missing(missing)
     }
 
     /// When silence has lasted long enough to ask (again).
     fn due(&self) -> Instant {
-        let Some(pace) = &self.pace else { return self.heard.after(waits(self.parameters.patience, self.asked)) };
-        let apart = self.apart.min(pace.round_trip());
-        self.heard.after(waits(pace.timeout().plus(apart), self.asked)).min(self.patience_ends())
+        let patient = self.heard.after(waits(self.parameters.patience, self.asked));
+        let Some(pace) = self.pace.as_ref().filter(|_| !self.is_sparing || self.asked < 2) else { return patient };
+        let timeout = pace.timeout().plus(self.apart.min(pace.round_trip()));
+        let due = match (self.asked.checked_sub(1), self.hurried) {
+            (None, _) => self.hurry(pace).map_or(timeout, |hurry| hurry.min(timeout)),
+            (Some(before), Some(hurried)) => hurried.plus(waits(timeout, before)),
+            (Some(_), None) => waits(timeout, self.asked),
+        };
+        self.heard.after(due).min(self.patience_ends())
+    }
+
+    /// How long after the last block it is plain that another one of its set was lost, or one that was asked for.
+    fn hurry(&self, pace: &BulkPace) -> Option<Span> {
+        // What follows the first block is asked for first.
+        let least = pace.least().filter(|_| self.highest > 0)?;
+        let set = self.parameters.set.max(1);
+        let end = self.parameters.set_of(self.highest).saturating_add(1).saturating_mul(set);
+        let last = *self.missing(end).last()?;
+        let late = self.apart.doubled().plus(least.scaled(1, 4)).plus(BulkPace::DELAY);
+        let asked = self.complained.after(pace.round_trip().scaled(9, 8).plus(BulkPace::DELAY)).since(self.heard);
+        Some(if last < self.asked_to { late.max(asked) } else { late })
     }
 
     /// When silence has lasted for as long as all repeats of RFC 9177 take.

@@ -78,7 +78,7 @@ impl BurstSender {
     pub(crate) fn resting(parameters: BurstParameters, blocks: u32, pause: Span, now: Instant) -> Self {
         let mut sender = Self { next: 1, flows: false, ..Self::new(parameters, blocks, pause) };
         if let Some(paced) = &mut sender.paced {
-            paced.left(now, 0);
+            paced.answers(now);
         }
         sender
     }
@@ -117,7 +117,7 @@ impl BurstSender {
                 if numbers.contains(&self.next)
                     && let Some(paced) = &mut self.paced
                 {
-                    paced.is_waited_for();
+                    paced.is_waited_for(self.next);
                     self.flows = true;
                 }
                 let blocks = self.blocks;

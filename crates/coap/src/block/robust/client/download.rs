@@ -116,6 +116,7 @@ impl Download {
         match part.receiver.poll(now) {
             Wanted::GoOn(number) => Step::Further(request(body, &[Block { number, more: true, size }])),
             Wanted::Missing(numbers) => {
+                self.is_first = false;
                 // A set of them at a time (§7.2).
                 let most = self.parameters.set.max(1) as usize;
                 let block = |number: &u32| Block { number: *number, more: false, size };

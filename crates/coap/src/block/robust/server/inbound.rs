@@ -51,6 +51,7 @@ impl<A> Inbound<A> {
     /// Takes a payload in. None: there is nothing to collect any more.
     pub(super) fn take(&mut self, now: Instant, receipt: &Receipt<'_>) -> Option<Accepted> {
         let Stage::Collecting(receiver) = &mut self.stage else { return None };
+        receiver.is_from(self.whose.is_known);
         let accepted = receiver.take(now, receipt);
         self.came = receiver.came();
         if accepted == Accepted::Repeated {
