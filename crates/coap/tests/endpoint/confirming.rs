@@ -166,6 +166,20 @@ fn an_application_can_forbid_it() {
     assert_eq!(controller.told(), "n".repeat(50));
 }
 
+/// A body in bursts has reports of its own.
+#[test]
+fn blocks_of_a_body_in_bursts_leave_as_they_are_unless_the_controller_admits_them() {
+    for (admits_pieces, told) in [(false, "n".repeat(9)), (true, "?nn?nn?cc".repeat(3))] {
+        let controller = Listening::new(3, Naming::None);
+        let mut client = endpoint(&controller, |config| config.admits_pieces = admits_pieces);
+        for number in 0..9 {
+            client.send_of_body(Instant::ORIGIN, 1, Token::new(&[number]).unwrap(), &PLAIN).unwrap();
+            drain(&mut client, 0);
+        }
+        assert_eq!(*controller.told.lock().unwrap(), told);
+    }
+}
+
 /// The controller is asked about the message as which it will leave.
 #[test]
 fn the_controller_is_asked_and_told_of_what_really_leaves() {

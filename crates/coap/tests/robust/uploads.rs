@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::block::BlockSize;
-use crate::block::robust::{BurstAsk, BurstFailure, BurstOptions, BurstParameters, read_missing_blocks};
+use crate::block::robust::{BurstAsk, BurstFailure, BurstOptions, BurstParameters, ClientTold, read_missing_blocks};
 use crate::message::{Code, Kind, number};
 use millpond_control::Span;
 
@@ -274,6 +274,25 @@ fn a_server_that_restarts_in_the_middle_gets_the_body_all_the_same() {
     world.run(at(60_000));
     assert_eq!(world.answer().1, Code::CHANGED);
     assert_eq!(*stored.borrow(), [body(30 * 16)]);
+}
+
+/// 4.08 without a list: begun anew once, and then no more in bursts.
+#[test]
+fn a_body_that_is_dropped_twice_is_not_sent_in_bursts_any_more() {
+    let (mut world, _) = acquainted();
+    world.up.lost = |number, _| number > 3;
+    world.ask(&put(&body(25 * 16)));
+    for id in [1, 2] {
+        world.run(world.now.after(Span::from_millis(10)));
+        assert!(world.told.is_empty());
+        let newest = world.sent.iter().rev().find(|sent| sent.from == CLIENT).unwrap();
+        let token = newest.message().token;
+        assert!(newest.summary().starts_with("NON 0.03 QB1:9/1"), "{}", newest.summary());
+        let head = [0x50 | token.len() as u8, Code::REQUEST_ENTITY_INCOMPLETE.to_byte(), 0xff, id];
+        world.inject(CLIENT, &[&head[..], token.as_bytes()].concat());
+    }
+    world.run(world.now.after(Span::from_millis(10)));
+    assert!(matches!(world.told[..], [(_, ClientTold::Unsupported { .. })]), "{:?}", world.told);
 }
 
 #[test]

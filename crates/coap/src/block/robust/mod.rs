@@ -55,8 +55,8 @@ pub struct BurstParameters {
     pub repeats: u8,
     /// NON_PARTIAL_TIMEOUT: how long part of a body is kept.
     pub lifetime: Span,
-    /// Whether bursts become a paced flow after the first set ([`BulkPace`](millpond_control::BulkPace)), and whether gaps are told, and asked for again, as soon as the round trip
-    /// lets one know of them. Not in RFC 9177; the other end need not know.
+    /// Whether bursts become a paced flow after the first set ([`BulkPace`](millpond_control::BulkPace)), and whether gaps are told,
+    /// and asked for again, as soon as the round trip lets one know of them. Not in RFC 9177; the other end need not know.
     pub paced: bool,
 }
 

@@ -92,7 +92,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The kind as which a message would leave now: one asked for as non-confirmable may have to be confirmable.
     pub(in crate::endpoint) fn kind_now(&self, path: &Path, exchange: &Exchange) -> Kind {
         let is_plain = exchange.kind == Kind::NonConfirmable;
-        let may_confirm = self.setup.config.may_confirm && !exchange.role.is_for_a_group();
+        // Bodies in bursts have reports of their own (RFC 9177 §7.2), which their sender follows.
+        let has_reports = exchange.role == Role::Piece && !self.setup.config.admits_pieces;
+        let may_confirm = self.setup.config.may_confirm && !exchange.role.is_for_a_group() && !has_reports;
         if is_plain && may_confirm && path.wishes_confirmable(exchange.role) {
             return Kind::Confirmable;
         }

@@ -69,7 +69,7 @@ pub(crate) enum ClientTold {
         /// Why.
         why: BurstFailure,
     },
-    /// The server does not know the options. Nothing of the request was carried out.
+    /// The server does not know the options, or keeps no body that comes in bursts. Nothing of the request was carried out.
     Unsupported {
         /// Which transfer.
         id: BurstId,

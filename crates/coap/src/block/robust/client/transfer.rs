@@ -79,7 +79,7 @@ pub(super) enum Verdict {
         body: Vec<u8>,
     },
     Fail(BurstFailure),
-    /// The server does not know bursts.
+    /// The server does not know bursts, or keeps no body that comes in them.
     Unsupported,
 }
 

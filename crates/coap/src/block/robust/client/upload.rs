@@ -125,7 +125,9 @@ impl Upload {
             }
             Code::REQUEST_ENTITY_INCOMPLETE => {
                 if uint_of(message, number::CONTENT_FORMAT) != Some(MISSING_BLOCKS_FORMAT.into()) {
-                    return Some(self.restart(body, options));
+                    // It has dropped the body. Some note few gaps at a time, and do it again.
+                    let is_first = self.restarts == 0;
+                    return Some(if is_first { self.restart(body, options) } else { Verdict::Unsupported });
                 }
                 // What is no such list is dropped in silence (§5).
                 if let Ok(missing) = read_missing_blocks(message.payload()) {
