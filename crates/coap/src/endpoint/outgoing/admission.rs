@@ -62,7 +62,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             return Gate::Until(free, SleepReason::MessageId);
         }
         let class = if kind == Kind::Confirmable { Class::Confirmable } else { Class::Plain };
-        if exchange.role == Role::Piece && class == Class::Plain && !self.setup.config.admits_pieces {
+        if class == Class::Plain && self.has_reports(exchange) {
             return Gate::Open;
         }
         if class == Class::Plain && !exchange.role.is_request() && path.controller.wishes().governs_requests {
@@ -92,13 +92,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The kind as which a message would leave now: one asked for as non-confirmable may have to be confirmable.
     pub(in crate::endpoint) fn kind_now(&self, path: &Path, exchange: &Exchange) -> Kind {
         let is_plain = exchange.kind == Kind::NonConfirmable;
-        // Bodies in bursts have reports of their own (RFC 9177 §7.2), which their sender follows.
-        let has_reports = exchange.role == Role::Piece && !self.setup.config.admits_pieces;
-        let may_confirm = self.setup.config.may_confirm && !exchange.role.is_for_a_group() && !has_reports;
+        let may_confirm =
+            self.setup.config.may_confirm && !exchange.role.is_for_a_group() && !self.has_reports(exchange);
         if is_plain && may_confirm && path.wishes_confirmable(exchange.role) {
             return Kind::Confirmable;
         }
         exchange.kind
+    }
+
+    /// It is a message of a body in bursts, whose sender follows the reports of that (RFC 9177 §7.2) in place of the controller.
+    fn has_reports(&self, exchange: &Exchange) -> bool {
+        exchange.role == Role::Piece && !self.setup.config.admits_pieces
     }
 
     /// There is no choice of a token.
