@@ -9,7 +9,7 @@ mod streams;
 use std::{borrow::Cow, collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
 pub(crate) use acting::Hosted;
-use answering::{heeding, wants_none};
+use answering::{heeding, held, wants_none};
 use finding::{Refusal, Which};
 use millpond_coap::{
     RequestId,
@@ -340,10 +340,7 @@ impl Desk {
                 let admission = Arc::clone(&self.admission);
                 self.tasks_of(wants_none(&asked.request)).spawn(async move {
                     let response = within(limit, answering, giving_up, None).await;
-                    let (response, held) = match admission.hold(response.payload().len()) {
-                        Some(held) => (response, Some(held)),
-                        None => (Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN), None),
-                    };
+                    let (response, held) = held(&admission, response);
                     let _ = told.send(Told::Answered(Box::new(asked), response, held));
                 });
             }

@@ -1,12 +1,14 @@
 //! What becomes of a handler's response, and what is said where none is asked.
 
+use std::sync::Arc;
+
 use millpond_coap::{
     RequestId,
     message::{Code, NoResponse, number},
 };
 use millpond_control::Instant;
 
-use super::{ASK_AGAIN, Action, Asked, Busy, Desk, Observed};
+use super::{ASK_AGAIN, Action, Admission, Asked, Busy, Desk, Held, Observed};
 use crate::{Request, Response};
 
 impl Desk {
@@ -86,6 +88,14 @@ pub(super) fn heeding(request: &Request, id: RequestId, response: Response) -> A
     match is_unwanted(request, response.code()) {
         true => Action::Hush(id),
         false => Action::Answer { id, response, is_proved: request.is_address_proved() },
+    }
+}
+
+/// What a handler has answered in a task, until it is taken over; 5.03 if there is no room for it.
+pub(super) fn held(admission: &Arc<Admission>, response: Response) -> (Response, Option<Held>) {
+    match admission.hold(response.payload().len()) {
+        Some(held) => (response, Some(held)),
+        None => (Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN), None),
     }
 }
 

@@ -19,7 +19,11 @@ use crate::{
     server::{
         RequestBody,
         body::Chunk,
-        desk::{ASK_AGAIN, Told, answering::wants_none, start, within},
+        desk::{
+            Told,
+            answering::{held, wants_none},
+            start, within,
+        },
         resource::Handling,
     },
 };
@@ -84,10 +88,7 @@ impl Desk {
                 let admission = Arc::clone(&self.admission);
                 self.tasks_of(is_unheard).spawn(async move {
                     let response = within(limit, answering, giving_up, Some(came)).await;
-                    let (response, held) = match admission.hold(response.payload().len()) {
-                        Some(held) => (response, Some(held)),
-                        None => (Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN), None),
-                    };
+                    let (response, held) = held(&admission, response);
                     drop(place);
                     let _ = told.send(Told::Step(name, number, Step::Answered(response), held));
                 });
