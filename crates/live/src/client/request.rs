@@ -190,8 +190,8 @@ impl RequestBuilder {
     }
 
     /// Tells how far its bodies have come, each time that they went on, from the client's task: do little there. Over UDP
-    /// and DTLS, where long bodies go in blocks. The server is asked how long its body is ([`Progress::total`]), which it need
-    /// not tell.
+    /// and DTLS, where long bodies go in blocks; over TCP and TLS of [`download`](Self::download) and [`upload`](Self::upload).
+    /// The server is asked how long its body is ([`Progress::total`]), which it need not tell.
     pub fn progress(mut self, hook: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(OnProgress(Arc::new(hook)));
         self
