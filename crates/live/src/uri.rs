@@ -201,6 +201,8 @@ impl fmt::Display for Host {
             Self::Name(name) => f.write_str(&percent_encoded(name, IN_HOST)),
             Self::V4(address) => address.fmt(f),
             Self::V6(address, None) => write!(f, "[{address}]"),
+            // What begins with 25 would be read as RFC 6874 writes the one behind it.
+            Self::V6(address, Some(zone)) if zone.starts_with("25") => write!(f, "[{address}%25{zone}]"),
             Self::V6(address, Some(zone)) => write!(f, "[{address}%{zone}]"),
         }
     }

@@ -230,6 +230,7 @@ mod tests {
             ("coap://[fe80::1%eth0]/x", v6(Some("eth0")), 5683),
             ("coap://[fe80::1%25eth0]:7/x%25", v6(Some("eth0")), 7),
             ("coap://[fe80::1%25]/x", v6(Some("25")), 5683),
+            ("coap://[fe80::1%2525h]/x", v6(Some("25h")), 5683),
             ("coap://Caf%C3%89.example", Host::Name("café.example".to_owned()), 5683),
             ("COAP+TCP://h:1", Host::Name("h".to_owned()), 1),
         ] {
