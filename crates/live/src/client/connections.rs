@@ -11,8 +11,13 @@ use std::{
 
 use tokio::sync::mpsc::WeakUnboundedSender;
 
-use super::{Command, Commands};
-use crate::Host;
+use super::{Client, Command, Commands};
+#[cfg(feature = "server")]
+use crate::tcp::{self, Way};
+use crate::{
+    Error, Host, Transport,
+    tcp::{Goal, client_config, connect},
+};
 
 /// A connection, as whoever asks over it has it.
 #[derive(Debug)]
@@ -33,7 +38,12 @@ pub(super) struct Connections {
 
 impl Connections {
     /// The one that leads to one of these addresses, or else another one.
-    pub(super) fn to(&mut self, to: &[SocketAddr], host: Option<Host>, connect: impl FnOnce() -> Line) -> Commands {
+    fn to(
+        &mut self,
+        to: &[SocketAddr],
+        host: Option<Host>,
+        connect: impl FnOnce() -> Result<Line, Error>,
+    ) -> Result<Commands, Error> {
         let Self { lines, leaving } = self;
         leaving.retain(|commands| commands.strong_count() > 0);
         lines.retain(|_, line| {
@@ -45,20 +55,75 @@ impl Connections {
         });
         let key = |address: &SocketAddr| (*address, host.clone());
         if let Some(there) = to.iter().find_map(|address| lines.get(&key(address))) {
-            return there.commands.clone();
+            return Ok(there.commands.clone());
         }
-        let line = connect();
+        let line = connect()?;
         let commands = line.commands.clone();
         if let Some(first) = to.first() {
             lines.insert(key(first), line);
         }
-        commands
+        Ok(commands)
     }
 
     /// All of them, which are these no more.
-    pub(super) fn take(&mut self) -> Vec<Commands> {
+    fn take(&mut self) -> Vec<Commands> {
         let Self { lines, leaving } = std::mem::take(self);
         let leaving = leaving.into_iter().filter_map(|commands| commands.upgrade());
         lines.into_values().map(|line| line.commands).chain(leaving).collect()
+    }
+}
+
+impl Client {
+    /// The connection that leads to one of these addresses: one that stands or is being made, or another one, to whichever
+    /// of them takes it first.
+    pub(super) async fn connection(
+        &self,
+        transport: Transport,
+        peers: &[SocketAddr],
+        host: &Host,
+    ) -> Result<Commands, Error> {
+        #[cfg(feature = "server")]
+        let (way, from) = match self.ways.iter().find(|(of, _)| *of == transport) {
+            Some((_, Way::Standing { at, connections })) => return tcp::find(transport, *at, connections, peers),
+            Some((_, Way::From { from, calls })) => (Some(calls), Some(*from)),
+            None => (None, None),
+        };
+        #[cfg(not(feature = "server"))]
+        let from = None::<SocketAddr>;
+        let of_family = |peer: &&SocketAddr| from.is_none_or(|from| from.is_ipv4() == peer.is_ipv4());
+        let reached: Vec<SocketAddr> = peers.iter().filter(of_family).copied().collect();
+        if let (Some(from), true, Some(peer)) = (from, reached.is_empty(), peers.first()) {
+            let reason = format!("{from} cannot ask {peer}: another family of addresses");
+            return Err(Error::Refused { reason });
+        }
+        // Who was proved to be one host need not be another.
+        let (proved, secure) = if transport == Transport::Tls {
+            let config = self.tls.get_or_init(|| client_config(&self.settings.security)).clone()?;
+            (Some(host.clone()), Some((host.clone(), config)))
+        } else {
+            (None, None)
+        };
+        let goal = Goal { peers: reached.clone(), from, secure };
+        let begin = || {
+            #[cfg(feature = "server")]
+            if let Some(calls) = way {
+                return tcp::begin(calls, goal);
+            }
+            Ok(connect(goal))
+        };
+        self.connections.lock().await.to(&reached, proved, begin)
+    }
+
+    /// Those that it has, which are its own no more, and those of others in which it asked.
+    pub(super) async fn all_connections(&self) -> Vec<Commands> {
+        let connections = self.connections.lock().await.take();
+        #[cfg(feature = "server")]
+        let connections = self.ways.iter().fold(connections, |mut all, (_, way)| {
+            if let Way::Standing { connections, .. } = way {
+                all.extend(connections.upgrade().into_iter().flat_map(|standing| standing.asked()));
+            }
+            all
+        });
+        connections
     }
 }

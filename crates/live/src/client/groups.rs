@@ -133,7 +133,7 @@ impl GroupRequest {
             period: self.period,
             answers,
         };
-        let commands = self.client.commands.clone();
+        let commands = self.client.commands.clone()?;
         commands.send(Command::Gather(Box::new(wanted))).map_err(|_| Error::Closed)?;
         Ok(GroupAnswers { told, commands, number })
     }

@@ -48,7 +48,11 @@ pub use peer::{IntoPeer, IntoUri};
 pub use progress::Progress;
 pub(crate) use progress::{OnProgress, Watched};
 pub use request::RequestBuilder;
+#[cfg(feature = "tcp")]
+pub(crate) use routes::Held;
 pub(crate) use routes::Routes;
+#[cfg(feature = "tcp")]
+pub(crate) use sessions::ANOTHER;
 pub(crate) use sessions::{Carried, ended, failed, session};
 pub use unanswered::Outcome;
 
@@ -87,13 +91,17 @@ pub(crate) type Commands = mpsc::UnboundedSender<Command>;
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) settings: Arc<Settings>,
-    commands: Commands,
+    /// Where requests over datagrams go, or why none are asked.
+    commands: Result<Commands, Error>,
     numbers: Arc<AtomicU64>,
     #[cfg(feature = "tcp")]
     connections: Arc<tokio::sync::Mutex<connections::Connections>>,
     /// How sessions of TLS are made, once one was needed.
     #[cfg(feature = "tcp")]
     tls: Arc<std::sync::OnceLock<Result<Arc<crate::tcp::ClientConfig>, Error>>>,
+    /// How it comes by connections, if not from sockets of its own.
+    #[cfg(all(feature = "tcp", feature = "server"))]
+    ways: Arc<[(Transport, crate::tcp::Way)]>,
     /// Controllers that were chosen for single peers.
     chosen: Arc<std::sync::Mutex<BTreeMap<SocketAddr, ControllerChoice>>>,
     /// Where requests over DTLS go, once there are any.
@@ -128,11 +136,11 @@ impl Client {
         let settings = Arc::new(settings);
         let driver = driver::Driver::new(Arc::clone(&settings), orders, None)?;
         tokio::spawn(driver.run());
-        Ok(Self::over(settings, commands))
+        Ok(Self::over(settings, Ok(commands)))
     }
 
-    /// One whose requests over UDP are taken by whoever hears these commands.
-    pub(crate) fn over(settings: Arc<Settings>, commands: Commands) -> Self {
+    /// One whose requests over UDP are taken by whoever hears these commands; or by nobody, for this reason.
+    pub(crate) fn over(settings: Arc<Settings>, commands: Result<Commands, Error>) -> Self {
         Self::with(settings, commands, tokio::sync::OnceCell::new())
     }
 
@@ -140,10 +148,20 @@ impl Client {
     #[cfg(feature = "server")]
     pub(crate) fn over_sessions(settings: Arc<Settings>, commands: Commands) -> Self {
         let secure = tokio::sync::OnceCell::new_with(Some(commands.clone()));
-        Self::with(settings, commands, secure)
+        Self::with(settings, Ok(commands), secure)
     }
 
-    fn with(settings: Arc<Settings>, commands: Commands, secure: tokio::sync::OnceCell<Commands>) -> Self {
+    /// The same, with these connections for those of their transports.
+    #[cfg(all(feature = "tcp", feature = "server"))]
+    pub(crate) fn in_connections(self, ways: Vec<(Transport, crate::tcp::Way)>) -> Self {
+        Self { ways: ways.into(), ..self }
+    }
+
+    fn with(
+        settings: Arc<Settings>,
+        commands: Result<Commands, Error>,
+        secure: tokio::sync::OnceCell<Commands>,
+    ) -> Self {
         let cache = settings.cache.map(|bytes| Arc::new(std::sync::Mutex::new(cache::Cache::new(bytes))));
         Self {
             settings,
@@ -153,6 +171,8 @@ impl Client {
             connections: Arc::default(),
             #[cfg(feature = "tcp")]
             tls: Arc::default(),
+            #[cfg(all(feature = "tcp", feature = "server"))]
+            ways: Arc::default(),
             chosen: Arc::default(),
             secure: Arc::new(secure),
             names: Arc::default(),
@@ -274,7 +294,7 @@ impl Client {
     /// Other clones of this client can ask no more.
     pub async fn shutdown(self) {
         #[cfg(feature = "tcp")]
-        let connections = self.connections.lock().await.take();
+        let connections = self.all_connections().await;
         #[cfg(not(feature = "tcp"))]
         let connections = Vec::new();
         let all = connections.iter().chain(self.over_datagrams());
@@ -292,8 +312,9 @@ impl Client {
 
     /// Who takes requests over datagrams.
     fn over_datagrams(&self) -> impl Iterator<Item = &Commands> {
-        let secure = self.secure.get().filter(|secure| !secure.same_channel(&self.commands));
-        [&self.commands].into_iter().chain(secure)
+        let commands = self.commands.as_ref().ok();
+        let is_other = |secure: &&Commands| commands.is_none_or(|commands| !secure.same_channel(commands));
+        commands.into_iter().chain(self.secure.get().filter(is_other))
     }
 
     fn number(&self) -> RequestNumber {
@@ -323,8 +344,9 @@ impl Client {
     async fn commands(&self, transport: Transport, peers: &[SocketAddr], host: &Host) -> Result<Commands, Error> {
         peers.iter().try_for_each(|peer| peer::check_unicast(transport, *peer))?;
         match transport {
-            Transport::Udp => Ok(self.commands.clone()),
+            Transport::Udp => self.commands.clone(),
             Transport::Dtls => {
+                self.commands.as_ref().map_err(Clone::clone)?;
                 let secure = async {
                     let keys = Keys::Client(ClientKeys::new(&self.settings.security)?);
                     let (commands, orders) = mpsc::unbounded_channel();
@@ -341,26 +363,7 @@ impl Client {
             #[cfg(not(feature = "tcp"))]
             Transport::Tcp | Transport::Tls => Err(Error::not_built(transport)),
             #[cfg(feature = "tcp")]
-            Transport::Tcp => Ok(self.connection(peers, None, || crate::tcp::Goal::Plain(peers.to_vec())).await),
-            #[cfg(feature = "tcp")]
-            Transport::Tls => {
-                let config = self.tls.get_or_init(|| crate::tcp::client_config(&self.settings.security)).clone()?;
-                let goal = || crate::tcp::Goal::Secure(peers.to_vec(), host.clone(), config);
-                // Who was proved to be one host need not be another.
-                Ok(self.connection(peers, Some(host.clone()), goal).await)
-            }
+            Transport::Tcp | Transport::Tls => self.connection(transport, peers, host).await,
         }
-    }
-
-    /// The connection that leads to one of these addresses: one that stands or is being made, or another one, to whichever
-    /// of them takes it first.
-    #[cfg(feature = "tcp")]
-    async fn connection(
-        &self,
-        to: &[SocketAddr],
-        host: Option<Host>,
-        goal: impl FnOnce() -> crate::tcp::Goal,
-    ) -> Commands {
-        self.connections.lock().await.to(to, host, || crate::tcp::connect(goal()))
     }
 }

@@ -181,7 +181,7 @@ impl RequestBuilder {
         self
     }
 
-    /// Only in a session of DTLS in which the other side has proved this [identity](crate::Request::identity): else nothing is
+    /// Only in a session of DTLS or TLS in which the other side has proved this [identity](crate::Request::identity): else nothing is
     /// sent, and it ends as [`Error::Insecure`]. With it a server asks the device that it means, whoever has its address by now.
     /// A server proves its certificate by this, and nothing by a pre-shared key.
     pub fn identity(mut self, identity: PeerIdentity) -> Self {
@@ -340,9 +340,11 @@ impl RequestBuilder {
         };
         let options = self.all_options(uri);
         self.check_patience(uri.transport())?;
-        if self.identity.is_some() && uri.transport() != Transport::Dtls {
+        if self.identity.is_some() && !matches!(uri.transport(), Transport::Dtls | Transport::Tls) {
             let reason =
-                "an identity is proved to a request in a session of DTLS; ask by coaps, or leave it out".into();
+                "an identity is proved to a request in a session of DTLS or TLS; ask by coaps or coaps+tcp, or leave \
+                          it out"
+                    .into();
             return Err(Error::Refused { reason });
         }
         if !self.limits_responses && self.options.get(number::NO_RESPONSE).is_some() {

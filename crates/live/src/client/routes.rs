@@ -38,12 +38,12 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    fn push_back(&mut self, wanted: Box<Wanted>) {
+    pub(crate) fn push_back(&mut self, wanted: Box<Wanted>) {
         self.queue.push_back(wanted.number);
         self.wanted.insert(wanted.number, wanted);
     }
 
-    fn pop_front(&mut self) -> Option<Box<Wanted>> {
+    pub(crate) fn pop_front(&mut self) -> Option<Box<Wanted>> {
         while let Some(number) = self.queue.pop_front() {
             if let Some(wanted) = self.wanted.remove(&number) {
                 return Some(wanted);
@@ -52,7 +52,7 @@ impl Held {
         None
     }
 
-    fn remove(&mut self, number: RequestNumber) {
+    pub(crate) fn remove(&mut self, number: RequestNumber) {
         self.wanted.remove(&number);
         // What says nothing is never more than half.
         if self.queue.len() > 64 && self.queue.len() > self.wanted.len().saturating_mul(2) {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Why nothing is asked of a peer that is not the one that is meant.
-const ANOTHER: &str =
+pub(crate) const ANOTHER: &str =
     "its session is not of the identity that the request is for; ask that one at the address that it has now";
 
 /// The peer in a session for requests to a server of this name, and to whom they are for. If there is none, one is begun, and

@@ -29,7 +29,9 @@ use crate::{
 pub struct ServerBuilder {
     pub(super) udp: Vec<SocketAddr>,
     pub(super) tcp: Vec<SocketAddr>,
+    pub(super) tcp_clients: Vec<SocketAddr>,
     pub(super) tls: Vec<SocketAddr>,
+    pub(super) tls_clients: Vec<SocketAddr>,
     pub(super) dtls: Vec<SocketAddr>,
     pub(super) dtls_clients: Vec<SocketAddr>,
     pub(super) workers: usize,
@@ -73,7 +75,9 @@ impl Default for ServerBuilder {
         Self {
             udp: Vec::new(),
             tcp: Vec::new(),
+            tcp_clients: Vec::new(),
             tls: Vec::new(),
+            tls_clients: Vec::new(),
             dtls: Vec::new(),
             dtls_clients: Vec::new(),
             workers: 1,
@@ -150,6 +154,24 @@ impl ServerBuilder {
     #[must_use]
     pub fn bind_dtls_client(mut self, address: SocketAddr) -> Self {
         self.dtls_clients.push(address);
+        self
+    }
+
+    /// An address of this machine from which the server's [client](super::Server::client) begins connections, and answers what it is
+    /// asked in them (RFC 8323 §3.3): a device behind a NAT serves so whom it registers with. Nobody can begin a connection with it.
+    /// Port 0 is another one for each connection; one that is given can have one to a peer, and for a while after that none. Repeatable.
+    #[cfg(feature = "tcp")]
+    #[must_use]
+    pub fn bind_tcp_client(mut self, address: SocketAddr) -> Self {
+        self.tcp_clients.push(address);
+        self
+    }
+
+    /// The same under TLS, with [`client_security`](Self::client_security). Repeatable.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn bind_tls_client(mut self, address: SocketAddr) -> Self {
+        self.tls_clients.push(address);
         self
     }
 

@@ -78,6 +78,9 @@ pub struct Server {
     /// How clients on its sockets behave, and those that there are, by the address that they ask from.
     settings: Arc<Settings>,
     clients: Mutex<BTreeMap<SocketAddr, Client>>,
+    /// How these come by connections of its ports.
+    #[cfg(feature = "tcp")]
+    ways: Vec<(Transport, SocketAddr, crate::tcp::Way)>,
     workers: usize,
     /// Clients may begin sessions of DTLS with it.
     #[cfg(feature = "_secure")]
@@ -154,14 +157,17 @@ impl Server {
         Ok(())
     }
 
-    /// A client that asks from one of the addresses over UDP or DTLS at which this server listens: what it asks and what it is asked
-    /// go through one socket and one endpoint, so that answers come through NATs, and peers may tell who asks by its
-    /// address. It has the server's settings, asks no groups, and goes on from no further ports. It ends with the server.
+    /// A client that asks from one of the addresses at which this server listens: what it asks and what it is asked go through one
+    /// socket, so that answers come through NATs, and peers may tell who asks by its address. It has the server's settings, asks no
+    /// groups, and goes on from no further ports. It ends with the server.
     ///
-    /// At an address of [`bind_dtls`](ServerBuilder::bind_dtls) it asks in the sessions that peers have begun there, each by the
-    /// address that [`Request::peer`] tells, and begins none: who has none is not asked ([`Error::Insecure`]). At one of
-    /// [`bind_dtls_client`](ServerBuilder::bind_dtls_client) it begins sessions. Neither asks in the clear. Over
-    /// other transports it asks from sockets of its own.
+    /// At an address of [`bind_dtls`](ServerBuilder::bind_dtls), [`bind_tcp`](ServerBuilder::bind_tcp) or
+    /// [`bind_tls`](ServerBuilder::bind_tls) it asks in the sessions or connections that peers have begun there, each by the
+    /// address that [`Request::peer`] tells, and begins none: who has none is not asked ([`Error::Insecure`]; in the clear,
+    /// [`Error::Refused`]). At one of [`bind_dtls_client`](ServerBuilder::bind_dtls_client),
+    /// [`bind_tcp_client`](ServerBuilder::bind_tcp_client) or [`bind_tls_client`](ServerBuilder::bind_tls_client) it begins them. None
+    /// of those for DTLS asks in the clear by UDP, and one for TCP and TLS alone asks by no datagrams. Where the server has no port of
+    /// TCP or of TLS at the address, it begins such connections from sockets of its own, in which it is not asked.
     ///
     /// ```no_run
     /// use millpond_live::{Resource, Server};
@@ -177,21 +183,34 @@ impl Server {
     /// ```
     ///
     /// # Errors
-    /// The server does not listen there over UDP or DTLS, or with [several workers](ServerBuilder::workers), of which the kernel chooses who
+    /// The server does not listen there, or over datagrams with [several workers](ServerBuilder::workers), of which the kernel chooses who
     /// hears the answer; it has ended.
     pub fn client(&self, local: SocketAddr) -> Result<Client, Error> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&local) {
             return Ok(client.clone());
         }
+        let client = self.on_datagrams(local)?;
+        #[cfg(feature = "tcp")]
+        let client = {
+            let here = self.ways.iter().filter(|(_, address, _)| *address == local);
+            client.in_connections(here.map(|(transport, _, way)| (*transport, way.clone())).collect())
+        };
+        clients.insert(local, client.clone());
+        Ok(client)
+    }
+
+    /// One that asks over datagrams from this address, if the server listens there for any.
+    fn on_datagrams(&self, local: SocketAddr) -> Result<Client, Error> {
         let wrong = |name, reason: String| Err(Error::Setting { name, reason });
         let is_there = |known: &(Transport, SocketAddr)| known.0.is_datagram() && known.1 == local;
         let Some(place) = self.addresses.iter().position(is_there) else {
-            return wrong("client", format!("the server does not listen at {local} over UDP or DTLS"));
-        };
-        let over = match self.addresses.get(place) {
-            Some((Transport::Dtls, _)) => Client::over_sessions,
-            _ => Client::over,
+            if !self.addresses.iter().any(|(_, address)| *address == local) {
+                return wrong("client", format!("the server does not listen at {local}"));
+            }
+            let reason =
+                format!("{local} is a port of TCP; ask by coap+tcp or coaps+tcp, or by a client on a port of UDP");
+            return Ok(Client::over(Arc::clone(&self.settings), Err(Error::Refused { reason })));
         };
         if self.workers > 1 {
             return wrong("workers", "a client on a server's socket wants a single worker".into());
@@ -200,9 +219,11 @@ impl Server {
         // With one worker there is one task for each address, those of datagrams first.
         let order = self.running.orders.get(place).ok_or(Error::Closed)?;
         order.send(Order::Ask(asked)).map_err(|_| Error::Closed)?;
-        let client = over(Arc::clone(&self.settings), commands);
-        clients.insert(local, client.clone());
-        Ok(client)
+        let settings = Arc::clone(&self.settings);
+        Ok(match self.addresses.get(place) {
+            Some((Transport::Dtls, _)) => Client::over_sessions(settings, commands),
+            _ => Client::over(settings, Ok(commands)),
+        })
     }
 
     /// Waits for the server to end by itself, which it does only if it cannot go on.

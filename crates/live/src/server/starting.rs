@@ -64,7 +64,9 @@ impl ServerBuilder {
             return Err(Error::Setting { name: "workers", reason: "is 0; use 1 or more".into() });
         }
         let is_told = |addresses: &Vec<SocketAddr>| !addresses.is_empty();
-        if ![&self.udp, &self.tcp, &self.dtls, &self.dtls_clients, &self.tls].into_iter().any(is_told) {
+        let datagrams = [&self.udp, &self.dtls, &self.dtls_clients];
+        let streams = [&self.tcp, &self.tcp_clients, &self.tls, &self.tls_clients];
+        if !datagrams.into_iter().chain(streams).any(is_told) {
             let port = DEFAULT_PORT;
             self.udp = vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()];
         }
@@ -102,6 +104,8 @@ impl ServerBuilder {
             },
             settings: Arc::new(self.settings_of_clients()?),
             clients: Mutex::default(),
+            #[cfg(feature = "tcp")]
+            ways: Vec::new(),
             workers: self.workers,
             #[cfg(feature = "_secure")]
             awaits_sessions: !self.dtls.is_empty(),
@@ -194,14 +198,26 @@ impl ServerBuilder {
         let connections = Arc::clone(&server.running.connections);
         let shared = Arc::new(tcp::Shared { router, admission, connections, limits, longest_body, hook });
         let acceptor = if self.tls.is_empty() { None } else { Some(tcp::acceptor(&self.security)?) };
+        if !self.tls_clients.is_empty() {
+            tcp::client_config(&self.client_security)?;
+        }
+        let mut open = |transport, (local, way, task): tcp::Opened, orders| {
+            server.addresses.push((transport, local));
+            server.ways.push((transport, local, way));
+            server.running.orders.push(orders);
+            server.tasks.push(task);
+        };
         let plain = self.tcp.iter().map(|address| (*address, Transport::Tcp, None));
         let secure = self.tls.iter().map(|address| (*address, Transport::Tls, acceptor.clone()));
         for (address, transport, acceptor) in plain.chain(secure) {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
-            let (local, task) = tcp::listen(address, Arc::clone(&shared), acceptor, ordered).await?;
-            server.addresses.push((transport, local));
-            server.running.orders.push(orders);
-            server.tasks.push(task);
+            open(transport, tcp::listen(address, Arc::clone(&shared), acceptor, ordered).await?, orders);
+        }
+        let plain = self.tcp_clients.iter().map(|address| (*address, Transport::Tcp));
+        let secure = self.tls_clients.iter().map(|address| (*address, Transport::Tls));
+        for (address, transport) in plain.chain(secure) {
+            let (orders, ordered) = mpsc::unbounded_channel::<Order>();
+            open(transport, tcp::begin_from(address, Arc::clone(&shared), ordered)?, orders);
         }
         Ok(())
     }

@@ -2,21 +2,27 @@
 
 use std::{
     future::Future,
+    io,
     net::SocketAddr,
     pin::pin,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
-use tokio::{net::TcpStream, sync::mpsc, task::JoinSet};
+use tokio::{
+    net::{TcpSocket, TcpStream},
+    sync::mpsc,
+    task::JoinSet,
+};
 
 use super::{
-    client::{Task, refuse_all},
+    asking::{Whom, refuse_all, refuse_rest},
+    client::Task,
     link::Stream,
     secure::{self, ClientConfig},
 };
 use crate::{
-    Cause, Error, Host, Why,
+    Cause, Error, Host, Transport, Why,
     client::{Command, Line},
     error::is_out_of_files,
 };
@@ -27,76 +33,139 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long an address is tried before the next one is, too (RFC 8305 §5).
 const AHEAD: Duration = Duration::from_millis(250);
 
-/// Whom a connection leads to, and how: to whichever of its addresses takes it first.
-pub(crate) enum Goal {
-    /// In the clear.
-    Plain(Vec<SocketAddr>),
+/// Whom a connection leads to, and how.
+pub(crate) struct Goal {
+    /// To whichever of these takes it first.
+    pub(crate) peers: Vec<SocketAddr>,
+    /// From this address of ours, if it is not for the system to choose.
+    pub(crate) from: Option<SocketAddr>,
     /// Under TLS, to the one who is this host.
-    Secure(Vec<SocketAddr>, Host, Arc<ClientConfig>),
+    pub(crate) secure: Option<(Host, Arc<ClientConfig>)>,
+}
+
+/// A connection that somebody wants, and what is asked in it.
+pub(crate) struct Call {
+    pub(super) goal: Goal,
+    orders: mpsc::UnboundedReceiver<Command>,
+    is_released: Arc<AtomicBool>,
+}
+
+/// A connection that was begun here.
+pub(super) struct Begun<S> {
+    pub(super) stream: S,
+    pub(super) whom: Whom,
+    /// What was ordered meanwhile, and what comes.
+    pub(super) early: Vec<Command>,
+    pub(super) orders: mpsc::UnboundedReceiver<Command>,
+    pub(super) is_released: Arc<AtomicBool>,
+}
+
+/// What this side does in a connection that it begins.
+pub(super) enum Role {
+    /// It asks.
+    Client,
+    /// It answers, too.
+    #[cfg(feature = "server")]
+    Server(super::server::Visit),
 }
 
 /// Where requests to this peer go. They wait until the connection stands; if it does not come about, all end with why.
 /// It ends with the last sender.
 pub(crate) fn connect(goal: Goal) -> Line {
+    let (line, call) = call(goal);
+    tokio::spawn(call.run(Role::Client));
+    line
+}
+
+/// The two ends of a connection that somebody is to make.
+pub(crate) fn call(goal: Goal) -> (Line, Call) {
     let (commands, orders) = mpsc::unbounded_channel();
     let is_released = Arc::<AtomicBool>::default();
-    let line = Line { commands, is_released: Arc::clone(&is_released) };
-    tokio::spawn(async move {
-        match goal {
-            Goal::Plain(peers) => run(orders, is_released, open(&peers)).await,
-            Goal::Secure(peers, host, config) => {
+    (Line { commands, is_released: Arc::clone(&is_released) }, Call { goal, orders, is_released })
+}
+
+impl Call {
+    /// Makes the connection, and is all that happens in it. What goes on without it is given back.
+    pub(super) async fn run(self, role: Role) -> JoinSet<()> {
+        let Self { goal: Goal { peers, from, secure }, orders, is_released } = self;
+        match secure {
+            None => {
+                let opened = async {
+                    let (peer, stream) = open(&peers, from).await?;
+                    Ok((Whom { peer, transport: Transport::Tcp, identity: None }, stream))
+                };
+                run(orders, is_released, opened, role).await
+            }
+            Some((host, config)) => {
                 let secured = async {
-                    let (peer, stream) = open(&peers).await?;
+                    let (peer, stream) = open(&peers, from).await?;
                     let session = secure::connect(config, stream, peer, &host);
                     let reason = || format!("no handshake within {} s", PATIENCE.as_secs());
                     let session = tokio::time::timeout(PATIENCE, session).await;
                     let late = |late| Err(Error::handshake_timed_out(peer, Why::of(reason(), late)));
-                    let session = session.unwrap_or_else(late);
-                    Ok((peer, session?))
+                    let (stream, identity) = session.unwrap_or_else(late)?;
+                    Ok((Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) }, stream))
                 };
-                run(orders, is_released, secured).await;
+                run(orders, is_released, secured, role).await
             }
         }
-    });
-    line
+    }
 }
 
 /// Once there is a first order, keeps orders until the stream stands, and carries them out then.
 async fn run<S: Stream>(
     mut orders: mpsc::UnboundedReceiver<Command>,
     is_released: Arc<AtomicBool>,
-    opening: impl Future<Output = Result<(SocketAddr, S), Error>>,
-) {
+    opening: impl Future<Output = Result<(Whom, S), Error>>,
+    role: Role,
+) -> JoinSet<()> {
     let mut opening = pin!(opening);
     // Nothing is made before it is wanted, so that whoever wants it hears why it fails.
-    let Some(first) = orders.recv().await else { return };
+    let Some(first) = orders.recv().await else { return JoinSet::new() };
     let mut early = vec![first];
     let opened = loop {
         tokio::select! {
             opened = &mut opening => break opened,
             order = orders.recv() => match order {
                 // Nobody waits for it any more.
-                None => return,
-                Some(Command::Shutdown(_)) => return refuse_all(early, orders, &Error::Closed).await,
+                None => return JoinSet::new(),
+                Some(Command::Shutdown(_)) => {
+                    refuse_all(early, &Error::Closed);
+                    refuse_rest(orders, &Error::Closed).await;
+                    return JoinSet::new();
+                }
                 Some(order) => early.push(order),
             },
         }
     };
     match opened {
-        Ok((peer, stream)) => Task::new(peer, stream, is_released).run(early, orders).await,
-        Err(error) => refuse_all(early, orders, &error).await,
+        Ok((whom, stream)) => {
+            let begun = Begun { stream, whom, early, orders, is_released };
+            match role {
+                Role::Client => {
+                    Task::new(begun.whom, begun.stream, begun.is_released).run(begun.early, begun.orders).await
+                }
+                #[cfg(feature = "server")]
+                Role::Server(visit) => return visit.serve_begun(begun).await,
+            }
+        }
+        Err(error) => {
+            refuse_all(early, &error);
+            refuse_rest(orders, &error).await;
+        }
     }
+    JoinSet::new()
 }
 
 /// A connection to the first of the addresses that takes one. The next one is tried when the last has failed, or has not
 /// answered for a while (RFC 8305 §5); if all fail, why the first one did.
-async fn open(peers: &[SocketAddr]) -> Result<(SocketAddr, TcpStream), Error> {
+async fn open(peers: &[SocketAddr], from: Option<SocketAddr>) -> Result<(SocketAddr, TcpStream), Error> {
     let (mut attempts, mut left) = (JoinSet::new(), peers.iter().copied());
     let mut why = None;
     loop {
         let next = left.next();
         if let Some(peer) = next {
-            attempts.spawn(async move { attempt(peer).await.map(|stream| (peer, stream)) });
+            attempts.spawn(async move { attempt(peer, from).await.map(|stream| (peer, stream)) });
         }
         // The last one has all the time there is.
         let ahead = async {
@@ -123,8 +192,8 @@ async fn open(peers: &[SocketAddr]) -> Result<(SocketAddr, TcpStream), Error> {
     }
 }
 
-async fn attempt(peer: SocketAddr) -> Result<TcpStream, (SocketAddr, String, Option<Cause>)> {
-    let stream = match tokio::time::timeout(PATIENCE, TcpStream::connect(peer)).await {
+async fn attempt(peer: SocketAddr, from: Option<SocketAddr>) -> Result<TcpStream, (SocketAddr, String, Option<Cause>)> {
+    let stream = match tokio::time::timeout(PATIENCE, dial(peer, from)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) if is_out_of_files(&error) => {
             let reason = "no file descriptor is left; raise the limit (ulimit -n)".into();
@@ -136,6 +205,22 @@ async fn attempt(peer: SocketAddr) -> Result<TcpStream, (SocketAddr, String, Opt
     // Small messages do not wait for one another.
     let _ = stream.set_nodelay(true);
     Ok(stream)
+}
+
+/// A connection from this address of ours, or from whichever the system chooses.
+async fn dial(peer: SocketAddr, from: Option<SocketAddr>) -> io::Result<TcpStream> {
+    match from {
+        None => TcpStream::connect(peer).await,
+        Some(from) => socket_at(from)?.connect(peer).await,
+    }
+}
+
+/// A socket at this address, from which a connection can be begun. One port may have several, to different peers.
+pub(super) fn socket_at(from: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if from.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(from)?;
+    Ok(socket)
 }
 
 #[cfg(test)]
@@ -150,8 +235,10 @@ mod tests {
         let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let nowhere = gone.local_addr().unwrap();
         drop(gone);
-        assert_eq!(open(&[nowhere, there]).await.unwrap().0, there);
-        assert!(matches!(open(&[nowhere, nowhere]).await, Err(Error::Unreachable { peer, .. }) if peer == nowhere));
+        assert_eq!(open(&[nowhere, there], None).await.unwrap().0, there);
+        assert!(
+            matches!(open(&[nowhere, nowhere], None).await, Err(Error::Unreachable { peer, .. }) if peer == nowhere)
+        );
         // One that never answers: its queue of connections is full.
         let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         full.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
@@ -159,6 +246,6 @@ mod tests {
         let silent = full.local_addr().unwrap().as_socket().unwrap();
         let _held: Vec<_> = (0..4).map(|_| tokio::spawn(TcpStream::connect(silent))).collect();
         tokio::task::yield_now().await;
-        assert!(open(&[silent, there]).await.is_ok());
+        assert!(open(&[silent, there], None).await.is_ok());
     }
 }

@@ -178,7 +178,7 @@ impl<S: Stream> Link<S> {
     /// and of each observer the newest only. Stops at what `hear` gives something for, so that what is done about it comes
     /// before what is read next: requests whose answers have no room stay unread.
     pub(crate) fn drain<T>(&mut self, now: Instant, mut hear: impl FnMut(Heard<'_>) -> Option<T>) -> Option<T> {
-        while self.unwritten.len() < MOST_UNWRITTEN {
+        while self.takes_more() {
             let heard = match self.host.poll(now) {
                 Output::Transmit(bytes) => {
                     self.unwritten.extend_from_slice(bytes);
@@ -204,6 +204,11 @@ impl<S: Stream> Link<S> {
             }
         }
         None
+    }
+
+    /// Whether there is room for more to say.
+    pub(crate) fn takes_more(&self) -> bool {
+        self.unwritten.len() < MOST_UNWRITTEN
     }
 
     /// Whether the stream has taken all that was said.

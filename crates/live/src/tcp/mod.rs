@@ -1,5 +1,6 @@
 //! CoAP over TCP, and over TLS above it (RFC 8323): connections of clients and servers.
 
+mod asking;
 mod client;
 mod connecting;
 #[cfg(feature = "server")]
@@ -11,6 +12,10 @@ mod link;
 mod secure;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "server")]
+mod standing;
+#[cfg(feature = "server")]
+mod way;
 
 pub(crate) use connecting::{Goal, connect};
 #[cfg(feature = "server")]
@@ -19,4 +24,6 @@ pub(crate) use connections::{ConnectionLimits, Connections};
 pub(crate) use secure::acceptor;
 pub(crate) use secure::{ClientConfig, client_config};
 #[cfg(feature = "server")]
-pub(crate) use server::{Shared, listen};
+pub(crate) use server::{Opened, Shared, begin_from, listen};
+#[cfg(feature = "server")]
+pub(crate) use way::{Way, begin, find};

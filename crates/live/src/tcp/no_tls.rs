@@ -30,7 +30,7 @@ pub(super) async fn connect(
     _: TcpStream,
     _: SocketAddr,
     _: &Host,
-) -> Result<TcpStream, Error> {
+) -> Result<(TcpStream, Option<PeerIdentity>), Error> {
     match *config {}
 }
 

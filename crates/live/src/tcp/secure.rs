@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 pub(crate) use rustls::ClientConfig;
-use rustls::{ServerConfig, sign::SingleCertAndKey};
+use rustls::{CommonState, ServerConfig, sign::SingleCertAndKey};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -59,14 +59,14 @@ fn unusable(error: &rustls::Error) -> Error {
     Error::Setting { name: "security", reason: error.to_string() }
 }
 
-/// A client's session over a connection. The server must be who the URI names. Where the port is not that of the scheme,
+/// A client's session over a connection, and who the server has proved to be, which must be who the URI names. Where the port is not that of the scheme,
 /// it must agree to speak CoAP, too (RFC 8323 §8.2).
 pub(super) async fn connect(
     config: Arc<ClientConfig>,
     stream: TcpStream,
     peer: SocketAddr,
     host: &Host,
-) -> Result<client::TlsStream<TcpStream>, Error> {
+) -> Result<(client::TlsStream<TcpStream>, Option<PeerIdentity>), Error> {
     let stream = TlsConnector::from(config)
         .connect(name_of(host)?, stream)
         .await
@@ -78,7 +78,14 @@ pub(super) async fn connect(
         );
         return Err(Error::insecure(peer, reason));
     }
-    Ok(stream)
+    let identity = proved(stream.get_ref().1);
+    Ok((stream, identity))
+}
+
+/// Who the other side has proved to be.
+fn proved(session: &CommonState) -> Option<PeerIdentity> {
+    let shown = session.peer_certificates()?;
+    Some(PeerIdentity::Certificate(shown.iter().map(|one| Bytes::copy_from_slice(one)).collect()))
 }
 
 /// A server's session over a connection, and who the client has proved to be; or why there is none.
@@ -93,9 +100,8 @@ pub(super) async fn accept(
             return Err(why(error, Other::Client).reason);
         }
     };
-    let shown = stream.get_ref().1.peer_certificates();
-    let identity = shown.map(|shown| shown.iter().map(|one| Bytes::copy_from_slice(one)).collect());
-    Ok((stream, identity.map(PeerIdentity::Certificate)))
+    let identity = proved(stream.get_ref().1);
+    Ok((stream, identity))
 }
 
 /// Lets the client read why it was refused: what it sent meanwhile would otherwise reset the connection.

@@ -3,6 +3,7 @@
 mod serving;
 
 use std::{
+    io,
     net::SocketAddr,
     sync::{
         Arc,
@@ -20,12 +21,17 @@ use tokio::{
 };
 
 use super::{
+    Way,
+    asking::Whom,
+    connecting::{Begun, Call, Role, socket_at},
     connections::{Connections, Seat},
     handshakes::{Handshakes, PATIENCE},
+    link::Stream,
     secure::{self, TlsAcceptor},
+    standing::{Orders, Standing},
 };
 use crate::{
-    Error, Happened, PeerIdentity, Stats, Transport,
+    Error, Happened, Stats, Transport,
     clock::Clock,
     error::is_out_of_files,
     server::{Admission, DeskLimits, GRACE, Order, Router},
@@ -43,16 +49,72 @@ pub(crate) struct Shared {
     pub(crate) hook: Option<Hook>,
 }
 
+/// How a port comes by its connections.
+enum Source {
+    /// Peers begin them.
+    Listener(TcpListener),
+    /// A client at this side wants them.
+    Calls(mpsc::UnboundedReceiver<Call>),
+}
+
+enum Came {
+    Stream(TcpStream, SocketAddr),
+    Call(Call),
+}
+
+impl Source {
+    async fn next(&mut self) -> io::Result<Came> {
+        match self {
+            Self::Listener(listener) => listener.accept().await.map(|(stream, peer)| Came::Stream(stream, peer)),
+            Self::Calls(calls) => match calls.recv().await {
+                Some(call) => Ok(Came::Call(call)),
+                None => std::future::pending().await,
+            },
+        }
+    }
+}
+
+/// A port: where it is, how whoever asks comes by its connections, and its task.
+pub(crate) type Opened = (SocketAddr, Way, JoinHandle<Result<(), Error>>);
+
 /// Listens until the task is told to end; with an acceptor, under TLS.
 pub(crate) async fn listen(
     address: SocketAddr,
     shared: Arc<Shared>,
-    mut acceptor: Option<TlsAcceptor>,
-    mut orders: mpsc::UnboundedReceiver<Order>,
-) -> Result<(SocketAddr, JoinHandle<Result<(), Error>>), Error> {
+    acceptor: Option<TlsAcceptor>,
+    orders: mpsc::UnboundedReceiver<Order>,
+) -> Result<Opened, Error> {
     let listener = TcpListener::bind(address).await.map_err(|error| Error::bind(address, &error))?;
-    let local = listener.local_addr().map_err(|error| Error::bind(address, &error))?;
-    let task = tokio::spawn(async move {
+    let at = listener.local_addr().map_err(|error| Error::bind(address, &error))?;
+    let standing = Arc::<Standing>::default();
+    let way = Way::Standing { at, connections: Arc::downgrade(&standing) };
+    let port = Port { source: Source::Listener(listener), shared, acceptor, standing };
+    Ok((at, way, tokio::spawn(port.run(orders))))
+}
+
+/// Begins connections from this address, as they are wanted, until the task is told to end.
+pub(crate) fn begin_from(
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    orders: mpsc::UnboundedReceiver<Order>,
+) -> Result<Opened, Error> {
+    socket_at(address).map_err(|error| Error::bind(address, &error))?;
+    let (calls, called) = mpsc::unbounded_channel();
+    let port = Port { source: Source::Calls(called), shared, acceptor: None, standing: Arc::default() };
+    Ok((address, Way::From { from: address, calls }, tokio::spawn(port.run(orders))))
+}
+
+struct Port {
+    source: Source,
+    shared: Arc<Shared>,
+    acceptor: Option<TlsAcceptor>,
+    /// What peers have begun here.
+    standing: Arc<Standing>,
+}
+
+impl Port {
+    async fn run(self, mut orders: mpsc::UnboundedReceiver<Order>) -> Result<(), Error> {
+        let Self { mut source, shared, mut acceptor, standing } = self;
         let (ending, end) = watch::channel(false);
         let (insecure, mut failed) = mpsc::unbounded_channel();
         // They end with what goes on without them.
@@ -61,25 +123,24 @@ pub(crate) async fn listen(
         let (clock, watch) = (Clock::start(), Watch::new(shared.hook.clone()));
         let mut handshakes = Handshakes::default();
         let counted = Arc::new(Counted::default());
+        let visit = |seat| Visit { shared: Arc::clone(&shared), seat, end: end.clone(), counted: Arc::clone(&counted) };
         loop {
             tokio::select! {
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => {
+                came = source.next() => match came {
+                    Ok(Came::Stream(stream, peer)) => {
                         // Small messages do not wait for one another.
                         let _ = stream.set_nodelay(true);
-                        let seat = shared.connections.admit(peer, Instant::now());
-                        let counted = Arc::clone(&counted);
-                        let visit = Visit { shared: Arc::clone(&shared), seat, end: end.clone(), counted };
+                        let visit = visit(shared.connections.admit(peer, Instant::now()));
                         let secure = acceptor.clone().map(|acceptor| (acceptor, handshakes.begin(peer)));
-                        let insecure = insecure.clone();
+                        let (insecure, standing) = (insecure.clone(), Arc::clone(&standing));
                         connections.spawn(async move {
                             let served = match secure {
                                 None => {
                                     let whom = Whom { peer, transport: Transport::Tcp, identity: None };
-                                    serve(stream, whom, visit).await
+                                    visit.serve(stream, whom, &standing).await
                                 }
                                 Some((acceptor, give_way)) => {
-                                    serve_securely(stream, peer, acceptor, give_way, visit).await
+                                    visit.serve_securely(stream, peer, acceptor, give_way, &standing).await
                                 }
                             };
                             if let Some(reason) = served.insecure {
@@ -87,6 +148,12 @@ pub(crate) async fn listen(
                             }
                             served.unheard
                         });
+                    }
+                    Ok(Came::Call(call)) => {
+                        let Some(peer) = call.goal.peers.first() else { continue };
+                        let seat = shared.connections.admit(*peer, Instant::now());
+                        seat.has_asked();
+                        connections.spawn(call.run(Role::Server(visit(seat))));
                     }
                     Err(error) => {
                         if is_out_of_files(&error) {
@@ -120,10 +187,10 @@ pub(crate) async fn listen(
                         }
                         let _ = done.send(());
                     }
-                    // A client asks over connections of its own.
+                    // A client finds the connection in which it asks by itself.
                     Some(Order::Ask(_)) => {}
                     Some(Order::Shutdown) => {
-                        drop(listener);
+                        drop(source);
                         let _ = ending.send(true);
                         let all = async {
                             while let Some(ended) = connections.join_next().await {
@@ -138,8 +205,7 @@ pub(crate) async fn listen(
                 },
             }
         }
-    });
-    Ok((local, task))
+    }
 }
 
 /// Lets handlers of a connection that has ended go on as long as the server does.
@@ -175,42 +241,50 @@ impl Counted {
     }
 }
 
-/// Who is at the other end of a connection, and how it came here.
-struct Whom {
-    peer: SocketAddr,
-    transport: Transport,
-    identity: Option<Arc<PeerIdentity>>,
-}
-
 /// What a connection has of its server.
-struct Visit {
+pub(super) struct Visit {
     shared: Arc<Shared>,
     seat: Seat,
     end: watch::Receiver<bool>,
     counted: Arc<Counted>,
 }
 
-/// One connection under TLS, from its handshake to its end.
-async fn serve_securely(
-    stream: TcpStream,
-    peer: SocketAddr,
-    acceptor: TlsAcceptor,
-    give_way: oneshot::Receiver<()>,
-    mut visit: Visit,
-) -> Ended {
-    let accepted = tokio::select! {
-        accepted = tokio::time::timeout(PATIENCE, secure::accept(acceptor, stream)) => {
-            accepted.unwrap_or_else(|_| Err(format!("no handshake within {} s", PATIENCE.as_secs())))
+impl Visit {
+    /// A connection that a peer has begun, from its settings to its end.
+    async fn serve(self, stream: impl Stream, whom: Whom, standing: &Arc<Standing>) -> Ended {
+        let orders = standing.enter(whom.peer);
+        serve(stream, whom, self, orders, Vec::new(), Arc::default()).await
+    }
+
+    /// One under TLS, from its handshake to its end.
+    async fn serve_securely(
+        mut self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        acceptor: TlsAcceptor,
+        give_way: oneshot::Receiver<()>,
+        standing: &Arc<Standing>,
+    ) -> Ended {
+        let accepted = tokio::select! {
+            accepted = tokio::time::timeout(PATIENCE, secure::accept(acceptor, stream)) => {
+                accepted.unwrap_or_else(|_| Err(format!("no handshake within {} s", PATIENCE.as_secs())))
+            }
+            _ = give_way => Err("too many handshakes are under way, and this one is the oldest".into()),
+            () = self.seat.give_way.notified() => Err("too many connections are open".into()),
+            _ = self.end.changed() => return Ended::default(),
+        };
+        match accepted {
+            Ok((stream, identity)) => {
+                let whom = Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) };
+                self.serve(stream, whom, standing).await
+            }
+            Err(why) => Ended::insecure(why),
         }
-        _ = give_way => Err("too many handshakes are under way, and this one is the oldest".into()),
-        () = visit.seat.give_way.notified() => Err("too many connections are open".into()),
-        _ = visit.end.changed() => return Ended::default(),
-    };
-    match accepted {
-        Ok((stream, identity)) => {
-            let whom = Whom { peer, transport: Transport::Tls, identity: identity.map(Arc::new) };
-            serve(stream, whom, visit).await
-        }
-        Err(why) => Ended::insecure(why),
+    }
+
+    /// One that was begun here. Gives back what goes on without it.
+    pub(super) async fn serve_begun(self, begun: Begun<impl Stream>) -> JoinSet<()> {
+        let Begun { stream, whom, early, orders, is_released } = begun;
+        serve(stream, whom, self, Orders::Line(orders), early, is_released).await.unheard
     }
 }

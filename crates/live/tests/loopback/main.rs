@@ -18,6 +18,7 @@ mod handlers;
 mod known_holes;
 mod methods;
 mod observing;
+mod one_connection;
 mod one_session;
 mod one_socket;
 mod released;

@@ -71,8 +71,8 @@ async fn a_server_observes_another_one_and_ends_that() {
 #[tokio::test]
 async fn what_cannot_be_is_told() {
     let changed = Observable::new();
-    let server = builder(&changed).bind(ANY).bind_tcp(ANY).start().await.unwrap();
-    let nowhere = server.client(server.local_addrs()[1].1).unwrap_err();
+    let server = builder(&changed).bind(ANY).start().await.unwrap();
+    let nowhere = server.client(at(1)).unwrap_err();
     assert!(nowhere.to_string().contains("does not listen at"), "{nowhere}");
     let client = server.client(server.local_addr()).unwrap();
     let group = client.discover("coap://224.0.1.187").send().await.unwrap().next().await.unwrap();

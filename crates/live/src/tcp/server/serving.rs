@@ -13,17 +13,24 @@ use millpond_coap::{
     stream::{Connection, Event as Below, Options as Settings},
     transfer::{Config, Event, Host, Limits, ObserverId},
 };
-use tokio::{sync::mpsc, task::JoinSet, time::Instant};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::Instant,
+};
 
 use super::{
     super::{
+        asking::{Asking, Whom, refuse_all},
         connections::Seat,
         link::{Heard, Link, Stream},
+        standing::Orders,
     },
-    Counted, Visit, Whom,
+    Counted, Visit,
 };
 use crate::{
-    PeerIdentity, Response, Transport,
+    Error, PeerIdentity, Response, Transport,
+    client::Command,
     clock::Clock,
     secrets,
     security::Other,
@@ -40,14 +47,28 @@ const IDLE_UNASKED: Duration = Duration::from_secs(60);
 /// Bytes that a secure session takes, about.
 const SESSION: usize = 32 << 10;
 
-/// One connection, from its settings to its end.
-pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> Ended {
+/// Requests of ours that the host is handed at a time.
+const WINDOW: usize = 64;
+
+/// One connection, from its settings to its end, and with it what is asked in it.
+pub(super) async fn serve<S: Stream>(
+    stream: S,
+    whom: Whom,
+    visit: Visit,
+    orders: Orders,
+    early: Vec<Command>,
+    is_released: Arc<AtomicBool>,
+) -> Ended {
     let Visit { shared, seat, mut end, counted } = visit;
     let kept =
         Reachability::new(AddressRule::Never).and_then(|reachability| Ok((reachability, secrets::identities()?)));
     let (reachability, identities) = match kept {
         Ok(kept) => kept,
-        Err(error) => return Ended::insecure(error.to_string()),
+        Err(error) => {
+            refuse_all(early, &error);
+            orders.refuse(&error).await;
+            return Ended::insecure(error.to_string());
+        }
     };
     let bodies = Limits::DEFAULT.bodies.max(shared.longest_body.saturating_mul(16));
     let limits = Limits { body: shared.longest_body, bodies, ..Config::STREAM.limits };
@@ -58,58 +79,63 @@ pub(super) async fn serve<S: Stream>(stream: S, whom: Whom, visit: Visit) -> End
     if router.streams() {
         host.take_pieces(router.takes_pieces());
     }
+    let clock = Clock::start();
+    let is_ours = matches!(orders, Orders::Line(_));
+    let mut asking = Asking::new(whom.clone(), clock, WINDOW, is_released);
+    asking.is_kept = is_ours;
     let mut serving = Serving {
         whom,
-        clock: Clock::start(),
-        link: Link::new(stream, host, Other::Client),
+        clock,
+        link: Link::new(stream, host, if is_ours { Other::Server } else { Other::Client }),
+        asking,
+        orders,
+        is_ours,
         desk: Desk::new(router, shared.limits, reachability, admission, telling),
         seat,
-        figures: Figures { counted, overloaded: 0, observers: 0 },
+        figures: Figures { counted, overloaded: 0, observers: 0, asked: 0 },
         heard: Instant::now(),
         stage: Stage::Opened,
         is_pinged: false,
         knows_the_end: false,
         is_over: false,
         gives_way: false,
+        ended_for: None,
+        patience: None,
+        last: None,
     };
-    let clock = serving.clock;
-    let mut patience = None;
+    early.into_iter().for_each(|order| serving.command(Some(order)));
     serving.drain();
     while serving.link.closing.is_none() && !serving.is_over {
         let next = serving.link.next.map(|next| clock.at(next));
-        let at = next.into_iter().chain(patience).chain([serving.due()]).min();
-        let sleep = tokio::time::sleep_until(at.unwrap_or_else(|| serving.due()));
+        let at = [next, serving.patience, serving.due(), serving.asking.due(&serving.link)].into_iter().flatten().min();
+        let sleep = async {
+            match at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
         let has_come = AtomicBool::new(false);
         tokio::select! {
             () = serving.link.turn(|| { has_come.store(true, Ordering::Relaxed); clock.now() }) => {}
             Some(told) = told.recv() => serving.desk.told(clock.now(), told),
-            () = sleep => {}
+            order = serving.orders.recv(), if serving.last.is_none() => serving.command(order),
+            () = sleep => serving.asking.doubt(&mut serving.link),
             () = serving.seat.give_way.notified() => {
                 serving.gives_way = true;
                 serving.end("too many connections are open");
             }
-            _ = end.changed(), if !serving.desk.is_closing => {
-                serving.desk.is_closing = true;
-                // Observers learn of it before the connection is released: who observes nothing more can close it.
-                serving.desk.end_observers(None, &Response::new(Code::SERVICE_UNAVAILABLE));
-                serving.drain();
-                patience = Some(Instant::now() + HANDLERS_GRACE);
-                // A connection that is ending anyway needs no release.
-                let _ = serving.link.host.release(clock.now(), None, None);
-                // Not everybody closes then (RFC 8323 §5.5). What was asked before the release was read has come when the
-                // ping behind it is answered.
-                let _ = serving.link.host.ping(clock.now(), false);
-            }
+            _ = end.changed(), if !serving.desk.is_closing => serving.release(),
         }
-        if patience.is_some_and(|patience| patience <= Instant::now()) {
-            patience = None;
+        if serving.patience.is_some_and(|patience| patience <= Instant::now()) {
+            serving.patience = None;
             serving.desk.give_up();
+            serving.asking.cancel_all(&mut serving.link);
         }
         serving.check_up(has_come.into_inner());
         serving.drain();
         serving.is_over |= serving.knows_the_end && serving.link.host.is_quiet() && serving.link.is_written();
     }
-    let insecure = serving.link.broken.take().map(|why| why.reason);
+    let insecure = serving.link.broken.as_ref().map(|why| why.reason.clone());
     Ended { insecure, unheard: serving.close().await }
 }
 
@@ -161,6 +187,10 @@ struct Serving<S> {
     clock: Clock,
     link: Link<S>,
     desk: Desk,
+    asking: Asking,
+    orders: Orders,
+    /// This side began it.
+    is_ours: bool,
     seat: Seat,
     figures: Figures,
     /// When something came last.
@@ -174,6 +204,12 @@ struct Serving<S> {
     is_over: bool,
     /// It has no place any more.
     gives_way: bool,
+    /// Why the server ends it.
+    ended_for: Option<&'static str>,
+    /// Until when handlers, and answers to what was asked, are waited for once it is to end.
+    patience: Option<Instant>,
+    /// Nobody asks in it any more; told to who waits for that, once it has ended.
+    last: Option<Option<oneshot::Sender<()>>>,
 }
 
 /// What of this connection is among the figures of all.
@@ -181,10 +217,13 @@ struct Figures {
     counted: Arc<Counted>,
     overloaded: u64,
     observers: usize,
+    asked: u64,
 }
 
 impl Figures {
-    fn tell(&mut self, desk: &Desk) {
+    fn tell(&mut self, desk: &Desk, asked: u64) {
+        self.counted.sent.fetch_add(asked - self.asked, Ordering::Relaxed);
+        self.asked = asked;
         let (overloaded, observers) = (desk.overloaded, desk.observers.len());
         self.counted.overloaded.fetch_add(overloaded - self.overloaded, Ordering::Relaxed);
         // Round the end of the numbers, if they are fewer now.
@@ -200,22 +239,61 @@ impl Drop for Figures {
 }
 
 impl<S: Stream> Serving<S> {
-    /// When it has been silent for too long.
-    fn due(&self) -> Instant {
-        self.heard
-            + match self.stage {
-                Stage::Opened => SETTINGS_WAIT,
-                Stage::Settled => IDLE_UNASKED,
-                // What becomes of the ping, the host tells.
-                Stage::Asked if self.is_pinged => IDLE * 2,
-                Stage::Asked => IDLE,
-            }
+    /// When it has been silent for too long. One that was begun here is kept as long as somebody may ask in it.
+    fn due(&self) -> Option<Instant> {
+        let silence = match self.stage {
+            Stage::Opened => SETTINGS_WAIT,
+            _ if self.is_ours => return None,
+            Stage::Settled => IDLE_UNASKED,
+            // What becomes of the ping, the host tells.
+            Stage::Asked if self.is_pinged => IDLE * 2,
+            Stage::Asked => IDLE,
+        };
+        Some(self.heard + silence)
     }
 
     /// It ends, and why.
-    fn end(&mut self, reason: &str) {
+    fn end(&mut self, reason: &'static str) {
         self.link.host.abort(reason);
-        self.is_over = true;
+        (self.is_over, self.ended_for) = (true, Some(reason));
+    }
+
+    /// Its end is wanted: what was asked is answered still.
+    fn release(&mut self) {
+        let now = self.clock.now();
+        self.desk.is_closing = true;
+        self.asking.close();
+        // Observers learn of it before the connection is released: who observes nothing more can close it.
+        self.desk.end_observers(None, &Response::new(Code::SERVICE_UNAVAILABLE));
+        self.drain();
+        self.patience = Some(Instant::now() + HANDLERS_GRACE);
+        // A connection that is ending anyway needs no release.
+        let _ = self.link.host.release(now, None, None);
+        // Not everybody closes then (RFC 8323 §5.5). What was asked before the release was read has come when the
+        // ping behind it is answered.
+        let _ = self.link.host.ping(now, false);
+    }
+
+    /// Somebody asks in it, or nobody will any more.
+    fn command(&mut self, order: Option<Command>) {
+        match order {
+            Some(Command::Shutdown(_)) if !self.is_ours => self.asking.cancel_all(&mut self.link),
+            Some(Command::Shutdown(_)) | None => {
+                self.asking.cancel_all(&mut self.link);
+                self.last = Some(if let Some(Command::Shutdown(reply)) = order { Some(reply) } else { None });
+                if !self.desk.is_closing {
+                    self.release();
+                }
+            }
+            Some(order) => {
+                // Whom the application asks it knows.
+                if matches!(order, Command::Ask(_)) && self.stage == Stage::Settled {
+                    self.stage = Stage::Asked;
+                    self.seat.has_asked();
+                }
+                self.asking.command(&mut self.link, order);
+            }
+        }
     }
 
     /// Ends it if it is silent for too long, or holds too much.
@@ -224,8 +302,8 @@ impl<S: Stream> Serving<S> {
         if has_come && self.stage != Stage::Opened {
             (self.heard, self.is_pinged) = (now, false);
         }
-        let is_awaited = self.desk.running() > 0 || self.desk.observers.len() > 0;
-        if now >= self.due() {
+        let is_awaited = self.desk.running() > 0 || self.desk.observers.len() > 0 || !self.asking.is_idle();
+        if self.due().is_some_and(|due| now >= due) {
             match self.stage {
                 Stage::Opened => self.end("no settings (CSM) came"),
                 Stage::Asked if is_awaited && !self.is_pinged => {
@@ -247,7 +325,7 @@ impl<S: Stream> Serving<S> {
     /// Drains the host, and does what the desk wants done, until both have nothing to say or the stream is full.
     fn drain(&mut self) {
         let now = self.clock.now();
-        let Self { link, desk, whom, figures, .. } = self;
+        let Self { link, desk, asking, whom, figures, .. } = self;
         loop {
             while let Some(action) = desk.action() {
                 let is_said = !matches!(action, Action::Hush(_));
@@ -256,7 +334,8 @@ impl<S: Stream> Serving<S> {
             }
             let theirs = link.host.settings();
             let room = Some(Room { bytes: theirs.max_message_size as usize, may_cut: theirs.block_wise });
-            let said = link.drain(now, |heard| match heard {
+            let heard_at = link.heard;
+            let said = link.drain(now, |heard| match asking.heard(heard, heard_at)? {
                 Heard::Event(Event::Request { id, message, body, wants_to_observe, by_group, .. }) => {
                     let from = (whom.peer, whom.transport);
                     let asked = Arrived::of((id, &message), body, from, (wants_to_observe, by_group), room);
@@ -268,7 +347,9 @@ impl<S: Stream> Serving<S> {
                 Heard::Connection(Below::PongMissing) => Some(Said::Silent),
                 _ => None,
             });
+            asking.settle(link);
             match said {
+                None if asking.launch(link) => {}
                 None => break,
                 Some(Said::Asked(mut arrived)) => {
                     if self.stage != Stage::Asked {
@@ -285,18 +366,26 @@ impl<S: Stream> Serving<S> {
                 }
                 Some(Said::Settled) => {}
                 Some(Said::Ponged) => self.knows_the_end = desk.is_closing,
-                Some(Said::Silent) => {
+                Some(Said::Silent) if self.is_pinged || desk.is_closing || asking.is_gone => {
                     link.host.abort("no pong came");
-                    self.is_over = true;
+                    (self.is_over, self.ended_for) = (true, Some("nothing came any more, not even to a ping"));
                 }
+                Some(Said::Silent) => {}
             }
         }
-        self.figures.tell(&self.desk);
+        self.figures.tell(&self.desk, self.asking.stats.sent);
     }
 
     /// Writes what waits, and closes. Nobody waits for its handlers; those of requests that want no response are given back.
     async fn close(self) -> JoinSet<()> {
-        let Self { link, desk, figures, seat, gives_way, .. } = self;
+        let Self { mut link, mut asking, orders, desk, figures, seat, gives_way, .. } = self;
+        let lost = match self.ended_for {
+            Some(reason) => Error::connection_lost(self.whom.peer, reason),
+            None if desk.is_closing => Error::Closed,
+            None => asking.lost(&mut link),
+        };
+        asking.end(&link, &lost);
+        orders.refuse(&lost).await;
         let unheard = desk.unheard();
         drop(figures);
         if gives_way {

@@ -1,0 +1,398 @@
+//! What one side of a connection asks the other in it.
+
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use millpond_coap::{
+    block::BlockSize,
+    message::number,
+    stream::{Closing, Connection, Event as Below, Lost, Settings, StreamRefused},
+    transfer::{AskFailure, AskId, Event, Host, Refused},
+};
+use millpond_control::Instant;
+use tokio::sync::{mpsc, oneshot};
+
+use super::link::{self, Heard, Link, Stream};
+use crate::{
+    Error, ExchangeReport, PeerIdentity, Response, Stats, Transport, Why,
+    client::{ANOTHER, Asks, Command, Held, Outcome, Room, Wanted, failure, options},
+    clock::Clock,
+    udp::Address,
+};
+
+/// How long nothing may come while an answer is awaited before a ping asks whether the other side is there, and while
+/// there are observations alone.
+const SILENCE: Duration = Duration::from_secs(30);
+const OBSERVING_SILENCE: Duration = Duration::from_secs(240);
+/// How long a request may be under way while nothing comes but answers to pings: EXCHANGE_LIFETIME (RFC 7252 §4.8.2), for
+/// which one over UDP would wait.
+pub(super) const PATIENCE: Duration = Duration::from_secs(247);
+
+/// Who is at the other end of a connection, and what carries it.
+#[derive(Clone, Debug)]
+pub(super) struct Whom {
+    pub(super) peer: SocketAddr,
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "handlers are told"))]
+    pub(super) transport: Transport,
+    /// Who it has proved to be.
+    pub(super) identity: Option<Arc<PeerIdentity>>,
+}
+
+/// Requests in a connection, and signs of life.
+pub(super) struct Asking {
+    whom: Whom,
+    clock: Clock,
+    asks: Asks,
+    /// Requests that the host is handed at a time, and how many it has; observations that have begun are none.
+    window: usize,
+    open: usize,
+    /// Those that wait for one of these to end, or for what was said to be written.
+    held: Held,
+    pings: VecDeque<(tokio::time::Instant, oneshot::Sender<Result<Duration, Error>>)>,
+    /// Requests that want no response and may not have been written yet.
+    unwritten: Vec<AskId>,
+    /// Who waits for the other side's settings, beside how many bytes of options.
+    rooms: Vec<(usize, oneshot::Sender<Result<Room, Error>>)>,
+    /// When something was asked last.
+    asked: Instant,
+    /// When a ping of our own left, to which nothing came yet.
+    doubted: Option<Instant>,
+    /// It is asked for signs of life although nothing is awaited: the other side may have something to ask.
+    pub(super) is_kept: bool,
+    /// Nothing came to one.
+    pub(super) is_gone: bool,
+    /// What the other side said when it aborted the connection.
+    said: String,
+    is_closing: bool,
+    /// The other side wants the connection to end: others ask over another one.
+    is_released: Arc<AtomicBool>,
+    pub(super) stats: Stats,
+}
+
+/// Ends what was ordered.
+pub(super) fn refuse_all(orders: Vec<Command>, why: &Error) {
+    for order in orders {
+        match order {
+            Command::Ask(wanted) => wanted.reply.end(Err(why.clone())),
+            Command::Ping(.., reply) => drop(reply.send(Err(why.clone()))),
+            Command::Room(_, reply) => drop(reply.send(Err(why.clone()))),
+            _ => {}
+        }
+    }
+}
+
+/// Ends what was ordered and not taken yet; nothing more can be.
+pub(super) async fn refuse_rest(mut orders: mpsc::UnboundedReceiver<Command>, why: &Error) {
+    orders.close();
+    while let Some(order) = orders.recv().await {
+        refuse_all(vec![order], why);
+    }
+}
+
+/// What a request is among those of a connection, whose host is the only one.
+const fn place(ask: AskId) -> (usize, AskId) {
+    (0, ask)
+}
+
+impl Asking {
+    pub(super) fn new(whom: Whom, clock: Clock, window: usize, is_released: Arc<AtomicBool>) -> Self {
+        Self {
+            whom,
+            clock,
+            asks: Asks::default(),
+            window,
+            open: 0,
+            held: Held::default(),
+            pings: VecDeque::new(),
+            unwritten: Vec::new(),
+            rooms: Vec::new(),
+            asked: Instant::ORIGIN,
+            doubted: None,
+            is_kept: false,
+            is_gone: false,
+            said: String::new(),
+            is_closing: false,
+            is_released,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Whether no answer is awaited, and nothing observed.
+    pub(super) fn is_idle(&self) -> bool {
+        self.asks.is_empty() && self.held.is_empty() && self.rooms.is_empty()
+    }
+
+    /// When it is to be looked whether the other side is there, and when requests have waited too long.
+    fn patience<S: Stream>(&self, link: &Link<S>) -> Option<(tokio::time::Instant, Option<tokio::time::Instant>)> {
+        if self.is_idle() && !self.is_kept {
+            return None;
+        }
+        let is_awaited = self.asks.awaited().next().is_some() || !self.held.is_empty() || !self.rooms.is_empty();
+        let since = |last: Option<Instant>| self.clock.at(last.map_or(self.asked, |last| last.max(self.asked)));
+        let silence = if is_awaited { SILENCE } else { OBSERVING_SILENCE };
+        let late = is_awaited.then(|| since(link.moved) + PATIENCE);
+        Some((since(link.heard.max(self.doubted)) + silence, late))
+    }
+
+    /// When [`doubt`](Self::doubt) is to be called next.
+    pub(super) fn due<S: Stream>(&self, link: &Link<S>) -> Option<tokio::time::Instant> {
+        self.patience(link).map(|(silent, late)| late.map_or(silent, |late| late.min(silent)))
+    }
+
+    /// Asks a silent peer for a sign of life, and ends what has waited too long.
+    pub(super) fn doubt<S: Stream>(&mut self, link: &mut Link<S>) {
+        let (now, Some((silent, late))) = (tokio::time::Instant::now(), self.patience(link)) else { return };
+        if late.is_some_and(|late| late <= now) {
+            let silent = Error::NoResponse { peer: self.whom.peer, after: PATIENCE };
+            self.tell_rooms(&link.host, Some(&silent));
+            self.end_held(&silent);
+            // Observations wait for as long as they like.
+            for (lane, ask) in self.asks.awaited().collect::<Vec<_>>() {
+                if link.host.let_go(self.clock.now(), ask) {
+                    continue;
+                }
+                link.host.cancel(self.clock.now(), ask);
+                self.asks.end((lane, ask), Err(silent.clone()));
+            }
+        } else if silent <= now {
+            self.doubted = Some(self.clock.now());
+            if self.pings.is_empty() {
+                // A connection that has ended says so by itself.
+                let _ = link.host.ping(self.clock.now(), false);
+            }
+        }
+    }
+
+    /// Carries out an order. The host is to be drained then.
+    pub(super) fn command<S: Stream>(&mut self, link: &mut Link<S>, command: Command) {
+        let now = self.clock.now();
+        match command {
+            Command::Ask(wanted) => {
+                self.asked = now;
+                if self.held.is_empty() && self.has_room(link) {
+                    self.ask(link, *wanted);
+                } else {
+                    self.held.push_back(wanted);
+                }
+            }
+            Command::LetGo(number) => match self.asks.find(number) {
+                Some((_, ask)) if link.host.let_go(now, ask) => {}
+                Some(place) => self.cancel(link, place),
+                None => self.held.remove(number),
+            },
+            // Over a connection nothing is forgotten without a word: its end says the same.
+            Command::Cancel(number) | Command::Forget(number) => match self.asks.find(number) {
+                Some(place) => self.cancel(link, place),
+                None => self.held.remove(number),
+            },
+            Command::Ping(.., reply) => match link.host.ping(now, false) {
+                Ok(()) => self.pings.push_back((tokio::time::Instant::now(), reply)),
+                Err(error) => drop(reply.send(Err(Error::Refused { reason: error.to_string() }))),
+            },
+            Command::Room(options, reply) => {
+                self.asked = now;
+                self.rooms.push((options, reply));
+            }
+            Command::SetController(.., reply) => {
+                let reason = "TCP has congestion control of its own".into();
+                let _ = reply.send(Err(Error::Refused { reason }));
+            }
+            Command::Stats(reply) => drop(reply.send(self.stats.clone())),
+            Command::Shutdown(_) => self.cancel_all(link),
+            // Groups are asked over UDP.
+            Command::Gather(_) | Command::StopGathering(_) => {}
+        }
+    }
+
+    /// Hands the host the request that has waited longest, if there is room for it. False if there is none.
+    pub(super) fn launch<S: Stream>(&mut self, link: &mut Link<S>) -> bool {
+        let next = if self.has_room(link) { self.held.pop_front() } else { None };
+        let is_any = next.is_some();
+        if let Some(wanted) = next {
+            self.ask(link, *wanted);
+        }
+        is_any
+    }
+
+    fn has_room<S: Stream>(&self, link: &Link<S>) -> bool {
+        self.open < self.window && link.takes_more()
+    }
+
+    fn ask<S: Stream>(&mut self, link: &mut Link<S>, wanted: Wanted) {
+        let (now, peer) = (self.clock.now(), self.whom.peer);
+        if wanted.identity.is_some() && wanted.identity != self.whom.identity {
+            return wanted.reply.end(Err(Error::insecure(peer, ANOTHER)));
+        }
+        let asked = wanted.options.lend(|options| link.host.ask(now, (), &wanted.ask(options)));
+        match asked {
+            Ok(id) => {
+                self.stats.sent += 1;
+                self.open += 1;
+                self.asks.add(0, id, wanted.number, (peer, Address::of(peer)), wanted.reply, now);
+            }
+            // Asked in the moment in which it was released.
+            Err(Refused::Connection(StreamRefused::Releasing)) => wanted.reply.end(Err(self.released())),
+            Err(error) => wanted.reply.end(Err(Error::Refused { reason: error.to_string() })),
+        }
+    }
+
+    /// This side wants the connection to end: what was asked is awaited still, and nothing more is.
+    #[cfg(feature = "server")]
+    pub(super) fn close(&mut self) {
+        self.is_closing = true;
+        self.end_held(&Error::Closed);
+    }
+
+    /// Why nothing more is asked over the connection.
+    fn released(&self) -> Error {
+        if self.is_closing {
+            return Error::Closed;
+        }
+        Error::connection_lost(self.whom.peer, link::reason(Some(Closing::Released), ""))
+    }
+
+    /// Tells whoever waits for it how much a message may hold, if that is known by now; or why it never will be.
+    fn tell_rooms(&mut self, host: &Host<Connection>, end: Option<&Error>) {
+        /// What stands in a message beside its options and its payload.
+        const HEAD: usize = 32;
+        let Settings { max_message_size, block_wise: knows_blocks } = host.settings();
+        for (options, reply) in std::mem::take(&mut self.rooms) {
+            let whole = (max_message_size as usize).saturating_sub(HEAD + options);
+            let in_blocks = |size: BlockSize, count: u32| size.bytes() as usize * count as usize;
+            let room = host.blocks(options).map(|(size, count)| {
+                let most = if knows_blocks { in_blocks(size, count) } else { whole };
+                Room { size, most, knows_blocks }
+            });
+            match end.map_or_else(|| room.map(Ok), |why| Some(Err(why.clone()))) {
+                // Whoever asked may have gone.
+                Some(told) => drop(reply.send(told)),
+                None => self.rooms.push((options, reply)),
+            }
+        }
+    }
+
+    fn cancel<S: Stream>(&mut self, link: &mut Link<S>, place: (usize, AskId)) {
+        link.host.cancel(self.clock.now(), place.1);
+        self.asks.drop_silently(place);
+    }
+
+    /// Nothing that was asked is wanted any more.
+    pub(super) fn cancel_all<S: Stream>(&mut self, link: &mut Link<S>) {
+        self.end_held(&Error::Closed);
+        for place in self.asks.all() {
+            self.cancel(link, place);
+        }
+    }
+
+    fn end_held(&mut self, why: &Error) {
+        while let Some(wanted) = self.held.pop_front() {
+            wanted.reply.end(Err(why.clone()));
+        }
+    }
+
+    /// Takes in what the host tells of what was asked, and gives back what may concern others.
+    pub(super) fn heard<'h>(&mut self, heard: Heard<'h>, heard_at: Option<Instant>) -> Option<Heard<'h>> {
+        let peer = self.whom.peer;
+        match heard {
+            Heard::Event(Event::Answer { ask, message, body, goes_on, .. }) => {
+                self.stats.received += 1;
+                let report = ExchangeReport { peer, copies: 1, round_trip: None, grade: None };
+                let mut options = options(&message);
+                options.remove(number::OBSERVE);
+                // Whoever observes tells by it that more is to come. Over streams its value says nothing (RFC 8323 §7.1).
+                if goes_on {
+                    options.add(number::OBSERVE, Bytes::new());
+                }
+                let response = Response::received(message.code, options, body.into_owned().into(), report);
+                self.stats.answered += u64::from(!goes_on);
+                self.asks.answered(place(ask), response, goes_on);
+                None
+            }
+            Heard::Event(Event::Unanswered { ask, .. }) => {
+                self.unwritten.push(ask);
+                None
+            }
+            Heard::Event(Event::Failed { ask, why, copies, .. }) => {
+                self.stats.failed += 1;
+                let is_released = matches!(why, AskFailure::Connection(StreamRefused::Releasing));
+                // Of a connection that ends it is known only then why: what is left ends with it.
+                if !matches!(why, AskFailure::Lost(Lost::ConnectionClosed)) {
+                    let failure = failure(peer, why, copies, Duration::ZERO);
+                    self.asks.end(place(ask), Err(if is_released { self.released() } else { failure }));
+                }
+                None
+            }
+            Heard::Connection(Below::Released { .. }) => {
+                self.is_released.store(true, Ordering::Relaxed);
+                None
+            }
+            Heard::Connection(Below::Aborted { diagnostic }) => {
+                // Of one line, and of a length to be read.
+                let text = String::from_utf8_lossy(diagnostic);
+                self.said = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+                None
+            }
+            Heard::Connection(Below::Pong { .. }) => {
+                if let Some((started, reply)) = self.pings.pop_front() {
+                    let _ = reply.send(Ok(started.elapsed()));
+                }
+                Some(heard)
+            }
+            Heard::Connection(Below::PongMissing) => match self.pings.pop_front() {
+                Some((started, reply)) => {
+                    let _ = reply.send(Err(Error::NoResponse { peer, after: started.elapsed() }));
+                    None
+                }
+                // Whatever came since is a sign of life, too.
+                None => {
+                    self.is_gone = self.doubted.is_some_and(|doubted| heard_at.is_none_or(|heard| heard < doubted));
+                    Some(heard)
+                }
+            },
+            heard => Some(heard),
+        }
+    }
+
+    /// The host was drained: what follows from that is told.
+    pub(super) fn settle<S: Stream>(&mut self, link: &Link<S>) {
+        // What wants no response is over once the stream has taken it.
+        if link.is_written() {
+            self.unwritten.drain(..).for_each(|ask| self.asks.end(place(ask), Ok(Outcome::Sent)));
+        }
+        self.open = self.open.saturating_sub(self.asks.ended.drain(..).len());
+        self.tell_rooms(&link.host, None);
+    }
+
+    /// Why the connection has ended, as its link has it.
+    pub(super) fn lost<S: Stream>(&self, link: &mut Link<S>) -> Error {
+        let peer = self.whom.peer;
+        match link.broken.take() {
+            Some(why) => Error::insecure(peer, why),
+            None if self.is_gone => Error::connection_lost(peer, "nothing came any more, not even to a ping"),
+            None => {
+                let reason = link::reason(link.closing, &self.said);
+                Error::connection_lost(peer, Why { reason, source: link.lost.take() })
+            }
+        }
+    }
+
+    /// The connection has ended, and with it all that was asked in it.
+    pub(super) fn end<S: Stream>(&mut self, link: &Link<S>, lost: &Error) {
+        self.end_held(lost);
+        for place in self.asks.all() {
+            self.asks.end(place, Err(lost.clone()));
+        }
+        for (_, reply) in self.pings.drain(..) {
+            let _ = reply.send(Err(lost.clone()));
+        }
+        self.tell_rooms(&link.host, Some(lost));
+    }
+}

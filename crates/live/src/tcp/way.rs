@@ -1,0 +1,57 @@
+//! How a client on a server's port comes by connections.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Weak},
+};
+
+use tokio::sync::mpsc;
+
+use super::{
+    Goal,
+    connecting::{Call, call},
+    standing::Standing,
+};
+use crate::{
+    Error, Transport,
+    client::{Commands, Line},
+};
+
+/// Those of a port.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
+    /// Peers have begun them, and none is begun here.
+    Standing {
+        /// Where they did.
+        at: SocketAddr,
+        connections: Weak<Standing>,
+    },
+    /// They are begun from this address, and what is asked in them is answered.
+    From { from: SocketAddr, calls: mpsc::UnboundedSender<Call> },
+}
+
+/// Where requests in the connection of the first of these peers go that has one.
+pub(crate) fn find(
+    transport: Transport,
+    at: SocketAddr,
+    connections: &Weak<Standing>,
+    peers: &[SocketAddr],
+) -> Result<Commands, Error> {
+    let standing: Arc<Standing> = connections.upgrade().ok_or(Error::Closed)?;
+    let peer = *peers.first().ok_or(Error::Closed)?;
+    peers.iter().find_map(|peer| standing.of(*peer)).ok_or_else(|| {
+        let none = "it has begun none";
+        let mend = "which begins none by itself; ask it once it has, at the address from which it did, or by a client of its own";
+        match transport {
+            Transport::Tls => Error::insecure(peer, format!("{none} with {at}, {mend}")),
+            _ => Error::Refused { reason: format!("{peer} has no connection here: {none} with {at}, {mend}") },
+        }
+    })
+}
+
+/// A connection to one of these peers that the port is to begin.
+pub(crate) fn begin(calls: &mpsc::UnboundedSender<Call>, goal: Goal) -> Result<Line, Error> {
+    let (line, call) = call(goal);
+    calls.send(call).map_err(|_| Error::Closed)?;
+    Ok(line)
+}
