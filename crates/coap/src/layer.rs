@@ -286,8 +286,8 @@ pub enum News {
         /// Why.
         why: Gone,
     },
-    /// What did not fit may fit now.
-    Settings,
+    /// What had to wait, as it did not fit or for its token, may leave now.
+    Room,
     /// Nothing to whoever asks and answers.
     Other,
 }

@@ -12,6 +12,7 @@ use crate::{
 use super::{
     Closing, FrameReader, Lost, Signal, StreamRefused,
     pending::{Asked, Owed},
+    resting::Resting,
     write_frame,
 };
 
@@ -89,6 +90,7 @@ pub struct Connection {
     /// The bytes that the last output lent.
     lent: Vec<u8>,
     asked: Asked,
+    resting: Resting,
     owed: Owed,
     /// Pings whose answer waits until all requests up to a number were answered.
     held_pongs: VecDeque<(u64, Token)>,
@@ -118,12 +120,22 @@ struct Releasing {
     due: Option<Instant>,
 }
 
+/// What time is waited for about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Ping,
+    Release,
+    /// A token has rested.
+    Token,
+}
+
 /// Something to tell that borrows nothing.
 #[derive(Clone, Copy, Debug)]
 enum Notice {
     Failed(ExchangeId, Lost),
     Unobserved(RequestId, Token),
     Left(ExchangeId),
+    TokenFree,
 }
 
 impl Connection {
@@ -137,6 +149,7 @@ impl Connection {
             outbox: Vec::new(),
             lent: Vec::new(),
             asked: Asked::new(),
+            resting: Resting::new(),
             owed: Owed::new(),
             held_pongs: VecDeque::new(),
             ping: None,
@@ -206,12 +219,12 @@ impl Connection {
     /// Input: a request is to be sent. The message's kind does not matter here.
     ///
     /// One whose option No-Response (RFC 7967) wants no response at all is over once it left ([`Event::Left`](super::Event::Left)); what comes
-    /// to it all the same is [`Event::Unasked`](super::Event::Unasked), so whoever gives tokens of its own gives each once.
+    /// to it all the same is [`Event::Unasked`](super::Event::Unasked). Its token is then in use for requests that want a response, until
+    /// one came or 250 s have passed.
     ///
     /// # Errors
     /// What cannot be sent; nothing is sent then.
     pub fn request(&mut self, now: Instant, request: &Outgoing<'_>) -> Result<ExchangeId, StreamRefused> {
-        let _ = now;
         self.check_open()?;
         if self.releasing.is_some() {
             return Err(StreamRefused::Releasing);
@@ -224,13 +237,20 @@ impl Connection {
         if self.asked.len() as u64 >= u64::from(limit) {
             return Err(StreamRefused::TooManyRequests { limit });
         }
+        let wants_none = NoResponse::of(request.options).is_all();
         let token = match request.token {
             Some(token) if self.asked.has(token) => return Err(StreamRefused::TokenInUse),
             Some(token) => token,
-            None => self.asked.token(),
+            None => self.asked.token(|token| self.resting.until(now, token).is_some()),
         };
+        // One that takes no response takes none for its own.
+        if let Some(until) = self.resting.until(now, token).filter(|_| !wants_none) {
+            self.resting.is_awaited(until);
+            return Err(StreamRefused::TokenInUse);
+        }
         self.write(request, token)?;
-        if NoResponse::of(request.options).is_all() {
+        if wants_none {
+            self.resting.rest(now, token, request.token.is_some());
             let id = self.asked.add(token, false);
             self.asked.remove(id);
             self.notices.push_back(Notice::Left(id));
@@ -321,7 +341,7 @@ impl Connection {
         let pongs = self.held_pongs.capacity().saturating_mul(size_of::<(u64, Token)>());
         let notices = self.notices.capacity().saturating_mul(size_of::<Notice>());
         let buffers = self.outbox.capacity().saturating_add(self.lent.capacity());
-        let buffers = buffers.saturating_add(pongs).saturating_add(notices);
+        let buffers = buffers.saturating_add(pongs).saturating_add(notices).saturating_add(self.resting.memory());
         self.reader.memory().saturating_add(buffers).saturating_add(entries)
     }
 }
@@ -341,10 +361,11 @@ impl Connection {
         let _length = signal.write(&mut self.outbox, token, u32::MAX);
     }
 
-    /// When to act although nothing came in, and whether that is about a ping.
-    fn next_due(&self) -> Option<(Instant, bool)> {
-        let ping = self.ping.map(|ping| (ping.due, true));
-        let release = self.releasing.and_then(|releasing| releasing.due).map(|due| (due, false));
-        ping.into_iter().chain(release).min()
+    /// When to act although nothing came in, and about what.
+    fn next_due(&self) -> Option<(Instant, Due)> {
+        let ping = self.ping.map(|ping| (ping.due, Due::Ping));
+        let release = self.releasing.and_then(|releasing| releasing.due).map(|due| (due, Due::Release));
+        let token = self.resting.due().map(|due| (due, Due::Token));
+        [ping, release, token].into_iter().flatten().min()
     }
 }

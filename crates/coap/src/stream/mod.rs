@@ -47,6 +47,7 @@ mod frame;
 mod output;
 mod pending;
 mod reader;
+mod resting;
 mod signal;
 mod write;
 

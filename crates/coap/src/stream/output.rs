@@ -53,6 +53,8 @@ pub enum Event<'a> {
         /// The request.
         id: ExchangeId,
     },
+    /// A request that was refused because its token was that of one which wanted no response (RFC 7967) may have it now.
+    TokenFree,
     /// The other side no longer observes: it asked so, or the connection ends.
     Unobserved {
         /// Its request.

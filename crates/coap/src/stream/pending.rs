@@ -47,8 +47,8 @@ impl Asked {
         self.by_token.len()
     }
 
-    /// A token that no request under way has: short ones first.
-    pub(super) fn token(&self) -> Token {
+    /// A token that no request under way has, and that may be had: short ones first.
+    pub(super) fn token(&self, is_kept: impl Fn(Token) -> bool) -> Token {
         let mut count = self.made;
         loop {
             count = count.wrapping_add(1);
@@ -56,7 +56,7 @@ impl Asked {
             let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
             let token = Token::new(bytes.get(zeros..).unwrap_or_default()).unwrap_or_default();
             // A caller's own token may stand in the way; there are never as many as there are counts.
-            if !self.by_token.contains_key(&key(token)) {
+            if !self.by_token.contains_key(&key(token)) && !is_kept(token) {
                 return token;
             }
         }

@@ -118,7 +118,7 @@ impl<L: MessageLayer> Host<L> {
                 self.observer_is_gone(self.layer.peer(&entry), token, why);
                 None
             }
-            News::Settings => {
+            News::Room => {
                 self.try_again(usize::MAX);
                 None
             }

@@ -19,6 +19,7 @@ pub(crate) enum Told {
     Aborted(Vec<u8>),
     Unasked(Code),
     Left(ExchangeId),
+    TokenFree,
     Close(Closing),
 }
 
@@ -45,6 +46,7 @@ pub(crate) fn drain(connection: &mut Connection, now: Instant) -> (Vec<u8>, Vec<
                 Event::Aborted { diagnostic } => Told::Aborted(diagnostic.to_vec()),
                 Event::Unasked { code } => Told::Unasked(code),
                 Event::Left { id } => Told::Left(id),
+                Event::TokenFree => Told::TokenFree,
                 other => panic!("{other:?}"),
             },
         });

@@ -1,13 +1,13 @@
 //! Requests that do not want all responses (No-Response, RFC 7967): over a stream nothing acknowledges them.
 
 use millpond_coap::Outgoing;
-use millpond_coap::message::{Code, NoResponse, number};
-use millpond_coap::stream::Options;
+use millpond_coap::message::{Code, NoResponse, Token, number};
+use millpond_coap::stream::{Options, StreamRefused};
 use millpond_coap::transfer::{Ask, AskFailure};
 
 use crate::hosts::{Hosts, body, taking};
 use crate::owned::Event;
-use crate::side::{Both, Told, asked};
+use crate::side::{Both, Told, asked, drain};
 
 const NOTHING: &[(u16, &[u8])] = &[(number::NO_RESPONSE, &[NoResponse::ALL.value()])];
 const ERRORS: &[(u16, &[u8])] = &[(number::NO_RESPONSE, &[NoResponse::SUCCESS.value()])];
@@ -29,6 +29,93 @@ fn one_that_wants_none_is_over_once_it_left_and_what_comes_all_the_same_is_unask
     let answer = Outgoing::confirmable(Code::CONTENT, &[]);
     both.server.respond(both.now, asked(&server), &answer).unwrap();
     assert_eq!(both.exchange().0, [Told::Response(second, Code::CONTENT, vec![], true)]);
+}
+
+/// A server that does not know the option answers on the token, and whoever has it next would take that for its own answer.
+#[test]
+fn a_token_that_was_chosen_for_one_rests_until_a_response_came_or_none_can_come() {
+    let mut both = Both::new();
+    let token = Token::new(b"mine");
+    let put = Outgoing { token, ..Outgoing::confirmable(Code::PUT, NOTHING) };
+    let get = Outgoing { token, ..Outgoing::confirmable(Code::GET, &[]) };
+    both.client.request(both.now, &put).unwrap();
+    let (_, server) = both.exchange();
+    let late = asked(&server);
+    assert_eq!(both.client.request(both.now, &get), Err(StreamRefused::TokenInUse));
+    both.server.respond(both.now, late, &Outgoing::confirmable(Code::CHANGED, &[])).unwrap();
+    assert_eq!(both.exchange().0, [Told::Unasked(Code::CHANGED), Told::TokenFree]);
+    let id = both.client.request(both.now, &get).unwrap();
+    let (_, server) = both.exchange();
+    both.server.respond(both.now, asked(&server), &Outgoing::confirmable(Code::CONTENT, &[])).unwrap();
+    assert_eq!(both.exchange().0, [Told::Response(id, Code::CONTENT, vec![], true)]);
+    // Those that take no response may have it meanwhile. Unanswered it rests after the last of them.
+    both.client.request(both.now, &put).unwrap();
+    both.later(100);
+    both.client.request(both.now, &put).unwrap();
+    both.later(249);
+    assert_eq!(both.client.request(both.now, &get), Err(StreamRefused::TokenInUse));
+    both.later(1);
+    assert_eq!(drain(&mut both.client, both.now).1.last(), Some(&Told::TokenFree));
+    assert!(both.client.request(both.now, &get).is_ok());
+}
+
+#[test]
+fn of_tokens_that_rest_so_many_are_remembered_and_none_is_made_again() {
+    let mut both = Both::new();
+    let fixed = |number: u16| Token::new(&number.to_be_bytes());
+    let mut memory = 0;
+    for number in 0..5_000 {
+        let put = Outgoing { token: fixed(number), ..Outgoing::confirmable(Code::PUT, NOTHING) };
+        both.client.request(both.now, &put).unwrap();
+        drain(&mut both.client, both.now);
+        if number == 2_000 {
+            memory = both.client.memory();
+        }
+    }
+    assert!(both.client.memory() <= memory + 1_000);
+    let get = Outgoing { token: fixed(4_999), ..Outgoing::confirmable(Code::GET, &[]) };
+    assert_eq!(both.client.request(both.now, &get), Err(StreamRefused::TokenInUse));
+    // The next one of its own making would be that which was chosen before.
+    let mut both = Both::new();
+    let chosen = Outgoing { token: Token::new(&[2]), ..Outgoing::confirmable(Code::PUT, NOTHING) };
+    both.client.request(both.now, &chosen).unwrap();
+    both.client.request(both.now, &Outgoing::confirmable(Code::GET, &[])).unwrap();
+    let (_, server) = both.exchange();
+    let Told::Request(late, ..) = server[0] else { panic!("{server:?}") };
+    both.server.respond(both.now, late, &Outgoing::confirmable(Code::CHANGED, &[])).unwrap();
+    assert_eq!(both.exchange().0, [Told::Unasked(Code::CHANGED)]);
+}
+
+#[test]
+fn a_host_holds_a_request_back_whose_token_rests() {
+    let mut hosts = Hosts::new(Options::default(), Options::default());
+    hosts.application =
+        Box::new(
+            |code, _| {
+                if code == Code::GET { (Code::CONTENT, vec![], body(9)) } else { (Code::CHANGED, vec![], body(1)) }
+            },
+        );
+    hosts.run();
+    hosts.told.clear();
+    let token = Token::new(b"mine");
+    let put = hosts.ask(&Ask { token, ..Ask::new(Code::PUT, NOTHING) });
+    let get = hosts.ask(&Ask { token, ..Ask::new(Code::GET, &[]) });
+    hosts.run();
+    let [Event::Unanswered { ask, .. }, Event::Answer { ask: answered, code, body: got, .. }] = &hosts.told[..] else {
+        panic!("{:?}", hosts.told)
+    };
+    assert_eq!((*ask, *answered, *code, got), (put, get, Code::CONTENT, &body(9)));
+    // From a server that knows the option nothing comes, and it leaves when nothing can come any more.
+    hosts.told.clear();
+    hosts.ask(&Ask { token, ..Ask::new(Code::PUT, NOTHING) });
+    hosts.ask(&Ask { token, ..Ask::new(Code::GET, &[]) });
+    let before = hosts.now;
+    hosts.drain_client();
+    assert_eq!(hosts.up.last().map(|sent| sent.code), Some(Code::PUT));
+    hosts.later(250);
+    assert_eq!((hosts.sleep, hosts.now > before), (Some(hosts.now), true));
+    hosts.drain_client();
+    assert_eq!(hosts.up.last().map(|sent| sent.code), Some(Code::GET));
 }
 
 #[test]

@@ -30,6 +30,7 @@ enum What {
     Unobserved(RequestId, Token),
     Left(ExchangeId),
     PongMissing,
+    TokenFree,
     /// A frame: what it means, and where in what was read it is.
     Frame(Meaning, usize, usize),
 }
@@ -116,6 +117,7 @@ impl MessageLayer for Connection {
             Next::Notice(Notice::Unobserved(request, token)) => What::Unobserved(request, token),
             Next::Notice(Notice::Left(exchange)) => What::Left(exchange),
             Next::PongMissing => What::PongMissing,
+            Next::Notice(Notice::TokenFree) => What::TokenFree,
             Next::Frame(meaning, place) => What::Frame(meaning, place.start, place.end),
             Next::Close(why) => return Step::Closed(why),
             Next::Sleep(until) => return Step::Sleep(until, Asleep::Connection),
@@ -145,7 +147,7 @@ impl MessageLayer for Connection {
                     None => News::Further { exchange },
                 }
             }
-            What::Frame(Meaning::Settings, ..) => News::Settings,
+            What::Frame(Meaning::Settings, ..) | What::TokenFree => News::Room,
             What::Bytes | What::PongMissing | What::Frame(..) => News::Other,
         }
     }
@@ -162,6 +164,7 @@ impl MessageLayer for Connection {
             What::Unobserved(id, _) => Output::Event(Event::Unobserved { id }),
             What::Left(id) => Output::Event(Event::Left { id }),
             What::PongMissing => Output::Event(Event::PongMissing),
+            What::TokenFree => Output::Event(Event::TokenFree),
             What::Frame(meaning, start, end) => self.tell(&meaning, start..end),
         };
         match output {

@@ -6,7 +6,7 @@ use millpond_control::Instant;
 
 use super::{
     super::{Closing, Event, Lost, Output},
-    Connection, Notice,
+    Connection, Due, Notice,
     taking::Meaning,
 };
 
@@ -30,6 +30,7 @@ impl Connection {
             Next::Notice(Notice::Failed(id, why)) => Output::Event(Event::Failed { id, why }),
             Next::Notice(Notice::Unobserved(id, _)) => Output::Event(Event::Unobserved { id }),
             Next::Notice(Notice::Left(id)) => Output::Event(Event::Left { id }),
+            Next::Notice(Notice::TokenFree) => Output::Event(Event::TokenFree),
             Next::PongMissing => Output::Event(Event::PongMissing),
             Next::Frame(meaning, place) => self.tell(&meaning, place),
             Next::Close(why) => Output::Close(why),
@@ -61,16 +62,20 @@ impl Connection {
                 return if core::mem::replace(&mut self.ended, true) { Next::Idle } else { Next::Close(why) };
             }
             match self.reader.advance() {
-                Ok(Some(place)) => match self.take(place.clone()) {
+                Ok(Some(place)) => match self.take(now, place.clone()) {
                     Meaning::Nothing => {}
                     meaning => return Next::Frame(meaning, place),
                 },
                 Ok(None) => match self.next_due() {
-                    Some((due, true)) if due <= now => {
+                    Some((due, Due::Ping)) if due <= now => {
                         self.ping = None;
                         return Next::PongMissing;
                     }
-                    Some((due, false)) if due <= now => self.end(Closing::ReleaseTimedOut),
+                    Some((due, Due::Release)) if due <= now => self.end(Closing::ReleaseTimedOut),
+                    Some((due, Due::Token)) if due <= now => {
+                        self.resting.told();
+                        return Next::Notice(Notice::TokenFree);
+                    }
                     Some((due, _)) => return Next::Sleep(due),
                     None => return Next::Idle,
                 },

@@ -2,6 +2,8 @@
 
 use core::ops::Range;
 
+use millpond_control::Instant;
+
 use super::{
     super::{BadSignal, Closing, Event, Frame, Output, Signal, StreamRefused, write_frame},
     Connection, MOST_HELD_PONGS, Notice, Releasing,
@@ -39,7 +41,7 @@ impl Connection {
     }
 
     /// Takes a frame in and says what it means.
-    pub(super) fn take(&mut self, place: Range<usize>) -> Meaning {
+    pub(super) fn take(&mut self, now: Instant, place: Range<usize>) -> Meaning {
         let Some(frame) = self.reader.frame(place).sure("frame that was read") else { return Meaning::Nothing };
         let (code, token) = (frame.code, frame.token);
         if !self.settled && code.to_byte() != 0xe1 {
@@ -62,7 +64,7 @@ impl Connection {
             return self.take_request(token);
         }
         let notifies = frame.option(number::OBSERVE).is_some() && code.class() == 2;
-        self.take_response(code, token, notifies)
+        self.take_response(now, code, token, notifies)
     }
 
     fn refuse(&mut self, bad: BadSignal) -> Meaning {
@@ -147,8 +149,11 @@ impl Connection {
         let _length = write_frame(&mut self.outbox, code, token, &[], &[], u32::MAX);
     }
 
-    fn take_response(&mut self, code: Code, token: Token, notifies: bool) -> Meaning {
-        let Some((id, observes, is_first)) = self.asked.answered(token) else { return Meaning::Unasked(code) };
+    fn take_response(&mut self, now: Instant, code: Code, token: Token, notifies: bool) -> Meaning {
+        let Some((id, observes, is_first)) = self.asked.answered(token) else {
+            self.resting.answered(now, token);
+            return Meaning::Unasked(code);
+        };
         let last = !(observes && notifies);
         if last {
             self.asked.remove(id);
