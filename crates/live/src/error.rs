@@ -205,6 +205,15 @@ pub enum Error {
     },
 }
 
+/// Beneath an [`Error::ConnectionLost`] of a request of which nothing has left: it may go over another connection, and not sooner
+/// than after so long.
+#[cfg_attr(not(feature = "tcp"), allow(dead_code, reason = "it is for connections"))]
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("nothing of it was sent")]
+pub(crate) struct Unsent {
+    pub(crate) hold_off: Duration,
+}
+
 fn not_observed(answer: &Response) -> String {
     match answer.code() {
         code if code.is_success() => "the server answered and does not let this be observed; ask with get".into(),
@@ -235,6 +244,14 @@ impl Error {
     pub(crate) fn connection_lost(peer: SocketAddr, why: impl Into<Why>) -> Self {
         let Why { reason, source } = why.into();
         Self::ConnectionLost { peer, reason, source }
+    }
+
+    /// Whether nothing of a request has left because its connection ended.
+    pub(crate) fn unsent(&self) -> Option<Unsent> {
+        match self {
+            Self::ConnectionLost { source: Some(source), .. } => source.get().downcast_ref().copied(),
+            _ => None,
+        }
     }
 
     /// A certificate, a key or a trust anchor cannot be used.

@@ -49,6 +49,8 @@ pub(super) struct Asked<A> {
     pub(super) renewal: Option<ExchangeId>,
     /// There is something to be sent.
     pub(super) has_next: bool,
+    /// Its first request has left.
+    pub(super) has_left: bool,
     /// The next request is to register.
     pub(super) registers: bool,
     pub(super) watch: Option<Watch>,
@@ -159,6 +161,7 @@ impl<A> Asked<A> {
             exchange: None,
             renewal: None,
             has_next: true,
+            has_left: false,
             registers: ask.observe,
             watch: None,
             was_notified: false,

@@ -77,6 +77,7 @@ impl<L: MessageLayer> Host<L> {
                 Ok(exchange) => {
                     asked.exchange = Some(exchange);
                     asked.has_next = false;
+                    asked.has_left = true;
                     return Ok(Some(exchange));
                 }
                 Err(refused) => refused,
@@ -117,7 +118,10 @@ impl<L: MessageLayer> Host<L> {
                 self.is_under_way(slot, exchange);
                 self.asks.put_back(slot, asked);
             }
-            Err(why) => self.fail(slot, *asked, why, 0),
+            Err(why) => {
+                let copies = u8::from(L::IS_RELIABLE && asked.has_left);
+                self.fail(slot, *asked, why, copies);
+            }
         }
     }
 

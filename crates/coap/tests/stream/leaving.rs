@@ -2,7 +2,7 @@
 
 use millpond_coap::message::{Code, Token};
 use millpond_coap::stream::{Closing, Lost, Options, Signal, write_frame};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, Config};
+use millpond_coap::transfer::{self, Answer, Ask, AskFailure, Config};
 use millpond_control::Instant;
 
 use crate::hosts::{Hosts, body, taking};
@@ -97,6 +97,44 @@ fn a_release_in_the_middle_of_an_upload_ends_it_and_is_answered_by_the_end() {
     hosts.drain_client();
     assert!(matches!(hosts.failure(), AskFailure::Connection(_)), "{:?}", hosts.told);
     assert_eq!((hosts.client.progress(ask), hosts.closed[0]), (None, Some(Closing::Released)));
+}
+
+/// How many copies had left of the only ask that fails.
+fn left(hosts: &mut Hosts) -> u8 {
+    let mut failed = Vec::new();
+    loop {
+        match hosts.client.poll(hosts.now) {
+            transfer::Output::Event(transfer::Event::Failed { copies, .. }) => failed.push(copies),
+            transfer::Output::Sleep(..) | transfer::Output::Idle => break,
+            _ => {}
+        }
+    }
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    failed[0]
+}
+
+/// What has not left may be asked elsewhere, whatever it does.
+#[test]
+fn of_what_a_release_ends_it_is_told_whether_anything_has_left() {
+    let mut hosts = Hosts::new(Options::default(), Options::default());
+    hosts.run();
+    let ask = Ask { token: Token::new(b"mine"), ..Ask::new(Code::POST, &PATH) };
+    hosts.ask(&ask);
+    hosts.ask(&ask);
+    let up = hosts.drain_client();
+    hosts.server.receive(hosts.now, &up);
+    let down = hosts.drain_server();
+    hosts.client.receive(hosts.now, &[signal(RELEASE), down].concat());
+    assert_eq!(left(&mut hosts), 0, "the second waits for the token of the first");
+
+    let mut hosts = Hosts::new(Options::default(), taking(1_152));
+    hosts.run();
+    hosts.ask(&Ask::new(Code::PUT, &PATH).with_body(&body(8_000)));
+    let up = hosts.drain_client();
+    hosts.server.receive(hosts.now, &up);
+    let down = hosts.drain_server();
+    hosts.client.receive(hosts.now, &[signal(RELEASE), down].concat());
+    assert_eq!(left(&mut hosts), 1, "its first block");
 }
 
 /// Settings may change at any time (RFC 8323 §5.3): what leaves keeps to the newest.

@@ -6,9 +6,14 @@ use std::{
 };
 
 use millpond_coap::message::Code;
+use tokio::time::Instant;
 
-use super::{Command, Commands, RequestBuilder, names::Names};
-use crate::{Error, Host, Transport, Uri, UriError, security::ServerName, udp::is_group};
+use super::{
+    Command, Commands, RequestBuilder,
+    deadline::{Until, until},
+    names::Names,
+};
+use crate::{Error, Host, Transport, Uri, UriError, error::Unsent, security::ServerName, udp::is_group};
 
 /// What a URI can be given as.
 pub trait IntoUri {
@@ -146,12 +151,19 @@ pub(super) struct Peers {
     failed: usize,
     /// The connection over which all blocks of a body go, once it is known.
     line: Option<Commands>,
+    /// When the request is to have ended.
+    until: Until,
 }
 
 impl Peers {
     pub(super) async fn of(request: &RequestBuilder) -> Result<Self, Error> {
         let uri = request.uri.as_ref().map_err(Clone::clone)?;
-        Ok(Self { all: resolve_all(uri, &request.client.names).await?, failed: 0, line: None })
+        Ok(Self {
+            all: resolve_all(uri, &request.client.names).await?,
+            failed: 0,
+            line: None,
+            until: until(request.deadline),
+        })
     }
 
     pub(super) fn left(&self) -> &[SocketAddr] {
@@ -177,6 +189,21 @@ impl Peers {
         let lost = |_| Error::connection_lost(peer, "it ended in the middle of a body; ask again");
         line.send(command).map_err(lost)?;
         Ok(line)
+    }
+
+    /// Whether a request of which nothing was sent, as its connection ended, is to go over another one; it is time for that then. Who
+    /// wants no other one for a while (Hold-Off, RFC 8323 §5.5) is waited for as long as the deadline allows, and without one not at all.
+    pub(super) async fn move_on(&mut self, error: &Error) -> bool {
+        let Some(Unsent { hold_off }) = error.unsent() else { return false };
+        if !hold_off.is_zero() {
+            let Some(at) = Instant::now().checked_add(hold_off) else { return false };
+            if self.until.is_none_or(|(until, _)| until <= at) {
+                return false;
+            }
+            tokio::time::sleep_until(at).await;
+        }
+        self.line = None;
+        true
     }
 
     /// Whether the next address is to be asked. Over streams one was chosen among all when the connection was made.
@@ -208,10 +235,38 @@ mod tests {
     use super::*;
     use crate::{Client, ControllerChoice, Resource, Server};
 
+    #[cfg(feature = "tcp")]
+    #[tokio::test(start_paused = true)]
+    async fn a_hold_off_is_waited_for_as_long_as_the_deadline_allows() {
+        let peer = at(1, 5683);
+        let unsent = |hold_off| Error::connection_lost(peer, crate::Why::said_by(Unsent { hold_off }));
+        let peers = |deadline: u64| Peers {
+            all: vec![peer],
+            failed: 0,
+            line: None,
+            until: until((deadline > 0).then(|| Duration::from_secs(deadline))),
+        };
+        for (deadline, hold_off, goes_on) in [
+            (0, Duration::ZERO, true),
+            (0, Duration::from_secs(30), false),
+            (30, Duration::from_secs(30), false),
+            (31, Duration::from_secs(30), true),
+            (31, Duration::MAX, false),
+        ] {
+            let began = Instant::now();
+            assert_eq!(peers(deadline).move_on(&unsent(hold_off)).await, goes_on, "{deadline} {hold_off:?}");
+            assert_eq!(began.elapsed(), if goes_on { hold_off } else { Duration::ZERO });
+        }
+        assert!(!peers(0).move_on(&Error::connection_lost(peer, "it was sent")).await);
+    }
+
+    fn at(last: u8, port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, last], port))
+    }
+
     /// Over datagrams nobody says at once that a way leads nowhere: the addresses of a name are asked one after the other.
     #[tokio::test]
     async fn the_next_address_of_a_name_is_asked_where_one_cannot_be_reached_or_is_silent() {
-        let at = |last: u8, port: u16| SocketAddr::from(([127, 0, 0, last], port));
         let hello = || async { "hello" };
         let resource = Resource::new().get(move |_| hello()).post(move |_| hello());
         let server = Server::builder().bind(at(1, 0)).route("/", resource).start().await.unwrap();

@@ -260,7 +260,10 @@ impl RequestBuilder {
         piece: Option<Piece>,
         until: Until,
     ) -> Result<Outcome, Error> {
-        let mut has_proved = false;
+        let (mut has_proved, mut has_moved) = (false, false);
+        // Of a body later blocks are for the connection alone that knows those before.
+        let is_first =
+            piece.is_none_or(|piece| piece.block1.is_none() && piece.block2.is_some_and(|block| block.number == 0));
         loop {
             let (reply, told) = oneshot::channel();
             let mut guard = by(until, self.start(peers, Reply::Once(reply), piece)).await?;
@@ -268,6 +271,7 @@ impl RequestBuilder {
             guard.is_over = true;
             match outcome {
                 Ok(Outcome::Answered(response)) if !has_proved && self.proves(&response) => has_proved = true,
+                Err(error) if is_first && !has_moved && peers.move_on(&error).await => has_moved = true,
                 Err(error) if peers.go_on(self, &error) => {}
                 outcome => return peers.served(self, outcome),
             }
@@ -286,7 +290,7 @@ impl RequestBuilder {
         }
         within(self.deadline, async move {
             let mut peers = Peers::of(&self).await?;
-            let mut has_proved = false;
+            let (mut has_proved, mut has_moved) = (false, false);
             loop {
                 let newest = Newest::default();
                 let mut guard = self.start(&mut peers, Reply::Observed(newest.clone()), None).await?;
@@ -297,6 +301,7 @@ impl RequestBuilder {
                         return peers.served(&self, Ok(Observation::new(newest, guard)));
                     }
                     Ok((answer, false)) => return Err(Error::NotObserved { answer: Box::new(answer) }),
+                    Err(error) if !has_moved && peers.move_on(&error).await => has_moved = true,
                     Err(error) if peers.go_on(&self, &error) => {}
                     Err(error) => return Err(error),
                 }

@@ -25,6 +25,7 @@ use crate::{
     Error, ExchangeReport, PeerIdentity, Response, Stats, Transport, Why,
     client::{ANOTHER, Asks, Command, Held, Outcome, Room, Wanted, failure, options},
     clock::Clock,
+    error::Unsent,
     udp::Address,
 };
 
@@ -65,6 +66,10 @@ pub(super) struct Asking {
     asked: Instant,
     /// When a ping of our own left, to which nothing came yet.
     doubted: Option<Instant>,
+    /// What has not left when it ends may go over another connection.
+    pub(super) may_move: bool,
+    /// For how long the other side wants no further connection.
+    hold_off: Duration,
     /// It is asked for signs of life although nothing is awaited: the other side may have something to ask.
     pub(super) is_kept: bool,
     /// Nothing came to one.
@@ -116,6 +121,8 @@ impl Asking {
             rooms: Vec::new(),
             asked: Instant::ORIGIN,
             doubted: None,
+            may_move: true,
+            hold_off: Duration::ZERO,
             is_kept: false,
             is_gone: false,
             said: String::new(),
@@ -239,7 +246,7 @@ impl Asking {
                 self.asks.add(0, id, wanted.number, (peer, Address::of(peer)), wanted.reply, now);
             }
             // Asked in the moment in which it was released.
-            Err(Refused::Connection(StreamRefused::Releasing)) => wanted.reply.end(Err(self.released())),
+            Err(Refused::Connection(StreamRefused::Releasing)) => wanted.reply.end(Err(self.unsent(&self.released()))),
             Err(error) => wanted.reply.end(Err(Error::Refused { reason: error.to_string() })),
         }
     }
@@ -256,7 +263,27 @@ impl Asking {
         if self.is_closing {
             return Error::Closed;
         }
-        Error::connection_lost(self.whom.peer, link::reason(Some(Closing::Released), ""))
+        Error::connection_lost(self.whom.peer, link::reason(Some(Closing::Released), "", self.again()))
+    }
+
+    /// How to ask after it has ended.
+    const fn again(&self) -> &'static str {
+        if self.may_move { "ask again" } else { "ask the peer once it has begun another one" }
+    }
+
+    /// The same for what has not left: it may go over another connection.
+    pub(super) fn unsent(&self, why: &Error) -> Error {
+        let (peer, hold_off) = (self.whom.peer, self.hold_off);
+        match why {
+            Error::ConnectionLost { reason, .. } if self.may_move => {
+                let reason = match hold_off.as_secs() {
+                    0 => reason.clone(),
+                    wait => format!("it was released, and the peer wants no other one for {wait} s; ask again then"),
+                };
+                Error::connection_lost(peer, Why::of(reason, Unsent { hold_off }))
+            }
+            why => why.clone(),
+        }
     }
 
     /// Tells whoever waits for it how much a message may hold, if that is known by now; or why it never will be.
@@ -325,13 +352,19 @@ impl Asking {
                 let is_released = matches!(why, AskFailure::Connection(StreamRefused::Releasing));
                 // Of a connection that ends it is known only then why: what is left ends with it.
                 if !matches!(why, AskFailure::Lost(Lost::ConnectionClosed)) {
-                    let failure = failure(peer, why, copies, Duration::ZERO);
-                    self.asks.end(place(ask), Err(if is_released { self.released() } else { failure }));
+                    let ended = match is_released {
+                        true if copies == 0 => self.unsent(&self.released()),
+                        true => self.released(),
+                        false => failure(peer, why, copies, Duration::ZERO),
+                    };
+                    self.asks.end(place(ask), Err(ended));
                 }
                 None
             }
-            Heard::Connection(Below::Released { .. }) => {
+            Heard::Connection(Below::Released { hold_off, .. }) => {
                 self.is_released.store(true, Ordering::Relaxed);
+                self.hold_off = Duration::from_secs(hold_off.unwrap_or(0).into());
+                self.end_held(&self.unsent(&self.released()));
                 None
             }
             Heard::Connection(Below::Aborted { diagnostic }) => {
@@ -378,7 +411,7 @@ impl Asking {
             Some(why) => Error::insecure(peer, why),
             None if self.is_gone => Error::connection_lost(peer, "nothing came any more, not even to a ping"),
             None => {
-                let reason = link::reason(link.closing, &self.said);
+                let reason = link::reason(link.closing, &self.said, self.again());
                 Error::connection_lost(peer, Why { reason, source: link.lost.take() })
             }
         }
@@ -386,7 +419,7 @@ impl Asking {
 
     /// The connection has ended, and with it all that was asked in it.
     pub(super) fn end<S: Stream>(&mut self, link: &Link<S>, lost: &Error) {
-        self.end_held(lost);
+        self.end_held(&self.unsent(lost));
         for place in self.asks.all() {
             self.asks.end(place, Err(lost.clone()));
         }

@@ -47,8 +47,8 @@ impl<S: Stream> Task<S> {
         let clock = self.clock;
         for order in early {
             self.asking.command(&mut self.link, order);
+            self.drain();
         }
-        self.drain();
         while self.link.closing.is_none() && !self.asking.is_gone {
             let next = self.link.next.map(|next| clock.at(next));
             let at = next.into_iter().chain(self.asking.due(&self.link)).min();
@@ -76,7 +76,7 @@ impl<S: Stream> Task<S> {
         let lost = self.asking.lost(&mut self.link);
         self.asking.end(&self.link, &lost);
         // What was asked while it ended.
-        refuse_rest(orders, &lost).await;
+        refuse_rest(orders, &self.asking.unsent(&lost)).await;
         self.link.close().await;
     }
 
@@ -116,7 +116,7 @@ mod tests {
     use super::{super::asking::PATIENCE, *};
     use crate::{
         Error, Transport,
-        client::{Outcome, Reply, asked_for_trial},
+        client::{Outcome, Reply, Wanted, asked_for_trial},
     };
 
     /// A request over a stream whose other end does as `peer` says, in paused time: how it ends, and after how long.
@@ -169,6 +169,45 @@ mod tests {
             "{outcome:?}"
         );
         assert_eq!(after.as_secs(), 40);
+    }
+
+    /// What is asked over a connection whose server has released it, and wants no other one for so many seconds.
+    async fn after_a_release(hold_off: u8) -> (Error, Duration) {
+        let (near, mut far) = tokio::io::duplex(65_536);
+        let (commands, orders) = mpsc::unbounded_channel();
+        let is_released = Arc::<AtomicBool>::default();
+        let to = "192.0.2.1:5683".parse().unwrap();
+        let whom = Whom { peer: to, transport: Transport::Tcp, identity: None };
+        let task = Task::new(whom, near, Arc::clone(&is_released)).run(Vec::new(), orders);
+        let outcome = async {
+            // It is answered by nobody, and keeps the connection open.
+            let (first, _waits) = oneshot::channel();
+            let first = Wanted { number: 2, ..asked_for_trial(to, Reply::Once(first)) };
+            commands.send(Command::Ask(Box::new(first))).unwrap();
+            while far.read_u8().await.unwrap() != u8::from(millpond_coap::message::Code::GET) {}
+            far.write_all(&[0, 0xe1, 0x20, 0xe4, 0x41, hold_off]).await.unwrap();
+            while !is_released.load(std::sync::atomic::Ordering::Relaxed) {
+                tokio::task::yield_now().await;
+            }
+            let (reply, answer) = oneshot::channel();
+            commands.send(Command::Ask(Box::new(asked_for_trial(to, Reply::Once(reply))))).unwrap();
+            answer.await.unwrap().unwrap_err()
+        };
+        tokio::select! {
+            () = task => panic!("it ends with a request under way"),
+            error = outcome => {
+                let hold_off = error.unsent().expect("nothing of it was sent").hold_off;
+                (error, hold_off)
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_asked_after_a_release_is_known_not_to_have_left_and_when_it_may() {
+        let (error, hold_off) = after_a_release(0).await;
+        assert!(error.to_string().contains("it was released; ask again") && hold_off.is_zero(), "{error}");
+        let (error, hold_off) = after_a_release(30).await;
+        assert!(error.to_string().contains("wants no other one for 30 s") && hold_off.as_secs() == 30, "{error}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -249,18 +249,18 @@ impl<S: Stream> Link<S> {
     }
 }
 
-/// Why a connection ended, in words, and what to do; `said` is what the peer gave for its reason.
-pub(crate) fn reason(closing: Option<Closing>, said: &str) -> String {
+/// Why a connection ended, in words, and what to do; `said` is what the peer gave for its reason, `again` how others can be asked over another one.
+pub(crate) fn reason(closing: Option<Closing>, said: &str, again: &str) -> String {
     const MEND: &str = "check that it speaks CoAP over TCP on this port";
     match closing {
-        Some(Closing::Released) => "it was released; ask again".into(),
+        Some(Closing::Released) => format!("it was released; {again}"),
         Some(Closing::AbortedByPeer) if said.is_empty() => "the peer aborted it".into(),
         Some(Closing::AbortedByPeer) => format!("the peer aborted it: {said}"),
         Some(Closing::BadFrame(error)) => format!("the peer sent what is no frame: {error}; {MEND}"),
         Some(Closing::BadSignal(error)) => error.to_string(),
         Some(Closing::NoSettings) => format!("the peer did not begin with its settings; {MEND}"),
         Some(Closing::ReleaseTimedOut) => "the peer did not close it in time".into(),
-        _ => "the peer closed it; ask again".into(),
+        _ => format!("the peer closed it; {again}"),
     }
 }
 

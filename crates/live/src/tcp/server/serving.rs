@@ -82,7 +82,8 @@ pub(super) async fn serve<S: Stream>(
     let clock = Clock::start();
     let is_ours = matches!(orders, Orders::Line(_));
     let mut asking = Asking::new(whom.clone(), clock, WINDOW, is_released);
-    asking.is_kept = is_ours;
+    // What was for the one before is not asked of whoever comes next at its address.
+    (asking.is_kept, asking.may_move) = (is_ours, is_ours);
     let mut serving = Serving {
         whom,
         clock,
@@ -103,8 +104,11 @@ pub(super) async fn serve<S: Stream>(
         patience: None,
         last: None,
     };
-    early.into_iter().for_each(|order| serving.command(Some(order)));
     serving.drain();
+    for order in early {
+        serving.command(Some(order));
+        serving.drain();
+    }
     while serving.link.closing.is_none() && !serving.is_over {
         let next = serving.link.next.map(|next| clock.at(next));
         let at = [next, serving.patience, serving.due(), serving.asking.due(&serving.link)].into_iter().flatten().min();
@@ -385,7 +389,7 @@ impl<S: Stream> Serving<S> {
             None => asking.lost(&mut link),
         };
         asking.end(&link, &lost);
-        orders.refuse(&lost).await;
+        orders.refuse(&asking.unsent(&lost)).await;
         let unheard = desk.unheard();
         drop(figures);
         if gives_way {
