@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::block::BlockSize;
-use crate::block::robust::{BurstAsk, BurstLimits, BurstOptions, ClientTold};
+use crate::block::robust::{BurstAsk, BurstFailure, BurstLimits, BurstOptions, ClientTold};
 use crate::message::{Code, Kind, MessageId, Token, Writer, number};
 use proptest::prelude::*;
 
@@ -280,4 +280,31 @@ fn a_sender_waits_for_no_hour() {
     world.ask(&BurstAsk { code: Code::PUT, options: &[], body: &bytes, size: BlockSize::B16 });
     world.run(at(600_000));
     assert_eq!(world.told.len(), 1);
+}
+
+/// It says that it knows bursts, and resets the first block of each.
+#[test]
+fn a_server_that_resets_every_burst_is_left() {
+    for (code, bytes) in [(Code::PUT, body(400)), (Code::GET, Vec::new())] {
+        let mut world = serving();
+        let ask = BurstAsk { code, options: &[], body: &bytes, size: BlockSize::B16 };
+        world.ask(&ask);
+        let mut rounds = 0;
+        for step in 0..1_000 {
+            world.run(at(step * 100));
+            let last = world.sent.iter().rev().find(|sent| sent.from == CLIENT);
+            let Some(id) = last.filter(|sent| sent.message().kind == Kind::NonConfirmable).map(|it| it.message().id)
+            else {
+                continue;
+            };
+            rounds += 1;
+            world.inject(CLIENT, &[0x70, 0, (id.0 >> 8) as u8, id.0 as u8]);
+            world.run(at(step * 100));
+            if !world.told.is_empty() {
+                break;
+            }
+        }
+        assert!(rounds <= 4, "{code}: {rounds} bursts were reset");
+        assert!(matches!(world.failure().1, BurstFailure::Exchange(_)), "{:?}", world.told);
+    }
 }

@@ -112,6 +112,8 @@ pub(super) struct Transfer<A> {
     /// Bytes sent since something came back, and since when.
     unheard: usize,
     unheard_since: Instant,
+    /// A reset has had it ask once more whether the server knows bursts.
+    is_asked_again: bool,
 }
 
 impl<A: Copy + Eq> Transfer<A> {
@@ -129,6 +131,7 @@ impl<A: Copy + Eq> Transfer<A> {
             recent,
             unheard: 0,
             unheard_since: Instant::ORIGIN,
+            is_asked_again: false,
         }
     }
 
@@ -344,10 +347,10 @@ impl<A: Copy + Eq> Transfer<A> {
     }
 
     /// A non-confirmable request drew a reset: an option that is not known, or a server that began anew. Ask whether it
-    /// knows bursts.
+    /// knows bursts, once: one that says so and resets them all the same would be asked for ever.
     pub(super) fn rejected(&mut self, peers: &mut Peers<A>) -> Verdict {
         let is_begun = matches!(&self.stage, Stage::Download(download) if download.has_begun());
-        if is_begun || peers.support(self.to) != Some(true) {
+        if is_begun || peers.support(self.to) != Some(true) || core::mem::replace(&mut self.is_asked_again, true) {
             return Verdict::Fail(BurstFailure::Exchange(crate::Failure::Reset));
         }
         peers.set_support(self.to, None);
