@@ -322,6 +322,49 @@ async fn streams_of_one_host_leave_places_and_bytes_for_the_handlers_of_others()
     }
 }
 
+/// What was answered to nobody, too, as their handlers were given up or gave up by themselves.
+#[tokio::test]
+async fn of_bodies_that_were_begun_and_left_nothing_stays_once_their_handlers_have_ended() {
+    let ended = Arc::new(AtomicUsize::new(0));
+    let ending = Arc::clone(&ended);
+    let first = move |request: Request| {
+        let ended = Arc::clone(&ending);
+        async move {
+            let mut body = request.body();
+            body.chunk().await?;
+            // The client has been told to go on, and does not.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            ended.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, HandlerError>(image(10_000))
+        }
+    };
+    let server = builder().route("/first", Resource::new().put(first).streaming()).start().await.unwrap();
+    let socket = UdpSocket::bind(ANY).await.unwrap();
+    socket.connect(server.local_addr()).await.unwrap();
+    let put = async |number: u16| {
+        let [high, low] = number.to_be_bytes();
+        let message =
+            [&[0x41, 3, high, low, 7][..], b"\xb5first\xd1\x03\x08\xe2\x01\x00", &[high, low, 0xff], &[7; 16]];
+        socket.send(&message.concat()).await.unwrap();
+        let mut bytes = [0; 1_500];
+        let length = socket.recv(&mut bytes).await.unwrap();
+        assert_eq!(Message::parse(&bytes[..length]).unwrap().code, Code::CONTINUE);
+    };
+    let mut held = 0;
+    for number in 0..3_000 {
+        put(number).await;
+        while ended.load(Ordering::Relaxed) + 20 < usize::from(number) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        if number == 500 {
+            held = server.stats().await.memory;
+        }
+    }
+    let now = server.stats().await.memory;
+    // 25 MB was answered to nobody.
+    assert!(now < held + 1_000_000, "{held} bytes after 500 bodies, {now} after 3000");
+}
+
 /// Always has more, and counts how much was read.
 struct Endless(Arc<AtomicUsize>);
 

@@ -24,8 +24,10 @@ use crate::{PeerIdentity, Request, Response, server::RequestBody};
 use downloads::Download;
 use uploads::Upload;
 
-/// Streams that are over and whose last block may come, or be asked for, once more.
+/// Streams that are over and whose last block may come, or be asked for, once more, or whose handlers answered between two
+/// blocks; and bytes that they hold together, unless one alone holds more.
 const MOST_OVER: usize = 256;
+const MOST_BYTES_OVER: usize = 1 << 20;
 /// Bytes of a message over a connection beside its payload.
 const OVERHEAD: usize = 256;
 /// Bytes of a block over a connection that carries several in a message.
@@ -168,16 +170,33 @@ impl Streams {
 
     /// A stream is over. What was said last is known for a while.
     fn is_over(&mut self, name: Name, number: u64) {
+        if self.is_reliable {
+            return self.forget(&name, number);
+        }
+        self.may_go(name, number);
+    }
+
+    /// A stream waits for nobody but its client, who may be gone: it makes room for others.
+    fn may_go(&mut self, name: Name, number: u64) {
         self.over.push_back((name, number));
-        if (self.is_reliable || self.over.len() > MOST_OVER)
-            && let Some((name, number)) = self.over.pop_front()
-        {
-            if self.uploads.get(&name).is_some_and(|upload| upload.number == number) {
-                self.uploads.remove(&name);
+        while self.over.len() > 1 && (self.over.len() > MOST_OVER || self.bytes_over() > MOST_BYTES_OVER) {
+            if let Some((name, number)) = self.over.pop_front() {
+                self.forget(&name, number);
             }
-            if self.downloads.get(&name).is_some_and(|download| download.number == number) {
-                self.downloads.remove(&name);
-            }
+        }
+    }
+
+    fn bytes_over(&self) -> usize {
+        let uploads = self.over.iter().filter_map(|(name, _)| self.uploads.get(name));
+        uploads.map(Upload::memory).sum()
+    }
+
+    fn forget(&mut self, name: &Name, number: u64) {
+        if self.uploads.get(name).is_some_and(|upload| upload.number == number) {
+            self.uploads.remove(name);
+        }
+        if self.downloads.get(name).is_some_and(|download| download.number == number) {
+            self.downloads.remove(name);
         }
     }
 }

@@ -150,7 +150,7 @@ impl Desk {
         let Some(upload) = self.streams.uploads.get_mut(name).filter(|upload| upload.number == number) else { return };
         let Some((mut asked, block)) = upload.waiting.take() else {
             upload.outcome = Some(response);
-            return;
+            return self.streams.may_go(name.clone(), number);
         };
         // With its last block, or without hearing it out.
         upload.chunks = None;
