@@ -45,4 +45,4 @@ pub use download::{Download, DownloadError, Next, Part};
 pub use option::{BadBlock, Block, BlockSize};
 pub use serve::{PastEnd, Piece, slice, slice_of_blocks};
 pub use upload::{Answer, Upload, UploadError, UploadNext, UploadPiece};
-pub(crate) use whose::{Crowded, Whose};
+pub(crate) use whose::{Crowded, GIVEN_FOR, Whose};

@@ -1,3 +1,9 @@
+use millpond_control::Span;
+
+/// How long what is kept of an answer is given without the application. It may have been asked by who proved where it is, and requests
+/// for more of it may be anybody's, which would go on for ever. As long as the value that proves it counts. A judgement.
+pub(crate) const GIVEN_FOR: Span = Span::from_secs(3_600);
+
 /// Whose something is that a server holds, where there is no room for all: what is of nobody known gives way first, for to
 /// begin a body, or to ask for one, costs a forged datagram; of that what is of crowded networks, so that who sends or asks
 /// for much takes from itself.

@@ -11,7 +11,7 @@ use core::{num::NonZeroU32, ops::Deref};
 use hashbrown::HashTable;
 use millpond_control::{Instant, Span};
 
-use crate::block::{BlockSize, Crowded, Whose};
+use crate::block::{BlockSize, Crowded, GIVEN_FOR, Whose};
 use crate::endpoint::slots::{Linked, Links, List, Slots};
 use crate::message::Code;
 
@@ -36,6 +36,7 @@ pub(super) struct Kept<A> {
     pub(super) body: Shared,
     pub(super) size: BlockSize,
     whose: Whose,
+    made: Instant,
     used: Instant,
 }
 
@@ -72,7 +73,13 @@ impl<A> Kept<A> {
         size: BlockSize,
         whose: Whose,
     ) -> Self {
-        Self { links: Links::NOWHERE, key, asked, code, options, body, size, whose, used: Instant::ORIGIN }
+        let (links, made, used) = (Links::NOWHERE, Instant::ORIGIN, Instant::ORIGIN);
+        Self { links, key, asked, code, options, body, size, whose, made, used }
+    }
+
+    /// Whether the application is to be asked anew: see [`GIVEN_FOR`].
+    pub(super) fn is_old(&self, now: Instant) -> bool {
+        now >= self.made.after(GIVEN_FOR)
     }
 
     /// Bytes that are its alone.
@@ -218,7 +225,7 @@ impl<A: Copy + Eq> Shelf<A> {
             self.bodies.insert_unique(kept.body.content, kept.body.clone(), |body| body.content);
         }
         let order = self.orders.of_mut(kept.whose.is_known);
-        let slot = self.slots.put(Kept { used: now, ..kept });
+        let slot = self.slots.put(Kept { made: now, used: now, ..kept });
         order.push(&mut self.slots, slot);
         let Self { slots, table, .. } = self;
         table.insert_unique(hash(key), slot, |slot| slots.get(*slot).map_or(0, |kept| hash(kept.key)));

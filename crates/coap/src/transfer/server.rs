@@ -127,7 +127,7 @@ impl<L: MessageLayer> Host<L> {
         let Some(block1) = block1.filter(|_| !in_pieces) else {
             pending.asked = self.hash_of_body(&message, message.payload());
             let has_body = !message.payload().is_empty();
-            if let Some(act) = self.serve(&pending, has_body, id) {
+            if let Some(act) = self.serve(now, &pending, has_body, id) {
                 self.acts.push_back(act);
                 return None;
             }
@@ -165,14 +165,15 @@ impl<L: MessageLayer> Host<L> {
                 // Its answer is kept, or the application still owes it to the copy that came first.
                 let key = Key { peer: from, request: key };
                 let kept = self.shelf.find(key, self.layer.hash(&key));
-                let act = match kept.map(|(slot, generation, _)| (slot, generation)) {
-                    Some((slot, generation)) => {
-                        self.pending.set(id, Pending { block1: Some(block1), ..pending });
-                        Act::Serve { request: id, slot, generation }
-                    }
-                    None if self.is_owed(from, key.request) => Act::Drop(id),
-                    None => respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None),
-                };
+                let act =
+                    match kept.filter(|(.., kept)| !kept.is_old(now)).map(|(slot, generation, _)| (slot, generation)) {
+                        Some((slot, generation)) => {
+                            self.pending.set(id, Pending { block1: Some(block1), ..pending });
+                            Act::Serve { request: id, slot, generation }
+                        }
+                        None if self.is_owed(from, key.request) => Act::Drop(id),
+                        None => respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None),
+                    };
                 self.acts.push_back(act);
             }
             Verdict::Continue(block) => self.acts.push_back(respond(Code::CONTINUE, Some(block), None)),
@@ -192,11 +193,17 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// A later block of something that is kept.
-    fn serve(&mut self, pending: &Pending<L::Peer>, has_body: bool, id: RequestId) -> Option<Act<L::Peer>> {
+    fn serve(
+        &mut self,
+        now: Instant,
+        pending: &Pending<L::Peer>,
+        has_body: bool,
+        id: RequestId,
+    ) -> Option<Act<L::Peer>> {
         pending.block2.filter(|block| block.number > 0)?;
         let key = Key { peer: pending.from, request: pending.key };
         let (slot, generation, kept) = self.shelf.find(key, self.layer.hash(&key))?;
-        if has_body && kept.asked != pending.asked {
+        if (has_body && kept.asked != pending.asked) || kept.is_old(now) {
             return None;
         }
         self.pending.set(id, *pending);

@@ -334,6 +334,22 @@ fn downloads_of_one_network_leave_those_of_another() {
     assert_eq!(code_of_last(&pair), None);
 }
 
+/// It may have gone, and somebody asks in its name.
+#[test]
+fn of_a_long_body_no_more_leaves_for_who_says_nothing_than_two_minutes_take() {
+    for (parameters, most) in [(BurstParameters::RFC9177, 700_000), (BurstParameters::PACED, 200_000)] {
+        let mut pair = Pair::new(|_, _, config| {
+            (config.q_block, config.limits.body) = (Some(parameters), 4 << 20);
+        });
+        (pair.application.body, pair.application.knows) = (body(4 << 20), true);
+        pair.inject_from(2, SERVER, b"\x50\x01\x00\x01\xb1x\xd1\x07\x0e");
+        pair.run();
+        let given = pair.datagrams.iter().map(|(.., bytes)| bytes.len()).sum::<usize>();
+        assert!((40_000..most).contains(&given), "{given} bytes");
+        assert!(pair.now < 700 * SECOND);
+    }
+}
+
 /// Two bodies under one tag are one to whoever collects them: what does not fit is refused, and nothing is handed up of two.
 #[test]
 fn tags_mixed_and_sizes_that_are_wrong_are_refused() {

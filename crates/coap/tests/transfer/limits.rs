@@ -1,6 +1,6 @@
 //! Memory: bounded, and given back when its time is over.
 
-use millpond_coap::block::BlockSize;
+use millpond_coap::block::{BlockSize, robust::BurstParameters};
 use millpond_coap::message::{Code, Message};
 use millpond_coap::transfer::{Answer, Ask, Config, ConfigError, Host, Refused};
 use millpond_coap::{Endpoint, Identities};
@@ -81,6 +81,43 @@ fn a_representation_that_is_asked_for_stays() {
     assert_eq!(pair.asked(), 1);
     pair.run();
     assert_eq!(pair.hosts[1].kept(), 0);
+}
+
+/// Whoever asks for more of it need not be who proved where it is: after an hour the application is asked, and may want to know.
+#[test]
+fn what_is_kept_is_the_applications_to_give_again_after_an_hour_however_often_it_is_asked_for() {
+    // Block 1 of 1024 bytes, block by block and in bursts.
+    for (method, block, bursts) in [(1, &b"\xc1\x16"[..], false), (1, b"\xd1\x07\x16", true)] {
+        let mut pair = Pair::new(|_, _, config| config.q_block = bursts.then_some(BurstParameters::RFC9177));
+        (pair.application.body, pair.application.knows) = (body(100_000), true);
+        let first = if bursts { &b"\xd1\x07\x06"[..] } else { b"" };
+        pair.inject_from(2, SERVER, &[&[0x40, method, 0, 0], &b"\xb5large"[..], first].concat());
+        assert_eq!(pair.asked(), 1);
+        for id in 1..=40_u8 {
+            pair.run_until(u64::from(id) * 100 * SECOND);
+            pair.datagrams.clear();
+            pair.inject_from(2, SERVER, &[&[0x50, method, 0, id], &b"\xb5large"[..], block].concat());
+            let given = pair.datagrams.iter().map(|(.., bytes)| bytes.len()).sum::<usize>();
+            assert!(given > 1_024, "{given}");
+            assert_eq!(pair.asked(), usize::from(id == 36), "bursts: {bursts}, after {id}00 s");
+        }
+    }
+}
+
+/// To carry it out once more for the rest of its answer would be wrong.
+#[test]
+fn the_answer_to_what_changes_something_is_gone_after_an_hour() {
+    let mut pair = Pair::serving(0, BlockSize::B256);
+    pair.application.echoes = true;
+    pair.inject(SERVER, &[b"\x40\x02\x00\x00\xb5large\xff", &body(900)[..]].concat());
+    for id in 1..=40_u8 {
+        pair.run_until(u64::from(id) * 100 * SECOND);
+        pair.datagrams.clear();
+        pair.inject(SERVER, &[&[0x40, 2, 0, id], &b"\xb5large\xc1\x14"[..]].concat());
+        let code = Message::parse(&pair.datagrams[0].2).unwrap().code;
+        assert_eq!(code, if id < 36 { Code::CONTENT } else { Code::REQUEST_ENTITY_INCOMPLETE }, "after {id}00 s");
+    }
+    assert_eq!(pair.asked(), 1);
 }
 
 #[test]

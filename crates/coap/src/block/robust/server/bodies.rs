@@ -266,6 +266,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     fn leave(&mut self, now: Instant, place: usize, wants: &Wants, reply: Reply, tag: Option<Vec<u8>>) {
         let Some(body) = self.outbound.get_mut(place) else { return };
         let from = body.to;
+        body.given_again(now);
         body.request_tag.clone_from(&tag);
         let first = body.block(0);
         let in_acknowledgement = matches!(reply, Reply::To(..)) && wants.begins();

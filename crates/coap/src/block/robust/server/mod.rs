@@ -41,7 +41,8 @@ use outbound::{Outbound, Representation};
 ///   NON_PARTIAL_TIMEOUT after it was last asked for or sent, one for each peer and resource. Requests for the first block by
 ///   confirmable message, and for the whole body, ask the application anew; the same bytes again are the same representation.
 /// * **More of a representation** that is no longer kept is asked of the application, and what was asked for leaves of what it
-///   answers now, under another ETag.
+///   answers now, under another ETag. So is more of one that it gave an hour ago; the same bytes keep their ETag.
+/// * **Blocks leave** until nothing was asked for during all the waits of a receiver, one after the other.
 /// * A **reset** to a block or a complaint drops the body that it belongs to (§4.3).
 /// * **Confirmable** payloads are answered in their acknowledgements: 2.31 as far as all is there, else 4.08; requests for
 ///   blocks with the first of them, or 2.31 if none can leave yet. RFC 9177 wants empty ones, which an endpoint sends only

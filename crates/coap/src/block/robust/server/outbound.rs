@@ -4,9 +4,10 @@ use millpond_control::{Instant, Span};
 
 use super::{
     super::{
-        super::{Block, BlockSize, Whose},
+        super::{Block, BlockSize, GIVEN_FOR, Whose},
         Asked, BurstParameters, BurstSender, Leaving, Q_BLOCK2,
         draft::{Draft, OwnedOptions, Recent, memory_of},
+        receiver::waits,
     },
     asked::Wants,
 };
@@ -33,6 +34,11 @@ pub(super) struct Outbound<A> {
     /// The token of what was asked for by number.
     asked_by: Token,
     lifetime: Span,
+    /// When it was asked for last, and how long it flows without being asked for: whoever is not there takes no more.
+    asked: Instant,
+    patience: Span,
+    /// When the application gave it last.
+    given: Instant,
     touched: Instant,
 }
 
@@ -90,8 +96,21 @@ impl<A> Outbound<A> {
             token: None,
             asked_by: Token::EMPTY,
             lifetime,
+            asked: now,
+            patience: waits(parameters.patience, parameters.repeats),
+            given: now,
             touched: now,
         }
+    }
+
+    /// The application gave it once more.
+    pub(super) const fn given_again(&mut self, now: Instant) {
+        self.given = now;
+    }
+
+    /// Whether the application is to be asked anew: see [`GIVEN_FOR`].
+    pub(super) fn is_old(&self, now: Instant) -> bool {
+        now >= self.given.after(GIVEN_FOR)
     }
 
     /// Whether this is the same representation, so that what was sent of it can stay.
@@ -112,7 +131,7 @@ impl<A> Outbound<A> {
         if last >= blocks || size != self.size {
             return Served::PastEnd;
         }
-        self.touched = now;
+        (self.touched, self.asked) = (now, now);
         match wants {
             Wants::First(_) if sent => {}
             Wants::First(_) => {
@@ -156,6 +175,9 @@ impl<A> Outbound<A> {
 
     /// What leaves at `now`, and to which token.
     pub(super) fn poll(&mut self, now: Instant) -> Result<(Token, Draft), Option<Instant>> {
+        if now >= self.asked.after(self.patience) {
+            return Err(None);
+        }
         match self.sender.poll(now) {
             Leaving::Block { number, asked, .. } => {
                 self.touched = now;

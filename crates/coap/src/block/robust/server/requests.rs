@@ -71,8 +71,10 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             _ => false,
         };
         let tag = message.option(REQUEST_TAG);
-        if !begins && let Some(place) = self.kept(from, &key, tag, wants.size()) {
-            let Some(body) = self.outbound.get_mut(place) else { return Ok(()) };
+        if !begins
+            && let Some(place) = self.kept(from, &key, tag, wants.size())
+            && let Some(body) = self.outbound.get_mut(place).filter(|body| !body.is_old(now))
+        {
             return match body.serve(now, &wants, message.token, false) {
                 Served::Flowing => {
                     if let Reply::To(request, _) = reply {
