@@ -136,6 +136,12 @@ impl Sessions {
         self.standing.len()
     }
 
+    /// Sessions that will be woken.
+    #[cfg(test)]
+    pub(crate) fn woken(&self) -> usize {
+        self.order.len()
+    }
+
     /// Handshakes under way. Who has not brought a cookie back is none of them.
     pub(crate) fn handshakes(&self) -> usize {
         self.sessions.len() - self.standing.len()

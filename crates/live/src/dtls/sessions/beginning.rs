@@ -84,8 +84,8 @@ impl Sessions {
         self.standing.add(peer.peer(), number);
         if let Some(before) = before {
             // The other side knows it no more.
-            let was_used = self.sessions.remove(&before).is_some_and(|session| session.is_used);
-            self.standing.remove(peer.peer(), before);
+            let was_used = self.sessions.get(&before).is_some_and(|session| session.is_used);
+            self.remove(before);
             let what = Turn::Ended { why: "the peer began another session".into(), was_used };
             self.news.push(News { peer, inside: peer.in_session(before), what });
         }

@@ -22,6 +22,21 @@ fn each_session_has_a_peer_of_its_own_and_the_new_one_counts() {
     assert_eq!(trial.server.ended(), ["the peer began another session"]);
 }
 
+/// Who begins one after the other would have what they are woken by pile up for an hour.
+#[test]
+fn of_a_session_whose_place_another_took_nothing_is_left() {
+    let (client, server) = (shared("a", "b"), serving(&[("a", "b")]));
+    let mut trial = Trial::new(&client, &server);
+    let mut held = Vec::new();
+    for _ in 0..20 {
+        trial.client = Side::new(Keys::Client(ClientKeys::new(&client).unwrap()), None, "192.0.2.1:40000");
+        trial.connect("x");
+        trial.run(SECOND);
+        held.push(trial.server.sessions.woken());
+    }
+    assert_eq!(held, [1; 20]);
+}
+
 #[test]
 fn who_closes_tells_the_other_side() {
     let mut trial = Trial::new(&shared("a", "b"), &serving(&[("a", "b")]));
