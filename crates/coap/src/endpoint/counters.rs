@@ -212,7 +212,7 @@ impl Counts {
         self.high.as_deref().map_or(0, size_of_val)
     }
 
-    fn get(&self, count: Count) -> u64 {
+    pub(super) fn get(&self, count: Count) -> u64 {
         let low = self.low.get(count.place()).copied().map_or(0, u64::from);
         let high = self.high.as_deref().and_then(|high| high.get(count.place())).copied().unwrap_or(0);
         high.saturating_mul(1 << 16).saturating_add(low)

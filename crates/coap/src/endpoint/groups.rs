@@ -344,7 +344,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let options: Vec<_> = message.options().map(|option| (option.number, option.value)).collect();
         let plain = Outgoing::non_confirmable(message.code, &options);
         let response = plain.with_payload(message.payload());
-        // For want of room it is as good as lost on its way.
-        let _ = self.submit(now, to, (Role::GroupResponse, Some(request)), &response, Some(message.token));
+        let sent = self.submit(now, to, (Role::GroupResponse, Some(request)), &response, Some(message.token));
+        // What is refused all the same is as good as lost on its way.
+        let _ = sent.or_else(|refused| self.or_without_a_place(refused, to, message.token, &response));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use millpond_coap::message::Kind;
+use millpond_coap::message::{Kind, Token};
 use millpond_coap::{Endpoint, Event, Output, RequestId};
 use millpond_control::Instant;
 
@@ -102,5 +102,21 @@ fn addresses_forged_in_any_number_of_networks_leave_who_has_answered_something_i
             false => ask(&mut member, forged.chain([CLIENT])),
         }
         assert_eq!(answers(&mut member).get(&CLIENT), Some(&1));
+    }
+}
+
+/// An answer needs no place among the peers, and takes none that an observer needs.
+#[test]
+fn who_asks_a_group_is_answered_when_every_place_of_a_peer_is_taken_and_leaves_some_to_observers() {
+    let mut member = endpoint(0, |config| config.limits.peers = 100).with_paths(|address| u64::from(address / 1_000));
+    ask(&mut member, (0..1_000).map(|turn| 1_000 * turn));
+    let answers = answers(&mut member);
+    assert_eq!((answers.len(), answers.values().sum::<usize>()), (1_000, 1_000));
+    assert_eq!(member.peers(), 50);
+    let now = Instant::from_micros(10_000 * SECOND);
+    for observer in 0..50 {
+        let sent = member.send_further(now, CLIENT + observer, Token::EMPTY, &content(Kind::NonConfirmable));
+        assert!(sent.is_ok(), "{sent:?}");
+        drain(&mut member, now);
     }
 }

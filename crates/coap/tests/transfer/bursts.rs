@@ -302,6 +302,41 @@ fn a_flood_of_beginnings_keeps_no_download_from_its_end() {
     assert!(asked + pair.asked() <= 2, "once for the question for support, once for the body");
 }
 
+/// Each is asked for what it did not send, which takes no place that somebody needs who was proved.
+#[test]
+fn a_flood_of_gaps_from_forged_addresses_keeps_no_newcomer_from_its_body() {
+    let mut pair = Pair::new(|node, endpoint, config| {
+        config.q_block = (node == SERVER).then_some(BurstParameters::RFC9177);
+        config.block = BlockSize::B64;
+        endpoint.limits.peers = 32;
+    });
+    (pair.application.body, pair.application.knows) = (body(64 * 60), true);
+    let mut round = 0_u16;
+    let mut flood = |pair: &mut Pair| {
+        for _ in 0..20 {
+            round = round.wrapping_add(1);
+            pair.inject_from(2 + (round % 250) as u8, SERVER, &claim(round, round, 20));
+        }
+        pair.take_told(SERVER);
+        pair.datagrams.clear();
+    };
+    for _ in 0..10 {
+        flood(&mut pair);
+        pair.run_for(SECOND / 20);
+    }
+    let bytes = body(64 * 60);
+    for (ask, answer) in [(down(), &bytes[..]), (up(&bytes), &[])] {
+        pair.ask(&ask);
+        let latest = pair.now + 60 * SECOND;
+        while pair.hosts[0].asks() > 0 {
+            flood(&mut pair);
+            pair.run_for(SECOND / 20);
+            assert!(pair.now < latest, "it never ends");
+        }
+        assert_eq!(pair.answers(), [(answer.to_vec(), false)]);
+    }
+}
+
 /// The same by somebody who is where it says, and fetches one long body after the other from many ports.
 #[test]
 fn downloads_of_one_network_leave_those_of_another() {

@@ -9,10 +9,13 @@ use rustc_hash::FxBuildHasher;
 
 use crate::endpoint::{
     Endpoint, ExchangeId, Outgoing, Refused,
+    counters::Count,
     exchanges::{Exchange, Role},
     groups::Groups,
     message_ids::later,
     peers::Peer,
+    queue::What,
+    send::write,
     unanswered::Unanswered,
 };
 use crate::message::{Code, Kind, MessageId, Token};
@@ -89,7 +92,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// Input: the same for a message of a body that is sent as RFC 9177 says: its §7.2 bounds a body by PROBING_RATE, not
-    /// each of its messages, and the pauses between them are its sender's.
+    /// each of its messages, and the pauses between them are its sender's. If there is no place for its receiver among the peers, a
+    /// non-confirmable response leaves all the same, and nothing is kept of it: what is returned names nothing any more.
     ///
     /// # Errors
     /// As [`send_further`](Self::send_further).
@@ -100,7 +104,37 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         token: Token,
         message: &Outgoing<'_>,
     ) -> Result<ExchangeId, Refused> {
-        self.submit_further(now, to, Role::Piece, token, message)
+        let sent = self.submit_further(now, to, Role::Piece, token, message);
+        sent.or_else(|refused| self.or_without_a_place(refused, to, token, message))
+    }
+
+    /// A message was refused. If there was no place for its receiver, which it does not need, it leaves all the same: addresses
+    /// that anybody forges may have taken all of them.
+    pub(in crate::endpoint) fn or_without_a_place(
+        &mut self,
+        refused: Refused,
+        to: A,
+        token: Token,
+        message: &Outgoing<'_>,
+    ) -> Result<ExchangeId, Refused> {
+        let is_for_want_of_room = matches!(refused, Refused::TooManyPeers { .. } | Refused::OutOfBytes { .. });
+        let is_known = self.peers.find(to, &self.setup.identities).is_some();
+        let is_plain_response = message.code.is_response() && message.kind == Kind::NonConfirmable;
+        if !is_for_want_of_room || is_known || !is_plain_response || self.exchanges.slots.growth() > 0 {
+            return Err(refused);
+        }
+        let start = self.queue.bytes.len();
+        let limit = usize::from(self.setup.config.limits.datagram);
+        // Another one for each, until 65,536 have left to whomever.
+        let count = MessageId(self.counts.get(Count::Sent(Kind::NonConfirmable)) as u16);
+        let id = self.setup.identities.answer_id(&to, count);
+        write(&mut self.queue.bytes, Kind::NonConfirmable, id, token, message, limit)?;
+        let slot = self.exchanges.take();
+        let exchange = self.exchanges.name(slot);
+        self.exchanges.release(slot);
+        self.queue.push_written(to, What::PlainFurther { exchange }, start);
+        self.counts.one_more(Count::Sent(Kind::NonConfirmable));
+        Ok(exchange)
     }
 
     fn submit_further(

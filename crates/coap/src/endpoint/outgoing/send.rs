@@ -206,12 +206,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     }
 
     /// The slot of a peer that was not known, which is a stranger at first. A stranger takes no place from anybody whose
-    /// message IDs may not be used again yet; who is more than that takes it from strangers. For single answers, which leave
+    /// message IDs may not be used again yet; who is more than that takes it from strangers. For answers and parts of bodies, which leave
     /// without a place as well, there are half of the places: who observes has to have one.
     fn new_peer(&mut self, now: Instant, address: A, role: Option<Role>) -> Result<u32, Refused> {
         let is_stranger = role.is_some_and(Role::is_for_a_request);
         let limit = self.setup.config.limits.peers;
-        let limit = if role == Some(Role::Response) { limit.div_ceil(2) } else { limit };
+        let needs_none = matches!(role, Some(Role::Response | Role::Piece | Role::GroupResponse));
+        let limit = if needs_none { limit.div_ceil(2) } else { limit };
         let growth = self.peers.growth(&self.setup.prototype);
         let is_out_of_bytes = growth > 0 && !self.has_room(growth);
         if self.peers.len() >= limit || is_out_of_bytes {
