@@ -249,6 +249,20 @@ fn claimed_lengths_are_not_held() {
     assert!(held < 600_000, "{held} bytes for 254 claims of 1 MiB");
 }
 
+/// The last block of a body may be short, and brings the question for all others.
+#[test]
+fn questions_to_who_may_be_elsewhere_have_three_times_the_bytes_that_came() {
+    for parameters in [BurstParameters::RFC9177, BurstParameters::PACED] {
+        let mut pair = Pair::new(|_, _, config| config.q_block = Some(parameters));
+        // Q-Block1 10/0/16, Size1 161, an empty Request-Tag, one byte.
+        let short = b"\x50\x03\x00\x01\xd1\x06\xa0\xd1\x1c\xa1\xd0\xdb\xff\x07";
+        pair.inject_from(2, SERVER, short);
+        pair.run();
+        let asked = pair.datagrams.iter().map(|(.., bytes)| bytes.len()).sum::<usize>();
+        assert!((18..=3 * short.len()).contains(&asked), "{asked} bytes for {}", short.len());
+    }
+}
+
 /// However many begin a body and never go on, whoever does go on is not refused, and all that is held is bounded.
 #[test]
 fn a_flood_of_beginnings_keeps_no_upload_from_its_end() {

@@ -16,7 +16,7 @@ use super::{
     },
     BurstAnswer, BurstServer, Inbound, Outbound, Owed, Reply, Representation, ServerTold, Stage, Step, Wants,
 };
-use crate::message::{Code, Kind, Message, is_of_transfer, number};
+use crate::message::{Code, HEADER, Kind, Message, is_of_transfer, number};
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     /// A payload of a body came.
@@ -61,6 +61,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                         from,
                         whose,
                         came: 0,
+                        bytes: 0,
+                        asked: 0,
                         key,
                         tag: tag.to_vec(),
                         code: message.code,
@@ -80,6 +82,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         let Some(body) = self.inbound.get_mut(place) else { return Ok(()) };
         (body.token, body.touched, body.is_confirmable) = (message.token, now, message.kind == Kind::Confirmable);
         body.whose = whose;
+        let came = message.token.len().saturating_add(message.option_bytes().len()).saturating_add(length);
+        body.bytes = body.bytes.saturating_add(HEADER).saturating_add(came);
         let accepted = body.take(now, &Receipt { block, total, payload: message.payload() });
         match (accepted, &body.stage) {
             (Some(Accepted::Misfit), Stage::Collecting(receiver)) => {

@@ -20,6 +20,9 @@ pub(super) struct Inbound<A> {
     pub(super) whose: Whose,
     /// Blocks that came.
     pub(super) came: u32,
+    /// Bytes of the messages that brought them, and of the questions for others.
+    pub(super) bytes: usize,
+    pub(super) asked: usize,
     pub(super) key: Vec<u8>,
     /// Request-Tag.
     pub(super) tag: Vec<u8>,
@@ -37,6 +40,9 @@ pub(super) struct Inbound<A> {
     /// NON_PARTIAL_TIMEOUT.
     pub(super) lifetime: Span,
 }
+
+/// How many bytes of questions there may be for each that came from an address where nobody may be; what RFC 9000 §8 allows.
+const FACTOR: usize = 3;
 
 #[derive(Debug)]
 pub(super) enum Stage {
@@ -86,7 +92,16 @@ impl<A> Inbound<A> {
                 // The acknowledgement of a confirmable payload has told (§4.3).
                 Wanted::GoOn(_) if self.is_confirmable => continue,
                 Wanted::GoOn(next) => Ok(go_on(next, size)),
-                Wanted::Missing(numbers) => Ok(incomplete(&numbers, set)),
+                Wanted::Missing(numbers) => {
+                    let question = incomplete(&numbers, set);
+                    let asked = self.asked.saturating_add(question.len());
+                    // Whoever sends may be somewhere else.
+                    if !self.whose.is_known && asked > self.bytes.saturating_mul(FACTOR) {
+                        continue;
+                    }
+                    self.asked = asked;
+                    Ok(question)
+                }
             };
         }
     }
