@@ -81,14 +81,12 @@ class Calm(Algorithm[Exchange]):
             return False
         return self.samples < FEW_SAMPLES or (self.least is not None and self.srtt.above(self.least * Fraction(21, 20)))
 
-    def _reaches_least(self, age: int) -> bool:
-        return self.least is not None and not approx(10 * age).below(self.least * 9)
-
     def _of_last(self, sample: Sample) -> bool:
         """It came when the answer to the last copy was due."""
         if self.least is None:
             return False
-        return self._reaches_least(sample.since_last) and not approx(sample.since_last).above(self.least * 2)
+        age = approx(sample.since_last)
+        return not (age * 10).below(self.least * 9) and not age.above(self.least * 2)
 
     def _is_near(self, rtt: int) -> bool:
         """A round trip that shows no long queue."""
@@ -198,35 +196,27 @@ class Calm(Algorithm[Exchange]):
         rtt = self._certain(sample, believes=believes)
         if rtt is not None:
             self._take(rtt)
-            late = sample.retransmissions > 0 and sample.grade == "exact" and not self._is_near(rtt)
+            late = sample.retransmissions > 0 and not self._is_near(rtt)
             self.kept = wait if late else ZERO_TIME
             pause = self._pause()
-        elif sample.grade == "ambiguous":
-            self.kept = largest(self.kept, wait)
-        elif self.least is None:
+        elif sample.grade == "echoed" and self.least is None:
             self._first(sample.age)
             self.samples += 1
             self.kept = ZERO_TIME
         else:
-            self.kept = ZERO_TIME if self._of_last(sample) else wait
+            self.kept = ZERO_TIME if self._of_last(sample) else largest(self.kept, wait)
         self._hold_back(pause, cx)
 
     def _proven(self, sample: Sample, *, believes: bool) -> int:
-        if not isinstance(sample.copy, int):
-            return 0
-        if sample.copy < sample.retransmissions and not believes and self._of_last(sample):
-            return sample.retransmissions
-        return sample.copy
+        copies = sample.retransmissions
+        if sample.copy == copies or (self._of_last(sample) and not believes):
+            return copies
+        return sample.copy if isinstance(sample.copy, int) else 0
 
     def _certain(self, sample: Sample, *, believes: bool) -> int | None:
         if sample.grade == "exact":
             return sample.since_first if sample.retransmissions == 0 else sample.age
-        if sample.grade != "echoed":
-            return None
-        if believes:
-            return sample.age
-        only_copy = sample.copy == sample.retransmissions - 1 and not self._reaches_least(sample.since_last)
-        return sample.age if self.least is not None and only_copy else None
+        return sample.age if sample.grade == "echoed" and believes else None
 
     def end(self, exchange: Exchange, why: End, cx: Cx) -> None:
         if why == "gave-up":

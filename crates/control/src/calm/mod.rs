@@ -3,8 +3,7 @@
 //! Ours; `docs/calm.md` has the argument, the sources of every number and what each rule is worth. In short:
 //!
 //! * Copies are named in their tokens. A reply that names the last copy is a certain round trip. One that names an earlier
-//!   copy is believed only where no later copy fits it, because a server that stores replies names the copy it processed and
-//!   not the one whose reply got through.
+//!   copy is none, because a server that stores replies names the copy it processed and not the one whose reply got through.
 //! * A copy that is proven lost counts into a loss rate. Waits grow fast only where that rate is high and a queue is
 //!   likely too, and are kept for the next exchange only where its answer came late: loss alone is no congestion.
 //! * Where loss looks like congestion one request is open at a time, however many may be.
@@ -139,26 +138,16 @@ impl Controller for Calm {
                 self.guess(at_most);
                 None
             }
-            Evidence::Echoed { at_most } => {
-                let next_to_last = sample.named() == Named::Copy(sample.retransmissions().saturating_sub(1));
-                if next_to_last && !self.reaches_least(last) {
-                    Some(at_most)
-                } else {
-                    // Another copy fits it as well: a stored reply, most likely. It got through, and that is all.
-                    self.kept = if self.fits(last) { Span::ZERO } else { wait };
-                    None
-                }
-            }
-            Evidence::Ambiguous { .. } | Evidence::None => {
-                self.kept = longer(self.kept, wait);
+            Evidence::Echoed { .. } | Evidence::Ambiguous { .. } | Evidence::None => {
+                // Late itself, or stored and sent once more: nobody knows how long its way was. It got through, and that is all.
+                self.kept = if self.fits(last) { Span::ZERO } else { longer(self.kept, wait) };
                 None
             }
         };
         let mut pause = Span::ZERO;
         if let Some(rtt) = certain {
             self.take(rtt);
-            let is_late =
-                matches!(sample.evidence(), Evidence::Exact(_)) && sample.retransmissions() > 0 && !self.is_near(rtt);
+            let is_late = sample.retransmissions() > 0 && !self.is_near(rtt);
             self.kept = if is_late { wait } else { Span::ZERO };
             pause = self.pause();
         }
@@ -294,27 +283,20 @@ impl Calm {
 
     /// How many copies the reply proves lost.
     fn proven(&self, sample: &Sample) -> u8 {
-        let (copies, last) = (sample.retransmissions(), sample.since_last());
+        let copies = sample.retransmissions();
         match sample.named() {
-            Named::Copy(copy) if copy < copies => {
-                // It came when an answer to the last copy would have: a stored reply to it.
-                if self.fits(last) && !self.parts.lacks(Without::Grades) { copies } else { copy }
-            }
+            Named::Copy(copy) if copy == copies => copies,
+            // It came when an answer to the last copy would have, whatever it names.
+            _ if self.fits(sample.since_last()) && !self.parts.lacks(Without::Grades) => copies,
             Named::Copy(copy) => copy,
             Named::Nothing | Named::Further => 0,
         }
     }
 
-    /// As long as round trips are without a long queue.
+    /// As long as round trips are without a long queue: nine tenths of the shortest one, and up to twice as long.
     #[cfg_attr(target_os = "none", inline(never))]
     fn fits(&self, age: Span) -> bool {
-        self.reaches_least(age) && age <= self.least.doubled()
-    }
-
-    /// At least nine tenths of the shortest round trip.
-    #[cfg_attr(target_os = "none", inline(never))]
-    fn reaches_least(&self, age: Span) -> bool {
-        self.least != Span::MAX && !exceeds((self.least, 9), (age, 10))
+        self.least != Span::MAX && !exceeds((self.least, 9), (age, 10)) && age <= self.least.doubled()
     }
 
     /// A round trip that shows no long queue.

@@ -45,20 +45,37 @@ fn a_measured_peer_without_a_queue_waits_a_little_longer_than_a_round_trip() {
     assert_eq!(measured(RTT).start_drawing(Chance::HIGHEST), rto.plus(Span::from_millis(24)), "a tenth of SRTT");
 }
 
+/// A name proves it, and so does that the answer came when one to the last copy would have.
 #[test]
 fn random_loss_without_a_queue_leaves_no_backoff_behind() {
-    let mut peer = measured(RTT);
-    for _ in 0..6 {
-        peer.start();
-        peer.expire();
-        peer.expire();
-        let waited = peer.now.since(peer.started).plus(secs(RTT));
-        let text = format!("{}.{:06}", waited.as_micros() / 1_000_000, waited.as_micros() % 1_000_000);
-        assert_eq!(peer.answer_naming(&text, Named::Copy(2)), 2);
-        assert_eq!(peer.controller.view().carried, None);
-        peer.now = peer.now.after(Span::from_secs(5));
+    for named in [Named::Copy(2), Named::Nothing] {
+        let mut peer = measured(RTT);
+        for _ in 0..6 {
+            peer.start();
+            peer.expire();
+            peer.expire();
+            let waited = peer.now.since(peer.started).plus(secs(RTT));
+            let text = format!("{}.{:06}", waited.as_micros() / 1_000_000, waited.as_micros() % 1_000_000);
+            assert_eq!(peer.answer_naming(&text, named), 2);
+            assert_eq!(peer.controller.view().carried, None, "{named:?}");
+            peer.now = peer.now.after(Span::from_secs(5));
+        }
+        assert!(peer.controller.loss() >= 500, "{}", peer.controller.loss());
     }
-    assert!(peer.controller.loss() >= 500, "{}", peer.controller.loss());
+}
+
+/// An answer that comes too soon or too late for the last copy, and names none, may be one to an earlier copy through a queue.
+#[test]
+fn a_reply_without_a_name_that_fits_no_copy_leaves_the_backoff() {
+    for late in ["0.1", "0.6"] {
+        let mut peer = measured(RTT);
+        peer.start();
+        let wait = peer.expire();
+        let waited = peer.now.since(peer.started).plus(secs(late));
+        peer.wait.span = Span::from_secs(60);
+        peer.answer_naming(&format!("0.{:06}", waited.as_micros()), Named::Nothing);
+        assert_eq!(peer.controller.view().carried, Some(wait), "{late}");
+    }
 }
 
 #[test]
@@ -90,6 +107,25 @@ fn a_stored_reply_is_no_sample() {
     believing.expire();
     believing.answer_naming("1.2", Named::Copy(0));
     assert!(believing.controller.view().srtt > Some(secs(RTT)), "without the rule it is believed");
+}
+
+/// A reply that is stored comes sooner than one that has to be made: here the server takes 100 ms for the first copy of a request, and the
+/// answer to it is lost in every third exchange. What its name dates back to includes the wait of the client, which so would lengthen itself.
+#[test]
+fn timeouts_do_not_grow_where_a_slow_server_sends_stored_replies_again() {
+    let mut peer = measured(RTT);
+    for exchange in 0..300 {
+        let first = peer.start();
+        assert!(first < secs("1"), "after {exchange} exchanges: {first}");
+        if exchange % 3 == 0 {
+            peer.expire();
+            let again = peer.now.since(peer.started).plus(secs("0.14"));
+            peer.answer_naming(&format!("0.{:06}", again.as_micros()), Named::Copy(0));
+        } else {
+            peer.answer_after(RTT);
+        }
+        peer.now = peer.now.after(Span::from_secs(1));
+    }
 }
 
 #[test]
