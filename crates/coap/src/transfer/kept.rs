@@ -78,7 +78,7 @@ impl<A> Kept<A> {
     }
 
     /// Whether the application is to be asked anew: see [`GIVEN_FOR`].
-    pub(super) fn is_old(&self, now: Instant) -> bool {
+    fn is_old(&self, now: Instant) -> bool {
         now >= self.made.after(GIVEN_FOR)
     }
 
@@ -177,11 +177,16 @@ impl<A: Copy + Eq> Shelf<A> {
         Shared { content, bytes: body.into() }
     }
 
-    /// What is kept under a key, with its slot and that slot's generation.
-    pub(super) fn find(&self, key: Key<A>, hash: u64) -> Option<(u32, NonZeroU32, &Kept<A>)> {
+    /// What is kept under a key, with its slot and that slot's generation, if it may be given without the application.
+    pub(super) fn find(&self, now: Instant, key: Key<A>, hash: u64) -> Option<(u32, NonZeroU32, &Kept<A>)> {
+        let slot = self.slot(key, hash)?;
+        let kept = self.slots.get(slot).filter(|kept| !kept.is_old(now))?;
+        Some((slot, self.slots.generation(slot), kept))
+    }
+
+    fn slot(&self, key: Key<A>, hash: u64) -> Option<u32> {
         let is_it = |slot: &u32| self.slots.get(*slot).is_some_and(|kept| kept.key == key);
-        let slot = *self.table.find(hash, is_it)?;
-        Some((slot, self.slots.generation(slot), self.slots.get(slot)?))
+        self.table.find(hash, is_it).copied()
     }
 
     /// What is kept in a slot, which was used now.
@@ -202,7 +207,7 @@ impl<A: Copy + Eq> Shelf<A> {
     /// need not make room for it.
     pub(super) fn put(&mut self, now: Instant, kept: Kept<A>, hash: impl Fn(Key<A>) -> u64) {
         let key = kept.key;
-        if let Some((slot, ..)) = self.find(key, hash(key)) {
+        if let Some(slot) = self.slot(key, hash(key)) {
             self.remove(slot, &hash);
         }
         let each = kept.bytes().saturating_add(size_of::<Kept<A>>());

@@ -164,16 +164,15 @@ impl<L: MessageLayer> Host<L> {
             Verdict::Repeated(block1) => {
                 // Its answer is kept, or the application still owes it to the copy that came first.
                 let key = Key { peer: from, request: key };
-                let kept = self.shelf.find(key, self.layer.hash(&key));
-                let act =
-                    match kept.filter(|(.., kept)| !kept.is_old(now)).map(|(slot, generation, _)| (slot, generation)) {
-                        Some((slot, generation)) => {
-                            self.pending.set(id, Pending { block1: Some(block1), ..pending });
-                            Act::Serve { request: id, slot, generation }
-                        }
-                        None if self.is_owed(from, key.request) => Act::Drop(id),
-                        None => respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None),
-                    };
+                let kept = self.shelf.find(now, key, self.layer.hash(&key));
+                let act = match kept.map(|(slot, generation, _)| (slot, generation)) {
+                    Some((slot, generation)) => {
+                        self.pending.set(id, Pending { block1: Some(block1), ..pending });
+                        Act::Serve { request: id, slot, generation }
+                    }
+                    None if self.is_owed(from, key.request) => Act::Drop(id),
+                    None => respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None),
+                };
                 self.acts.push_back(act);
             }
             Verdict::Continue(block) => self.acts.push_back(respond(Code::CONTINUE, Some(block), None)),
@@ -202,8 +201,8 @@ impl<L: MessageLayer> Host<L> {
     ) -> Option<Act<L::Peer>> {
         pending.block2.filter(|block| block.number > 0)?;
         let key = Key { peer: pending.from, request: pending.key };
-        let (slot, generation, kept) = self.shelf.find(key, self.layer.hash(&key))?;
-        if (has_body && kept.asked != pending.asked) || kept.is_old(now) {
+        let (slot, generation, kept) = self.shelf.find(now, key, self.layer.hash(&key))?;
+        if has_body && kept.asked != pending.asked {
             return None;
         }
         self.pending.set(id, *pending);

@@ -83,7 +83,7 @@ pub(super) struct Asking {
 }
 
 /// Ends what was ordered.
-pub(super) fn refuse_all(orders: Vec<Command>, why: &Error) {
+pub(super) fn refuse_all(orders: impl IntoIterator<Item = Command>, why: &Error) {
     for order in orders {
         match order {
             Command::Ask(wanted) => wanted.reply.end(Err(why.clone())),
@@ -98,7 +98,7 @@ pub(super) fn refuse_all(orders: Vec<Command>, why: &Error) {
 pub(super) async fn refuse_rest(mut orders: mpsc::UnboundedReceiver<Command>, why: &Error) {
     orders.close();
     while let Some(order) = orders.recv().await {
-        refuse_all(vec![order], why);
+        refuse_all([order], why);
     }
 }
 
