@@ -23,6 +23,7 @@ pub mod emulate;
 pub mod failure;
 pub mod interrupt;
 pub mod load;
+pub mod log;
 pub mod nearest;
 pub mod observe;
 pub mod ping;

@@ -9,9 +9,15 @@ use millpond_live::{Grade, Happened, TraceEvent};
 
 /// Prints an event; `with_peer` where there may be several peers.
 pub fn print(event: &TraceEvent, with_peer: bool) {
-    let (style, text) = (style(&event.what), line(event, with_peer));
     // Whoever closed standard error does not want to know.
-    let _ = writeln!(anstream::stderr().lock(), "{style}{text}{style:#}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", styled(event, with_peer));
+}
+
+/// [`line`] in the colours of a terminal.
+#[must_use]
+pub fn styled(event: &TraceEvent, with_peer: bool) -> String {
+    let style = style(&event.what);
+    format!("{style}{}{style:#}", line(event, with_peer))
 }
 
 /// One line: time since the start in seconds, direction, and what there is to know.

@@ -2,13 +2,14 @@
 
 mod directory;
 mod files;
-mod log;
+mod requests;
 mod trials;
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use millpond_live::{Duplicates, Interface, Server, ServerBuilder, Transport};
 
@@ -17,9 +18,12 @@ pub use directory::{Directory, Stored};
 use crate::arguments::{Place, Serve};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
+use crate::log::Log;
 use crate::{request, trace};
 use files::Files;
-use log::log;
+
+/// How long a server that ends waits for its log to be read.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Serves until Ctrl-C or a request to terminate.
 ///
@@ -27,6 +31,7 @@ use log::log;
 /// A directory that cannot be opened, an address that cannot be bound.
 pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let changing = trials::Changing::default();
+    let log = Log::to_stderr();
     let mut termination = Signalled::to_terminate().map_err(no_signals)?;
     let mut builder = Server::builder().workers(flags.workers).longest_body(request::LONGEST_BODY);
     // Without anything to read again a hang-up ends the program, as that of a terminal should.
@@ -65,7 +70,8 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
         builder = builder.metrics(address);
     }
     if flags.trace {
-        builder = builder.trace(|event| trace::print(event, true));
+        let log = log.clone();
+        builder = builder.trace(move |event| log.line(&trace::styled(event, true)));
     }
     if !flags.only_files {
         builder = trials::routes(builder, &changing);
@@ -74,7 +80,8 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
         builder = with_files(builder, path, flags.write)?;
     }
     if !flags.quiet {
-        builder = builder.layer(log);
+        let log = log.clone();
+        builder = builder.layer(move |request, next| requests::told(log.clone(), request, next));
     }
     let mut server = builder.start().await?;
     announce(&server, &flags)?;
@@ -84,7 +91,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
             // Both are the ordinary end of a server.
             () = interrupt.heard() => break Ok(()),
             () = termination.heard() => break Ok(()),
-            Some(()) = heard(&mut hang_up) => reload(&server, &flags).await?,
+            Some(()) = heard(&mut hang_up) => reload(&server, &flags, &log).await?,
             // It cannot go on.
             ended = server.wait() => break ended,
         }
@@ -95,11 +102,12 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
         () = server.shutdown() => {}
         () = interrupt.heard() => {}
     }
+    log.finish(LAST_LINES);
     Ok(ended?)
 }
 
 /// Reads certificate and keys again. What cannot be used is told, and what there was stays.
-async fn reload(server: &Server, flags: &Serve) -> Result<(), Failure> {
+async fn reload(server: &Server, flags: &Serve, log: &Log) -> Result<(), Failure> {
     let read = match flags.credentials.read() {
         Ok(security) => server.set_security(security).await.map_err(Failure::from),
         Err(failure) => Err(failure),
@@ -109,7 +117,7 @@ async fn reload(server: &Server, flags: &Serve) -> Result<(), Failure> {
         Ok(()) => writeln!(out, "certificate and keys were read again; new sessions are made with them")?,
         Err(failure) => {
             let why = failure.line().unwrap_or_default();
-            writeln!(anstream::stderr().lock(), "certificate and keys stay as they were: {why}")?;
+            log.line(&format!("certificate and keys stay as they were: {why}"));
         }
     }
     Ok(out.flush()?)

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use crate::program::{Server, command, millpond, signal};
+use millpond_live::{Client, Code};
+
+use crate::program::{Server, command, fresh_directory, millpond, signal};
 
 /// Head and body of what HTTP answers.
 fn fetched(address: &str, path: &str) -> (String, String) {
@@ -117,4 +119,23 @@ fn a_server_tells_each_transmission() {
     for part in ["<- CON GET", "-> ACK (empty)", "-> CON 2.05 Content", "timer ", "round trip "] {
         assert!(trace.lines().any(|line| line.contains(part)), "{part} is not in\n{trace}");
     }
+}
+
+/// Its log goes to a program that hangs: a pipe that is full after 64 KiB.
+#[test]
+fn a_server_whose_log_nobody_reads_answers_and_ends_all_the_same() {
+    let root = fresh_directory("unread-log");
+    let server = Server::with_unread_log(&["--trace", root.to_str().expect("plain")]);
+    let long = server.at(&format!("/{0}/{0}/{0}", "a".repeat(250)));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let codes = runtime.block_on(async {
+        let client = Client::builder().build().await.expect("a client");
+        let mut codes = Vec::new();
+        for _ in 0..300 {
+            codes.push(client.get(&long).send().await.expect("an answer").code());
+        }
+        codes
+    });
+    assert_eq!(codes, [Code::NOT_FOUND; 300]);
+    assert_eq!(server.end().1, Some(0));
 }

@@ -57,9 +57,18 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::with_log(Stdio::null(), arguments)
+    }
+
+    /// With a pipe as its standard error, which nobody reads.
+    pub(crate) fn with_unread_log(arguments: &[&str]) -> Self {
+        Self::with_log(Stdio::piped(), arguments)
+    }
+
+    fn with_log(log: Stdio, arguments: &[&str]) -> Self {
         let mut all = vec!["serve", "--bind", "127.0.0.1", "--port", "0"];
         all.extend(arguments);
-        let mut child = command(&all).stderr(Stdio::null()).spawn().expect("the program is built");
+        let mut child = command(&all).stderr(log).spawn().expect("the program is built");
         let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut line = String::new();
         out.read_line(&mut line).expect("it says where it listens");
