@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use millpond_coap::{
-    Config, Duplicates, Endpoint, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, RequestId,
-    Transmission,
+    Config, Duplicates, Endpoint, Identities, Lifetimes, Limits, NamingOption, NamingOptions, Outgoing, Refused,
+    RequestId, Transmission,
     block::BlockSize,
     message::{Code, Kind, Token, number},
     transfer::Answer,
@@ -174,7 +174,11 @@ impl Server {
             // A non-confirmable request is answered by a non-confirmable response (RFC 7252 §5.2.3).
             Below::Endpoint(endpoint) => {
                 let response = Outgoing { kind: asked.kind, ..Outgoing::confirmable(code, options) };
-                endpoint.respond(now, asked.id, &response.with_payload(&self.payload)).map_err(refused)
+                match endpoint.respond(now, asked.id, &response.with_payload(&self.payload)) {
+                    // It cannot leave at once, so it is lost.
+                    Err(Refused::NoMessageId { .. }) if asked.kind == Kind::NonConfirmable => Ok(()),
+                    answered => answered.map_err(refused),
+                }
             }
             Below::Host(host) => {
                 let size = self.sizes.get(asked.group as usize).copied().flatten();

@@ -42,7 +42,7 @@ pub struct Load {
     /// Non-confirmable requests.
     #[arg(long)]
     pub non: bool,
-    /// Give up a request after this long [when the controller does].
+    /// Give up a request after this long [when the controller does; a non-confirmable one after 5s].
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub timeout: Option<Duration>,
     /// Congestion control, any preset.

@@ -15,6 +15,10 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::trace;
 
+/// How long the answer to a non-confirmable request is awaited unless told otherwise. It is not sent again, so where it is lost
+/// a closed loop would stand still for NON_LIFETIME (RFC 7252 §4.8.2). As long as after the last request.
+const NON_TIMEOUT: Duration = AFTERWARDS;
+
 /// How long answers are awaited when no request starts any more.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 
@@ -225,7 +229,7 @@ impl Shared {
         if self.plan.non {
             request = request.non_confirmable();
         }
-        if let Some(time) = self.plan.timeout {
+        if let Some(time) = self.plan.timeout.or(self.plan.non.then_some(NON_TIMEOUT)) {
             request = request.deadline(time);
         }
         request

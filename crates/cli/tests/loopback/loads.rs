@@ -92,3 +92,25 @@ fn a_load_that_nobody_answers_tells_no_times() {
     let rows: Vec<Vec<_>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert!(rows.contains(&vec!["median", "-"]), "{out}");
 }
+
+/// Every third answer is lost, the way a narrow cell loses them.
+#[test]
+fn a_load_of_non_confirmable_requests_goes_on_where_an_answer_is_lost() {
+    let server = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let uri = format!("coap://{}/hello", server.local_addr().expect("its address"));
+    std::thread::spawn(move || {
+        let mut request = [0; 100];
+        for number in 1.. {
+            let Ok((length, from)) = server.recv_from(&mut request) else { return };
+            let token = &request[4..4 + usize::from(request[0] & 15)];
+            assert!(length >= 4 && request[0] >> 4 == 5, "non-confirmable");
+            if number % 3 != 0 {
+                let header = [0x50 | token.len() as u8, 0x45, 0, number];
+                server.send_to(&[&header[..], token].concat(), from).expect("sent");
+            }
+        }
+    });
+    let said = millpond(&["load", "--json", "--non", "--count", "5", &uri]).json();
+    let load = &said["loads"][0];
+    assert_eq!((&load["answers"], &load["failed"], &load["requests"]), (&4.into(), &1.into(), &5.into()), "{said}");
+}

@@ -251,24 +251,26 @@ fn what_counts_is_what_left() {
     assert_eq!(controller.told(), "nc");
 }
 
-/// Hands over a non-confirmable request and answers it with a non-confirmable response.
-fn serves(server: &mut Endpoint<u8>, id: u8) -> (Sent, Vec<String>) {
-    server.receive(Instant::ORIGIN, 1, &[0x50, 1, 0, id]);
-    let (_, _, asked) = drain(server, 0);
-    server.respond(Instant::ORIGIN, asked[0], &Outgoing::non_confirmable(Code::CONTENT, &[])).unwrap();
+/// Sends a non-confirmable notification.
+fn notifies(server: &mut Endpoint<u8>) -> (Sent, Vec<String>) {
+    let notification = Outgoing::non_confirmable(Code::CONTENT, &[]);
+    server.send_further(Instant::ORIGIN, 1, Token::EMPTY, &notification).unwrap();
     let (sent, events, _) = drain(server, 0);
     (sent, events)
 }
 
-/// Responses are counted apart from requests, so that either sort keeps to the rule by itself. The end of one that
+/// Notifications are counted apart from requests, so that either sort keeps to the rule by itself. The end of one that
 /// became confirmable is told like that of any other.
 #[test]
-fn responses_become_confirmable_as_well() {
+fn notifications_become_confirmable_as_well() {
     let controller = Listening::new(3, Naming::Count);
-    let mut server = endpoint(&controller, |config| config.transmission.nstart = 1);
+    let mut server = endpoint(&controller, |config| {
+        config.transmission.nstart = 1;
+        config.transmission.probing_rate = u32::MAX;
+    });
     let mut kinds = Vec::new();
-    for id in 0..3 {
-        let (sent, _) = serves(&mut server, id);
+    for _ in 0..3 {
+        let (sent, _) = notifies(&mut server);
         kinds.push(sent[0].0);
     }
     use Kind::{Confirmable, NonConfirmable};
@@ -276,17 +278,17 @@ fn responses_become_confirmable_as_well() {
     assert_eq!((server.counters().begun, server.exchanges()), (1, 1));
 
     // NSTART is 1: what is next but non-confirmable leaves, the third of the next three waits.
-    assert_eq!(serves(&mut server, 3).0[0].0, NonConfirmable);
-    assert_eq!(serves(&mut server, 4).0[0].0, NonConfirmable);
-    assert_eq!(serves(&mut server, 5).0, []);
-    assert_eq!(serves(&mut server, 6).0, [], "it would be the third");
+    assert_eq!(notifies(&mut server).0[0].0, NonConfirmable);
+    assert_eq!(notifies(&mut server).0[0].0, NonConfirmable);
+    assert_eq!(notifies(&mut server).0, []);
+    assert_eq!(notifies(&mut server).0, [], "it would be the third");
     assert_eq!((server.counters().begun, server.exchanges()), (1, 1), "they count when they leave");
     server.receive(Instant::from_micros(SECOND), 1, b"\x60\x00\x00\x02");
     let (sent, events, _) = drain(&mut server, SECOND);
     assert_eq!(events, ["delivered 1 s"]);
     assert_eq!(sent.iter().map(|sent| sent.0).collect::<Vec<_>>(), [Confirmable, NonConfirmable]);
     assert_eq!((server.counters().begun, server.exchanges()), (2, 1));
-    // No server echoes in an empty acknowledgement, so that responses are not marked.
+    // No server echoes in an empty acknowledgement, so that notifications are not marked.
     assert_eq!(sent[0].1, b"\x40\x45\x00\x05");
     // A request of ours is the first of its own sort.
     assert!(!sends_alone(&mut server));

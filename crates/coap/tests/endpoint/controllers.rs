@@ -1,7 +1,7 @@
 //! How the endpoint treats the controllers of its peers.
 
-use millpond_coap::message::Code;
-use millpond_coap::{Cause, Config, Endpoint, Event, Identities, Outgoing, Output, SleepReason};
+use millpond_coap::message::{Code, Token};
+use millpond_coap::{Cause, Config, Endpoint, Event, Identities, Outgoing, Output, SleepReason, Transmission};
 use millpond_control::{AnyController, ChanceSeed, Instant, Preset, Reason, SettingValue, Span, Wait};
 
 use crate::pair::{HELLO, Pair, SECOND, Side, get, steady};
@@ -137,17 +137,17 @@ fn what_the_controller_holds_back_leaves_when_it_says() {
     assert_eq!(client.counters().sent.non_confirmable, 3);
 }
 
-/// A peer for which nothing is left but a response held back is idle once that has left.
+/// A peer for which nothing is left but a notification held back is idle once that has left.
 #[test]
-fn a_response_held_back_leaves_an_idle_peer() {
+fn a_notification_held_back_leaves_an_idle_peer() {
     let config = Config { token_length: 0, ..Config::default() };
-    let config = Config { limits: millpond_coap::Limits { peers: 1, ..config.limits }, ..config };
+    let limits = millpond_coap::Limits { peers: 1, ..config.limits };
+    let transmission = Transmission { probing_rate: u32::MAX, ..config.transmission };
+    let config = Config { limits, transmission, ..config };
     let mut server = Endpoint::new(config, cocoa(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
-    for (id, sleep) in [(0, None), (1, Some((2 * SECOND, SleepReason::Admission)))] {
-        server.receive(Instant::ORIGIN, 1_u8, &[0x50, 1, 0, id]);
-        let Output::Event(Event::Request { id, .. }) = server.poll(Instant::ORIGIN) else { panic!("no request") };
-        waits(&mut server, 0);
-        server.respond(Instant::ORIGIN, id, &Outgoing::non_confirmable(Code::CONTENT, &[])).unwrap();
+    for sleep in [None, Some((2 * SECOND, SleepReason::Admission))] {
+        let notification = Outgoing::non_confirmable(Code::CONTENT, &[]);
+        server.send_further(Instant::ORIGIN, 1_u8, Token::EMPTY, &notification).unwrap();
         assert_eq!(waits(&mut server, 0).1, sleep);
     }
     assert_eq!(waits(&mut server, 2 * SECOND).1, None);

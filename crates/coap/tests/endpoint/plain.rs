@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use millpond_coap::message::{Code, Kind};
-use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output};
+use millpond_coap::message::{Code, Kind, Token, number};
+use millpond_coap::{Config, Endpoint, Event, Identities, Outgoing, Output, Refused, RequestId};
 use millpond_control::{
     Admit, AnyController, ChanceSeed, Class, Controller, Cx, Exchange, Fate, Feedback, Instant, PeerController,
-    PlainMessage, Sample, Span, View, Wait, Wishes,
+    PlainMessage, Preset, Sample, Span, View, Wait, Wishes,
 };
 
 use crate::pair::{HELLO, Pair, SECOND, Side, get, steady};
@@ -51,15 +51,22 @@ fn a_lost_request_is_not_sent_again_and_fails_after_its_lifetime() {
     pair.happened(&["0 C sends NON GET 0 (lost)", "137.5 C fails: NoResponse"]);
 }
 
-/// A long message to a silent peer keeps its place for longer: 1 byte a second is PROBING_RATE.
+/// A long one to a silent peer ends as soon as any other; what comes after it waits for longer: 1 byte a second is
+/// PROBING_RATE.
 #[test]
-fn probing_rate_makes_long_messages_wait_longer() {
-    let mut pair = Pair::usual().losing([0]);
+fn probing_rate_makes_what_follows_a_long_message_wait() {
+    let mut pair = Pair::usual().losing([0, 1]);
     let payload = [0; 1_000];
     pair.ask(&ASK.with_payload(&payload)).unwrap();
+    pair.ask(&ASK).unwrap();
     // 4 bytes of header, 4 of token, 6 of option, the marker.
     pair.run();
-    pair.happened(&["0 C sends NON GET 0 (lost)", "1015 C fails: NoResponse"]);
+    pair.happened(&[
+        "0 C sends NON GET 0 (lost)",
+        "137.5 C fails: NoResponse",
+        "1015 C sends NON GET 1 (lost)",
+        "1152.5 C fails: NoResponse",
+    ]);
 }
 
 /// And with NSTART of them under way it takes so many times as long; a rate of zero counts as one.
@@ -71,9 +78,51 @@ fn probing_rate_is_shared_by_all_that_is_under_way() {
             config.transmission.probing_rate = rate;
         })
         .losing([0]);
+        pair.answer = Kind::NonConfirmable;
         pair.ask(&ASK.with_payload(&[0; 1_000])).unwrap();
         pair.run();
+        pair.ask(&ASK).unwrap();
+        pair.run();
         assert_eq!(pair.now / SECOND, seconds);
+        // It has answered: one more that is lost keeps the next no longer.
+        pair.lose = [3].into();
+        let lost = pair.ask(&ASK).unwrap();
+        let now = pair.now();
+        assert!(pair.client.cancel(now, lost));
+        pair.drain(Side::Client);
+        pair.take_log();
+        pair.ask(&ASK).unwrap();
+        assert!(pair.take_log()[0].contains("C sends NON"));
+    }
+}
+
+/// Whoever has a deadline of its own cannot send faster by it.
+#[test]
+fn probing_rate_holds_for_requests_that_are_cancelled() {
+    let mut pair = Pair::usual().losing(0..9);
+    for _ in 0..2 {
+        let asked = pair.ask(&ASK).unwrap();
+        pair.run_until(pair.now + SECOND);
+        let now = pair.now();
+        assert!(pair.client.cancel(now, asked));
+        pair.drain(Side::Client);
+    }
+    pair.ask(&ASK).unwrap();
+    pair.run_until(20 * SECOND);
+    let sent: Vec<_> = pair.take_log().into_iter().filter(|line| line.contains("sends")).collect();
+    assert_eq!(sent, ["0 C sends NON GET 0 (lost)", "14 C sends NON GET 1 (lost)"], "of 14 bytes");
+}
+
+/// However long the controller's own timer may become: it sends nothing again.
+#[test]
+fn a_request_without_an_answer_ends_after_the_lifetime_of_the_rfc_with_every_preset() {
+    for preset in Preset::all() {
+        let mut client: Endpoint<u8> =
+            Endpoint::new(Config::default(), preset.build(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+        client.request(Instant::ORIGIN, 1, &ASK.with_payload(&[0; 1_000])).unwrap();
+        drain(&mut client, 0);
+        client.poll(Instant::from_micros(145 * SECOND));
+        assert_eq!(client.exchanges(), 0, "{}", preset.name());
     }
 }
 
@@ -262,11 +311,13 @@ fn non_confirmable_requests_are_numbered_on_their_path() {
 
 /// RFC 7252 §4.7: PROBING_RATE holds unless congestion control has something better.
 #[test]
-fn a_controller_that_governs_requests_gives_up_after_the_lifetime_of_the_message() {
+fn a_controller_that_governs_requests_goes_on_after_the_lifetime_of_the_message() {
     for (governs_requests, seconds) in [(false, 1_015), (true, 137)] {
         let wishes = Wishes { governs_requests, ..Wishes::NONE };
         let mut pair = Pair::usual().wishing(wishes).losing([0]);
+        pair.answer = Kind::NonConfirmable;
         pair.ask(&ASK.with_payload(&[0; 1_000])).unwrap();
+        pair.ask(&ASK).unwrap();
         pair.run();
         assert_eq!(pair.now / SECOND, seconds);
     }
@@ -304,21 +355,105 @@ impl Controller for Closed {
     }
 }
 
+/// Ten at once, as libcoap sends them.
 #[test]
-fn responses_leave_as_requests_come_where_the_controller_governs_requests() {
-    for (governs_requests, leaves) in [(false, false), (true, true)] {
+fn each_non_confirmable_request_is_answered_at_once() {
+    for governs_requests in [false, true] {
         let controller = PeerController::own(Closed(steady(), governs_requests));
         let mut server =
             Endpoint::new(Config::default(), controller, ChanceSeed::new(1), 0, Identities::counted()).unwrap();
-        server.receive(Instant::ORIGIN, 1, b"\x54\x01\x00\x00\0\0\0\0\xb5hello");
-        let mut request = None;
-        while let Output::Event(event) = server.poll(Instant::ORIGIN) {
-            if let Event::Request { id, .. } = event {
-                request = Some(id);
+        for number in 0..10_u8 {
+            server.receive(Instant::ORIGIN, 1, &[0x51, 0x01, 0, number, number, 0xb5, b'h', b'e', b'l', b'l', b'o']);
+            answer_all(&mut server, Instant::ORIGIN);
+            let Output::Transmit(answer) = server.poll(Instant::ORIGIN) else { panic!("no answer to {number}") };
+            assert_eq!((answer.bytes[0], answer.bytes[4]), (0x51, number), "non-confirmable, to its token");
+        }
+    }
+}
+
+/// Every preset: some pace what nobody acknowledges, and make some of it confirmable.
+#[test]
+fn one_request_a_second_is_answered_each_second_by_every_preset() {
+    for preset in Preset::all() {
+        let mut server: Endpoint<u8> =
+            Endpoint::new(Config::default(), preset.build(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+        for number in 0..40_u8 {
+            let now = Instant::from_micros(u64::from(number) * SECOND);
+            server.receive(now, 1, &[0x51, 0x02, 0, number, number, 0xb5, b'h', b'e', b'l', b'l', b'o']);
+            answer_all(&mut server, now);
+            let Output::Transmit(answer) = server.poll(now) else { panic!("{}: no answer to {number}", preset.name()) };
+            assert_eq!(answer.bytes[0], 0x51, "{}: non-confirmable (RFC 7252 §5.2.3)", preset.name());
+        }
+    }
+}
+
+/// What cannot leave at once is dropped: whoever asked sends it again, or wants it no more.
+#[test]
+fn an_answer_without_a_message_id_does_not_wait_for_one() {
+    let mut server: Endpoint<u8> =
+        Endpoint::new(Config::default(), steady(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+    let ask = |server: &mut Endpoint<u8>, id: u16| {
+        let [high, low] = id.to_be_bytes();
+        server.receive(Instant::ORIGIN, 1, &[0x50, 0x01, high, low]);
+    };
+    for id in 0..=u16::MAX {
+        ask(&mut server, id);
+        answer_all(&mut server, Instant::ORIGIN);
+        assert!(matches!(server.poll(Instant::ORIGIN), Output::Transmit(_)), "{id}");
+    }
+    // With the message IDs of another socket on the way: the peer's are known for NON_LIFETIME, ours for EXCHANGE_LIFETIME.
+    let later = Instant::from_micros(200 * SECOND);
+    server.receive(later, 1, &[0x50, 0x01, 0, 0]);
+    let request = handed(&mut server, later);
+    let refused = server.respond(later, request, &Outgoing::non_confirmable(Code::CONTENT, &[]));
+    assert!(matches!(refused, Err(Refused::NoMessageId { .. })), "{refused:?}");
+    assert_eq!(server.requests(), 0, "and its request keeps no place");
+}
+
+/// The pace of what nobody asked for is not that of answers.
+#[test]
+fn notifications_stay_paced_among_answers() {
+    let mut server: Endpoint<u8> =
+        Endpoint::new(Config::default(), Preset::CALM.build(), ChanceSeed::new(1), 0, Identities::counted()).unwrap();
+    let notify = |server: &mut Endpoint<u8>, now| {
+        let notification = Outgoing::non_confirmable(Code::CONTENT, &[(number::OBSERVE, b"\x01")]);
+        server.send_further(now, 1, Token::new(b"t").unwrap(), &notification).unwrap();
+    };
+    let sent = |server: &mut Endpoint<u8>, now| {
+        let mut sent = 0;
+        loop {
+            match server.poll(now) {
+                Output::Transmit(_) => sent += 1,
+                Output::Sleep(..) | Output::Idle => return sent,
+                Output::Event(_) => {}
             }
         }
-        let response = Outgoing::non_confirmable(Code::CONTENT, &[]);
-        server.respond(Instant::ORIGIN, request.unwrap(), &response).unwrap();
-        assert_eq!(matches!(server.poll(Instant::ORIGIN), Output::Transmit(_)), leaves);
+    };
+    server.receive(Instant::ORIGIN, 1, &[0x50, 0x01, 0, 0]);
+    answer_all(&mut server, Instant::ORIGIN);
+    assert_eq!(sent(&mut server, Instant::ORIGIN), 1);
+    let left: Vec<_> =
+        (0..3).map(|_| (notify(&mut server, Instant::ORIGIN), sent(&mut server, Instant::ORIGIN)).1).collect();
+    assert_eq!(left, [1, 0, 0], "the answer before it does not hold the first back");
+    server.receive(Instant::ORIGIN, 1, &[0x50, 0x01, 0, 1]);
+    answer_all(&mut server, Instant::ORIGIN);
+    assert_eq!(sent(&mut server, Instant::ORIGIN), 1, "nor do notifications an answer");
+    assert_eq!(sent(&mut server, Instant::from_micros(SECOND)), 0);
+}
+
+/// The request that the application is handed.
+fn handed(server: &mut Endpoint<u8>, now: Instant) -> RequestId {
+    loop {
+        match server.poll(now) {
+            Output::Event(Event::Request { id, .. }) => return id,
+            Output::Sleep(..) | Output::Idle => panic!("no request"),
+            Output::Event(_) | Output::Transmit(_) => {}
+        }
     }
+}
+
+/// The application answers what came, non-confirmably.
+fn answer_all(server: &mut Endpoint<u8>, now: Instant) {
+    let request = handed(server, now);
+    server.respond(now, request, &Outgoing::non_confirmable(Code::CONTENT, &[])).unwrap();
 }

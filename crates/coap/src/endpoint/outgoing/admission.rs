@@ -49,20 +49,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             if let Some(until) = self.retired_until(peer, exchange) {
                 return Gate::Until(until, SleepReason::Token);
             }
-        } else if let Some(until) = self.probing(peer, exchange).filter(|until| *until > now) {
-            return Gate::Until(until, SleepReason::Probing);
         }
-        if kind == Kind::NonConfirmable
-            && let Some(until) = self.pause(exchange).filter(|until| *until > now)
-        {
-            return Gate::Until(until, SleepReason::Probing);
+        if kind == Kind::NonConfirmable {
+            let pauses = [self.probing(peer, exchange), self.pause(exchange)];
+            if let Some(until) = pauses.into_iter().flatten().max().filter(|until| *until > now) {
+                return Gate::Until(until, SleepReason::Probing);
+            }
         }
         let free = peer.ids.next_free(now, self.exchange_lifetime());
         if free > now {
             return Gate::Until(free, SleepReason::MessageId);
         }
         let class = if kind == Kind::Confirmable { Class::Confirmable } else { Class::Plain };
-        if class == Class::Plain && self.has_reports(exchange) {
+        // PROBING_RATE (RFC 7252 §4.7) and the pace of RFC 8085 §3.1.3 are for what nothing comes back for. Here the request came.
+        if class == Class::Plain && (exchange.role.is_drawn() || self.has_reports(exchange)) {
             return Gate::Open;
         }
         if class == Class::Plain && !exchange.role.is_request() && path.controller.wishes().governs_requests {
@@ -92,8 +92,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The kind as which a message would leave now: one asked for as non-confirmable may have to be confirmable.
     pub(in crate::endpoint) fn kind_now(&self, path: &Path, exchange: &Exchange) -> Kind {
         let is_plain = exchange.kind == Kind::NonConfirmable;
-        let may_confirm =
-            self.setup.config.may_confirm && !exchange.role.is_for_a_group() && !self.has_reports(exchange);
+        let may_confirm = self.setup.config.may_confirm
+            && exchange.role != Role::Group
+            && !exchange.role.is_drawn()
+            && !self.has_reports(exchange);
         if is_plain && may_confirm && path.wishes_confirmable(exchange.role) {
             return Kind::Confirmable;
         }

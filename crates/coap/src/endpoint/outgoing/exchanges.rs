@@ -81,16 +81,16 @@ impl Role {
         matches!(self, Self::Response | Self::Further | Self::Piece | Self::Group | Self::GroupResponse)
     }
 
+    /// A request drew it. Non-confirmable, it is as a piggybacked one: one for each request that came, at once or never.
+    #[inline]
+    pub(in crate::endpoint) const fn is_drawn(self) -> bool {
+        matches!(self, Self::Response | Self::GroupResponse)
+    }
+
     /// Sent and forgotten if non-confirmable.
     #[inline]
     pub(in crate::endpoint) const fn is_forgotten(self) -> bool {
         self.is_for_a_request() || matches!(self, Self::Unanswered)
-    }
-
-    /// It leaves non-confirmable whatever a controller wishes.
-    #[inline]
-    pub(in crate::endpoint) const fn is_for_a_group(self) -> bool {
-        matches!(self, Self::Group | Self::GroupResponse)
     }
 }
 

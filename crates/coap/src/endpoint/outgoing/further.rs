@@ -4,7 +4,7 @@ use alloc::{boxed::Box, collections::VecDeque};
 use core::{fmt::Debug, hash::Hash};
 
 use hashbrown::HashMap;
-use millpond_control::Instant;
+use millpond_control::{Controller, Instant};
 use rustc_hash::FxBuildHasher;
 
 use crate::endpoint::{
@@ -25,7 +25,8 @@ use crate::message::{Code, Kind, MessageId, Token};
 pub(in crate::endpoint) struct Beyond<A> {
     /// Those last sent, oldest first.
     rejectable: VecDeque<(A, MessageId, ExchangeId)>,
-    /// Until when PROBING_RATE is used up towards peers that have never answered, by their slots.
+    /// Until when PROBING_RATE is used up towards peers that have never answered, by their slots: for what leaves
+    /// non-confirmably.
     pub(in crate::endpoint) probes: HashMap<u32, Instant, FxBuildHasher>,
     pub(in crate::endpoint) groups: Option<Box<Groups<A>>>,
     pub(in crate::endpoint) unanswered: Unanswered<A>,
@@ -199,11 +200,27 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// (RFC 7252 §4.7).
     #[cold]
     pub(in crate::endpoint) fn probing(&self, peer: &Peer<A>, exchange: &Exchange) -> Option<Instant> {
-        if !matches!(exchange.role, Role::Further | Role::Group) {
+        if !exchange.role.is_request() && !matches!(exchange.role, Role::Further | Role::Group) {
             return None;
         }
         let beyond = self.beyond.as_deref().filter(|_| !peer.answers)?;
         beyond.probes.get(&exchange.peer).copied()
+    }
+
+    /// A non-confirmable request went unanswered. To a peer that has never answered the next one leaves when NSTART of them would
+    /// not be more than PROBING_RATE (RFC 7252 §4.7), unless the controller sees to that itself.
+    pub(in crate::endpoint) fn unanswered(&mut self, slot: u32) {
+        let Some(exchange) = self.exchanges.get(slot) else { return };
+        let Some((peer, path, _)) = self.peers.with_path(exchange.peer) else { return };
+        if peer.answers || path.controller.wishes().governs_requests {
+            return;
+        }
+        let nstart = u64::from(path.nstart(self.setup.config.transmission.nstart));
+        let (number, left) = (exchange.peer, exchange.first);
+        let until = later(left, self.probing_pause(exchange.length()).saturating_mul(nstart));
+        let probes = &mut self.beyond_mut().probes;
+        let before = probes.get(&number).copied().unwrap_or(until);
+        probes.insert(number, before.max(until));
     }
 
     /// A peer has answered a message of ours.

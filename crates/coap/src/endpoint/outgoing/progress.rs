@@ -233,6 +233,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             Failure::NoResponse => self.tell(slot, now, Fate::Lost, 0),
             Failure::GaveUp | Failure::Cancelled | Failure::BadOption | Failure::LongResponse => {}
         }
+        let is_unanswered = matches!(why, Failure::NoResponse | Failure::Cancelled);
+        if is_unanswered && self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Asked) {
+            self.unanswered(slot);
+        }
         let Some((to, retransmissions)) = self.whose(slot) else { return };
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let id = self.exchanges.name(slot);

@@ -76,9 +76,11 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let gate = if is_next { self.gate(slot, now) } else { Gate::Closed };
         let is_in_the_way = is_next && self.exchanges.has_overdue && !matches!(gate, Gate::Open);
         let gate = if is_in_the_way { self.make_way(peer, slot, now) } else { gate };
+        // Who asked non-confirmably does not wait for long: what cannot leave at once is lost, as on the way.
+        let may_wait = is_counted || !role.is_drawn();
         match gate {
             Gate::Open => self.launch(slot, now),
-            _ if waiting >= most => {
+            _ if waiting >= most || !may_wait => {
                 self.exchanges.release(slot);
                 return Err(match gate {
                     Gate::Until(until, SleepReason::MessageId) => Refused::NoMessageId { until },
@@ -103,8 +105,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[cold]
     fn hold_back(&mut self, slot: u32, now: Instant, peer: u32, role: Role, gate: Gate, is_next: bool) {
         self.peers.hold(peer, &mut self.exchanges, slot);
-        self.exchanges.holds_furthers |=
-            matches!(role, Role::Further | Role::Piece | Role::Group | Role::GroupResponse | Role::Unanswered);
+        self.exchanges.holds_furthers |= matches!(role, Role::Further | Role::Piece | Role::Group | Role::Unanswered);
         if let Gate::Until(at, reason) = gate
             && is_next
         {
@@ -281,7 +282,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let mark = if is_repeated { peer.echoes.granted(exchange.mark) } else { Mark::Nothing };
             exchange.mark_first(mark, &setup.config.naming, now);
         }
-        path.left(exchange.role, kind);
+        let is_drawn = exchange.role.is_drawn() && kind == Kind::NonConfirmable;
+        if !is_drawn {
+            path.left(exchange.role, kind);
+        }
         self.counts.one_more(Count::Sent(exchange.kind));
         if exchange.kind != Kind::Confirmable {
             return if exchange.role.is_forgotten() {
@@ -338,7 +342,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some((peer, path, waiting)) = self.peers.with_path_mut(number) else { return };
         let length = exchange.length();
         let cx = luck.cx((peer.number, waiting), now, path.outstanding, exchange.number, Word::Copy(0));
-        if !path.controller.wishes().governs_requests {
+        if !exchange.role.is_drawn() && !path.controller.wishes().governs_requests {
             path.controller.on_plain_send(length, cx);
         }
         let what = match exchange.answers {
@@ -395,22 +399,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         self.timers.set(slot, at.max(later(now, 1)));
     }
 
-    /// Until when a response is awaited if none is being fetched by retransmissions: for the lifetime of the message,
-    /// and longer if NSTART messages of this length in that time were more than PROBING_RATE (RFC 7252 §4.7), unless the
-    /// controller sees to that itself.
+    /// Until when a response is awaited if none is being fetched by retransmissions: for the lifetime of the message. That of a
+    /// non-confirmable one is at most the RFC's own, however long the timers of the peer's controller may become: it is not
+    /// sent again.
     pub(in crate::endpoint) fn response_due(&self, slot: u32, now: Instant) -> Instant {
-        let Some(exchange) = self.exchanges.get(slot) else { return now };
-        let is_confirmable = exchange.kind == Kind::Confirmable;
+        /// MAX_TRANSMIT_SPAN of RFC 7252 §4.8.2, microseconds.
+        const TRANSMIT_SPAN: u64 = 45_000_000;
+        let is_confirmable = self.exchanges.get(slot).is_some_and(|exchange| exchange.kind == Kind::Confirmable);
+        let latency = u64::from(self.setup.config.transmission.max_latency.as_micros());
+        let most = if is_confirmable { u64::MAX } else { latency.saturating_add(TRANSMIT_SPAN) };
         let lifetime = if is_confirmable { self.exchange_lifetime() } else { self.non_lifetime() };
-        let Transmission { nstart, probing_rate, .. } = self.setup.config.transmission;
-        let path = self.peers.path(exchange.peer);
-        if !is_confirmable && path.is_some_and(|path| path.controller.wishes().governs_requests) {
-            return later(now, lifetime);
-        }
-        let nstart = path.map_or(nstart, |path| path.nstart(nstart));
-        let bytes = (exchange.message_length() as u64).saturating_mul(u64::from(nstart));
-        let probing = bytes.saturating_mul(1_000_000).checked_div(u64::from(probing_rate.max(1))).unwrap_or(0);
-        later(now, lifetime.max(probing))
+        later(now, lifetime.min(most))
     }
 
     /// May so many bytes more be held?
