@@ -89,7 +89,8 @@ pub use security::PeerIdentity;
 pub use security::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors};
 #[cfg(feature = "server")]
 pub use server::{
-    AddressRule, HandlerError, IntoResponse, Next, Observable, Request, RequestBody, Resource, Server, ServerBuilder,
+    AccessOutcome, AccessRecord, AddressRule, HandlerError, IntoResponse, Next, Observable, Request, RequestBody,
+    Resource, Server, ServerBuilder,
 };
 pub use stats::{PeerStats, Stats};
 #[cfg(feature = "cbor")]

@@ -81,7 +81,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     }
     if !flags.quiet {
         let log = log.clone();
-        builder = builder.layer(move |request, next| requests::told(log.clone(), request, next));
+        builder = builder.access_log(move |access| log.line(&requests::line(access)));
     }
     let mut server = builder.start().await?;
     announce(&server, &flags)?;

@@ -1,23 +1,21 @@
 //! A line for each request.
 
-use millpond_live::{Next, Request, Response};
-use tokio::time::Instant;
+use millpond_live::{AccessOutcome, AccessRecord};
 
-use crate::log::Log;
 use crate::{answer, render::steers};
 
-/// Tells a request and how it was answered.
-pub(super) async fn told(log: Log, request: Request, next: Next) -> Response {
-    let start = Instant::now();
-    let answer = next.run(request.clone()).await;
-    let method = request.method().name().unwrap_or("?").to_uppercase();
-    let path: String = request.path_text().chars().map(|c| if steers(c) { '?' } else { c }).collect();
-    log.line(&format!(
-        "{}  {method} {path}  {}, {} bytes, {:.1} ms",
-        request.peer(),
-        answer::titled(answer.code()),
-        answer.payload().len(),
-        start.elapsed().as_secs_f64() * 1e3
-    ));
-    answer
+/// Tells a request and what became of it.
+pub(super) fn line(access: &AccessRecord) -> String {
+    let AccessRecord { peer, method, path, outcome, reason, took, .. } = access;
+    let method =
+        method.map_or("-".into(), |method| method.name().map_or_else(|| method.to_string(), str::to_uppercase));
+    let path: String = path.chars().map(|c| if steers(c) { '?' } else { c }).collect();
+    let outcome = match outcome {
+        AccessOutcome::Answered { code, bytes } => format!("{}, {bytes} bytes", answer::titled(*code)),
+        AccessOutcome::Reset => "reset".into(),
+        AccessOutcome::Insecure => "no secure session".into(),
+        _ => "not answered".into(),
+    };
+    let reason = reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
+    format!("{peer}  {method} {path}  {outcome}{reason}, {:.1} ms", took.as_secs_f64() * 1e3)
 }

@@ -3,10 +3,10 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::num::NonZeroU32;
 
-use super::asked::Asked;
+use super::{Refusal, asked::Asked};
 use crate::block::Block;
 use crate::endpoint::{ExchangeId, RequestId};
-use crate::message::{Code, Token};
+use crate::message::Token;
 
 /// An input for the endpoint, which takes one at a time.
 #[derive(Debug)]
@@ -19,13 +19,10 @@ pub(super) enum Act<A> {
     Cancel(ExchangeId),
     Unsubscribe(ExchangeId),
     ForgetGroup(ExchangeId),
-    /// A request is answered without the application.
-    Respond {
-        request: RequestId,
-        code: Code,
-        block1: Option<Block>,
-        size1: Option<u32>,
-    },
+    /// A block of a body is answered with 2.31, and with this as Block1.
+    Continue(RequestId, Block),
+    /// A request is answered with an error, without the application.
+    Refuse(RequestId, Refusal),
     /// A request is answered with a block of what is kept in this slot.
     Serve {
         request: RequestId,

@@ -22,7 +22,7 @@ use crate::block::{
 };
 use crate::endpoint::{self, RequestId};
 use crate::layer::MessageLayer;
-use crate::message::Message;
+use crate::message::{Code, Message};
 
 /// Asks in bursts at a time.
 const MOST_ASKS: usize = 1_024;
@@ -117,16 +117,17 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
     }
 
     /// A request that has either option.
+    ///
+    /// # Errors
+    /// The code with which it is answered if it cannot be taken.
     pub(super) fn request_came(
         &mut self,
         now: Instant,
         (from, whose): (A, Whose),
         id: RequestId,
         message: &Message<'_>,
-    ) {
-        if let Some(server) = &mut self.server {
-            server.request_came(now, from, id, message, whose);
-        }
+    ) -> Result<(), Code> {
+        self.server.as_mut().map_or(Ok(()), |server| server.request_came(now, from, id, message, whose))
     }
 
     /// Where an ask stands in the slots of the host; it is forgotten here.

@@ -181,7 +181,8 @@ impl<L: MessageLayer> Host<L> {
                     endpoint.forget_group(now, exchange);
                 }
             }
-            Act::Respond { request, code, block1, size1 } => self.respond_plainly(now, request, code, block1, size1),
+            Act::Continue(request, block1) => self.go_on_with_body(now, request, block1),
+            Act::Refuse(request, why) => self.respond_with_refusal(now, request, why),
             Act::Serve { request, slot, generation } => self.respond_with_kept(now, request, slot, generation),
             Act::Drop(request) => self.layer.drop_request(now, request),
             Act::Notify(slot) => self.send_waiting(now, slot),
@@ -215,6 +216,12 @@ impl<L: MessageLayer> Host<L> {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);
                 let by_group = self.layer.came_by_group(id);
                 Event::Request { from: self.layer.peer(&entry), id, message, body, wants_to_observe, by_group }
+            }),
+            Told::Refused { entry, id, why } => message(&entry).map(|message| Event::Refused {
+                from: self.layer.peer(&entry),
+                message,
+                why,
+                by_group: self.layer.came_by_group(id),
             }),
             Told::Answer { entry, ask, body, goes_on, exchanged } => message(&entry).map(|message| {
                 let body = body.map_or(Cow::Borrowed(message.payload()), Cow::Owned);

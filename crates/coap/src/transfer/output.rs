@@ -2,7 +2,7 @@ use alloc::borrow::Cow;
 
 use millpond_control::{Instant, Sample};
 
-use super::{AskFailure, AskId, Gone, GroupId, ObserverId};
+use super::{AskFailure, AskId, Gone, GroupId, ObserverId, Refusal};
 use crate::endpoint::{self, RequestId, SleepReason};
 use crate::layer::MessageLayer;
 use crate::message::{Code, Message, WriteError};
@@ -65,6 +65,17 @@ pub enum Event<'h, A> {
         wants_to_observe: bool,
         /// It came to a group. Its answer leaves after a while, or not at all: see
         /// [`Endpoint::receive_by_group`](crate::Endpoint::receive_by_group).
+        by_group: bool,
+    },
+    /// A request is answered with an error by the host itself, for logs: there is nothing to do.
+    Refused {
+        /// From whom.
+        from: A,
+        /// The message.
+        message: Message<'h>,
+        /// What it is answered with, and why.
+        why: Refusal,
+        /// It came to a group, so that nothing leaves.
         by_group: bool,
     },
     /// A whole response, or a representation of what is observed.

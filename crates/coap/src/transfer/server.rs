@@ -1,12 +1,15 @@
 //! The server's side of a host: requests that come, in one message or many, and their answers.
 
-use alloc::vec::Vec;
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
 use core::num::NonZeroU32;
 
 use millpond_control::Instant;
 
 use super::{
-    Answer, Gone, Host, Refused,
+    Answer, Gone, Host, Refusal, Refused,
     act::Act,
     bursts::is_of_burst,
     kept::{Kept, Key},
@@ -85,7 +88,6 @@ impl<L: MessageLayer> Host<L> {
         let message = self.layer.message(&entry).sure("message of a request")?;
         let room = self.layer.room();
         let read = Read::of(&message, room);
-        let respond = |code, block1, size1| Act::Respond { request: id, code, block1, size1 };
         // What is critical and not the host's own is for the application to know.
         let by_group = self.layer.came_by_group(id);
         let in_pieces = (read.block1.is_some() || is_of_burst(&message))
@@ -93,17 +95,15 @@ impl<L: MessageLayer> Host<L> {
             && self.in_pieces.has(message.code, message.options().legal());
         let takes_bursts = self.bursts.are_served() && !by_group && !in_pieces;
         let is_known = |number| takes_bursts || !matches!(number, number::Q_BLOCK1 | number::Q_BLOCK2);
-        if message.options().refused(is_known).is_some() {
-            self.acts.push_back(respond(Code::BAD_OPTION, None, None));
-            return None;
+        if let Some(number) = message.options().refused(is_known) {
+            return self.refuse(entry, id, Refusal::Option(number));
         }
         if takes_bursts && is_of_burst(&message) {
-            self.bursts.request_came(now, (from, self.whose(from)), id, &message);
-            return None;
+            let taken = self.bursts.request_came(now, (from, self.whose(from)), id, &message);
+            return taken.err().map(|code| Told::Refused { entry, id, why: Refusal::Burst(code) });
         }
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
-            self.acts.push_back(respond(Code::BAD_REQUEST, None, None));
-            return None;
+            return self.refuse(entry, id, Refusal::NoBlock);
         };
         let key = self.layer.hash(&options::CacheKey(&message));
         let mut pending = Pending {
@@ -127,14 +127,17 @@ impl<L: MessageLayer> Host<L> {
         let Some(block1) = block1.filter(|_| !in_pieces) else {
             pending.asked = self.hash_of_body(&message, message.payload());
             let has_body = !message.payload().is_empty();
-            if let Some(act) = self.serve(now, &pending, has_body, id) {
-                self.acts.push_back(act);
-                return None;
+            match self.serve(now, &pending, has_body, id) {
+                Some(Ok(act)) => {
+                    self.acts.push_back(act);
+                    return None;
+                }
+                Some(Err(why)) => return self.refuse(entry, id, why),
+                None => {}
             }
             // Its answer is forgotten, and to make it anew would be to carry out the request once more, without its body.
             if is_later && changes && !in_pieces && !by_group {
-                self.acts.push_back(respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None));
-                return None;
+                return self.refuse(entry, id, Refusal::Forgotten);
             }
             return self.hand_up(entry, id, pending, None, deregisters);
         };
@@ -158,9 +161,7 @@ impl<L: MessageLayer> Host<L> {
                 return self.hand_up(entry, id, pending, Some(body), deregisters);
             }
             // Nothing is delivered twice by a stream: who sends it again begins in the middle.
-            Verdict::Repeated(_) if L::IS_RELIABLE => {
-                self.acts.push_back(respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None));
-            }
+            Verdict::Repeated(_) if L::IS_RELIABLE => return self.refuse(entry, id, Refusal::Incomplete),
             Verdict::Repeated(block1) => {
                 // Its answer is kept, or the application still owes it to the copy that came first.
                 let key = Key { peer: from, request: key };
@@ -171,18 +172,22 @@ impl<L: MessageLayer> Host<L> {
                         Act::Serve { request: id, slot, generation }
                     }
                     None if self.is_owed(from, key.request) => Act::Drop(id),
-                    None => respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None),
+                    None => return self.refuse(entry, id, Refusal::Forgotten),
                 };
                 self.acts.push_back(act);
             }
-            Verdict::Continue(block) => self.acts.push_back(respond(Code::CONTINUE, Some(block), None)),
-            Verdict::Incomplete => self.acts.push_back(respond(Code::REQUEST_ENTITY_INCOMPLETE, None, None)),
-            Verdict::TooLarge(most) => {
-                self.acts.push_back(respond(Code::REQUEST_ENTITY_TOO_LARGE, None, Some(most)));
-            }
-            Verdict::WrongLength => self.acts.push_back(respond(Code::BAD_REQUEST, None, None)),
+            Verdict::Continue(block) => self.acts.push_back(Act::Continue(id, block)),
+            Verdict::Incomplete => return self.refuse(entry, id, Refusal::Incomplete),
+            Verdict::TooLarge(most) => return self.refuse(entry, id, Refusal::TooLarge(most)),
+            Verdict::WrongLength => return self.refuse(entry, id, Refusal::WrongLength),
         }
         None
+    }
+
+    /// A request is answered with an error once the layer is drained, and that is told.
+    fn refuse(&mut self, entry: L::Entry, id: RequestId, why: Refusal) -> Option<Told<L::Entry, L::Peer>> {
+        self.acts.push_back(Act::Refuse(id, why));
+        Some(Told::Refused { entry, id, why })
     }
 
     /// Whose a body is that comes from there.
@@ -191,22 +196,25 @@ impl<L: MessageLayer> Host<L> {
         Whose { is_known: self.layer.is_acquainted(from), network }
     }
 
-    /// A later block of something that is kept.
+    /// A later block of something that is kept, or why there is none.
     fn serve(
         &mut self,
         now: Instant,
         pending: &Pending<L::Peer>,
         has_body: bool,
         id: RequestId,
-    ) -> Option<Act<L::Peer>> {
-        pending.block2.filter(|block| block.number > 0)?;
+    ) -> Option<Result<Act<L::Peer>, Refusal>> {
+        let block = pending.block2.filter(|block| block.number > 0)?;
         let key = Key { peer: pending.from, request: pending.key };
         let (slot, generation, kept) = self.shelf.find(now, key, self.layer.hash(&key))?;
         if has_body && kept.asked != pending.asked {
             return None;
         }
+        if block.offset() >= kept.body.len() as u64 {
+            return Some(Err(Refusal::PastEnd));
+        }
         self.pending.set(id, *pending);
-        Some(Act::Serve { request: id, slot, generation })
+        Some(Ok(Act::Serve { request: id, slot, generation }))
     }
 
     /// What of a request's body is part of what is asked for: that of FETCH (RFC 8132 §2).
@@ -260,7 +268,11 @@ impl<L: MessageLayer> Host<L> {
             self.cut_to_fit(answer, &pending, observe, |layer, outgoing| layer.respond(now, id, outgoing));
         let sent = match sent {
             Ok(sent) => sent,
-            Err(PastEnd { .. }) => self.layer.respond(now, id, &plain(pending.kind, Code::BAD_REQUEST)),
+            Err(PastEnd { .. }) => {
+                let words = Refusal::PastEnd.to_string();
+                let past_end = Outgoing { payload: words.as_bytes(), ..plain(pending.kind, Refusal::PastEnd.code()) };
+                self.layer.respond(now, id, &past_end)
+            }
         };
         self.was_answered(id, sent)?;
         // Of a body that came in blocks the answer is kept in any case: its last block may come again.
@@ -352,7 +364,7 @@ impl<L: MessageLayer> Host<L> {
         let Some(pending) = self.pending.get(id).sure("request that is to be answered") else { return };
         self.pending.remove(id);
         let Some(kept) = self.shelf.take_up(slot, generation, now) else {
-            return self.respond_plainly(now, id, Code::REQUEST_ENTITY_INCOMPLETE, None, None);
+            return self.respond_with_refusal(now, id, Refusal::Forgotten);
         };
         let options: Vec<_> = options::decode(&kept.options).collect();
         let answer = Answer { body: &kept.body, ..Answer::new(kept.code, &options) };
@@ -366,23 +378,26 @@ impl<L: MessageLayer> Host<L> {
             Ok(Ok(())) => self.counts.served = self.counts.served.saturating_add(1),
             // For want of room; the client asks again.
             Ok(Err(_)) => self.layer.drop_request(now, id),
-            Err(PastEnd { .. }) => self.respond_plainly(now, id, Code::BAD_REQUEST, None, None),
+            Err(PastEnd { .. }) => self.respond_with_refusal(now, id, Refusal::PastEnd),
         }
     }
 
-    /// A request is answered without the application.
-    pub(super) fn respond_plainly(
-        &mut self,
-        now: Instant,
-        id: RequestId,
-        code: Code,
-        block1: Option<Block>,
-        size1: Option<u32>,
-    ) {
-        let (block1, size1) = (block1.map(Block::value), size1.map(Uint::new));
-        let own = [(number::BLOCK1, options::value(block1.as_ref())), (number::SIZE1, options::value(size1.as_ref()))];
-        let merged = options::merge([], &own);
-        let response = Outgoing { options: &merged, ..plain(self.layer.kind_of_answer(id), code) };
+    /// More of a request's body is awaited.
+    pub(super) fn go_on_with_body(&mut self, now: Instant, id: RequestId, block1: Block) {
+        let block1 = block1.value();
+        self.respond_plainly(now, id, Code::CONTINUE, &[(number::BLOCK1, block1.as_bytes())], b"");
+    }
+
+    /// A request is answered with an error, without the application.
+    pub(super) fn respond_with_refusal(&mut self, now: Instant, id: RequestId, why: Refusal) {
+        let size1 = if let Refusal::TooLarge(most) = why { Some(Uint::new(most)) } else { None };
+        let options = size1.as_ref().map(|size1| (number::SIZE1, size1.as_bytes()));
+        let words = if why.is_explained() { why.to_string() } else { String::new() };
+        self.respond_plainly(now, id, why.code(), options.as_slice(), words.as_bytes());
+    }
+
+    fn respond_plainly(&mut self, now: Instant, id: RequestId, code: Code, options: &[(u16, &[u8])], payload: &[u8]) {
+        let response = Outgoing { options, payload, ..plain(self.layer.kind_of_answer(id), code) };
         if self.layer.respond(now, id, &response).is_err() {
             self.layer.drop_request(now, id);
         }

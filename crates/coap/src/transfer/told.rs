@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{AskFailure, AskId, Gone, GroupId, ObserverId, asks::Exchanged};
+use super::{AskFailure, AskId, Gone, GroupId, ObserverId, Refusal, asks::Exchanged};
 use crate::block::robust::OwnedOptions;
 use crate::endpoint::RequestId;
 use crate::message::{Code, Kind, MessageId, Token, Writer};
@@ -10,6 +10,7 @@ use crate::message::{Code, Kind, MessageId, Token, Writer};
 #[derive(Debug)]
 pub(super) enum Told<E, A> {
     Request { entry: E, id: RequestId, body: Option<Vec<u8>>, wants_to_observe: bool },
+    Refused { entry: E, id: RequestId, why: Refusal },
     Answer { entry: E, ask: AskId, body: Option<Vec<u8>>, goes_on: bool, exchanged: Exchanged },
     Unanswered { ask: AskId, to: A, is_acknowledged: bool },
     Failed { ask: AskId, to: A, why: AskFailure, copies: u8 },

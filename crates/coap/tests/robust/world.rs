@@ -263,7 +263,7 @@ impl World {
                         self.client.take(now, &event);
                     } else if let Event::Request { from, id, message } = event {
                         if crate::block::robust::is_robust(&message) {
-                            self.server.request_came(now, from, id, &message, Default::default());
+                            let _ = self.server.request_came(now, from, id, &message, Default::default());
                         }
                     } else {
                         self.server.take(&event);

@@ -12,7 +12,8 @@ use std::{
 use millpond_coap::{Duplicates, Transmission};
 
 use super::{
-    AddressRule, IntoResponse, Next, Request, Resource,
+    AccessRecord, AddressRule, IntoResponse, Next, Request, Resource,
+    access::AccessHook,
     layer::{Layer, layer},
     memberships::Membership,
     request::Shared,
@@ -62,6 +63,7 @@ pub struct ServerBuilder {
     pub(super) changes_by_group: bool,
     pub(super) metrics: Option<SocketAddr>,
     pub(super) hook: Option<Hook>,
+    pub(super) accesses: AccessHook,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -108,6 +110,7 @@ impl Default for ServerBuilder {
             changes_by_group: false,
             metrics: None,
             hook: None,
+            accesses: AccessHook::default(),
         }
     }
 }
@@ -230,7 +233,8 @@ impl ServerBuilder {
 
     /// Puts this around the handlers of all routes and around the fallback, as [`Resource::layer`](crate::Resource::layer) does
     /// around those of one resource: for logs, limits and rights that concern all. Repeatable; the first one is outermost.
-    /// What the server answers by itself (4.04, 4.05, `/.well-known/core`) passes through none.
+    /// What the server answers by itself (4.04, 4.05, `/.well-known/core`) passes through none;
+    /// [`access_log`](Self::access_log) is told of that as well.
     #[must_use]
     pub fn layer<F, R>(mut self, around: F) -> Self
     where
@@ -427,6 +431,22 @@ impl ServerBuilder {
     #[must_use]
     pub const fn metrics(mut self, address: SocketAddr) -> Self {
         self.metrics = Some(address);
+        self
+    }
+
+    /// Tells what became of each request, from the workers' tasks: do little there. Whichever layer answers or refuses it, a
+    /// handler, the server (4.04, 4.05, 4.29, 5.05, ...) or the layers below it (4.00, 4.02, 4.08, 4.13, resets), it is told once.
+    ///
+    /// ```
+    /// use millpond_live::Server;
+    ///
+    /// let builder = Server::builder().access_log(|access| {
+    ///     println!("{} {} {:?} {:?}", access.peer, access.path, access.outcome, access.reason);
+    /// });
+    /// ```
+    #[must_use]
+    pub fn access_log(mut self, hook: impl Fn(&AccessRecord) + Send + Sync + 'static) -> Self {
+        self.accesses = AccessHook::new(hook);
         self
     }
 

@@ -25,6 +25,7 @@ use tokio::{
 
 use super::{
     Request,
+    access::{AccessHook, Accesses},
     admission::{Admission, Busy, Held, Place, Standing},
     links,
     observers::Observers,
@@ -182,6 +183,7 @@ pub(crate) struct Desk {
     pub(crate) overloaded: u64,
     pub(crate) is_closing: bool,
     actions: VecDeque<Action>,
+    pub(crate) accesses: Accesses,
 }
 
 impl std::fmt::Debug for Desk {
@@ -197,6 +199,7 @@ impl Desk {
         reachability: Reachability,
         admission: Arc<Admission>,
         told: mpsc::UnboundedSender<Told>,
+        accesses: AccessHook,
     ) -> Self {
         let wake = told.clone();
         let observers = Observers::new(
@@ -224,6 +227,7 @@ impl Desk {
             overloaded: 0,
             is_closing: false,
             actions: VecDeque::new(),
+            accesses: Accesses::new(accesses),
         }
     }
 
@@ -270,16 +274,22 @@ impl Desk {
     /// A request came in.
     pub(crate) fn arrived(&mut self, now: Instant, arrived: Arrived) {
         let Arrived { id, kind, mut request, length, wants_to_observe, by_group, room } = arrived;
+        self.accesses.came(id, &request);
         if by_group && !matches!(request.method(), Code::GET | Code::FETCH) && !self.limits.changes_by_group {
+            self.accesses.because(id, "it came to a group and would change something");
             return self.actions.push_back(Action::Reject(id));
         }
         let (found, handler) = match self.find(&request) {
             Ok(found) => found,
             // Who does not understand a critical option of a non-confirmable message rejects it (RFC 7252 §5.4.1).
-            Err(Refusal::BadOption) if kind == Kind::NonConfirmable => {
+            Err(refusal @ Refusal::BadOption(_)) if kind == Kind::NonConfirmable => {
+                self.accesses.because(id, refusal.reason());
                 return self.actions.push_back(Action::Reject(id));
             }
-            Err(refusal) => return self.actions.push_back(heeding(&request, id, refusal.response())),
+            Err(refusal) => {
+                self.accesses.because(id, refusal.reason());
+                return self.actions.push_back(heeding(&request, id, refusal.response()));
+            }
         };
         let resource = found.as_ref().map(|found| found.resource);
         let standing = self.reachability.standing(now, &request);

@@ -1,5 +1,6 @@
 //! The server: resources at paths, handlers, observers.
 
+mod access;
 mod admission;
 mod asking;
 mod body;
@@ -38,6 +39,7 @@ use tokio::{
     task::JoinHandle,
 };
 
+pub use access::{AccessOutcome, AccessRecord};
 pub use body::RequestBody;
 pub use builder::ServerBuilder;
 pub use into_response::{HandlerError, IntoResponse};
@@ -47,6 +49,7 @@ pub use reachability::AddressRule;
 pub use request::Request;
 pub use resource::Resource;
 
+pub(crate) use access::AccessHook;
 pub(crate) use admission::Admission;
 pub(crate) use desk::{Action, Arrived, Desk, DeskLimits, Hosted, Room};
 pub(crate) use reachability::Reachability;

@@ -316,6 +316,11 @@ impl Request {
         let exponent = Uint::read(self.value(number::BLOCK2)?)? & 7;
         Some(16 << exponent.min(6))
     }
+
+    /// It asks for a block that is not the first of a representation.
+    pub(super) fn asks_for_later_block(&self) -> bool {
+        self.value(number::BLOCK2).and_then(Uint::read).is_some_and(|block| block >> 4 > 0)
+    }
 }
 
 /// A GET with these options and this body.

@@ -27,6 +27,7 @@ impl Worker {
                 }
                 Turn::Failed { why, timed_out } => {
                     self.insecure += 1;
+                    self.log_insecure(peer, &why.reason);
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
                     if self.begins_sessions() {
                         self.end_held(peer, &failed(peer, why, timed_out));
@@ -105,7 +106,10 @@ mod tests {
         dtls::{Keys, ServerKeys, Sessions},
         lane::Lane,
         security::ServerName,
-        server::{AddressRule, Admission, Desk, DeskLimits, Reachability, admission::AdmissionLimits, asking::WINDOW},
+        server::{
+            AccessHook, AddressRule, Admission, Desk, DeskLimits, Reachability, admission::AdmissionLimits,
+            asking::WINDOW,
+        },
         trace::Hook,
         transfer::Host,
         udp::{Port, Role},
@@ -124,7 +128,7 @@ mod tests {
         let limits = DeskLimits { handling: Duration::from_secs(9), changes_by_group: false, block: 1_024 };
         let admission = Admission::new(AdmissionLimits { running: 9, running_per_peer: 9, held: 9_999 });
         let reachability = Reachability::new(AddressRule::Never).unwrap();
-        let desk = Desk::new(Arc::default(), limits, reachability, admission, telling);
+        let desk = Desk::new(Arc::default(), limits, reachability, admission, telling, AccessHook::default());
         let lane = Lane::new(port, host, Some(Sessions::standard(keys, Clock::start().origin())));
         Worker::new(lane, desk, told, Arc::default(), Watch::new(Some(hook)))
     }

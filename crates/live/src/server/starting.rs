@@ -158,7 +158,7 @@ impl ServerBuilder {
             let (port, client_security) = (Arc::new(port), self.client_security.clone());
             let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
             let (limits, rule, security) = (self.limits()?, self.rule, Arc::clone(&server.running.security));
-            let (controllers, hook) = (Arc::clone(&controllers), self.hook.clone());
+            let (controllers, hook, accesses) = (Arc::clone(&controllers), self.hook.clone(), self.accesses.clone());
             let is_by_identity = self.shared_paths.as_ref().is_some_and(PathKey::is_by_identity);
             // Each that follows another has a number of its own, and with it other message IDs and tokens.
             let (pattern, mut number) = (pattern.sibling(node), node);
@@ -167,7 +167,8 @@ impl ServerBuilder {
                 let (telling, told) = mpsc::unbounded_channel();
                 let takes_pieces = || router.streams().then(|| router.takes_pieces());
                 let admission = Arc::clone(&admission);
-                let desk = Desk::new(Arc::clone(&router), limits, Reachability::new(rule)?, admission, telling);
+                let reachability = Reachability::new(rule)?;
+                let desk = Desk::new(Arc::clone(&router), limits, reachability, admission, telling, accesses.clone());
                 let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
                 let mut host = pattern.sibling(number);
                 if let Some(takes_pieces) = takes_pieces() {
@@ -193,10 +194,10 @@ impl ServerBuilder {
     #[cfg(feature = "tcp")]
     async fn start_tcp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
         let (limits, longest_body) = (self.limits()?, self.longest_body);
-        let hook = self.hook.clone();
+        let (hook, accesses) = (self.hook.clone(), self.accesses.clone());
         let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
         let connections = Arc::clone(&server.running.connections);
-        let shared = Arc::new(tcp::Shared { router, admission, connections, limits, longest_body, hook });
+        let shared = Arc::new(tcp::Shared { router, admission, connections, limits, longest_body, hook, accesses });
         let acceptor = if self.tls.is_empty() { None } else { Some(tcp::acceptor(&self.security)?) };
         if !self.tls_clients.is_empty() {
             tcp::client_config(&self.client_security)?;

@@ -1,6 +1,7 @@
 //! The task that owns a UDP socket of a server.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     future::Future,
     net::SocketAddr,
@@ -13,11 +14,12 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{Endpoint, Event as Below};
+use millpond_coap::{Endpoint, Event as Below, Ignored};
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    access::{AccessOutcome, AccessRecord},
     asking::{Asking, sink},
     desk::{Arrived, Desk, Hosted, Told},
     running::Caught,
@@ -107,7 +109,8 @@ impl Worker {
         watch: Watch,
     ) -> Self {
         let (clock, inbox) = (Clock::start(), Inbox::new());
-        let (arrivals, asking) = (Arrivals::default(), Asking::default());
+        let arrivals = Arrivals { is_logged: desk.accesses.hook.is_set(), ..Arrivals::default() };
+        let asking = Asking::default();
         Self { clock, lane, desk, told, controllers, inbox, watch, arrivals, asking, insecure: 0 }
     }
 
@@ -242,8 +245,26 @@ impl Worker {
             requests.append(&mut self.arrivals.requests);
             self.arrivals.requests = requests;
         }
+        self.tell_refusals();
         self.settle_asks(now);
         self.lane.flush(now, &mut self.watch);
+    }
+
+    /// A handshake has failed.
+    pub(super) fn log_insecure(&self, peer: SocketAddr, reason: &str) {
+        let whose = (peer, Transport::Dtls);
+        let record = || AccessRecord::unread(whose, AccessOutcome::Insecure, reason.to_owned());
+        self.desk.accesses.hook.tell(record);
+    }
+
+    /// Tells what was answered or ignored without the desk.
+    fn tell_refusals(&mut self) {
+        for (from, mut record) in self.arrivals.refusals.drain(..) {
+            if let Some(sessions) = &self.lane.sessions {
+                (record.transport, record.identity) = (Transport::Dtls, sessions.identity(from).cloned());
+            }
+            self.desk.accesses.hook.tell(|| record);
+        }
     }
 
     /// Who observed at this address does so no more.
@@ -333,6 +354,9 @@ pub(super) struct Arrivals {
     pub(super) asks: Asks,
     requests: Vec<(Address, Arrived)>,
     gone: Vec<ObserverId>,
+    /// What the layers below refused, if somebody is told of it.
+    refusals: Vec<(Address, AccessRecord)>,
+    is_logged: bool,
 }
 
 impl Arrivals {
@@ -349,12 +373,24 @@ impl Sink for Arrivals {
                 let arrived = Arrived::of((id, &message), body, whom, (wants_to_observe, by_group), None);
                 self.requests.push((from, arrived));
             }
+            Event::Refused { from, message, why, by_group } => {
+                if self.is_logged {
+                    let whose = (from.peer(), Transport::Udp);
+                    self.refusals.push((from, AccessRecord::refused(whose, &message, why, by_group)));
+                }
+            }
             Event::ObserverGone { observer, .. } => self.gone.push(observer),
             event => sink(&mut self.asks).event(now, event),
         }
     }
 
     fn told(&mut self, now: Instant, event: &Below<'_, Address>) {
+        if let Below::Ignored { from, why } = event
+            && self.is_logged
+            && let Some((outcome, reason)) = of_ignored(why)
+        {
+            self.refusals.push((*from, AccessRecord::unread((from.peer(), Transport::Udp), outcome, reason)));
+        }
         sink(&mut self.asks).told(now, event);
     }
 
@@ -365,4 +401,17 @@ impl Sink for Arrivals {
     fn has_acknowledged(&self) -> bool {
         self.asks.has_acknowledged()
     }
+}
+
+/// What a log of accesses is told of a datagram that was not taken: those that are no requests are none of its concern.
+fn of_ignored(why: &Ignored) -> Option<(AccessOutcome, Cow<'static, str>)> {
+    Some(match why {
+        Ignored::Malformed(error) => {
+            let outcome = if error.reset().is_some() { AccessOutcome::Reset } else { AccessOutcome::Unanswered };
+            (outcome, format!("malformed: {error}").into())
+        }
+        Ignored::TooLong => (AccessOutcome::Reset, "a datagram longer than are taken".into()),
+        Ignored::NoRoom => (AccessOutcome::Unanswered, "no room for another request".into()),
+        _ => return None,
+    })
 }

@@ -34,7 +34,7 @@ use crate::{
     Error, Happened, Stats, Transport,
     clock::Clock,
     error::is_out_of_files,
-    server::{Admission, DeskLimits, GRACE, Order, Router},
+    server::{AccessHook, AccessOutcome, AccessRecord, Admission, DeskLimits, GRACE, Order, Router},
     trace::Hook,
     watch::Watch,
 };
@@ -47,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) limits: DeskLimits,
     pub(crate) longest_body: usize,
     pub(crate) hook: Option<Hook>,
+    pub(crate) accesses: AccessHook,
 }
 
 /// How a port comes by its connections.
@@ -165,6 +166,9 @@ impl Port {
                 },
                 Some((peer, reason)) = failed.recv() => {
                     stats.insecure += 1;
+                    let whose = (peer, Transport::Tls);
+                    let record = || AccessRecord::unread(whose, AccessOutcome::Insecure, reason.clone());
+                    shared.accesses.tell(record);
                     watch.tell(clock.now(), peer, || Happened::Insecure { reason });
                 }
                 Some(ended) = connections.join_next(), if !connections.is_empty() => match ended {

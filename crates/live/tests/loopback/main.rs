@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod absurd;
+mod access_log;
 mod authority;
 mod bodies;
 mod bursts;

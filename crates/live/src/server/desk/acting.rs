@@ -11,6 +11,7 @@ use millpond_control::Instant;
 use super::{Action, Desk};
 use crate::{
     Response,
+    server::AccessOutcome,
     transfer::{Answer, Host, Refused},
 };
 
@@ -36,15 +37,26 @@ impl Desk {
     pub(crate) fn carry_out<H: Hosted>(&mut self, now: Instant, on: &mut H, action: Action) {
         match action {
             Action::Answer { id, response, is_proved } => {
-                answer(now, on, id, &response, Answer { is_proved, ..PLAIN });
+                let outcome = answer(now, on, id, &response, Answer { is_proved, ..PLAIN });
+                self.accesses.ended(id, outcome);
             }
-            Action::Piece(id, response) => answer(now, on, id, &response, PLAIN.as_piece()),
+            Action::Piece(id, response) => {
+                let outcome = answer(now, on, id, &response, PLAIN.as_piece());
+                self.accesses.ended(id, outcome);
+            }
             Action::AnswerBriefly(id, response) => {
-                answer(now, on, id, &response, Answer { block: Some(BlockSize::B128), ..PLAIN });
+                let outcome = answer(now, on, id, &response, Answer { block: Some(BlockSize::B128), ..PLAIN });
+                self.accesses.ended(id, outcome);
             }
-            Action::Hush(id) => drop(on.input(now, |host| host.hush(now, id))),
-            // It was dropped meanwhile.
-            Action::Reject(id) => drop(on.input(now, |host| host.reject(now, id))),
+            Action::Hush(id) => {
+                let _ = on.input(now, |host| host.hush(now, id));
+                self.accesses.ended(id, AccessOutcome::Unanswered);
+            }
+            Action::Reject(id) => {
+                // It may have been dropped meanwhile.
+                let _ = on.input(now, |host| host.reject(now, id));
+                self.accesses.ended(id, AccessOutcome::Unanswered);
+            }
             Action::Observe { id, response, observed } => {
                 let accepted = response.options().lend(|options| {
                     let is_proved = observed.is_proved();
@@ -52,11 +64,16 @@ impl Desk {
                         Answer { is_proved, ..Answer::new(response.code(), options).with_body(response.payload()) };
                     on.input(now, |host| host.accept_observer(now, id, &answer))
                 });
-                match accepted {
-                    Ok(Some(observer)) => self.observe(observer, observed),
-                    Ok(None) => {}
+                let outcome = match accepted {
+                    Ok(observer) => {
+                        if let Some(observer) = observer {
+                            self.observe(observer, observed);
+                        }
+                        answered(&response)
+                    }
                     Err(error) => unanswered(now, on, id, &error),
-                }
+                };
+                self.accesses.ended(id, outcome);
             }
             Action::Notify { observer, response, is_confirmable, is_last, is_brief } => {
                 let (kind, block) = (is_confirmable.then_some(Kind::Confirmable), is_brief.then_some(BlockSize::B128));
@@ -79,22 +96,29 @@ impl Desk {
 /// How an answer leaves that nothing is said of.
 const PLAIN: Answer<'static> = Answer::new(Code::EMPTY, &[]);
 
-fn answer(now: Instant, on: &mut impl Hosted, id: RequestId, response: &Response, form: Answer<'_>) {
-    let answered = response.options().lend(|options| {
+fn answer(now: Instant, on: &mut impl Hosted, id: RequestId, response: &Response, form: Answer<'_>) -> AccessOutcome {
+    let sent = response.options().lend(|options| {
         let answer = Answer { code: response.code(), options, body: response.payload(), ..form };
         on.input(now, |host| host.answer(now, id, &answer))
     });
-    if let Err(error) = answered {
-        unanswered(now, on, id, &error);
+    match sent {
+        Ok(()) => answered(response),
+        Err(error) => unanswered(now, on, id, &error),
     }
 }
 
+fn answered(response: &Response) -> AccessOutcome {
+    AccessOutcome::Answered { code: response.code(), bytes: response.payload().len() }
+}
+
 /// What cannot be sent is answered with 5.00.
-fn unanswered(now: Instant, on: &mut impl Hosted, id: RequestId, error: &Refused) {
+fn unanswered(now: Instant, on: &mut impl Hosted, id: RequestId, error: &Refused) -> AccessOutcome {
     tracing::warn!(target: "millpond_live", "an answer could not be sent: {error}");
     let broken = Answer::new(Code::INTERNAL_SERVER_ERROR, &[]);
-    if on.input(now, |host| host.answer(now, id, &broken)).is_err() {
-        // Whoever asked gets nothing, and its request keeps no place. It may be gone altogether.
-        let _ = on.input(now, |host| host.reject(now, id));
+    if on.input(now, |host| host.answer(now, id, &broken)).is_ok() {
+        return AccessOutcome::Answered { code: broken.code, bytes: 0 };
     }
+    // Whoever asked gets nothing, and its request keeps no place. It may be gone altogether.
+    let _ = on.input(now, |host| host.reject(now, id));
+    AccessOutcome::Unanswered
 }

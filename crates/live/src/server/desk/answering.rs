@@ -62,6 +62,7 @@ impl Desk {
 
     /// 4.01 with what the client is to send back (RFC 9175 §2.3). Nobody is told so by an answer to a group.
     pub(super) fn ask_for_proof(&mut self, now: Instant, asked: Asked) {
+        self.accesses.because(asked.id, "the address is not validated (Echo)");
         if asked.by_group {
             return self.actions.push_back(Action::Reject(asked.id));
         }
@@ -78,6 +79,7 @@ impl Desk {
             Busy::Peer => Code::TOO_MANY_REQUESTS,
         };
         self.overloaded += 1;
+        self.accesses.because(asked.id, "too much is under way");
         let refusal = Response::new(code).with_max_age(ASK_AGAIN);
         self.actions.push_back(heeding(&asked.request, asked.id, refusal));
     }

@@ -1,11 +1,14 @@
 //! Who answers a request, and why nobody does.
 
+use std::borrow::Cow;
+
 use millpond_coap::message::{Code, Opt, number};
 
 use super::Desk;
 use crate::{
     Response,
     server::{Request, links, router::Found},
+    transfer,
 };
 
 impl Desk {
@@ -23,14 +26,14 @@ impl Desk {
             number::BLOCK2,
             number::BLOCK1,
         ];
-        let (mut is_conditional, mut before) = (false, None);
+        let (mut condition, mut before) = (None, None);
         for Opt { number, value } in request.written() {
-            is_conditional |= matches!(number, number::IF_MATCH | number::IF_NONE_MATCH);
             match number {
+                number::IF_MATCH | number::IF_NONE_MATCH => condition = Some(Refusal::BadOption(number)),
                 number::PROXY_URI | number::PROXY_SCHEME => return Err(Refusal::Proxy),
                 // One of another length, and all behind the first, are as if they were not there (RFC 7252 §5.4.3, §5.4.5).
                 number::HOP_LIMIT if value == [0] && before != Some(number) => return Err(Refusal::HopLimit),
-                _ if number & 1 == 1 && !UNDERSTOOD.contains(&number) => return Err(Refusal::BadOption),
+                _ if number & 1 == 1 && !UNDERSTOOD.contains(&number) => return Err(Refusal::BadOption(number)),
                 number::URI_PATH | number::URI_QUERY if std::str::from_utf8(value).is_err() => {
                     return Err(Refusal::BadText);
                 }
@@ -43,10 +46,9 @@ impl Desk {
             Some(found) => {
                 let resource = self.router.resources.get(found.resource).map(|(_, resource)| resource);
                 match resource.and_then(|resource| resource.handling(request.method())) {
-                    Some(_) if is_conditional && !resource.is_some_and(|resource| resource.is_conditional) => {
-                        Err(Refusal::BadOption)
-                    }
                     Some(_) => {
+                        let is_heeded = resource.is_some_and(|resource| resource.is_conditional);
+                        condition.filter(|_| !is_heeded).map_or(Ok(()), Err)?;
                         let which = Which::Of(found.resource);
                         Ok((Some(found), Some(which)))
                     }
@@ -54,14 +56,13 @@ impl Desk {
                 }
             }
             None if links::is_path(path()) => match request.method() {
-                Code::GET if is_conditional => Err(Refusal::BadOption),
-                Code::GET => Ok((None, None)),
+                Code::GET => condition.map_or(Ok((None, None)), Err),
                 _ => Err(Refusal::Method),
             },
-            None if self.router.fallback.is_some() => match is_conditional && !self.router.is_fallback_conditional {
-                true => Err(Refusal::BadOption),
-                false => Ok((None, Some(Which::Fallback))),
-            },
+            None if self.router.fallback.is_some() => {
+                let refused = condition.filter(|_| !self.router.is_fallback_conditional);
+                refused.map_or(Ok((None, Some(Which::Fallback))), Err)
+            }
             None => Err(Refusal::NotFound),
         }
     }
@@ -79,21 +80,38 @@ pub(super) enum Which {
 pub(super) enum Refusal {
     NotFound,
     Method,
-    BadOption,
+    /// A critical option that nobody understands, or a condition that the handler does not keep to.
+    BadOption(u16),
     BadText,
     HopLimit,
     Proxy,
 }
 
 impl Refusal {
+    /// The answer. What is wrong with the request stands in its payload, for whoever wrote that (RFC 7252 §5.5.2).
     pub(super) fn response(self) -> Response {
+        let response = Response::new(match self {
+            Self::NotFound => return Response::not_found(),
+            Self::Method => Code::METHOD_NOT_ALLOWED,
+            Self::BadOption(_) => Code::BAD_OPTION,
+            Self::BadText | Self::HopLimit => Code::BAD_REQUEST,
+            Self::Proxy => Code::PROXYING_NOT_SUPPORTED,
+        });
         match self {
-            Self::NotFound => Response::not_found(),
-            Self::Method => Response::new(Code::METHOD_NOT_ALLOWED),
-            Self::BadOption => Response::new(Code::BAD_OPTION),
-            Self::BadText => Response::bad_request("path or query is no UTF-8"),
-            Self::HopLimit => Response::bad_request("a Hop-Limit of 0"),
-            Self::Proxy => Response::new(Code::PROXYING_NOT_SUPPORTED),
+            Self::BadOption(_) | Self::BadText | Self::HopLimit => response.with_payload(self.reason().into_owned()),
+            _ => response,
+        }
+    }
+
+    /// In a few words.
+    pub(super) fn reason(self) -> Cow<'static, str> {
+        match self {
+            Self::NotFound => "no resource has this path".into(),
+            Self::Method => "the resource does not take this method".into(),
+            Self::BadOption(number) => transfer::Refusal::Option(number).to_string().into(),
+            Self::BadText => "path or query is no UTF-8".into(),
+            Self::HopLimit => "a Hop-Limit of 0".into(),
+            Self::Proxy => "it is for a proxy, and here is none".into(),
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::{
     clock::Clock,
     secrets,
     security::Other,
-    server::{Action, AddressRule, Arrived, Desk, HANDLERS_GRACE, Hosted, Reachability, Room},
+    server::{AccessRecord, Action, AddressRule, Arrived, Desk, HANDLERS_GRACE, Hosted, Reachability, Room},
 };
 
 /// How long a client may take until its settings came (RFC 8323 §5.3).
@@ -91,7 +91,7 @@ pub(super) async fn serve<S: Stream>(
         asking,
         orders,
         is_ours,
-        desk: Desk::new(router, shared.limits, reachability, admission, telling),
+        desk: Desk::new(router, shared.limits, reachability, admission, telling, shared.accesses.clone()),
         seat,
         figures: Figures { counted, overloaded: 0, observers: 0, asked: 0 },
         heard: Instant::now(),
@@ -172,6 +172,7 @@ enum Stage {
 /// What a host said that concerns its server.
 enum Said {
     Asked(Box<Arrived>),
+    Refused(Box<AccessRecord>),
     Gone(ObserverId),
     Settled,
     Ponged,
@@ -345,6 +346,12 @@ impl<S: Stream> Serving<S> {
                     let asked = Arrived::of((id, &message), body, from, (wants_to_observe, by_group), room);
                     Some(Said::Asked(Box::new(asked)))
                 }
+                Heard::Event(Event::Refused { message, why, by_group, .. }) if desk.accesses.hook.is_set() => {
+                    let whose = (whom.peer, whom.transport);
+                    let identity = whom.identity.clone();
+                    let record = AccessRecord { identity, ..AccessRecord::refused(whose, &message, why, by_group) };
+                    Some(Said::Refused(Box::new(record)))
+                }
                 Heard::Event(Event::ObserverGone { observer, .. }) => Some(Said::Gone(observer)),
                 Heard::Connection(Below::Settings(_)) => Some(Said::Settled),
                 Heard::Connection(Below::Pong { .. }) => Some(Said::Ponged),
@@ -364,6 +371,7 @@ impl<S: Stream> Serving<S> {
                     figures.counted.requests.fetch_add(1, Ordering::Relaxed);
                     desk.arrived(now, *arrived);
                 }
+                Some(Said::Refused(record)) => desk.accesses.hook.tell(|| *record),
                 Some(Said::Gone(observer)) => drop(desk.observers.remove(observer)),
                 Some(Said::Settled) if self.stage == Stage::Opened => {
                     (self.stage, self.heard) = (Stage::Settled, Instant::now());

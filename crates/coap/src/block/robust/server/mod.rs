@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Endpoint, Event, Refused, RequestId,
-    message::{Kind, Message, Token},
+    message::{Code, Kind, Message, Token},
 };
 
 pub(crate) use told::{AnswerRefused, BurstAnswer, BurstRequestId, ServerAct, ServerTold};
@@ -164,11 +164,21 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     }
 
     /// Input: a request that has either option.
-    pub(crate) fn request_came(&mut self, now: Instant, from: A, id: RequestId, message: &Message<'_>, whose: Whose) {
+    ///
+    /// # Errors
+    /// The code with which it is answered if it cannot be taken.
+    pub(crate) fn request_came(
+        &mut self,
+        now: Instant,
+        from: A,
+        id: RequestId,
+        message: &Message<'_>,
+        whose: Whose,
+    ) -> Result<(), Code> {
         self.expire(now);
-        if let Err(code) = self.requested(now, (from, whose), id, message) {
-            self.reply(from, Self::reply_to(id, message), Draft::plain(code, &Vec::new()));
-        }
+        self.requested(now, (from, whose), id, message).inspect_err(|code| {
+            self.reply(from, Self::reply_to(id, message), Draft::plain(*code, &Vec::new()));
+        })
     }
 
     /// Input: nobody will answer a request. False if it was answered or dropped before.
