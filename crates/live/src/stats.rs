@@ -16,6 +16,8 @@ pub struct Stats {
     pub received: u64,
     /// Copies of confirmable messages after the first.
     pub retransmissions: u64,
+    /// Of these, copies that were not needed, as [`PeerStats::unnecessary_retransmissions`].
+    pub unnecessary_retransmissions: u64,
     /// Messages that came in once more and were recognised.
     pub duplicates: u64,
     /// Copies of requests that were not answered, because their answers were on their way ([`Duplicates::Calm`](crate::Duplicates::Calm)).
@@ -69,6 +71,9 @@ pub struct Stats {
 pub struct PeerStats {
     /// Its address.
     pub address: SocketAddr,
+    /// Whether the address is its own: we asked it for something, or it acknowledged or answered something of ours, proved
+    /// the address (RFC 9175) or has a secure session.
+    pub is_validated: bool,
     /// Confirmable messages sent to it, every copy counted.
     pub transmissions: u64,
     /// Copies after the first.
@@ -118,6 +123,7 @@ impl Stats {
         self.sent += other.sent;
         self.received += other.received;
         self.retransmissions += other.retransmissions;
+        self.unnecessary_retransmissions += other.unnecessary_retransmissions;
         self.duplicates += other.duplicates;
         self.withheld += other.withheld;
         self.repeats += other.repeats;

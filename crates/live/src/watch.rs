@@ -29,6 +29,8 @@ const MOST_PEERS: usize = 4_096;
 pub(crate) struct Watch {
     hook: Option<Hook>,
     peers: HashMap<SocketAddr, Figures>,
+    /// Of all peers that ever were.
+    pub(crate) unnecessary: u64,
     pub(crate) backlogs: u64,
     pub(crate) unsent: u64,
     /// Of the hook.
@@ -44,6 +46,17 @@ struct Figures {
     last: Option<Duration>,
     shortest: Option<Duration>,
     heard: Instant,
+}
+
+/// What an endpoint knows of a peer.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) is_validated: bool,
+    /// Its controller's.
+    pub(crate) view: View,
+    pub(crate) base_rtt: Option<Span>,
+    /// Requests that wait for their turn.
+    pub(crate) waiting: usize,
 }
 
 impl std::fmt::Debug for Watch {
@@ -92,6 +105,7 @@ impl Watch {
             Event::Delivered { to, sample, .. } => return Some((*to, *sample)),
             Event::Late { from, message } => {
                 if message.kind == Kind::Acknowledgement {
+                    self.unnecessary += 1;
                     self.figures(now, from.peer()).unnecessary += 1;
                 }
                 let Message { kind, code, id, .. } = *message;
@@ -195,20 +209,16 @@ impl Watch {
         figures
     }
 
-    /// The figures of all peers. `look` tells what is known of one: its controller's view and base round trip, and what waits for it.
-    pub(crate) fn peers(
-        &self,
-        now: Instant,
-        look: impl Fn(SocketAddr) -> (Option<View>, Option<Span>, usize),
-    ) -> Vec<PeerStats> {
+    /// The figures of all peers. `look` tells what is known of one.
+    pub(crate) fn peers(&self, now: Instant, look: impl Fn(SocketAddr) -> Known) -> Vec<PeerStats> {
         let mut peers: Vec<PeerStats> = self
             .peers
             .iter()
             .map(|(address, figures)| {
-                let (view, base_rtt, waiting) = look(*address);
-                let view = view.unwrap_or_default();
+                let Known { is_validated, view, base_rtt, waiting } = look(*address);
                 PeerStats {
                     address: *address,
+                    is_validated,
                     transmissions: figures.transmissions,
                     retransmissions: figures.retransmissions,
                     unnecessary_retransmissions: figures.unnecessary,

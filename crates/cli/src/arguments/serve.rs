@@ -57,6 +57,9 @@ pub struct Serve {
     /// Metrics for Prometheus at http://ADDRESS/metrics.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::values::address_and_port)]
     pub metrics: Option<SocketAddr>,
+    /// How many peers have metrics of their own, of those that are validated.
+    #[arg(long, default_value_t = 100, value_name = "N", requires = "metrics")]
+    pub metrics_peers: usize,
     /// Tell each transmission as it happens.
     #[arg(long)]
     pub trace: bool,

@@ -67,7 +67,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     }
     builder = in_groups(builder.q_block(flags.q_block), &flags);
     if let Some(address) = flags.metrics {
-        builder = builder.metrics(address);
+        builder = builder.metrics(address).metrics_peers(flags.metrics_peers);
     }
     if flags.trace {
         let log = log.clone();

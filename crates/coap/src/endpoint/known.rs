@@ -50,8 +50,10 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// Whether a peer was asked for something, or has answered something: no forged address does the latter.
-    pub(crate) fn is_acquainted(&self, peer: A) -> bool {
+    /// Whether a peer is known that was asked for something, or has acknowledged or answered something: no forged address does
+    /// the latter.
+    #[must_use]
+    pub fn is_acquainted(&self, peer: A) -> bool {
         let number = self.peers.find(peer, &self.setup.identities);
         number.and_then(|number| self.peers.get(number)).is_some_and(|peer| !peer.is_stranger())
     }

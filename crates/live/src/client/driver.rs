@@ -25,7 +25,7 @@ use crate::{
     secrets,
     transfer::{AskId, Host, Refused},
     udp::{Address, Inbox, PortError},
-    watch::Watch,
+    watch::{Known, Watch},
 };
 
 /// Message IDs that a port keeps unused: enough for the blocks of what is already under way.
@@ -336,12 +336,15 @@ impl Driver {
             }
         }
         (stats.backlogs, stats.unsent) = (self.watch.backlogs, self.watch.unsent);
+        stats.unnecessary_retransmissions = self.watch.unnecessary;
         stats.peers = self.watch.peers(self.clock.now(), |peer| {
             // The port that knows it last knows it best.
             let knows = |lane: &&Lane| lane.host.endpoint().view(lane.known_as(peer)).is_some();
             let known = self.lanes.iter().rev().find(knows).map(|lane| (lane.host.endpoint(), lane.known_as(peer)));
-            let view = known.and_then(|(endpoint, peer)| endpoint.view(peer));
-            (view, known.and_then(|(endpoint, peer)| endpoint.base_rtt(peer)), self.routes.held(peer))
+            let view = known.and_then(|(endpoint, peer)| endpoint.view(peer)).unwrap_or_default();
+            let base_rtt = known.and_then(|(endpoint, peer)| endpoint.base_rtt(peer));
+            // All of them were asked.
+            Known { is_validated: true, view, base_rtt, waiting: self.routes.held(peer) }
         });
         stats
     }

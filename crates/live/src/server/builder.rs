@@ -26,6 +26,9 @@ use crate::{
     udp::{ALL_COAP_NODES, Interface},
 };
 
+/// Peers that have metrics of their own. A judgement: some five series each.
+const METRICS_PEERS: usize = 100;
+
 /// Sets up a [`Server`](super::Server).
 pub struct ServerBuilder {
     pub(super) udp: Vec<SocketAddr>,
@@ -62,6 +65,7 @@ pub struct ServerBuilder {
     pub(super) leisure: Duration,
     pub(super) changes_by_group: bool,
     pub(super) metrics: Option<SocketAddr>,
+    pub(super) metrics_peers: usize,
     pub(super) hook: Option<Hook>,
     pub(super) accesses: AccessHook,
 }
@@ -109,6 +113,7 @@ impl Default for ServerBuilder {
             leisure: Duration::from_secs(5),
             changes_by_group: false,
             metrics: None,
+            metrics_peers: METRICS_PEERS,
             hook: None,
             accesses: AccessHook::default(),
         }
@@ -447,6 +452,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn access_log(mut self, hook: impl Fn(&AccessRecord) + Send + Sync + 'static) -> Self {
         self.accesses = AccessHook::new(hook);
+        self
+    }
+
+    /// How many peers have [metrics](Self::metrics) of their own; 100. They are peers that were asked for something or are
+    /// validated ([`PeerStats::is_validated`](crate::PeerStats::is_validated)), those with the most round trips; what the
+    /// others did is in the totals.
+    #[must_use]
+    pub const fn metrics_peers(mut self, peers: usize) -> Self {
+        self.metrics_peers = peers;
         self
     }
 

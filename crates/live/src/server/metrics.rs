@@ -23,8 +23,12 @@ const MOST: usize = 32;
 /// Bytes of the longest request.
 const LONGEST: usize = 8_192;
 
-/// Serves figures until the task is aborted.
-pub(crate) async fn serve<F, S>(address: SocketAddr, stats: F) -> Result<(SocketAddr, JoinHandle<()>), Error>
+/// Serves figures until the task is aborted; `most` peers at most have series of their own.
+pub(crate) async fn serve<F, S>(
+    address: SocketAddr,
+    most: usize,
+    stats: F,
+) -> Result<(SocketAddr, JoinHandle<()>), Error>
 where
     F: Fn() -> S + Send + Sync + 'static,
     S: Future<Output = Stats> + Send + 'static,
@@ -47,7 +51,7 @@ where
                     let stats = Arc::clone(&stats);
                     // Who hangs up or dawdles gets nothing.
                     open.push_back(tasks.spawn(async move {
-                        let _ = tokio::time::timeout(PATIENCE, answer(stream, &*stats)).await;
+                        let _ = tokio::time::timeout(PATIENCE, answer(stream, most, &*stats)).await;
                     }));
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -57,7 +61,7 @@ where
     Ok((local, task))
 }
 
-async fn answer<F, S>(mut stream: TcpStream, stats: &F) -> std::io::Result<()>
+async fn answer<F, S>(mut stream: TcpStream, most: usize, stats: &F) -> std::io::Result<()>
 where
     F: Fn() -> S,
     S: Future<Output = Stats>,
@@ -75,7 +79,7 @@ where
     const WORDS: &str = "text/plain; charset=utf-8";
     let (status, kind, body) = match method {
         _ if path != b"/metrics" => ("404 Not Found", WORDS, "figures are at /metrics\n".into()),
-        b"GET" | b"HEAD" => ("200 OK", FIGURES, text(stats().await)),
+        b"GET" | b"HEAD" => ("200 OK", FIGURES, text(stats().await, most)),
         // RFC 9110 §15.5.6: what is allowed is told.
         _ => ("405 Method Not Allowed\r\nAllow: GET, HEAD", WORDS, "figures are read by GET\n".into()),
     };
@@ -91,9 +95,19 @@ where
 }
 
 /// Figures in the text format.
-pub(crate) fn text(stats: Stats) -> String {
+///
+/// A series costs Prometheus memory for weeks, and an address costs its forger nothing: so only peers that are validated
+/// have series of their own, and of these the ones with the most round trips. What all did together is in the totals.
+pub(crate) fn text(mut stats: Stats, most: usize) -> String {
+    let known = stats.peers.len();
+    stats.peers.retain(|peer| peer.is_validated);
+    if stats.peers.len() > most {
+        stats.peers.sort_by_key(|peer| std::cmp::Reverse(peer.round_trips));
+        stats.peers.truncate(most);
+        stats.peers.sort_by_key(|peer| peer.address);
+    }
     let mut registry = Registry::with_prefix("millpond");
-    registry.register_collector(Box::new(Figures(stats)));
+    registry.register_collector(Box::new(Figures { stats, known }));
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = encode(&mut text, &registry);
@@ -101,15 +115,25 @@ pub(crate) fn text(stats: Stats) -> String {
 }
 
 #[derive(Debug)]
-struct Figures(Stats);
+struct Figures {
+    /// With the peers that are shown.
+    stats: Stats,
+    /// Peers of which something is known.
+    known: usize,
+}
 
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let stats = &self.0;
+        let stats = &self.stats;
         for (name, help, value) in [
             ("sent", "Datagrams that left", stats.sent),
             ("received", "Well-formed messages that came in", stats.received),
             ("retransmissions", "Copies of confirmable messages after the first", stats.retransmissions),
+            (
+                "unnecessary_retransmissions",
+                "Copies that were not needed, of all peers",
+                stats.unnecessary_retransmissions,
+            ),
             ("duplicates", "Messages that came in once more", stats.duplicates),
             ("withheld", "Copies of requests not answered because their answers were on their way", stats.withheld),
             ("requests", "Requests handed to handlers", stats.requests),
@@ -131,6 +155,11 @@ impl Collector for Figures {
         self.encode_repeats(&mut encoder)?;
         let gauges = [
             ("exchanges", "Exchanges under way", stats.exchanges),
+            (
+                "peers",
+                "Peers that were sent confirmable messages, with or without series of their own",
+                self.known as u64,
+            ),
             ("observers", "Observers", stats.observers as u64),
             ("sockets", "Sockets", stats.sockets as u64),
             ("connections", "TCP connections", stats.connections as u64),
@@ -153,7 +182,7 @@ impl Collector for Figures {
 impl Figures {
     /// What a calm server did with copies, and why.
     fn encode_repeats(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let Repeats { calm, due, allowed, unknown, withheld } = self.0.repeats;
+        let Repeats { calm, due, allowed, unknown, withheld } = self.stats.repeats;
         let help = "Copies of answered requests at a calm server, and what became of them";
         let kind = prometheus_client::metrics::MetricType::Counter;
         let mut metric = encoder.encode_descriptor("repeats", help, None, kind)?;
@@ -180,7 +209,7 @@ impl Figures {
         for (name, help, read) in seconds {
             let kind = prometheus_client::metrics::MetricType::Gauge;
             let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), kind)?;
-            for peer in &self.0.peers {
+            for peer in &self.stats.peers {
                 if let Some(value) = read(peer) {
                     let labels = [("peer", peer.address.to_string())];
                     ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
@@ -196,7 +225,7 @@ impl Figures {
         for (name, help, read) in counts {
             let kind = prometheus_client::metrics::MetricType::Counter;
             let mut metric = encoder.encode_descriptor(name, help, None, kind)?;
-            for peer in &self.0.peers {
+            for peer in &self.stats.peers {
                 let labels = [("peer", peer.address.to_string())];
                 ConstCounter::new(read(peer)).encode(metric.encode_family(&labels)?)?;
             }
@@ -210,14 +239,14 @@ mod tests {
     use super::*;
     use crate::PeerStats;
 
-    #[test]
-    fn figures_are_written_as_open_metrics() {
-        let peer = PeerStats {
-            address: "192.0.2.1:5683".parse().unwrap(),
+    fn peer(address: &str, is_validated: bool, round_trips: u64) -> PeerStats {
+        PeerStats {
+            address: address.parse().unwrap(),
+            is_validated,
             transmissions: 9,
             retransmissions: 2,
             unnecessary_retransmissions: 1,
-            round_trips: 7,
+            round_trips,
             last_round_trip: Some(Duration::from_millis(1_500)),
             shortest_round_trip: None,
             base_round_trip: None,
@@ -226,13 +255,19 @@ mod tests {
             carried: None,
             waiting: 0,
             quiet: Duration::ZERO,
-        };
+        }
+    }
+
+    #[test]
+    fn figures_are_written_as_open_metrics() {
+        let peers = vec![peer("192.0.2.1:5683", true, 7)];
         let repeats = Repeats { due: 5, withheld: 7, ..Repeats::default() };
-        let text =
-            text(Stats { sent: 12, observers: 3, memory: 4_096, peers: vec![peer], repeats, ..Stats::default() });
+        let stats = Stats { sent: 12, observers: 3, memory: 4_096, peers, repeats, ..Stats::default() };
+        let text = text(stats, 10);
         for line in [
             "millpond_sent_total 12",
             "millpond_observers 3",
+            "millpond_peers 1",
             "millpond_repeats_total{became=\"answered_due\"} 5",
             "millpond_repeats_total{became=\"withheld\"} 7",
             "millpond_memory_bytes 4096",
@@ -241,6 +276,26 @@ mod tests {
             "# EOF",
         ] {
             assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+        }
+    }
+
+    /// Whoever forges addresses cannot fill the memory of Prometheus, and many validated peers do not either.
+    #[test]
+    fn only_validated_peers_have_series_of_their_own_and_no_more_than_so_many() {
+        let unvalidated = (0..4_000).map(|port| peer(&format!("192.0.2.2:{port}"), false, 9));
+        let validated = (0..50).map(|port| peer(&format!("192.0.2.1:{port}"), true, port));
+        let stats = Stats {
+            peers: unvalidated.chain(validated).collect(),
+            unnecessary_retransmissions: 4_050,
+            ..Stats::default()
+        };
+        let text = text(stats, 10);
+        let series: Vec<_> = text.lines().filter(|line| line.contains("{peer=")).collect();
+        assert_eq!(series.len(), 10 * 4, "{text}");
+        let of_the_busiest = |line: &&&str| (40..50).any(|port| line.contains(&format!("\"192.0.2.1:{port}\"")));
+        assert_eq!(series.iter().filter(of_the_busiest).count(), 10 * 4, "{series:#?}");
+        for total in ["millpond_peers 4050", "millpond_unnecessary_retransmissions_total 4050"] {
+            assert!(text.lines().any(|line| line == total), "{total} is not in\n{text}");
         }
     }
 }

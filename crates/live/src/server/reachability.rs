@@ -77,10 +77,14 @@ impl Reachability {
         }
     }
 
+    /// Whether an address was proved lately.
+    pub(crate) fn is_validated(&self, now: Instant, peer: SocketAddr) -> bool {
+        self.proved.get(&peer).is_some_and(|came| seconds(now).saturating_sub(*came) <= PROVED_FOR)
+    }
+
     fn is_proved(&mut self, now: Instant, peer: SocketAddr, echoed: Option<&[u8]>) -> bool {
         let seconds = seconds(now);
-        let came = self.proved.get(&peer).filter(|came| seconds.saturating_sub(**came) <= PROVED_FOR);
-        let is_remembered = came.is_some();
+        let is_remembered = self.is_validated(now, peer);
         let good_for = if is_remembered { KEPT_FOR } else { GOOD_FOR };
         let has_come = echoed.is_some_and(|value| self.is_ours(value, peer, seconds, good_for));
         if has_come {

@@ -117,7 +117,7 @@ impl ServerBuilder {
         self.start_tcp(&router, &mut server).await?;
         if let Some(address) = self.metrics {
             let running = server.running.clone();
-            let (at, task) = metrics::serve(address, move || {
+            let (at, task) = metrics::serve(address, self.metrics_peers, move || {
                 let running = running.clone();
                 async move { running.stats().await }
             })

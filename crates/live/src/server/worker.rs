@@ -32,7 +32,7 @@ use crate::{
     security::ServerSecurity,
     transfer::{AskId, Event, ObserverId},
     udp::{Address, Inbox, PortError},
-    watch::Watch,
+    watch::{Known, Watch},
 };
 
 /// What the server's handle asks of a worker.
@@ -302,7 +302,7 @@ impl Worker {
     }
 
     pub(super) fn stats(&self) -> Stats {
-        let host = &self.lane.host;
+        let (host, now) = (&self.lane.host, self.clock.now());
         let mut stats = Stats {
             sockets: 1,
             memory: host.memory() + self.desk.memory(),
@@ -314,9 +314,18 @@ impl Worker {
             backlogs: self.watch.backlogs,
             unsent: self.watch.unsent,
             panics: self.watch.panics.load(Ordering::Relaxed),
-            peers: self.watch.peers(self.clock.now(), |peer| {
-                let (endpoint, peer) = (host.endpoint(), self.lane.known_as(peer));
-                (endpoint.view(peer), endpoint.base_rtt(peer), 0)
+            unnecessary_retransmissions: self.watch.unnecessary,
+            peers: self.watch.peers(now, |address| {
+                let (endpoint, peer) = (host.endpoint(), self.lane.known_as(address));
+                let has_answered = || self.lane.all_known_as(address).any(|peer| endpoint.is_acquainted(peer));
+                Known {
+                    is_validated: self.lane.sessions.is_some()
+                        || self.desk.reachability.is_validated(now, address)
+                        || has_answered(),
+                    view: endpoint.view(peer).unwrap_or_default(),
+                    base_rtt: endpoint.base_rtt(peer),
+                    waiting: 0,
+                }
             }),
             ..Stats::default()
         };

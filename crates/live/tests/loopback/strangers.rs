@@ -289,3 +289,33 @@ async fn what_a_client_that_cannot_prove_its_address_gets_beside_strangers_is_4_
     assert_eq!(bytes[1], Code::UNAUTHORIZED.to_byte());
     assert!(length <= 3 * 9 && number::ECHO == 252);
 }
+
+/// Each is sent a separate response, so each has figures; their addresses were never proved to be theirs.
+#[tokio::test]
+async fn forged_addresses_make_no_series_of_metrics() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let slow = Resource::new().get(|_| async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Response::content("at last")
+    });
+    let server = Server::builder().bind(ANY).metrics(ANY).ack_delay(Duration::from_millis(1));
+    let server = server.route("/slow", slow).start().await.unwrap();
+    let forger = Forger::of(&server);
+    for number in 0..200 {
+        forger.send(number << 8, b"\x40\x01\0\x01\xb4slow");
+    }
+    let client = Client::new().await.unwrap();
+    assert_eq!(client.get(uri(&server, "slow")).await.unwrap().text(), Ok("at last"));
+    while server.stats().await.peers.len() < 101 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    while !server.stats().await.peers.iter().any(|peer| peer.is_validated) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let mut stream = tokio::net::TcpStream::connect(server.metrics_addr().unwrap()).await.unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    let is_of_a_peer = |line: &&str| line.starts_with("millpond_peer_retransmissions_total{");
+    assert_eq!(text.lines().filter(is_of_a_peer).count(), 1, "the client that acknowledged: {text}");
+}
