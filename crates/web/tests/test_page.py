@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_address import inflating_to
 
 SCENARIOS = Path(__file__).parents[3] / "python" / "millpond" / "scenarios"
 
@@ -242,6 +243,7 @@ def test_a_bad_file_is_refused_in_place_and_nothing_is_lost(opened: Any, text: s
         ("beside=buffer", "address: buffer: `` is no number"),
         ("link=downlnk", "address: link: unknown `downlnk` (known: uplink, downlink)"),
         ("scenario=%%%", "address: scenario: it is damaged"),
+        (f"scenario={inflating_to(1 << 26)}", "address: scenario: inflates to more than 1000000 bytes"),
     ],
 )
 def test_a_bad_address_is_told_above_the_collapse(browser: Any, place: str, words: str, told: str) -> None:

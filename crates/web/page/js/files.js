@@ -1,7 +1,7 @@
 // Scenario files in and out.
 
-/** The largest file that is read: far more than any scenario. */
-const MOST = 1_000_000;
+/** The longest scenario that is read, from a file or an address: far more than any has. */
+export const MOST = 1_000_000;
 
 /** Calls `take` with the name and text of every file that is dropped on the page or chosen, `fail` with one line. */
 export function takeIn({ zone, input }, take, fail) {

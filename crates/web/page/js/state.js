@@ -1,5 +1,6 @@
 // What the page shows, and the same as an address.
 
+import { MOST } from "./files.js";
 import { OWN, SETTINGS, setting } from "./settings.js";
 
 /** `own`: a scenario file that was put in, `{ name, json, text }`. `values`: what was set, by key. `beside`: the one thing that is
@@ -100,21 +101,41 @@ function whole(key, text, least, most) {
   return found;
 }
 
-async function through(stream, bytes) {
-  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
-}
+const through = (stream, bytes) => new Blob([bytes]).stream().pipeThrough(stream);
 
 async function packed(text) {
-  const bytes = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(text));
+  const compressed = through(new CompressionStream("deflate-raw"), new TextEncoder().encode(text));
+  const bytes = new Uint8Array(await new Response(compressed).arrayBuffer());
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))
     .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
+/** The text of a packed scenario, which is as long as a file at most: a short address can inflate to gigabytes. */
 async function unpacked(text) {
+  let length = 0;
+  let inflated = "";
   try {
     const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
-    return new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), bytes));
+    const decoder = new TextDecoder();
+    for await (const chunk of chunks(through(new DecompressionStream("deflate-raw"), bytes))) {
+      length += chunk.length;
+      if (length > MOST) break;
+      inflated += decoder.decode(chunk, { stream: true });
+    }
+    inflated += decoder.decode();
   } catch {
     throw new Error("address: scenario: it is damaged; ask for the address anew, or drop the scenario file here");
+  }
+  if (length > MOST) throw new Error(`address: scenario: inflates to more than ${MOST} bytes, too many for a scenario`);
+  return inflated;
+}
+
+/** The chunks of a stream, which is cancelled if they are not wanted to the end: not every browser can iterate one. */
+async function* chunks(stream) {
+  const reader = stream.getReader();
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+  } finally {
+    await reader.cancel();
   }
 }
