@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from millpond import fleet
     from millpond.api import Reproduction, Run, compare, reproduce, run, sweep
     from millpond.controller import BuiltIn, Controller, Cx, Exchange, Sample, View, Wait, Wishes
     from millpond.errors import MillpondError, UsageError
@@ -69,6 +70,7 @@ __all__ = [
     "__version__",
     "compare",
     "evaluate",
+    "fleet",
     "reproduce",
     "run",
     "sweep",
@@ -80,6 +82,8 @@ def __getattr__(name: str) -> object:
         from millpond import _engine
 
         return _engine.version()
+    if name == "fleet":
+        return importlib.import_module("millpond.fleet")
     for home, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(home), name)

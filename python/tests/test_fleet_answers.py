@@ -10,9 +10,10 @@ import pytest
 from scipy.stats import beta, binomtest
 
 from millpond.engine import native
-from millpond.fleet import answer, description, outcome, told
+from millpond.fleet import answer, description, outcome, search, told
 from millpond.fleet.change import AS_IT_IS, Change, Effort
 from millpond.fleet.remedies import Remedy, ranked
+from millpond.fleet.verdict import VERDICTS
 from millpond.measure.measures import Measures
 from millpond.measure.statistics import wilson
 
@@ -31,9 +32,9 @@ def fleet(changes: dict[str, Any]) -> description.Fleet:
     return description.read(None, changes, ENGINE)
 
 
-def simulated(changes: dict[str, Any], change: Change = AS_IT_IS, seeds: int = 3, keep: bool = False) -> Any:
+def simulated(changes: dict[str, Any], change: Change = AS_IT_IS, seeds: int = 3) -> Any:
     told = fleet(changes)
-    return outcome.simulate(told, change, outcome.demand(told, ENGINE), range(1, seeds + 1), ENGINE, keep=keep)
+    return outcome.simulate(told, change, outcome.demand(told, ENGINE), range(1, seeds + 1), ENGINE)
 
 
 # ----------------------------------------------------------------------------------------------- closed forms
@@ -62,8 +63,8 @@ def test_a_busy_link_takes_n_times_one_answer() -> None:
 
 def births(arrival: Any) -> np.ndarray[Any, Any]:
     """Requests by the second since the event, mean over runs."""
-    found = simulated({**ONE, "event.arrival": arrival}, seeds=20, keep=True)
-    measures = Measures(found.results)
+    told = fleet({**ONE, "event.arrival": arrival})
+    measures = Measures(outcome.results(told, AS_IT_IS, outcome.demand(told, ENGINE), range(1, 21), ENGINE))
     cell = measures.cells[0]
     since, born = (measures.table("births").of(cell, name) for name in ("since_us", "born"))
     return np.bincount(since.astype(int) // 1_000_000, weights=born.astype(float)) / cell.replications
@@ -168,8 +169,8 @@ def test_a_goal_that_the_cell_cannot_meet_is_told_to_be_one() -> None:
     told_of = fleet({"event.kind": "firmware", "devices": 10, "event.image": "50 kB", "everyday.others": 0,
                      "goal.done": "100 % in 1 min", "horizon": "2 min", "try_controllers": []})  # fmt: skip
     lines = told.lead(answer.find(told_of, ENGINE, range(1, 3), pictures=False))
-    assert "they never are within the horizon of 120 s" in lines[1].replace("\N{NARROW NO-BREAK SPACE}", " ")
-    assert lines[2].startswith("No setting can meet that goal")
+    assert "they never are within the horizon of 120 s" in lines[2].replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert lines[3].startswith("No setting can meet that goal")
 
 
 def test_others_feel_a_collapse_and_not_a_spread() -> None:
@@ -187,10 +188,10 @@ def test_remedies_are_ranked_by_what_they_give_and_what_they_need() -> None:
     names = [remedy.outcome.change.name for remedy in found.remedies]
     assert {"calm-server", "spread-0.5", "spread-1", "default-fb2", "calm", "buffer-bdp", "buffer-deeper"} <= set(names)
     verdicts = [remedy.outcome.verdict for remedy in found.remedies]
-    assert verdicts == sorted(verdicts, key=outcome.VERDICTS.index)
+    assert verdicts == sorted(verdicts, key=VERDICTS.index)
     assert found.easiest is not None
     assert found.easiest.outcome.change.effort == Effort.SERVER
-    # more buffer makes it worse: copies that wait are copies in vain
+    # more buffer makes it worse: retransmissions of what still waits are spurious
     assert names[-1] == "buffer-deeper"
     assert [remedy.outcome.change.reach for remedy in found.shares] == [0.25, 0.5, 0.75]
     sooner = {remedy.outcome.change.name: remedy.sooner for remedy in found.remedies}
@@ -232,6 +233,6 @@ def test_the_largest_fleet_lies_between_two_sizes_that_were_run() -> None:
     assert edge.smallest_unsafe is not None
     assert sizes[edge.largest] == "safe"
     assert sizes[edge.smallest_unsafe] != "safe"
-    assert edge.smallest_unsafe - edge.largest <= max(1, answer.NEAR * edge.largest)
+    assert edge.smallest_unsafe - edge.largest <= max(1, search.NEAR * edge.largest)
     # the link alone takes 4 s for so many
     assert 0.7 < edge.largest / (4 * 30_000 / 8 / 96) < 1.02

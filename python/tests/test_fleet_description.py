@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from millpond import _engine
 from millpond.engine import native
 from millpond.errors import UsageError
 from millpond.fleet import description, scenario
@@ -69,23 +70,23 @@ def test_every_event_is_a_scenario(kind: str, handshake: str) -> None:
 @pytest.mark.parametrize(
     ("places", "told"),
     [
-        ({"devcies": 3}, "fleet: unknown key 'devcies': did you mean 'devices'?"),
-        ({"cell.bufer": "3 kB"}, "fleet: cell: unknown key 'bufer': did you mean 'buffer'?"),
-        ({"cell.buffer": "12 kb"}, "fleet: cell.buffer: unknown unit `kb`"),
-        ({"cell.delay": 3}, "fleet: cell.delay: expected text"),
-        ({"cell.loss": "120 %"}, "fleet: cell.loss: 120 % is no share"),
-        ({"cell.profile": "nbiot-anrw"}, "did you mean `nbiot-anrw18`?"),
-        ({"goal.done": "soon"}, "fleet: goal.done: 'soon' is no goal: write a share and a time"),
-        ({"goal.done": "99 % in 5 mim"}, "fleet: goal.done: unknown unit `mim`"),
+        ({"devcies": 3}, "--set devcies: unknown key 'devcies': did you mean 'devices'?"),
+        ({"cell.bufer": "3 kB"}, "--set cell.bufer: cell: unknown key 'bufer': did you mean 'buffer'?"),
+        ({"cell.buffer": "12 kb"}, "--set cell.buffer: unknown unit `kb`"),
+        ({"cell.delay": 3}, "--set cell.delay: expected text"),
+        ({"cell.loss": "120 %"}, "--set cell.loss: 120 % is no share"),
+        ({"cell.profile": "nbiot-anrw"}, "--set cell.profile: unknown path 'nbiot-anrw': did you mean 'nbiot-anrw18'?"),
+        ({"goal.done": "soon"}, "--set goal.done: 'soon' is no goal: write a share and a time"),
+        ({"goal.done": "99 % in 5 mim"}, "--set goal.done: unknown unit `mim`"),
         ({"goal.done": "99 % in 100 d"}, '1 h ends before the time that the goal gives: write at least "8640000 s"'),
-        ({"goal.useful": "most"}, "fleet: goal.useful: 'most' is no share"),
-        ({"event.kind": "power"}, "fleet: event.kind: unknown word 'power': did you mean 'power-cut'?"),
-        ({"group[0].reconnect": "by-lod"}, "fleet: group[0].reconnect: unknown rule 'by-lod': did you mean 'by-load'?"),
-        ({"group[0].name": "others"}, "fleet: group: 'others' is no name for a group of the fleet"),
+        ({"goal.useful": "most"}, "--set goal.useful: 'most' is no share"),
+        ({"event.kind": "power"}, "--set event.kind: unknown word 'power': did you mean 'power-cut'?"),
+        ({"group[0].reconnect": "by-lod"}, "--set group[0].reconnect: unknown rule 'by-lod': did you mean 'by-load'?"),
+        ({"group[0].name": "others"}, "--set group[0].name: group: 'others' is no name for a group of the fleet"),
         ({"group[0].controller": "rfc7253"}, "did you mean `rfc7252`"),
-        ({"try_controllers": ["cocoa"]}, "fleet: try_controllers: unknown controller 'cocoa'"),
-        ({"devices": 0}, "fleet: devices: expected a whole number >= 1"),
-        ({"old_firmware": 2.0}, "fleet: old_firmware: expected"),
+        ({"try_controllers": ["cocoa"]}, "--set try_controllers: unknown controller 'cocoa'"),
+        ({"devices": 0}, "--set devices: expected a whole number >= 1"),
+        ({"old_firmware": 2.0}, "--set old_firmware: expected"),
         ({"waking.registration": "0 B", "waking.observations": 0, "waking.readings": 0}, "a device that does nothing"),
         ({"clients": []}, "a scenario, which `millpond run` takes"),
     ],
@@ -99,6 +100,54 @@ def test_what_makes_no_sense_is_one_line(places: dict[str, Any], told: str) -> N
         read_and_build()
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_mistake_in_the_file_is_the_files_and_one_of_an_option_is_the_options(tmp_path: Path) -> None:
+    half = tmp_path / "half.toml"
+    half.write_text('devices = 5\n[goal]\ndone = "half"\n', encoding="utf-8")
+    for changes, blamed in (
+        ({}, f"{half}: goal.done"),
+        ({"devices": 0}, "--devices"),
+        ({"goal.done": "soon"}, "--within"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            description.read(half, changes, ENGINE, {"devices": "--devices", "goal.done": "--within"})
+        assert str(caught.value).startswith(f"{blamed}: "), changes
+
+
+def test_the_cell_may_be_a_file_as_of_emulate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {profile[0]: profile[3] for profile in _engine.profiles()}
+    (tmp_path / "cell.toml").write_text(found["nbiot-anrw18"], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    named, filed = (fleet(cell__profile=name, cell__loss="1 %") for name in ("nbiot-anrw18", "cell.toml"))
+    full = [scenarios.in_full(scenarios.build(scenario.tree(one, AS_IT_IS), "tree", ENGINE)) for one in (named, filed)]
+    assert full[0]["path"] == full[1]["path"]
+    assert filed.title == "400 devices after a power cut, cell cell.toml"
+    # what a description names lies beside it
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "meters.toml").write_text('cell.profile = "other.toml"\n', encoding="utf-8")
+    (tmp_path / "elsewhere" / "other.toml").write_text('path = "nbiot-upc"\n', encoding="utf-8")
+    assert description.read(Path("elsewhere/meters.toml"), {}, ENGINE).path == {"profile": "nbiot-upc"}
+    (tmp_path / "cell.toml").write_text('[uplink]\nrate = "60 kbit/s"\n', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"cell.toml: uplink: missing key `delay`"):
+        fleet(cell__profile="cell.toml")
+
+
+def test_two_changes_at_once_reach_whom_both_reach() -> None:
+    server = Change("calm-server", "a calm server", Effort.SERVER, duplicates="calm")
+    devices = Change("patient", "patient", Effort.DEVICES, max_retransmit=8, reach=0.5)
+    both = server.beside(devices)
+    assert (both.name, both.title) == ("calm-server+patient", "a calm server, patient")
+    assert (both.duplicates, both.max_retransmit, both.reach, both.effort) == ("calm", 8, 0.5, Effort.DEVICES)
+
+
+def test_a_gateway_stands_before_both_links() -> None:
+    tree = scenario.tree(fleet(devices=10), Change("gateway", "a gateway", Effort.GATEWAY, gateway=True))
+    assert [(relay["before"], relay["copies"]) for relay in tree["relays"]] == [
+        ("uplink", "withheld"),
+        ("downlink", "withheld"),
+    ]
+    assert "relays" not in scenario.tree(fleet(devices=10), AS_IT_IS)
 
 
 def test_shares_of_groups_add_up_to_all_devices() -> None:

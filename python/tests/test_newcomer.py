@@ -70,11 +70,11 @@ def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
         ),
         (
             "fleet --set horizon=1min",
-            'fleet: horizon: 1 min ends before the time that the goal gives: write at least "300 s"',
+            '--set horizon: 1 min ends before the time that the goal gives: write at least "300 s"',
         ),
         (
             "fleet --within 0%\N{NO-BREAK SPACE}within\N{NO-BREAK SPACE}5min",
-            "fleet: goal.done: 0% of the devices are none: write a share such as 99 %",
+            "--within: 0% of the devices are none: write a share such as 99 %",
         ),
         ("arena --drawn 1 --candidate calm,calm", "--candidate: calm stands there twice: leave one out"),
         ("arena --drawn 1 --against rfc7252,rfc7252", "--against: rfc7252 stands there twice: leave one out"),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from millpond.cli import arguments
-from millpond.cli.output import print_json
+from millpond.cli.output import print_files, print_json
 from millpond.errors import UsageError
+
+if TYPE_CHECKING:
+    from millpond.fleet.answer import Answer
+    from millpond.fleet.description import Fleet
 
 _PATH = click.Path(path_type=Path)
 
@@ -24,7 +29,7 @@ _KEYS = {
 @click.argument("file", metavar="FILE.toml", type=_PATH, required=False)
 @click.option("--example", is_flag=True, help="Print a description that runs, with every key explained.")
 @click.option("--devices", type=int, metavar="N", help="How many devices.")
-@click.option("--profile", metavar="PATH", help="Their cell: a path that `millpond paths` lists.")
+@click.option("--profile", metavar="PATH", help="Their cell: a path that `millpond paths` lists, or the file of one.")
 @click.option("--after", metavar="EVENT", help="What happens: power-cut, hourly, command, firmware.")
 @click.option("--every", metavar="TIME", help="How often each reports from day to day: '1 d'; tr45820; never.")
 @click.option("--old-firmware", type=float, metavar="SHARE", help="The share of devices that cannot be changed.")
@@ -62,9 +67,10 @@ def fleet(
         click.echo(description.example(), nl=False)
         return
     told = {place: flags[flag] for flag, place in _KEYS.items() if flags[flag] is not None}
-    for flag, place in _KEYS.items():
-        if place in told and place in changes:
-            raise UsageError(f"--set {place}: --{flag.replace('_', '-')} sets it too: give one of the two")
+    options = {place: f"--{flag.replace('_', '-')}" for flag, place in _KEYS.items() if place in told}
+    for place, option in options.items():
+        if place in changes:
+            raise UsageError(f"--set {place}: {option} sets it too: give one of the two")
     if file is None and not told and not changes:
         raise UsageError("which fleet? name its file, or --devices N; `millpond fleet --example` prints one")
     if as_json and markdown:
@@ -77,31 +83,49 @@ def fleet(
         raise UsageError(f"--seed: {seed} is out of range: 0 to 2^53")
     if jobs < 0:
         raise UsageError(f"--jobs: {jobs} makes no sense here: at least 1, or 0 for one per core")
-    _answer(file, {**told, **changes}, range(seed, seed + seeds), jobs, largest, out, no_report, as_json, markdown)
+    from millpond.engine import native
+
+    known = description.read(file, {**told, **changes}, native(), options)
+    _answer(known, range(seed, seed + seeds), jobs, largest, out, file, no_report, as_json, markdown)
 
 
 def _answer(
-    file: Path | None,
-    changes: dict[str, Any],
+    known: Fleet,
     seeds: range,
     jobs: int,
     largest: bool,
     out: Path | None,
+    file: Path | None,
     no_report: bool,
     as_json: bool,
     markdown: bool,
 ) -> None:
     from millpond.engine import native
-    from millpond.fleet import answer, description, files, terminal
+    from millpond.fleet import answer, files
     from millpond.fleet.progress import Bar
-    from millpond.show import terminal as shown
 
-    engine = native()
-    known = description.read(file, changes, engine)
     folder = None if no_report else files.folder(out, "fleet" if file is None else file.stem)
-    found = answer.find(known, engine, seeds, jobs=jobs, largest=largest, pictures=not no_report, watch=Bar())
+    found = answer.find(known, native(), seeds, jobs=jobs, largest=largest, pictures=not no_report, watch=Bar())
     # before anything is printed: whoever reads it may go before the end
     report = None if folder is None else files.write(found, folder)
+    _print(found, report, as_json, markdown)
+
+
+def redraw(directory: Path, as_json: bool, figures: Sequence[str], tables: Sequence[str], folder: Path | None) -> None:
+    """Draw the report of an earlier answer again, and its figures and tables as files of their own."""
+    from millpond.engine import native
+    from millpond.fleet import files
+
+    found = files.read(directory, native())
+    report = files.write(found, directory)
+    _print(found, report, as_json)
+    print_files(files.export(found, folder or directory, figures, tables), as_json)
+
+
+def _print(found: Answer, report: Path | None, as_json: bool, markdown: bool = False) -> None:
+    from millpond.fleet import terminal
+    from millpond.show import terminal as shown
+
     if as_json:
         print_json(found.to_json())
     elif markdown:

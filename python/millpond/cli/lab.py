@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millpond.cli import arguments
+from millpond.cli import fleet as fleets
 from millpond.cli.arguments import F
 from millpond.cli.output import print_files, print_json, print_run
-from millpond.errors import UsageError
+from millpond.errors import MillpondError, UsageError
 
 if TYPE_CHECKING:
     from millpond.api import Run
@@ -230,14 +231,20 @@ def report(
 ) -> None:
     """Redraw tables and report from results alone.
 
-    DIR is any results directory, or the one that the shards of a plan lie in.
+    DIR is any results directory, that of `millpond fleet` too, or the one that the shards of a plan lie in.
     """
     from millpond import api
+    from millpond.fleet import files
 
     _check_formats(figures, tables)
-    done = api.open_results(directory, published)
     if out is not None and not figures and not tables:
         raise UsageError("--out: what should go there? --figures svg,pdf, --tables csv,latex")
+    if files.holds_answer(directory):
+        if published is not None:
+            raise MillpondError(f"{directory}: results of no study: --published compares studies")
+        fleets.redraw(directory, as_json, figures, tables, out)
+        return
+    done = api.open_results(directory, published)
     api.redraw(done)
     _print(done, as_json, figures, tables, out)
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from millpond.engine import Engine
 from millpond.errors import UsageError
-from millpond.fleet import remedies
+from millpond.fleet import remedies, search
 from millpond.fleet.change import AS_IT_IS, Change
 from millpond.fleet.description import Fleet
-from millpond.fleet.outcome import SURE, VERDICTS, Demand, Outcome, demand, simulate
+from millpond.fleet.outcome import Demand, Outcome, demand, simulate
 from millpond.fleet.remedies import Remedy
 from millpond.fleet.scenario import everyday_load
-from millpond.measure.reported import SHARES
+from millpond.fleet.search import Edge, Spread
 from millpond.plan.toml_file import where
 
-#: A fleet that the cell takes is known to so large a share of its size.
-NEAR = 0.02
-#: No larger fleet is tried than so many times the one described.
-MOST = 64
+#: How long devices wait for an answer before they send again, at least (RFC 7252 §4.8).
+ACK_TIMEOUT_S = 2.0
 
 
 class Watch:
@@ -37,19 +35,6 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Edge:
-    """How safe fleets of several sizes are with one change, and the largest that is."""
-
-    change: Change
-    #: By size.
-    points: tuple[Outcome, ...]
-    #: The largest that was found safe; 0 if none is.
-    largest: int
-    #: The smallest that was found not to be; None if all that were tried are.
-    smallest_unsafe: int | None
-
-
-@dataclass(frozen=True)
 class Answer:
     """Everything that was found out."""
 
@@ -57,11 +42,23 @@ class Answer:
     cost: Demand
     seeds: tuple[int, ...]
     as_it_is: Outcome
-    #: The best first.
+    #: Single ones, and pairs that are better than both of their parts; the best first.
     remedies: tuple[Remedy, ...]
+    #: Titles of pairs that were tried and are no better than one of their parts.
+    no_gain: tuple[str, ...] = ()
     #: The best controller on some of the devices only, by share.
-    shares: tuple[Remedy, ...]
-    edges: tuple[Edge, ...]
+    shares: tuple[Remedy, ...] = ()
+    #: None where the fleet is safe as it is, or no device can be told to spread.
+    spread: Spread | None = None
+    edges: tuple[Edge, ...] = ()
+    #: Of the engine that ran it.
+    version: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that was asked and found, as `answer.json` has it."""
+        from millpond.fleet import stored
+
+        return stored.to_json(self)
 
     @property
     def best(self) -> Remedy | None:
@@ -75,32 +72,23 @@ class Answer:
         safe = [remedy for remedy in self.remedies if remedy.outcome.verdict == "safe"]
         return min(safe, key=lambda remedy: (remedy.outcome.change.effort, remedy.rank), default=None)
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything, for programs."""
-        goal = self.fleet.goal
-        return {
-            "title": self.fleet.title,
-            "devices": self.fleet.keys.devices,
-            "goal": {"share": goal.share, "within_s": goal.within_s, "copies": goal.copies, "useful": goal.useful},
-            "seeds": list(self.seeds),
-            "one_device": {
-                "bottleneck": self.cost.bottleneck,
-                "work_s": self.cost.work_s,
-                "alone_s": self.cost.alone_s,
-            },
-            "answer": _outcome(self.as_it_is),
-            "remedies": [_remedy(remedy) for remedy in self.remedies],
-            "new_firmware": [_remedy(remedy) for remedy in self.shares],
-            "edges": [
-                {
-                    "change": edge.change.name,
-                    "largest": edge.largest,
-                    "smallest_unsafe": edge.smallest_unsafe,
-                    "points": [_outcome(point) for point in edge.points],
-                }
-                for edge in self.edges
-            ],
-        }
+    @property
+    def least_s(self) -> float:
+        """The shortest time in which the cell can carry what the share of the goal sends, whatever devices do."""
+        return self.fleet.goal.share * self.fleet.keys.devices * self.cost.work_s
+
+    @property
+    def uplink_first_s(self) -> float | None:
+        """How long requests wait in the uplink where that is why a calm server does not help; None elsewhere.
+
+        Requests that wait there for longer than devices wait for an answer are sent again before any server has seen
+        them, so that no server can prevent it.
+        """
+        calm = next((one.outcome for one in self.remedies if one.outcome.change.name == "calm-server"), None)
+        if calm is None or calm.verdict == "safe":
+            return None
+        waited = calm.median("uplink_s")
+        return waited if waited > ACK_TIMEOUT_S else None
 
 
 def find(
@@ -136,93 +124,58 @@ def find(
             "what the cell carries, without any event: write a longer time"
         )
 
-    def measured(change: Change, of: Fleet = fleet, keep: bool = False) -> Outcome:
+    def measured(change: Change, of: Fleet = fleet, draw: bool = False) -> Outcome:
         watch.step(change.title if of is fleet else f"{of.keys.devices} devices, {change.title}", len(seeds))
-        return simulate(of, change, cost, seeds, engine, jobs=jobs, keep=keep, finished=watch.finished)
+        return simulate(of, change, cost, seeds, engine, jobs=jobs, draw=draw, finished=watch.finished)
+
+    def beside(change: Change) -> Remedy:
+        return Remedy.of(measured(change, draw=pictures), as_it_is)
 
     try:
-        as_it_is = measured(AS_IT_IS, keep=pictures)
-        changes = remedies.tried(fleet, cost, as_it_is)
-        found = remedies.ranked([Remedy.of(measured(change), as_it_is) for change in changes])
-        controllers = [one.outcome.change for one in found if _is_controller(one.outcome.change, fleet)]
-        partly = remedies.shares(fleet, str(controllers[0].controller)) if controllers else []
-        shares = [Remedy.of(measured(change), as_it_is) for change in partly]
-        answer = Answer(fleet, cost, tuple(seeds), as_it_is, tuple(found), tuple(shares), ())
-        if pictures and (best := answer.best) is not None:
-            # its tables were not kept when it was one of many
-            again = Remedy(measured(best.outcome.change, keep=True), best.sooner, best.interval)
-            found[found.index(best)] = again
-        edges: list[Edge] = []
+        as_it_is = measured(AS_IT_IS, draw=pictures)
+        single = [beside(change) for change in remedies.tried(fleet, cost, as_it_is)]
+        answer = Answer(fleet, cost, tuple(seeds), as_it_is, remedies.ranked(single), version=engine.version())
+        if as_it_is.verdict != "safe":
+            answer = _spread(answer, single, measured, pictures)
+            answer = _paired(answer, beside)
+        partly = remedies.shares(fleet, single)
+        answer = replace(answer, shares=tuple(beside(change) for change in partly))
         if largest:
-            for change in [AS_IT_IS, *([answer.best.outcome.change] if answer.best else [])]:
-                edges.append(_edge(fleet, change, measured, cost.report_s))
+            changes = [AS_IT_IS, *([answer.best.outcome.change] if answer.best else [])]
+            found = [search.largest(fleet, change, measured, cost.report_s) for change in changes]
+            answer = replace(answer, edges=tuple(found))
     finally:
         watch.end()
-    return Answer(fleet, cost, tuple(seeds), as_it_is, tuple(found), tuple(shares), tuple(edges))
+    return answer
 
 
 # ----------------------------------------------------------------------------------------------- helpers
 
 
-def _is_controller(change: Change, fleet: Fleet) -> bool:
-    return change.controller is not None and fleet.keys.event.kind != "command"
+def _spread(answer: Answer, single: Sequence[Remedy], measured: Any, draw: bool) -> Answer:
+    """With the least spread of starts that is safe, as a remedy if it is shorter than those of fixed loads."""
+    known = {load: one.outcome for one in single if (load := one.outcome.change.load) is not None}
+    if not known:
+        return answer
+    fleet, cost = answer.fleet, answer.cost
+    found = search.least_spread(fleet, cost, known, lambda change, of: measured(change, of, draw))
+    least = found.outcome
+    if least is None or least.change.load in known:
+        return replace(answer, spread=found)
+    ranked = remedies.ranked([*answer.remedies, Remedy.of(least, answer.as_it_is)])
+    return replace(answer, spread=found, remedies=ranked)
 
 
-def _edge(fleet: Fleet, change: Change, measured: Any, report_s: float) -> Edge:
-    """The largest fleet that is safe with a change: doubled or halved until it is between two sizes, then bisected."""
-    points: dict[int, Outcome] = {}
-
-    def safe(devices: int) -> bool:
-        points[devices] = measured(change, fleet.with_devices(devices))
-        return points[devices].verdict == "safe"
-
-    at = fleet.keys.devices
-    low, high = 0, None
-    if safe(at):
-        low = at
-        while low < MOST * at and everyday_load(fleet.with_devices(2 * low), report_s) <= 1:
-            if not safe(2 * low):
-                high = 2 * low
-                break
-            low *= 2
-    else:
-        high = at
-        while high > 1:
-            if safe(high // 2):
-                low = high // 2
-                break
-            high //= 2
-    while high is not None and high - low > max(1, NEAR * low):
-        middle = (low + high) // 2
-        low, high = (middle, high) if safe(middle) else (low, middle)
-    return Edge(change, tuple(points[size] for size in sorted(points)), low, high)
+def _paired(answer: Answer, beside: Callable[[Change], Remedy]) -> Answer:
+    """With the pairs of remedies that are better than both of their parts."""
+    gainful, no_gain = [], []
+    for one, other in remedies.pairs(answer.remedies):
+        pair = beside(one.outcome.change.beside(other.outcome.change))
+        if remedies.gainful(pair, one, other):
+            gainful.append(pair)
+        else:
+            no_gain.append(pair.outcome.change.title)
+    return replace(answer, remedies=remedies.ranked([*answer.remedies, *gainful]), no_gain=tuple(no_gain))
 
 
-def _remedy(remedy: Remedy) -> dict[str, Any]:
-    return {
-        **_outcome(remedy.outcome),
-        "change": remedy.outcome.change.name,
-        "title": remedy.outcome.change.title,
-        "needs": remedy.outcome.change.effort.words,
-        "reach": remedy.outcome.change.reach if remedy.outcome.change.on_devices else 1.0,
-        "sooner_s": remedy.sooner,
-        "sooner_interval_s": None if remedy.interval is None else list(remedy.interval),
-    }
-
-
-def _outcome(outcome: Outcome) -> dict[str, Any]:
-    names = ("never", "copies", "vain", "useful", "queue_bytes", "queue_s", "others_s", "messages", "bytes")
-    return {
-        "devices": outcome.devices,
-        "verdict": outcome.verdict,
-        "probability": {
-            verdict: dict(zip(("share", "low", "high"), outcome.probability(verdict), strict=True))
-            for verdict in VERDICTS
-        },
-        "done_s": {f"{100 * share:g} %": outcome.median(f"done_{100 * share:.0f}") for share in SHARES},
-        "bottleneck": outcome.bottleneck,
-        **{name: outcome.median(name) for name in names},
-    }
-
-
-__all__ = ["SURE", "Answer", "Edge", "Watch", "find"]
+__all__ = ["Answer", "Watch", "find"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
 
@@ -10,19 +10,22 @@ class Effort(IntEnum):
     """Who must do something, from the least trouble to the most."""
 
     NONE = 0
-    #: A setting of your own server or gateway: no device is touched.
+    #: A setting of your own server: no device is touched.
     SERVER = 1
+    #: A node between devices and link, and one between server and link: no device is touched.
+    GATEWAY = 2
     #: A setting of the devices, where they can be configured from afar.
-    DEVICES = 2
+    DEVICES = 3
     #: New software on devices.
-    FIRMWARE = 3
+    FIRMWARE = 4
     #: Another setting of the base station, which belongs to the operator.
-    OPERATOR = 4
+    OPERATOR = 5
 
     @property
     def words(self) -> str:
         """Who must do what."""
-        return ("nothing", "your server", "devices' settings", "devices' firmware", "the operator")[self]
+        told = ("nothing", "your server", "a gateway", "devices' settings", "devices' firmware", "the operator")
+        return told[self]
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Change:
     controller: str | None = None
     max_retransmit: int | None = None
     duplicates: str | None = None
+    #: A gateway before each link drops a retransmission while the transmission before it waits in the link's queue.
+    gateway: bool | None = None
     buffer: str | None = None
     #: The share of the devices that have it, where devices are changed.
     reach: float = 1.0
@@ -49,5 +54,20 @@ class Change:
         told = (self.reconnect, self.load, self.controller, self.max_retransmit)
         return any(part is not None for part in told)
 
+    def beside(self, other: Change) -> Change:
+        """Both changes at once. What both change is as the other has it."""
+        told = {name: value for name, value in vars(other).items() if name in _WHAT and value is not None}
+        return replace(
+            self,
+            **told,
+            name=f"{self.name}+{other.name}",
+            title=f"{self.title}, {other.title}",
+            effort=max(self.effort, other.effort),
+            reach=min(self.reach, other.reach),
+        )
+
+
+#: The fields that say what is different.
+_WHAT = {field.name for field in fields(Change)} - {"name", "title", "effort", "reach"}
 
 AS_IT_IS = Change("as-it-is", "as it is", Effort.NONE)

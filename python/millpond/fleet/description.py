@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from millpond.controllers.own import is_own
+from millpond.controllers.own import OwnControllers, is_own
 from millpond.engine import Engine
 from millpond.errors import UsageError, unknown
-from millpond.plan import quantity
+from millpond.fleet import paths
+from millpond.plan import parts, quantity
 from millpond.plan.scenario import with_changes
 from millpond.plan.toml_file import Declared, checked, read_tree, where
 
@@ -52,7 +53,7 @@ _Arrival: Any = str | dict[str, Any]
 
 
 class CellKeys(Declared):
-    """The keys of `[cell]`: a named path, and what is laid over it."""
+    """The keys of `[cell]`: a named path or the file of one, and what is laid over it."""
 
     profile: str = "nbiot-anrw18"
     uplink: str | None = None
@@ -173,6 +174,8 @@ class Fleet:
     origin: str
     #: Where files of controllers of one's own are looked for.
     folder: Path
+    #: The path of the file that `cell.profile` names; None if that is the name of a path.
+    path: Mapping[str, Any] | None = None
 
     @property
     def title(self) -> str:
@@ -183,7 +186,7 @@ class Fleet:
             "command": "that get a command at once",
             "firmware": "in a firmware campaign",
         }[self.keys.event.kind]
-        return self.keys.title or f"{self.who} {told}, cell {self.keys.cell.profile}"
+        return self.keys.title or f"{self.who} {told}, cell {Path(self.keys.cell.profile).name}"
 
     @property
     def who(self) -> str:
@@ -203,24 +206,47 @@ class Fleet:
 
     def with_devices(self, devices: int) -> Fleet:
         """The same with another number of devices."""
-        return Fleet(msgspec.structs.replace(self.keys, devices=devices), self.goal, self.horizon_s, self.origin,
-                     self.folder)  # fmt: skip
+        return replace(self, keys=msgspec.structs.replace(self.keys, devices=devices))
 
 
-def read(file: Path | None, changes: Mapping[str, Any], engine: Engine) -> Fleet:
+def read(
+    file: Path | None, changes: Mapping[str, Any], engine: Engine, options: Mapping[str, str] | None = None
+) -> Fleet:
     """A description, from its file or of defaults alone, with values set at dotted places.
 
+    Args:
+        file: The description; None for one of defaults.
+        changes: Values by their places.
+        engine: Who checks quantities.
+        options: By which option a place was set, where that is not `--set PLACE`.
+
     Raises:
-        UsageError: one line: file, key, and the mend.
+        UsageError: one line: the file or the option to blame, the key, and the fix.
     """
     tree = {} if file is None else read_tree(file)
+    origin, folder = str(file or "fleet"), Path() if file is None else file.parent
+
+    def fleet_of(tree: Mapping[str, Any], places: Collection[str]) -> Fleet:
+        # a path that is named on the command line lies where that is typed
+        found = understood(tree, engine, origin, folder)
+        near = Path() if "cell.profile" in places else folder
+        path = paths.read(found.keys.cell.profile, near, where(origin, "cell", "profile"), engine)
+        _check_with_the_engine(found, engine)
+        return replace(found, path=path)
+
+    here: Mapping[str, Any] = tree
     for place, value in changes.items():
-        known = {**tree, "group": tree.get("group", [{}])} if place.startswith("group[") else tree
         try:
-            tree = with_changes(known, {place: value})
+            here = _changed(here, place, value)
         except UsageError as error:
             raise UsageError(f"--set: {error}") from None
-    return understood(tree, engine, str(file or "fleet"), file.parent if file is not None else Path())
+    try:
+        return fleet_of(here, changes)
+    except UsageError as error:
+        set_by = {place: f"--set {place}" for place in changes} | dict(options or {})
+        if (told := _blame(str(error), tree, changes, set_by, origin, fleet_of)) is not None:
+            raise UsageError(told) from None
+        raise
 
 
 def example() -> str:
@@ -228,8 +254,25 @@ def example() -> str:
     return (Path(__file__).parent / "example.toml").read_text(encoding="utf-8")
 
 
-def understood(tree: Mapping[str, Any], engine: Engine, origin: str, folder: Path = Path()) -> Fleet:
-    """A tree of keys as a fleet. Raises `UsageError` with one line."""
+def understood(
+    tree: Mapping[str, Any],
+    engine: Engine,
+    origin: str,
+    folder: Path = Path(),
+    path: Mapping[str, Any] | None = None,
+) -> Fleet:
+    """A tree of keys as a fleet. Nothing that it names is opened.
+
+    Args:
+        tree: The keys.
+        engine: Who checks quantities.
+        origin: Where they came from, for errors.
+        folder: Where files of controllers of one's own are looked for.
+        path: What the file says that `cell.profile` names, if that names one.
+
+    Raises:
+        UsageError: one line.
+    """
     if "clients" in tree:
         raise UsageError(f"{origin}: a scenario, which `millpond run` takes; `millpond fleet --example` prints a fleet")
     keys = checked(dict(tree), Keys, origin)
@@ -258,10 +301,58 @@ def understood(tree: Mapping[str, Any], engine: Engine, origin: str, folder: Pat
             f"{where(origin, 'horizon')}: {keys.horizon} ends before the time that the goal gives: write at least "
             f'"{math.ceil(goal.within_s)} s"'
         )
-    return Fleet(keys, goal, horizon, origin, folder)
+    return Fleet(keys, goal, horizon, origin, folder, path)
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _blame(
+    told: str,
+    tree: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    options: Mapping[str, str],
+    origin: str,
+    fleet_of: Callable[[Mapping[str, Any], Collection[str]], Fleet],
+) -> str | None:
+    """What was told, with an option in the place of the file: the first that brings it; None if the file does."""
+
+    def complains(tree: Mapping[str, Any], places: Collection[str]) -> bool:
+        try:
+            fleet_of(tree, places)
+        except UsageError as error:
+            return str(error) == told
+        return False
+
+    here = tree
+    if complains(here, ()):
+        return None
+    for at, (place, value) in enumerate(changes.items(), 1):
+        here = _changed(here, place, value)
+        if complains(here, list(changes)[:at]):
+            return f"{options[place]}: {told.removeprefix(f'{origin}: ').removeprefix(f'{place}: ')}"
+    return None
+
+
+def _changed(tree: Mapping[str, Any], place: str, value: Any) -> dict[str, Any]:
+    """The tree with a value at a place. A description without groups has one."""
+    known = {**tree, "group": tree.get("group", [{}])} if place.startswith("group[") else tree
+    return with_changes(known, {place: value})
+
+
+def _check_with_the_engine(fleet: Fleet, engine: Engine) -> None:
+    """Look at what else is told by the scenario's place, or by none: what the engine alone knows, and shares."""
+    keys, own = fleet.keys, OwnControllers(fleet.folder)
+    if keys.cell.loss is not None:
+        share(keys.cell.loss, where(fleet.origin, "cell", "loss"))
+    if keys.event.arrival is not None:
+        parts.check_arrival(keys.event.arrival, where(fleet.origin, "event", "arrival"), engine)
+    for at, group in enumerate(keys.group):
+        place = where(fleet.origin, f"group[{at}]")
+        parts.check_controller(group.controller, f"{place}.controller", engine, own)
+        if group.reconnect not in RECONNECT:
+            parts.check_arrival(group.reconnect, f"{place}.reconnect", engine)
+    parts.check_controller(keys.server.controller, where(fleet.origin, "server", "controller"), engine, own)
 
 
 def _goal(keys: GoalKeys, origin: str, engine: Engine) -> Goal:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from millpond.api import HOME
+from millpond.engine import Engine
 from millpond.errors import MillpondError, UsageError
 from millpond.fleet.answer import Answer
+from millpond.plan.toml_file import read_text
 from millpond.results.store import write_text
 from millpond.show.plain import as_json
 
@@ -29,13 +33,40 @@ def folder(asked: Path | None, name: str) -> Path:
 
 def write(answer: Answer, to: Path) -> Path:
     """Write both files, each whole or not at all. Gives the report."""
-    from millpond.fleet import page
+    from millpond.fleet import page, stored
 
     text = page.render(answer)
     to.mkdir(parents=True, exist_ok=True)
-    write_text(to / NUMBERS, as_json(answer.to_json()))
+    write_text(to / NUMBERS, as_json(stored.to_json(answer)))
     write_text(to / REPORT, text)
     return to / REPORT
+
+
+def export(answer: Answer, to: Path, figures: Sequence[str] = (), tables: Sequence[str] = ()) -> list[Path]:
+    """Write figures and tables of the report as files of their own into two folders of `to`. Gives the files."""
+    from millpond.fleet import page
+    from millpond.show import export
+
+    sections = page.sections(answer)
+    written = export.figures_of(sections, to / "figures", figures) if figures else []
+    return written + (export.tables_of(sections, to / "tables", tables) if tables else [])
+
+
+def holds_answer(folder: Path) -> bool:
+    """Whether a folder is one that `write` has written."""
+    return (folder / NUMBERS).is_file()
+
+
+def read(folder: Path, engine: Engine) -> Answer:
+    """The answer that a folder holds. Raises `MillpondError` with one line."""
+    from millpond.fleet import stored
+
+    file = folder / NUMBERS
+    try:
+        found = json.loads(read_text(file))
+    except (ValueError, RecursionError):
+        raise MillpondError(f"{file}: no JSON: ask again") from None
+    return stored.from_json(found, str(file), engine)
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -50,6 +81,6 @@ def _folder(asked: Path | None, name: str) -> Path:
         return free
     if asked.exists() and not asked.is_dir():
         raise UsageError(f"--out: {asked} is a file: name a folder")
-    if asked.is_dir() and {file.name for file in asked.iterdir()} - {REPORT, NUMBERS}:
+    if asked.is_dir() and {file.name for file in asked.iterdir()} - {REPORT, NUMBERS, "figures", "tables"}:
         raise UsageError(f"--out: {asked} holds something else: name another folder")
     return asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from millpond.engine import Engine
 from millpond.fleet import scenario
 from millpond.fleet.change import Change
 from millpond.fleet.description import OTHERS, Fleet
-from millpond.measure.links import COLLAPSE
+from millpond.fleet.drawn import Drawn
+from millpond.fleet.verdict import Verdict, of_fleet, of_run
 from millpond.measure.measures import Measures
 from millpond.measure.reported import SHARES, Course
 from millpond.measure.statistics import Floats, wilson
@@ -27,11 +28,6 @@ from millpond.results.cells import cells_table
 from millpond.results.directory import Cell, Group, Results
 from millpond.run.memory import tables_of
 
-Verdict = Literal["safe", "strained", "collapse"]
-#: From the best to the worst.
-VERDICTS: tuple[Verdict, ...] = ("safe", "strained", "collapse")
-#: A fleet is safe if so large a share of its runs is.
-SURE = 0.95
 #: How often link and queue are looked at.
 STEP_US = 1_000_000
 TRACES = ("queue", "share")
@@ -48,14 +44,16 @@ class Run:
     goal_s: float
     #: Devices that gave a message up, or whose answers are missing at the end.
     never: float
-    #: Copies of a message, the first one included, and how many messages more than needed, per device.
+    #: Transmissions of a message, the first one included, and spurious retransmissions, per device.
     copies: float
-    vain: float
+    spurious: float
     #: Of the bytes of the bottleneck from the event until its queue is empty after the last device is done.
     useful: float
     #: The longest queue of the bottleneck, and how long a packet waits in it.
     queue_bytes: float
     queue_s: float
+    #: The longest that a packet waited in the uplink, before any server saw it.
+    uplink_s: float
     #: How long reports of others take notably longer than before; NaN if there are none.
     others_s: float
     #: What a device sends: packets and bytes, headers included.
@@ -86,13 +84,13 @@ class Demand:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All runs of a fleet with a change. `results` holds their tables where they are kept."""
+    """All runs of a fleet with a change. `drawn` is what is drawn of the first, where pictures are wanted."""
 
     change: Change
     devices: int
     runs: tuple[Run, ...]
     bottleneck: str
-    results: Results | None = None
+    drawn: Drawn | None = None
 
     def count(self, verdict: Verdict) -> int:
         """Runs with this verdict."""
@@ -105,10 +103,8 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """Safe if at least 95 % of the runs are, a collapse if at least half of them are, strained otherwise."""
-        if self.count("safe") >= SURE * len(self.runs):
-            return "safe"
-        return "collapse" if 2 * self.count("collapse") >= len(self.runs) else "strained"
+        """The word for its runs together."""
+        return of_fleet([run.verdict for run in self.runs])
 
     def values(self, name: str) -> Floats:
         """A number of every run, in the order of seeds: a field of `Run`, or `done_99` and its like."""
@@ -158,10 +154,10 @@ def simulate(
     engine: Engine,
     *,
     jobs: int = 0,
-    keep: bool = False,
+    draw: bool = False,
     finished: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Runs the fleet with a change, once for each seed; equal seeds meet equal luck.
+    """Runs the fleet with a change, once for each seed; equal seeds draw equal random numbers.
 
     A change that parts a group, because it reaches some of it only, has the devices of that group come at other times.
 
@@ -172,22 +168,36 @@ def simulate(
         seeds: One a run.
         engine: Who runs it.
         jobs: Runs at the same time; 0 for one per core.
-        keep: Whether the tables are kept, for pictures.
+        draw: Whether what pictures show of the first run is kept.
         finished: Called after each run.
 
     Raises:
         UsageError: one line, if the engine refuses what is described.
         MillpondError: one line, if a run fails.
     """
-    keys = fleet.keys
-    load = keys.everyday.others_load
-    every = keys.everyday.others * cost.report_s / load if keys.everyday.others and load else None
-    results = _run(fleet, scenario.tree(fleet, change, cost.work_s, every), engine, seeds, jobs, finished)
-    measures = Measures(results)
+    measures = Measures(results(fleet, change, cost, seeds, engine, jobs=jobs, finished=finished))
     cell = measures.cells[0]
     bottleneck = measures.bottleneck(cell)
     runs = tuple(_judged(fleet, measures, cell, bottleneck, at, seed, cost) for at, seed in enumerate(seeds))
-    return Outcome(change, keys.devices, runs, bottleneck, results if keep else None)
+    drawn = Drawn.of(measures, fleet_groups(cell), fleet.horizon_s) if draw else None
+    return Outcome(change, fleet.keys.devices, runs, bottleneck, drawn)
+
+
+def results(
+    fleet: Fleet,
+    change: Change,
+    cost: Demand,
+    seeds: Sequence[int],
+    engine: Engine,
+    *,
+    jobs: int = 0,
+    finished: Callable[[], None] = lambda: None,
+) -> Results:
+    """The tables of such runs."""
+    keys = fleet.keys
+    load = keys.everyday.others_load
+    every = keys.everyday.others * cost.report_s / load if keys.everyday.others and load else None
+    return _run(fleet, scenario.tree(fleet, change, cost.work_s, every), engine, seeds, jobs, finished)
 
 
 def fleet_groups(cell: Cell) -> list[Group]:
@@ -230,37 +240,33 @@ def _judged(fleet: Fleet, measures: Measures, cell: Cell, bottleneck: str, run: 
              "unnecessary")}  # fmt: skip
     # what the server sends is counted in its own groups: of commands these, else the devices'
     ours = np.isin(flows["group"], [group.index for group in groups])
-    sent, again, vain = (float(np.nansum(flows[name][ours])) for name in ("transmissions", "retransmissions",
+    sent, again, spurious = (float(np.nansum(flows[name][ours])) for name in ("transmissions", "retransmissions",
                          "unnecessary"))  # fmt: skip
     devices = fleet.keys.devices
     others = np.isin(flows["group"], [group.index for group in cell.groups if group.name == OTHERS])
     theirs = float(np.nansum(flows["transmissions"][others]))
     packets, size = (measures.link_column(cell, f"offered_{what}", "uplink")[run] for what in ("packets", "bytes"))
     useful, queue = _bottleneck(measures, run, bottleneck, course)
-    found = Run(
+    _, waiting = _trace(measures, "queue_trace", run, "uplink", "bytes")
+    goal, goal_s, never = fleet.goal, _by(course, fleet.goal.share), 1.0 - course.end
+    copies = sent / (sent - again) if sent > again else math.nan
+    met = goal_s <= goal.within_s and copies <= goal.copies and not useful < goal.useful
+    return Run(
         seed=seed,
         done=done,
-        goal_s=_by(course, fleet.goal.share),
-        never=1.0 - course.end,
-        copies=sent / (sent - again) if sent > again else math.nan,
-        vain=vain / devices,
+        goal_s=goal_s,
+        never=never,
+        copies=copies,
+        spurious=spurious / devices,
         useful=useful,
         queue_bytes=queue,
         queue_s=8 * queue / _rate(cell, bottleneck),
+        uplink_s=8 * float(waiting.max(initial=0.0)) / _rate(cell, "uplink"),
         others_s=_others(measures, run),
         messages=(packets - theirs) / devices,
         bytes=(size - theirs * cost.report_bytes) / devices,
-        verdict="safe",
+        verdict=of_run(met, never, useful),
     )
-    goal = fleet.goal
-    if found.useful < 1 - COLLAPSE:
-        return _with(found, "collapse")
-    met = found.goal_s <= goal.within_s and found.copies <= goal.copies and not found.useful < goal.useful
-    return found if met else _with(found, "strained")
-
-
-def _with(run: Run, verdict: Verdict) -> Run:
-    return Run(**{**run.__dict__, "verdict": verdict})
 
 
 def _by(course: Course, share: float) -> float:

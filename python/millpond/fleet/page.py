@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from millpond.engine import native
-from millpond.fleet import pictures, told
+from millpond.fleet import assumed, pictures, told
 from millpond.fleet.answer import Answer
-from millpond.fleet.scenario import FLIGHTS, LEAD_S
+from millpond.fleet.verdict import VERDICTS
 from millpond.show.report.page import compose
 from millpond.show.report.parts import Listing, Picture, Section
 
@@ -22,18 +21,16 @@ FEW = 4
 
 def render(answer: Answer) -> str:
     """The page as text: one file that opens offline."""
-    version = native().version()
-    runs = f"{len(answer.seeds)} runs of each setting"
-    return compose(
-        told.headline(answer), f"Fleet question, answered by millpond {version}: {runs}", _parts(answer), FOOTER
-    )
+    by = f"Fleet question, answered by millpond {answer.version}: {len(answer.seeds)} runs of each setting"
+    return compose(told.headline(answer), by, sections(answer), FOOTER)
+
+
+def sections(answer: Answer) -> list[Section]:
+    """What stands on the page, in order."""
+    return [_short(answer), _course(answer), _helps(answer), *_edge(answer), _assumed(answer)]
 
 
 # ----------------------------------------------------------------------------------------------- helpers
-
-
-def _parts(answer: Answer) -> list[Section]:
-    return [_short(answer), _course(answer), _helps(answer), *_edge(answer), _assumed(answer)]
 
 
 def _short(answer: Answer) -> Section:
@@ -46,8 +43,9 @@ def _short(answer: Answer) -> Section:
         partial(pictures.done_rows, answer),
     )
     few = [remedy for remedy in answer.remedies if remedy.outcome.verdict == "safe"][:FEW] or answer.remedies[:FEW]
-    rows = tuple((row[0], row[1], row[2], row[4]) for row in told.remedies(answer, few))
-    helps = Listing("in-short", ("what would help most", "needs", "verdict", "done after"), rows, numeric=(3,))
+    rows = tuple((row[0], row[1], row[2], row[4], row[5]) for row in told.remedies(answer, few))
+    header = ("what would help most", "needs", "verdict", "never report", "done after")
+    helps = Listing("in-short", header, rows, numeric=(3, 4))
     return Section("summary", "In short", tuple(told.lead(answer)), (done,), (helps,))
 
 
@@ -69,14 +67,14 @@ def _course(answer: Answer) -> Section:
 
 def _helps(answer: Answer) -> Section:
     caption = (
-        "The best first: safe before strained before collapse, then the sooner, then the less trouble. Equal seeds "
-        "meet equal luck, so that remedies are compared run by run; in brackets the 95 % interval of the mean. Done: "
+        f"The best first: {' before '.join(VERDICTS)}, then the sooner, then the less trouble. Equal seeds draw equal "
+        "random numbers, so that remedies are compared run by run; in brackets the 95 % interval of the mean. Done: "
         "the share that the goal names. Others late: until reports of other devices reach the server in at most 1.1 "
         "times the time that they took before the event."
     )
     numeric = tuple(range(3, len(told.REMEDIES)))
     listings = [Listing("remedies", told.REMEDIES, tuple(told.remedies(answer)), caption, numeric)]
-    paragraphs = []
+    paragraphs = told.untried(answer)
     if answer.shares:
         rows = tuple(told.remedies(answer, answer.shares))
         only = "The best of the controllers on some of the devices only, as when old firmware stays in the field."
@@ -105,28 +103,10 @@ def _edge(answer: Answer) -> list[Section]:
 
 
 def _assumed(answer: Answer) -> Section:
-    seeds, keys = answer.seeds, answer.fleet.keys
-    until = told.time(answer.fleet.horizon_s)
-    paragraphs = [
-        f"Runs begin {LEAD_S} s before the event and end {until} after it; what is not done by then counts as never "
-        "done. A device that gives a message up is never done: applications that begin anew afterwards are not "
-        "modelled.",
-        f"One device keeps the {answer.cost.bottleneck} busy for {told.time(answer.cost.work_s)}, which was measured "
-        "by running one alone; times over which starts are spread follow from that.",
-    ]
-    if keys.waking.handshake != "none":
-        flights = ", ".join(f"{size} B" for size in FLIGHTS)
-        paragraphs.append(
-            f"The handshake is three exchanges of {flights} from the device under its controller; answers have "
-            f"{keys.waking.answer}."
-        )
-    if keys.waking.observations and keys.event.kind == "power-cut":
-        paragraphs.append("Setting up an observation is an exchange that the device begins.")
-    results = answer.as_it_is.results
     listings = []
-    if results is not None:
-        scenario = json.dumps(results.cells[0].scenario, indent=1, ensure_ascii=False)
+    if (drawn := answer.as_it_is.drawn) is not None:
+        scenario = json.dumps(drawn.scenario, indent=1, ensure_ascii=False)
         rows = tuple((line, "") for line in scenario.splitlines())
         listings.append(Listing("scenario", ("scenario", ""), rows, folded="The scenario as it is, in full"))
-    paragraphs.append(f"Seeds {seeds[0]} to {seeds[-1]}.")
-    return Section("assumed", "What was assumed", tuple(paragraphs), listings=tuple(listings))
+    lines = (told.CHANGED_BY, *assumed.lines(answer))
+    return Section("assumed", "What was assumed", lines, listings=tuple(listings))

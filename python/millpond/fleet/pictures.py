@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from millpond.fleet.answer import Answer, Edge
-from millpond.fleet.outcome import Outcome, fleet_groups
+from millpond.fleet.answer import Answer
+from millpond.fleet.drawn import Drawn
 from millpond.fleet.scenario import LEAD_S
-from millpond.measure.measures import Measures
-from millpond.measure.reported import Course
+from millpond.fleet.search import Edge
 from millpond.show.report import style
-from millpond.show.report.data import Data
 from millpond.show.report.figures import marks, queue
 from millpond.show.report.figures.reported import Panel, draw
 from millpond.show.report.values import Floats, Rows
 
 AS_IT_IS, BEST = "#C8321E", "#0072B2"
 LOOKS = (style.Look(AS_IT_IS, "-", "o", ""), style.Look(BEST, (0, (6, 2)), "s", "////"))
-#: Time lines end so much after the last device is done.
-BEYOND = 1.15
 
 
-def drawn(answer: Answer) -> dict[str, Outcome]:
+def drawn(answer: Answer) -> dict[str, Drawn]:
     """What is drawn side by side, by what it is called: how it is, and the best remedy."""
     best = answer.best
     chosen = [answer.as_it_is, *([best.outcome] if best is not None else [])]
-    return {outcome.change.title: outcome for outcome in chosen if outcome.results is not None}
+    return {outcome.change.title: outcome.drawn for outcome in chosen if outcome.drawn is not None}
 
 
 def done(answer: Answer) -> Figure:
     """The share of devices done over time, in the first run."""
-    lines = _courses(answer)
+    lines = {name: shown.done for name, shown in drawn(answer).items()}
     looks = dict(zip(lines, LOOKS, strict=False))
     return draw([Panel("", lines, looks, answer.fleet.horizon_s)], looks, "the event")
 
@@ -43,15 +37,15 @@ def done_rows(answer: Answer) -> Rows:
     """The lines of `done`."""
     rows = [
         (name, float(t), float(share))
-        for name, course in _courses(answer).items()
-        for t, share in zip(course.times, course.share, strict=True)
+        for name, shown in drawn(answer).items()
+        for t, share in zip(shown.done.times, shown.done.share, strict=True)
     ]
     return Rows(("setting", "time_s", "share_of_devices"), tuple(rows))
 
 
 def collapse(answer: Answer) -> Figure:
     """Queue of the bottleneck and the useful share of what it carries, over time, in the first run."""
-    found = _followed(answer)
+    found = {name: shown.link for name, shown in drawn(answer).items()}
     looks = dict(zip(found, LOOKS, strict=False))
     with style.applied():
         figure = Figure(figsize=(style.WIDTH, 5.8), layout="constrained")
@@ -77,7 +71,8 @@ def collapse(answer: Answer) -> Figure:
 def collapse_rows(answer: Answer) -> Rows:
     """The lines of `collapse`."""
     rows: list[tuple[object, ...]] = []
-    for name, course in _followed(answer).items():
+    for name, shown in drawn(answer).items():
+        course = shown.link
         rows += [(name, "queue", "B", float(t), float(v)) for t, v in zip(course.times, course.queue, strict=True)]
         rows += [
             (name, "useful share", "1", float(t), float(v))
@@ -139,31 +134,6 @@ def edges_rows(answer: Answer) -> Rows:
 
 
 # ----------------------------------------------------------------------------------------------- helpers
-
-
-def _courses(answer: Answer) -> dict[str, Course]:
-    found = {}
-    for name, outcome in drawn(answer).items():
-        assert outcome.results is not None
-        measures = Measures(outcome.results)
-        cell = measures.cells[0]
-        found[name] = measures.reported.after_events(cell, fleet_groups(cell), cell.first_run)
-    return found
-
-
-def _followed(answer: Answer) -> dict[str, queue.Course]:
-    courses = _courses(answer)
-    last = max((float(course.times[-1]) for course in courses.values() if course.times.size), default=math.inf)
-    if any(course.end < 1 for course in courses.values()):
-        last = max(last, answer.fleet.goal.within_s)
-    until = LEAD_S + BEYOND * min(last, answer.fleet.horizon_s)
-    found: dict[str, queue.Course] = {}
-    for name, outcome in drawn(answer).items():
-        assert outcome.results is not None
-        data = Data(outcome.results)
-        cell = data.cells[0]
-        found |= queue.follow(data, {name: (cell, cell.first_run)}, until)
-    return found
 
 
 def _sizes(edge: Edge) -> Floats:

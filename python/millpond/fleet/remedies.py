@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from millpond.fleet.change import Change, Effort
 from millpond.fleet.description import Fleet
-from millpond.fleet.outcome import VERDICTS, Demand, Outcome
+from millpond.fleet.outcome import Demand, Outcome
 from millpond.fleet.scenario import spread_s
+from millpond.fleet.verdict import VERDICTS
 from millpond.measure.statistics import t_interval
 from millpond.show import labels
 
-#: How busy a spread may keep the cell: half, as a rule that leaves room for luck and for others; and wholly, the
+#: How busy a spread may keep the cell: half, as a rule that leaves room for chance and for others; and wholly, the
 #: shortest time in which it can carry what must be carried.
 LOADS = (0.5, 1.0)
 #: The queue of the base station that is tried beside one bandwidth-delay product: so many times its own.
@@ -23,8 +25,12 @@ DEEPER = 10
 SHARES = (0.25, 0.5, 0.75)
 #: Buffers are no smaller than a packet of Ethernet's length.
 LEAST_BUFFER = 1500
-#: Copies before a device gives up, tried where devices do.
+#: Retransmissions before a device gives up, tried where devices do.
 PATIENT = 8
+#: Times of what is done lie at most so much too late.
+RESOLUTION = 1 / 32
+#: What is paired.
+KINDS = ("calm-server", "gateway", "spread", "patient", "controller")
 
 
 @dataclass(frozen=True)
@@ -51,63 +57,51 @@ class Remedy:
         return self.interval is not None and self.interval[0] > 0
 
     @property
-    def rank(self) -> tuple[float, ...]:
-        """What is best comes first: safe, then without collapse, then sooner; of equals the one with less trouble."""
+    def gain(self) -> tuple[float, ...]:
+        """How good it is, the less the better: safe, then better words, then sooner, then fewer that never report."""
         outcome = self.outcome
         return (
             VERDICTS.index(outcome.verdict),
             -outcome.count("safe"),
-            outcome.count("collapse"),
+            sum(VERDICTS.index(run.verdict) for run in outcome.runs),
             outcome.median("goal_s"),
-            outcome.change.effort,
+            outcome.median("never"),
         )
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """What is best comes first; of equals the one with less trouble."""
+        return (*self.gain, self.outcome.change.effort)
+
+
+def spread(fleet: Fleet, cost: Demand, load: float, name: str, why: str) -> Change:
+    """Starts spread over so long that the cell is so busy: by the devices themselves, or the server that asks them."""
+    kind = fleet.keys.event.kind
+    by_server = kind in ("command", "firmware")
+    over = f"{labels.number(spread_s(fleet.keys.devices, cost.work_s, load), 3)} s"
+    told = {"command": "send commands over", "firmware": "start in waves over"}.get(kind, "spread starts over")
+    effort, reach = (Effort.SERVER, 1.0) if by_server else (Effort.DEVICES, 1.0 - fleet.keys.old_firmware)
+    return Change(name, f"{told} {over} ({why})", effort, load=load, reach=reach)
 
 
 def tried(fleet: Fleet, cost: Demand, as_it_is: Outcome) -> list[Change]:
-    """The remedies that make sense for this fleet."""
+    """The single remedies that make sense for this fleet."""
     keys, kind = fleet.keys, fleet.keys.event.kind
     reach = 1.0 - keys.old_firmware
-    # who starts things by itself can be told by a setting; who is told can be told later by the server
-    by_server = kind in ("command", "firmware")
-    effort = Effort.SERVER if by_server else Effort.DEVICES
-    on = 1.0 if by_server else reach
     found: list[Change] = []
-    asks = kind != "command"
+    asks, give_up = kind != "command", as_it_is.median("never") > 0
     if asks and keys.server.duplicates != "calm":
         found.append(Change("calm-server", "a calm server", Effort.SERVER, duplicates="calm"))
-    for load in LOADS:
-        over = f"{labels.number(spread_s(keys.devices, cost.work_s, load), 3)} s"
-        told = {"command": "send commands over", "firmware": "start in waves over"}.get(kind, "spread starts over")
-        found.append(Change(f"spread-{load:g}", f"{told} {over} (load {load:g})", effort, load=load, reach=on))
+    found.append(Change("gateway", "a gateway that withholds", Effort.GATEWAY, gateway=True))
+    found += [spread(fleet, cost, load, f"spread-{load:g}", f"load {load:g}") for load in LOADS]
     if kind == "power-cut":
-        found.append(
-            Change(
-                "capped-exponential",
-                "first attempt after 1 s + U(0, 1 s)",
-                Effort.DEVICES,
-                reconnect="capped-exponential",
-                reach=reach,
-            )
-        )
-    if asks and as_it_is.median("never") > 0:
-        found.append(
-            Change("patient", f"MAX_RETRANSMIT {PATIENT}", Effort.DEVICES, max_retransmit=PATIENT, reach=reach)
-        )
-    if asks and as_it_is.median("never") > 0:
+        title = "first attempt after 1 s + U(0, 1 s)"
+        found.append(Change("capped-exponential", title, Effort.DEVICES, reconnect="capped-exponential", reach=reach))
+    if asks and give_up:
+        title = f"MAX_RETRANSMIT {PATIENT}"
+        found.append(Change("patient", title, Effort.DEVICES, max_retransmit=PATIENT, reach=reach))
         title = "who gave up tries again as in LwM2M 1.1 (after 60 s, 120 s, ...)"
         found.append(Change("lwm2m", title, Effort.DEVICES, reconnect="lwm2m", reach=reach))
-    if asks and keys.server.duplicates != "calm":
-        over = f"{labels.number(spread_s(keys.devices, cost.work_s, 1.0), 3)} s"
-        found.append(
-            Change(
-                "calm-spread",
-                f"a calm server, starts spread over {over}",
-                effort,
-                load=1.0,
-                duplicates="calm",
-                reach=on,
-            )
-        )
     whose = [group.controller for group in keys.group]
     for name in keys.try_controllers:
         if asks and any(name != one for one in whose) and reach:
@@ -118,17 +112,49 @@ def tried(fleet: Fleet, cost: Demand, as_it_is: Outcome) -> list[Change]:
     return [change for change in [*found, *_buffers(cost)] if not change.on_devices or change.reach]
 
 
-def shares(fleet: Fleet, best: str) -> list[Change]:
+def pairs(found: Sequence[Remedy]) -> Iterator[tuple[Remedy, Remedy]]:
+    """Which of the single remedies are tried two at a time.
+
+    A calm server, a gateway, the best spread of starts, more retransmissions, and the best controller. The rest are
+    other values of these, or belong to the operator.
+    """
+    best: dict[str, Remedy] = {}
+    for remedy in sorted(found, key=lambda remedy: remedy.rank):
+        if (kind := _kind(remedy.outcome.change)) is not None:
+            best.setdefault(kind, remedy)
+    yield from combinations((best[kind] for kind in KINDS if kind in best), 2)
+
+
+def gainful(pair: Remedy, one: Remedy, other: Remedy) -> bool:
+    """Whether a pair is better than either of its parts alone, by more than times are known to."""
+    better = min(one.gain, other.gain)
+    *words, reached, never = pair.gain
+    return (*words, reached * (1 + RESOLUTION), never) < better
+
+
+def shares(fleet: Fleet, found: Sequence[Remedy]) -> list[Change]:
     """The best controller on new firmware only, for several shares of it, none more than can have it."""
-    return [_controller(best, share) for share in SHARES if share < 1.0 - fleet.keys.old_firmware]
+    if fleet.keys.event.kind == "command":
+        return []
+    best = next((one.outcome.change.controller for one in ranked(found) if one.outcome.change.controller), None)
+    reachable = 1.0 - fleet.keys.old_firmware
+    return [] if best is None else [_controller(best, share) for share in SHARES if share < reachable]
 
 
-def ranked(remedies: Sequence[Remedy]) -> list[Remedy]:
+def ranked(remedies: Sequence[Remedy]) -> tuple[Remedy, ...]:
     """The best first."""
-    return sorted(remedies, key=lambda remedy: remedy.rank)
+    return tuple(sorted(remedies, key=lambda remedy: remedy.rank))
 
 
 # ----------------------------------------------------------------------------------------------- helpers
+
+
+def _kind(change: Change) -> str | None:
+    if change.load is not None:
+        return "spread"
+    if change.controller is not None:
+        return "controller"
+    return change.name if change.name in KINDS else None
 
 
 def _controller(name: str, reach: float) -> Change:

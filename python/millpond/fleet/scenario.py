@@ -16,6 +16,9 @@ from millpond.plan.toml_file import where
 
 #: The event comes so many seconds after the start: what others need on a quiet cell is known by then.
 LEAD_S = 60
+#: Bytes of a token.
+TOKEN = 2
+LINKS = ("uplink", "downlink")
 #: Told apart from groups of the description.
 CHANGED = ", changed"
 
@@ -31,6 +34,8 @@ LWM2M: dict[str, Any] = {"timer": "60 s", "attempts": 5}
 #: The load of the rule `by-load`: half of what the far end takes, as Azure's guidance for provisioning has it.
 BY_LOAD = 0.5
 
+#: IPv4 and UDP, where a path does not say otherwise.
+HEADER = "28 B"
 #: Of a record of DTLS 1.2: header 13 B, explicit nonce 8 B, tag of AES-CCM-8 8 B (RFC 6347 §4.1, RFC 6655 §3).
 RECORD = 29
 #: Flights that a device sends in a handshake with a pre-shared key, in bytes, by the formats of RFC 6347 §4.2, RFC 5246
@@ -66,10 +71,12 @@ def tree(fleet: Fleet, change: Change, work_s: float = 0.0, others_every_s: floa
         "duplicates": change.duplicates or keys.server.duplicates,
     }
     if keys.event.kind == "command":
-        server |= {"controller": change.controller or keys.server.controller, "token_length": 2}
+        server |= {"controller": change.controller or keys.server.controller, "token_length": TOKEN}
+    relays = [{"name": f"gateway-{link}", "before": link, "copies": "withheld"} for link in LINKS]
     return {
         "title": f"{fleet.title}: {change.title}",
         "path": path(fleet, change.buffer),
+        **({"relays": relays} if change.gateway else {}),
         "clients": clients,
         "server": server,
         "timeline": timeline,
@@ -83,9 +90,9 @@ def spread_s(devices: int, work_s: float, load: float) -> float:
 
 
 def path(fleet: Fleet, buffer: str | None = None) -> dict[str, Any]:
-    """The cell: a named path with what the description lays over it."""
+    """The cell: a named path, or that of a file, with what the description lays over it."""
     cell = fleet.keys.cell
-    told: dict[str, Any] = {"profile": cell.profile}
+    told: dict[str, Any] = dict(fleet.path) if fleet.path is not None else {"profile": cell.profile}
     both: dict[str, Any] = {}
     if buffer or cell.buffer:
         both["queue"] = buffer or cell.buffer
@@ -96,11 +103,13 @@ def path(fleet: Fleet, buffer: str | None = None) -> dict[str, Any]:
         both["delay"] = f"{round(5e5 * quantity.in_seconds(cell.delay))} us"
     if fleet.keys.waking.handshake != "none":
         # every later message travels in a record
-        told["header"] = f"{28 + RECORD} B"
-    for link, rate_of in (("uplink", cell.uplink), ("downlink", cell.downlink)):
+        header = quantity.in_bytes(str(told.get("header", HEADER)))
+        told["header"] = f"{header + RECORD:g} B"
+    for link, rate_of in zip(LINKS, (cell.uplink, cell.downlink), strict=True):
         laid = {**both, **({"rate": rate_of} if rate_of else {})}
         if laid:
-            told[link] = laid
+            # what is laid over replaces a key whole: half of one loss and half of another is none
+            told[link] = {**told.get(link, {}), **laid}
     return told
 
 
@@ -146,7 +155,7 @@ def _clients(
         "count": count,
         "controller": (change.controller if change else None) or group.controller,
         "max_retransmit": (change.max_retransmit if change else None) or group.max_retransmit,
-        "token_length": 2,
+        "token_length": TOKEN,
         "uri_path": "fw" if keys.event.kind == "firmware" else "r",
         "workload": workload or "none",
     }
@@ -239,7 +248,7 @@ def _others(fleet: Fleet, every_s: float) -> dict[str, Any]:
         "name": OTHERS,
         "count": fleet.keys.everyday.others or 1,
         "controller": "rfc7252",
-        "token_length": 2,
+        "token_length": TOKEN,
         "uri_path": "r",
         "workload": {"kind": "periodic", "period": f"{max(1, round(1000 * every_s))} ms", "payload": _report(fleet)},
     }
@@ -251,7 +260,7 @@ def _first(workload: Any) -> Any:
 
 
 def _without_loss(told: Mapping[str, Any]) -> dict[str, Any]:
-    return scenarios.laid_over(told, {link: {"loss": "none"} for link in ("uplink", "downlink")})
+    return scenarios.laid_over(told, {link: {"loss": "none"} for link in LINKS})
 
 
 def _blocks(image: str, block: str) -> int:

@@ -8,28 +8,35 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from millpond.fleet import told
+from millpond.fleet import assumed, told
 from millpond.fleet.answer import Answer
 from millpond.fleet.remedies import Remedy
 from millpond.show.tables import titled
 
-_STYLE = {"safe": "bold green", "strained": "bold yellow", "collapse": "bold red"}
-_CAPTION = "Sooner by: mean over pairs of equal seeds. Others late: until reports arrive in 1.1 times as before."
+_STYLE = {
+    "safe": "bold green", "strained": "bold yellow", "congested": "bold yellow", "collapse": "bold red",
+    "lost": "bold red",
+}  # fmt: skip
+#: Columns that a terminal has no room for; the page and Markdown have them.
+_NOT_HERE = ("sooner by", "others late")
+#: What a remedy is is read, and figures are looked up: its column is this wide at least.
+_WIDE = 24
 
 
 def tables(answer: Answer) -> list[RenderableType]:
     """The answer first, then what would help, then the edge."""
     made: list[RenderableType] = [Text(told.headline(answer), style=_STYLE[answer.as_it_is.verdict])]
-    made += [Text(_plain(line)) for line in told.lead(answer)]
+    made += [Text(plain(line)) for line in told.lead(answer)]
     facts = titled("As it is")
     facts.show_header = False
     for row in told.facts(answer):
-        facts.add_row(*(escape(_plain(cell)) for cell in row))
+        facts.add_row(*(escape(plain(cell)) for cell in row))
     made += [facts, _remedies("What would help, the best first", answer, None)]
     if answer.shares:
         made.append(_remedies("On new firmware only", answer, answer.shares))
-    made += [Text(_plain(told.edge(answer, edge))) for edge in answer.edges]
-    return made
+    lines = [*told.untried(answer), *(told.edge(answer, edge) for edge in answer.edges)]
+    lines += ["", f"Assumed. {told.CHANGED_BY}", *(f"* {line}" for line in assumed.lines(answer))]
+    return [*made, *(Text(plain(line)) for line in lines)]
 
 
 def markdown(answer: Answer) -> str:
@@ -39,11 +46,16 @@ def markdown(answer: Answer) -> str:
     lines += ["| as it is | |", "|---|---|", *(f"| {name} | {value} |" for name, value in told.facts(answer)), ""]
     lines += [f"| {' | '.join(told.REMEDIES)} |", "|---" * len(told.REMEDIES) + "|"]
     lines += [f"| {' | '.join(row)} |" for row in told.remedies(answer)]
-    if answer.edges:
-        lines += ["", *(f"- {told.edge(answer, edge)}" for edge in answer.edges)]
-    seeds = answer.seeds
-    lines += ["", f"Seeds {seeds[0]} to {seeds[-1]}; millpond fleet."]
-    return _plain("\n".join(lines)) + "\n"
+    if further := [*told.untried(answer), *(told.edge(answer, edge) for edge in answer.edges)]:
+        lines += ["", *(f"- {line}" for line in further)]
+    lines += ["", f"Assumed by millpond {answer.version} fleet. {told.CHANGED_BY}", ""]
+    lines += [f"- {line}" for line in assumed.lines(answer)]
+    return plain("\n".join(lines)) + "\n"
+
+
+def plain(text: str) -> str:
+    """The text with the signs of a keyboard."""
+    return text.replace("\N{NARROW NO-BREAK SPACE}", " ").replace(told.MINUS, "-")
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -51,15 +63,11 @@ def markdown(answer: Answer) -> str:
 
 def _remedies(title: str, answer: Answer, chosen: Sequence[Remedy] | None) -> RenderableType:
     made = titled(title)
-    for at, name in enumerate(told.REMEDIES):
-        made.add_column(name, justify="left" if at < 3 else "right")
-    for row in told.remedies(answer, chosen, interval=False):
-        cells = [Text(_plain(cell)) for cell in row]
+    shown = [at for at, name in enumerate(told.REMEDIES) if name not in _NOT_HERE]
+    for at in shown:
+        made.add_column(told.REMEDIES[at], justify="left" if at < 3 else "right", min_width=_WIDE if at == 0 else None)
+    for row in told.remedies(answer, chosen):
+        cells = [Text(plain(cell)) for cell in row]
         cells[2].stylize(_STYLE[row[2]])
-        made.add_row(*cells)
-    made.caption = _CAPTION
+        made.add_row(*(cells[at] for at in shown))
     return made
-
-
-def _plain(text: str) -> str:
-    return text.replace("\N{NARROW NO-BREAK SPACE}", " ").replace(told.MINUS, "-")

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from millpond.fleet.answer import SURE, Answer, Edge
-from millpond.fleet.outcome import VERDICTS, Outcome
+from millpond.fleet.answer import Answer
+from millpond.fleet.outcome import Outcome
 from millpond.fleet.remedies import Remedy
+from millpond.fleet.search import Edge
+from millpond.fleet.verdict import BARELY, MEANS, SURE, VERDICTS, WORDS
 from millpond.measure.reported import SHARES
 from millpond.show import labels
 
 MINUS = "\N{MINUS SIGN}"
-WORDS = {"safe": "Safe", "strained": "Strained", "collapse": "Congestion collapse"}
-MEANS = {
-    "safe": "the goal is met",
-    "strained": "the goal is missed, but the link mostly carries what is needed",
-    "collapse": "more than two thirds of what the link carries is of no use to anybody",
-}
-REMEDIES = ("remedy", "needs", "verdict", "safe", "done", "sooner by", "copies", "useful", "others late")
+REMEDIES = (
+    "remedy", "needs", "verdict", "safe", "never report", "done", "sooner by", "sent per message", "useful",
+    "others late",
+)  # fmt: skip
+#: Before what was assumed.
+CHANGED_BY = "What stands in brackets are keys of the description: --set KEY=VALUE changes them."
 
 
 def headline(answer: Answer) -> str:
@@ -30,21 +31,61 @@ def headline(answer: Answer) -> str:
 def lead(answer: Answer) -> list[str]:
     """What a manager needs to know, a sentence or two a line."""
     outcome, goal = answer.as_it_is, answer.fleet.goal
-    told = [f"{WORDS[outcome.verdict]} means: {MEANS[outcome.verdict]}. {_probabilities(outcome)}"]
-    reached, least = outcome.median("goal_s"), outcome.devices * answer.cost.work_s
-    never = f"they never are within the horizon of {time(answer.fleet.horizon_s)}"
-    when = never if math.isinf(reached) else f"they are after {time(reached)}"
+    told = [
+        never(answer),
+        f"{WORDS[outcome.verdict]} means: {MEANS[outcome.verdict]}. {_probabilities(outcome)}",
+    ]
+    reached, least = outcome.median("goal_s"), answer.least_s
+    is_never = f"they never are within the horizon of {time(answer.fleet.horizon_s)}"
+    when = is_never if math.isinf(reached) else f"they are after {time(reached)}"
     told.append(
         f"Goal: {100 * goal.share:g} % of the devices done within {time(goal.within_s)}; {when} (median of "
-        f"{len(outcome.runs)} runs). The cell needs at least {time(least)} for {answer.fleet.who}, whatever "
-        f"they do; one alone takes {time(answer.cost.alone_s)}."
+        f"{len(outcome.runs)} runs). The cell needs at least {time(least)} for that, whatever devices do; one alone "
+        f"takes {time(answer.cost.alone_s)}."
     )
-    if goal.share * least > goal.within_s:
+    if least > goal.within_s:
         told.append("No setting can meet that goal, the cell is slower: fewer devices, smaller messages, or more time.")
+    elif least * BARELY > goal.within_s:
+        told.append(
+            f"That goal is barely above what the cell can carry, {labels.number(goal.within_s / least, 3)} times its "
+            "own minimum: no setting has much room."
+        )
     if lacking := missed(answer):
         told.append(f"Missed: {'; '.join(lacking)}.")
     told.append(_helps(answer))
+    told += spreads(answer)
+    if (waited := answer.uplink_first_s) is not None:
+        told.append(
+            f"A calm server alone cannot help here: requests wait up to {time(waited)} in the uplink, so that the "
+            "first wave of retransmissions is on its way before any server has seen one. A gateway that withholds, or "
+            "spread starts, act before that queue."
+        )
     return told
+
+
+def never(answer: Answer) -> str:
+    """How many devices never report, in a sentence."""
+    outcome, until = answer.as_it_is, time(answer.fleet.horizon_s)
+    shares = outcome.values("never")
+    low, high = labels.percent(float(shares.min())), labels.percent(float(shares.max()))
+    if not shares.max():
+        return f"Every device reports within {until}."
+    between = "" if low == high else f" ({low} to {high} over the runs)"
+    return (
+        f"{labels.percent(outcome.median('never'))} of the devices never report{between}: they gave up, or have no "
+        f"answer within {until}."
+    )
+
+
+def spreads(answer: Answer) -> list[str]:
+    """What the search for the least spread of starts found, in a sentence; nothing where none was made."""
+    found = answer.spread
+    if found is None:
+        return []
+    if found.least_s is None or found.outcome is None:
+        return [f"Starts spread over up to {time(found.points[-1][0])} are not safe; longer ones miss the goal's time."]
+    beside = f"; with {time(found.unsafe_s)} {_safe(found.below)}" if found.below is not None else ""
+    return [f"Least spread of starts that is safe: {time(found.least_s)} ({_safe(found.outcome)}{beside})."]
 
 
 def missed(answer: Answer) -> list[str]:
@@ -55,7 +96,7 @@ def missed(answer: Answer) -> list[str]:
         found.append(f"{100 * goal.share:g} % of the devices are not done within {time(goal.within_s)}")
     if outcome.median("copies") > goal.copies:
         found.append(
-            f"a message takes {labels.number(outcome.median('copies'), 3)} copies, not {goal.copies:g} at most"
+            f"a message takes {labels.number(outcome.median('copies'), 3)} transmissions, not {goal.copies:g} at most"
         )
     if outcome.median("useful") < goal.useful:
         useful = labels.percent(outcome.median("useful"))
@@ -69,12 +110,11 @@ def facts(answer: Answer) -> list[tuple[str, str]]:
     """What the runs of the fleet as it is gave, each with its range over runs."""
     outcome = answer.as_it_is
     done = [(f"{100 * share:g} % of the devices done", spread(outcome, f"done_{100 * share:.0f}")) for share in SHARES]
-    never = outcome.median("never")
     return [
+        ("devices that never report", labels.percent(outcome.median("never"))),
         *done,
-        ("devices never done", f"{labels.percent(never)}"),
-        ("copies of a message", spread(outcome, "copies", "")),
-        ("messages sent in vain, a device", spread(outcome, "vain", "")),
+        ("transmissions of a message", spread(outcome, "copies", "")),
+        ("spurious retransmissions, a device", spread(outcome, "spurious", "")),
         (f"useful share of the {outcome.bottleneck}", labels.percent(outcome.median("useful"))),
         (
             "longest queue",
@@ -86,10 +126,17 @@ def facts(answer: Answer) -> list[tuple[str, str]]:
     ]
 
 
-def remedies(answer: Answer, chosen: Sequence[Remedy] | None = None, interval: bool = True) -> list[tuple[str, ...]]:
+def remedies(answer: Answer, chosen: Sequence[Remedy] | None = None) -> list[tuple[str, ...]]:
     """The rows below `REMEDIES`: how it is, then the remedies, the best first."""
-    rows = [_row(Remedy(answer.as_it_is, None, None), interval)]
-    return rows + [_row(remedy, interval) for remedy in (answer.remedies if chosen is None else chosen)]
+    rows = [_row(Remedy(answer.as_it_is, None, None))]
+    return rows + [_row(remedy) for remedy in (answer.remedies if chosen is None else chosen)]
+
+
+def untried(answer: Answer) -> list[str]:
+    """Which pairs were tried and left out, in a sentence."""
+    if not answer.no_gain:
+        return []
+    return [f"Pairs that are no better than one of both alone: {'; '.join(answer.no_gain)}."]
 
 
 def edge(answer: Answer, found: Edge) -> str:
@@ -150,14 +197,19 @@ def _probabilities(outcome: Outcome) -> str:
     for verdict in VERDICTS:
         share, low, high = outcome.probability(verdict)
         if share:
-            parts.append(f"{WORDS[verdict].lower()} {share:.0%} (95 % interval {low:.0%} to {high:.0%})")
-    return f"Of {len(outcome.runs)} runs with other luck: {', '.join(parts)}."
+            between = f"95 % interval {100 * low:.0f} to {100 * high:.0f} %"
+            parts.append(f"{WORDS[verdict].lower()} {100 * share:.0f} % ({between})")
+    return f"Of {len(outcome.runs)} runs with different seeds: {', '.join(parts)}."
+
+
+def _safe(outcome: Outcome) -> str:
+    return f"{outcome.count('safe')} of {len(outcome.runs)} runs are safe"
 
 
 def _helps(answer: Answer) -> str:
     if answer.as_it_is.verdict == "safe":
         told = "Nothing needs to be done."
-        # of remedies that are all safe only luck may tell which is sooner
+        # of remedies that are all safe only chance may tell which is sooner
         sooner = next((remedy for remedy in answer.remedies if remedy.is_surely_sooner), None)
         return told if sooner is None else f"{told} Sooner done: {_title(sooner)}."
     easiest, best = answer.easiest, answer.best
@@ -165,8 +217,8 @@ def _helps(answer: Answer) -> str:
         said = f"Safe with the least trouble ({easiest.outcome.change.effort.words}): {_title(easiest)}."
         return said if best is None or best == easiest else f"{said} Best of all: {_title(best)}."
     if best is None:
-        return "Of what was tried, nothing helps."
-    return f"Of what was tried, nothing makes it safe in {SURE:.0%} of the runs. What helps most: {_title(best)}."
+        return "Of what was tried, nothing helps, alone or in pairs."
+    return f"Of what was tried, nothing makes it safe in {100 * SURE:g} % of the runs. What helps most: {_title(best)}."
 
 
 def _title(remedy: Remedy) -> str:
@@ -177,16 +229,17 @@ def _signed(seconds: float) -> str:
     return f"{labels.number(seconds, 3).replace('-', MINUS)}\N{NARROW NO-BREAK SPACE}s"
 
 
-def _row(remedy: Remedy, interval: bool) -> tuple[str, ...]:
+def _row(remedy: Remedy) -> tuple[str, ...]:
     outcome = remedy.outcome
     sooner = "" if remedy.sooner is None else _signed(remedy.sooner)
-    if interval and remedy.interval is not None:
+    if remedy.interval is not None:
         sooner += f" ({_signed(remedy.interval[0])} to {_signed(remedy.interval[1])})"
     return (
         outcome.change.title,
         outcome.change.effort.words,
         outcome.verdict,
         f"{outcome.count('safe')}/{len(outcome.runs)}",
+        labels.percent(outcome.median("never")),
         time(outcome.median("goal_s")),
         sooner,
         labels.number(outcome.median("copies"), 3),

@@ -16,7 +16,7 @@ BITS_PER_SECOND = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 BYTES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1024.0, "MiB": 1024.0**2}
 
 #: A scenario that any engine takes, and where it holds a quantity of each kind.
-_SMALLEST: dict[str, Any] = {
+SMALLEST: dict[str, Any] = {
     # over TCP, so that a size may be that of a whole body
     "clients": [{"count": 1, "transport": "tcp"}],
     "path": {
@@ -42,7 +42,7 @@ def canonical(kind: Kind, written: Any, place: str, engine: Engine) -> str:
     """
     where = _PLACES[kind]
     try:
-        tree = scenarios.in_full(scenarios.build(scenarios.with_changes(_SMALLEST, {where: written}), place, engine))
+        tree = scenarios.in_full(scenarios.build(scenarios.with_changes(SMALLEST, {where: written}), place, engine))
     except UsageError as error:
         raise UsageError(str(error).replace(f"{place}: {where}: ", f"{place}: ", 1)) from None
     for step in where.split("."):

@@ -14,7 +14,7 @@ from millpond.judge.compare import Comparison
 from millpond.results.directory import Results
 from millpond.results.store import write_bytes, write_text
 from millpond.show.report import page, style
-from millpond.show.report.parts import Listing
+from millpond.show.report.parts import Listing, Section
 from millpond.show.report.values import Missing
 
 FIGURES = ("svg", "pdf")
@@ -48,9 +48,14 @@ def figures(
         UsageError: for a format that is neither `svg` nor `pdf`.
         MillpondError: if a file cannot be written.
     """
+    return figures_of(page.sections(results, comparison), folder, formats)
+
+
+def figures_of(sections: Iterable[Section], folder: Path | str, formats: Sequence[str] = FIGURES) -> list[Path]:
+    """The same of sections of any page."""
     _known(formats, FIGURES, "--figures")
     files = []
-    for section in page.sections(results, comparison):
+    for section in sections:
         for picture in section.pictures:
             try:
                 drawn = picture.draw()
@@ -83,6 +88,11 @@ def tables(
         UsageError: for a format that is neither `csv` nor `latex`.
         MillpondError: if a file cannot be written.
     """
+    return tables_of(page.sections(results, comparison), folder, formats)
+
+
+def tables_of(sections: Iterable[Section], folder: Path | str, formats: Sequence[str] = TABLES) -> list[Path]:
+    """The same of sections of any page."""
     _known(formats, TABLES, "--tables")
     files = []
 
@@ -91,7 +101,7 @@ def tables(
         write_text(file, text)
         files.append(file)
 
-    for section in page.sections(results, comparison):
+    for section in sections:
         for listing in section.listings:
             if "csv" in formats:
                 write(listing.name, "csv", listing.data.to_csv() if listing.data is not None else as_csv(listing))
