@@ -1,6 +1,6 @@
 """Pages of the repository as chapters of a book: copied, with links that hold there.
 
-The manual is written to be read in the repository. In the book the README, CONTRIBUTING and CHANGELOG are chapters too;
+The manual is written to be read in the repository. In the book the README and other pages beside it are chapters too;
 other files that pages point at are copied beside them, and folders, of which a site has no view, lose their link.
 """
 
@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 #: Pages outside of `docs/` that are chapters, and what they are called there.
-OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+OUTSIDE = {
+    "README.md": "index.md",
+    "RESULTS.md": "changed-results.md",
+    "SECURITY.md": "reporting.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
 #: The list of all pages, which is no front page in the book.
 LIST = "pages.md"
 #: Where files of the source that pages point at go.

@@ -48,7 +48,7 @@ def test_links_of_chapters_stay_within_the_book(staged: Path) -> None:
 def test_a_folder_loses_its_link_and_keeps_its_words(tmp_path: Path) -> None:
     for folder in ("docs/images", "crates/link"):
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "docs/index.md"):
+    for name in ({*stage.OUTSIDE} - {"README.md"}) | {"docs/index.md"}:
         (tmp_path / name).write_text("# x\n", encoding="utf-8")
     (tmp_path / "crates/link/a.rs").write_text("fn a() {}\n", encoding="utf-8")
     text = "# M\n\n[the crate](crates/link), [a file](crates/link/a.rs), [all](docs/index.md#part)\n"
