@@ -15,7 +15,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) $(shell fi
 
 .DEFAULT_GOAL := help
 .PHONY: help build web demo install install-c sizes header miri test test-rust test-c test-python test-web peers interop traces bench
-.PHONY: bench-live docs lint lint-rust lint-packages lint-c lint-python lint-deps advisories clean
+.PHONY: bench-live dist try-dist docs lint lint-rust lint-actions lint-packages lint-c lint-python lint-deps advisories clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,11 +38,11 @@ $(VENV)/.maturin: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.package: $(RUST_SOURCES) $(VENV)/.maturin
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --extras lab
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.package pyproject.toml
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --extras dev
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --extras lab,dev
 	@touch $@
 
 # ---------------------------------------------------------------- the explorer
@@ -106,6 +106,18 @@ header: ## write the C headers anew from the source
 # A nightly compiler with miri; some minutes.
 miri: ## the C library's records under an interpreter that sees undefined behaviour
 	$(CARGO) +nightly miri test --locked -p millpond-ffi --test records
+
+# ---------------------------------------------------------------- packages
+
+DIST := dist
+
+# The explorer is among them, and in the wheel, if `make web` made it.
+dist: $(VENV)/.maturin ## every package that this machine can build, into dist/: crates, wheel, program, .deb, C library
+	@rm -rf $(DIST)
+	CARGO=$(CARGO) PYTHON=$(CURDIR)/$(BIN)/python packaging/build $(DIST)
+
+try-dist: | $(BIN)/python ## install each package of dist/ in an empty place, and run its first example there
+	CARGO=$(CARGO) PYTHON=$(CURDIR)/$(BIN)/python packaging/try $(DIST)
 
 # ---------------------------------------------------------------- the manual
 
@@ -180,7 +192,7 @@ bench: $(VENV)/.package ## every benchmark, then the whole study by the clock
 	$(BIN)/python crates/py/benches/fleet.py
 	$(BIN)/python crates/py/benches/whole_study.py
 
-lint: lint-rust lint-packages lint-c lint-deps lint-python ## formatting, lints, types, documentation, licences
+lint: lint-rust lint-packages lint-c lint-deps lint-python lint-actions ## formatting, lints, types, documentation, licences
 
 lint-rust: | $(BIN)/python
 	@{ $(CARGO) fmt --version && $(CARGO) clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
@@ -230,6 +242,14 @@ lint-deps: $(CARGO_DENY)
 # Without optimisation: it reads some files once, and is built in half the time.
 $(TOOLS)/bin/cargo-deny:
 	$(CARGO) install cargo-deny --locked --quiet --debug --root $(TOOLS)
+
+ACTIONLINT := $(or $(shell command -v actionlint 2>/dev/null),$(TOOLS)/bin/actionlint)
+
+# The workflows of the forge, as far as they can be read here.
+lint-actions: | $(BIN)/python
+	@if [ -x $(ACTIONLINT) ] || { command -v go >/dev/null && GOBIN=$(CURDIR)/$(TOOLS)/bin go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7; }; \
+	  then $(ACTIONLINT); else echo "left out: the lint of the workflows (actionlint, or go to install it)"; fi
+	@$(BIN)/python -m pip install --quiet cffconvert && $(BIN)/cffconvert --validate --infile CITATION.cff
 
 # Apart from lint: the list of advisories is fetched from the network and changes without this code changing.
 advisories: $(CARGO_DENY) ## known security advisories of the dependencies (needs the network)

@@ -63,3 +63,9 @@ pub use endpoint::{
     RequestId, SleepReason, Transmission, Transmit, leisure,
 };
 pub use memory::{Memory, MemoryError};
+
+/// The first program of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;

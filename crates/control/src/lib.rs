@@ -197,3 +197,9 @@ pub use setting::{Setting, SettingConflict, SettingError, SettingKind, SettingVa
 #[cfg(feature = "tfrc-non")]
 pub use tfrc_non::TfrcNon;
 pub use time::{Instant, Span};
+
+/// The first program of the README compiles.
+#[cfg(all(doctest, feature = "calm"))]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;

@@ -71,3 +71,9 @@ pub use names::QueuedNames;
 pub use probability::Probability;
 pub use queue::{DropReason, Occupancy};
 pub use statistics::{Level, MeanLevel, Statistics};
+
+/// The first program of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;

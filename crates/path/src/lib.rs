@@ -36,3 +36,9 @@ pub use probability::probability;
 pub use profile::{Profile, profiles};
 pub use quantity::{BitRate, Duration, Length, QueueLimit, Size};
 pub use written::word_or_table;
+
+/// The first program of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;
