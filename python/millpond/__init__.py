@@ -86,7 +86,12 @@ def __getattr__(name: str) -> object:
         return importlib.import_module("millpond.fleet")
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(importlib.import_module(home), name)
+            try:
+                return getattr(importlib.import_module(home), name)
+            except ModuleNotFoundError as missing:
+                from millpond.errors import without_laboratory
+
+                raise without_laboratory(missing) or missing from None
     raise AttributeError(f"module 'millpond' has no attribute {name!r}")
 
 

@@ -1,9 +1,10 @@
 """The native engine: scenarios in, Arrow tables out. Use it through the package `millpond`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, SupportsFloat, SupportsIndex, TypeAlias, final
+from typing import Final, Literal, SupportsFloat, SupportsIndex, TypeAlias, final
 
 __all__ = [
+    "COLLAPSE",
     "Batch",
     "Controller",
     "Cx",
@@ -17,10 +18,14 @@ __all__ = [
     "View",
     "Wait",
     "Wishes",
+    "built",
+    "commit",
+    "defaults",
     "live",
     "live_verbs",
     "presets",
     "profiles",
+    "verb_groups",
     "version",
 ]
 
@@ -489,6 +494,12 @@ class Table:
 def version() -> str:
     """Give the version of the engine, which is the version of the package."""
 
+def built() -> str:
+    """Give the version with the commit that this was built from, where that is known, as `--version` prints it."""
+
+def commit() -> tuple[str, bool] | None:
+    """Give that commit, and whether the sources were as committed."""
+
 def presets() -> list[tuple[str, str, int, str, list[str], int, list[_SettingRow]]]:
     """List every built-in controller: name, source, number, summary, readings, bytes of state, settings."""
 
@@ -498,5 +509,14 @@ def profiles() -> list[tuple[str, str, str, str]]:
 def live(arguments: Sequence[str]) -> int:
     """Run a verb that needs no laboratory: `arguments` begin with the program's name. Gives the exit code."""
 
+def defaults() -> list[tuple[str, str]]:
+    """What they do unless told otherwise: the controller, its settings, the least wait."""
+
+#: Of the bytes that a link carries, the share that completes no exchange above which it has collapsed.
+COLLAPSE: Final[float]
+
 def live_verbs() -> list[tuple[str, str]]:
     """The verbs that need no laboratory, each with its line of help."""
+
+def verb_groups() -> list[tuple[str, list[str]]]:
+    """The same verbs by what they are for."""

@@ -32,6 +32,24 @@ class UsageError(MillpondError):
     exit_code = 2
 
 
+#: What the laboratory stands on, and the verbs on the wire do not: the extra `lab`, by the names of modules.
+LABORATORY = frozenset(
+    ("jinja2", "matplotlib", "msgspec", "numpy", "psutil", "pyarrow", "rich", "scipy", "tomli"),
+)
+
+
+class NoLaboratoryError(MillpondError, ImportError):
+    """The package was installed without the libraries of the laboratory."""
+
+
+def without_laboratory(missing: ModuleNotFoundError) -> NoLaboratoryError | None:
+    """One line that names the extra, where a module of the laboratory is missing; None if it is another one."""
+    name = (missing.name or "").partition(".")[0]
+    if name not in LABORATORY:
+        return None
+    return NoLaboratoryError(f"this needs the laboratory ({name} is missing): pip install 'millpond[lab]'")
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word most like `word`, or None if none is near enough to be meant."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 import millpond
-from millpond import cli
+from millpond import _engine, cli
 from millpond.plan.study import STUDIES
 
 SMALL = ["reproduce", "anrw18", "--clients", "1", "--buffers", "2500", "--replications", "2"]
@@ -79,7 +79,9 @@ exchanges = 5
 
 def test_version(program: Millpond) -> None:
     said = program("--version")
-    assert (said.code, said.out.strip()) == (0, f"millpond {millpond.__version__}")
+    assert (said.code, said.out.strip()) == (0, f"millpond {_engine.built()}")
+    commit = _engine.commit()
+    assert said.out.startswith(f"millpond {millpond.__version__}" + (f" (commit {commit[0][:12]}" if commit else ""))
 
 
 def test_reproduce_prints_tables_and_leaves_results(program: Millpond) -> None:

@@ -1,7 +1,8 @@
 //! The verbs of the program `millpond` that need no laboratory: requests, a server, a load generator, and paths
 //! put between real programs.
 //!
-//! [`main_from`] is the whole program, for any other that wants to have these verbs; [`verbs`] names them.
+//! [`main_from`] is the whole program, for any other that wants to have these verbs; [`verbs`] names them, [`defaults`] what
+//! they do unless told otherwise.
 //!
 //! # Words
 //!
@@ -36,5 +37,5 @@ pub mod shell;
 pub mod trace;
 pub mod values;
 
-pub use arguments::verbs;
-pub use program::main_from;
+pub use arguments::{GROUPS, defaults, verbs};
+pub use program::{commit, main_from, version};

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::sync::LazyLock;
 
 use clap::{CommandFactory, Parser, error::ErrorKind};
 
@@ -25,6 +26,29 @@ const LABORATORY_VERBS: [&str; 12] = [
     "paths",
     "arena",
 ];
+
+/// The commit that this was built from, and whether the sources were as committed; `None` where that was not known, as in debug builds.
+#[must_use]
+pub fn commit() -> Option<(&'static str, bool)> {
+    let built = option_env!("MILLPOND_BUILT_FROM")?;
+    Some(built.strip_suffix('+').map_or((built, true), |commit| (commit, false)))
+}
+
+/// The version, with the commit where that is known.
+#[must_use]
+pub fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let version = env!("CARGO_PKG_VERSION");
+        commit().map_or_else(
+            || version.to_owned(),
+            |(commit, is_clean)| {
+                let changed = if is_clean { "" } else { ", with uncommitted changes" };
+                format!("{version} (commit {}{changed})", commit.get(..12).unwrap_or(commit))
+            },
+        )
+    });
+    &VERSION
+}
 
 /// Runs the program with these arguments, the first of which is its name, and gives its exit code: 0 done, 1 failed,
 /// 2 usage, 3 too late, 4 and 5 the class of an answer that is an error, 6 no answer in time, 7 unreachable, 8 insecure,

@@ -50,6 +50,13 @@ fn help_is_as_it_was_read_over() {
 }
 
 #[test]
+fn every_verb_stands_in_one_group_of_the_help() {
+    let grouped: Vec<_> = millpond_cli::GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+    let verbs: Vec<_> = millpond_cli::verbs().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(grouped, verbs);
+}
+
+#[test]
 fn a_word_that_is_no_verb_gets_the_nearest_or_the_place_where_it_is() {
     for (verb, part) in [
         ("gte", "unknown verb \"gte\": did you mean \"get\"? known: get, put, post"),
@@ -169,7 +176,9 @@ fn without_a_verb_the_help_is_printed_and_the_usage_is_wrong() {
 #[test]
 fn the_version_is_that_of_the_package() {
     let output = millpond(&["--version"]);
-    assert_eq!(text(&output.stdout), format!("millpond {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(text(&output.stdout), format!("millpond {}\n", millpond_cli::version()));
+    let commit = millpond_cli::commit().map_or_else(String::new, |(commit, _)| format!(" (commit {}", &commit[..12]));
+    assert!(millpond_cli::version().starts_with(&format!("{}{commit}", env!("CARGO_PKG_VERSION"))));
 }
 
 #[test]

@@ -1,8 +1,8 @@
-/* A CoAP client with a message layer of its own adopts millpond in two calls.
+/* A CoAP client with a message layer of its own adopts millpond in five calls.
  *
  * The message layer below is the usual one: a transaction for each confirmable message, a timer, a counter of
  * retransmissions. Two of its lines change: the one that computes a timeout now asks timeout_of(), and the one that
- * drops a transaction tells settle() how it ended.
+ * drops a transaction tells settle() how it ended. Each makes two calls; the fifth makes the peer.
  *
  * The network is made up, and so is time: requests and answers take 150 to 450 ms each way and one in twelve is
  * lost. Both runs meet the same losses. Compile and run:
@@ -61,7 +61,7 @@ static millpond_cx context(const transaction *t, uint64_t now_us) {
   return cx;
 }
 
-/* The first call: a copy leaves now; how long until the next? */
+/* A copy leaves now; how long until the next? */
 static uint32_t timeout_of(client *c, transaction *t, uint64_t now_us) {
   millpond_cx cx = context(t, now_us);
   millpond_wait wait;
@@ -73,7 +73,7 @@ static uint32_t timeout_of(client *c, transaction *t, uint64_t now_us) {
   return wait.span_us;
 }
 
-/* The second call: the transaction is over, with an answer or without one. */
+/* The transaction is over, with an answer or without one. */
 static void settle(client *c, transaction *t, int answered, uint64_t now_us) {
   millpond_cx cx = context(t, now_us);
   if (answered) {

@@ -204,8 +204,8 @@ mod tests {
         for (setting, value) in DEFAULT_SETTINGS {
             assert_eq!(controller.get(setting), Some(value), "{}", setting.name());
         }
-        assert!(name.starts_with(DEFAULT_CONTROLLER.name()));
         let [(setting, value)] = DEFAULT_SETTINGS;
+        assert_eq!(name, format!("{} ({} {value})", DEFAULT_CONTROLLER.name(), setting.name()));
         let named = ControllerChoice::from(DEFAULT_CONTROLLER).with(setting, value);
         assert_eq!(format!("{:?}", named.unwrap().controller), format!("{:?}", PeerController::from(controller)));
         let unknown = ControllerChoice::from(Preset::FASOR_TOKEN).with(Setting::Echo, SettingValue::Word("some"));

@@ -5,8 +5,9 @@ use millpond_control::{
     Wishes, least_wait,
 };
 
-/// The least wait: 200 ms, as Linux has for TCP.
-pub(crate) const LEAST_WAIT: Span = Span::from_millis(200);
+/// No wait of a preset is shorter than this unless another [least wait](crate::ClientBuilder::least_wait) is chosen: 200 ms, as
+/// Linux has for TCP.
+pub const LEAST_WAIT: Span = Span::from_millis(200);
 
 /// A controller none of whose waits is shorter than the least.
 #[derive(Clone, Debug)]

@@ -76,6 +76,7 @@ pub use client::{
 pub use content_format::ContentFormat;
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
 pub use error::Error;
+pub use least_wait::LEAST_WAIT as DEFAULT_LEAST_WAIT;
 pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, number};
 pub use millpond_coap::{Duplicates, Memory, MemoryError, Repeats, leisure};
 /// The controllers themselves: presets, their parameters, and the calls that one of one's own answers.
@@ -116,3 +117,9 @@ pub struct Guide;
 #[doc = include_str!("../../../docs/security.md")]
 #[derive(Debug)]
 pub struct SecurityGuide;
+
+/// The first program of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;

@@ -40,11 +40,39 @@ mod _engine {
         env!("CARGO_PKG_VERSION")
     }
 
+    /// The version with the commit that this was built from, where that is known, as `--version` prints it.
+    #[pyfunction]
+    fn built() -> &'static str {
+        millpond_cli::version()
+    }
+
+    /// That commit, and whether the sources were as committed.
+    #[pyfunction]
+    fn commit() -> Option<(&'static str, bool)> {
+        millpond_cli::commit()
+    }
+
     /// The verbs that need no laboratory, each with its line of help.
     #[pyfunction]
     fn live_verbs() -> Vec<(String, String)> {
         millpond_cli::verbs()
     }
+
+    /// The same verbs by what they are for.
+    #[pyfunction]
+    fn verb_groups() -> Vec<(&'static str, Vec<&'static str>)> {
+        millpond_cli::GROUPS.iter().map(|(title, verbs)| (*title, verbs.to_vec())).collect()
+    }
+
+    /// What they do unless told otherwise: the controller, its settings, the least wait.
+    #[pyfunction]
+    fn defaults() -> Vec<(&'static str, String)> {
+        millpond_cli::defaults()
+    }
+
+    /// Of the bytes that a link carries, the share that completes no exchange above which it has collapsed.
+    #[pymodule_export]
+    const COLLAPSE: f64 = millpond_sim::COLLAPSE;
 
     /// Runs one of them: `arguments` begin with the program's name. Gives the exit code.
     #[pyfunction]

@@ -86,6 +86,11 @@ pub use scenario::{Controllers, Scenario, ScenarioError};
 pub use sites::{Site, run_sites};
 pub use trace::{Options, TraceKind};
 
+/// A link has collapsed when more than this share of the bytes that it carries completes no exchange: on average more than two
+/// needless retransmissions of every message. Two is also where the studied controllers lose sight: CoCoA takes no round-trip
+/// sample from an exchange with more than two retransmissions, so beyond it nothing brings a sender back.
+pub const COLLAPSE: f64 = 2.0 / 3.0;
+
 /// Why a run has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -144,3 +149,9 @@ pub fn run_with(
     }
     world.finish(end?)
 }
+
+/// The first program of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;

@@ -19,6 +19,13 @@ mod text;
 pub use recording::{Recording, run};
 pub use scenario::{Scenario, controllers, profiles};
 
+/// Of what a link carries, the share of no use above which it has collapsed.
+#[wasm_bindgen::prelude::wasm_bindgen]
+#[must_use]
+pub fn collapse() -> f64 {
+    millpond_sim::COLLAPSE
+}
+
 /// The version of the engine, which is that of the package.
 #[wasm_bindgen::prelude::wasm_bindgen]
 #[must_use]

@@ -10,24 +10,30 @@ from collections.abc import Sequence
 
 import click
 
-from millpond import live
+from millpond import _engine, live
 from millpond.cli import arena, controllers, explore, fleet, lab, paths
-from millpond.cli.arguments import Group
+from millpond.cli.arguments import Program, examples
 from millpond.cli.output import write_plainly
-from millpond.errors import MillpondError
+from millpond.errors import MillpondError, without_laboratory
 
 __all__ = ["main", "program"]
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from millpond import _engine
-
-        click.echo(f"millpond {_engine.version()}")
+        click.echo(f"millpond {_engine.built()}")
         ctx.exit()
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Program,
+    epilog=examples(
+        "millpond fleet --devices 400 --profile nbiot-anrw18 --after power-cut",
+        "millpond run scenarios/first.toml",
+        "millpond get --trace coap://127.0.0.1/slow",
+    ),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )
@@ -47,6 +53,15 @@ for _command in (
     program.add_command(_command)
 
 
+#: Those on the wire come last: the engine has them.
+program.groups = {
+    "Simulate": ("run", "sweep", "compare", "report", "results", "capture"),
+    "Fleets and studies": ("fleet", "reproduce"),
+    "Controllers and paths": ("controllers", "arena", "paths", "explore"),
+    **dict(_engine.verb_groups()),
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program; always ends in SystemExit."""
     write_plainly()
@@ -57,6 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(error.format_message(), code)
     except MillpondError as error:
         _fail(str(error), error.exit_code)
+    except ModuleNotFoundError as missing:
+        told = without_laboratory(missing)
+        if told is None:
+            raise
+        _fail(str(told), told.exit_code)
     except (KeyboardInterrupt, click.Abort):
         _fail("stopped", 130)
     except BrokenPipeError:

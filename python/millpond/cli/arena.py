@@ -14,7 +14,14 @@ from millpond.cli.output import print_json
 _PATH = click.Path(path_type=Path)
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond arena",
+        "millpond arena --candidate mine.py:Mine",
+        "millpond arena --candidate calm --search 'patience=1 s..60 s' --out results/search",
+    ),
+)
 @click.option(
     "--candidate",
     "candidates",

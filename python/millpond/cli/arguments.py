@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -39,6 +39,31 @@ class Group(click.Group):
 
             raise click.UsageError(unknown("verb", args[0], self.commands))
         return super().resolve_command(ctx, args)
+
+
+#: Long lines go on in the next one.
+_WHOLE = 200
+
+
+class Program(Group):
+    """The program: its verbs stand in groups, each with its line."""
+
+    #: What the verbs are for, in the order of the help.
+    groups: Mapping[str, Sequence[str]] = {}
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs."""
+        for title, verbs in self.groups.items():
+            if rows := [
+                (verb, self.commands[verb].get_short_help_str(_WHOLE)) for verb in verbs if verb in self.commands
+            ]:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def examples(*lines: str) -> str:
+    """What stands at the end of a verb's help, line by line as it is."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
 
 
 #: The verb of a group that is meant where a place stands instead of a verb.

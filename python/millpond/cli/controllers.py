@@ -11,7 +11,14 @@ from millpond.cli.output import print_json
 from millpond.errors import UsageError
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond controllers",
+        "millpond controllers calm --set patience='4 s'",
+        "millpond controllers mine.py:Mine --out mine.html",
+    ),
+)
 @click.argument("name", metavar="CONTROLLER", required=False)
 @click.option(
     "--out",

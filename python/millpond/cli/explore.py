@@ -9,7 +9,13 @@ import click
 from millpond.cli import arguments
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond explore",
+        "millpond explore scenario.toml --port 8080 --no-open",
+    ),
+)
 @click.argument("scenario", metavar="[FILE.toml]", type=click.Path(path_type=Path), required=False)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Listen there. [a free port]")
 @click.option("--no-open", is_flag=True, help="Open no browser; print the address only.")

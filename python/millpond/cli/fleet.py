@@ -25,7 +25,14 @@ _KEYS = {
 }  # fmt: skip
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond fleet --devices 400 --profile nbiot-anrw18 --after power-cut --every '1 d'",
+        "millpond fleet --example > meters.toml",
+        "millpond fleet meters.toml --largest --within '99 % in 5 min'",
+    ),
+)
 @click.argument("file", metavar="FILE.toml", type=_PATH, required=False)
 @click.option("--example", is_flag=True, help="Print a description that runs, with every key explained.")
 @click.option("--devices", type=int, metavar="N", help="How many devices.")

@@ -90,7 +90,14 @@ def _of_any_plan(function: F) -> F:
     return function
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond reproduce anrw18 --quick",
+        "millpond reproduce anrw18 --controllers cocoa-03,fasor,mine.py:Mine",
+        "millpond reproduce ./mystudy --out results/mystudy",
+    ),
+)
 @click.argument("name", metavar="STUDY", required=False)
 @_of_any_plan
 @_listing("--clients", callback=arguments.numbers, metavar="N,M", text="Short for --factor clients=N,M.")
@@ -121,7 +128,14 @@ def reproduce(
     _print(done, as_json, figures, tables)
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond sweep scenarios/sweeps/queues.toml",
+        "millpond sweep plan.toml --factor devices=10,100 --jobs 4",
+        "millpond sweep plan.toml --out results/plan --resume",
+    ),
+)
 @click.argument("plan", metavar="PLAN", type=_PATH)
 @_of_any_plan
 @_of_any_run
@@ -139,7 +153,14 @@ def sweep(
     _print(done, as_json, figures, tables)
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond run scenarios/first.toml",
+        "millpond run scenarios/first.toml --controller calm --replications 5",
+        "millpond run scenarios/firmware.toml --capture firmware.pcapng",
+    ),
+)
 @click.argument("scenario", metavar="FILE.toml", type=_PATH)
 @_listing(
     "--controller",
@@ -192,7 +213,13 @@ def run(
         click.echo(f"filmed: {options['film']}", err=as_json)
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond compare results/queues rfc7252 cocoa-03",
+        "millpond compare results/queues queue='2 kB' queue='32 kB' --metric fct",
+    ),
+)
 @click.argument("directory", metavar="DIR", type=_PATH)
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
@@ -215,7 +242,13 @@ def compare(directory: Path, one: str, other: str, metrics: tuple[str, ...], as_
         terminal.show([shown.table(found)])
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond report results/queues",
+        "millpond report results/queues --figures svg,pdf --tables csv,latex --out paper/",
+    ),
+)
 @click.argument("directory", metavar="DIR", type=_PATH)
 @click.option("--published", type=_PATH, metavar="FILE", help="Compare with this CSV file instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison or summary as JSON and nothing else.")
@@ -249,7 +282,12 @@ def report(
     _print(done, as_json, figures, tables, out)
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond capture results/queues run.pcapng --cell 20-rfc7252 --replication 1",
+    ),
+)
 @click.argument("directory", metavar="DIR", type=_PATH)
 @click.argument("file", metavar="FILE.pcapng", type=_PATH)
 @click.option("--cell", metavar="NAME", help="Which setting of a study, or enough of its name that only one is meant.")
@@ -270,7 +308,11 @@ def capture(directory: Path, file: Path, cell: str | None, replication: int) -> 
     click.echo(f"captured: {file}   cell: {found.id}   seed: {seed}")
 
 
-@click.group(cls=arguments.GroupOfPlaces, subcommand_metavar="DIR... | COMMAND [ARGS]...")
+@click.group(
+    cls=arguments.GroupOfPlaces,
+    subcommand_metavar="DIR... | COMMAND [ARGS]...",
+    epilog=arguments.examples("millpond results results/queues", "millpond results verify results/queues --runs 10"),
+)
 def results() -> None:
     """Say what results hold and lack, and how they can be made again.
 
@@ -300,7 +342,7 @@ def told(directories: Sequence[Path], as_json: bool) -> None:
         raise SystemExit(1)
 
 
-@results.command()
+@results.command(epilog=arguments.examples("millpond results verify results/queues --runs 10"))
 @click.argument("directory", metavar="DIR", type=_PATH)
 @click.option("--runs", type=int, default=3, show_default=True, metavar="N", help="So many runs are run again.")
 def verify(directory: Path, runs: int) -> None:

@@ -9,7 +9,13 @@ from millpond.cli.output import print_json
 from millpond.errors import UsageError, unknown
 
 
-@click.command(cls=arguments.Verb)
+@click.command(
+    cls=arguments.Verb,
+    epilog=arguments.examples(
+        "millpond paths",
+        "millpond paths nbiot-anrw18 > mine.toml",
+    ),
+)
 @click.argument("name", metavar="PATH", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON and nothing else.")
 def paths(name: str | None, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from millpond.measure.links import COLLAPSE
+from millpond.measure.links import COLLAPSE, COLLAPSE_IN_WORDS
 
 Verdict = Literal["safe", "strained", "congested", "collapse", "lost"]
 #: From the best to the worst.
@@ -36,7 +36,7 @@ MEANS: dict[Verdict, str] = {
     "strained": f"the goal is missed; at least {100 * (1 - GIVEN_UP):g} % of the devices report, and at least "
     f"{100 * MOSTLY:g} % of what the link carries completes an exchange",
     "congested": f"the goal is missed, and less than {100 * MOSTLY:g} % of what the link carries completes an exchange",
-    "collapse": "more than two thirds of what the link carries complete no exchange",
+    "collapse": f"more than {COLLAPSE_IN_WORDS} of what the link carries complete no exchange",
     "lost": f"more than {100 * GIVEN_UP:g} % of the devices never report",
 }
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from millpond.measure.links import COLLAPSE
+from millpond.measure.links import COLLAPSE, COLLAPSE_IN_WORDS
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,12 @@ STATES: Mapping[str, Word] = {
     "almost all": Word(Bounds(at_least=0.9), "share", "at least 90 %"),
     "collapsed": Word(
         Bounds(above=COLLAPSE), "link",
-        "more than two thirds of the bottleneck's bytes complete no exchange: on average more than two needless copies "
-        "of every message",
+        f"more than {COLLAPSE_IN_WORDS} of the bottleneck's bytes complete no exchange: on average more than two "
+        "needless copies of every message",
     ),
-    "not collapsed": Word(Bounds(at_most=COLLAPSE), "link", "at most two thirds of them complete no exchange"),
+    "not collapsed": Word(
+        Bounds(at_most=COLLAPSE), "link", f"at most {COLLAPSE_IN_WORDS} of them complete no exchange"
+    ),
 }  # fmt: skip
 
 #: How many of the points of a check must meet its bounds.

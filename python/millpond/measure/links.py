@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from millpond import _engine
 from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
@@ -20,10 +22,13 @@ if TYPE_CHECKING:
 #: A value for each run of a cell, NaN where there is none.
 PerRun: TypeAlias = "Callable[[Measures, Cell], Floats]"
 
-#: A link has collapsed when more than this share of its bytes completes no exchange: on average more than two needless
-#: copies of every message. Two is also where the studied controllers lose sight: CoCoA takes no round-trip sample from
-#: an exchange with more than two retransmissions, so beyond it nothing brings a sender back.
-COLLAPSE = 2 / 3
+#: A link has collapsed when more than this share of its bytes completes no exchange. The engine has it and its reason,
+#: so that the explorer judges by the same.
+COLLAPSE: float = _engine.COLLAPSE
+#: The same in words.
+COLLAPSE_IN_WORDS = {Fraction(1, 2): "half", Fraction(2, 3): "two thirds", Fraction(3, 4): "three quarters"}[
+    Fraction(COLLAPSE).limit_denominator(12)
+]
 #: Other thresholds, beside which a verdict on collapse is shown. At a half it is one needless copy of every message.
 OTHER_THRESHOLDS = (0.5, 0.6, 0.75)
 
@@ -39,7 +44,7 @@ class Collapse:
 
     @property
     def collapsed(self) -> bool:
-        """Whether more than two thirds are wasted."""
+        """Whether more than `COLLAPSE` is wasted."""
         return self.by_threshold[COLLAPSE]
 
     @property

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from millpond import _engine
+
 #: What of a checkout results depend on.
 _SOURCES = ("crates", "python/millpond", "Cargo.toml", "Cargo.lock")
 
@@ -22,10 +24,12 @@ def digest(file: Path) -> str:
 def tree_state(root: Path = Path(__file__).parents[3]) -> dict[str, Any] | None:
     """Commit of the checkout that this package runs from, and whether its sources are as committed.
 
-    None if it does not run from a checkout, or git cannot be asked.
+    Where it does not run from a checkout, the commit that the engine was built from; None if that is not known, or git
+    cannot be asked.
     """
     if not ((root / ".git").exists() and (root / "crates").is_dir()):
-        return None
+        built = _engine.commit()
+        return None if built is None else {"commit": built[0], "clean": built[1]}
     commit = _git(root, "rev-parse", "HEAD")
     changed = _git(root, "status", "--porcelain", "--", *_SOURCES)
     if commit is None or changed is None:

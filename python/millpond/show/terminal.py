@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from millpond.judge.compare import Comparison, Figure, Verdict
+from millpond.judge.compare import OUTCOMES, Comparison, Figure, Verdict
 from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, path_in_words
 from millpond.plan.study import FLEET
@@ -31,7 +31,6 @@ WIDTH = 100
 LEAST = 80
 
 _STYLE = {"holds": "green", "fails": "bold red", "noise": "yellow", "unjudged": "yellow"}
-_VERDICT = {"holds": "holds", "fails": "does not hold", "noise": "within the noise", "unjudged": "cannot be judged"}
 _SIGN = {"gt": "> ", "ge": ">= ", "lt": "< ", "le": "<= ", "approx": "~ ", "nearly": "nearly ", "up_to": "up to "}
 _UNIT = {"retransmissions": "", "exchanges": "", "percent": "%"}
 
@@ -124,7 +123,7 @@ def claims(comparison: Comparison) -> Table:
     for claim in comparison.claims:
         table.add_row(
             claim.id.removeprefix(f"{comparison.study}-"),
-            Text(_VERDICT[claim.verdict], style=_STYLE[claim.verdict]),
+            Text(OUTCOMES[claim.verdict], style=_STYLE[claim.verdict]),
             _told(claim),
         )
     return table
@@ -224,7 +223,7 @@ def _told(claim: Verdict) -> Text:
         text.append(f"\nreason: {claim.reason}", style=_STYLE[claim.verdict])
     if len({verdict.verdict for verdict in claim.variants.values()}) > 1:
         for name, verdict in claim.variants.items():
-            text.append(f"\n{path_in_words(name) or name}: {_VERDICT[verdict.verdict]}", _STYLE[verdict.verdict])
+            text.append(f"\n{path_in_words(name) or name}: {OUTCOMES[verdict.verdict]}", _STYLE[verdict.verdict])
     return text
 
 

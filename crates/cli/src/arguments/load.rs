@@ -45,8 +45,9 @@ pub struct Load {
     /// Give up a request after this long [when the controller does; a non-confirmable one after 5s].
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub timeout: Option<Duration>,
-    /// Congestion control, any preset.
-    #[arg(long, short, value_name = "NAME", value_parser = super::request::controller, conflicts_with = "compare")]
+    /// Congestion control.
+    #[arg(long, short, value_name = "NAME", value_parser = super::request::controller, conflicts_with = "compare",
+        help = super::defaults::controller_help(""))]
     pub controller: Option<ControllerChoice>,
     /// The same load with each of these controllers, one after the other, side by side.
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', value_parser = super::request::controller)]

@@ -1,6 +1,7 @@
 //! What the program understands: verbs, flags, and their help.
 
 mod credentials;
+mod defaults;
 mod discover;
 mod emulate;
 mod load;
@@ -8,10 +9,13 @@ mod repeating;
 mod request;
 mod serve;
 
+use std::fmt::Write as _;
+
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 pub use credentials::{ClientCredentials, Hidden, ServerCredentials};
+pub use defaults::defaults;
 pub use discover::Discover;
 pub use emulate::{Emulate, OverPath, Relay};
 pub use load::{Load, Method};
@@ -29,19 +33,15 @@ const STYLES: Styles = Styles::styled()
 #[derive(Debug, Parser)]
 #[command(
     name = "millpond",
-    version,
+    version = crate::version(),
     styles = STYLES,
     max_term_width = 100,
     disable_help_subcommand = true,
     subcommand_required = true,
     arg_required_else_help = true,
     infer_long_args = false,
-    after_help = "Exit codes: 0 done (2.xx), 1 failed, 2 usage, 4 and 5 the answer was 4.xx or 5.xx,\n\
-                  6 no answer in time, 7 no such name or nobody reachable there, 8 no secure session,\n\
-                  130 stopped by Ctrl-C before the end; 3 an emulated path was too late to be believed.\n\n\
-                  Not here: the laboratory's verbs (run, sweep, fleet, reproduce, compare, report, explore,\n\
-                  capture, results, controllers, paths, arena) come with the Python package: `make build` in the\n\
-                  source makes .venv/bin/millpond, which has every verb."
+    help_template = help_template(),
+    after_help = after_help()
 )]
 pub struct Program {
     /// What to do.
@@ -182,12 +182,53 @@ pub enum Verb {
     },
 }
 
+/// The verbs by what they are for, in the order of the help.
+pub const GROUPS: [(&str, &[&str]); 4] = [
+    ("Ask a server", &["get", "put", "post", "delete", "fetch", "patch", "ipatch", "observe", "ping", "discover"]),
+    ("Serve", &["serve"]),
+    ("Measure, and put a path between programs", &["load", "emulate", "relay"]),
+    ("This program", &["completions", "manual"]),
+];
+
 /// The verbs in the order of the help, each with its line there.
 #[must_use]
 pub fn verbs() -> Vec<(String, String)> {
-    use clap::CommandFactory;
-    Program::command()
+    Verb::augment_subcommands(clap::Command::new("millpond"))
         .get_subcommands()
         .map(|verb| (verb.get_name().to_owned(), verb.get_about().map(ToString::to_string).unwrap_or_default()))
         .collect()
+}
+
+/// The help of the program with its verbs in groups, which the parser has for flags alone.
+fn help_template() -> String {
+    let (header, literal) = (STYLES.get_header(), STYLES.get_literal());
+    let verbs = verbs();
+    let width = verbs.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (title, names) in GROUPS {
+        let _ = writeln!(template, "\n{header}{title}:{header:#}");
+        for (name, about) in verbs.iter().filter(|(name, _)| names.contains(&name.as_str())) {
+            let _ = writeln!(template, "  {literal}{name:width$}{literal:#}  {about}");
+        }
+    }
+    let _ = write!(template, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
+    template
+}
+
+fn after_help() -> String {
+    format!(
+        "{}\n\n\
+         Examples:\n  \
+         millpond serve &\n  \
+         millpond get coap://127.0.0.1/hello\n  \
+         millpond get --trace coap://127.0.0.1/slow\n  \
+         millpond load --clients 64 coap://127.0.0.1/hello\n\n\
+         Exit codes: 0 done (2.xx), 1 failed, 2 usage, 4 and 5 the answer was 4.xx or 5.xx,\n\
+         6 no answer in time, 7 no such name or nobody reachable there, 8 no secure session,\n\
+         130 stopped by Ctrl-C before the end; 3 an emulated path was too late to be believed.\n\n\
+         Not here: the laboratory's verbs (run, sweep, fleet, reproduce, compare, report, explore,\n\
+         capture, results, controllers, paths, arena) come with the Python package: `make build` in the\n\
+         source makes .venv/bin/millpond, which has every verb.",
+        defaults::told()
+    )
 }

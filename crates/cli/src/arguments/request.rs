@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use millpond_live::{ControllerChoice, NoResponse, Token, Uri};
 
-use super::{ClientCredentials, Repeating};
+use super::{ClientCredentials, Repeating, defaults::controller_help};
 use crate::content_format;
 use crate::values::{self, RawOption};
 
@@ -126,8 +126,8 @@ pub struct Request {
     /// Give up after this long [when the controller does].
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub timeout: Option<Duration>,
-    /// Congestion control, any preset: rfc7252, cocoa-03, fasor, …
-    #[arg(long, short, value_name = "NAME", value_parser = controller)]
+    /// Congestion control.
+    #[arg(long, short, value_name = "NAME", value_parser = controller, help = controller_help(""))]
     pub controller: Option<ControllerChoice>,
     /// Copies and their timer.
     #[command(flatten)]

@@ -45,8 +45,9 @@ pub struct Serve {
     /// Sockets that share each port, each with a task of its own.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = workers)]
     pub workers: usize,
-    /// Congestion control of separate responses and notifications, any preset.
-    #[arg(long, short, value_name = "NAME", value_parser = super::request::controller)]
+    /// Congestion control.
+    #[arg(long, short, value_name = "NAME", value_parser = super::request::controller,
+        help = super::defaults::controller_help(" of separate responses and notifications"))]
     pub controller: Option<ControllerChoice>,
     /// Do not answer copies of requests while the answers are still in the queue of a slow link.
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! What is said of settings to people.
 
-use super::{Setting, SettingConflict, SettingError, SettingKind};
+use super::{Setting, SettingConflict, SettingError, SettingKind, SettingValue};
 use core::{error, fmt};
 
 impl fmt::Display for Setting {
@@ -18,15 +18,27 @@ impl fmt::Display for SettingKind {
             }
             Self::Ratio { low, high } => {
                 f.write_str("a ratio from ")?;
-                write_thousandths(f, *low)?;
+                write_thousandths(f, u32::from(*low))?;
                 f.write_str(" to ")?;
-                write_thousandths(f, *high)
+                write_thousandths(f, u32::from(*high))
             }
             Self::Count { high } => write!(f, "a whole number from 0 to {high}"),
             Self::Word(words) => {
                 f.write_str("one of ")?;
                 write_list(f, ", ", words.iter())
             }
+        }
+    }
+}
+
+/// As a scenario writes it: `60 s`, `1.5`, `4`, `exact-only`.
+impl fmt::Display for SettingValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Time(span) => span.fmt(f),
+            Self::Ratio(thousandths) => write_thousandths(f, thousandths),
+            Self::Count(count) => count.fmt(f),
+            Self::Word(word) => f.write_str(word),
         }
     }
 }
@@ -60,9 +72,12 @@ impl fmt::Display for SettingConflict {
 impl error::Error for SettingError {}
 impl error::Error for SettingConflict {}
 
-fn write_thousandths(f: &mut fmt::Formatter<'_>, thousandths: u16) -> fmt::Result {
+/// With as many decimals as it needs.
+fn write_thousandths(f: &mut fmt::Formatter<'_>, thousandths: u32) -> fmt::Result {
     match (thousandths / 1_000, thousandths % 1_000) {
         (whole, 0) => write!(f, "{whole}"),
+        (whole, rest) if rest % 100 == 0 => write!(f, "{whole}.{}", rest / 100),
+        (whole, rest) if rest % 10 == 0 => write!(f, "{whole}.{:02}", rest / 10),
         (whole, rest) => write!(f, "{whole}.{rest:03}"),
     }
 }

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use millpond_control::{
-    Admit, AnyController, Checked, Controller as _, PeerController, Preset, SettingValue, Span, Violation,
-};
+use millpond_control::{Admit, AnyController, Checked, Controller as _, PeerController, Preset, Span, Violation};
 use millpond_sim::scenario::{BuiltChoice, Settings, Value};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -295,20 +293,10 @@ pub(crate) fn presets() -> Vec<PresetRow> {
 
 fn setting_rows(controller: &AnyController) -> Vec<SettingRow> {
     let row = |setting: &millpond_control::Setting| {
-        let value = controller.get(*setting).map_or_else(String::new, written);
+        let value = controller.get(*setting).map_or_else(String::new, |value| value.to_string());
         (setting.name(), value, setting.kind().to_string())
     };
     controller.settings().iter().map(row).collect()
-}
-
-/// A value as a scenario writes it.
-fn written(value: SettingValue<'_>) -> String {
-    match value {
-        SettingValue::Time(span) => span.to_string(),
-        SettingValue::Ratio(thousandths) => (f64::from(thousandths) / 1_000.0).to_string(),
-        SettingValue::Count(count) => count.to_string(),
-        SettingValue::Word(word) => word.to_owned(),
-    }
 }
 
 /// Settings as Python hands them in.

@@ -69,6 +69,8 @@ export class Film {
   /** `event`: when the power was cut, or null. `endless`: devices go on for as long as the run lasts. */
   constructor(recording, event, endless) {
     Object.assign(this, { seconds: recording.seconds, step: recording.step, hasPackets: recording.hasPackets });
+    // A link of whose bytes fewer are of use has collapsed.
+    this.least = 1 - recording.collapse;
     this.event = event;
     this.endless = endless;
     this.took = recording.took;

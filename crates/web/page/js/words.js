@@ -69,15 +69,15 @@ export function verdict(film) {
   const finished = film.finished();
   const stand = film.endless ? "" : ` ${count(film.doneAt(film.seconds))} of ${count(film.devices)} devices have all their answers.`;
   const turned = film.refused > 0 ? ` ${count(film.refused)} packets found the buffer full.` : "";
-  if (Number.isFinite(end) && end < 0.5 && film.queueAt(film.seconds, film.bottleneck) > 0) {
+  if (Number.isFinite(end) && end < film.least && film.queueAt(film.seconds, film.bottleneck) > 0) {
     return { word: "Collapse", text: `At the end ${percent(1 - end)} of what the link carries are copies that nobody needs.${stand}` };
   }
   if (finished !== null && !film.endless) {
     const lowest = film.lowest();
     const since = film.event === null ? "" : " after the power cut";
-    const rough = lowest < 0.5 ? ` It was near: for a while only ${percent(lowest)} were of use.` : "";
+    const rough = lowest < film.least ? ` It was near: for a while only ${percent(lowest)} were of use.` : "";
     return {
-      word: lowest < 0.5 ? "Recovered" : "Calm",
+      word: lowest < film.least ? "Recovered" : "Calm",
       text: `The last device had all its answers ${duration(finished)}${since}.${rough}`,
     };
   }

@@ -1,6 +1,6 @@
 // The engine, away from the page: one scenario and seed in, one recording out.
 
-import init, { Scenario, run, controllers } from "../engine/engine.js";
+import init, { Scenario, collapse, run, controllers } from "../engine/engine.js";
 
 const ready = init({ module_or_path: new URL("../engine/engine_bg.wasm", import.meta.url) });
 
@@ -20,6 +20,7 @@ function unpack(recording) {
     seconds: recording.seconds,
     step: recording.step,
     hasPackets: recording.hasPackets,
+    collapse: collapse(),
     links,
     done: recording.done(),
     waits: {
