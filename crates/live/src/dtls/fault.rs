@@ -113,8 +113,15 @@ impl Fault {
             }
             Self::Unlike => format!("the {who}'s second hello does not follow from its first one; try again"),
             Self::NoCertificate => format!("the {who} showed no certificate, and one is demanded"),
-            Self::Engine(dimpl::Error::SecurityError(SecurityError::ExtendedMasterSecretNotNegotiated)) => {
-                format!("the {who} has no extended master secret (RFC 7627), which is demanded here")
+            // A ServerHello without any extension is incomplete because this one is missing.
+            Self::Engine(
+                dimpl::Error::SecurityError(SecurityError::ExtendedMasterSecretNotNegotiated)
+                | dimpl::Error::IncompleteServerHello,
+            ) => {
+                format!(
+                    "the {who} does not support the extended master secret (RFC 7627), which is required here; enable it \
+                     there, or update its DTLS library"
+                )
             }
             Self::Engine(error) => format!("the handshake with the {who} failed: {error}"),
         }

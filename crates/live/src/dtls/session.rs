@@ -130,6 +130,8 @@ impl Session {
         out: &mut dyn FnMut(Out<'_>),
     ) -> Result<(), Fault> {
         (self.handshake, self.behind) = (Some(proof.handshake), proof.behind);
+        // The numbers before were the cookie's: an alert with one of them would be taken for a copy of it.
+        self.clear = proof.behind.saturating_add(1);
         agreed(proof.cookie, || {
             let at = self.origin.at(now);
             let told = self.engine.handle_timeout(at).and_then(|()| self.engine.handle_packet(&proof.first));

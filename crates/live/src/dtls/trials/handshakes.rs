@@ -171,3 +171,74 @@ fn clients_of_one_version_alone_bring_their_cookies_back_too() {
         }
     }
 }
+
+/// A hello of either side without the extension of the extended master secret, which is what old libraries send.
+fn without_master_secret(datagram: &[u8], is_client: bool) -> Vec<u8> {
+    const EXTENSION: [u8; 4] = [0, 23, 0, 0];
+    /// Record, message, version, random value.
+    const SESSION: usize = 13 + 12 + 2 + 32;
+    let mut hello = datagram.to_vec();
+    let short = |hello: &[u8], at: usize| at + 1 + usize::from(hello[at]);
+    let long = |hello: &[u8], at: usize| at + 2 + usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
+    let behind_session = short(&hello, SESSION);
+    // Cookie, suites and compression of a client; suite and compression of a server.
+    let list = match is_client {
+        true => {
+            let behind_suites = long(&hello, short(&hello, behind_session));
+            short(&hello, behind_suites)
+        }
+        false => behind_session + 3,
+    };
+    let at = list + 2 + hello[list + 2..].windows(4).position(|four| four == EXTENSION).expect("the extension");
+    hello.drain(at..at + 4);
+    for length in [11, 15, 23, list] {
+        let shorter = u16::from_be_bytes([hello[length], hello[length + 1]]) - 4;
+        hello[length..length + 2].copy_from_slice(&shorter.to_be_bytes());
+    }
+    hello
+}
+
+#[test]
+fn a_client_without_extended_master_secret_gets_an_alert_that_it_takes_for_one() {
+    let mut trial = Trial::new(&shared("sensor", "secret"), &serving(&[("sensor", "secret")]));
+    trial.connect("here.example");
+    let (now, client, server) = (trial.at(), trial.client.address, trial.server.address);
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        for (_, hello) in trial.client.outbox.take_all() {
+            trial.server.receive(now, client, &without_master_secret(&hello, true));
+        }
+        answers = trial.server.outbox.take_all();
+        answers.iter().for_each(|(_, answer)| trial.client.receive(now, server, answer));
+    }
+    let [(_, alert)] = &answers[..] else { panic!("{answers:?}") };
+    // handshake_failure, whose record does not have the number of the one that brought the cookie.
+    assert_eq!((alert[0], &alert[13..]), (21, &[2, 40][..]));
+    assert_ne!(alert[5..11], [0; 6]);
+    trial.run(SECOND);
+    assert!(trial.server.ended()[0].contains("the client does not support the extended master secret"));
+    assert_eq!((trial.client.ended().len(), trial.server.sessions.handshakes()), (1, 0));
+}
+
+#[test]
+fn a_server_without_extended_master_secret_is_told_as_that() {
+    let mut trial = Trial::new(&shared("sensor", "secret"), &serving(&[("sensor", "secret")]));
+    trial.connect("here.example");
+    let (now, client, server) = (trial.at(), trial.client.address, trial.server.address);
+    for _ in 0..2 {
+        for (_, datagram) in trial.client.outbox.take_all() {
+            trial.server.receive(now, client, &datagram);
+        }
+        for (_, datagram) in trial.server.outbox.take_all() {
+            // A ServerHello, or the cookie before it.
+            let is_hello = datagram[13] == 2;
+            let sent = if is_hello { without_master_secret(&datagram, false) } else { datagram };
+            trial.client.receive(now, server, &sent);
+        }
+    }
+    let alerts = trial.client.outbox.take_all();
+    assert!(alerts.iter().any(|(_, alert)| alert[0] == 21 && alert[13..] == [2, 40]), "{alerts:?}");
+    trial.run(SECOND);
+    let told = "the server does not support the extended master secret (RFC 7627)";
+    assert!(trial.client.ended()[0].contains(told), "{:?}", trial.client.ended());
+}
