@@ -60,6 +60,27 @@ fn client_and_server_meet_over_the_path_by_name_over_both_versions_of_ip() {
     }
 }
 
+/// A link of 576 bytes cuts blocks of 1024: no copy of a message is refused or lost.
+#[test]
+fn blocks_larger_than_the_mtu_pass_in_fragments() {
+    if !possible("messages that are longer than a link of 576 bytes takes") {
+        return;
+    }
+    let (path, server) = (quick_path("narrow"), format!("{PROGRAM} serve --quiet --bind 10.77.0.2"));
+    let payload = "x".repeat(700);
+    for (request, length) in [
+        (&["get", "--json", "coap://10.77.0.2/large?size=5k"][..], 5_000),
+        (&["post", "--json", "coap://10.77.0.2/echo", &payload], 700),
+    ] {
+        let options = [&path, BOUND[0], BOUND[1], "--mtu", "576", "--server", &server, "--", PROGRAM];
+        let output = emulate(&[&options[..], request].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(answer["payload"].as_str().map(str::len), Some(length), "{answer}");
+        assert_eq!(answer["copies"], 1, "{answer}");
+    }
+}
+
 #[test]
 fn what_is_of_use_is_told_of_messages_inside_packets() {
     if !possible("the useful share of links between namespaces") {

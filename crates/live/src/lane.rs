@@ -357,7 +357,7 @@ impl Lane {
         }
         let refused = &mut self.refused;
         self.outbox.flush(now, &self.port, |unsent| {
-            let (to, reason) = (unsent.to.peer(), unsent.why.to_string());
+            let (to, reason) = (unsent.to.peer(), unsent.to_string());
             watch.unsent += 1;
             if unsent.is_for_good() && refused.len() < MOST_REFUSED {
                 refused.push(PortError { to, reason: reason.clone(), is_refused: false, start: Vec::new() });

@@ -1,6 +1,6 @@
 //! Datagrams on their way to the kernel.
 
-use std::{collections::VecDeque, io, net::SocketAddr, ops::Range};
+use std::{collections::VecDeque, fmt, io, net::SocketAddr, ops::Range};
 
 use quinn_udp::Transmit;
 
@@ -41,19 +41,47 @@ impl Lately {
 #[derive(Debug)]
 pub(crate) struct Unsent {
     pub(crate) to: Address,
+    pub(crate) length: usize,
     pub(crate) why: io::Error,
 }
 
 impl Unsent {
-    /// Whether the next datagram to this peer would fare no better: there is no way to it, or none that is allowed. Full
-    /// queues pass, and what is too long for a link says nothing of what is shorter.
+    /// Whether the next copy of this datagram would fare no better: there is no way to its peer, or none that is allowed, or it is
+    /// too long for the way. Full queues pass.
     pub(crate) fn is_for_good(&self) -> bool {
         use io::ErrorKind::{AddrNotAvailable, HostUnreachable, InvalidInput, NetworkUnreachable, PermissionDenied};
         /// ENXIO and ENODEV: the zone of the address is no interface.
         const NO_INTERFACE: [i32; 2] = [6, 19];
         let by_kind = [AddrNotAvailable, HostUnreachable, InvalidInput, NetworkUnreachable, PermissionDenied];
-        by_kind.contains(&self.why.kind())
+        self.is_too_long()
+            || by_kind.contains(&self.why.kind())
             || (cfg!(unix) && self.why.raw_os_error().is_some_and(|number| NO_INTERFACE.contains(&number)))
+    }
+}
+
+impl Unsent {
+    /// The system sends no datagram of this length there.
+    fn is_too_long(&self) -> bool {
+        /// EMSGSIZE and WSAEMSGSIZE.
+        const TOO_LONG: i32 = if cfg!(target_os = "linux") {
+            90
+        } else if cfg!(windows) {
+            10_040
+        } else {
+            40
+        };
+        self.why.raw_os_error() == Some(TOO_LONG)
+    }
+}
+
+/// In words, and with what to do.
+impl fmt::Display for Unsent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.why.fmt(f)?;
+        if self.is_too_long() {
+            write!(f, ": a datagram of {} bytes; use smaller blocks", self.length)?;
+        }
+        Ok(())
     }
 }
 
@@ -102,8 +130,12 @@ impl Outbox {
 
     /// Hands over as many as the kernel takes. What it refuses for good is told; what it has no room for stays.
     pub(crate) fn flush(&mut self, now: Instant, port: &Port, mut unsent: impl FnMut(Unsent)) {
+        // Of a run that was refused: what is too long for a link is cut by the network only where it comes alone.
+        let mut alone = 0_usize;
         while let Some((to, range)) = self.waiting.front().cloned() {
-            let (segments, range) = self.run(range, to, port.most_segments());
+            let most = if alone > 0 { 1 } else { port.most_segments() };
+            alone = alone.saturating_sub(1);
+            let (segments, range) = self.run(range, to, most);
             let together = if segments == 1 && Port::sends_many() { self.together(now, port) } else { 0 };
             let sent = if together > 1 {
                 self.send_many(port, together)
@@ -122,12 +154,10 @@ impl Outbox {
             match sent {
                 Ok(sent) => drop(self.waiting.drain(..sent)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // A refused run may have failed because it was one; then the pieces go one by one.
-                Err(_) if segments > 1 && port.most_segments() == 1 => {}
+                Err(_) if segments > 1 => alone = segments,
                 Err(why) => {
-                    for (to, _) in self.waiting.drain(..segments) {
-                        let why = why.raw_os_error().map_or_else(|| why.kind().into(), io::Error::from_raw_os_error);
-                        unsent(Unsent { to, why });
+                    if let Some((to, range)) = self.waiting.pop_front() {
+                        unsent(Unsent { to, length: range.len(), why });
                     }
                 }
             }

@@ -68,6 +68,7 @@ impl Port {
             let _ = socket.set_send_buffer_size(BUFFER);
             socket.bind(&address.into())?;
             let state = UdpSocketState::new((&socket).into())?;
+            may_be_fragmented(&socket, address);
             state.enable_transport_errors((&socket).into())?;
             let watched = Watched::new(socket.into())?;
             let local = watched.socket().local_addr()?;
@@ -240,6 +241,25 @@ impl Port {
         if to.local() == 0 { None } else { self.locals.as_ref()?.lock().ok()?.at(to.local()) }
     }
 }
+
+/// Lets the network cut what is longer than a link takes. What quinn-udp sets is for QUIC, which looks for the longest datagram
+/// by itself: no message longer than the smallest MTU on its way would ever arrive.
+#[cfg(target_os = "linux")]
+fn may_be_fragmented(socket: &Socket, address: SocketAddr) {
+    use rustix::net::sockopt::{
+        Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+    };
+    // A kernel that knows neither cuts nothing; what it refuses is told then.
+    let _ = if address.is_ipv4() {
+        set_ip_mtu_discover(socket, Ipv4PathMtuDiscovery::DONT)
+    } else {
+        set_ipv6_mtu_discover(socket, Ipv6PathMtuDiscovery::DONT)
+    };
+}
+
+/// The same: no safe interface undoes it on this system. What the kernel refuses is told.
+#[cfg(not(target_os = "linux"))]
+fn may_be_fragmented(_socket: &Socket, _address: SocketAddr) {}
 
 /// The kernel tells with this call what became of an earlier datagram, to whomever.
 fn is_of_another(error: &io::Error) -> bool {
