@@ -126,7 +126,7 @@ pub fn headers(answer: &Response, length: usize) -> String {
 
 /// An answer as JSON.
 #[derive(Debug, Serialize)]
-struct Json {
+pub(crate) struct Json {
     code: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'static str>,
@@ -165,7 +165,7 @@ enum Payload {
 }
 
 impl Json {
-    fn of(answer: &Response) -> Self {
+    pub(crate) fn of(answer: &Response) -> Self {
         let report = answer.exchange();
         let options = answer.options().iter().map(|(number, value)| JsonOption {
             number,

@@ -92,9 +92,9 @@ impl From<millpond_live::Error> for Failure {
             millpond_live::Error::Uri(_) | millpond_live::Error::UnknownController(_) => Self::Usage(error.to_string()),
             millpond_live::Error::Insecure { .. } => Self::Insecure(error.to_string()),
             millpond_live::Error::NameNotResolved { .. } => Self::Unreachable(error.to_string()),
-            _ if error.is_unreachable() => Self::Unreachable(error.to_string()),
-            _ if error.is_timeout() => Self::TimedOut(error.to_string()),
-            _ => Self::Failed(error.to_string()),
+            _ if error.is_unreachable() => Self::Unreachable(in_flags(&error.to_string())),
+            _ if error.is_timeout() => Self::TimedOut(in_flags(&error.to_string())),
+            _ => Self::Failed(in_flags(&error.to_string())),
         }
     }
 }
@@ -109,6 +109,17 @@ fn flag(setting: &'static str) -> &'static str {
         "workers" => "--workers",
         other => other,
     }
+}
+
+/// The settings that an error of the library names, as the flags that set them.
+fn in_flags(text: &str) -> String {
+    const SETTINGS: [(&str, &str); 4] = [
+        ("longest_body", "--max-size"),
+        ("longest_datagram", "--max-datagram"),
+        ("block_size", "--block-size"),
+        ("without_settings", "with --no-csm"),
+    ];
+    SETTINGS.iter().fold(text.to_owned(), |text, (setting, flag)| text.replace(setting, flag))
 }
 
 /// The system's words without "(os error 2)".
@@ -172,6 +183,21 @@ mod tests {
     fn what_a_peer_sent_cannot_break_the_line_or_steer_the_terminal() {
         let failure = Failure::Answered(Code::NOT_FOUND, "no\r\n\u{1b}[31msuch\tfile \u{7}".to_owned());
         assert_eq!(failure.line().as_deref(), Some("no [31msuch file"));
+    }
+
+    /// Every setting that an error of the library asks the reader to change is one of the program's flags.
+    #[test]
+    fn errors_name_the_flags_of_this_program() {
+        use millpond_live::Error;
+        let peer = "192.0.2.1:5683".parse().unwrap();
+        for (error, flag) in [
+            (Error::BodyTooLarge { limit: 1 }, "raise --max-size"),
+            (Error::LongDatagram { peer }, "raise --max-datagram, or ask for it in blocks (--block-size)"),
+            (Error::NoSettings { peer, after: std::time::Duration::from_secs(1) }, "ask it with --no-csm"),
+        ] {
+            let line = Failure::from(error).line().unwrap_or_default();
+            assert!(line.contains(flag), "{line}");
+        }
     }
 
     #[test]

@@ -136,7 +136,9 @@ async fn once(
 
 /// A client as the flags ask for it.
 pub(crate) async fn client(flags: &Request, uri: &Uri) -> Result<Client, Failure> {
-    let builder = Client::builder().longest_body(LONGEST_BODY).security(flags.credentials.read()?);
+    let longest = flags.max_size.unwrap_or(LONGEST_BODY);
+    let builder = Client::builder().longest_body(longest).security(flags.credentials.read()?);
+    let builder = flags.tolerance.apply(builder, uri)?;
     let mut builder = flags.repeating.apply(builder, flags.controller.as_ref(), uri.transport())?;
     if flags.trace {
         builder = builder.trace(|event| trace::print(event, false));
@@ -184,12 +186,13 @@ pub(crate) fn prepared(
     if let Some(token) = flags.token {
         request = request.token(token);
     }
-    request
+    flags.tolerance.prepare(request)
 }
 
 /// Method, URI and options, a line each.
 fn told(method: Code, uri: &Uri, length: usize, format: Option<u16>, flags: &Request) -> String {
     let mut options: Vec<_> = uri.uri_options();
+    options.retain(|(number, _)| !(flags.tolerance.no_uri_host && *number == millpond_live::number::URI_HOST));
     options.extend(flags.options.iter().map(|option| (option.number, option.value.clone())));
     let uint = |number: u16| number.to_be_bytes().into_iter().skip_while(|byte| *byte == 0).collect::<Vec<_>>();
     options.extend(format.map(|format| (millpond_live::number::CONTENT_FORMAT, uint(format))));

@@ -100,6 +100,19 @@ pub fn size(text: &str) -> Result<usize, String> {
     Ok(bytes as usize)
 }
 
+/// Bytes of the longest datagram: at most what UDP carries.
+///
+/// # Errors
+/// What is none.
+pub fn datagram(text: &str) -> Result<u16, String> {
+    let bytes = size(text)?;
+    let most = millpond_coap::message::MAX_DATAGRAM;
+    u16::try_from(bytes)
+        .ok()
+        .filter(|bytes| (32..=most).contains(&usize::from(*bytes)))
+        .ok_or_else(|| format!("a datagram has 32 to {most} bytes"))
+}
+
 /// A number of exchanges a second above 0.
 ///
 /// # Errors

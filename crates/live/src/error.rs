@@ -58,6 +58,25 @@ pub enum Error {
         /// The peer.
         peer: SocketAddr,
     },
+    /// The other side of a connection did not begin with its settings (CSM), which RFC 8323 §5.3 asks of every peer over TCP.
+    #[error(
+        "{peer} sent no settings (CSM), with which CoAP over TCP begins, within {:.1} s; check that it speaks CoAP over TCP on this port, or ask it without_settings",
+        .after.as_secs_f64()
+    )]
+    NoSettings {
+        /// The peer.
+        peer: SocketAddr,
+        /// How long they were waited for.
+        after: Duration,
+    },
+    /// The answer is longer than datagrams are taken.
+    #[error(
+        "{peer} sent an answer in a longer datagram than is taken; raise longest_datagram, or ask for it in blocks (block_size)"
+    )]
+    LongDatagram {
+        /// The peer.
+        peer: SocketAddr,
+    },
     /// The deadline of the request passed.
     #[error("no answer within the deadline of {:.1} s; allow more time", .after.as_secs_f64())]
     Deadline {
@@ -80,8 +99,8 @@ pub enum Error {
         /// The error of the system, or of another library, that lies beneath, if there is one.
         source: Option<Cause>,
     },
-    /// The answer has a critical option that is not understood here, or one that may not stand there (RFC 7252 §5.4.1), or is
-    /// longer than datagrams are taken.
+    /// The answer has a critical option that is not understood here, or one that may not stand there (RFC 7252 §5.4.1), or
+    /// not the token of the request.
     #[error("{peer} sent an answer that cannot be taken: {reason}")]
     NotUnderstood {
         /// The peer.
@@ -304,7 +323,11 @@ impl Error {
     pub const fn is_timeout(&self) -> bool {
         matches!(
             self,
-            Self::GaveUp { .. } | Self::NoResponse { .. } | Self::Deadline { .. } | Self::HandshakeTimedOut { .. }
+            Self::GaveUp { .. }
+                | Self::NoResponse { .. }
+                | Self::NoSettings { .. }
+                | Self::Deadline { .. }
+                | Self::HandshakeTimedOut { .. }
         )
     }
 

@@ -91,7 +91,7 @@ pub use security::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys
 #[cfg(feature = "server")]
 pub use server::{
     AccessOutcome, AccessRecord, AddressRule, HandlerError, IntoResponse, Next, Observable, Request, RequestBody,
-    Resource, Server, ServerBuilder,
+    Resource, Server, ServerBuilder, Unasked,
 };
 pub use stats::{PeerStats, Stats};
 #[cfg(feature = "cbor")]

@@ -101,7 +101,9 @@ impl Watch {
                 self.tell(now, from.peer(), || Happened::Acknowledged);
                 return Some((*from, *sample));
             }
-            Event::Further { from, message, .. } => self.received(now, *from, message),
+            Event::Further { from, message, .. } | Event::Unasked { from, message } => {
+                self.received(now, *from, message);
+            }
             Event::Delivered { to, sample, .. } => return Some((*to, *sample)),
             Event::Late { from, message } => {
                 if message.kind == Kind::Acknowledgement {
@@ -118,7 +120,7 @@ impl Watch {
             Event::Ignored { from, why } => {
                 let reason = match why {
                     Ignored::Malformed(_) => "malformed",
-                    Ignored::TooLong => "too long",
+                    Ignored::TooLong { .. } => "too long",
                     Ignored::Unmatched => "unmatched",
                     Ignored::Ping => "ping",
                     _ => "no room",

@@ -8,6 +8,7 @@ mod load;
 mod repeating;
 mod request;
 mod serve;
+mod tolerance;
 
 use std::fmt::Write as _;
 
@@ -22,6 +23,7 @@ pub use load::{Load, Method};
 pub use repeating::Repeating;
 pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload, Writing};
 pub use serve::{Group, Place, Serve};
+pub use tolerance::Tolerance;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

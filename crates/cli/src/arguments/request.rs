@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use millpond_live::{ControllerChoice, NoResponse, Token, Uri};
 
-use super::{ClientCredentials, Repeating, defaults::controller_help};
+use super::{ClientCredentials, Repeating, Tolerance, defaults::controller_help};
 use crate::content_format;
 use crate::values::{self, RawOption};
 
@@ -132,6 +132,9 @@ pub struct Request {
     /// Copies and their timer.
     #[command(flatten)]
     pub repeating: Repeating,
+    /// Take bodies of up to this size [16 Mi].
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub max_size: Option<usize>,
     /// Token of the request, in hexadecimal digits.
     #[arg(long, value_name = "HEX", value_parser = values::token)]
     pub token: Option<Token>,
@@ -153,6 +156,9 @@ pub struct Request {
     /// What secure sessions are made with.
     #[command(flatten)]
     pub credentials: ClientCredentials,
+    /// How it differs from what the RFC asks for.
+    #[command(flatten)]
+    pub tolerance: Tolerance,
 }
 
 /// A controller by its name.

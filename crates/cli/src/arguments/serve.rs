@@ -20,8 +20,8 @@ pub struct Serve {
     /// Serve the files and nothing beside them.
     #[arg(long, requires = "directory")]
     pub only_files: bool,
-    /// Where to listen: ADDRESS, ADDRESS:PORT, or PORT of this machine alone; 0.0.0.0 and :: are all addresses; may be
-    /// repeated [this machine alone; all addresses with --multicast and --join].
+    /// Where to listen: ADDRESS, ADDRESS:PORT, or PORT of this machine alone; :: is all addresses, 0.0.0.0 all of IPv4;
+    /// may be repeated [this machine alone; all addresses with --multicast and --join].
     #[arg(long, value_name = "ADDRESS", value_parser = place)]
     pub bind: Vec<Place>,
     /// The port where --bind names none; 0 takes a free one.
@@ -39,6 +39,10 @@ pub struct Serve {
     /// Answer what is sent to this group, too; may be repeated.
     #[arg(long, value_name = "GROUP[%INTERFACE]", value_parser = group)]
     pub join: Vec<Group>,
+    /// Print what nobody asked for, each as JSON: responses to no request, which are acknowledged, and requests with a code
+    /// that is no method, by which some devices report to groups.
+    #[arg(long, conflicts_with = "write")]
+    pub unasked: bool,
     /// Over how long answers to groups are spread.
     #[arg(long, default_value = "5s", value_name = "TIME", value_parser = crate::values::duration)]
     pub leisure: std::time::Duration,
@@ -55,6 +59,9 @@ pub struct Serve {
     /// Let long bodies travel in bursts to and from clients that ask for it (RFC 9177).
     #[arg(long)]
     pub q_block: bool,
+    /// Take datagrams of up to this size; a request in a longer one is answered with 4.13 [1452 bytes].
+    #[arg(long, value_name = "SIZE", value_parser = crate::values::datagram)]
+    pub max_datagram: Option<u16>,
     /// Metrics for Prometheus at http://ADDRESS/metrics.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::values::address_and_port)]
     pub metrics: Option<SocketAddr>,

@@ -4,6 +4,7 @@ mod directory;
 mod files;
 mod requests;
 mod trials;
+mod unasked;
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -40,20 +41,22 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
         false => None,
     };
     let places = places(&flags);
-    for address in addresses(&places, flags.port, |place| place.port) {
+    let plain = addresses(&places, flags.port, |place| place.port);
+    for address in plain.iter().copied() {
         builder = builder.bind(address);
-        if flags.tcp {
+        if flags.tcp && !is_taken_by_ipv6(address, &plain) {
             builder = builder.bind_tcp(address);
         }
     }
     let credentials = &flags.credentials;
     if credentials.is_given() {
         let security = credentials.read()?;
-        for address in addresses(&places, credentials.secure_port, |_| None) {
+        let secure = addresses(&places, credentials.secure_port, |_| None);
+        for address in secure.iter().copied() {
             if security.serves_dtls() {
                 builder = builder.bind_dtls(address);
             }
-            if credentials.cert.is_some() {
+            if credentials.cert.is_some() && !is_taken_by_ipv6(address, &secure) {
                 builder = builder.bind_tls(address);
             }
         }
@@ -66,6 +69,9 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
         builder = builder.duplicates(Duplicates::Calm);
     }
     builder = in_groups(builder.q_block(flags.q_block), &flags);
+    if let Some(bytes) = flags.max_datagram {
+        builder = builder.longest_datagram(bytes);
+    }
     if let Some(address) = flags.metrics {
         builder = builder.metrics(address).metrics_peers(flags.metrics_peers);
     }
@@ -76,9 +82,12 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     if !flags.only_files {
         builder = trials::routes(builder, &changing);
     }
-    if let Some(path) = &flags.directory {
-        builder = with_files(builder, path, flags.write)?;
-    }
+    let files = flags.directory.as_deref().map(|path| files_of(path, flags.write)).transpose()?;
+    builder = match files {
+        files if flags.unasked => unasked::taken(builder, files),
+        Some(files) => builder.conditional_fallback(move |request| Arc::clone(&files).answer(request)),
+        None => builder,
+    };
     if !flags.quiet {
         let log = log.clone();
         builder = builder.access_log(move |access| log.line(&requests::line(access)));
@@ -129,10 +138,9 @@ async fn heard(signal: &mut Option<Signalled>) -> Option<()> {
     Some(())
 }
 
-fn with_files(builder: ServerBuilder, path: &Path, write: bool) -> Result<ServerBuilder, Failure> {
+fn files_of(path: &Path, write: bool) -> Result<Arc<Files>, Failure> {
     let directory = Directory::open(path).map_err(|error| Failure::of_file(path.display(), &error))?;
-    let files = Arc::new(Files::of(directory, write));
-    Ok(builder.conditional_fallback(move |request| Arc::clone(&files).answer(request)))
+    Ok(Arc::new(Files::of(directory, write)))
 }
 
 /// Member of the groups asked for.
@@ -151,7 +159,7 @@ fn in_groups(builder: ServerBuilder, flags: &Serve) -> ServerBuilder {
 /// Where to listen: what was asked for, else this machine alone, else, to be reached by groups, everywhere.
 fn places(flags: &Serve) -> Vec<Place> {
     let [ipv4, ipv6]: [IpAddr; 2] = match (flags.bind.is_empty(), flags.is_in_groups()) {
-        (false, _) => return flags.bind.clone(),
+        (false, _) => return with_ipv4(&flags.bind, flags.port),
         (true, false) => [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
         (true, true) => [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
     };
@@ -162,6 +170,25 @@ fn places(flags: &Serve) -> Vec<Place> {
         places.insert(0, Place::at(ipv6));
     }
     places
+}
+
+/// All addresses of IPv6 are all addresses: those of IPv4 have a socket of their own. With port 0 that would have another port.
+fn with_ipv4(bind: &[Place], usual: u16) -> Vec<Place> {
+    let mut places = bind.to_vec();
+    for place in bind.iter().filter(|place| place.address == Ipv6Addr::UNSPECIFIED) {
+        let ipv4 = Place { address: Ipv4Addr::UNSPECIFIED.into(), ..*place };
+        if place.port.unwrap_or(usual) != 0 && !places.contains(&ipv4) {
+            places.push(ipv4);
+        }
+    }
+    places
+}
+
+/// Whether a listener of TCP at all addresses of IPv6 takes the connections of this one, too: unlike sockets of UDP, from which
+/// answers have to leave by the address that was asked, one is for both.
+fn is_taken_by_ipv6(address: SocketAddr, all: &[SocketAddr]) -> bool {
+    address.ip() == Ipv4Addr::UNSPECIFIED
+        && all.contains(&SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port()))
 }
 
 /// Each place with its own port, if it has one, else with this one.
@@ -179,6 +206,13 @@ fn announce(server: &Server, flags: &Serve) -> Result<(), Failure> {
     }
     for group in server.groups() {
         writeln!(out, "in the group coap://{group}")?;
+    }
+    for (group, error) in server.missed_groups() {
+        let reason = match error {
+            millpond_live::Error::Setting { reason, .. } => reason.clone(),
+            other => other.to_string(),
+        };
+        writeln!(anstream::stderr().lock(), "WARNING: not in the group {group}: {reason} (--interface, --bind)")?;
     }
     let serves = |wanted: Transport| server.local_addrs().iter().any(|(transport, _)| *transport == wanted);
     if serves(Transport::Tls) && !serves(Transport::Dtls) {
@@ -230,8 +264,11 @@ mod tests {
         assert_eq!(listens(&["--bind", "0.0.0.0", "--bind", "192.0.2.1:7"]), ["0.0.0.0:5683", "192.0.2.1:7"]);
         assert_eq!(
             listens(&["--bind", "[2001:db8::1]:7", "--bind", "::", "--port", "9"]),
-            ["[2001:db8::1]:7", "[::]:9"]
+            ["[2001:db8::1]:7", "[::]:9", "0.0.0.0:9"]
         );
+        assert_eq!(listens(&["--bind", "::", "--bind", "0.0.0.0"]), ["[::]:5683", "0.0.0.0:5683"]);
+        assert_eq!(listens(&["--bind", "[::]:7"]), ["[::]:7", "0.0.0.0:7"]);
+        assert_eq!(listens(&["--bind", "[::]:0"]), ["[::]:0"], "with port 0 the other family would have another port");
         assert_eq!(listens(&["--bind", "1234"]), ["127.0.0.1:1234"]);
         assert_eq!(
             listens(&["--bind", "::ffff:127.0.0.1", "--bind", "[::ffff:192.0.2.1]:7"]),

@@ -12,3 +12,4 @@ mod operations;
 mod program;
 mod relays;
 mod secure;
+mod unusual;

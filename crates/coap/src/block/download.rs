@@ -162,13 +162,15 @@ impl Download {
     /// Why the body will not become whole.
     pub fn take(&mut self, part: &Part<'_>) -> Result<Next, DownloadError> {
         let limit = self.limit;
+        // Some servers answer the blocks before the last with 2.31, which is for those of a request's body.
+        let code = if part.code == Code::CONTINUE { Code::CONTENT } else { part.code };
         if part.total.is_some_and(|total| total as usize > limit) {
             return Err(DownloadError::TooLarge { limit });
         }
         let has_begun = !self.body.is_empty();
         let Some(block) = part.block else {
             // What is valid is not what was asked for (RFC 7252 §5.9.1.3).
-            if has_begun && part.code != self.of.0 {
+            if has_begun && code != self.of.0 {
                 self.begin_anew()?;
                 return self.ask();
             }
@@ -177,10 +179,10 @@ impl Download {
             return self.append(part.payload).map(|()| Next::Done);
         };
         let (got, wanted) = (block.offset(), self.body.len() as u64);
-        let (code, format, etag) = &self.of;
+        let (of, format, etag) = &self.of;
         // Some servers tell the format with the first block alone.
         let is_of_another_format = format.zip(part.format).is_some_and(|(here, theirs)| here != theirs);
-        if has_begun && (is_of_another_format || (*code, etag.as_deref()) != (part.code, part.etag)) {
+        if has_begun && (is_of_another_format || (*of, etag.as_deref()) != (code, part.etag)) {
             self.begin_anew()?;
             if got > 0 {
                 return self.ask();
@@ -190,7 +192,7 @@ impl Download {
         }
         block.check_answer(self.asked, part.payload.len())?;
         if self.body.is_empty() {
-            self.of = (part.code, part.format, part.etag.map(<[u8]>::to_vec));
+            self.of = (code, part.format, part.etag.map(<[u8]>::to_vec));
         }
         self.append(part.payload)?;
         if !block.more {

@@ -33,6 +33,9 @@ pub struct Config {
     /// ([`Counters::late`](super::Counters)); without being told nobody can reject it
     /// ([`reject_late`](super::Endpoint::reject_late)).
     pub tells_late: bool,
+    /// Whether responses that nothing was asked for are taken: told as [`Event::Unasked`](super::Event::Unasked), and
+    /// acknowledged instead of rejected (RFC 7252 §4.2). For devices that report so.
+    pub takes_unasked: bool,
     /// What the endpoint may hold.
     pub limits: Limits,
 }
@@ -51,12 +54,13 @@ impl Config {
         may_confirm: true,
         admits_pieces: true,
         tells_late: true,
+        takes_unasked: false,
         limits: Limits::DEFAULT,
     };
 
     /// Refuses what cannot work.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        let Limits { peers, exchanges_per_peer, requests, datagram, duplicate_bytes, .. } = self.limits;
+        let Limits { peers, exchanges_per_peer, requests, datagram, received, duplicate_bytes, .. } = self.limits;
         if self.transmission.nstart == 0 {
             return Err(ConfigError::NothingMayStart);
         }
@@ -81,8 +85,10 @@ impl Config {
         if peers > Limits::MOST_ENTRIES || requests > Limits::MOST_ENTRIES {
             return Err(ConfigError::LimitTooLarge { most: Limits::MOST_ENTRIES });
         }
-        if !(Limits::LEAST_DATAGRAM..=MAX_DATAGRAM).contains(&usize::from(datagram)) {
-            return Err(ConfigError::Datagram { asked: datagram });
+        for (name, asked) in [("datagram", datagram), ("received", received)] {
+            if !(Limits::LEAST_DATAGRAM..=MAX_DATAGRAM).contains(&usize::from(asked)) {
+                return Err(ConfigError::Datagram { name, asked });
+            }
         }
         self.naming.check()?;
         if self.duplicates.stores() && duplicate_bytes < Limits::LEAST_DUPLICATE_BYTES {
@@ -248,13 +254,16 @@ pub struct Limits {
     pub bytes: usize,
     /// Bytes of it for what must be known of messages already handled. Oldest go first.
     pub duplicate_bytes: usize,
-    /// Bytes of the longest datagram, sent or received.
+    /// Bytes of the longest datagram that is sent.
     pub datagram: u16,
+    /// Bytes of the longest datagram that is taken, if that is more: what RFC 7252 §4.6 says of 1152 bytes is advice to senders.
+    pub received: u16,
 }
 
 impl Limits {
     /// 16 384 peers with 16 exchanges, 64 subscriptions and 64 waiting messages each, 16 384 unanswered requests, 1024
-    /// messages that may be rejected, 64 MiB of which 16 MiB for duplicates, datagrams of 1152 bytes (RFC 7252 §4.6). A judgement: enough for a busy server, little beside
+    /// messages that may be rejected, 64 MiB of which 16 MiB for duplicates, datagrams of 1152 bytes
+    /// (RFC 7252 §4.6), and of 1452 bytes received: what a packet of IPv6 of 1500 bytes holds. A judgement: enough for a busy server, little beside
     /// the memory of a machine that runs one.
     pub const DEFAULT: Self = Self {
         peers: 16_384,
@@ -266,6 +275,7 @@ impl Limits {
         bytes: 64 << 20,
         duplicate_bytes: 16 << 20,
         datagram: 1_152,
+        received: 1_452,
     };
 
     /// The smallest datagram that can be asked for: header, token and a little more.
@@ -276,6 +286,12 @@ impl Limits {
     const LEAST_BYTES: usize = 4_096;
     /// Slots are numbered with 31 bits.
     const MOST_ENTRIES: u32 = i32::MAX as u32;
+
+    /// Bytes of the longest datagram that is taken.
+    #[must_use]
+    pub const fn longest_received(&self) -> u16 {
+        if self.received > self.datagram { self.received } else { self.datagram }
+    }
 
     /// The same limits, widened where they would be too narrow for `peers` peers that are all active at once, 16 KiB
     /// of duplicate state and 16 KiB of the rest each.
@@ -337,8 +353,10 @@ pub enum ConfigError {
         most: u32,
     },
     /// A datagram that is too short for a message, or too long for UDP.
-    #[error("limits.datagram is {asked}; use {} to {MAX_DATAGRAM}", Limits::LEAST_DATAGRAM)]
+    #[error("limits.{name} is {asked}; use {} to {MAX_DATAGRAM}", Limits::LEAST_DATAGRAM)]
     Datagram {
+        /// Which limit.
+        name: &'static str,
         /// What was asked for.
         asked: u16,
     },
@@ -400,7 +418,7 @@ mod tests {
     #[test]
     fn what_cannot_work_is_refused_with_its_place_and_its_mend() {
         type Change = fn(&mut Config);
-        let cases: [(Change, &str); 12] = [
+        let cases: [(Change, &str); 13] = [
             (|c| c.transmission.nstart = 0, "transmission.nstart is 0"),
             (|c| c.transmission.max_retransmit = 251, "use at most 250"),
             (|c| c.token_length = 9, "token_length is 9; use 0 to 8"),
@@ -408,6 +426,7 @@ mod tests {
             (|c| c.limits.requests = 0, "limits.requests is 0"),
             (|c| c.limits.peers = u32::MAX, "at most 2147483647"),
             (|c| c.limits.datagram = 31, "limits.datagram is 31; use 32 to 65527"),
+            (|c| c.limits.received = 31, "limits.received is 31; use 32 to 65527"),
             (|c| c.limits.duplicate_bytes = 0, "or answer duplicates afresh"),
             (|c| c.limits.bytes = 1, "limits.bytes is 1"),
             (|c| c.naming.flag.number = 65_021, "naming.flag.number is 65021; use one from 65000 on"),

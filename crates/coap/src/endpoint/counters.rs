@@ -68,7 +68,7 @@ pub struct Failures {
     pub cancelled: u64,
     /// [`Failure::NoResponse`].
     pub no_response: u64,
-    /// [`Failure::BadOption`] and [`Failure::LongResponse`].
+    /// [`Failure::BadOption`], [`Failure::LongResponse`] and [`Failure::WrongToken`]: answers that could not be taken.
     pub bad_option: u64,
 }
 
@@ -152,7 +152,7 @@ impl Count {
             Self::Failed(Failure::Cancelled) => 10,
             Self::Failed(Failure::NoResponse) => 11,
             Self::Ignored(Ignored::Malformed(_)) => 12,
-            Self::Ignored(Ignored::TooLong) => 13,
+            Self::Ignored(Ignored::TooLong { .. }) => 13,
             Self::Ignored(Ignored::Unmatched | Ignored::NotForGroups | Ignored::BadOption) => 14,
             Self::Ignored(Ignored::Ping) => 15,
             Self::Ignored(Ignored::NoRoom) => 16,
@@ -167,7 +167,7 @@ impl Count {
             Self::ForgottenDuplicate => 25,
             Self::Further => 26,
             Self::Rejected => 27,
-            Self::Failed(Failure::BadOption | Failure::LongResponse) => 28,
+            Self::Failed(Failure::BadOption | Failure::LongResponse | Failure::WrongToken) => 28,
         }
     }
 }
@@ -249,7 +249,7 @@ impl Counts {
             },
             ignored: Reasons {
                 malformed: ignored(Ignored::Malformed(ANY_FAULT)),
-                too_long: ignored(Ignored::TooLong),
+                too_long: ignored(Ignored::TooLong { is_answered: false }),
                 unmatched: ignored(Ignored::Unmatched),
                 pings: ignored(Ignored::Ping),
                 no_room: ignored(Ignored::NoRoom),
@@ -274,9 +274,13 @@ mod tests {
         use Count::*;
         let kinds = [Kind::Confirmable, Kind::NonConfirmable, Kind::Acknowledgement, Kind::Reset];
         let failures = [Failure::GaveUp, Failure::Reset, Failure::Cancelled, Failure::NoResponse, Failure::BadOption];
-        let reasons = [self::Ignored::Malformed(ANY_FAULT), self::Ignored::TooLong, self::Ignored::Unmatched]
-            .into_iter()
-            .chain([self::Ignored::Ping, self::Ignored::NoRoom]);
+        let reasons = [
+            self::Ignored::Malformed(ANY_FAULT),
+            self::Ignored::TooLong { is_answered: false },
+            self::Ignored::Unmatched,
+        ]
+        .into_iter()
+        .chain([self::Ignored::Ping, self::Ignored::NoRoom]);
         let mut places: Vec<usize> = kinds
             .into_iter()
             .flat_map(|kind| [Sent(kind), Received(kind)])

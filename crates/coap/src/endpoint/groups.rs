@@ -274,8 +274,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// is later. There is none if it is an error, or 2.05 without payload (RFC 7252 §8.2).
     pub fn receive_by_group(&mut self, now: Instant, from: A, datagram: &[u8]) {
         let now = self.input(now);
-        if datagram.len() > usize::from(self.setup.config.limits.datagram) {
-            return self.ignore(from, Ignored::TooLong);
+        if datagram.len() > usize::from(self.setup.config.limits.longest_received()) {
+            return self.ignore(from, Ignored::TooLong { is_answered: false });
         }
         match Message::parse(datagram) {
             Ok(message) => {

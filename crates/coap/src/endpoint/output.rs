@@ -174,6 +174,13 @@ pub enum Event<'e, A> {
         /// What the answer said about the path.
         sample: Sample,
     },
+    /// A response came that nothing was asked for, where these are [taken](super::Config::takes_unasked).
+    Unasked {
+        /// From whom.
+        from: A,
+        /// The response.
+        message: Message<'e>,
+    },
     /// A response, acknowledgement or reset came in that nothing waits for (any more).
     Late {
         /// From whom.
@@ -208,6 +215,8 @@ pub enum Failure {
     BadOption,
     /// The response is longer than datagrams may be here.
     LongResponse,
+    /// As [`GaveUp`](Self::GaveUp), and what came had the message ID of the request and another token, or none.
+    WrongToken,
 }
 
 /// Why a datagram was not processed.
@@ -217,7 +226,10 @@ pub enum Ignored {
     /// It is no message of RFC 7252.
     Malformed(ParseError),
     /// It is longer than the limit.
-    TooLong,
+    TooLong {
+        /// It is a request, which is answered with 4.13 and Size1: the bytes of the longest datagram that is taken.
+        is_answered: bool,
+    },
     /// A response in an acknowledgement whose message ID fits and whose token does not (RFC 7252 §5.3.2), or a response
     /// to a response.
     Unmatched,

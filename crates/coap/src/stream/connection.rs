@@ -30,6 +30,9 @@ pub struct Options {
     pub max_message_size: u32,
     /// Whether block-wise transfer is understood; told to the other side.
     pub block_wise: bool,
+    /// Whether the other side has to begin with its settings (RFC 8323 §5.3). If not, it is taken for one that knows block-wise
+    /// transfer and the base values, until settings come.
+    pub needs_settings: bool,
     /// Whether requests are taken. A side without a server answers them with 5.01 (RFC 8323 §3.3).
     pub serves: bool,
     /// Requests of either side that may be under way, observations included.
@@ -46,6 +49,7 @@ impl Default for Options {
         Self {
             max_message_size: 65_536,
             block_wise: true,
+            needs_settings: true,
             serves: true,
             requests: 256,
             pong_wait: Span::from_secs(10),
@@ -143,8 +147,8 @@ impl Connection {
     #[must_use]
     pub fn new(options: Options) -> Self {
         let mut connection = Self {
-            settings: Settings::BASE,
-            settled: false,
+            settings: Settings { block_wise: !options.needs_settings, ..Settings::BASE },
+            settled: !options.needs_settings,
             reader: FrameReader::new(options.max_message_size),
             outbox: Vec::new(),
             lent: Vec::new(),

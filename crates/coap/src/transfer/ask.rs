@@ -42,6 +42,9 @@ pub struct Ask<'a> {
     /// these; from any other block by block. Whether it does is asked once, by a confirmable request. `kind`, `token` and
     /// `patience` are for what goes block by block, and so are all observations.
     pub q_block: bool,
+    /// All blocks of its response are asked for with the token of the first, for servers that know a transfer by its token.
+    /// RFC 7959 leaves the choice; one token each is what keeps an answer that is late from being taken for the next one's.
+    pub one_token: bool,
     /// It is about one block, and its answer is told as it came.
     pub piece: Option<Piece>,
 }
@@ -86,6 +89,7 @@ impl<'a> Ask<'a> {
             token: None,
             deadline: None,
             patience: Patience::DEFAULT,
+            one_token: false,
             piece: None,
             q_block: false,
         }

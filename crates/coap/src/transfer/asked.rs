@@ -44,6 +44,8 @@ pub(super) struct Asked<A> {
     /// leaves, that of the block before. RFC 7959 leaves the choice, but there are servers that put a body together by
     /// its token.
     token: Option<Token>,
+    /// That of the first message is that of all.
+    one_token: bool,
     /// The request under way, apart from a renewal.
     pub(super) exchange: Option<ExchangeId>,
     pub(super) renewal: Option<ExchangeId>,
@@ -158,6 +160,7 @@ impl<A> Asked<A> {
             restarts: 0,
             tag: ask.piece.map_or(tag.filter(|_| !is_short), |piece| piece.tag).map(Uint::new),
             token: ask.token,
+            one_token: ask.one_token,
             exchange: None,
             renewal: None,
             has_next: true,
@@ -342,6 +345,10 @@ impl<A> Asked<A> {
         match self.download.take(&part)? {
             Next::Ask(block) => {
                 self.wanted = Some(block);
+                // That of an observation is taken by the notifications to come.
+                if self.one_token && self.watch.is_none() {
+                    self.token = Some(message.token);
+                }
                 Ok(Then::Send)
             }
             Next::Done => {

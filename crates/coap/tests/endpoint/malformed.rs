@@ -59,17 +59,19 @@ fn confirmable_rubbish_is_reset_and_other_rubbish_ignored() {
     }
 }
 
+/// RFC 7252 §4.6, RFC 7959 §4: a request gets 4.13 with Size1, whatever else is confirmable a reset.
 #[test]
-fn a_datagram_over_the_limit_is_rejected_and_not_looked_at() {
-    let mut pair = Pair::new(|_, config| config.limits.datagram = 32);
+fn a_datagram_over_the_limit_is_answered_or_rejected_and_not_looked_at() {
+    let mut pair = Pair::new(|_, config| (config.limits.datagram, config.limits.received) = (32, 32));
     let mut bytes = b"\x40\x01\x12\x34\xff".to_vec();
     bytes.resize(32, b'.');
     pair.inject(Side::Server, &bytes);
     bytes.push(b'.');
-    pair.inject(Side::Server, &bytes);
-    // A non-confirmable one, and one of another version, by silence.
-    for first in [0x50, 0x80] {
-        bytes[0] = first;
+    // A confirmable request, which comes again, a non-confirmable one, a response, one of another version.
+    for (first, code, id) in
+        [(0x40, 0x01, 0x35), (0x40, 0x01, 0x35), (0x50, 0x01, 0x36), (0x40, 0x45, 0x37), (0x80, 0x01, 0x38)]
+    {
+        (bytes[0], bytes[1], bytes[3]) = (first, code, id);
         pair.inject(Side::Server, &bytes);
     }
     let log = pair.take_log();
@@ -77,10 +79,15 @@ fn a_datagram_over_the_limit_is_rejected_and_not_looked_at() {
         log,
         [
             "0 S has CON GET 4660",
-            "0 S sends RST 4660",
-            "0 S ignores TooLong",
-            "0 S ignores TooLong",
-            "0 S ignores TooLong"
+            "0 S sends ACK 4.13 4661",
+            "0 S ignores TooLong { is_answered: true }",
+            "0 S sends ACK 4.13 4661",
+            "0 S ignores TooLong { is_answered: true }",
+            "0 S sends NON 4.13 0",
+            "0 S ignores TooLong { is_answered: true }",
+            "0 S sends RST 4663",
+            "0 S ignores TooLong { is_answered: false }",
+            "0 S ignores TooLong { is_answered: false }"
         ]
     );
 }
@@ -126,6 +133,17 @@ fn a_piggybacked_response_with_a_wrong_token_does_not_end_the_exchange() {
         "0.1 C gets ACK Content 0: Piggybacked after 0.1 s",
     ]);
     assert_eq!(pair.client.counters().ignored.unmatched, 2);
+}
+
+/// Where nothing else came they are told as the cause.
+#[test]
+fn an_exchange_that_only_wrong_tokens_answered_fails_as_that() {
+    let mut pair = Pair::usual().losing(0..5);
+    pair.get();
+    pair.inject(Side::Client, b"\x60\x45\x00\x00\xffworld");
+    pair.run();
+    let log = pair.take_log();
+    assert!(log.last().is_some_and(|line| line.ends_with("C fails: WrongToken")), "{log:?}");
 }
 
 /// A response cannot be answered with a response.

@@ -290,10 +290,13 @@ pub(crate) fn failure(peer: SocketAddr, why: AskFailure, copies: u8, after: Dura
         AskFailure::OutOfBytes => Error::Refused { reason: why.to_string() },
         AskFailure::Cancelled => Error::Closed,
         AskFailure::Exchange(Failure::BadOption) => not_understood(peer, "a critical option".into()),
-        AskFailure::Exchange(Failure::LongResponse) => Error::NotUnderstood {
+        AskFailure::Exchange(Failure::LongResponse) => Error::LongDatagram { peer },
+        AskFailure::Exchange(Failure::WrongToken) => Error::NotUnderstood {
             peer,
-            reason: "it is longer than datagrams of CoAP may be (RFC 7252 §4.6); ask for it in blocks (block size)"
-                .into(),
+            reason: format!(
+                "it has another token than the request, or none, to each of {copies} copies (RFC 7252 §5.3.1); the server \
+                 has to return the token"
+            ),
         },
         AskFailure::BadOption { number } => not_understood(peer, format!("the critical option {number}")),
         why => Error::transfer(peer, Why::said_by(why)),

@@ -8,7 +8,7 @@ use millpond_control::Span;
 use super::{Client, block_size};
 use crate::{
     ControllerChoice, Error, Interface, PathKey, TraceEvent, clock::span, least_wait::LEAST_WAIT,
-    security::ClientSecurity, trace::Hook, transfer,
+    security::ClientSecurity, trace::Hook, transfer, udp::canonical,
 };
 
 /// Sets up a [`Client`].
@@ -25,6 +25,7 @@ pub(crate) type Chooser = Arc<dyn Fn(SocketAddr) -> Option<ControllerChoice> + S
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) bind: Option<SocketAddr>,
+    pub(crate) bind_dtls: Option<SocketAddr>,
     pub(crate) controller: ControllerChoice,
     pub(crate) controllers: BTreeMap<SocketAddr, ControllerChoice>,
     pub(crate) chooser: Option<Chooser>,
@@ -35,6 +36,10 @@ pub(crate) struct Settings {
     pub(crate) deadline: Option<Duration>,
     pub(crate) block: BlockSize,
     pub(crate) longest_body: usize,
+    pub(crate) longest_datagram: u16,
+    /// Peers over TCP have to begin with theirs (CSM).
+    #[cfg_attr(not(feature = "tcp"), allow(dead_code, reason = "it is for connections"))]
+    pub(crate) needs_settings: bool,
     /// Bytes of representations that are kept.
     pub(crate) cache: Option<usize>,
     pub(crate) q_block: bool,
@@ -74,6 +79,7 @@ impl Settings {
         let limits = Limits {
             exchanges_per_peer: self.window().saturating_mul(2),
             waiting_per_peer: self.window().saturating_mul(2),
+            received: self.longest_datagram,
             ..Limits::DEFAULT
         };
         Config { transmission: self.transmission, admits_pieces: false, limits, ..Config::DEFAULT }
@@ -84,6 +90,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             bind: None,
+            bind_dtls: None,
             controller: ControllerChoice::default(),
             controllers: BTreeMap::new(),
             chooser: None,
@@ -94,6 +101,8 @@ impl Default for Settings {
             deadline: None,
             block: BlockSize::B1024,
             longest_body: 16 << 20,
+            longest_datagram: Limits::DEFAULT.received,
+            needs_settings: true,
             cache: None,
             q_block: false,
             most_sockets: 64,
@@ -107,10 +116,20 @@ impl Default for Settings {
 
 impl ClientBuilder {
     /// From this local address. Otherwise one socket for IPv4 and one for IPv6 are bound to any port when first needed.
-    /// The further sockets of [`most_sockets`](Self::most_sockets) and those of `coaps` have other ports in any case.
+    /// The further sockets of [`most_sockets`](Self::most_sockets) and those of `coaps` have other ports in any case; that of `coaps`
+    /// is given by [`bind_dtls`](Self::bind_dtls).
     #[must_use]
-    pub const fn bind(mut self, local: SocketAddr) -> Self {
-        self.settings.bind = Some(local);
+    pub fn bind(mut self, local: SocketAddr) -> Self {
+        self.settings.bind = Some(canonical(local));
+        self
+    }
+
+    /// Requests over DTLS leave from this local address: for firewalls and devices that know their peer by its port. Otherwise from
+    /// any port of the address of [`bind`](Self::bind).
+    #[cfg(feature = "dtls")]
+    #[must_use]
+    pub fn bind_dtls(mut self, local: SocketAddr) -> Self {
+        self.settings.bind_dtls = Some(canonical(local));
         self
     }
 
@@ -124,7 +143,7 @@ impl ClientBuilder {
     /// The congestion controller of this peer.
     #[must_use]
     pub fn controller_for(mut self, peer: SocketAddr, controller: impl Into<ControllerChoice>) -> Self {
-        self.settings.controllers.insert(peer, controller.into());
+        self.settings.controllers.insert(canonical(peer), controller.into());
         self
     }
 
@@ -231,6 +250,24 @@ impl ClientBuilder {
     #[must_use]
     pub const fn longest_body(mut self, bytes: usize) -> Self {
         self.settings.longest_body = bytes;
+        self
+    }
+
+    /// The longest datagram that is taken, in bytes of CoAP; 1452, what a packet of IPv6 of 1500 bytes holds. More than 1152 is
+    /// against the advice that RFC 7252 §4.6 has for senders, and there are devices that send their answers so. What is longer than
+    /// a packet arrives in fragments, which are put together up to 65,527.
+    #[must_use]
+    pub const fn longest_datagram(mut self, bytes: u16) -> Self {
+        self.settings.longest_datagram = bytes;
+        self
+    }
+
+    /// Asks peers over TCP and TLS that never send their settings (CSM), although RFC 8323 §5.3 asks them to: they are taken for
+    /// ones that know block-wise transfer and messages of 1152 bytes.
+    #[cfg(feature = "tcp")]
+    #[must_use]
+    pub const fn without_settings(mut self) -> Self {
+        self.settings.needs_settings = false;
         self
     }
 

@@ -68,6 +68,8 @@ pub(crate) struct Wanted {
     pub(crate) is_block_wished: bool,
     pub(crate) longest: usize,
     pub(crate) token: Option<Token>,
+    /// All blocks of the answer are asked for with one token.
+    pub(crate) one_token: bool,
     /// Whose certificate the server must have, if the request goes over DTLS.
     pub(crate) name: Option<ServerName>,
     /// Who the other side of its session must have proved to be.
@@ -95,6 +97,7 @@ impl Wanted {
             observe: self.reply.observes(),
             longest: self.longest,
             token: self.token,
+            one_token: self.one_token,
             patience: self.patience,
             piece: self.piece,
             q_block: self.q_block,
@@ -148,6 +151,7 @@ pub(crate) fn asked_for_trial(peer: SocketAddr, reply: Reply) -> Wanted {
         is_block_wished: false,
         longest: 1 << 20,
         token: None,
+        one_token: false,
         name: None,
         identity: None,
         patience: Patience::DEFAULT,

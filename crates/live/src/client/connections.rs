@@ -103,7 +103,8 @@ impl Client {
         } else {
             (None, None)
         };
-        let goal = Goal { peers: reached.clone(), from, secure };
+        let needs_settings = self.settings.needs_settings;
+        let goal = Goal { peers: reached.clone(), from, secure, needs_settings };
         let begin = || {
             #[cfg(feature = "server")]
             if let Some(calls) = way {

@@ -100,11 +100,12 @@ impl Driver {
             waiting: Vec::new(),
             settings,
         };
-        if let Some(mut local) = driver.settings.bind {
-            if driver.keys.is_some() {
-                // The port itself is that of requests without security.
-                local.set_port(0);
-            }
+        let local = match (driver.settings.bind, driver.keys.is_some()) {
+            (bind, false) => bind,
+            // The port itself is that of requests without security.
+            (bind, true) => driver.settings.bind_dtls.or(bind.map(|local| SocketAddr::new(local.ip(), 0))),
+        };
+        if let Some(local) = local {
             driver.open(local)?;
         }
         Ok(driver)

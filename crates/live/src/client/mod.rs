@@ -37,7 +37,7 @@ use std::{
 use millpond_coap::message::Code;
 use tokio::sync::{mpsc, oneshot};
 
-#[cfg(feature = "tcp")]
+#[cfg(any(feature = "server", feature = "tcp"))]
 pub(crate) use asks::options;
 pub(crate) use asks::{AskSink, Asks, EarlyPing, Ping, failure};
 pub(crate) use beginning::begin;
@@ -70,6 +70,7 @@ pub(crate) use request::block_size;
 use crate::{
     ControllerChoice, Error, Host, Stats, Transport,
     dtls::{ClientKeys, Keys},
+    udp::canonical,
 };
 
 /// Where commands go.
@@ -250,7 +251,7 @@ impl Client {
     /// # Errors
     /// There is no room for another peer.
     pub async fn set_controller(&self, peer: SocketAddr, controller: impl Into<ControllerChoice>) -> Result<(), Error> {
-        let controller = controller.into();
+        let (peer, controller) = (canonical(peer), controller.into());
         if let Ok(mut chosen) = self.chosen.lock() {
             chosen.insert(peer, controller.clone());
         }

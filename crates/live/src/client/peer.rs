@@ -3,17 +3,23 @@
 use std::{
     future::Future,
     net::{IpAddr, Ipv6Addr, SocketAddr},
+    time::Duration,
 };
 
 use millpond_coap::message::Code;
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     Command, Commands, RequestBuilder,
     deadline::{Until, until},
     names::Names,
 };
-use crate::{Error, Host, Transport, Uri, UriError, error::Unsent, security::ServerName, udp::is_group};
+use crate::{
+    Error, Host, Transport, Uri, UriError,
+    error::Unsent,
+    security::ServerName,
+    udp::{canonical, is_group},
+};
 
 /// What a URI can be given as.
 pub trait IntoUri {
@@ -65,11 +71,12 @@ pub trait IntoPeer: Send {
 
 impl IntoPeer for SocketAddr {
     async fn into_peer(self) -> Result<(Transport, SocketAddr, Host), Error> {
-        let host = match self.ip() {
+        let peer = canonical(self);
+        let host = match peer.ip() {
             IpAddr::V4(ip) => Host::V4(ip),
             IpAddr::V6(ip) => Host::V6(ip, None),
         };
-        Ok((Transport::Udp, self, host))
+        Ok((Transport::Udp, peer, host))
     }
 }
 
@@ -107,10 +114,10 @@ pub(crate) async fn resolve_all(uri: &Uri, names: &Names) -> Result<Vec<SocketAd
             let reason = format!("{ip} is an address on a link; say on which, as in coap://[{ip}%eth0]/");
             return Err(Error::Refused { reason });
         }
-        Host::V6(ip, None) => vec![SocketAddr::new(IpAddr::V6(*ip), port)],
+        Host::V6(ip, None) => vec![canonical(SocketAddr::new(IpAddr::V6(*ip), port))],
         // The system knows its interfaces by name and by number.
         Host::V6(ip, Some(zone)) => vec![in_zone(*ip, zone, port).await?],
-        Host::Name(name) => names.resolve(name, port).await?,
+        Host::Name(name) => names.resolve(name, port).await?.into_iter().map(canonical).collect(),
     })
 }
 
@@ -153,6 +160,8 @@ pub(super) struct Peers {
     line: Option<Commands>,
     /// When the request is to have ended.
     until: Until,
+    /// The connection over which it was asked last.
+    asked: Option<Commands>,
 }
 
 impl Peers {
@@ -163,7 +172,21 @@ impl Peers {
             failed: 0,
             line: None,
             until: until(request.deadline),
+            asked: None,
         })
+    }
+
+    pub(super) const fn until(&self) -> Until {
+        self.until
+    }
+
+    /// Whether nothing came over its connection, not even the settings with which the other side has to begin (RFC 8323 §5.3).
+    pub(super) async fn lacks_settings(&self) -> bool {
+        /// More than the task of the connection takes to say what it knows.
+        const AT_ONCE: Duration = Duration::from_millis(100);
+        let Some(asked) = &self.asked else { return false };
+        let (reply, room) = oneshot::channel();
+        asked.send(Command::Room(0, reply)).is_ok() && tokio::time::timeout(AT_ONCE, room).await.is_err()
     }
 
     pub(super) fn left(&self) -> &[SocketAddr] {
@@ -182,7 +205,8 @@ impl Peers {
         let (transport, host) = (uri.transport(), uri.host());
         let Some(line) = self.line.clone() else {
             let commands = request.client.order(transport, self.left(), host, command).await?;
-            self.line = Some(commands.clone()).filter(|_| is_of_body && !transport.is_datagram());
+            self.asked = Some(commands.clone()).filter(|_| !transport.is_datagram());
+            self.line = self.asked.clone().filter(|_| is_of_body);
             return Ok(commands);
         };
         let peer = self.left().first().copied().ok_or(Error::Closed)?;
@@ -230,8 +254,6 @@ impl Peers {
 
 #[cfg(all(test, feature = "server"))]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::{Client, ControllerChoice, Resource, Server};
 
@@ -245,6 +267,7 @@ mod tests {
             failed: 0,
             line: None,
             until: until((deadline > 0).then(|| Duration::from_secs(deadline))),
+            asked: None,
         };
         for (deadline, hold_off, goes_on) in [
             (0, Duration::ZERO, true),

@@ -46,6 +46,8 @@ pub struct RequestBuilder {
     pub(super) block_size: Option<u16>,
     pub(super) deadline: Option<Duration>,
     pub(super) token: Option<Token>,
+    one_token: bool,
+    leaves_out_host: bool,
     patience: Patience,
     q_block: bool,
     identity: Option<Arc<PeerIdentity>>,
@@ -67,6 +69,8 @@ impl RequestBuilder {
             kind: Kind::Confirmable,
             block_size: None,
             token: None,
+            one_token: false,
+            leaves_out_host: false,
             patience: Patience::DEFAULT,
             identity: None,
             progress: None,
@@ -181,6 +185,20 @@ impl RequestBuilder {
         self
     }
 
+    /// Asks for all blocks of the answer with the token of the first one, for servers that know a transfer by its token and answer the
+    /// second block of another as if it were the first. Not for observations.
+    pub const fn one_token(mut self) -> Self {
+        self.one_token = true;
+        self
+    }
+
+    /// Without Uri-Host, where the URI names its host (RFC 7252 §5.10.1): for servers that refuse the option, or look for another
+    /// name in it.
+    pub const fn without_uri_host(mut self) -> Self {
+        self.leaves_out_host = true;
+        self
+    }
+
     /// Only in a session of DTLS or TLS in which the other side has proved this [identity](crate::Request::identity): else nothing is
     /// sent, and it ends as [`Error::Insecure`]. With it a server asks the device that it means, whoever has its address by now.
     /// A server proves its certificate by this, and nothing by a pre-shared key.
@@ -237,11 +255,16 @@ impl RequestBuilder {
 
     /// Sends it and waits for the whole answer.
     async fn exchange(mut self) -> Result<Response, Error> {
-        within(self.deadline, async move {
-            let mut peers = Peers::of(&self).await?;
-            self.answer(&mut peers, None).await
-        })
-        .await
+        let mut peers = within(self.deadline, Peers::of(&self)).await?;
+        let until = peers.until();
+        let answered = by(until, self.answer(&mut peers, None)).await;
+        match answered {
+            Err(Error::Deadline { after }) if peers.lacks_settings().await => {
+                let peer = peers.left().first().copied().ok_or(Error::Closed)?;
+                Err(Error::NoSettings { peer, after })
+            }
+            answered => answered,
+        }
     }
 
     /// Its answer from the first of these addresses that gives one; of a body that goes block by block, that to one block.
@@ -330,7 +353,9 @@ impl RequestBuilder {
 
     /// Those of the URI, and those that were added.
     pub(super) fn all_options(&self, uri: &Uri) -> Options {
-        let mut options: Options = uri.uri_options().into_iter().collect();
+        let of_uri = uri.uri_options().into_iter();
+        let mut options: Options =
+            of_uri.filter(|(number, _)| !(self.leaves_out_host && *number == number::URI_HOST)).collect();
         for (number, value) in self.options.iter() {
             options.add(number, value.clone());
         }
@@ -370,6 +395,7 @@ impl RequestBuilder {
             is_block_wished: self.block_size.is_some(),
             longest: self.client.settings.longest_body,
             token: self.token,
+            one_token: self.one_token,
             name: secure_name(uri.transport(), uri.host())?,
             identity: self.identity.clone(),
             patience: self.patience,

@@ -100,12 +100,13 @@ impl AccessRecord {
         by_group: bool,
     ) -> Self {
         let segments = message.values(number::URI_PATH).map(String::from_utf8_lossy);
+        let path = segments.fold(String::new(), |path, segment| path + "/" + &segment);
         let reason = why.to_string();
         let bytes = if why.is_explained() { reason.len() } else { 0 };
         let answered = AccessOutcome::Answered { code: why.code(), bytes };
         Self {
             method: Some(message.code),
-            path: segments.fold(String::new(), |path, segment| path + "/" + &segment),
+            path: if path.is_empty() { "/".into() } else { path },
             outcome: if by_group { AccessOutcome::Unanswered } else { answered },
             ..Self::unread((peer, transport), AccessOutcome::Unanswered, reason)
         }

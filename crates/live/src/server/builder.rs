@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{Duplicates, Transmission};
+use millpond_coap::{Duplicates, Limits, Transmission};
 
 use super::{
     AccessRecord, AddressRule, IntoResponse, Next, Request, Resource,
@@ -18,12 +18,13 @@ use super::{
     memberships::Membership,
     request::Shared,
     resource::Handling,
+    unasked::{Unasked, UnaskedHook},
 };
 use crate::{
     ControllerChoice, PathKey, TraceEvent,
     security::{ClientSecurity, ServerSecurity},
     trace::Hook,
-    udp::{ALL_COAP_NODES, Interface},
+    udp::{ALL_COAP_NODES, Interface, canonical},
 };
 
 /// Peers that have metrics of their own. A judgement: some five series each.
@@ -52,6 +53,8 @@ pub struct ServerBuilder {
     pub(super) duplicates: Duplicates,
     pub(super) block_size: u16,
     pub(super) longest_body: usize,
+    pub(super) longest_datagram: u16,
+    pub(super) unasked: Option<UnaskedHook>,
     pub(super) q_block: bool,
     pub(super) confirm_every: Duration,
     pub(super) most_running: usize,
@@ -100,6 +103,8 @@ impl Default for ServerBuilder {
             duplicates: Duplicates::Stored,
             block_size: 1_024,
             longest_body: 1 << 20,
+            longest_datagram: Limits::DEFAULT.received,
+            unasked: None,
             q_block: false,
             confirm_every: Duration::from_secs(3_600),
             most_running: 4_096,
@@ -125,7 +130,7 @@ impl ServerBuilder {
     /// of all addresses.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
-        self.udp.push(address);
+        self.udp.push(canonical(address));
         self
     }
 
@@ -133,7 +138,7 @@ impl ServerBuilder {
     #[cfg(feature = "tcp")]
     #[must_use]
     pub fn bind_tcp(mut self, address: SocketAddr) -> Self {
-        self.tcp.push(address);
+        self.tcp.push(canonical(address));
         self
     }
 
@@ -142,7 +147,7 @@ impl ServerBuilder {
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn bind_tls(mut self, address: SocketAddr) -> Self {
-        self.tls.push(address);
+        self.tls.push(canonical(address));
         self
     }
 
@@ -151,7 +156,7 @@ impl ServerBuilder {
     #[cfg(feature = "dtls")]
     #[must_use]
     pub fn bind_dtls(mut self, address: SocketAddr) -> Self {
-        self.dtls.push(address);
+        self.dtls.push(canonical(address));
         self
     }
 
@@ -161,7 +166,7 @@ impl ServerBuilder {
     #[cfg(feature = "dtls")]
     #[must_use]
     pub fn bind_dtls_client(mut self, address: SocketAddr) -> Self {
-        self.dtls_clients.push(address);
+        self.dtls_clients.push(canonical(address));
         self
     }
 
@@ -171,7 +176,7 @@ impl ServerBuilder {
     #[cfg(feature = "tcp")]
     #[must_use]
     pub fn bind_tcp_client(mut self, address: SocketAddr) -> Self {
-        self.tcp_clients.push(address);
+        self.tcp_clients.push(canonical(address));
         self
     }
 
@@ -179,7 +184,7 @@ impl ServerBuilder {
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn bind_tls_client(mut self, address: SocketAddr) -> Self {
-        self.tls_clients.push(address);
+        self.tls_clients.push(canonical(address));
         self
     }
 
@@ -202,7 +207,7 @@ impl ServerBuilder {
     /// The congestion controller of this peer.
     #[must_use]
     pub fn controller_for(mut self, peer: SocketAddr, controller: impl Into<ControllerChoice>) -> Self {
-        self.controllers.insert(peer, controller.into());
+        self.controllers.insert(canonical(peer), controller.into());
         self
     }
 
@@ -315,6 +320,23 @@ impl ServerBuilder {
         self
     }
 
+    /// The longest datagram that is taken, in bytes of CoAP; 1452, what a packet of IPv6 of 1500 bytes holds. A request in a longer
+    /// one is answered with 4.13 and this as Size1. What is longer than a packet arrives in fragments, which are put together up to
+    /// 65,527; under DTLS at most 4,000 are taken.
+    #[must_use]
+    pub const fn longest_datagram(mut self, bytes: u16) -> Self {
+        self.longest_datagram = bytes;
+        self
+    }
+
+    /// Takes responses that nothing was asked for, and tells of them: for devices that report so. Confirmable ones are acknowledged
+    /// instead of rejected. Of whom they are is not known: whoever reaches the server can send them. For UDP and DTLS.
+    #[must_use]
+    pub fn unasked(mut self, hook: impl Fn(&Unasked) + Send + Sync + 'static) -> Self {
+        self.unasked = Some(UnaskedHook::new(hook));
+        self
+    }
+
     /// Whether long bodies may travel in bursts, by Q-Block1 and Q-Block2 (RFC 9177), to and from clients that ask for it; no.
     /// Others go block by block in any case. RFC 9177 §11 recommends them under security only. Handlers do not notice.
     #[must_use]
@@ -408,7 +430,7 @@ impl ServerBuilder {
     }
 
     /// Joins the groups of all CoAP nodes (RFC 7252 §12.8), as far as this machine has IPv4 and IPv6: 224.0.1.187, ff02::fd
-    /// and ff05::fd.
+    /// and ff05::fd. Those that cannot be joined are [told](super::Server::missed_groups).
     #[must_use]
     pub fn join_all_coap_nodes(mut self, interface: Option<Interface>) -> Self {
         let all = ALL_COAP_NODES.into_iter();

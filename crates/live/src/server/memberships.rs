@@ -17,33 +17,27 @@ pub(crate) struct Membership {
 }
 
 /// Joins groups, each by one socket, however many share its port: every one that had joined would get a copy of each
-/// datagram. Returns where they can be asked.
+/// datagram. Returns where they can be asked, and those that could not be joined, with why.
 ///
 /// # Errors
-/// A group that must be joined and cannot; none of several of which any would do.
-pub(crate) fn join_all(groups: &[Membership], ports: &[&Port]) -> Result<Vec<SocketAddr>, Error> {
+/// A group that was asked for by name and cannot be joined.
+pub(crate) fn join_all(
+    groups: &[Membership],
+    ports: &[&Port],
+) -> Result<(Vec<SocketAddr>, Vec<(IpAddr, Error)>), Error> {
     for port in ports {
         port.take_own_groups_only();
     }
-    let mut joined: Vec<SocketAddr> = Vec::new();
-    let mut first_error = None;
+    let (mut joined, mut missed) = (Vec::new(), Vec::new());
     for Membership { group, interface, must_be } in groups {
         match join(*group, interface.as_ref(), ports) {
-            Ok(at) => {
-                if !joined.contains(&at) {
-                    joined.push(at);
-                }
-            }
+            Ok(at) if joined.contains(&at) => {}
+            Ok(at) => joined.push(at),
             Err(error) if *must_be => return Err(error),
-            Err(error) => {
-                first_error.get_or_insert(error);
-            }
+            Err(error) => missed.push((*group, error)),
         }
     }
-    match first_error {
-        Some(error) if joined.is_empty() => Err(error),
-        _ => Ok(joined),
-    }
+    Ok((joined, missed))
 }
 
 fn join(group: IpAddr, interface: Option<&Interface>, ports: &[&Port]) -> Result<SocketAddr, Error> {

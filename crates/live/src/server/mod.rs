@@ -20,12 +20,13 @@ mod router;
 mod running;
 mod sessions;
 mod starting;
+mod unasked;
 mod worker;
 
 use std::{
     collections::BTreeMap,
     future::Future,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
@@ -48,6 +49,7 @@ pub use observable::Observable;
 pub use reachability::AddressRule;
 pub use request::Request;
 pub use resource::Resource;
+pub use unasked::Unasked;
 
 pub(crate) use access::AccessHook;
 pub(crate) use admission::Admission;
@@ -76,6 +78,7 @@ use crate::{Client, Error, Stats, Transport, client::Settings, security::ServerS
 pub struct Server {
     addresses: Vec<(Transport, SocketAddr)>,
     groups: Vec<SocketAddr>,
+    missed_groups: Vec<(IpAddr, Error)>,
     metrics: Option<SocketAddr>,
     running: Running,
     /// How clients on its sockets behave, and those that there are, by the address that they ask from.
@@ -116,6 +119,13 @@ impl Server {
     #[must_use]
     pub fn groups(&self) -> &[SocketAddr] {
         &self.groups
+    }
+
+    /// The groups of [`join_all_coap_nodes`](ServerBuilder::join_all_coap_nodes) that it could not join, with why: without a
+    /// route for groups an interface has to be named, and each family of addresses is to be listened on.
+    #[must_use]
+    pub fn missed_groups(&self) -> &[(IpAddr, Error)] {
+        &self.missed_groups
     }
 
     /// Where its figures can be fetched by HTTP, if asked for.

@@ -90,6 +90,7 @@ impl ServerBuilder {
         let mut server = Server {
             addresses: Vec::new(),
             groups: Vec::new(),
+            missed_groups: Vec::new(),
             metrics: None,
             running: Running {
                 orders: Vec::new(),
@@ -151,7 +152,7 @@ impl ServerBuilder {
             }
         }
         let plain: Vec<&Port> = ports.iter().filter(|(_, other, _)| other.is_none()).map(|(port, ..)| port).collect();
-        server.groups = join_all(&self.groups, &plain)?;
+        (server.groups, server.missed_groups) = join_all(&self.groups, &plain)?;
         let sockets = u32::try_from(ports.len()).unwrap_or(u32::MAX);
         for (port, other, first_keys) in ports {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
@@ -159,6 +160,7 @@ impl ServerBuilder {
             let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
             let (limits, rule, security) = (self.limits()?, self.rule, Arc::clone(&server.running.security));
             let (controllers, hook, accesses) = (Arc::clone(&controllers), self.hook.clone(), self.accesses.clone());
+            let unasked = self.unasked.clone();
             let is_by_identity = self.shared_paths.as_ref().is_some_and(PathKey::is_by_identity);
             // Each that follows another has a number of its own, and with it other message IDs and tokens.
             let (pattern, mut number) = (pattern.sibling(node), node);
@@ -178,7 +180,9 @@ impl ServerBuilder {
                 lane.vet_complaints();
                 lane.shares_by_identity = is_by_identity;
                 number = number.wrapping_add(sockets);
-                Ok(Worker::new(lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone())))
+                let mut worker = Worker::new(lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone()));
+                worker.arrivals.unasked = unasked.clone();
+                Ok(worker)
             };
             let first = make(first_keys)?;
             let another = move || {
@@ -256,7 +260,8 @@ impl ServerBuilder {
             leisure: span(self.leisure),
             // A set leaves as RFC 9177 §7.2 has it.
             admits_pieces: false,
-            limits: Limits { waiting_per_peer: 64, ..Limits::DEFAULT },
+            takes_unasked: self.unasked.is_some(),
+            limits: Limits { waiting_per_peer: 64, received: self.longest_datagram, ..Limits::DEFAULT },
             ..Config::DEFAULT
         };
         let (chance, identities) = (secrets::chance()?, secrets::identities()?);

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use millpond_coap::{Endpoint, Event as Below, Ignored};
+use millpond_coap::{Endpoint, Event as Below, Ignored, message::Code};
 use millpond_control::Instant;
 use tokio::sync::{mpsc, oneshot};
 
@@ -23,6 +23,7 @@ use super::{
     asking::{Asking, sink},
     desk::{Arrived, Desk, Hosted, Told},
     running::Caught,
+    unasked::UnaskedHook,
 };
 use crate::{
     ControllerChoice, Error, Response, Stats, Transport,
@@ -184,7 +185,7 @@ impl Worker {
                         let now = tokio::time::Instant::now();
                         (patience, end) = (Some(now + HANDLERS_GRACE), Some(now + GRACE));
                         self.desk.is_closing = true;
-                        let last = Response::new(millpond_coap::message::Code::SERVICE_UNAVAILABLE);
+                        let last = Response::new(Code::SERVICE_UNAVAILABLE);
                         self.desk.end_observers(None, &last);
                     }
                 }
@@ -366,6 +367,7 @@ pub(super) struct Arrivals {
     /// What the layers below refused, if somebody is told of it.
     refusals: Vec<(Address, AccessRecord)>,
     is_logged: bool,
+    pub(super) unasked: Option<UnaskedHook>,
 }
 
 impl Arrivals {
@@ -394,6 +396,9 @@ impl Sink for Arrivals {
     }
 
     fn told(&mut self, now: Instant, event: &Below<'_, Address>) {
+        if let (Below::Unasked { from, message }, Some(unasked)) = (event, &self.unasked) {
+            unasked.tell(from.peer(), message);
+        }
         if let Below::Ignored { from, why } = event
             && self.is_logged
             && let Some((outcome, reason)) = of_ignored(why)
@@ -419,7 +424,11 @@ fn of_ignored(why: &Ignored) -> Option<(AccessOutcome, Cow<'static, str>)> {
             let outcome = if error.reset().is_some() { AccessOutcome::Reset } else { AccessOutcome::Unanswered };
             (outcome, format!("malformed: {error}").into())
         }
-        Ignored::TooLong => (AccessOutcome::Reset, "a datagram longer than are taken".into()),
+        Ignored::TooLong { is_answered } => {
+            let code = Code::REQUEST_ENTITY_TOO_LARGE;
+            let outcome = if *is_answered { AccessOutcome::Answered { code, bytes: 0 } } else { AccessOutcome::Reset };
+            (outcome, "a longer datagram than is taken (longest_datagram)".into())
+        }
         Ignored::NoRoom => (AccessOutcome::Unanswered, "no room for another request".into()),
         _ => return None,
     })

@@ -29,6 +29,8 @@ use crate::{
     udp::Address,
 };
 
+/// How long the other side may take until its settings come (RFC 8323 §5.3).
+pub(super) const SETTINGS_WAIT: Duration = Duration::from_secs(10);
 /// How long nothing may come while an answer is awaited before a ping asks whether the other side is there, and while
 /// there are observations alone.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -74,6 +76,9 @@ pub(super) struct Asking {
     pub(super) is_kept: bool,
     /// Nothing came to one.
     pub(super) is_gone: bool,
+    /// Until when its settings are awaited, and whether that is over.
+    settings_due: tokio::time::Instant,
+    lacks_settings: bool,
     /// What the other side said when it aborted the connection.
     said: String,
     is_closing: bool,
@@ -125,6 +130,8 @@ impl Asking {
             hold_off: Duration::ZERO,
             is_kept: false,
             is_gone: false,
+            settings_due: tokio::time::Instant::now() + SETTINGS_WAIT,
+            lacks_settings: false,
             said: String::new(),
             is_closing: false,
             is_released,
@@ -151,12 +158,19 @@ impl Asking {
 
     /// When [`doubt`](Self::doubt) is to be called next.
     pub(super) fn due<S: Stream>(&self, link: &Link<S>) -> Option<tokio::time::Instant> {
-        self.patience(link).map(|(silent, late)| late.map_or(silent, |late| late.min(silent)))
+        let patience = self.patience(link).map(|(silent, late)| late.map_or(silent, |late| late.min(silent)));
+        let settings = (link.host.blocks(0).is_none() && !self.lacks_settings).then_some(self.settings_due);
+        [patience, settings].into_iter().flatten().min()
     }
 
     /// Asks a silent peer for a sign of life, and ends what has waited too long.
     pub(super) fn doubt<S: Stream>(&mut self, link: &mut Link<S>) {
-        let (now, Some((silent, late))) = (tokio::time::Instant::now(), self.patience(link)) else { return };
+        let now = tokio::time::Instant::now();
+        if self.settings_due <= now && link.host.blocks(0).is_none() && !self.lacks_settings {
+            self.lacks_settings = true;
+            return link.host.abort("no settings (CSM) came");
+        }
+        let Some((silent, late)) = self.patience(link) else { return };
         if late.is_some_and(|late| late <= now) {
             let silent = Error::NoResponse { peer: self.whom.peer, after: PATIENCE };
             self.tell_rooms(&link.host, Some(&silent));
@@ -409,6 +423,7 @@ impl Asking {
         let peer = self.whom.peer;
         match link.broken.take() {
             Some(why) => Error::insecure(peer, why),
+            None if self.lacks_settings => Error::NoSettings { peer, after: SETTINGS_WAIT },
             None if self.is_gone => Error::connection_lost(peer, "nothing came any more, not even to a ping"),
             None => {
                 let reason = link::reason(link.closing, &self.said, self.again());

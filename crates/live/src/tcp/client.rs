@@ -27,9 +27,10 @@ pub(super) struct Task<S> {
 }
 
 impl<S: Stream> Task<S> {
-    pub(super) fn new(whom: Whom, stream: S, is_released: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(whom: Whom, stream: S, is_released: Arc<AtomicBool>, needs_settings: bool) -> Self {
         let settings = stream::Options {
             max_message_size: LONGEST_MESSAGE,
+            needs_settings,
             serves: false,
             requests: MOST_ASKS,
             ..stream::Options::default()
@@ -132,7 +133,7 @@ mod tests {
             (outcome, started.elapsed())
         };
         let task = async {
-            Task::new(Whom { peer: to, transport: Transport::Tcp, identity: None }, near, Arc::default())
+            Task::new(Whom { peer: to, transport: Transport::Tcp, identity: None }, near, Arc::default(), true)
                 .run(Vec::new(), orders)
                 .await;
             // Its end is told by the outcome.
@@ -161,6 +162,18 @@ mod tests {
         }
     }
 
+    /// A server that sends no settings, and keeps the connection open.
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_sends_no_settings_is_told_so_and_soon() {
+        let (outcome, after) = ends(async |mut stream| {
+            while stream.read_u8().await.is_ok() {}
+            std::future::pending().await
+        })
+        .await;
+        assert!(matches!(outcome, Err(Error::NoSettings { .. })), "{outcome:?}");
+        assert_eq!(after, super::super::asking::SETTINGS_WAIT);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_is_half_open_is_noticed() {
         let (outcome, after) = ends(async |stream| silent(stream, false).await).await;
@@ -178,7 +191,7 @@ mod tests {
         let is_released = Arc::<AtomicBool>::default();
         let to = "192.0.2.1:5683".parse().unwrap();
         let whom = Whom { peer: to, transport: Transport::Tcp, identity: None };
-        let task = Task::new(whom, near, Arc::clone(&is_released)).run(Vec::new(), orders);
+        let task = Task::new(whom, near, Arc::clone(&is_released), true).run(Vec::new(), orders);
         let outcome = async {
             // It is answered by nobody, and keeps the connection open.
             let (first, _waits) = oneshot::channel();

@@ -258,7 +258,9 @@ pub(crate) fn reason(closing: Option<Closing>, said: &str, again: &str) -> Strin
         Some(Closing::AbortedByPeer) => format!("the peer aborted it: {said}"),
         Some(Closing::BadFrame(error)) => format!("the peer sent what is no frame: {error}; {MEND}"),
         Some(Closing::BadSignal(error)) => error.to_string(),
-        Some(Closing::NoSettings) => format!("the peer did not begin with its settings; {MEND}"),
+        Some(Closing::NoSettings) => {
+            format!("the peer did not begin with its settings (CSM); {MEND}, or ask it without_settings")
+        }
         Some(Closing::ReleaseTimedOut) => "the peer did not close it in time".into(),
         _ => format!("the peer closed it; {again}"),
     }

@@ -36,6 +36,7 @@ use crate::{
     error::is_out_of_files,
     server::{AccessHook, AccessOutcome, AccessRecord, Admission, DeskLimits, GRACE, Order, Router},
     trace::Hook,
+    udp::canonical,
     watch::Watch,
 };
 
@@ -66,7 +67,9 @@ enum Came {
 impl Source {
     async fn next(&mut self) -> io::Result<Came> {
         match self {
-            Self::Listener(listener) => listener.accept().await.map(|(stream, peer)| Came::Stream(stream, peer)),
+            Self::Listener(listener) => {
+                listener.accept().await.map(|(stream, peer)| Came::Stream(stream, canonical(peer)))
+            }
             Self::Calls(calls) => match calls.recv().await {
                 Some(call) => Ok(Came::Call(call)),
                 None => std::future::pending().await,

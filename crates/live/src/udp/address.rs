@@ -99,6 +99,14 @@ impl Address {
     }
 }
 
+/// An IPv4 address in the form of an IPv6 one as what it is: sockets of IPv6 here speak to IPv6 alone.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
 /// The addresses that one owner has many of: see [`Address::path`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Network(u64);

@@ -1,5 +1,6 @@
 //! From text to a URI: strict, as RFC 3986 has it.
 
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use super::{Host, IN_HOST, IN_PATH, IN_QUERY, Transport, Uri, UriError, percent_encoded};
@@ -60,8 +61,12 @@ fn host(text: &str) -> Result<Host, String> {
     if let Some(open) = text.strip_prefix('[') {
         let literal = open.strip_suffix(']').ok_or("the bracket ] behind the IPv6 address is missing")?;
         let (address, zone) = literal.split_once('%').map_or((literal, None), |(address, zone)| (address, Some(zone)));
-        let address = address.parse().map_err(|_| format!("{address} is no IPv6 address"))?;
-        return Ok(Host::V6(address, zone.map(zone_name).transpose()?));
+        let address: Ipv6Addr = address.parse().map_err(|_| format!("{address} is no IPv6 address"))?;
+        // That of an IPv4 host in the form of IPv6 is asked over IPv4.
+        return Ok(match (address.to_ipv4_mapped(), zone) {
+            (Some(mapped), None) => Host::V4(mapped),
+            _ => Host::V6(address, zone.map(zone_name).transpose()?),
+        });
     }
     if let Ok(address) = text.parse() {
         return Ok(Host::V4(address));
@@ -160,7 +165,7 @@ fn in_one_line(why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::net::Ipv4Addr;
 
     use super::*;
 
@@ -254,6 +259,14 @@ mod tests {
         }
         assert_eq!(parsed("coaps://h:5683/a").to_string(), "coaps://h:5683/a");
         assert_eq!(parsed("coap+tcp://h:5684/a").to_string(), "coap+tcp://h:5684/a");
+    }
+
+    #[test]
+    fn an_ipv4_address_in_the_form_of_ipv6_is_that_of_ipv4() {
+        let uri = parsed("coap://[::ffff:192.0.2.1]:7/a");
+        assert_eq!(uri.host(), &Host::V4(Ipv4Addr::new(192, 0, 2, 1)));
+        assert!(parsed("coap://[::ffff:224.0.1.187]/").is_group());
+        assert!(matches!(parsed("coap://[::1]/").host(), Host::V6(..)));
     }
 
     #[test]

@@ -100,13 +100,19 @@ async fn every_request_that_a_datagram_brings_stands_in_the_log_whoever_answers_
             "the server, a proxy",
             "44010005e34fc854d31661623a".into(),
             "5.05",
-            "coap 0.01  5.05: it is for a proxy, and here is none",
+            "coap 0.01 / 5.05: it is for a proxy, and here is none",
         ),
         (
             "the host, a block that is none",
             format!("44010006e34fc854{regular}c107"),
             "4.00 a block option that is none",
             "coap 0.01 /regular 4.00: a block option that is none",
+        ),
+        (
+            "the server, a block behind the end",
+            format!("44010010e34fc854{regular}c152"),
+            "4.00 a block behind the end",
+            "coap 0.01 /regular 4.00: a block behind the end",
         ),
         (
             "the host, a body without its beginning",

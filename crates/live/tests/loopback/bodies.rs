@@ -130,9 +130,9 @@ async fn an_answer_that_is_longer_than_datagrams_may_be_is_told_at_once() {
     let (_, from) = server.recv_from(&mut room).await.unwrap();
     let token = usize::from(room[0] & 0x0f);
     let head = [&[0x60 | token as u8, 0x45, room[2], room[3]], &room[4..4 + token], b"\xff"].concat();
-    server.send_to(&[head, vec![b'.'; 1_300]].concat(), from).await.unwrap();
+    server.send_to(&[head, vec![b'.'; 1_500]].concat(), from).await.unwrap();
     let error = asked.await.unwrap().unwrap_err();
-    assert!(matches!(error, Error::NotUnderstood { .. }), "{error}");
+    assert!(matches!(error, Error::LongDatagram { .. }), "{error}");
     assert!(error.to_string().contains("ask for it in blocks"), "{error}");
     let counted = client.stats().await.unwrap();
     assert_eq!(counted.retransmissions, 0);

@@ -41,6 +41,21 @@ async fn answers(client: &Client, method: Code, server: &Server, path: &str) -> 
     all
 }
 
+/// Which groups of all CoAP nodes can be joined is the machine's: the others are told, and what was asked for by name must be joined.
+#[tokio::test]
+async fn groups_that_cannot_be_joined_are_told_and_the_server_starts() {
+    let server = Server::builder().bind(ANY).join_all_coap_nodes(None).start().await.unwrap();
+    assert!(server.groups().is_empty());
+    let missed: Vec<_> =
+        server.missed_groups().iter().map(|(group, error)| (group.to_string(), error.to_string())).collect();
+    assert_eq!(
+        missed.iter().map(|(group, _)| group.as_str()).collect::<Vec<_>>(),
+        ["224.0.1.187", "ff02::fd", "ff05::fd"]
+    );
+    assert!(missed.iter().all(|(_, why)| why.contains("listen on")), "{missed:?}");
+    assert!(Server::builder().bind(ANY).join(GROUP.into(), None).start().await.is_err());
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_group_is_discovered() {

@@ -38,6 +38,7 @@ mod streams;
 mod streams_secure;
 mod unanswered;
 mod unlucky;
+mod unusual_peers;
 mod zones;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -5,7 +5,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{Instant, ReplyKind};
 
 use crate::endpoint::{
-    Endpoint, Failure, Ignored,
+    Endpoint, Failure, Ignored, Outgoing,
     counters::Count,
     duplicates::{Key, Known, Reply},
     exchanges::{Role, Stage},
@@ -15,12 +15,14 @@ use crate::endpoint::{
     queue::What,
     requests::Owed,
 };
-use crate::message::{Kind, Message, MessageId, Properties, Writer, copies_share, is_for_responses, number};
+use crate::message::{
+    Code, Kind, Message, MessageId, Properties, Uint, Writer, copies_share, is_for_responses, number,
+};
 
 impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// A datagram came in.
     pub(in crate::endpoint) fn take(&mut self, now: Instant, from: A, datagram: &[u8]) {
-        if datagram.len() > usize::from(self.setup.config.limits.datagram) {
+        if datagram.len() > usize::from(self.setup.config.limits.longest_received()) {
             return self.too_long(now, from, datagram);
         }
         // Outputs that nobody drains must not fill the memory.
@@ -53,22 +55,44 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
-    /// A message that is longer than what is taken. A confirmable one is rejected, so that its sender need not find out by
-    /// all its copies (RFC 7252 §4.2). One that answers a request ends it: what the server has will not become shorter.
+    /// A message that is longer than what is taken. A request is answered with 4.13; any other confirmable message is rejected,
+    /// so that its sender need not find out by all its copies (RFC 7252 §4.2). One that answers a request ends it: what the
+    /// server has will not become shorter.
     #[cold]
     fn too_long(&mut self, now: Instant, from: A, datagram: &[u8]) {
-        if let Ok(message) = Message::read(datagram)
-            && message.code.is_response()
-            && let Some((slot, peer, kind)) = self.answers(from, &message)
-        {
-            self.answered_badly(slot, now, (kind, Failure::LongResponse), &message);
-            self.heard(peer, now);
+        match Message::read(datagram) {
+            Ok(message) if message.code.is_request() => {
+                self.counts.one_more(Count::Received(message.kind));
+                if let Some(slot) = self.admit(now, from, &message, None) {
+                    self.refuse_long(now, slot, message.kind);
+                }
+                return self.ignore(from, Ignored::TooLong { is_answered: true });
+            }
+            Ok(message) if message.code.is_response() => {
+                if let Some((slot, peer, kind)) = self.answers(from, &message) {
+                    self.answered_badly(slot, now, (kind, Failure::LongResponse), &message);
+                    self.heard(peer, now);
+                }
+            }
+            _ => {}
         }
         let header = copies_share(datagram).zip(datagram.first());
         if let Some((shared, _)) = header.filter(|(_, first)| Kind::of_first_byte(**first) == Kind::Confirmable) {
             self.reset(from, MessageId(shared as u16));
         }
-        self.ignore(from, Ignored::TooLong);
+        self.ignore(from, Ignored::TooLong { is_answered: false });
+    }
+
+    /// Answers a request whose datagram is too long: what else it says nobody looks at.
+    #[cold]
+    fn refuse_long(&mut self, now: Instant, slot: u32, kind: Kind) {
+        let Some(id) = self.inbox.as_deref().map(|inbox| inbox.requests.name(slot)) else { return };
+        let size1 = Uint::new(self.setup.config.limits.longest_received().into());
+        let options = [(number::SIZE1, size1.as_bytes())];
+        let payload = b"send it in blocks";
+        let refusal = Outgoing { kind, payload, ..Outgoing::confirmable(Code::REQUEST_ENTITY_TOO_LARGE, &options) };
+        // For want of room its sender asks again.
+        let _ = self.answer(now, id, &refusal);
     }
 
     /// RFC 7252 §4.5, §5.2. One that came to a group is to be answered at a certain time.
@@ -80,28 +104,39 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         datagram: &[u8],
         by_group: Option<Instant>,
     ) {
+        let Some(slot) = self.admit(now, from, message, by_group) else { return };
+        let Some(inbox) = self.inbox.as_deref() else { return };
+        self.queue.push_message(from, What::Request { id: inbox.requests.name(slot) }, message, datagram);
+        self.counts.one_more(Count::Request);
+    }
+
+    /// The place of a request that came for the first time and for which there is room.
+    fn admit(&mut self, now: Instant, from: A, message: &Message<'_>, by_group: Option<Instant>) -> Option<u32> {
         self.inbox_or_new();
         let key = self.setup.config.duplicates.stores().then(|| Key::new(from, message.id, &self.setup.identities));
         if key.is_some_and(|key| self.is_known(now, &key)) {
-            return;
+            return None;
         }
         let echo = match message.kind {
             Kind::Confirmable => Echo::of(message, &self.setup.config.naming),
             // The answer will not be piggybacked.
             _ => None,
         };
-        let Some(inbox) = self.inbox.as_deref() else { return };
+        let inbox = self.inbox.as_deref()?;
         let growth = inbox.requests.growth(echo.is_some());
         if inbox.requests.len() >= self.setup.config.limits.requests || (growth > 0 && !self.has_room(growth)) {
             let lifetime = self.exchange_lifetime();
-            let Some(inbox) = self.inbox.as_deref_mut() else { return };
+            let inbox = self.inbox.as_deref_mut()?;
             match inbox.requests.abandoned(now, lifetime) {
                 Some(slot) => inbox.drop_request(slot, &self.setup.identities),
                 // No acknowledgement: its sender will try again, and wait longer each time.
-                None => return self.ignore(from, Ignored::NoRoom),
+                None => {
+                    self.ignore(from, Ignored::NoRoom);
+                    return None;
+                }
             }
         }
-        let Some(inbox) = self.inbox.as_deref_mut() else { return };
+        let inbox = self.inbox.as_deref_mut()?;
         let due = by_group.unwrap_or_else(|| now.after(self.setup.config.ack_delay));
         let is_confirmable = message.kind == Kind::Confirmable;
         let owed = match by_group {
@@ -124,9 +159,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if is_confirmable {
             self.asked_calmly(now, from, message.id);
         }
-        let Some(inbox) = self.inbox.as_deref() else { return };
-        self.queue.push_message(from, What::Request { id: inbox.requests.name(slot) }, message, datagram);
-        self.counts.one_more(Count::Request);
+        Some(slot)
     }
 
     /// A response in a message of its own (RFC 7252 §5.2.2, §5.2.3).
@@ -149,6 +182,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }) else {
             if !is_refused && self.group_answer_came(now, from, message, datagram) {
                 return;
+            }
+            if self.setup.config.takes_unasked && !is_refused {
+                return self.unasked_came(now, from, message, datagram, &key);
             }
             // A notification is not expected any more (RFC 7641 §3.6).
             if is_confirmable || message.option(number::OBSERVE).is_some() {
@@ -179,6 +215,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             _ => self.answered(slot, now, ReplyKind::Separate, message, datagram),
         }
         self.heard(peer, now);
+    }
+
+    /// A response that nothing was asked for is handed up.
+    #[cold]
+    fn unasked_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8], key: &Key<A>) {
+        let (reply, lifetime) = match message.kind {
+            Kind::Confirmable => (Reply::Acknowledgement, self.exchange_lifetime()),
+            _ => (Reply::Silence, self.non_lifetime()),
+        };
+        if message.kind == Kind::Confirmable {
+            self.acknowledge_to(from, message.id);
+        }
+        self.remember_handled(now, key, reply, lifetime);
+        self.queue.push_message(from, What::Unasked, message, datagram);
     }
 
     /// Whether all that is not understood in a response are options that its request had, and that nobody here makes use of:
@@ -223,9 +273,22 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                     None => self.late(from, message, datagram),
                 }
             }
-            _ => return self.ignore(from, Ignored::Unmatched),
+            role => {
+                if role.asks() && is_whole && message.code.is_response() {
+                    self.was_misanswered(slot);
+                }
+                return self.ignore(from, Ignored::Unmatched);
+            }
         }
         self.heard(peer, now);
+    }
+
+    /// Something with the message ID of a request answered with another token.
+    #[cold]
+    fn was_misanswered(&mut self, slot: u32) {
+        if let Some(exchange) = self.exchanges.get_mut(slot) {
+            exchange.is_misanswered = true;
+        }
     }
 
     /// RFC 7252 §4.2, §4.3. A reset is never answered.
@@ -325,7 +388,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             }
         };
         let exchange = self.exchanges.get(slot)?;
-        let is_under_way = matches!(exchange.stage, Stage::Sent | Stage::Acknowledged) && exchange.role.asks();
+        let is_under_way =
+            matches!(exchange.stage, Stage::Sent | Stage::Acknowledged | Stage::Asked) && exchange.role.asks();
         (is_under_way && exchange.copy_with(response.token).is_some()).then_some((slot, number, kind))
     }
 

@@ -129,6 +129,8 @@ pub(in crate::endpoint) struct Exchange {
     pub(in crate::endpoint) own_token: bool,
     /// It was asked for as non-confirmable, and not every response to it is wanted: nothing need come back.
     pub(in crate::endpoint) limits_responses: bool,
+    /// An acknowledgement with its message ID brought a response with another token.
+    pub(in crate::endpoint) is_misanswered: bool,
     /// What tells its copies apart; until the first one leaves, what is wished to.
     pub(in crate::endpoint) mark: Mark,
     /// The peer's controller was told of the start and waits to be told of the end.
@@ -167,6 +169,7 @@ impl Exchange {
             is_lengthened: false,
             own_token: false,
             limits_responses: false,
+            is_misanswered: false,
             mark: Mark::Nothing,
             controlled: false,
             alarm: SleepReason::Retransmission,

@@ -6,7 +6,7 @@ use core::{fmt::Debug, hash::Hash};
 use millpond_control::{Controller, Instant, Span, Then};
 
 use crate::endpoint::{
-    Endpoint, Failure, SleepReason, Transmission,
+    Endpoint, SleepReason, Transmission,
     admission::Gate,
     exchanges::{Exchange, Stage},
     luck::Word,
@@ -71,7 +71,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let open = self.peers.get(peer).map(|peer| peer.open);
             let overdue = open.and_then(|open| open.iter(&self.exchanges.slots).find(|(_, one)| one.is_overdue()));
             match overdue {
-                Some((overdue, _)) if !matches!(gate, Gate::Open) => self.fail(overdue, now, Failure::GaveUp),
+                Some((overdue, _)) if !matches!(gate, Gate::Open) => self.give_up(overdue, now),
                 _ => return gate,
             }
         }

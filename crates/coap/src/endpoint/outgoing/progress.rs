@@ -36,7 +36,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             }
             Stage::Sent if is_last => {
                 if !self.stays_overdue(slot, now) {
-                    self.fail(slot, now, Failure::GaveUp);
+                    self.give_up(slot, now);
                 }
             }
             Stage::Acknowledged | Stage::Asked => self.fail(slot, now, Failure::NoResponse),
@@ -217,13 +217,20 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         named
     }
 
+    /// The wait after the last copy of a message is over. Answers with a token that is not the request's may have been forged, so
+    /// that they end nothing (RFC 7252 §5.3.1); where nothing else came they are why.
+    pub(in crate::endpoint) fn give_up(&mut self, slot: u32, now: Instant) {
+        let is_misanswered = self.exchanges.get(slot).is_some_and(|exchange| exchange.is_misanswered);
+        self.fail(slot, now, if is_misanswered { Failure::WrongToken } else { Failure::GaveUp });
+    }
+
     /// A message ends without what it was sent for.
     pub(in crate::endpoint) fn fail(&mut self, slot: u32, now: Instant, why: Failure) {
         self.unlearn(
             slot,
             now,
             match why {
-                Failure::GaveUp => End::GaveUp,
+                Failure::GaveUp | Failure::WrongToken => End::GaveUp,
                 Failure::Reset => End::Reset,
                 Failure::Cancelled | Failure::NoResponse | Failure::BadOption | Failure::LongResponse => End::Cancelled,
             },
@@ -231,7 +238,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         match why {
             Failure::Reset => self.tell(slot, now, Fate::Answered, HEADER as u16),
             Failure::NoResponse => self.tell(slot, now, Fate::Lost, 0),
-            Failure::GaveUp | Failure::Cancelled | Failure::BadOption | Failure::LongResponse => {}
+            Failure::GaveUp | Failure::Cancelled | Failure::BadOption | Failure::LongResponse | Failure::WrongToken => {
+            }
         }
         let is_unanswered = matches!(why, Failure::NoResponse | Failure::Cancelled);
         if is_unanswered && self.exchanges.get(slot).is_some_and(|exchange| exchange.stage == Stage::Asked) {

@@ -140,6 +140,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         exchange.own_token = token.is_some();
         exchange.limits_responses =
             message.kind == Kind::NonConfirmable && role.asks() && NoResponse::of(message.options) != NoResponse::NONE;
+        exchange.is_misanswered = false;
         exchange.mark = mark;
         exchange.most = most;
         exchange.wait = message.patience.ack_timeout;

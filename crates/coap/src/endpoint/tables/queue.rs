@@ -42,6 +42,7 @@ pub(crate) enum What {
     Request { id: RequestId },
     Response { exchange: ExchangeId, sample: Option<Sample>, copies: u8 },
     Late,
+    Unasked,
     Further { exchange: ExchangeId },
     PlainFurther { exchange: ExchangeId },
     Acknowledged { exchange: ExchangeId, sample: Sample },
@@ -189,6 +190,7 @@ impl<A: Copy> Queue<A> {
             What::Response { exchange, sample, copies } => {
                 self.message(entry, |message| Event::Response { exchange, from: peer, message, sample, copies })
             }
+            What::Unasked => self.message(entry, |message| Event::Unasked { from: peer, message }),
             What::Late => self.message(entry, |message| Event::Late { from: peer, message }),
             What::Acknowledged { exchange, sample } => {
                 Output::Event(Event::Acknowledged { exchange, from: peer, sample })

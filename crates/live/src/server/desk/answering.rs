@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use millpond_coap::{
     RequestId,
+    block::Block,
     message::{Code, NoResponse, number},
 };
 use millpond_control::Instant;
@@ -21,6 +22,14 @@ impl Desk {
         if let Some(pieces) = asked.pieces {
             return self.answered_in_pieces(now, asked, pieces, response);
         }
+        let response = match is_past_end(&asked.request, &response) {
+            true => {
+                let why = "a block behind the end";
+                self.accesses.because(asked.id, why);
+                Response::bad_request(why)
+            }
+            false => response,
+        };
         if response.has_stream() {
             tracing::error!(
                 target: "millpond_live",
@@ -113,6 +122,13 @@ pub(super) fn wants_none(request: &Request) -> bool {
 
 fn unwanted(request: &Request) -> NoResponse {
     request.value(number::NO_RESPONSE).map_or(NoResponse::NONE, NoResponse::read)
+}
+
+/// Whether a block is asked for that begins behind the end of the representation (RFC 7959 §2.4).
+fn is_past_end(request: &Request, response: &Response) -> bool {
+    let block = request.value(number::BLOCK2).and_then(|value| Block::read(value, true).ok());
+    let begins_behind = |block: Block| block.number > 0 && block.offset() >= response.payload().len() as u64;
+    response.code() == Code::CONTENT && !response.has_stream() && block.is_some_and(begins_behind)
 }
 
 /// A representation that the client has already is not sent again (RFC 7252 §5.10.6.2).

@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     super::{
-        asking::{Asking, Whom, refuse_all},
+        asking::{Asking, SETTINGS_WAIT, Whom, refuse_all},
         connections::Seat,
         link::{Heard, Link, Stream},
         standing::Orders,
@@ -37,8 +37,6 @@ use crate::{
     server::{AccessRecord, Action, AddressRule, Arrived, Desk, HANDLERS_GRACE, Hosted, Reachability, Room},
 };
 
-/// How long a client may take until its settings came (RFC 8323 §5.3).
-const SETTINGS_WAIT: Duration = Duration::from_secs(10);
 /// How long a connection may be silent. Then it ends, unless it observes or waits for an answer: then it is asked whether
 /// it is still there (RFC 8323 §5.4).
 const IDLE: Duration = Duration::from_secs(600);
