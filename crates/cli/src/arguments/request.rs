@@ -132,7 +132,7 @@ pub struct Request {
     /// Copies and their timer.
     #[command(flatten)]
     pub repeating: Repeating,
-    /// Take bodies of up to this size [16 Mi].
+    /// Take bodies of up to this size [16Mi].
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub max_size: Option<usize>,
     /// Token of the request, in hexadecimal digits.

@@ -60,6 +60,7 @@ pub(crate) fn poll(host: &mut Host, now: Instant) -> Output {
                 transfer::Event::Failed { ask, why, .. } => Event::Failed { ask, why },
                 transfer::Event::Unanswered { ask, is_acknowledged, .. } => Event::Unanswered { ask, is_acknowledged },
                 transfer::Event::ObserverGone { observer, why, .. } => Event::ObserverGone { observer, why },
+                transfer::Event::Refused { .. } => continue,
                 other => panic!("{other:?} over a stream"),
             },
         };

@@ -280,7 +280,7 @@ impl Pair {
                     }
                     self.datagrams.push((self.now, side, transmit.bytes.to_vec()));
                 }
-                Output::Trace(_) => {}
+                Output::Trace(_) | Output::Event(Event::Refused { .. }) => {}
                 Output::Event(event) => {
                     let told = match event {
                         Event::Request { id, message, body, wants_to_observe, .. } => {

@@ -274,7 +274,7 @@ impl Session {
         loop {
             match actor.host.poll(now) {
                 Output::Transmit(transmit) => wire.push((who as u8, transmit.to, transmit.bytes.to_vec())),
-                Output::Trace(_) => {}
+                Output::Trace(_) | Output::Event(Event::Refused { .. }) => {}
                 Output::Event(Event::Request { id, body, wants_to_observe, .. }) => {
                     assert!(body.len() <= 300, "longer than limits.body");
                     actor.asked.push((id, wants_to_observe, body.len()));
