@@ -241,11 +241,11 @@ fn any_block_can_be_asked_for_and_none_behind_the_end() {
     for (id, (block, code, length)) in [
         (0x14, Code::CONTENT, 256),
         (0x24, Code::CONTENT, 88),
-        (0x34, Code::BAD_REQUEST, 0),
+        (0x34, Code::BAD_REQUEST, 22),
         (0x04, Code::CONTENT, 256),
         (0x92, Code::CONTENT, 24),
-        (0xa2, Code::BAD_REQUEST, 0),
-        (0x07, Code::BAD_REQUEST, 0),
+        (0xa2, Code::BAD_REQUEST, 22),
+        (0x07, Code::BAD_REQUEST, 27),
     ]
     .into_iter()
     .enumerate()

@@ -61,9 +61,12 @@ pub enum AccessOutcome {
     Unanswered,
 }
 
+/// A function that is told of every request.
+type Hear = dyn Fn(&AccessRecord) + Send + Sync;
+
 /// Who is told, if anybody.
 #[derive(Clone, Default)]
-pub(crate) struct AccessHook(Option<Arc<dyn Fn(&AccessRecord) + Send + Sync>>);
+pub(crate) struct AccessHook(Option<Arc<Hear>>);
 
 impl AccessHook {
     pub(super) fn new(hook: impl Fn(&AccessRecord) + Send + Sync + 'static) -> Self {

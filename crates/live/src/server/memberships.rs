@@ -16,19 +16,25 @@ pub(crate) struct Membership {
     pub(crate) must_be: bool,
 }
 
+/// What became of the groups that were to be joined.
+#[derive(Default)]
+pub(crate) struct Joined {
+    /// Where those can be asked that were.
+    pub(crate) at: Vec<SocketAddr>,
+    /// Those that could not be, with why.
+    pub(crate) missed: Vec<(IpAddr, Error)>,
+}
+
 /// Joins groups, each by one socket, however many share its port: every one that had joined would get a copy of each
-/// datagram. Returns where they can be asked, and those that could not be joined, with why.
+/// datagram.
 ///
 /// # Errors
 /// A group that was asked for by name and cannot be joined.
-pub(crate) fn join_all(
-    groups: &[Membership],
-    ports: &[&Port],
-) -> Result<(Vec<SocketAddr>, Vec<(IpAddr, Error)>), Error> {
+pub(crate) fn join_all(groups: &[Membership], ports: &[&Port]) -> Result<Joined, Error> {
     for port in ports {
         port.take_own_groups_only();
     }
-    let (mut joined, mut missed) = (Vec::new(), Vec::new());
+    let Joined { at: mut joined, mut missed } = Joined::default();
     for Membership { group, interface, must_be } in groups {
         match join(*group, interface.as_ref(), ports) {
             Ok(at) if joined.contains(&at) => {}
@@ -37,7 +43,7 @@ pub(crate) fn join_all(
             Err(error) => missed.push((*group, error)),
         }
     }
-    Ok((joined, missed))
+    Ok(Joined { at: joined, missed })
 }
 
 fn join(group: IpAddr, interface: Option<&Interface>, ports: &[&Port]) -> Result<SocketAddr, Error> {

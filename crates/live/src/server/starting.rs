@@ -13,7 +13,7 @@ use super::{
     Running, Server, ServerBuilder,
     admission::{Admission, AdmissionLimits},
     desk::{Desk, DeskLimits},
-    memberships::join_all,
+    memberships::{Joined, join_all},
     metrics,
     reachability::Reachability,
     request::State,
@@ -152,7 +152,7 @@ impl ServerBuilder {
             }
         }
         let plain: Vec<&Port> = ports.iter().filter(|(_, other, _)| other.is_none()).map(|(port, ..)| port).collect();
-        (server.groups, server.missed_groups) = join_all(&self.groups, &plain)?;
+        Joined { at: server.groups, missed: server.missed_groups } = join_all(&self.groups, &plain)?;
         let sockets = u32::try_from(ports.len()).unwrap_or(u32::MAX);
         for (port, other, first_keys) in ports {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
