@@ -2,7 +2,10 @@
 
 import pytest
 
+from links import hosts
 from sides import PEERS, Missing, Ours, Peer
+
+__all__ = ["hosts"]
 
 
 @pytest.fixture(scope="session")

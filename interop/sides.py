@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,9 +86,9 @@ class Peer:
         assert done.returncode == 0, f"{self.name}: {done.stderr}"
         return done.stdout
 
-    def ask(self, method: str, uri: str, payload: bytes | None = None) -> Answer:
-        """One request of its client."""
-        arguments = [*self.command(), method, uri] + (["-"] if payload is not None else [])
+    def ask(self, method: str, uri: str, payload: bytes | None = None, within: Sequence[str] = ()) -> Answer:
+        """One request of its client, where a command in front of it puts it."""
+        arguments = [*within, *self.command(), method, uri] + (["-"] if payload is not None else [])
         done = subprocess.run(arguments, input=payload, capture_output=True, check=False)
         assert done.returncode == 0, f"{self.name}: {done.stderr.decode(errors='replace')}"
         code, _, body = done.stdout.partition(b"\n")
@@ -191,10 +191,10 @@ class Libcoap(Peer):
         assert done.returncode == 0, f"libcoap: {done.stderr}"
         return done.stdout
 
-    def ask(self, method: str, uri: str, payload: bytes | None = None) -> Answer:
+    def ask(self, method: str, uri: str, payload: bytes | None = None, within: Sequence[str] = ()) -> Answer:
         with tempfile.TemporaryDirectory() as directory:
             body = Path(directory) / "body"
-            arguments = [self.program("client"), "-B", "60", "-m", method, "-o", str(body)]
+            arguments = [*within, self.program("client"), "-B", "60", "-m", method, "-o", str(body)]
             if payload is not None:
                 arguments += ["-f", "-"]
             done = subprocess.run([*arguments, uri], input=payload, capture_output=True, check=False)

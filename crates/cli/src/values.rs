@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coap_numbers::option as registry;
 use millpond_coap::message::Token;
-use millpond_live::{NoResponse, Uri};
+use millpond_live::{IpNet, NoResponse, Uri};
 
 use crate::failure::Failure;
 
@@ -228,6 +228,13 @@ fn hex(digits: &str) -> Result<Vec<u8>, String> {
         .map(|pair| pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()))
         .collect::<Option<_>>()
         .ok_or_else(|| format!("{digits:?} are not all hexadecimal digits"))
+}
+
+/// A network, or one address.
+pub(crate) fn network(text: &str) -> Result<IpNet, String> {
+    let address = || text.parse::<std::net::IpAddr>().ok().map(IpNet::from);
+    let wrong = || "no network; write 192.0.2.0/24, 2001:db8::/32, or an address".to_owned();
+    text.parse().ok().or_else(address).ok_or_else(wrong)
 }
 
 #[cfg(test)]

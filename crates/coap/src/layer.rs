@@ -157,6 +157,11 @@ pub trait MessageLayer: Debug {
         Kind::Confirmable
     }
 
+    /// Whether a request was acknowledged before it is answered.
+    fn was_acknowledged(&self, _request: RequestId) -> bool {
+        false
+    }
+
     /// Whether a request came to a group.
     fn came_by_group(&self, _request: RequestId) -> bool {
         false

@@ -76,6 +76,8 @@ pub use client::{
 pub use content_format::ContentFormat;
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
 pub use error::Error;
+#[cfg(feature = "server")]
+pub use ipnet::IpNet;
 pub use least_wait::LEAST_WAIT as DEFAULT_LEAST_WAIT;
 pub use millpond_coap::message::{Code, Kind, MessageId, NoResponse, Token, number};
 pub use millpond_coap::{Duplicates, Memory, MemoryError, Repeats, leisure};

@@ -50,7 +50,7 @@ pub struct Stats {
     pub observers: usize,
     /// Requests answered with 5.03 or 4.29 because too much was under way.
     pub overloaded: u64,
-    /// Requests whose sender was told to prove its address first.
+    /// Requests whose sender was asked to show first that it is at its address: it got less than all, or nothing else.
     pub unverified: u64,
     /// Times that a socket's buffer was full.
     pub backlogs: u64,

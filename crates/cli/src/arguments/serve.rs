@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
-use millpond_live::{ControllerChoice, Interface};
+use millpond_live::{ControllerChoice, Interface, IpNet};
 
 use super::ServerCredentials;
 
@@ -62,6 +62,9 @@ pub struct Serve {
     /// Take datagrams of up to this size; a request in a longer one is answered with 4.13 [1452 bytes].
     #[arg(long, value_name = "SIZE", value_parser = crate::values::datagram)]
     pub max_datagram: Option<u16>,
+    /// A network of one's own, which gets long answers at once; may be repeated.
+    #[arg(long, value_name = "NETWORK", value_parser = crate::values::network)]
+    pub trust: Vec<IpNet>,
     /// Metrics for Prometheus at http://ADDRESS/metrics.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::values::address_and_port)]
     pub metrics: Option<SocketAddr>,

@@ -68,6 +68,7 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     if flags.calm {
         builder = builder.duplicates(Duplicates::Calm);
     }
+    builder = flags.trust.iter().fold(builder, |builder, network| builder.trust(*network));
     builder = in_groups(builder.q_block(flags.q_block), &flags);
     if let Some(bytes) = flags.max_datagram {
         builder = builder.longest_datagram(bytes);

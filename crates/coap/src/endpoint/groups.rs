@@ -291,6 +291,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         }
     }
 
+    /// Whether a request that was not answered yet was acknowledged, so that its answer is a message of its own.
+    #[must_use]
+    pub fn was_acknowledged(&self, request: RequestId) -> bool {
+        let found = self.inbox.as_deref().and_then(|inbox| inbox.requests.find(request));
+        found.is_some_and(|(_, request)| request.owed == Owed::Response)
+    }
+
     /// Whether a request that was not answered yet came to a group.
     #[must_use]
     pub fn came_by_group(&self, request: RequestId) -> bool {

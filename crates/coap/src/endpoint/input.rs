@@ -3,7 +3,7 @@ use core::{fmt, num::NonZeroU32};
 use millpond_control::{Instant, Span};
 
 use super::Transmission;
-use crate::message::{Code, Kind, Token, WriteError};
+use crate::message::{Code, HEADER, Kind, OptionHeader, Token, WriteError};
 
 /// A request or response to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,19 @@ impl<'a> Outgoing<'a> {
     #[must_use]
     pub const fn with_payload(self, payload: &'a [u8]) -> Self {
         Self { payload, ..self }
+    }
+
+    /// Bytes that it takes with this token.
+    pub(crate) fn length_with(&self, token: Token) -> usize {
+        let mut after = 0;
+        let each = |(number, value): &(u16, &[u8])| {
+            let header = OptionHeader::new(after, *number, value).map_or(0, OptionHeader::size);
+            after = *number;
+            header.saturating_add(value.len())
+        };
+        let options = self.options.iter().map(each).fold(0_usize, usize::saturating_add);
+        let payload = if self.payload.is_empty() { 0 } else { self.payload.len().saturating_add(1) };
+        HEADER.saturating_add(token.len()).saturating_add(options).saturating_add(payload)
     }
 
     /// The same message with this patience.

@@ -151,6 +151,10 @@ impl<A: Copy + Eq + Hash + Debug> MessageLayer for Endpoint<A> {
         Self::kind_of_answer(self, request)
     }
 
+    fn was_acknowledged(&self, request: RequestId) -> bool {
+        Self::was_acknowledged(self, request)
+    }
+
     fn came_by_group(&self, request: RequestId) -> bool {
         Self::came_by_group(self, request)
     }

@@ -40,6 +40,8 @@ pub(super) struct Asked<A> {
     wanted: Option<Block>,
     /// Tells this body from others that are on their way to the same resource (RFC 9175 §3).
     tag: Option<Uint>,
+    /// What the server wants sent back with all that follows, to see that this client is where it says (RFC 9175 §2.3).
+    echo: Option<Vec<u8>>,
     /// That of the next message, if it is not to be made: one that was given for the first, and then, as long as a body
     /// leaves, that of the block before. RFC 7959 leaves the choice, but there are servers that put a body together by
     /// its token.
@@ -159,6 +161,7 @@ impl<A> Asked<A> {
             total: None,
             restarts: 0,
             tag: ask.piece.map_or(tag.filter(|_| !is_short), |piece| piece.tag).map(Uint::new),
+            echo: None,
             token: ask.token,
             one_token: ask.one_token,
             exchange: None,
@@ -178,7 +181,9 @@ impl<A> Asked<A> {
 
     /// Bytes held beside this value.
     pub(super) fn memory(&self) -> usize {
-        self.options.capacity().saturating_add(self.body.capacity()).saturating_add(self.download.received())
+        let echo = self.echo.as_ref().map_or(0, Vec::capacity);
+        let held = self.options.capacity().saturating_add(self.body.capacity()).saturating_add(echo);
+        held.saturating_add(self.download.received())
     }
 
     /// A body of several blocks leaves.
@@ -241,7 +246,7 @@ impl<A> Asked<A> {
         aim: Aim,
         send: impl FnOnce(&Outgoing<'_>) -> Result<T, E>,
     ) -> Result<Result<T, E>, AskFailure> {
-        let Self { kind, code, options, body, upload, is_short, wanted, patience, single, .. } = self;
+        let Self { kind, code, options, body, upload, is_short, wanted, patience, single, echo, .. } = self;
         let is_next = matches!(aim, Aim::Next | Aim::Register);
         let piece = match upload {
             Some(upload) if is_next => Some(upload.piece(body)?),
@@ -277,9 +282,12 @@ impl<A> Asked<A> {
             (number::BLOCK1, options::value(block1.as_ref())),
             (number::SIZE2, options::value(size2.as_ref())),
             (number::SIZE1, options::value(size1.as_ref())),
+            (number::ECHO, echo.as_deref()),
             (number::REQUEST_TAG, options::value(tag.as_ref())),
         ];
-        let merged = options::merge(options::decode(options), &own);
+        let is_renewed = |number| number == number::ECHO && echo.is_some();
+        let theirs = options::decode(options).filter(|(number, _)| !is_renewed(*number));
+        let merged = options::merge(theirs, &own);
         let token = match aim {
             Aim::Renew(token) | Aim::Deregister(token) => Some(token),
             Aim::Next | Aim::Register => self.token,
@@ -323,6 +331,10 @@ impl<A> Asked<A> {
             }
         }
         let has_begun = self.download.received() > 0;
+        let is_first_word = read.echo.is_some() && self.echo.is_none();
+        if let Some(value) = read.echo.filter(|_| message.code.class() == 2) {
+            self.echo = Some(value.to_vec());
+        }
         if message.code == Code::BAD_REQUEST && has_begun && self.restarts < Self::RESTARTS {
             // The block begins behind the end (RFC 7959 §2.4): the body has become shorter.
             self.restarts = self.restarts.saturating_add(1);
@@ -339,6 +351,16 @@ impl<A> Asked<A> {
             let limit = self.longest;
             let is_short = message.payload().len() <= limit;
             return if is_short { Ok(Then::Done(None)) } else { Err(DownloadError::TooLarge { limit }.into()) };
+        }
+        // It was cut small for an address that has shown nothing. With what shows it large blocks come, from the first on; only
+        // what changes nothing can be asked for again.
+        let largest = self.early.unwrap_or(BlockSize::B1024);
+        let is_safe = self.code == Code::GET || (self.code == Code::FETCH && self.is_short);
+        let is_cut = block.is_some_and(|block| block.number == 0 && block.more && block.size < largest);
+        if is_cut && is_first_word && is_safe && !has_begun {
+            self.download = Download::new(Some(largest), self.longest);
+            self.wanted = self.download.first();
+            return Ok(Then::Send);
         }
         let Read { format, etag, size2: total, .. } = *read;
         let part = Part { code: message.code, format, block, etag, total, payload: message.payload() };

@@ -11,18 +11,19 @@ use super::{
     asked::Asked,
     options,
     told::{Told, Whole},
+    unvalidated::Sent,
 };
 use crate::block::{
     Whose,
     robust::{
-        AnswerRefused, AskRefused, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits,
+        AnswerRefused, AskRefused, Asker, BurstAnswer, BurstAsk, BurstClient, BurstFailure, BurstId, BurstLimits,
         BurstOptions, BurstParameters, BurstRequestId, BurstServer, ClientAct, ClientTold, ServerAct, ServerTold,
         is_robust,
     },
 };
 use crate::endpoint::{self, RequestId};
 use crate::layer::MessageLayer;
-use crate::message::{Code, Message};
+use crate::message::{Code, Message, number};
 
 /// Asks in bursts at a time.
 const MOST_ASKS: usize = 1_024;
@@ -123,11 +124,11 @@ impl<A: Copy + Eq + Hash + Debug> Bursts<A> {
     pub(super) fn request_came(
         &mut self,
         now: Instant,
-        (from, whose): (A, Whose),
+        (from, whose, asker): (A, Whose, Asker),
         id: RequestId,
         message: &Message<'_>,
     ) -> Result<(), Code> {
-        self.server.as_mut().map_or(Ok(()), |server| server.request_came(now, from, id, message, whose))
+        self.server.as_mut().map_or(Ok(()), |server| server.request_came(now, (from, whose, asker), id, message))
     }
 
     /// Where an ask stands in the slots of the host; it is forgotten here.
@@ -311,7 +312,13 @@ impl<L: MessageLayer> Host<L> {
         options::check(answer.options)?;
         let gone = Refused::Endpoint(endpoint::Refused::UnknownRequest);
         let Some(server) = &mut self.bursts.server else { return Err(gone) };
-        let Answer { code, options, body, is_proved, .. } = *answer;
+        let echo = server.withholds(id, answer.options, answer.body);
+        let challenge = echo.as_ref().map(|value| [(number::ECHO, &value[..])]);
+        let prove = challenge.as_ref().map(|challenge| Answer::new(Code::UNAUTHORIZED, challenge));
+        let Answer { code, options, body, is_proved, .. } = prove.unwrap_or(*answer);
+        let asks_for_proof = echo.is_some();
+        self.sent = Sent { code, payload: body.len(), asks_for_proof, ..Sent::NOTHING };
+        self.counts.limited = self.counts.limited.saturating_add(u64::from(asks_for_proof));
         server.answer(now, id, &BurstAnswer { code, options, body, is_proved }).map_err(|why| match why {
             AnswerRefused::UnknownRequest => gone,
             AnswerRefused::Code(code) => Refused::Endpoint(endpoint::Refused::Code(code)),

@@ -14,6 +14,8 @@ pub struct Counters {
     pub served: u64,
     /// Notifications handed to the endpoint.
     pub notifications: u64,
+    /// Answers that were cut or withheld because their receiver has not shown that it is at its address (RFC 9175 §2.4).
+    pub limited: u64,
     /// Observers that are gone, and were told to be.
     pub observers_gone: u64,
 }

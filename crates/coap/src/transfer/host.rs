@@ -1,4 +1,4 @@
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{fmt::Debug, hash::Hash};
 
 use millpond_control::{ChanceSeed, Instant, PeerController, Span};
@@ -13,6 +13,7 @@ use super::{
     observers::Observers,
     server::AllPending,
     told::Told,
+    unvalidated::{Sent, Validation},
 };
 use crate::block::{Assemblies, AssemblyLimits, robust::BurstParameters};
 use crate::endpoint::{Endpoint, ExchangeId, RequestId};
@@ -44,6 +45,10 @@ pub struct Host<L: MessageLayer> {
     /// What was told last, if no datagram holds it.
     pub(super) shown: Vec<u8>,
     pub(super) counts: Counters,
+    /// Who may be sent how much; without it everybody everything.
+    pub(super) validation: Option<Box<dyn Validation<L::Peer>>>,
+    /// What was sent as the last answer.
+    pub(super) sent: Sent,
     /// Why the layer has ended, until that is told.
     pub(super) closing: Option<L::Closing>,
 }
@@ -192,6 +197,8 @@ impl<L: MessageLayer> Host<L> {
             told: VecDeque::new(),
             shown: Vec::new(),
             counts: Counters::default(),
+            validation: None,
+            sent: Sent::NOTHING,
             closing: None,
         }
     }

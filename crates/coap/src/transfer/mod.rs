@@ -158,6 +158,7 @@ mod server;
 mod stream;
 mod told;
 mod unanswered;
+mod unvalidated;
 
 pub use answer::{Answer, Gone, ObserverId};
 pub use ask::{Ask, AskFailure, AskId, Piece, Progress};
@@ -169,3 +170,4 @@ pub use output::{Asleep, Event, Output, Refused};
 pub(crate) use pieces::InPieces;
 pub use pieces::TakesPieces;
 pub use refusal::Refusal;
+pub use unvalidated::{ALWAYS, ECHO_LENGTH, FACTOR, Limit, Sent, Standing, Validation};

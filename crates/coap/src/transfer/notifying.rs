@@ -11,6 +11,7 @@ use super::{
     options,
     server::Pending,
     told::Told,
+    unvalidated::Standing,
 };
 use crate::endpoint::{self, ExchangeId, Failure, Outgoing, RequestId};
 use crate::invariant::Sure;
@@ -47,6 +48,11 @@ impl<L: MessageLayer> Host<L> {
             known.map_or((0, None, now), |known| (known.sequence, known.confirmed_at, known.registered_at));
         let sequence = before.wrapping_add(1) & SEQUENCE;
         self.respond_with(now, id, answer, Some(sequence))?;
+        let limit = match pending.standing {
+            Standing::Unvalidated(_) if !self.sent.observes => return Ok(None),
+            Standing::Unvalidated(_) => self.sent.left,
+            Standing::Shown | Standing::Remembered => None,
+        };
         self.observer_is_gone(pending.from, pending.token, Gone::Replaced);
         let Pending { from, token, kind, key, asked, block2, .. } = pending;
         let observer = Observer {
@@ -64,6 +70,7 @@ impl<L: MessageLayer> Host<L> {
             registered_at,
             may_leave: Instant::ORIGIN,
             left: [None; 2],
+            limit,
         };
         let layer = &self.layer;
         Ok(Some(self.observers.add(observer, |peer| layer.hash(&peer))))
@@ -122,9 +129,19 @@ impl<L: MessageLayer> Host<L> {
         let pending = Pending::of_observer(observer);
         let answer = Answer { kind: Some(kind), ..*answer };
         let observe = (!is_last).then_some(sequence);
-        let (representation, sent) = self.cut_to_fit(&answer, &pending, observe, |layer, message: &Outgoing<'_>| {
-            layer.notify(now, peer, token, message)
-        });
+        let limit = observer.limit.map(|limit| observer.confirmed_at.map_or(limit, |_| limit.alone()));
+        let (representation, sent) = match limit {
+            Some(limit) => match self.notify_within(now, (&answer, &pending), limit, observe) {
+                Some((representation, sent)) => (representation, Ok(sent)),
+                None => {
+                    self.gone(slot, Gone::Refused);
+                    return Ok(());
+                }
+            },
+            None => self.cut_to_fit(&answer, &pending, observe, |layer, message: &Outgoing<'_>| {
+                layer.notify(now, peer, token, message)
+            }),
+        };
         let exchange = match sent {
             Ok(sent) => sent?,
             // Block 0 is never behind the end.

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use hashbrown::HashTable;
 use millpond_control::Instant;
 
-use super::{Answer, ObserverId, options};
+use super::{Answer, Limit, ObserverId, options};
 use crate::block::{Block, BlockSize};
 use crate::endpoint::{ExchangeId, slots::Slots, timers::Timers};
 use crate::invariant::Sure;
@@ -39,6 +39,8 @@ pub(super) struct Observer<A> {
     pub(super) may_leave: Instant,
     /// The last non-confirmable ones that left.
     pub(super) left: [Option<ExchangeId>; 2],
+    /// Its address has not shown that it receives what is sent there: what may go to it before it acknowledges.
+    pub(super) limit: Option<Limit>,
 }
 
 /// A representation that waits for the notification before it.

@@ -57,6 +57,7 @@ pub(super) struct Read<'m> {
     pub(super) etag: Option<&'m [u8]>,
     pub(super) format: Option<u32>,
     pub(super) max_age: Option<u32>,
+    pub(super) echo: Option<&'m [u8]>,
 }
 
 impl<'m> Read<'m> {
@@ -76,6 +77,7 @@ impl<'m> Read<'m> {
                 number::BLOCK1 => read.block1 = Some(Block::read(option.value, takes_own)),
                 number::SIZE2 => read.size2 = option.uint(),
                 number::SIZE1 => read.size1 = option.uint(),
+                number::ECHO => read.echo = Some(option.value),
                 _ => {}
             }
         }

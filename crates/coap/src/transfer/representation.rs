@@ -5,7 +5,7 @@ use core::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-use super::{Answer, options, server::Pending};
+use super::{Answer, options, server::Pending, unvalidated::ECHO_LENGTH};
 use crate::block::{Block, BlockSize, PastEnd, Piece, slice_of_blocks};
 use crate::endpoint::Outgoing;
 use crate::layer::Room;
@@ -58,11 +58,13 @@ pub(super) struct Representation<'a> {
     /// Made for an answer of several blocks that has none, of so many bytes. With four of them one body in four billions has that
     /// of another one.
     pub(super) etag: Option<([u8; 8], usize)>,
+    /// Its receiver is to send this back.
+    pub(super) echo: Option<[u8; ECHO_LENGTH]>,
 }
 
 impl<'a> Representation<'a> {
     pub(super) fn of(answer: &'a Answer<'a>, cut: Cut, etag_length: u8) -> Self {
-        let mut made = Self { answer, cut, etag: None };
+        let mut made = Self { answer, cut, etag: None, echo: None };
         if etag_length > 0 && made.is_long() && !answer.options.iter().any(|(number, _)| *number == number::ETAG) {
             let mut hasher = SipHasher13::new();
             hasher.write(answer.body);
@@ -99,7 +101,7 @@ impl<'a> Representation<'a> {
         let is_success = code.class() == 2;
         let piece = if is_success || self.cut.cuts_all { self.cut.piece(body, asked)? } else { whole };
         let is_bare = piece.block.is_none() && to.block1.is_none() && observe.is_none() && !to.wants_size;
-        if is_bare && self.etag.is_none() {
+        if is_bare && self.etag.is_none() && self.echo.is_none() {
             let options = self.answer.options;
             return Ok(send(&Outgoing { kind, payload: piece.payload, ..Outgoing::confirmable(code, options) }));
         }
@@ -113,6 +115,7 @@ impl<'a> Representation<'a> {
             (number::BLOCK2, options::value(block2.as_ref())),
             (number::BLOCK1, options::value(block1.as_ref())),
             (number::SIZE2, options::value(size2.as_ref())),
+            (number::ECHO, self.echo.as_ref().map(|value| &value[..])),
         ];
         let merged = options::merge(self.answer.options.iter().copied(), &own);
         Ok(send(&Outgoing { kind, payload: piece.payload, ..Outgoing::confirmable(code, &merged) }))

@@ -16,8 +16,9 @@ use super::{
     options::{self, Read},
     representation::{Cut, Representation},
     told::Told,
+    unvalidated::{Sent, Standing},
 };
-use crate::block::{Block, BlockSize, PastEnd, Verdict, Whose};
+use crate::block::{Block, BlockSize, PastEnd, Verdict, Whose, robust::Asker};
 use crate::endpoint::{self, Outgoing, RequestId};
 use crate::invariant::Sure;
 use crate::layer::{MessageLayer, Reason};
@@ -37,6 +38,7 @@ pub(super) struct Pending<A> {
     pub(super) block2: Option<Block>,
     pub(super) wants_size: bool,
     pub(super) wants_to_observe: bool,
+    pub(super) standing: Standing,
 }
 
 /// Requests that the application has not answered, by the slots that the endpoint has for them.
@@ -88,6 +90,9 @@ impl<L: MessageLayer> Host<L> {
         let message = self.layer.message(&entry).sure("message of a request")?;
         let room = self.layer.room();
         let read = Read::of(&message, room);
+        let standing = self.validation.as_mut().map_or(Standing::Shown, |validation| {
+            validation.standing(now, from, message.option(number::ECHO), message.length())
+        });
         // What is critical and not the host's own is for the application to know.
         let by_group = self.layer.came_by_group(id);
         let in_pieces = (read.block1.is_some() || is_of_burst(&message))
@@ -99,7 +104,9 @@ impl<L: MessageLayer> Host<L> {
             return self.refuse(entry, id, Refusal::Option(number));
         }
         if takes_bursts && is_of_burst(&message) {
-            let taken = self.bursts.request_came(now, (from, self.whose(from)), id, &message);
+            let echo = self.validation.as_mut().and_then(|validation| validation.echo(now, from));
+            let asker = Asker { standing, echo };
+            let taken = self.bursts.request_came(now, (from, self.whose(from), asker), id, &message);
             return taken.err().map(|code| Told::Refused { entry, id, why: Refusal::Burst(code) });
         }
         let (Ok(block1), Ok(block2)) = (read.block1.transpose(), read.block2.transpose()) else {
@@ -117,6 +124,7 @@ impl<L: MessageLayer> Host<L> {
             block2,
             wants_size: read.size2 == Some(0),
             wants_to_observe: false,
+            standing,
         };
         let is_observable = !by_group && matches!(message.code, Code::GET | Code::FETCH);
         pending.wants_to_observe =
@@ -264,8 +272,20 @@ impl<L: MessageLayer> Host<L> {
             return self.respond_with_piece(now, id, answer, &pending);
         }
         options::check(answer.options)?;
-        let (representation, sent) =
-            self.cut_to_fit(answer, &pending, observe, |layer, outgoing| layer.respond(now, id, outgoing));
+        if let Standing::Unvalidated(limit) = pending.standing {
+            let representation = self.respond_within(now, id, (answer, &pending), limit, observe)?;
+            if let Some(representation) = representation.filter(|one| one.is_long() || pending.block1.is_some()) {
+                self.keep(now, &pending, &representation);
+            }
+            return Ok(());
+        }
+        let mut told = Sent::NOTHING;
+        let note = &mut told;
+        let (representation, sent) = self.cut_to_fit(answer, &pending, observe, |layer, outgoing| {
+            *note = Sent::of(outgoing);
+            layer.respond(now, id, outgoing)
+        });
+        self.sent = told;
         let sent = match sent {
             Ok(sent) => sent,
             Err(PastEnd { .. }) => {
@@ -283,7 +303,7 @@ impl<L: MessageLayer> Host<L> {
     }
 
     /// A request was answered, or could not be: what is refused for want of room is dropped by the layer.
-    fn was_answered(&mut self, id: RequestId, sent: Result<(), L::Refused>) -> Result<(), Refused> {
+    pub(super) fn was_answered(&mut self, id: RequestId, sent: Result<(), L::Refused>) -> Result<(), Refused> {
         let reason = sent.as_ref().err().map(L::reason);
         if !matches!(reason, Some(Reason::Message | Reason::TooLong | Reason::Call)) {
             self.pending.remove(id);
@@ -301,7 +321,7 @@ impl<L: MessageLayer> Host<L> {
         answer: &'a Answer<'a>,
         to: &Pending<L::Peer>,
         observe: Option<u32>,
-        send: impl Fn(&mut L, &Outgoing<'_>) -> Result<T, L::Refused>,
+        mut send: impl FnMut(&mut L, &Outgoing<'_>) -> Result<T, L::Refused>,
     ) -> (Representation<'a>, Result<Result<T, L::Refused>, PastEnd>) {
         let cut = self.cut(answer, self.block_size(answer.block, to.block2));
         let room = self.layer.room().filter(|_| to.block2.is_none() && answer.block.is_none());
@@ -332,6 +352,12 @@ impl<L: MessageLayer> Host<L> {
     ) -> Result<(), Refused> {
         let kind = answer.kind.unwrap_or(pending.kind);
         let message = Outgoing { kind, payload: answer.body, ..Outgoing::confirmable(answer.code, answer.options) };
+        if let Standing::Unvalidated(limit) = pending.standing
+            && message.length_with(pending.token) > limit.message()
+        {
+            return self.ask_for_proof(now, id, pending, limit);
+        }
+        self.sent = Sent::of(&message);
         let sent = self.layer.respond(now, id, &message);
         self.was_answered(id, sent)
     }
@@ -366,12 +392,25 @@ impl<L: MessageLayer> Host<L> {
         let Some(kept) = self.shelf.take_up(slot, generation, now) else {
             return self.respond_with_refusal(now, id, Refusal::Forgotten);
         };
+        if let Standing::Unvalidated(limit) = pending.standing {
+            // What is kept may be of somebody who was validated, and this of whoever forges its address.
+            let (encoded, body, code, size) = (kept.options.clone(), kept.body.clone(), kept.code, kept.size);
+            let options: Vec<_> = options::decode(&encoded).collect();
+            let answer = Answer { body: &body, block: Some(size), ..Answer::new(code, &options) };
+            self.pending.set(id, pending);
+            if self.respond_within(now, id, (&answer, &pending), limit, None).is_err() {
+                self.pending.remove(id);
+                return self.layer.drop_request(now, id);
+            }
+            self.counts.served = self.counts.served.saturating_add(1);
+            return;
+        }
         let options: Vec<_> = options::decode(&kept.options).collect();
         let answer = Answer { body: &kept.body, ..Answer::new(kept.code, &options) };
         let cut = self.layer.room().map_or(Cut::of(kept.size), |room| {
             Cut::within(&room, &options, pending.block2.map_or(self.config.block, |block| block.size))
         });
-        let representation = Representation { answer: &answer, cut, etag: None };
+        let representation = Representation { answer: &answer, cut, etag: None, echo: None };
         let layer = &mut self.layer;
         let sent = representation.message(pending.block2, &pending, None, |message| layer.respond(now, id, message));
         match sent {
@@ -429,6 +468,7 @@ impl<A: Copy> Pending<A> {
             block2: observer.block2,
             wants_size: false,
             wants_to_observe: true,
+            standing: Standing::Shown,
         }
     }
 }

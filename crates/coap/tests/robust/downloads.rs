@@ -287,7 +287,7 @@ fn memory_is_given_back() {
     assert!(world.client.memory() < 2_304, "{}", world.client.memory());
     let last = world.sent.iter().rev().find(|sent| sent.from == SERVER).unwrap().at;
     world.run(last.after(Span::from_secs(248)));
-    assert_eq!((world.server.bodies(), world.server.memory() < 2_000), (0, true));
+    assert_eq!((world.server.bodies(), world.server.memory() < 2_200), (0, true));
 }
 
 /// Asks for the freshness of a day, so that nothing but silence ends a transfer.

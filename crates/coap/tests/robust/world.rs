@@ -263,7 +263,12 @@ impl World {
                         self.client.take(now, &event);
                     } else if let Event::Request { from, id, message } = event {
                         if crate::block::robust::is_robust(&message) {
-                            let _ = self.server.request_came(now, from, id, &message, Default::default());
+                            let _ = self.server.request_came(
+                                now,
+                                (from, Default::default(), Default::default()),
+                                id,
+                                &message,
+                            );
                         }
                     } else {
                         self.server.take(&event);

@@ -29,4 +29,5 @@ mod properties;
 mod session;
 mod strangers;
 mod unanswered;
+mod unvalidated;
 mod uploads;

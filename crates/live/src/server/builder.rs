@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use ipnet::IpNet;
 use millpond_coap::{Duplicates, Limits, Transmission};
 
 use super::{
@@ -62,6 +63,7 @@ pub struct ServerBuilder {
     pub(super) handling_time: Duration,
     pub(super) most_connections: usize,
     pub(super) rule: AddressRule,
+    pub(super) trusted: Vec<IpNet>,
     pub(super) security: ServerSecurity,
     pub(super) client_security: ClientSecurity,
     pub(super) groups: Vec<Membership>,
@@ -112,6 +114,7 @@ impl Default for ServerBuilder {
             handling_time: Duration::from_secs(247),
             most_connections: 16_384,
             rule: AddressRule::default(),
+            trusted: Vec::new(),
             security: ServerSecurity::default(),
             client_security: ClientSecurity::default(),
             groups: Vec::new(),
@@ -392,7 +395,21 @@ impl ServerBuilder {
         self
     }
 
-    /// Before which answers a client must prove that it is where it says.
+    /// Who asks from this network need not show that it is where it says: it gets large answers, and bursts, at once. For one's own
+    /// networks, into which nobody can send with a forged address. Repeatable.
+    ///
+    /// ```
+    /// use millpond_live::Server;
+    ///
+    /// let builder = Server::builder().trust("192.0.2.0/24".parse().unwrap());
+    /// ```
+    #[must_use]
+    pub fn trust(mut self, network: IpNet) -> Self {
+        self.trusted.push(network);
+        self
+    }
+
+    /// Before which answers a client must show that it is where it says; see [`AddressRule`].
     #[must_use]
     pub const fn verify_addresses(mut self, rule: AddressRule) -> Self {
         self.rule = rule;
@@ -422,7 +439,7 @@ impl ServerBuilder {
     /// A request that came to a group is answered within [`leisure`](Self::leisure), once, without acknowledgement, and only
     /// if there is something to say (RFC 7252 §8): no error, no empty list of links. One that is not non-confirmable is
     /// ignored, and so is one that would change something, see [`changes_by_group`](Self::changes_by_group). Of an answer too
-    /// large for an address that nobody has proved the first 128 bytes leave; the rest is asked for by unicast.
+    /// long for an address that has shown nothing the first block leaves; the rest is asked for by unicast.
     #[must_use]
     pub fn join(mut self, group: IpAddr, interface: Option<Interface>) -> Self {
         self.groups.push(Membership { group, interface, must_be: true });

@@ -45,6 +45,8 @@ pub(crate) struct DeskLimits {
     pub(crate) changes_by_group: bool,
 }
 
+/// Why somebody gets less than it asked for, as it is told.
+const UNVALIDATED: &str = "the address is not validated: Echo asked";
 /// Seconds after which to ask again, told with 5.03 and 4.29.
 const ASK_AGAIN: u32 = 5;
 /// States for groups of observers that are made at a time by handlers that wait.
@@ -90,10 +92,12 @@ pub(crate) enum Action {
     },
     /// The same as it is: one block of a longer body.
     Piece(RequestId, Response),
-    /// The same in blocks that are small enough for an address that is not proved.
-    AnswerBriefly(RequestId, Response),
     /// Answer, and keep the client as an observer.
-    Observe { id: RequestId, response: Response, observed: Observed },
+    Observe {
+        id: RequestId,
+        response: Response,
+        observed: Observed,
+    },
     /// No answer: the message is rejected.
     Reject(RequestId),
     /// No answer is wanted: the message is acknowledged at most.
@@ -103,8 +107,6 @@ pub(crate) enum Action {
         response: Response,
         is_confirmable: bool,
         is_last: bool,
-        /// In blocks that are small enough for an address that is not proved.
-        is_brief: bool,
     },
 }
 

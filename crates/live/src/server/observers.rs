@@ -128,11 +128,6 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         }
     }
 
-    /// Whether an observer had proved its address when it registered.
-    pub(crate) fn is_proved(&self, observer: O) -> bool {
-        self.of.get(&observer).is_none_or(|member| member.is_proved)
-    }
-
     /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
         let each = size_of::<O>() * 2 + size_of::<Member>() + 1;
@@ -430,7 +425,6 @@ mod tests {
         assert_eq!(of_all, 12);
         assert_eq!(register(&mut observers, "203.0.113.1", false), Err(Busy::Unproved));
         assert!(register(&mut observers, "192.0.2.1", false).is_ok(), "it observes this already");
-        assert!(!observers.is_proved(1));
         let proved =
             (0..99).filter(|host| register(&mut observers, &format!("203.0.113.{host}"), true).is_ok()).count();
         assert_eq!(proved, 48, "three quarters");

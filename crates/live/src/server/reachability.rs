@@ -1,39 +1,46 @@
-//! No large answers to addresses that nobody has proved to be at (RFC 7252 §11.3, RFC 9175 §2.4).
+//! No more to addresses that have shown nothing than RFC 9175 §2.4 allows (RFC 7252 §11.3).
 //!
-//! Who sends from a forged address can make a server flood whoever is at that address. So a large answer is withheld
-//! until the client has sent back a value that only reached it if the address is its own. The server remembers nothing
-//! for that: the value is a keyed hash of address and time.
+//! Who sends from a forged address can make a server flood whoever is at that address. How much goes there is the host's to
+//! see to (`millpond_coap::transfer::Limit`); who has shown that it receives what is sent to its address is known here. The server
+//! remembers nothing of what it asks for: the value that is to be sent back is a keyed hash of address and time.
 
 use std::{
     collections::HashMap,
     hash::{Hash, Hasher},
     net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use ipnet::IpNet;
 use millpond_coap::message::number;
 use millpond_control::Instant;
 use siphasher::sip::SipHasher24;
 
 use super::{Request, admission::Standing};
-use crate::{Error, Transport, secrets, udp::Network};
+use crate::{
+    Error, Transport, secrets,
+    transfer::{self, ECHO_LENGTH, Limit, Validation},
+    udp::{Address, Network},
+};
 
-/// Before which answers a client must prove that it is where it says.
+/// Before which answers a client must show that it is where it says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AddressRule {
     /// Never: everybody gets everything.
     Never,
-    /// Before answers of more than 256 bytes that are more than three times as long as their request; this machine's
-    /// own addresses are trusted.
+    /// Before answers of more than 136 bytes of CoAP that are on the wire more than three times as long as their request (RFC 9175
+    /// §2.4). They go in small blocks until then, and with Echo. This machine's own addresses are trusted, and
+    /// [networks](crate::ServerBuilder::trust) that are said to be.
     #[default]
     LargeAnswers,
     /// The same, with this machine's own addresses.
     LargeAnswersEverywhere,
 }
 
-/// What answers may always be: little enough to be no weapon, enough for most readings of a sensor. A judgement.
-const SMALL: usize = 256;
-/// How much longer than the request an answer may be; what RFC 9000 §8 allows to unverified addresses.
-const FACTOR: usize = 3;
+/// Bytes on the wire around a datagram's payload: the headers of Ethernet without its checksum, of IPv4 or IPv6, and of UDP, as RFC 9175
+/// §2.4 counts them. On links with longer headers, or that compress them, the factor is nearer to 1 or to that of CoAP alone.
+const AROUND_IPV4: u8 = 14 + 20 + 8;
+const AROUND_IPV6: u8 = 14 + 40 + 8;
 /// Seconds for which a value is good.
 const GOOD_FOR: u32 = 300;
 /// Seconds for which an address stays proved after a value came from it. Requests without one may be anybody's.
@@ -44,29 +51,113 @@ const KEPT_FOR: u32 = 3_600;
 /// Addresses that are remembered as proved, and how many make room at a time where there is none.
 const MOST_PROVED: usize = 16_384;
 const FORGOTTEN: usize = MOST_PROVED / 8;
-/// Bytes of time, and of hash, in a value.
+/// Bytes of the time in a value; the rest is a hash.
 const TIME: usize = 4;
-const MAC: usize = 8;
 
-/// Who has proved to be where it says.
-#[derive(Debug)]
-pub(crate) struct Reachability {
-    rule: AddressRule,
-    key: (u64, u64),
-    /// When a value came last from each, in seconds.
-    proved: HashMap<SocketAddr, u32>,
-    pub(crate) withheld: u64,
-}
+/// Who has shown to be where it says, for the host that cuts answers and the desk that finds handlers.
+#[derive(Clone, Debug)]
+pub(crate) struct Reachability(Arc<Mutex<Proofs>>);
 
 impl Reachability {
     pub(crate) fn new(rule: AddressRule) -> Result<Self, Error> {
+        Ok(Self(Arc::new(Mutex::new(Proofs::new(rule)?))))
+    }
+
+    /// The same, but these networks need not show anything.
+    pub(crate) fn trusting(self, networks: &[IpNet]) -> Self {
+        self.proofs().trusted = networks.into();
+        self
+    }
+
+    /// Of one worker, whose task alone asks.
+    fn proofs(&self) -> MutexGuard<'_, Proofs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether whoever sent this request is known to be where it says: see [`Proofs::standing`].
+    pub(crate) fn standing(&self, now: Instant, request: &Request) -> Standing {
+        self.proofs().standing(now, request)
+    }
+
+    /// Whether an address was validated lately.
+    pub(crate) fn is_validated(&self, now: Instant, peer: SocketAddr) -> bool {
+        self.proofs().is_validated(now, peer)
+    }
+
+    /// Whether nobody at this address need show anything.
+    pub(crate) fn trusts(&self, peer: SocketAddr) -> bool {
+        self.proofs().trusts(peer)
+    }
+
+    /// What a peer has to send back.
+    pub(crate) fn challenge(&self, now: Instant, peer: SocketAddr) -> [u8; ECHO_LENGTH] {
+        let mut proofs = self.proofs();
+        proofs.withheld += 1;
+        proofs.value(peer, seconds(now))
+    }
+
+    /// Requests that were answered with nothing but that.
+    pub(crate) fn withheld(&self) -> u64 {
+        self.proofs().withheld
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory(&self) -> usize {
+        self.proofs().memory()
+    }
+}
+
+impl Validation<Address> for Reachability {
+    fn standing(&mut self, now: Instant, peer: Address, echoed: Option<&[u8]>, request: usize) -> transfer::Standing {
+        let (mut proofs, peer) = (self.proofs(), peer.peer());
+        if proofs.trusts(peer) {
+            return transfer::Standing::Shown;
+        }
+        match proofs.shown(now, peer, echoed) {
+            Shown { now: true, .. } => transfer::Standing::Shown,
+            Shown { lately: true, .. } => transfer::Standing::Remembered,
+            Shown { .. } => {
+                let around = if peer.ip().to_canonical().is_ipv4() { AROUND_IPV4 } else { AROUND_IPV6 };
+                transfer::Standing::Unvalidated(Limit::of(request, around))
+            }
+        }
+    }
+
+    fn echo(&mut self, now: Instant, peer: Address) -> Option<[u8; ECHO_LENGTH]> {
+        let (proofs, peer) = (self.proofs(), peer.peer());
+        (!proofs.trusts(peer)).then(|| proofs.value(peer, seconds(now)))
+    }
+}
+
+/// What is known of addresses.
+#[derive(Debug)]
+struct Proofs {
+    rule: AddressRule,
+    trusted: Box<[IpNet]>,
+    key: (u64, u64),
+    /// When a value came last from each, in seconds.
+    proved: HashMap<SocketAddr, u32>,
+    withheld: u64,
+}
+
+/// What of an address is known to be somebody's who receives what is sent there.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    /// This request.
+    now: bool,
+    /// One in the last minutes.
+    lately: bool,
+}
+
+impl Proofs {
+    fn new(rule: AddressRule) -> Result<Self, Error> {
         let (low, high) = (u64::from_le_bytes(secrets::bytes()?), u64::from_le_bytes(secrets::bytes()?));
-        Ok(Self { rule, key: (low, high), proved: HashMap::new(), withheld: 0 })
+        Ok(Self { rule, trusted: Box::default(), key: (low, high), proved: HashMap::new(), withheld: 0 })
     }
 
     /// Whether whoever sent this request is known to be where it says: by a secure session or a connection, by what it
     /// sends back, or by having done so lately. With [`AddressRule::Never`] everybody is.
-    pub(crate) fn standing(&mut self, now: Instant, request: &Request) -> Standing {
+    fn standing(&mut self, now: Instant, request: &Request) -> Standing {
         if self.rule == AddressRule::Never || request.transport() != Transport::Udp {
             return Standing::Proved;
         }
@@ -77,12 +168,16 @@ impl Reachability {
         }
     }
 
-    /// Whether an address was proved lately.
-    pub(crate) fn is_validated(&self, now: Instant, peer: SocketAddr) -> bool {
+    fn is_validated(&self, now: Instant, peer: SocketAddr) -> bool {
         self.proved.get(&peer).is_some_and(|came| seconds(now).saturating_sub(*came) <= PROVED_FOR)
     }
 
     fn is_proved(&mut self, now: Instant, peer: SocketAddr, echoed: Option<&[u8]>) -> bool {
+        let shown = self.shown(now, peer, echoed);
+        shown.now || shown.lately
+    }
+
+    fn shown(&mut self, now: Instant, peer: SocketAddr, echoed: Option<&[u8]>) -> Shown {
         let seconds = seconds(now);
         let is_remembered = self.is_validated(now, peer);
         let good_for = if is_remembered { KEPT_FOR } else { GOOD_FOR };
@@ -90,27 +185,17 @@ impl Reachability {
         if has_come {
             self.remember(peer, seconds);
         }
-        is_remembered || has_come
+        Shown { now: has_come, lately: is_remembered }
     }
 
-    /// Whether nobody at this address need prove anything before it gets large answers.
-    pub(crate) fn trusts(&self, peer: SocketAddr) -> bool {
-        match self.rule {
+    fn trusts(&self, peer: SocketAddr) -> bool {
+        let ip = peer.ip().to_canonical();
+        let by_rule = match self.rule {
             AddressRule::Never => true,
-            AddressRule::LargeAnswers => peer.ip().to_canonical().is_loopback(),
+            AddressRule::LargeAnswers => ip.is_loopback(),
             AddressRule::LargeAnswersEverywhere => false,
-        }
-    }
-
-    /// Whether an answer of so many bytes is too large for an address that is not proved whose request had so many.
-    pub(crate) const fn is_too_large(&self, request: usize, answer: usize) -> bool {
-        answer > SMALL && answer > request.saturating_mul(FACTOR)
-    }
-
-    /// What a peer has to send back.
-    pub(crate) fn challenge(&mut self, now: Instant, peer: SocketAddr) -> [u8; TIME + MAC] {
-        self.withheld += 1;
-        self.value(peer, seconds(now))
+        };
+        by_rule || self.trusted.iter().any(|network| network.contains(&ip))
     }
 
     fn is_ours(&self, value: &[u8], peer: SocketAddr, now: u32, good_for: u32) -> bool {
@@ -119,11 +204,11 @@ impl Reachability {
         made <= now && now - made <= good_for && self.value(peer, made) == value
     }
 
-    fn value(&self, peer: SocketAddr, made: u32) -> [u8; TIME + MAC] {
+    fn value(&self, peer: SocketAddr, made: u32) -> [u8; ECHO_LENGTH] {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
         peer.hash(&mut hasher);
         hasher.write_u32(made);
-        let mut value = [0; TIME + MAC];
+        let mut value = [0; ECHO_LENGTH];
         let (time, mac) = value.split_at_mut(TIME);
         time.copy_from_slice(&made.to_be_bytes());
         mac.copy_from_slice(&hasher.finish().to_be_bytes());
@@ -164,7 +249,7 @@ impl Reachability {
     }
 
     /// Bytes held.
-    pub(crate) fn memory(&self) -> usize {
+    fn memory(&self) -> usize {
         self.proved.capacity() * (size_of::<(SocketAddr, u32)>() + 1)
     }
 }
@@ -181,17 +266,17 @@ mod tests {
 
     #[test]
     fn an_address_is_proved_by_what_was_sent_there_alone() {
-        let mut reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+        let mut reachability = Proofs::new(AddressRule::LargeAnswers).unwrap();
         let (peer, other) = ("192.0.2.1:1000".parse().unwrap(), "192.0.2.1:1001".parse().unwrap());
         assert!(!reachability.is_proved(AT(0), peer, None));
-        let value = reachability.challenge(AT(0), peer);
+        let value = reachability.value(peer, 0);
         assert!(!reachability.is_proved(AT(1), other, Some(&value)));
         assert!(!reachability.is_proved(AT(301), peer, Some(&value)), "it is too old");
         assert!(reachability.is_proved(AT(300), peer, Some(&value)));
         assert!(reachability.is_proved(AT(800), peer, None), "it is remembered");
         assert!(!reachability.is_proved(AT(901), peer, None), "but not for ever");
         let [here, there] = ["[fe80::1%1]:5", "[fe80::1%2]:5"].map(|text| text.parse().unwrap());
-        let of_a_link = reachability.challenge(AT(0), here);
+        let of_a_link = reachability.value(here, 0);
         assert!(!reachability.is_proved(AT(1), there, Some(&of_a_link)), "another link's");
         assert!(reachability.is_proved(AT(1), here, Some(&of_a_link)));
         for forged in [&[][..], &[0; 12], &[0; 40], &value[..11]] {
@@ -201,9 +286,9 @@ mod tests {
 
     #[test]
     fn forged_requests_keep_no_address_proved() {
-        let mut reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+        let mut reachability = Proofs::new(AddressRule::LargeAnswers).unwrap();
         let peer = "192.0.2.1:1000".parse().unwrap();
-        let value = reachability.challenge(AT(0), peer);
+        let value = reachability.value(peer, 0);
         assert!(reachability.is_proved(AT(1), peer, Some(&value)));
         let mut proved = |at| reachability.is_proved(AT(at), peer, Some(&[0; 12]));
         assert_eq!((2..2_000).filter(|at| proved(*at)).max(), Some(601));
@@ -212,22 +297,52 @@ mod tests {
     /// Whose body takes long shows its value with each block.
     #[test]
     fn the_value_that_proved_an_address_keeps_it_proved_for_an_hour() {
-        let mut reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+        let mut reachability = Proofs::new(AddressRule::LargeAnswers).unwrap();
         let peer = "192.0.2.1:1000".parse().unwrap();
-        let value = reachability.challenge(AT(0), peer);
+        let value = reachability.value(peer, 0);
         let mut proved = |at| reachability.is_proved(AT(at), peer, Some(&value));
         assert_eq!((0..9_000).step_by(100).filter(|at| proved(*at)).max(), Some(4_200));
         // Once it is forgotten, a value must be new.
-        let value = reachability.challenge(AT(10_000), peer);
+        let value = reachability.value(peer, 10_000);
         assert!(reachability.is_proved(AT(10_001), peer, Some(&value)));
         assert!(!reachability.is_proved(AT(10_602), peer, Some(&value)));
     }
 
     #[test]
-    fn small_answers_and_those_not_much_longer_than_their_requests_go_to_everybody() {
-        let reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
-        assert!(!reachability.is_too_large(20, 256) && !reachability.is_too_large(100, 300));
-        assert!(reachability.is_too_large(20, 257));
+    fn networks_that_are_trusted_show_nothing_and_others_do() {
+        let networks = ["192.0.2.0/24", "2001:db8:7::/48"].map(|text| text.parse().unwrap());
+        let mut reachability = Reachability::new(AddressRule::LargeAnswers).unwrap().trusting(&networks);
+        for (peer, is_trusted) in [
+            ("192.0.2.9:5", true),
+            ("[::ffff:192.0.2.9]:5", true),
+            ("[2001:db8:7::1]:5", true),
+            ("192.0.3.9:5", false),
+            ("[2001:db8:8::1]:5", false),
+            ("127.0.0.1:5", true),
+        ] {
+            let peer = peer.parse().unwrap();
+            let address = Address::of(peer);
+            assert_eq!(reachability.trusts(peer), is_trusted, "{peer}");
+            assert_eq!(reachability.echo(AT(0), address).is_none(), is_trusted, "{peer}");
+            let standing = Validation::standing(&mut reachability, AT(0), address, None, 20);
+            assert_eq!(standing == transfer::Standing::Shown, is_trusted, "{peer}");
+        }
+    }
+
+    /// A value that comes back lets bursts leave; to have sent one lately does not.
+    #[test]
+    fn what_may_be_sent_follows_what_a_request_brings() {
+        let mut reachability = Reachability::new(AddressRule::LargeAnswersEverywhere).unwrap();
+        for (peer, around) in [("192.0.2.1:7", 42), ("[2001:db8::1]:7", 62)] {
+            let peer = Address::of(peer.parse().unwrap());
+            let value = reachability.echo(AT(0), peer).unwrap();
+            let mut standing = |echoed| Validation::standing(&mut reachability, AT(1), peer, echoed, 20);
+            assert_eq!(standing(None), transfer::Standing::Unvalidated(Limit::of(20, around)));
+            assert_eq!(standing(Some(&[7; ECHO_LENGTH])), transfer::Standing::Unvalidated(Limit::of(20, around)));
+            assert_eq!(standing(Some(&value)), transfer::Standing::Shown);
+            assert_eq!(standing(None), transfer::Standing::Remembered);
+            assert_eq!(standing(Some(&[7; ECHO_LENGTH])), transfer::Standing::Remembered);
+        }
     }
 
     #[test]
@@ -238,14 +353,14 @@ mod tests {
             (AddressRule::LargeAnswers, true),
             (AddressRule::LargeAnswersEverywhere, false),
         ] {
-            assert_eq!(Reachability::new(rule).unwrap().trusts(local), passes);
+            assert_eq!(Proofs::new(rule).unwrap().trusts(local), passes);
         }
     }
 
     #[test]
     fn who_proves_thousands_of_addresses_takes_from_itself() {
         for flood in ["2001:db8:7::", "::ffff:203.0.113.7"] {
-            let mut reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+            let mut reachability = Proofs::new(AddressRule::LargeAnswers).unwrap();
             let honest = |n: u32| SocketAddr::new(std::net::Ipv4Addr::from(n << 8).into(), 1);
             (0..5_000).for_each(|n| reachability.remember(honest(n), 0));
             for n in 0..60_000_u16 {
@@ -272,7 +387,7 @@ mod tests {
     fn addresses_that_were_made_to_collide_do_not() {
         use std::hash::BuildHasher;
         const SEED: u64 = 0x1319_8a2e_0370_7344_u64.swap_bytes();
-        let reachability = Reachability::new(AddressRule::LargeAnswers).unwrap();
+        let reachability = Proofs::new(AddressRule::LargeAnswers).unwrap();
         let made = (0..1_000_u128).map(|network| {
             let ip = std::net::Ipv6Addr::from(0x2001_0db8 << 96 | network << 64 | u128::from(SEED));
             reachability.proved.hasher().hash_one(SocketAddr::new(ip.into(), 5_683))
@@ -282,7 +397,7 @@ mod tests {
 
     #[test]
     fn proved_addresses_take_bounded_memory() {
-        let mut reachability = Reachability::new(AddressRule::LargeAnswersEverywhere).unwrap();
+        let mut reachability = Proofs::new(AddressRule::LargeAnswersEverywhere).unwrap();
         for n in 0..100_000_u32 {
             reachability.remember(SocketAddr::new(std::net::Ipv4Addr::from(n).into(), 1), 0);
         }

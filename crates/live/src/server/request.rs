@@ -311,12 +311,6 @@ impl Request {
             && self.written().filter(matters).eq(other.written().filter(matters))
     }
 
-    /// The size of the blocks that it asks for, in bytes.
-    pub(crate) fn block_asked(&self) -> Option<usize> {
-        let exponent = Uint::read(self.value(number::BLOCK2)?)? & 7;
-        Some(16 << exponent.min(6))
-    }
-
     /// It asks for a block that is not the first of a representation.
     pub(super) fn asks_for_later_block(&self) -> bool {
         self.value(number::BLOCK2).and_then(Uint::read).is_some_and(|block| block >> 4 > 0)

@@ -159,6 +159,7 @@ impl ServerBuilder {
             let (port, client_security) = (Arc::new(port), self.client_security.clone());
             let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
             let (limits, rule, security) = (self.limits()?, self.rule, Arc::clone(&server.running.security));
+            let trusted = self.trusted.clone();
             let (controllers, hook, accesses) = (Arc::clone(&controllers), self.hook.clone(), self.accesses.clone());
             let unasked = self.unasked.clone();
             let is_by_identity = self.shared_paths.as_ref().is_some_and(PathKey::is_by_identity);
@@ -169,12 +170,18 @@ impl ServerBuilder {
                 let (telling, told) = mpsc::unbounded_channel();
                 let takes_pieces = || router.streams().then(|| router.takes_pieces());
                 let admission = Arc::clone(&admission);
-                let reachability = Reachability::new(rule)?;
+                let reachability = Reachability::new(rule)?.trusting(&trusted);
+                let validation = reachability.clone();
                 let desk = Desk::new(Arc::clone(&router), limits, reachability, admission, telling, accesses.clone());
+                let is_plain = keys.is_none();
                 let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
                 let mut host = pattern.sibling(number);
                 if let Some(takes_pieces) = takes_pieces() {
                     host.take_pieces(takes_pieces);
+                }
+                // A session has shown where it is (RFC 6347 §4.2.1, RFC 9147 §5.1).
+                if is_plain {
+                    host.validate_by(validation);
                 }
                 let mut lane = Lane::new(Arc::clone(&port), host, sessions);
                 lane.vet_complaints();

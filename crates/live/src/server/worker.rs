@@ -310,7 +310,7 @@ impl Worker {
             exchanges: u64::from(host.endpoint().exchanges()),
             observers: self.desk.observers.len(),
             overloaded: self.desk.overloaded,
-            unverified: self.desk.reachability.withheld,
+            unverified: self.desk.reachability.withheld() + host.counters().limited,
             insecure: self.insecure,
             backlogs: self.watch.backlogs,
             unsent: self.watch.unsent,

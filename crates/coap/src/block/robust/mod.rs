@@ -30,7 +30,7 @@ pub(crate) use client::{AskRefused, BurstAsk, BurstClient, BurstId, ClientAct, C
 use missing::{missing_blocks, read_missing_blocks};
 use receiver::{Accepted, BurstReceiver, Receipt, Wanted};
 use sender::{Asked, BurstSender, Leaving};
-pub(crate) use server::{AnswerRefused, BurstAnswer, BurstRequestId, BurstServer, ServerAct, ServerTold};
+pub(crate) use server::{AnswerRefused, Asker, BurstAnswer, BurstRequestId, BurstServer, ServerAct, ServerTold};
 pub(crate) use settings::{BurstLimits, BurstOptions};
 
 /// Option Q-Block1.

@@ -2,17 +2,16 @@
 
 use millpond_coap::{
     RequestId,
-    block::BlockSize,
     layer::MessageLayer,
     message::{Code, Kind},
 };
 use millpond_control::Instant;
 
-use super::{Action, Desk};
+use super::{Action, Desk, UNVALIDATED};
 use crate::{
     Response,
     server::AccessOutcome,
-    transfer::{Answer, Host, Refused},
+    transfer::{Answer, Host, Refused, Sent},
 };
 
 /// A host, and what is to be done after each of its inputs.
@@ -33,20 +32,37 @@ pub(crate) trait Hosted {
 }
 
 impl Desk {
+    /// A request was answered with this, unless the host had to send less.
+    fn ended(&mut self, id: RequestId, outcome: AccessOutcome, sent: &Sent) {
+        let AccessOutcome::Answered { code, bytes } = outcome else { return self.accesses.ended(id, outcome) };
+        // A desk asks for a proof with nothing beside it, and has said why.
+        if !sent.asks_for_proof || code == Code::UNAUTHORIZED {
+            return self.accesses.ended(id, outcome);
+        }
+        if sent.code != code {
+            self.accesses.because(id, UNVALIDATED);
+            return self.accesses.ended(id, AccessOutcome::Answered { code: sent.code, bytes: sent.payload });
+        }
+        self.accesses.because(
+            id,
+            match sent.block {
+                Some(block) => format!("{UNVALIDATED}; blocks of {} bytes", block.size.bytes()),
+                None => format!("{UNVALIDATED}; {} bytes", sent.payload),
+            },
+        );
+        self.accesses.ended(id, AccessOutcome::Answered { code, bytes });
+    }
+
     /// Does what is to be done.
     pub(crate) fn carry_out<H: Hosted>(&mut self, now: Instant, on: &mut H, action: Action) {
         match action {
             Action::Answer { id, response, is_proved } => {
                 let outcome = answer(now, on, id, &response, Answer { is_proved, ..PLAIN });
-                self.accesses.ended(id, outcome);
+                self.ended(id, outcome, &on.host().sent());
             }
             Action::Piece(id, response) => {
                 let outcome = answer(now, on, id, &response, PLAIN.as_piece());
-                self.accesses.ended(id, outcome);
-            }
-            Action::AnswerBriefly(id, response) => {
-                let outcome = answer(now, on, id, &response, Answer { block: Some(BlockSize::B128), ..PLAIN });
-                self.accesses.ended(id, outcome);
+                self.ended(id, outcome, &on.host().sent());
             }
             Action::Hush(id) => {
                 let _ = on.input(now, |host| host.hush(now, id));
@@ -73,13 +89,12 @@ impl Desk {
                     }
                     Err(error) => unanswered(now, on, id, &error),
                 };
-                self.accesses.ended(id, outcome);
+                self.ended(id, outcome, &on.host().sent());
             }
-            Action::Notify { observer, response, is_confirmable, is_last, is_brief } => {
-                let (kind, block) = (is_confirmable.then_some(Kind::Confirmable), is_brief.then_some(BlockSize::B128));
+            Action::Notify { observer, response, is_confirmable, is_last } => {
+                let kind = is_confirmable.then_some(Kind::Confirmable);
                 let notified = response.options().lend(|options| {
-                    let answer =
-                        Answer { kind, block, ..Answer::new(response.code(), options).with_body(response.payload()) };
+                    let answer = Answer { kind, ..Answer::new(response.code(), options).with_body(response.payload()) };
                     on.input(now, |host| host.notify(now, observer, &answer))
                 });
                 if let Err(error) = notified {

@@ -9,11 +9,11 @@ use millpond_coap::{
 };
 use millpond_control::Instant;
 
-use super::{ASK_AGAIN, Action, Admission, Asked, Busy, Desk, Held, Observed};
+use super::{ASK_AGAIN, Action, Admission, Asked, Busy, Desk, Held, Observed, UNVALIDATED};
 use crate::{Request, Response};
 
 impl Desk {
-    /// A response is there: it goes out unless it is too large for an address that is not proved.
+    /// A response is there: it goes out, in blocks that are small enough for whom it is for.
     pub(super) fn answered(&mut self, now: Instant, asked: Asked, response: Response) {
         let response = validated(&asked.request, response);
         if response.asks_for_proof() {
@@ -41,18 +41,6 @@ impl Desk {
                 Response::new(Code::INTERNAL_SERVER_ERROR),
             ));
         }
-        let block = asked.request.block_asked().unwrap_or(self.limits.block).min(self.limits.block);
-        let size = || {
-            let options: usize = response.options().iter().map(|(_, value)| value.len() + 1).sum();
-            response.payload().len().min(block) + options.max(16)
-        };
-        if !asked.request.is_address_proved() && self.reachability.is_too_large(asked.length, size()) {
-            // Nobody is told to prove anything by an answer to a group: the rest is asked for by unicast.
-            if asked.by_group {
-                return self.actions.push_back(Action::AnswerBriefly(asked.id, response));
-            }
-            return self.ask_for_proof(now, asked);
-        }
         let is_observed = |resource: &usize| asked.wants_to_observe && self.observers.has(*resource);
         let observed = asked.resource.filter(is_observed).filter(|_| response.is_success() && !self.is_closing);
         let room = observed.map(|resource| self.observers.room_for(resource, &asked.request));
@@ -71,7 +59,7 @@ impl Desk {
 
     /// 4.01 with what the client is to send back (RFC 9175 §2.3). Nobody is told so by an answer to a group.
     pub(super) fn ask_for_proof(&mut self, now: Instant, asked: Asked) {
-        self.accesses.because(asked.id, "the address is not validated (Echo)");
+        self.accesses.because(asked.id, UNVALIDATED);
         if asked.by_group {
             return self.actions.push_back(Action::Reject(asked.id));
         }

@@ -48,12 +48,9 @@ impl Desk {
     pub(super) fn state(&mut self, group: u64, response: Response) {
         let is_confirmable = self.observers.is_confirmable(group);
         let is_last = !response.is_success();
-        let size = response.payload().len().min(self.limits.block) + 16;
-        let is_large = self.reachability.is_too_large(0, size);
         for observer in self.observers.members(group) {
             let response = response.clone();
-            let is_brief = is_large && !self.observers.is_proved(observer);
-            self.actions.push_back(Action::Notify { observer, response, is_confirmable, is_last, is_brief });
+            self.actions.push_back(Action::Notify { observer, response, is_confirmable, is_last });
         }
         if is_last {
             self.observers.remove_group(group);
@@ -68,13 +65,7 @@ impl Desk {
             let is_confirmable = self.observers.is_confirmable(group);
             for observer in self.observers.members(group) {
                 let response = last.clone();
-                self.actions.push_back(Action::Notify {
-                    observer,
-                    response,
-                    is_confirmable,
-                    is_last: true,
-                    is_brief: false,
-                });
+                self.actions.push_back(Action::Notify { observer, response, is_confirmable, is_last: true });
             }
             self.observers.remove_group(group);
         }

@@ -63,6 +63,20 @@ impl Wants {
         Ok(Some(Self::Blocks(numbers, first.size)))
     }
 
+    /// One block of it.
+    pub(super) fn alone(self) -> Self {
+        match self {
+            Self::First(size) | Self::All(size) => Self::First(size),
+            Self::GoOn(Block { number, size, .. }) | Self::Rest(Block { number, size, .. }) => {
+                Self::Blocks(Vec::from([number]), size)
+            }
+            Self::Blocks(mut numbers, size) => {
+                numbers.truncate(1);
+                Self::Blocks(numbers, size)
+            }
+        }
+    }
+
     /// The largest blocks that may come.
     pub(super) const fn size(&self) -> BlockSize {
         match *self {

@@ -263,6 +263,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 self.outbound.len().saturating_sub(1)
             }
         };
+        if let Some(body) = self.outbound.get_mut(place) {
+            body.echo = owed.asker.echo;
+        }
         self.leave(now, place, &wants, reply, tag);
     }
 

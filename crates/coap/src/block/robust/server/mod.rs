@@ -20,6 +20,7 @@ use super::{
 use crate::{
     Endpoint, Event, Refused, RequestId,
     message::{Code, Kind, Message, Token},
+    transfer::{ECHO_LENGTH, Standing},
 };
 
 pub(crate) use told::{AnswerRefused, BurstAnswer, BurstRequestId, ServerAct, ServerTold};
@@ -63,12 +64,21 @@ pub(crate) struct BurstServer<A> {
     told: VecDeque<ServerTold<A>>,
 }
 
+/// What may leave for a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asker {
+    pub(crate) standing: Standing,
+    /// What its sender is to send back.
+    pub(crate) echo: Option<[u8; ECHO_LENGTH]>,
+}
+
 /// A request that the application has and has not answered.
 #[derive(Debug)]
 struct Owed<A> {
     id: BurstRequestId,
     from: A,
     whose: Whose,
+    asker: Asker,
     key: Vec<u8>,
     wants: Wants,
     reply: Reply,
@@ -170,15 +180,45 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(crate) fn request_came(
         &mut self,
         now: Instant,
-        from: A,
+        (from, whose, asker): (A, Whose, Asker),
         id: RequestId,
         message: &Message<'_>,
-        whose: Whose,
     ) -> Result<(), Code> {
         self.expire(now);
-        self.requested(now, (from, whose), id, message).inspect_err(|code| {
+        for body in self.outbound.iter_mut().filter(|body| body.to == from) {
+            body.echo = asker.echo;
+        }
+        let made = self.made;
+        let taken = self.requested(now, (from, whose, asker.standing), id, message);
+        for owed in self.owed.iter_mut().filter(|owed| owed.id.number() > made) {
+            owed.asker = asker;
+        }
+        taken.inspect_err(|code| {
             self.reply(from, Self::reply_to(id, message), Draft::plain(*code, &Vec::new()));
         })
+    }
+
+    /// What whoever asked is to send back before it gets this answer: a burst leaves for a request alone that brings what was sent
+    /// to its address, and nothing longer than may go there for an address that has shown nothing.
+    pub(crate) fn withholds(
+        &self,
+        request: BurstRequestId,
+        options: &[(u16, &[u8])],
+        body: &[u8],
+    ) -> Option<[u8; ECHO_LENGTH]> {
+        /// Of a message beside what the application says: header, token, Q-Block2, a short ETag, marker.
+        const OVERHEAD: usize = 32;
+        let owed = self.owed.iter().find(|owed| owed.id == request)?;
+        let is_withheld = match owed.asker.standing {
+            Standing::Shown => false,
+            // What came in bursts was carried out: its answer begins with one block, and is not to be made once more.
+            Standing::Remembered => owed.tag.is_none() && body.len() > owed.wants.size().bytes() as usize,
+            Standing::Unvalidated(limit) => {
+                let options = options.iter().fold(0_usize, |sum, (_, value)| sum.saturating_add(value.len()));
+                body.len().saturating_add(options).saturating_add(OVERHEAD) > limit.message()
+            }
+        };
+        owed.asker.echo.filter(|_| is_withheld)
     }
 
     /// Input: nobody will answer a request. False if it was answered or dropped before.

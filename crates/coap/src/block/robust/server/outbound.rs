@@ -11,7 +11,10 @@ use super::{
     },
     asked::Wants,
 };
-use crate::message::{Code, Token, number};
+use crate::{
+    message::{Code, Token, number},
+    transfer::ECHO_LENGTH,
+};
 
 /// A body that leaves in bursts (Q-Block2), and is kept for what must be sent again.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub(super) struct Outbound<A> {
     pub(super) request_tag: Option<Vec<u8>>,
     pub(super) etag: Vec<u8>,
     pub(super) recent: Recent,
+    /// What its receiver is to send back with its next request, so that more than a block may leave for that.
+    pub(super) echo: Option<[u8; ECHO_LENGTH]>,
     code: Code,
     options: OwnedOptions,
     body: Vec<u8>,
@@ -88,6 +93,7 @@ impl<A> Outbound<A> {
             request_tag: None,
             etag,
             recent,
+            echo: None,
             code,
             options,
             body,
@@ -195,8 +201,10 @@ impl<A> Outbound<A> {
         let rest = self.body.get(start..)?;
         let payload = rest.get(..self.size.bytes() as usize).unwrap_or(rest);
         let block = Block { number, more: payload.len() < rest.len(), size: self.size };
+        let draft = Draft::plain(self.code, &self.options);
+        let draft = self.echo.iter().fold(draft, |draft, value| draft.with(number::ECHO, value));
         Some(
-            Draft::plain(self.code, &self.options)
+            draft
                 .with(number::ETAG, &self.etag)
                 .with_uint(number::SIZE2, u32::try_from(self.body.len()).ok()?)
                 .with_block(Q_BLOCK2, block)

@@ -11,13 +11,14 @@ use super::{
         Q_BLOCK1, REQUEST_TAG,
         draft::{self, Draft, own_options},
     },
-    BurstRequestId, BurstServer, Owed, Reply, ServerTold, Step,
+    Asker, BurstRequestId, BurstServer, Owed, Reply, ServerTold, Step,
     asked::Wants,
     outbound::Served,
 };
 use crate::{
     RequestId,
     message::{Code, Kind, Message, is_of_transfer, number},
+    transfer::Standing,
 };
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
@@ -28,7 +29,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     pub(super) fn requested(
         &mut self,
         now: Instant,
-        (from, whose): (A, Whose),
+        (from, whose, standing): (A, Whose, Standing),
         id: RequestId,
         message: &Message<'_>,
     ) -> Result<(), Code> {
@@ -41,14 +42,17 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             return Err(Code::BAD_OPTION);
         }
         let wants = Wants::read(message, self.parameters_of(from).set)?;
+        // A request without Echo may be forged in the name of whoever has shown that it is there: it draws one block.
+        let alone = |wants: Wants| if standing == Standing::Shown { wants } else { wants.alone() };
+        let wants = wants.map(alone);
         let key = key_of(message);
         match (draft::block_of(message, Q_BLOCK1), wants) {
             (Some(block), wants) => {
                 let block = block.map_err(|_| Code::BAD_REQUEST)?;
-                let wants = wants.filter(Wants::begins).unwrap_or(Wants::All(block.size));
+                let wants = wants.filter(Wants::begins).unwrap_or_else(|| alone(Wants::All(block.size)));
                 self.payload_came(now, (from, whose), reply, message, key, block, wants)
             }
-            (None, Some(wants)) => self.more_asked(now, (from, whose), reply, message, key, wants),
+            (None, Some(wants)) => self.more_asked(now, (from, whose, standing), reply, message, key, wants),
             (None, None) => Err(Code::BAD_REQUEST),
         }
     }
@@ -57,7 +61,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
     fn more_asked(
         &mut self,
         now: Instant,
-        (from, whose): (A, Whose),
+        (from, whose, standing): (A, Whose, Standing),
         reply: Reply,
         message: &Message<'_>,
         key: Vec<u8>,
@@ -71,7 +75,9 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             _ => false,
         };
         let tag = message.option(REQUEST_TAG);
+        // Of what is kept no block fits whom nothing was shown of: the answer to it says so.
         if !begins
+            && !matches!(standing, Standing::Unvalidated(_))
             && let Some(place) = self.kept(from, &key, tag, wants.size())
             && let Some(body) = self.outbound.get_mut(place).filter(|body| !body.is_old(now))
         {
@@ -117,7 +123,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
         self.made = self.made.wrapping_add(1);
         let id = BurstRequestId(self.made);
         let until = now.after(self.parameters_of(from).lifetime);
-        self.owed.push(Owed { id, from, whose, key, wants, reply, tag, until });
+        let asker = Asker::default();
+        self.owed.push(Owed { id, from, whose, asker, key, wants, reply, tag, until });
         Ok(id)
     }
 }

@@ -67,9 +67,6 @@ impl Desk {
         let is_short = !response.is_success() || (length <= pieces.length && pieces.offset() == 0);
         let is_proved = asked.request.is_address_proved();
         if stream.is_none() && is_short {
-            if !is_proved && self.reachability.is_too_large(asked.length, length + 16) {
-                return self.ask_for_proof(now, asked);
-            }
             if let Some(block) = pieces.block1 {
                 response = with_block(response, number::BLOCK1, block);
                 self.remember(&Name::of(&asked.request, true), &response);
