@@ -45,12 +45,14 @@ def test_the_word_of_a_run_is_the_worst_whose_condition_it_meets() -> None:
 
 
 def test_the_word_of_a_fleet_is_that_of_half_of_its_runs() -> None:
-    of_fleet = verdict.of_fleet
-    assert of_fleet(["safe"] * 19 + ["lost"]) == "safe"
-    assert of_fleet(["safe"] * 18 + ["lost"] * 2) == "strained"
-    assert of_fleet(["collapse"] * 10 + ["safe"] * 10) == "collapse"
-    assert of_fleet(["collapse"] * 9 + ["safe"] * 11) == "strained"
-    assert of_fleet(["lost"] * 5 + ["collapse"] * 5 + ["strained"] * 10) == "collapse"
+    def of_fleet(**counts: int) -> verdict.Verdict:
+        return verdict.of_fleet([word for word in verdict.VERDICTS for _ in range(counts.get(word, 0))])
+
+    assert of_fleet(safe=19, lost=1) == "safe"
+    assert of_fleet(safe=18, lost=2) == "strained"
+    assert of_fleet(safe=10, collapse=10) == "collapse"
+    assert of_fleet(safe=11, collapse=9) == "strained"
+    assert of_fleet(strained=10, collapse=5, lost=5) == "collapse"
 
 
 def test_most_devices_give_up_is_told_first_and_not_called_strained() -> None:

@@ -60,8 +60,9 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
-    let failure = match Program::try_parse_from(arguments) {
-        Ok(program) => match run(program.verb) {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let failure = match Program::try_parse_from(&arguments) {
+        Ok(program) => match run(program.verb, &arguments) {
             Ok(()) => return 0,
             Err(failure) => failure,
         },
@@ -77,16 +78,16 @@ where
     failure.exit_code()
 }
 
-fn run(verb: Verb) -> Result<(), Failure> {
+fn run(verb: Verb, arguments: &[OsString]) -> Result<(), Failure> {
     match verb {
         Verb::Completions { shell } => shell::completions(shell),
         Verb::Manual { directory } => shell::manual(&directory),
-        verb => live(verb),
+        verb => live(verb, arguments),
     }
 }
 
 #[tokio::main]
-async fn live(verb: Verb) -> Result<(), Failure> {
+async fn live(verb: Verb, arguments: &[OsString]) -> Result<(), Failure> {
     use crate::{discover, emulate, load, observe, ping, request, serve};
     let interrupt = &mut Interrupt::listen().map_err(no_signals)?;
     use millpond_live::Code;
@@ -102,7 +103,7 @@ async fn live(verb: Verb) -> Result<(), Failure> {
         Verb::Ping(flags) => ping::ping(flags, interrupt).await,
         Verb::Discover(flags) => discover::discover(flags, interrupt).await,
         Verb::Serve(flags) => serve::serve(flags, interrupt).await,
-        Verb::Load(flags) => load::load(flags, interrupt).await,
+        Verb::Load(flags) => load::load(flags, arguments, interrupt).await,
         Verb::Emulate(flags) => emulate::emulate(flags, interrupt).await,
         Verb::Relay(flags) => emulate::relay(flags, interrupt).await,
         // They need no network and were done before.

@@ -100,6 +100,48 @@ fn what_is_of_use_is_told_of_messages_inside_packets() {
 }
 
 #[test]
+fn both_ends_tell_what_retransmissions_were_good_for() {
+    if !possible("the truth of retransmissions, and devices told from their ports") {
+        return;
+    }
+    let server = format!("{PROGRAM} serve --quiet --bind 10.77.0.2");
+    // A round trip of 3.2 s is longer than the first wait of the standard's timer, 2 to 3 s, and shorter than its second.
+    let far = quick_path("far");
+    let text_of =
+        |delay: &str, more: &str| format!("rate = \"10 Mbit/s\"\ndelay = \"{delay}\"\nqueue = \"64 kB\"\n{more}");
+    let write = |name: &str, up: String, down: String| {
+        std::fs::write(name, format!("[uplink]\n{up}[downlink]\n{down}")).expect("written");
+    };
+    write(&far, text_of("1.6 s", ""), text_of("1.6 s", ""));
+    let lossy = quick_path("half-lost");
+    write(&lossy, text_of("20 ms", "loss = { kind = \"bernoulli\", rate = 0.5 }\n"), text_of("20 ms", ""));
+    let ask = format!(
+        "exec {PROGRAM} load --clients 2 --count-each 1 --timeout 10s --controller rfc7252 coap://10.77.0.2/hello >&2"
+    );
+    let asked = |path: &str| -> serde_json::Value {
+        let options = [path, BOUND[0], BOUND[1], "--json", "--devices", "3", "--server", &server, "--"];
+        let output = emulate(&[&options[..], &["sh", "-c", &ask]].concat());
+        serde_json::from_slice(&output.stdout).expect("JSON and nothing else")
+    };
+    let report = asked(&far);
+    let counts = |report: &serde_json::Value| {
+        ["sent", "spurious", "needed", "unanswered"]
+            .map(|key| report["retransmissions"][key].as_u64().expect("a count"))
+    };
+    assert_eq!(counts(&report), [6, 6, 0, 0], "{report}");
+    assert_eq!(
+        (&report["devices"], report["flows"].as_array().map(Vec::len) >= Some(6)),
+        (&3.into(), true),
+        "{report}"
+    );
+    let report = asked(&lossy);
+    let [sent, spurious, needed, unanswered] = counts(&report);
+    assert_eq!((sent, spurious), (needed + unanswered, 0), "{report}");
+    assert!(needed > 0, "{report}");
+    assert_eq!(report["links"][0]["dropped_radio_packets"].as_u64() >= Some(needed), true, "{report}");
+}
+
+#[test]
 fn the_commands_exit_code_is_handed_on_and_its_output_is_its_own() {
     if !possible("exit codes of commands") {
         return;

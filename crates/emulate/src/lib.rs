@@ -40,7 +40,7 @@ pub use once::Likeness;
 pub use passage::{LinkStanding, Standing, Watch};
 pub use reader::Reader;
 pub use relay::{Gate, MOST_CLIENTS, Relay, RelayOptions};
-pub use rows::{FlowRow, GateRow, LeftOut, LinkRow, Report};
+pub use rows::{FlowRow, GateRow, LeftOut, LinkRow, Report, Retransmissions};
 pub use shaper::{Outgoing, Shaper, Toward};
 pub use stop::Stop;
 pub use ways::network;

@@ -64,6 +64,8 @@ impl Watch {
 #[derive(Debug)]
 pub(crate) struct Carried<P> {
     pub(crate) flow: Option<u32>,
+    /// What the reader gave when it came.
+    pub(crate) mark: u32,
     pub(crate) payload: P,
 }
 
@@ -101,11 +103,11 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
         &mut self,
         now: Instant,
         toward: Toward,
-        (client, flow): (u32, Option<u32>),
+        (client, flow, mark): (u32, Option<u32>, u32),
         len: u32,
         payload: P,
     ) -> Result<(), (DropReason, P)> {
-        self.shaper.offer(now, toward, client, len, Carried { flow, payload }).map_err(|(why, carried)| {
+        self.shaper.offer(now, toward, client, len, Carried { flow, mark, payload }).map_err(|(why, carried)| {
             self.flows.dropped(flow, why == DropReason::Radio);
             (why, carried.payload)
         })
@@ -178,6 +180,8 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
             links,
             flows: self.flows.rows(),
             left_out: self.left_out.clone(),
+            retransmissions: self.reading.retransmissions(),
+            devices: None,
             gate: Vec::new(),
         })
     }

@@ -2,13 +2,20 @@
 
 use millpond_control::Instant;
 
-use crate::{LinkRow, LinkStanding, Toward};
+use crate::{LinkRow, LinkStanding, Retransmissions, Toward};
 
-/// Reads the datagrams of UDP that came to the end of a link.
+/// Reads the datagrams of UDP at both ends of the links.
 pub trait Reader: Send {
-    /// Whether one tells this client, or the server, what none before it has told; `None` if it cannot be read.
-    /// `client` is the number of its row ([`FlowRow::flow`](crate::FlowRow::flow)).
-    fn is_first(&mut self, now: Instant, toward: Toward, client: u32, datagram: &[u8]) -> Option<bool>;
+    /// One comes to a link, whatever becomes of it there. What this gives comes back with the datagram if it
+    /// [arrives](Self::arrived). `client` is the number of its row ([`FlowRow::flow`](crate::FlowRow::flow)).
+    fn sent(&mut self, now: Instant, toward: Toward, client: u32, datagram: &[u8]) -> u32;
+
+    /// Whether one that came to the end of a link tells this client, or the server, what none before it has told; `None` if it
+    /// cannot be read.
+    fn arrived(&mut self, now: Instant, toward: Toward, client: u32, mark: u32, datagram: &[u8]) -> Option<bool>;
+
+    /// What retransmissions were good for, as both ends saw it.
+    fn retransmissions(&self) -> Retransmissions;
 }
 
 /// Bytes of the packets of one link that could be read, and of those that were the first to say what they say.
@@ -31,13 +38,30 @@ impl Reading {
         Self { reader: Some(reader), links: <[Read; 2]>::default() }
     }
 
+    /// A datagram comes to a link. Gives what is to be handed back with it.
+    pub(crate) fn sent(&mut self, now: Instant, toward: Toward, client: Option<u32>, datagram: &[u8]) -> u32 {
+        let (Some(reader), Some(client)) = (&mut self.reader, client) else { return 0 };
+        reader.sent(now, toward, client, datagram)
+    }
+
     /// A packet of so many bytes with this datagram in it came to its end.
-    pub(crate) fn arrived(&mut self, now: Instant, toward: Toward, client: Option<u32>, len: u32, datagram: &[u8]) {
+    pub(crate) fn arrived(
+        &mut self,
+        now: Instant,
+        toward: Toward,
+        (client, mark): (Option<u32>, u32),
+        len: u32,
+        datagram: &[u8],
+    ) {
         let (Some(reader), Some(client)) = (&mut self.reader, client) else { return };
-        let Some(is_first) = reader.is_first(now, toward, client, datagram) else { return };
+        let Some(is_first) = reader.arrived(now, toward, client, mark, datagram) else { return };
         let link = &mut self.links[usize::from(toward == Toward::Clients)];
         link.read += u64::from(len);
         link.useful += if is_first { u64::from(len) } else { 0 };
+    }
+
+    pub(crate) fn retransmissions(&self) -> Option<Retransmissions> {
+        self.reader.as_ref().map(|reader| reader.retransmissions())
     }
 
     pub(crate) fn is_wanted(&self) -> bool {

@@ -201,6 +201,7 @@ impl Links for Between {
 
     fn hand_on(&mut self) {
         while let Some(out) = self.passage.due() {
+            let read = (out.payload.flow, out.payload.mark);
             let Datagram { client, place, name, bytes } = out.payload.payload;
             let now = self.passage.clock.now();
             let goes_on = out.lost
@@ -209,7 +210,7 @@ impl Links for Between {
             if !goes_on {
                 self.passage.leave_out("held back by the gate before the server");
             } else if !out.lost {
-                self.passage.reading.arrived(now, out.toward, out.payload.flow, out.len, &bytes);
+                self.passage.reading.arrived(now, out.toward, read, out.len, &bytes);
                 let sent = match out.toward {
                     Toward::Clients => self.front.send_to(&bytes, client),
                     Toward::Server => match self.ways.get(place) {
@@ -309,6 +310,7 @@ impl Between {
             Toward::Clients => self.passage.flows.find(client),
         };
         let read = self.scratch.get(..length).unwrap_or_default();
+        let mark = self.passage.reading.sent(now, toward, flow, read);
         let known = self.once.as_ref().and_then(|once| once.name(name, read));
         if let (Some(once), Some(known)) = (&self.once, known)
             && once.waits(&mut self.passage.shaper, now, toward, known)
@@ -318,7 +320,7 @@ impl Between {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.extend_from_slice(read);
         let datagram = Datagram { client, place, name, bytes };
-        match self.passage.offer(now, toward, (place as u32, flow), len, datagram) {
+        match self.passage.offer(now, toward, (place as u32, flow, mark), len, datagram) {
             Ok(()) => {
                 if let (Some(once), Some(known)) = (&mut self.once, known) {
                     once.took(&mut self.passage.shaper, now, toward, known);

@@ -24,9 +24,30 @@ pub struct Report {
     pub flows: Vec<FlowRow>,
     /// Packets and datagrams that no link was offered, by reason; only reasons that occurred.
     pub left_out: Vec<LeftOut>,
+    /// What retransmissions of messages that a [`Reader`](crate::Reader) could read were good for; nothing without one.
+    pub retransmissions: Option<Retransmissions>,
+    /// Devices that sent something; nothing where clients are told apart by their ports alone.
+    pub devices: Option<usize>,
     /// What the gate before the server counted; nothing without one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gate: Vec<GateRow>,
+}
+
+/// Retransmissions of confirmable messages of clients and server, with the truth that neither of them knows: both ends were seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Retransmissions {
+    /// All of them.
+    pub sent: u64,
+    /// Those after a transmission whose answer arrived, by then or later.
+    pub spurious: u64,
+    /// Those up to the first transmission whose answer arrived: without them there would have been none.
+    pub needed: u64,
+    /// Those of messages to which no answer arrived.
+    pub unanswered: u64,
+    /// Messages that the server was told once more.
+    pub twice_at_server: u64,
+    /// Messages that clients were told once more.
+    pub twice_at_clients: u64,
 }
 
 /// One link. The columns are those of the simulator's table `links`.

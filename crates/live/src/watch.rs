@@ -12,7 +12,7 @@ use millpond_coap::{
     Cause, Event, Failure, Ignored, Transmit,
     message::{Kind, Message},
 };
-use millpond_control::{Instant, Sample, Span, View};
+use millpond_control::{Instant, Named, Sample, Span, View};
 
 use crate::{
     Grade, Happened, PeerStats, TraceEvent,
@@ -42,6 +42,7 @@ struct Figures {
     transmissions: u64,
     retransmissions: u64,
     unnecessary: u64,
+    needed: u64,
     round_trips: u64,
     last: Option<Duration>,
     shortest: Option<Duration>,
@@ -165,6 +166,12 @@ impl Watch {
         let round_trip = duration(sample.since_first());
         let figures = self.figures(now, from.peer());
         figures.round_trips += 1;
+        // The peer answers what came first: nothing before it had arrived.
+        figures.needed += match sample.named() {
+            Named::Copy(copy) => u64::from(copy),
+            Named::Further => 1,
+            Named::Nothing => 0,
+        };
         figures.last = Some(round_trip);
         figures.shortest = Some(figures.shortest.map_or(round_trip, |shortest| shortest.min(round_trip)));
         self.tell(now, from.peer(), || Happened::RoundTrip {
@@ -224,6 +231,7 @@ impl Watch {
                     transmissions: figures.transmissions,
                     retransmissions: figures.retransmissions,
                     unnecessary_retransmissions: figures.unnecessary,
+                    needed_retransmissions: figures.needed,
                     round_trips: figures.round_trips,
                     last_round_trip: figures.last,
                     shortest_round_trip: figures.shortest,

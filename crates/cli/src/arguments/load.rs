@@ -52,6 +52,9 @@ pub struct Load {
     /// The same load with each of these controllers, one after the other, side by side.
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', value_parser = super::request::controller)]
     pub compare: Vec<ControllerChoice>,
+    /// Run the load so many times, and tell each: what differs between equal runs shows what a difference is worth.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub runs: u16,
     /// Requests of one client under way at a time before others wait (NSTART).
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub nstart: u16,
@@ -61,7 +64,7 @@ pub struct Load {
     /// Tell each transmission of every client as it happens.
     #[arg(long)]
     pub trace: bool,
-    /// Print the figures as JSON and nothing else.
+    /// Print the figures as JSON and nothing else; `millpond compare A.json B.json` puts two of them side by side.
     #[arg(long)]
     pub json: bool,
     /// What secure sessions are made with.

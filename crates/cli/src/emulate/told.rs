@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use millpond_emulate::{LinkRow, Report, Standing, Watch};
+use millpond_emulate::{LinkRow, Report, Retransmissions, Standing, Watch};
 use tokio::task::JoinHandle;
 use tokio::time::interval;
 
@@ -149,8 +149,20 @@ fn table(report: &Report) -> String {
     row("queue, mean", &|link| format!("{:.0} B", link.queue_mean_bytes));
     row("  95 % of the time", &|link| format!("{} B", link.queue_p95_bytes));
     row("  longest", &|link| format!("{} B", link.queue_max_bytes));
-    let _ =
-        writeln!(text, "{:.1} s, {} clients; {}", report.elapsed_us as f64 / 1e6, report.flows.len(), report.lateness);
+    if let Some(all) = report.retransmissions {
+        let Retransmissions { sent, spurious, needed, unanswered, twice_at_server, twice_at_clients } = all;
+        let _ = writeln!(
+            text,
+            "retransmissions of CoAP: {sent}; {spurious} spurious, {needed} needed, {unanswered} of messages without an answer"
+        );
+        let _ = writeln!(text, "arrived once more: {twice_at_server} at the server, {twice_at_clients} at clients");
+    }
+    let who = match report.devices {
+        Some(1) => "1 device".to_owned(),
+        Some(devices) => format!("{devices} devices"),
+        None => format!("{} clients", report.flows.len()),
+    };
+    let _ = writeln!(text, "{:.1} s, {who}; {}", report.elapsed_us as f64 / 1e6, report.lateness);
     let _ = writeln!(
         text,
         "real-time priority: {}; {} packets handed on by the thread that stands by",

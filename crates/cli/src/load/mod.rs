@@ -1,12 +1,14 @@
 //! The verb that loads a server.
 
+mod json;
 mod pace;
 mod report;
 mod run;
 mod scale;
 mod tally;
 
-use std::time::Duration;
+use std::ffi::OsString;
+use std::time::{Duration, SystemTime};
 
 use millpond_live::{ClientSecurity, Code, ControllerChoice, Host, Uri, number};
 
@@ -16,7 +18,7 @@ use crate::interrupt::Interrupt;
 
 pub use pace::Pace;
 use scale::scale;
-pub use tally::Tally;
+pub use tally::{Capped, Quantile, Tally, Told};
 
 /// How long a load lasts if nothing is said.
 const USUAL_DURATION: Duration = Duration::from_secs(10);
@@ -62,11 +64,14 @@ pub struct Plan {
 ///
 /// # Errors
 /// Whatever kept it from being done; being stopped, after what was measured until then is printed.
-pub async fn load(flags: Load, interrupt: &mut Interrupt) -> Result<(), Failure> {
+pub async fn load(flags: Load, arguments: &[OsString], interrupt: &mut Interrupt) -> Result<(), Failure> {
+    #[allow(clippy::disallowed_methods, reason = "figures are told with their date, and nothing else depends on it")]
+    let begun = SystemTime::now();
     let plans = plans(&flags).await?;
     let mut tallies = Vec::new();
     let mut stopped = false;
-    for plan in plans {
+    // In turn, so that what changes on the machine meanwhile meets all of them.
+    for plan in (0..flags.runs).flat_map(|_| plans.clone()) {
         let (tally, interrupted) = run::run(plan, flags.json || flags.trace, interrupt).await?;
         tallies.push(tally);
         if interrupted {
@@ -74,7 +79,7 @@ pub async fn load(flags: Load, interrupt: &mut Interrupt) -> Result<(), Failure>
             break;
         }
     }
-    report::print(&flags, &tallies)?;
+    report::print(&flags, begun, arguments, &tallies)?;
     match &tallies[..] {
         _ if stopped => Err(Failure::Stopped),
         tallies if tallies.iter().all(|tally| tally.answered() == 0) => {

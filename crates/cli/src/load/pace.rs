@@ -29,6 +29,16 @@ pub(super) fn start(index: u64, rate: f64, ramp: Duration) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
+/// How many requests are due before a time since the beginning: those whose [`start`] is earlier.
+#[must_use]
+pub(super) fn due(by: Duration, rate: f64, ramp: Duration) -> u64 {
+    let (seconds, ramp) = (by.as_secs_f64(), ramp.as_secs_f64());
+    let begun = if seconds < ramp { rate * seconds * seconds / (2.0 * ramp) } else { rate * (seconds - ramp / 2.0) };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "negative is 0, and nobody starts 2^53")]
+    let whole = begun.ceil() as u64;
+    whole
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +48,18 @@ mod tests {
         for (index, millis) in [(0, 0), (1, 10), (2, 20), (100, 1_000)] {
             assert_eq!(start(index, 100.0, Duration::ZERO).as_millis(), millis, "{index}");
         }
+    }
+
+    #[test]
+    fn as_many_are_due_as_start_before() {
+        for ramp in [Duration::ZERO, Duration::from_secs(10)] {
+            for millis in (1..30_000).step_by(37) {
+                let by = Duration::from_millis(millis) + Duration::from_micros(3);
+                let due = due(by, 7.3, ramp);
+                assert!(due > 0 && start(due - 1, 7.3, ramp) < by && start(due, 7.3, ramp) >= by, "{by:?} {due}");
+            }
+        }
+        assert_eq!(due(Duration::ZERO, 100.0, Duration::ZERO), 0);
     }
 
     #[test]

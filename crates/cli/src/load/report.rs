@@ -1,11 +1,11 @@
 //! What a load came to, for a person or as JSON.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Write;
+use std::time::SystemTime;
 
-use serde::Serialize;
-
-use super::{Tally, scale};
+use super::{Capped, Quantile, Tally, json::Loads, scale};
 use crate::arguments::Load;
 use crate::failure::Failure;
 
@@ -13,21 +13,21 @@ use crate::failure::Failure;
 const BAR: usize = 40;
 const NARROW_BAR: usize = 10;
 
-/// Shares of answers whose time is told, with their names in the table and in JSON.
-const SHARES: [(f64, &str); 4] = [(0.5, "median"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %")];
+/// Shares of requests whose time is told.
+const SHARES: [(f64, &str); 5] = [(0.5, "median"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (1.0, "longest")];
 
 /// Prints one table, a column for each load.
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub(super) fn print(flags: &Load, tallies: &[Tally]) -> Result<(), Failure> {
+pub(super) fn print(flags: &Load, begun: SystemTime, arguments: &[OsString], tallies: &[Tally]) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     if flags.json {
-        let loads: Vec<_> = tallies.iter().map(Json::of).collect();
-        let text = serde_json::to_string_pretty(&Loads { uri: flags.uri.to_string(), loads });
+        let text = serde_json::to_string_pretty(&Loads::of(flags, begun, arguments, tallies));
         writeln!(out, "{}", text.map_err(std::io::Error::from)?)?;
     } else {
-        write!(out, "{}\n\n{}{}\n{}", heading(flags), table(tallies), failures(tallies), drawing(tallies))?;
+        let told = [failures(tallies), words(tallies)].concat();
+        write!(out, "{}\n\n{}{told}\n{}", heading(flags), table(tallies), drawing(tallies))?;
     }
     Ok(out.flush()?)
 }
@@ -63,22 +63,63 @@ fn table(tallies: &[Tally]) -> String {
     row("failed", &|tally| tally.failed.to_string());
     for (name, of) in [
         ("unfinished", (|tally| tally.unfinished) as fn(&Tally) -> u64),
-        ("not started, too many", |tally| tally.left_out),
+        ("due and not started", |tally| tally.left_out),
     ] {
         if tallies.iter().any(|tally| of(tally) > 0) {
             row(name, &|tally| of(tally).to_string());
         }
     }
-    row("copies sent again", &|tally| tally.retransmissions.to_string());
-    row("  necessary", &|tally| tally.necessary().to_string());
-    row("  unnecessary", &|tally| tally.unnecessary.to_string());
+    row("retransmissions", &|tally| tally.retransmissions.to_string());
+    row("  spurious for certain", &|tally| tally.told.spurious.to_string());
+    row("  needed for certain", &|tally| tally.told.needed.to_string());
+    row("  not known", &|tally| tally.unknown().to_string());
     row("ms to an answer", &|_| String::new());
-    row("  shortest", &|tally| millis(tally.millis(0.0)));
+    row("  shortest", &|tally| tally.shortest().map_or_else(|| "-".to_owned(), millis));
     for (share, name) in SHARES {
-        row(&format!("  {name}"), &|tally| millis(tally.millis(share)));
+        row(&format!("  {name}"), &|tally| match tally.quantile(share) {
+            Quantile::Nothing => "-".to_owned(),
+            Quantile::Millis(value) => millis(value),
+            Quantile::AtLeast(value) => format!("≥ {}", millis(value)),
+            Quantile::Never => "never".to_owned(),
+        });
     }
-    row("  longest", &|tally| millis(tally.millis(1.0)));
     text
+}
+
+/// What the figures do not say by themselves: how requests without an answer count, and what the clients could not carry.
+fn words(tallies: &[Tally]) -> String {
+    let mut text = String::new();
+    let at_least =
+        |tally: &Tally| SHARES.iter().any(|(share, _)| matches!(tally.quantile(*share), Quantile::AtLeast(_)));
+    if tallies.iter().any(at_least) {
+        text += "≥: requests that had no answer when the load ended count with the time for which they were due\n";
+    }
+    if tallies.iter().any(|tally| tally.failed > 0) {
+        text += "requests that failed count as answered never\n";
+    }
+    for tally in tallies {
+        if let Some(capped) = &tally.capped {
+            let _ = writeln!(text, "{}: {}", tally.controller, cap(capped));
+        }
+    }
+    text
+}
+
+fn cap(capped: &Capped) -> String {
+    let Capped { slots, due, ended, after } = *capped;
+    #[allow(clippy::cast_precision_loss, reason = "nobody counts 2^53 requests")]
+    let a_second = |requests: u64| requests as f64 / after.as_secs_f64().max(1e-6);
+    let under_way = if slots == 1 { "1 request".to_owned() } else { format!("{slots} requests") };
+    let needed = slots.saturating_mul(due).checked_div(ended).map_or_else(String::new, |needed| {
+        format!("; {} at a time would carry the rate, if each took as long", needed + 1)
+    });
+    format!(
+        "the rate was not reached: with {under_way} under way at a time (--clients times --nstart) {ended} of {due} that were due \
+         had ended after {:.1} s, {:.1} a second instead of {:.1}{needed}",
+        after.as_secs_f64(),
+        a_second(ended),
+        a_second(due)
+    )
 }
 
 /// Why the first request of each load failed, where any did.
@@ -111,13 +152,12 @@ fn drawing(tallies: &[Tally]) -> String {
     text
 }
 
-/// Three figures are what the histogram keeps; a dash where nothing was answered.
-fn millis(value: Option<f64>) -> String {
+/// Three figures are what the histogram keeps.
+fn millis(value: f64) -> String {
     match value {
-        None => "-".to_owned(),
-        Some(value) if value >= 100.0 => format!("{value:.0}"),
-        Some(value) if value >= 10.0 => format!("{value:.1}"),
-        Some(value) => format!("{value:.2}"),
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
     }
 }
 
@@ -125,76 +165,10 @@ fn shortest_text(value: f64) -> String {
     format!("{value}")
 }
 
-#[derive(Debug, Serialize)]
-struct Loads<'l> {
-    uri: String,
-    loads: Vec<Json<'l>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Json<'l> {
-    controller: &'l str,
-    seconds: f64,
-    requests: u64,
-    answers: u64,
-    answers_per_second: f64,
-    refused: u64,
-    failed: u64,
-    first_error: Option<&'l str>,
-    unfinished: u64,
-    not_started: u64,
-    transmissions: u64,
-    retransmissions: u64,
-    necessary_retransmissions: u64,
-    unnecessary_retransmissions: u64,
-    milliseconds: Milliseconds,
-}
-
-/// `null` where nothing was answered.
-#[derive(Debug, Serialize)]
-struct Milliseconds {
-    shortest: Option<f64>,
-    mean: Option<f64>,
-    median: Option<f64>,
-    p90: Option<f64>,
-    p99: Option<f64>,
-    p999: Option<f64>,
-    longest: Option<f64>,
-}
-
-impl<'l> Json<'l> {
-    fn of(tally: &'l Tally) -> Self {
-        Self {
-            controller: tally.controller,
-            seconds: tally.elapsed.as_secs_f64(),
-            requests: tally.started,
-            answers: tally.answered(),
-            answers_per_second: tally.rate(),
-            refused: tally.refused,
-            failed: tally.failed,
-            first_error: tally.first_error.as_deref(),
-            unfinished: tally.unfinished,
-            not_started: tally.left_out,
-            transmissions: tally.transmissions,
-            retransmissions: tally.retransmissions,
-            necessary_retransmissions: tally.necessary(),
-            unnecessary_retransmissions: tally.unnecessary,
-            milliseconds: Milliseconds {
-                shortest: tally.millis(0.0),
-                mean: tally.mean_millis(),
-                median: tally.millis(0.5),
-                p90: tally.millis(0.9),
-                p99: tally.millis(0.99),
-                p999: tally.millis(0.999),
-                longest: tally.millis(1.0),
-            },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Told;
     use millpond_live::Response;
     use std::time::Duration;
 
@@ -204,7 +178,8 @@ mod tests {
             tally.started += 1;
             tally.take(Ok(Response::content("x")), Duration::from_millis(*millis));
         }
-        (tally.elapsed, tally.retransmissions, tally.unnecessary) = (Duration::from_secs(2), 5, 2);
+        (tally.elapsed, tally.retransmissions) = (Duration::from_secs(2), 5);
+        tally.told = Told { spurious: 2, needed: 1 };
         tally
     }
 
@@ -216,15 +191,37 @@ mod tests {
             &["rfc7252", "cocoa-03"][..],
             &["answers", "2", "1"],
             &["a", "second", "1.0", "0.5"],
-            &["copies", "sent", "again", "5", "5"],
-            &["necessary", "3", "3"],
-            &["unnecessary", "2", "2"],
+            &["retransmissions", "5", "5"],
+            &["spurious", "for", "certain", "2", "2"],
+            &["needed", "for", "certain", "1", "1"],
+            &["not", "known", "2", "2"],
             &["shortest", "10.0", "4.00"],
             &["longest", "20.0", "4.00"],
         ] {
             assert!(rows.iter().any(|found| found == row), "{row:?} in\n{text}");
         }
         assert!(!text.contains("unfinished"), "{text}");
+    }
+
+    #[test]
+    fn a_rate_that_clients_cannot_carry_is_told_with_what_could() {
+        let mut tally = tally("rfc7252", &[1_200; 8]);
+        for waited in 0..92 {
+            tally.leave_open(Duration::from_millis(100 * waited));
+        }
+        tally.close(1, 100, Duration::from_secs(10));
+        assert_eq!(
+            words(&[tally.clone()]).lines().last(),
+            Some(
+                "rfc7252: the rate was not reached: with 1 request under way at a time (--clients times --nstart) 8 of 100 that \
+                 were due had ended after 10.0 s, 0.8 a second instead of 10.0; 13 at a time would carry the rate, if each took \
+                 as long"
+            )
+        );
+        assert!(table(&[tally]).contains("≥ 9101"), "the longest is a request without an answer");
+        let mut carried = self::tests::tally("rfc7252", &[1_200; 100]);
+        carried.close(12, 110, Duration::from_secs(10));
+        assert_eq!((carried.capped, words(&[carried.clone()])), (None, String::new()));
     }
 
     #[test]

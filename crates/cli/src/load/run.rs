@@ -1,5 +1,6 @@
 //! One load from its first request to its last answer.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,6 +25,9 @@ const AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// Requests of an open loop that may wait for their answers; beyond, none is started, and that is told.
 const MOST_WAITING: u32 = 100_000;
+
+/// Requests that were left out in a row are counted in so many parts at most.
+const MOST_PARTS: u64 = 10_000;
 
 /// How often the progress bar moves.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -124,7 +128,10 @@ async fn open(
     let end_of_starts = shared.end_of_starts();
     tokio::pin!(end_of_starts);
     let mut interrupted = false;
+    let mut left_out: Vec<Range<u64>> = Vec::new();
+    let mut next = 0;
     for (index, client) in (0_u64..).zip(clients.iter().cycle()) {
+        next = index;
         let at = shared.start + pace::start(index, rate, ramp);
         tokio::select! {
             biased;
@@ -133,7 +140,10 @@ async fn open(
             () = sleep_until(at) => {
                 if shared.may_start() {
                     let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
-                        shared.tally().left_out += 1;
+                        match left_out.last_mut() {
+                            Some(last) if last.end == index => last.end += 1,
+                            _ => left_out.push(index..index + 1),
+                        }
                         continue;
                     };
                     let (shared, client) = (Arc::clone(shared), client.clone());
@@ -147,9 +157,34 @@ async fn open(
         }
         break;
     }
+    let after = shared.start.elapsed().min(shared.plan.duration.unwrap_or(Duration::MAX));
+    let due = pace::due(after, rate, ramp).min(shared.plan.count.unwrap_or(u64::MAX));
+    // What the loop itself came too late for.
+    left_out.push(next..due.max(next));
+    shared.tally().close(shared.slots(), due, after);
     let all_ended = async { drop(room.acquire_many(MOST_WAITING).await) };
     tokio::pin!(all_ended);
-    interrupted | end(interrupted, phases, &mut all_ended, interrupt).await
+    let interrupted = interrupted | end(interrupted, phases, &mut all_ended, interrupt).await;
+    let ended = shared.start.elapsed();
+    let mut tally = shared.tally();
+    for part in left_out.into_iter().flat_map(parts) {
+        // All of a part as the last of it, which was due for the shortest time.
+        let waited = ended.saturating_sub(pace::start(part.end.saturating_sub(1), rate, ramp));
+        tally.leave_out(part.end - part.start, waited);
+    }
+    interrupted
+}
+
+/// A range in parts that are few, however long it is: a rate that nothing can reach leaves out more requests than can be counted
+/// one by one.
+fn parts(whole: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let step = (whole.end - whole.start).div_ceil(MOST_PARTS).max(1);
+    (0..MOST_PARTS)
+        .map(move |part| {
+            let start = whole.start.saturating_add(part * step).min(whole.end);
+            start..start.saturating_add(step).min(whole.end)
+        })
+        .filter(|part| !part.is_empty())
 }
 
 /// Waits for answers under way, and then no more. True if Ctrl-C cut that short.
@@ -185,6 +220,11 @@ impl Shared {
             && self.plan.count.is_none_or(|count| self.begun.fetch_add(1, Ordering::Relaxed) < count)
     }
 
+    /// Requests that the clients may have under way together.
+    fn slots(&self) -> u64 {
+        (self.plan.clients as u64).saturating_mul(u64::from(self.plan.nstart))
+    }
+
     async fn end_of_starts(&self) {
         match self.plan.duration {
             Some(duration) => sleep_until(self.start + duration).await,
@@ -206,7 +246,10 @@ impl Shared {
             let mut tally = self.tally();
             match ended {
                 Some(ended) => tally.take(ended, since.elapsed()),
-                None => tally.unfinished += 1,
+                None => {
+                    tally.unfinished += 1;
+                    tally.leave_open(since.elapsed());
+                }
             }
             tally.elapsed = self.start.elapsed();
         }

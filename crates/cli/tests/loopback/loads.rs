@@ -84,13 +84,97 @@ fn a_load_that_nobody_answers_tells_no_times() {
     let load: serde_json::Value = serde_json::from_slice(&said.out).expect("JSON");
     let load = &load["loads"][0];
     assert_eq!((said.code, &load["failed"]), (Some(1), &3.into()), "{}", said.err);
-    for time in ["shortest", "mean", "median", "p90", "p99", "p999", "longest"] {
+    for time in ["shortest", "mean_of_answers", "median", "p90", "p99", "p999", "longest"] {
         assert!(load["milliseconds"][time].is_null(), "{load}");
     }
     let said = millpond(&["load", "--count", "3", &uri]);
     let out = String::from_utf8_lossy(&said.out);
     let rows: Vec<Vec<_>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert!(rows.contains(&vec!["median", "-"]), "{out}");
+    assert!(rows.contains(&vec!["median", "never"]), "{out}");
+}
+
+#[test]
+fn a_rate_above_what_clients_carry_is_told_and_counts() {
+    let server = Server::start(&["--quiet"]);
+    let uri = server.at("/slow?seconds=1");
+    let arguments = ["load", "--rate", "200/s", "--duration", "2s", &uri];
+    let said = millpond(&[&arguments[..], &["--json"]].concat()).json();
+    let load = &said["loads"][0];
+    let count = |key: &str| load[key].as_u64().expect("a number");
+    // All that were due count, whether they were answered or not: the next is sent when the one before is acknowledged, after an
+    // eighth of a second, and time ends after seven.
+    assert_eq!(count("requests") + count("not_started"), 400, "{said}");
+    assert_eq!(count("requests"), count("answers") + count("unfinished") + count("failed"), "{said}");
+    assert!((1..=60).contains(&count("answers")), "{said}");
+    for time in ["p90", "p99", "longest"] {
+        assert!(load["milliseconds"]["at_least"].as_array().is_some_and(|all| all.contains(&time.into())), "{said}");
+        assert!(load["milliseconds"][time].as_f64().is_some_and(|millis| millis >= 5_000.0), "{said}");
+    }
+    assert_eq!((&load["capped"]["due"], &load["capped"]["under_way_at_most"]), (&400.into(), &1.into()), "{said}");
+    let histogram = |kind: &str| -> u64 {
+        let all = load["histogram"][kind].as_array().expect("buckets");
+        all.iter().filter_map(|bucket| bucket[1].as_u64()).sum()
+    };
+    assert_eq!(histogram("answers"), count("answers"), "{said}");
+    assert_eq!(histogram("open"), count("unfinished") + count("not_started"), "{said}");
+    assert_eq!(
+        (said["rate"].as_f64(), &said["clients"], &said["nstart"]),
+        (Some(200.0), &1.into(), &1.into()),
+        "{said}"
+    );
+    assert_eq!((&said["method"], said["duration_s"].as_f64()), (&"GET".into(), Some(2.0)), "{said}");
+    assert!(said["date"].as_str().is_some_and(|date| date.ends_with('Z') && date.len() == 20), "{said}");
+    assert!(said["command"].as_array().is_some_and(|words| words[1] == "load"), "{said}");
+    assert!(said["millpond"].is_string(), "{said}");
+    let text = millpond(&arguments);
+    assert!(text.well().contains("the rate was not reached: with 1 request under way at a time"), "{}", text.well());
+    assert!(text.well().contains("≥ "), "{}", text.well());
+}
+
+/// Answers with the token as it came.
+fn answer(request: &[u8]) -> Vec<u8> {
+    let token = &request[4..4 + usize::from(request[0] & 15)];
+    [&[0x60 | token.len() as u8, 0x45, request[2], request[3]][..], token].concat()
+}
+
+#[test]
+fn retransmissions_are_told_apart_as_far_as_answers_tell() {
+    // The first transmission of every message is lost, or is answered when the second comes, which is answered too.
+    for (controller, is_lost, [spurious, needed, unknown]) in
+        [("fasor-token", true, [0, 2, 0]), ("rfc7252", true, [0, 0, 2]), ("rfc7252", false, [1, 0, 1])]
+    {
+        let server = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let uri = format!("coap://{}/hello", server.local_addr().expect("its address"));
+        std::thread::spawn(move || {
+            let mut request = [0; 100];
+            let mut seen = std::collections::HashSet::new();
+            while let Ok((length, from)) = server.recv_from(&mut request) {
+                let request = &request[..length];
+                if seen.insert([request[2], request[3]]) {
+                    continue;
+                }
+                for _ in 0..if is_lost { 1 } else { 2 } {
+                    server.send_to(&answer(request), from).expect("sent");
+                }
+            }
+        });
+        let said = millpond(&["load", "--json", "--count", "2", "--controller", controller, &uri]).json();
+        let load = &said["loads"][0];
+        let found = ["spurious", "needed", "unknown"].map(|class| load[format!("{class}_retransmissions")].as_u64());
+        // Whether the last answer is heard once more is a question of microseconds.
+        let is_race = !is_lost && found == [Some(2), Some(0), Some(0)];
+        assert!(is_race || found == [Some(spurious), Some(needed), Some(unknown)], "{controller}: {said}");
+        assert_eq!((&load["answers"], &load["retransmissions"]), (&2.into(), &2.into()), "{controller}: {said}");
+    }
+}
+
+#[test]
+fn equal_runs_stand_side_by_side() {
+    let server = Server::start(&["--quiet"]);
+    let said = millpond(&["load", "--json", "--count", "5", "--runs", "3", &server.at("/hello")]).json();
+    let loads = said["loads"].as_array().expect("loads");
+    assert_eq!(loads.len(), 3, "{said}");
+    assert!(loads.iter().all(|load| load["answers"] == 5), "{said}");
 }
 
 /// Every third answer is lost, the way a narrow cell loses them.

@@ -14,7 +14,7 @@ use mio::{Interest, Token, unix::SourceFd};
 use super::{
     addresses::End,
     namespace::Namespace,
-    packet::{Party, addresses, datagram, transport},
+    packet::{Party, addresses, datagram, is_icmp, transport},
     recorder::{Recorder, Told},
 };
 use crate::{
@@ -56,6 +56,8 @@ struct Between {
     recorder: Option<Recorder>,
     /// Packets that were offered to a link.
     offered: u64,
+    /// By place: whether this device has sent anything of its own. Its system answers by ICMP for programs that are gone.
+    devices: Vec<bool>,
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
 }
@@ -81,8 +83,8 @@ impl Bridge {
         }
         let mut passage = Passage::new(driver.clock, path, seed, bound)?;
         passage.reading = reader.map_or_else(Reading::default, Reading::by);
-        let between =
-            Between { passage, namespaces, tuns, recorder, offered: 0, spare: Vec::new(), scratch: vec![0; LONGEST] };
+        let (spare, scratch, devices) = (Vec::new(), vec![0; LONGEST], vec![false; tuns.len()]);
+        let between = Between { passage, namespaces, tuns, recorder, offered: 0, devices, spare, scratch };
         Ok(Self { driver, between })
     }
 
@@ -106,7 +108,7 @@ impl Links for Between {
 
     fn hand_on(&mut self) {
         while let Some(out) = self.passage.due() {
-            let flow = out.payload.flow;
+            let (flow, mark) = (out.payload.flow, out.payload.mark);
             let IpPacket { to, bytes, number } = out.payload.payload;
             self.record(|| Told::Fate(number, if out.lost { LOST_BY_RADIO } else { "" }));
             if out.lost {
@@ -119,7 +121,7 @@ impl Links for Between {
             if self.passage.reading.is_wanted()
                 && let Some(datagram) = datagram(&bytes)
             {
-                self.passage.reading.arrived(now, out.toward, flow, out.len, datagram);
+                self.passage.reading.arrived(now, out.toward, (flow, mark), out.len, datagram);
             }
             if let (Toward::Server, End::Device(number)) = (out.toward, to) {
                 // From one device to another: at the cell's other side it turns round.
@@ -172,7 +174,8 @@ impl Links for Between {
             namespaces.iter_mut().map(Namespace::dropped).sum()
         };
         self.passage.leave_out_many("an interface's own queue was full", dropped);
-        self.passage.report()
+        let devices = self.devices.iter().filter(|has_sent| **has_sent).count();
+        Ok(Report { devices: Some(devices), ..self.passage.report()? })
     }
 }
 
@@ -192,6 +195,9 @@ impl Between {
         let (toward, device, flow) = match (place, to) {
             (0, End::Device(number)) => (Toward::Clients, number, self.passage.flows.find(parties.to)),
             _ => {
+                if let Some(has_sent) = self.devices.get_mut(place).filter(|_| !is_icmp(parties.protocol)) {
+                    *has_sent = true;
+                }
                 let flow = self.passage.flows.sent(parties.from, &transport(parties.protocol), now, len);
                 (Toward::Server, place as u16, flow)
             }
@@ -209,7 +215,10 @@ impl Between {
         let radio = u32::from(device.saturating_sub(1));
         let number = self.offered;
         self.offered += 1;
-        let offered = self.passage.offer(now, toward, (radio, flow), len, IpPacket { to, bytes, number });
+        let reading = &mut self.passage.reading;
+        let read = if reading.is_wanted() { datagram(&bytes) } else { None };
+        let mark = read.map_or(0, |datagram| reading.sent(now, toward, flow, datagram));
+        let offered = self.passage.offer(now, toward, (radio, flow, mark), len, IpPacket { to, bytes, number });
         let (comment, open) = match &offered {
             Ok(()) => ("", Some(number)),
             Err((DropReason::Radio, _)) => (LOST_BY_RADIO, None),

@@ -35,6 +35,11 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP_6: u8 = 58;
 
+/// Whether it is what systems tell each other of packets.
+pub(super) const fn is_icmp(protocol: u8) -> bool {
+    matches!(protocol, ICMP | ICMP_6)
+}
+
 /// What a protocol is called.
 pub(super) fn transport(protocol: u8) -> String {
     match protocol {

@@ -246,6 +246,7 @@ mod tests {
             transmissions: 9,
             retransmissions: 2,
             unnecessary_retransmissions: 1,
+            needed_retransmissions: 1,
             round_trips,
             last_round_trip: Some(Duration::from_millis(1_500)),
             shortest_round_trip: None,
