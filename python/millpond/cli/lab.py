@@ -218,18 +218,25 @@ def run(
     epilog=arguments.examples(
         "millpond compare results/queues rfc7252 cocoa-03",
         "millpond compare results/queues queue='2 kB' queue='32 kB' --metric fct",
+        "millpond compare before.json after.json",
     ),
 )
 @click.argument("directory", metavar="DIR", type=_PATH)
 @click.argument("one", metavar="A")
-@click.argument("other", metavar="B")
+@click.argument("other", metavar="B", required=False)
 @_listing("--metric", "metrics", callback=arguments.names, metavar="M,N", text="These metrics. [those that both have]")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON and nothing else.")
-def compare(directory: Path, one: str, other: str, metrics: tuple[str, ...], as_json: bool) -> None:
-    """Put two algorithms, or two values of a factor, side by side, run by run of equal seeds.
+def compare(directory: Path, one: str, other: str | None, metrics: tuple[str, ...], as_json: bool) -> None:
+    """Put two algorithms, or two values of a factor, side by side, run by run of equal seeds; or two loads.
 
     A and B are names of algorithms, or values of one factor of the plan, as buffer_bytes=2500.
+
+    Two loads, that `millpond load --json` printed: millpond compare A.json B.json. Several files of a side have commas
+    between them.
     """
+    if other is None:
+        _compare_loads(str(directory), one, metrics, as_json)
+        return
     from millpond import api
 
     found = api.compare(directory, one, other, metrics=metrics)
@@ -240,6 +247,23 @@ def compare(directory: Path, one: str, other: str, metrics: tuple[str, ...], as_
         from millpond.show import terminal
 
         terminal.show([shown.table(found)])
+
+
+def _compare_loads(one: str, other: str, metrics: tuple[str, ...], as_json: bool) -> None:
+    if Path(one).is_dir():
+        raise UsageError(f"{one}: beside what? millpond compare {one} {other} B, where B is like {other}")
+    if metrics:
+        raise UsageError("--metric: loads have figures of their own: leave it out")
+    from millpond.judge import loads
+
+    found = loads.compare(one, other)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        from millpond.show import loads as shown
+        from millpond.show import terminal
+
+        terminal.show(shown.tables(found))
 
 
 @click.command(
