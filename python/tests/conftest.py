@@ -33,7 +33,7 @@ def plan() -> Plan:
 def fake_results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """The whole matrix of the study from the stand-in engine, two replications."""
     out = tmp_path_factory.mktemp("fake") / "out"
-    return millpond.reproduce("anrw18", replications=2, out=out, report=False, engine=FakeEngine()).results
+    return millpond.reproduce("anrw18", replications=3, out=out, report=False, engine=FakeEngine()).results
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ source = "nobody"
 scenario = "scenario.toml"
 published = "published.csv"
 claims = "claims.toml"
-replications = 2
+replications = 3
 
 [[matrix]]
 clients = [10]

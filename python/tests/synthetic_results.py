@@ -48,7 +48,7 @@ def study(
     buffers: Sequence[int] = (2500, 14100, 28200, 1410000),
     workloads: Sequence[str] = ("continuous", "random"),
     algorithms: Sequence[str] = ALGORITHMS,
-    replications: int = 2,
+    replications: int = 3,
     traces: bool = True,
     mixes: bool = True,
     jitter: bool = True,

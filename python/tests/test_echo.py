@@ -21,7 +21,7 @@ LATE = (1.5, 2, 3, 5)
 def fixed(tmp_path_factory: pytest.TempPathFactory) -> millpond.Reproduction:
     """A first wait that never changes, at every loss and ratio, with both kinds of server."""
     out = tmp_path_factory.mktemp("fixed") / "out"
-    return millpond.reproduce("echo", controllers=["fixed"], replications=2, out=out)
+    return millpond.reproduce("echo", controllers=["fixed"], replications=3, out=out)
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +29,7 @@ def believing(tmp_path_factory: pytest.TempPathFactory) -> millpond.Reproduction
     """FASOR with tokens, believing every named copy or the last alone."""
     out = tmp_path_factory.mktemp("believing") / "out"
     names = ["fasor_token", "fasor_token_exact"]
-    return millpond.reproduce("echo", controllers=names, clients=[40], replications=2, out=out)
+    return millpond.reproduce("echo", controllers=names, clients=[40], replications=3, out=out)
 
 
 def populations(done: millpond.Reproduction, **columns: object) -> list[Population]:

@@ -38,7 +38,7 @@ def test_a_statistic_pools_the_flows_of_all_replications(rows: MakeRows, fake: M
     sample = fake.sample(
         "fct", Population.of("default", clients=400, buffer_bytes=1410000, workload="continuous", path="fixed")
     )
-    assert figure.n == sample.n == 400 * 2
+    assert figure.n == sample.n == 400 * 3
     assert figure.ours == pytest.approx(np.quantile(sample.values, 0.9))
     assert figure.relative == pytest.approx(np.quantile(sample.values, 0.9) / 400 - 1)
     assert figure.interval is not None
@@ -77,14 +77,14 @@ def test_counts_are_scaled_to_the_published_replications(rows: MakeRows, fake: M
     )
     count, tail, percent = matched(published, fake, plan)
     assert count.ours == tail.ours == 400 * 45 * 20
-    assert count.note == "counted over 2 replications, scaled to 20"
+    assert count.note == "counted over 3 replications, scaled to 20"
     assert percent.ours == pytest.approx(90)
 
 
 def test_an_empty_column_holds_for_all(rows: MakeRows, fake: Measures, plan: Plan) -> None:
     published = rows({"clients": "1", "metric": "fct", "statistic": "max", "value": "33", "unit": "s"})
     (figure,) = matched(published, fake, plan)
-    assert figure.n == 2 * 4 * 2 * 2  # replications, buffers, workloads, and the two algorithms the text compares
+    assert figure.n == 3 * 4 * 2 * 2  # replications, buffers, workloads, and the two algorithms the text compares
     assert figure.note == "over 16 cells"
 
 

@@ -14,7 +14,6 @@ from millpond.measure.statistics import (
     one_behind,
     percentile,
     spread,
-    t_interval,
     take,
 )
 
@@ -64,24 +63,6 @@ def test_an_unknown_statistic_is_refused() -> None:
     assert not known("p98")
     with pytest.raises(KeyError):
         take(np.array([1.0]), "p98")
-
-
-def test_t_interval_against_the_printed_table() -> None:
-    # t(0.975, 3) = 3.18245; mean 10, standard deviation sqrt(10/3)
-    interval = t_interval(np.array([8.0, 9.0, 11.0, 12.0]))
-    assert interval is not None
-    half = 3.18245 * math.sqrt(10 / 3) / 2
-    assert interval == pytest.approx((10 - half, 10 + half), rel=1e-5)
-
-
-def test_one_replication_has_no_interval() -> None:
-    assert t_interval(np.array([1.0])) is None
-    assert t_interval(np.array([1.0, math.nan])) is None
-
-
-def test_equal_runs_have_an_interval_without_width() -> None:
-    # the mean of five times this number is not this number
-    assert t_interval(np.full(5, 13.4424)) == (13.4424, 13.4424)
 
 
 def test_bulk_of_the_published_histogram_is_five_and_six() -> None:

@@ -51,7 +51,7 @@ def fake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """The whole matrix of a study from the stand-in, two replications, and what comes of it."""
     name = str(request.param)
     out = tmp_path_factory.mktemp(name) / "out"
-    done = millpond.reproduce(name, replications=2, out=out, report=False, engine=FakeEngine())
+    done = millpond.reproduce(name, replications=3, out=out, report=False, engine=FakeEngine())
     return name, reproduction.compare(done.results, measures=Measures(done.results))
 
 
@@ -92,7 +92,7 @@ def test_no_published_figure_of_a_result_is_left_out(fake: tuple[str, Comparison
 
 @pytest.mark.parametrize("name", ["upc19", "fasor18"])
 def test_a_study_is_rerun_in_small(name: str, tmp_path: Path) -> None:
-    done = millpond.reproduce(name, quick=True, replications=2, out=tmp_path / "out", report=False)
+    done = millpond.reproduce(name, quick=True, replications=3, out=tmp_path / "out", report=False)
     assert done.results.manifest["unfinished_flows"] == 0
     judged = [claim for claim in done.comparison.claims if claim.points]
     assert len(judged) >= len(done.comparison.claims) - len(UNJUDGED[name])

@@ -21,7 +21,7 @@ ALGORITHMS = ["default", "cocoa", "tcp_newreno", "tcp_bbr"]
 def one(tmp_path_factory: pytest.TempPathFactory) -> millpond.Reproduction:
     """One client, every buffer and error profile, on every reading of the test bed."""
     out = tmp_path_factory.mktemp("one") / "out"
-    return millpond.reproduce("tcp20", quick=True, clients=[1], replications=2, out=out, report=False)
+    return millpond.reproduce("tcp20", quick=True, clients=[1], replications=3, out=out, report=False)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from millpond.arena.outcome import Measure
-from millpond.measure.paired import interval
+from millpond.measure import estimate
 from millpond.measure.sample import Ints
 
 #: A preset counts as the best of a cell only if at most so many more of its clients lost a request than of the one that
@@ -84,11 +84,11 @@ def beside(measure: Measure, name: str, chosen: Sequence[str | None], cell: Sequ
     if not known:
         return Beside(math.nan, math.nan, math.nan)
     middle = float(np.mean(known))
-    found = interval("value", middle, dict(enumerate(batches))) if len(cell) > 1 else None
+    spread = estimate.mean(np.array(batches), least=2).half if len(cell) > 1 else math.nan
     back = math.exp if measure.ratio else float
-    if found is None:
+    if math.isnan(spread):
         return Beside(back(middle), math.nan, math.nan)
-    width = WIDER * (found.high - middle)
+    width = WIDER * spread
     return Beside(back(middle), back(middle - width), back(middle + width))
 
 

@@ -13,7 +13,7 @@ from millpond.fleet.description import Fleet
 from millpond.fleet.outcome import Demand, Outcome
 from millpond.fleet.scenario import spread_s
 from millpond.fleet.verdict import VERDICTS
-from millpond.measure.statistics import t_interval
+from millpond.measure.estimate import mean
 from millpond.show import labels
 
 #: How busy a spread may keep the cell: half, as a rule that leaves room for chance and for others; and wholly, the
@@ -49,7 +49,8 @@ class Remedy:
         before, after = as_it_is.values("goal_s"), outcome.values("goal_s")
         if not np.all(np.isfinite(before) & np.isfinite(after)):
             return Remedy(outcome, None, None)
-        return Remedy(outcome, float(np.mean(before - after)), t_interval(before - after))
+        sooner = mean(before - after)
+        return Remedy(outcome, sooner.value, sooner.interval)
 
     @property
     def is_surely_sooner(self) -> bool:

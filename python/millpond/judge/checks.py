@@ -1,6 +1,6 @@
 """Checks: a published sentence taken apart into numbers that must lie within bounds.
 
-A check compares, at one or many points, a statistic of one population with a bound (`value`), or with the same
+A check compares, at one or many points, an estimate of one population with a bound (`value`), or with the same
 statistic of another population (`relative`: (of - against) / against; `difference`: of - against, in the metric's
 unit). A point meets its bounds if its whole 95 % interval over the runs does, misses them if none of it does, and is
 within the noise otherwise. Extremes, which speak of every value there is, have no interval.
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from millpond.judge import telling
-from millpond.judge.values import Number, Pick, number, usual
+from millpond.judge.values import Number, Pick, number, usual, within
 from millpond.judge.words import Bounds, enough
+from millpond.measure.estimate import AMOUNT, CONFIDENCE, EXTREMES, LEAST_RUNS, Estimate, Quantity, compared, in_pairs
 from millpond.measure.measures import Measures
-from millpond.measure.paired import CONFIDENCE, EXTREMES, Interval, Quantity, interval
 from millpond.measure.population import VARIANT, Population
 
 #: What may come of a check or claim: it holds, fails, is within the noise of the runs, or cannot be judged.
@@ -68,8 +68,8 @@ class Point:
     value: float
     other: float | None
     quantity: float
-    #: Where the quantity lies over runs; None for an extreme, and for a single run.
-    interval: Interval | None
+    #: Where the quantity lies over runs; None for an extreme, and for too few runs.
+    interval: Estimate | None
     outcome: Judgement
     #: How far inside the nearer bound the quantity lies; negative outside.
     margin: float
@@ -154,7 +154,7 @@ def _reason(
     if empty or not points:
         where = f" at {len(empty)} of {len(empty) + len(points)} points, such as " if empty else ""
         return f"nothing to measure{where}{_empty(check, empty[0], measures) if empty else ''}"
-    return "one run does not tell how much runs differ: it takes at least two"
+    return f"so few runs do not tell how much runs differ: it takes at least {LEAST_RUNS}"
 
 
 def _absent(measures: Measures, population: Population) -> str:
@@ -184,14 +184,16 @@ def _points(check: Check, measures: Measures, of: Population, against: Populatio
         theirs, other = None, check.statistic_against or statistic
         if against is not None:
             theirs = _number(check, measures, other, against, check.pick_against or check.pick)
-        beside = None if theirs is None else theirs.value
-        quantity = _quantity(check.quantity, mine.value, beside)
-        runs = min(len(side.by_run) for side in (mine, theirs) if side is not None)
+        limits = within(check.metric, statistic) if check.over is None else AMOUNT
+        if theirs is not None:
+            of_pairs = in_pairs(mine.taken, theirs.taken)
+            mine, theirs = replace(mine, taken=of_pairs[0]), replace(theirs, taken=of_pairs[1])
+        sides = (mine.taken, None if theirs is None else theirs.taken)
+        found = compared(check.quantity, *sides, check.confidence, limits)
+        beside, quantity = None if theirs is None else theirs.value, found.value
+        runs = min(len(side.by_run) for side in sides if side is not None)
         exact = statistic in EXTREMES or other in EXTREMES
-        span = None
-        if not exact:
-            by_run = None if theirs is None else theirs.by_run
-            span = interval(check.quantity, quantity, mine.by_run, by_run, check.confidence)
+        span = None if exact or found.interval is None else found
         line = telling.line(check, measures, statistic, of, against, (mine, theirs), quantity)
         points.append(
             Point(
@@ -202,7 +204,7 @@ def _points(check: Check, measures: Measures, of: Population, against: Populatio
                 beside,
                 quantity,
                 span,
-                _outcome(check.bounds, quantity, span, exact or runs > 1),
+                _outcome(check.bounds, quantity, span, exact or runs >= LEAST_RUNS),
                 check.bounds.margin(quantity),
                 line,
                 runs,
@@ -211,10 +213,10 @@ def _points(check: Check, measures: Measures, of: Population, against: Populatio
     return points
 
 
-def _outcome(bounds: Bounds, quantity: float, span: Interval | None, certain: bool) -> Judgement:
+def _outcome(bounds: Bounds, quantity: float, span: Estimate | None, certain: bool) -> Judgement:
     if math.isnan(quantity) or (span is None and not certain):
         return "unjudged"
-    if span is None:
+    if span is None or span.low is None or span.high is None:
         return "holds" if bounds.met(quantity) else "fails"
     if bounds.met(span.low) and bounds.met(span.high):
         return "holds"
@@ -226,15 +228,3 @@ def _number(check: Check, measures: Measures, statistic: str, population: Popula
     if check.over is None:
         return found
     return found.over(number(measures, check.metric, statistic, population.but(**check.over), pick))
-
-
-def _quantity(kind: Quantity, value: float, other: float | None) -> float:
-    if kind == "value":
-        return value
-    if other is None or math.isnan(value) or math.isnan(other):
-        return math.nan
-    if kind == "difference":
-        return value - other
-    if other == 0:
-        return 0.0 if value == 0 else math.inf
-    return (value - other) / other

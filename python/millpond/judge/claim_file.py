@@ -40,9 +40,9 @@ import msgspec
 from millpond.errors import UsageError, unknown
 from millpond.judge.values import ANY, SHARE, Pick, known
 from millpond.judge.words import CLOSENESS, NEEDED, STATES, Bounds, printed
+from millpond.measure.estimate import Quantity
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
-from millpond.measure.paired import Quantity
 from millpond.measure.population import VARIANT, Population
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.toml_file import Declared, checked, read_tree, where

@@ -12,8 +12,8 @@ from dataclasses import replace
 from millpond.judge.checks import Check, Finding, Judgement, carry_out
 from millpond.judge.claim_file import CheckText, Claim
 from millpond.judge.compare import Verdict
+from millpond.measure.estimate import CONFIDENCE
 from millpond.measure.measures import Measures
-from millpond.measure.paired import CONFIDENCE
 from millpond.measure.population import VARIANT, Population
 
 #: The outcome of a claim is the first of these that one of its checks has.

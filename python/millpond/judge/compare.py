@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millpond.judge.checks import Judgement
-from millpond.measure.paired import CONFIDENCE, Interval
+from millpond.measure.estimate import CONFIDENCE, Estimate
 from millpond.measure.population import path_in_words
 from millpond.results.directory import Value
 
@@ -77,7 +77,7 @@ class Verdict:
     #: How far inside its bounds that lies, in the same unit; negative outside.
     margin: float | None = None
     #: Its interval over the runs; None for an extreme, and for a single run.
-    interval: Interval | None = None
+    interval: Estimate | None = None
     #: Runs that it rests on.
     n: int = 0
     decided_by: str = ""
@@ -96,7 +96,7 @@ class Verdict:
             "outcome": self.outcome,
             "quantity": _finite(self.quantity),
             "margin": _finite(self.margin),
-            "interval": None if self.interval is None else [self.interval.low, self.interval.high],
+            "interval": None if self.interval is None else self.interval.interval and list(self.interval.interval),
             "n": self.n,
             "decided_by": self.decided_by,
             "calibrates": self.calibrates,

@@ -15,11 +15,12 @@ from millpond.judge.claims import resolved
 from millpond.judge.compare import Figure
 from millpond.judge.published import Condition, Published, Row
 from millpond.judge.rows import HISTOGRAM, UnreadableError, change_of, conditions_of, select
+from millpond.measure.estimate import LEAST_RUNS, Estimate, pooled, taken
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import VARIANT, Population
 from millpond.measure.sample import Sample
-from millpond.measure.statistics import bulk, bulk_range, t_interval
+from millpond.measure.statistics import bulk, bulk_range
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.study import Reading
 from millpond.results.directory import Value
@@ -95,10 +96,9 @@ def _measured(
         if row["statistic"] == HALF:
             ours, n = _half(sample, METRICS[name].usual, scale), sample.n
         else:
-            ours, n = scale * _take(row, name, statistic, sample, populations, measures), sample.n
-        if row["statistic"] != HALF and len(populations) == 1 and statistic not in ("range_low", "range_high"):
-            told = t_interval(sample.per_run(statistic), reading.confidence)
-            interval = None if told is None else (scale * told[0], scale * told[1])
+            found = _take(row, name, statistic, sample, populations, measures, reading.confidence).scaled(scale)
+            ours, n = found.value, sample.n
+            interval = found.interval if len(populations) == 1 else None
         if sample.missing:
             note = "; ".join(
                 word for word in (note, f"{sample.missing} flows did not finish and are not in it") if word
@@ -181,10 +181,10 @@ def _statistic(row: Row, metric: str) -> str:
 
 def _half(sample: Sample, usual: str, scale: float) -> float:
     """Half the 95 % interval over runs of the metric's usual statistic."""
-    told = t_interval(sample.per_run(usual))
-    if told is None:
-        raise UnreadableError("one run does not tell how much runs differ: it takes at least two")
-    return scale * (told[1] - told[0]) / 2
+    half = taken(sample, usual).estimate().half
+    if math.isnan(half):
+        raise UnreadableError(f"so few runs do not tell how much runs differ: it takes at least {LEAST_RUNS}")
+    return scale * half
 
 
 def _take(
@@ -194,16 +194,18 @@ def _take(
     sample: Sample,
     populations: Sequence[Population],
     measures: Measures,
-) -> float:
+    confidence: float,
+) -> Estimate:
+    """What is printed is of all values of all runs together, and ours is taken alike."""
     if statistic not in ("range_low", "range_high") or not row["qualifier"]:
-        return sample.take(statistic)
+        return pooled(sample, statistic).estimate(confidence, METRICS[metric].within(statistic))
     # "almost all": the shortest range that holds most; of exchanges, where they are known, not of clients' means
     end = 0 if statistic == "range_low" else 1
     counts = _needless_counts(metric, populations, measures)
     if counts:
         found = bulk(counts)
-        return math.nan if found is None else float(found[end])
-    return bulk_range(sample.values)[end]
+        return Estimate(math.nan if found is None else float(found[end]), None, None, 0)
+    return Estimate(bulk_range(sample.values)[end], None, None, 0)
 
 
 def _needless_counts(metric: str, populations: Sequence[Population], measures: Measures) -> dict[int, int]:

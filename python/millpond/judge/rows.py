@@ -19,9 +19,9 @@ from millpond.judge.compare import Verdict
 from millpond.judge.published import Condition, Row
 from millpond.judge.values import SHARE, known
 from millpond.judge.words import CLOSENESS, PRINTED_POINTS, STATES, Bounds, printed
+from millpond.measure.estimate import Quantity
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
-from millpond.measure.paired import Quantity
 from millpond.measure.population import VARIANT, Population
 from millpond.measure.statistics import known as known_statistic
 from millpond.plan.study import Reading

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from millpond.errors import UsageError, unknown
+from millpond.measure.estimate import EXTREMES, LEAST_RUNS, compared, in_pairs, taken
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import METRICS
-from millpond.measure.paired import by_replication, interval
 from millpond.measure.population import Population
 from millpond.plan.factor import ALGORITHM
 from millpond.results.directory import Results
@@ -23,7 +21,10 @@ USUAL = ("fct", "makespan", "unfinished", "retransmissions_per_client", "unneces
 
 @dataclass(frozen=True)
 class Line:
-    """One metric at one place. `low` to `high` is the 95 % interval of the difference; None with a single run."""
+    """One metric at one place: the means over runs of each run's statistic, and that of the differences in pairs.
+
+    `low` to `high` is the 95 % interval of the difference; None of an extreme, and of too few runs.
+    """
 
     place: str
     metric: str
@@ -38,14 +39,16 @@ class Line:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no run differs."""
-        return self.difference == 0 and self.low == self.high
+        """Whether no pair of runs differs."""
+        return self.difference == 0 and self.low is not None and self.low == self.high
 
     @property
     def verdict(self) -> str:
         """Whether the difference is more than the noise of seeds."""
         if self.low is None or self.high is None:
-            return "one run only"
+            if self.statistic in EXTREMES:
+                return "an extreme"
+            return "one run only" if self.runs == 1 else f"fewer than {LEAST_RUNS} runs"
         if self.is_equal:
             return "equal"
         return "within the noise" if self.low <= 0 <= self.high else "less" if self.high < 0 else "more"
@@ -83,18 +86,14 @@ def compare(results: Results, one: str, other: str, metrics: Sequence[str] = ())
             raise UsageError(f"--metric: {unknown('metric', metric, METRICS)}")
     measures = Measures(results)
     factor, first, second = _factor(measures, one, other)
+    values = [value for value in measures.values(factor) if str(value) == second]
     lines: list[Line] = []
     for population in measures.populations():
         if str(population.column(factor)) != first or population.partner:
             continue
-        beside = [
-            candidate
-            for candidate in measures.populations()
-            if str(candidate.column(factor)) == second
-            and candidate == population.but(**{factor: candidate.column(factor)})
-        ]
-        for there in beside:
-            lines += _lines(measures, population, there, metrics or USUAL, factor)
+        for there in (population.but(**{factor: value}) for value in values):
+            if there in measures.populations():
+                lines += _lines(measures, population, there, metrics or USUAL, factor)
     if not lines:
         raise UsageError(f"{results.directory}: {one} and {other} were never run at the same place")
     return SideBySide(factor, first, second, tuple(lines))
@@ -106,23 +105,15 @@ def line(measures: Measures, metric: str, one: Population, other: Population, pl
     Where one of them was run more often, only the runs that both have are looked at.
     """
     known = METRICS[metric]
-    samples = [measures.sample(metric, population) for population in (one, other)]
-    origins = [measures.cell(population).origin for population in (one, other)]
-    by_run = [by_replication(sample, known.usual, origin) for sample, origin in zip(samples, origins, strict=True)]
-    both = by_run[0].keys() & by_run[1].keys()
-    if both and by_run[0].keys() != by_run[1].keys():
-        samples = [
-            sample.of_runs(np.array(sorted(both), dtype=np.int64) + origin)
-            for sample, origin in zip(samples, origins, strict=True)
-        ]
-        by_run = [{run: value for run, value in found.items() if run in both} for found in by_run]
-    taken = [sample.take(known.usual) for sample in samples]
-    if not all(map(math.isfinite, taken)):
+    sides = (taken(measures.sample(metric, those), known.usual, measures.cell(those).origin) for those in (one, other))
+    mine, theirs = in_pairs(*sides)
+    if not (math.isfinite(mine.value) and math.isfinite(theirs.value)):
         return None
-    difference = taken[0] - taken[1]
-    span = interval("difference", difference, by_run[0], by_run[1])
-    low, high, runs = (None, None, len(by_run[0])) if span is None else (span.low, span.high, span.n)
-    return Line(place, metric, known.usual, known.unit, taken[0], taken[1], difference, low, high, runs)
+    found = compared("difference", mine, theirs, within=known.within(known.usual))
+    runs = len(mine.by_run)
+    return Line(
+        place, metric, known.usual, known.unit, mine.value, theirs.value, found.value, found.low, found.high, runs
+    )
 
 
 # ----------------------------------------------------------------------------------------------- helpers

@@ -78,7 +78,8 @@ def noisy(check: Check, points: Sequence[Point], of: int) -> str:
     """Why a check is within the noise: what its interval reaches across."""
     first = min(points, key=lambda point: point.margin)
     span = first.interval
-    reach = "" if span is None else f": {_change(check, span.low)} to {_change(check, span.high)} over {span.n} runs"
+    ends = None if span is None else span.interval
+    reach = "" if ends is None else f": {' to '.join(_change(check, end) for end in ends)} over {first.runs} runs"
     where = "" if of == 1 else f", {first.line}"
     return f"{expected(check)} or not, the runs do not tell{_at(points, of)}{reach}{where}"
 

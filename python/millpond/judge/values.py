@@ -1,4 +1,4 @@
-"""The number that a check looks at: a statistic of a metric of one population, pooled and by replication."""
+"""The number that a check looks at: a statistic of a metric of one population, run by run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from millpond.measure.estimate import Range, Taken, taken
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
-from millpond.measure.paired import by_replication
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
 
@@ -45,18 +45,19 @@ class Pick:
 
 @dataclass(frozen=True)
 class Number:
-    """A number and the same of each run, by replication."""
+    """A number, and the share of all that it speaks of, as of the clients that finished."""
 
-    value: float
-    by_run: Mapping[int, float]
-    #: The share of all that it speaks of, as of the clients that finished.
+    taken: Taken
     covered: float = 1.0
+
+    @property
+    def value(self) -> float:
+        """The number itself; NaN if there is none."""
+        return self.taken.value
 
     def over(self, base: Number) -> Number:
         """As a share of another one."""
-        shares = {run: self.by_run[run] / base.by_run[run] for run in self.by_run if base.by_run.get(run)}
-        value = self.value / base.value if base.value else math.nan
-        return Number(value, shares, min(self.covered, base.covered))
+        return Number(self.taken.over(base.taken), min(self.covered, base.covered))
 
 
 def known(metric: str) -> bool:
@@ -79,17 +80,22 @@ def number(measures: Measures, metric: str, statistic: str, population: Populati
     cell = measures.cell(population)
     if metric == SHARE:
         shares = {
-            replication: _share(measures.histogram(population, pick.batch, cell.first_run + replication), pick)
-            for replication in range(cell.replications)
+            run - cell.origin: _share(measures.histogram(population, pick.batch, run), pick)
+            for run in range(cell.first_run, cell.first_run + cell.replications)
         }
-        return Number(_share(measures.histogram(population, pick.batch), pick), shares)
+        return Number(Taken({run: share for run, share in shares.items() if not math.isnan(share)}))
     statistic = statistic or usual(metric)
     sample = measures.sample(metric, population)
     if pick.flows != "all":
         sample = _only(measures, sample, population, pick.flows)
-    by_run = by_replication(sample, statistic, cell.origin)
     grain = METRICS[ALIASES.get(metric, metric)].grain
-    return Number(sample.take(statistic), by_run, sample.covered if grain == "client" and sample.n else 1.0)
+    found = taken(sample, statistic, cell.origin)
+    return Number(found, sample.covered if grain == "client" and sample.n else 1.0)
+
+
+def within(metric: str, statistic: str) -> Range:
+    """What the statistic of a metric can be."""
+    return (0.0, 1.0) if metric == SHARE else METRICS[ALIASES.get(metric, metric)].within(statistic)
 
 
 def _share(counts: Mapping[int, int], pick: Pick) -> float:

@@ -1,8 +1,8 @@
 """What the words of published sentences mean: one glossary for all studies, read by their claims by name.
 
 No bound here was chosen for a claim to hold. Every one is met or missed beyond the noise of the runs
-(`millpond.measure.paired`): `higher` is higher by more than the runs scatter. Where a study itself gives a number, that
-number counts instead of a word.
+(`millpond.measure.estimate`): `higher` is higher by more than the runs scatter. Where a study itself gives a number,
+that number counts instead of a word.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ OTHER_THRESHOLDS = (0.5, 0.6, 0.75)
 class Collapse:
     """Whether a bottleneck has collapsed, and how much that depends on where the line is drawn."""
 
-    #: Median over the runs of the share of its bytes that completed no exchange.
+    #: The share of its bytes that completed no exchange: mean over the runs.
     wasted: float
     #: The verdict for every threshold, in ascending order; that for `COLLAPSE` is `collapsed`.
     by_threshold: Mapping[float, bool]
@@ -55,7 +55,7 @@ class Collapse:
 
 def collapse(measures: Measures, population: Population) -> Collapse:
     """Whether the bottleneck of these clients has collapsed."""
-    wasted = measures.sample("wasted_share", population).take("median")
+    wasted = measures.estimate("wasted_share", population).value
     thresholds = sorted((COLLAPSE, *OTHER_THRESHOLDS))
     return Collapse(wasted, {threshold: wasted > threshold for threshold in thresholds})
 
@@ -141,9 +141,9 @@ def _withheld(measures: Measures, population: Population) -> Sample:
 
 
 METRICS = (
-    Metric("useful_share", "1", "link", "median", "bytes of the bottleneck that completed an exchange, of all carried",
+    Metric("useful_share", "1", "link", "mean", "bytes of the bottleneck that completed an exchange, of all carried",
            _sample(_useful), "more", "useful share of the bottleneck"),
-    Metric("wasted_share", "1", "link", "median", "bytes of the bottleneck that completed no exchange, of all carried",
+    Metric("wasted_share", "1", "link", "mean", "bytes of the bottleneck that completed no exchange, of all carried",
            _sample(_wasted), "less", "share of the bottleneck wasted"),
     Metric("utilisation", "1", "link", "mean", "share of the time that the bottleneck is busy", _sample(_utilisation),
            "more", "utilisation of the bottleneck"),

@@ -6,12 +6,13 @@ rows in Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, KeysView, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from millpond.measure.estimate import Estimate, taken
 from millpond.measure.evidence import KINDS, Evidence
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import USUAL, Population, Wording
@@ -55,7 +56,7 @@ class Measures:
         self._values: dict[str, tuple[Value, ...]] = {}
         self._evidence = Evidence(results)
 
-    def populations(self) -> Iterable[Population]:
+    def populations(self) -> KeysView[Population]:
         """Every population the results hold, in the order of cells."""
         return self._places.keys()
 
@@ -108,8 +109,15 @@ class Measures:
         return found
 
     def usual(self, metric: str, population: Population) -> float:
-        """The metric's usual statistic, in its base unit; NaN for no values. Errors as for `sample`."""
-        return self.sample(metric, population).take(METRICS[ALIASES.get(metric, metric)].usual)
+        """The metric's usual statistic, as it is shown: `estimate` without its interval."""
+        return self.estimate(metric, population).value
+
+    def estimate(self, metric: str, population: Population, statistic: str = "") -> Estimate:
+        """The metric's usual statistic or another one, in its base unit, and how sure it is. Errors as for `sample`."""
+        known = METRICS[ALIASES.get(metric, metric)]
+        statistic = statistic or known.usual
+        found = taken(self.sample(metric, population), statistic, self.cell(population).origin)
+        return found.estimate(within=known.within(statistic))
 
     def histogram(self, population: Population, batch: str = "any", run: int | None = None) -> dict[int, int]:
         """Completed exchanges by number of retransmissions, over all replications or in one run.

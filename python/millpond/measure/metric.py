@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from millpond.measure.estimate import AMOUNT, Range
 from millpond.measure.population import Population
 from millpond.measure.sample import Sample
 
@@ -17,6 +18,9 @@ Grain = Literal["client", "run", "link", "group"]
 #: In which direction a metric is better; empty where that is no question, or depends.
 Better = Literal["", "less", "more"]
 Compute: TypeAlias = "Callable[[Measures, Population], Sample]"
+
+#: Statistics that tell no value but an amount, whatever the values are.
+_AMOUNTS = ("variance", "count", "max-min", "spread")
 
 #: How many of a unit make the base unit of a metric.
 UNITS: dict[str, dict[str, float]] = {
@@ -35,7 +39,7 @@ class Metric:
     #: `s`, `bytes`, `bit/s`, `1` for a share, or what is counted.
     unit: str
     grain: Grain
-    #: The statistic that is meant where none is named.
+    #: The statistic of a run that is meant where none is named; what is shown is its mean over the runs.
     usual: str
     #: What it is, in one line.
     summary: str
@@ -44,6 +48,14 @@ class Metric:
     better: Better = ""
     #: How it is written above a column or along an axis; its name with spaces if that is said well enough.
     label: str = ""
+    #: What a value can be; empty: a share from 0 to 1, anything else from 0 on.
+    limits: Range | None = None
+
+    def within(self, statistic: str) -> Range:
+        """What a statistic of the values can be."""
+        if self.limits is not None:
+            return self.limits if statistic not in _AMOUNTS else AMOUNT
+        return (0.0, 1.0) if self.unit == "1" and statistic not in _AMOUNTS else AMOUNT
 
     @property
     def title(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millpond.measure import clients, statistics
+from millpond.measure.estimate import AMOUNT, ANYTHING, taken
 from millpond.measure.evidence import KINDS
 from millpond.measure.metric import Compute, Metric
 from millpond.measure.population import Population
@@ -123,11 +124,13 @@ def _share_taken(measures: Measures, population: Population) -> Sample:
         return Sample.none(runs)
     # where workloads have no end nobody has a completion time, and all have had equally long
     got = "throughput" if measures.sample("throughput", alike).n else "answered"
-    beside = list(measures.sample(got, neighbours).by_run("mean").items())
-    among = list(measures.sample(got, alike).by_run("mean").values())
-    # the runs of both cells have the same seeds, in the same order
-    pairs = [(run, 1 - mine / theirs) for (run, mine), theirs in zip(beside, among, strict=False) if theirs > 0]
-    found = Sample.of(np.array([share for _, share in pairs]), np.array([run for run, _ in pairs], dtype=np.int64))
+    beside, among = (
+        taken(measures.sample(got, those), "mean", measures.cell(those).origin).by_run for those in (neighbours, alike)
+    )
+    # by the number of the seed: a run of either in which nobody finished has no value, and shifts no other
+    pairs = {seed: 1 - mine / among[seed] for seed, mine in beside.items() if among.get(seed, 0) > 0}
+    seeds = np.array(list(pairs), dtype=np.int64)
+    found = Sample.of(np.array(list(pairs.values())), seeds + measures.cell(population).origin)
     return Sample(found.values, found.runs, runs - found.n)
 
 
@@ -142,7 +145,7 @@ _FCT = clients.column("fct_us")
 _ANSWERED = clients.either(clients.column("answered"), clients.column("completed"))
 
 METRICS = (
-    Metric("makespan", "s", "run", "median", "first copy of any client sent to last answer of any accepted",
+    Metric("makespan", "s", "run", "mean", "first copy of any client sent to last answer of any accepted",
            _column("makespan_us", 1e-6), "less", "time until the last client finished"),
     Metric("unfinished", "flows", "run", "mean", "clients with more to ask, or a request open, when the run ended",
            _column("unfinished"), "less"),
@@ -170,11 +173,11 @@ METRICS = (
            "the same share of the load that the plan's factor offered_kbps says is offered", _carried_load, "more"),
     Metric("share_taken_from_neighbours", "1", "run", "mean",
            "of what the other half of a mix gets where all clients are like it, the share that it does not get in the "
-           "mix; below 0 if it gets more", _share_taken, "less", "share taken from neighbours"),
-    Metric("timeouts_per_run", "timeouts", "run", "median", "expiries of the server's timer for all clients of a run",
+           "mix; below 0 if it gets more", _share_taken, "less", "share taken from neighbours", (-math.inf, 1.0)),
+    Metric("timeouts_per_run", "timeouts", "run", "mean", "expiries of the server's timer for all clients of a run",
            _each(clients.column("timeouts"), lambda values: float(np.sum(values))), "less"),
-    Metric("spread_in_run", "1", "run", "median", "slowest less fastest client of a run, in medians of it",
-           _each(_FCT, statistics.spread), "less"),
+    Metric("spread_in_run", "1", "run", "mean", "slowest less fastest client of a run, in medians of it",
+           _each(_FCT, statistics.spread), "less", limits=AMOUNT),
     Metric("one_flow_faster", "1", "run", "mean", "runs whose fastest client is 15 % ahead of the next",
            _each(_FCT, statistics.one_ahead)),
     Metric("one_flow_slower", "1", "run", "mean", "runs whose slowest client takes 15 % longer than the next",
@@ -190,5 +193,5 @@ METRICS = (
         for name, kind in KINDS.items()
     ),
     Metric("naming_error", "round trips", "run", "mean", "by how much those that name a wrong copy are mistaken",
-           _named("naming_error")),
+           _named("naming_error"), limits=ANYTHING),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from millpond.measure.statistics import Floats, t_interval, take, take_weighted
+from millpond.measure.statistics import Floats, percentile, percentile_weighted, take, take_weighted
 
 Ints = NDArray[np.int64]
 
@@ -54,13 +54,19 @@ class Sample:
         """The values of these runs alone. How many of them are missing is not known of a part."""
         return self._part(np.flatnonzero(np.isin(self.runs, runs)))
 
-    def per_run(self, statistic: str) -> Floats:
-        """The statistic of each run by itself, in the order of runs."""
-        return np.array(list(self.by_run(statistic).values()))
+    def percentile(self, p: float) -> float:
+        """The percentile of all values, 0 <= p <= 1; NaN for no values."""
+        if self.weights is not None:
+            return percentile_weighted(self.values, self.weights, p)
+        return percentile(self.values, p)
 
-    def interval(self, statistic: str) -> tuple[float, float] | None:
-        """95 % t-interval over replications of the statistic; None with a single one."""
-        return t_interval(self.per_run(statistic))
+    def shares_up_to(self, value: float) -> Floats:
+        """Of the values of each run the share that is not above this one, in the order of runs."""
+        names, run = np.unique(self.runs, return_inverse=True)
+        every = np.bincount(run, weights=self.weights, minlength=len(names))
+        below = np.bincount(run, weights=(self.values <= value) * (1 if self.weights is None else self.weights))
+        shares: Floats = below / every
+        return shares
 
     @staticmethod
     def of(values: Floats, runs: NDArray[np.generic]) -> Sample:

@@ -1,8 +1,7 @@
-"""Percentiles and confidence intervals, as the studies print them.
+"""Percentiles and other statistics, as the studies print them.
 
 Percentiles interpolate linearly between order statistics: the p-th of n sorted values stands at rank p (n - 1).
-Confidence intervals are t-intervals over replications; flows of one run are never pooled for an interval, because they
-share one bottleneck and are not independent.
+How sure a number is says `millpond.measure.estimate`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 Floats = NDArray[np.float64]
 
@@ -28,8 +27,8 @@ PERCENTILES = {
     "max": 1.0,
 }
 
-#: A further one, which published tables do not have.
-_TAIL = {"p99": 0.99}
+#: The same and a further one, which published tables do not have.
+FRACTIONS = {**PERCENTILES, "p99": 0.99, "typical": 0.50}
 
 #: Share of the values that an approximate range ("almost all messages 5 to 6 times") must hold.
 ALMOST_ALL = 0.80
@@ -59,7 +58,7 @@ def take(values: Floats, statistic: str) -> float:
     medians; `variance` that of a sample (n - 1); `count` the number of values.
     Raises KeyError for another name.
     """
-    fraction = PERCENTILES.get(statistic, _TAIL.get(statistic))
+    fraction = FRACTIONS.get(statistic)
     if fraction is not None:
         return percentile(values, fraction)
     try:
@@ -71,7 +70,7 @@ def take(values: Floats, statistic: str) -> float:
 
 def known(statistic: str) -> bool:
     """Whether `take` knows the statistic."""
-    return statistic in PERCENTILES or statistic in _TAIL or statistic in _OTHERS
+    return statistic in FRACTIONS or statistic in _OTHERS
 
 
 def take_weighted(values: Floats, weights: NDArray[np.int64], statistic: str) -> float:
@@ -80,15 +79,10 @@ def take_weighted(values: Floats, weights: NDArray[np.int64], statistic: str) ->
     A percentile is the least value that so many do not exceed: between the bins of a histogram nothing is known.
     Raises KeyError for a statistic that a distribution does not have.
     """
-    fractions = {**PERCENTILES, **_TAIL, "typical": 0.5, "range_low": 0.0, "range_high": 1.0}
+    fractions = {**FRACTIONS, "range_low": 0.0, "range_high": 1.0}
     total = int(weights.sum())
     if statistic in fractions:
-        if total == 0:
-            return math.nan
-        order = np.argsort(values, kind="stable")
-        reached = np.cumsum(weights[order])
-        at = int(np.searchsorted(reached, max(1, math.ceil(fractions[statistic] * total))))
-        return float(values[order][at])
+        return percentile_weighted(values, weights, fractions[statistic])
     if statistic == "count":
         return float(total)
     if statistic == "mean":
@@ -99,23 +93,20 @@ def take_weighted(values: Floats, weights: NDArray[np.int64], statistic: str) ->
     raise KeyError(statistic)
 
 
+def percentile_weighted(values: Floats, weights: NDArray[np.int64], p: float) -> float:
+    """The least value of a distribution that the share p does not exceed; NaN if nothing was met."""
+    total = int(weights.sum())
+    if total == 0:
+        return math.nan
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order][int(np.searchsorted(reached, max(1, math.ceil(p * total))))])
+
+
 def jain(values: Floats) -> float:
     """Jain's index of fairness, from 1/n (one has all) to 1 (all have the same); NaN if nobody has anything."""
     squares = len(values) * float(np.sum(values**2))
     return float(np.sum(values)) ** 2 / squares if squares > 0 else math.nan
-
-
-def t_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float] | None:
-    """t-interval of the mean of independent replications; None for fewer than two, or if one is not a number."""
-    n = len(values)
-    if n < 2 or not np.all(np.isfinite(values)):
-        return None
-    if np.all(values == values[0]):
-        # The mean of equal numbers may be off by a rounding, and would give them a spread.
-        return float(values[0]), float(values[0])
-    mean = float(np.mean(values))
-    half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * float(np.std(values, ddof=1)) / math.sqrt(n)
-    return mean - half, mean + half
 
 
 def wilson(found: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -192,7 +183,6 @@ def bulk_range(values: Floats, share: float = ALMOST_ALL) -> tuple[float, float]
 _OTHERS: dict[str, Callable[[Floats], float]] = {
     "mean": lambda values: float(np.mean(values)),
     "variance": lambda values: float(np.var(values, ddof=1)) if len(values) > 1 else math.nan,
-    "typical": lambda values: percentile(values, 0.5),
     "count": lambda values: float(len(values)),
     "range_low": lambda values: float(np.min(values)),
     "range_high": lambda values: float(np.max(values)),

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from millpond.measure.measures import Measures
 from millpond.measure.population import Population
-from millpond.measure.statistics import t_interval
 
-#: Statistics of the flow completion time that the summary holds.
+#: Statistics of the flow completion time that the summary holds: each of the runs, and its mean over them.
 FCT_STATISTICS = ("min", "p10", "p25", "median", "p75", "p90", "p95", "max", "mean")
 #: What became of requests and clients, as shares, and when how much was done: by their usual statistics.
 USUAL = (
@@ -36,7 +35,6 @@ def table(measures: Measures) -> pa.Table:
 
 def _row(measures: Measures, population: Population) -> dict[str, Any]:
     fct = measures.sample("fct", population)
-    medians = t_interval(fct.per_run("median"))
     cell = measures.cell(population)
     # a client may have ended without a completion time: its last request failed, or its workload has no end
     told = measures.reported.outcome(cell, measures.group(population)) if measures.results.has("flows") else None
@@ -53,18 +51,18 @@ def _row(measures: Measures, population: Population) -> dict[str, Any]:
         **{name: None if told is None else getattr(told, name) for name in REQUESTS},
     }
     for statistic in FCT_STATISTICS:
-        row[f"fct_{statistic}_s"] = fct.take(statistic) if fct.n else None
+        row[f"fct_{statistic}_s"] = measures.estimate("fct", population, statistic).value if fct.n else None
     # the share of the clients that these times speak of
     row["fct_covers"] = fct.covered if fct.n + fct.missing else None
-    row["fct_median_ci95_low_s"], row["fct_median_ci95_high_s"] = medians or (None, None)
+    median = measures.estimate("fct", population, "median")
+    row["fct_median_ci95_low_s"], row["fct_median_ci95_high_s"] = median.low, median.high
     for metric in ("retransmissions_per_client", "unnecessary_retx_per_client"):
-        sample = measures.sample(metric, population)
-        row[f"{metric}_median"] = sample.take("median")
-        row[f"{metric}_mean"] = sample.take("mean")
-    row["rtt_median_s"] = measures.sample("rtt", population).take("median") if fct.n else None
-    row["packets_dropped_per_client"] = measures.sample("packets_dropped_per_client", population).take("mean")
-    row["wasted_share"] = measures.sample("wasted_share", population).take("median")
+        for statistic in ("median", "mean"):
+            row[f"{metric}_{statistic}"] = measures.estimate(metric, population, statistic).value
+    row["rtt_median_s"] = measures.estimate("rtt", population, "median").value if fct.n else None
+    for metric in ("packets_dropped_per_client", "wasted_share"):
+        row[metric] = measures.estimate(metric, population).value
     for metric in USUAL:
-        value = measures.usual(metric, population)
+        value = measures.estimate(metric, population).value
         row[metric] = None if math.isnan(value) else value
     return row

@@ -79,9 +79,9 @@ def mixes(measures: Measures) -> list[Table]:
 def pair(measures: Measures, population: Population) -> str:
     """The median completion time, of which share of the clients if not of all, and the copies in vain."""
     fct = measures.sample("fct", population)
-    needless = measures.sample("unnecessary_retx_per_client", population).take("median")
+    median, needless = (measures.estimate(name, population) for name in ("fct", "unnecessary_retx_per_client"))
     share = f"({fct.n / (fct.n + fct.missing):.0%})" if fct.missing else ""
-    return f"{_short(fct.take('median'))}{share}/{needless:.0f}"
+    return f"{_short(median.value)}{share}/{needless.value:.0f}"
 
 
 # ----------------------------------------------------------------------------------------------- helpers

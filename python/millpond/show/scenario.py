@@ -104,12 +104,12 @@ def _times(measures: Measures, cell: Cell, populations: list[Population], timed:
     for group, population in zip(cell.groups, populations, strict=False):
         times, cells = measures.sample(timed, population), []
         for name in statistics:
-            cells.append(number(times.take(name)))
+            found = measures.estimate(timed, population, name)
+            cells.append(number(found.value))
             if several and name == "median":
-                interval = times.interval("median")
-                cells.append("-" if interval is None else f"{number(interval[0])} to {number(interval[1])}")
+                cells.append("-" if found.interval is None else " to ".join(map(number, found.interval)))
         copies = (
-            measures.sample(f"{name}_per_client", population).take("mean")
+            measures.estimate(f"{name}_per_client", population, "mean").value
             for name in ("retransmissions", "unnecessary_retx")
         )
         of = f"{times.n}/{times.n + times.missing}"
@@ -117,7 +117,7 @@ def _times(measures: Measures, cell: Cell, populations: list[Population], timed:
             told = measures.reported.outcome(cell, group)
             of = f"{told.answered}/{'-' if told.born is None else told.born}"
         table.add_row(_name(group), of, *cells, *map(number, copies))
-    runs = f" Over {cell.replications} replications; the interval is over runs." if several else ""
+    runs = f" Over {cell.replications} replications: percentiles of each run, their mean." if several else ""
     table.caption = f"Retransmissions, and those in vain, are means per client.{runs}"
     return table
 
@@ -165,7 +165,7 @@ def _each_node(
 
 def _bottleneck(measures: Measures, cell: Cell, population: Population) -> str:
     """What the busiest link carried, and whether it has collapsed."""
-    lost = measures.sample("packet_losses", population).take("mean")
+    lost = measures.estimate("packet_losses", population).value
     told = f"Packets lost per run: {number(lost)}."
     verdict = collapse(measures, population)
     if math.isnan(verdict.wasted):

@@ -6,7 +6,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from millpond.judge.side_by_side import SideBySide
+from millpond.judge.side_by_side import Line, SideBySide
 from millpond.measure.metrics import METRICS
 
 
@@ -42,7 +42,7 @@ def table(found: SideBySide) -> Table:
             metric.written(line.one),
             metric.written(line.other),
             f"{line.difference:+.4g}",
-            "" if line.low is None or line.high is None else f"{line.low:.4g} to {line.high:.4g}",
+            _ends(line),
             verdict,
         )
         before = line.place
@@ -50,6 +50,13 @@ def table(found: SideBySide) -> Table:
     told += [f"the same everywhere: {', '.join(still)}"] if still else []
     made.caption = escape("; ".join(told)) or None
     return made
+
+
+def _ends(line: Line) -> str:
+    """The interval of the difference; that there is no spread is said, not shown as a sure number."""
+    if line.low is None or line.high is None:
+        return ""
+    return f"in all {line.runs} pairs" if line.low == line.high else f"{line.low:.4g} to {line.high:.4g}"
 
 
 def _metrics(found: SideBySide) -> list[str]:

@@ -46,19 +46,19 @@ def of_sweep(measures: Measures) -> list[RenderableType]:
 def _overview(measures: Measures) -> Table:
     spoken = factors.of(measures.results)
     names = [name for name in measures.varying if name != SERIES]
-    shown = [name for name in SHOWN if any(not math.isnan(measures.usual(name, p)) for p in measures.populations())]
+    there = list(measures.populations())
+    shown = [name for name in SHOWN if any(measures.estimate(name, population).n for population in there)]
     table = titled(str(measures.results.manifest["title"]))
     for name in names:
         table.add_column(escape(spoken[name].axis), justify="right", overflow="fold")
     table.add_column("controller", overflow="fold")
     table.add_column("times\nof", justify="right", no_wrap=True)
-    populations = list(measures.populations())
-    lost = _lost(measures, populations)
+    lost = _lost(measures, there)
     for head in lost:
         table.add_column(head, justify="right", no_wrap=True)
     for name in shown:
         table.add_column(_HEADS[name], justify="right", overflow="fold")
-    for place, population in enumerate(populations[:MANY]):
+    for place, population in enumerate(there[:MANY]):
         where = (spoken[name].tick(measures.cell(population).columns.get(name, "")) for name in names)
         fct = measures.sample("fct", population)
         values = (_value(measures, name, population) for name in shown)
@@ -66,9 +66,10 @@ def _overview(measures: Measures) -> Table:
             *map(escape, where), escape(_called(measures, population)), f"{fct.n}/{fct.n + fct.missing}",
             *(counts[place] for counts in lost.values()), *values,
         )  # fmt: skip
-    left = len(populations) - MANY
+    left = len(there) - MANY
     note = (
-        "± is half a 95 % interval over runs; completion times are those of the clients counted under `times of`; "
+        "each number is the mean over runs, its 95 % interval below; completion times are those of the clients counted "
+        "under `times of`; "
         "wasted are bytes of the bottleneck that completed no exchange."
     )
     table.caption = note if left <= 0 else f"{note} {left} rows more are in the report."
@@ -116,9 +117,7 @@ def difference_in_words(measures: Measures, metric: str, first: Population, othe
     found = line(measures, metric, other, first)
     if found is None:
         return "-"
-    if found.low is None or found.high is None:
-        return f"{found.difference:+.4g}"
-    if found.low == found.high:
+    if found.low is None or found.high is None or found.low == found.high:
         return f"{found.difference:+.4g}" if found.difference else "="
     noise = "= " if found.low <= 0 <= found.high else ""
     return f"{noise}{found.difference:+.4g} ({found.low:+.3g} to {found.high:+.3g})"
@@ -135,18 +134,16 @@ def reached(measures: Measures, metric: str, population: Population) -> str:
 
 def _value(measures: Measures, metric: str, population: Population) -> str:
     known = METRICS[metric]
-    sample = measures.sample(metric, population)
-    value = sample.take(known.usual)
+    found = measures.estimate(metric, population)
     share = reached(measures, metric, population)
-    if math.isnan(value):
+    if math.isnan(found.value):
         return share or "-"
+    written = (lambda value: f"{value:.1%}") if known.unit == "1" else labels.number
     if share:
-        return f"{labels.number(value)} {share}"
-    interval = sample.interval(known.usual)
-    half = 0.0 if interval is None else (interval[1] - interval[0]) / 2
-    if known.unit == "1":
-        return f"{value:.1%}" + (f" ± {half:.1%}" if half else "")
-    return labels.number(value) + (f" ± {labels.number(half, 2)}" if half else "")
+        return f"{labels.number(found.value)} {share}"
+    if found.interval is None or found.same:
+        return written(found.value)
+    return f"{written(found.value)}\n{' to '.join(map(written, found.interval)).replace('% to', 'to')}"
 
 
 def _called(measures: Measures, population: Population) -> str:

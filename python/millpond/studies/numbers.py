@@ -236,7 +236,7 @@ def _values(number: Number, points: Sequence[Point]) -> list[tuple[float, str]]:
     low, high = min(each), max(each)
     if number.told == "half":
         spans = [(point.interval, point.line) for point in points]
-        return [((span.high - span.low) / 2, f"half of the interval of {line}") for span, line in spans if span]
+        return [(span.half, f"half of the interval of {line}") for span, line in spans if span]
     if number.told == "range":
         return [low, high] if number.factor > 0 else [high, low]
     if number.told in ("lower", "higher"):

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from millpond.controllers.own import is_own
+from millpond.measure.estimate import mean
 from millpond.measure.links import useful_share
 from millpond.measure.measures import Measures
 from millpond.measure.reported import Reported
-from millpond.measure.statistics import take
 from millpond.plan.quantity import BITS_PER_SECOND
 from millpond.results.directory import Cell, Group, Results, Value
 from millpond.results.rows import RowsByRun
@@ -263,8 +263,7 @@ class Data:
 
     def useful_share(self, cell: Cell) -> float:
         """The metric `useful_share` of the cell; NaN if its bottleneck carried nothing."""
-        share = useful_share(self.measures, cell, self.bottleneck(cell))
-        return take(share[np.isfinite(share)], "median")
+        return mean(useful_share(self.measures, cell, self.bottleneck(cell))).value
 
     def traced(self, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
         """Those of the cells that have a traced run, with the number of their first one."""

@@ -68,9 +68,10 @@ def published_figures(data: Data, comparison: Comparison) -> Section:
         "Ours beside the published figures",
         (
             f"The difference is (ours \N{MINUS SIGN} published) / published; n is the number of values behind our "
-            f"figure; the interval is a {sure}\N{NARROW NO-BREAK SPACE}% t-interval over replications of the same "
-            f"statistic taken run by run. Bold: more than 5\N{NARROW NO-BREAK SPACE}% apart. Published figures: "
-            f"{comparison.published}.{_apart(any(figure.calibrates for figure in comparison.figures))}",
+            f"figure, the {sure}\N{NARROW NO-BREAK SPACE}% interval over replications is its own; percentiles are "
+            f"those of all values of all runs, as printed ones are. Bold: more than 5\N{NARROW NO-BREAK SPACE}% apart. "
+            f"Published figures: {comparison.published}."
+            f"{_apart(any(figure.calibrates for figure in comparison.figures))}",
         ),
         listings=(
             Listing(

@@ -90,18 +90,16 @@ def matrix(data: Data, measures: Measures, metric: str) -> Listing:
 def in_words(measures: Measures, metric: str, population: Population) -> str:
     """The usual statistic of a metric, with its interval over runs if there are several: `12.3 s (11.9 to 12.8)`."""
     known = METRICS[_name(metric)]
-    sample = measures.sample(known.name, population)
-    value = sample.take(known.usual)
+    found = measures.estimate(known.name, population)
     share = reached(measures, known.name, population)
-    if math.isnan(value):
+    if math.isnan(found.value):
         return share or "\N{EN DASH}"
     if share:
-        return f"{known.written(value)} {share}"
-    interval = sample.interval(known.usual)
-    if interval is None or interval[0] == interval[1]:
-        return known.written(value)
-    low, high = (known.written(_short(bound)).removesuffix(" s").removesuffix(" %") for bound in interval)
-    return f"{known.written(value)} ({low} to {high})"
+        return f"{known.written(found.value)} {share}"
+    if found.interval is None or found.same:
+        return known.written(found.value)
+    low, high = (known.written(_short(bound)).removesuffix(" s").removesuffix(" %") for bound in found.interval)
+    return f"{known.written(found.value)} ({low} to {high})"
 
 
 # ----------------------------------------------------------------------------------------------- helpers
@@ -118,7 +116,7 @@ def _short(bound: float) -> float:
 
 def _known(measures: Measures, metric: str) -> bool:
     """Whether any population has a value of the metric."""
-    return any(not math.isnan(measures.usual(metric, population)) for population in measures.populations())
+    return any(not math.isnan(measures.estimate(metric, population).value) for population in measures.populations())
 
 
 def _multiples(data: Data) -> Section:

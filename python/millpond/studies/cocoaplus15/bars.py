@@ -40,7 +40,7 @@ def by_place(data: Data, what: What, comparison: Comparison | None) -> Figure:
                     look = data.looks[name]
                     if told is not None:
                         panel.errorbar(
-                            [place], [told.mean * scale], [[told.half * scale], [told.half * scale]], color=look.colour,
+                            [place], [told.mean * scale], [[end * scale] for end in told.reach], color=look.colour,
                             marker=look.marker, markersize=6, markeredgecolor=style.INK, capsize=3, linewidth=1.3,
                         )  # fmt: skip
                     printed = theirs.get((topology, links, name))
@@ -63,13 +63,15 @@ def by_place(data: Data, what: What, comparison: Comparison | None) -> Figure:
 
 
 def by_place_rows(data: Data, what: What) -> Rows:
-    """What `by_place` draws: means and half their 95 % intervals over runs."""
+    """What `by_place` draws: means and their 95 % intervals over runs."""
     rows = []
     for p in _found(data, what):
         told = point(data, what[0], p)
         if told is not None:
-            rows.append((p.column("topology"), p.column("ldr"), p.algorithm, told.mean, told.half))
-    return Rows(("topology", "ldr", "controller", what[0], "ci95_half"), tuple(rows))
+            rows.append(
+                (p.column("topology"), p.column("ldr"), p.algorithm, told.mean, *(told.estimate.interval or ("", "")))
+            )
+    return Rows(("topology", "ldr", "controller", what[0], "ci95_low", "ci95_high"), tuple(rows))
 
 
 # ----------------------------------------------------------------------------------------------- helpers

@@ -120,7 +120,7 @@ def first_waits(data: Data) -> Figure:
             counts, _ = np.histogram(np.clip(sample.values, edges[0], edges[-1]), edges, weights=weights)
             look = data.looks[p.algorithm]
             panel.stairs(counts / counts.sum(), edges, fill=True, color=look.colour)
-            mean = sample.take("mean")
+            mean = data.measures.estimate("first_wait", p, "mean").value
             panel.axvline(mean, color=style.INK, linewidth=1.0, linestyle="--")
             panel.set_title(f"{data.label(p.algorithm)}\nmean {mean:.3g} s", fontsize=9)
             panel.set_xscale("log")

@@ -45,7 +45,7 @@ def readings(data: Data) -> tuple[Listing, ...]:
             "readings",
             ("reading", *heads),
             tuple(rows),
-            "Means over runs with half their 95 % intervals. What the first reading, in bold, "
+            "Means over runs with their 95 % intervals. What the first reading, in bold, "
             "decides differently shows how far a verdict rests on it.",
             tuple(range(1, len(heads) + 1)),
             frozenset(strong),
@@ -85,7 +85,7 @@ def costs(data: Data) -> tuple[Listing, ...]:
             "costs",
             ("controller", *(title for _, title, _ in columns)),
             tuple(rows),
-            "Mixed traffic, one notification a minute; means over runs with half their 95 % intervals. Frames are "
+            "Mixed traffic, one notification a minute; means over runs with their 95 % intervals. Frames are "
             "those of all nodes, acknowledgements of the link included: what a mesh spends of its batteries.",
             tuple(range(1, len(columns) + 1)),
         ),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from millpond.judge.compare import Comparison
+from millpond.measure.estimate import Estimate
 from millpond.measure.population import VARIANT, Population
-from millpond.measure.statistics import t_interval
 from millpond.results.directory import Value
 from millpond.show import labels
 from millpond.show.report.data import Data
@@ -26,14 +26,25 @@ LATER = ("cocoa_swapped", "cocoa_plus_swapped", "cocoa_03", "cocoa_fb2", "defaul
 class Point:
     """A metric of one population over its runs."""
 
-    mean: float
-    #: Half its 95 % interval; NaN of a single run.
-    half: float
+    estimate: Estimate
     #: The standard deviation of the runs.
     deviation: float
 
+    @property
+    def mean(self) -> float:
+        """The mean over the runs."""
+        return self.estimate.value
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """How far its 95 % interval reaches below and above the mean; nowhere with too few runs."""
+        low, high = self.estimate.interval or (self.mean, self.mean)
+        return self.mean - low, high - self.mean
+
     def __str__(self) -> str:
-        return f"{labels.number(self.mean, 3)} ± {labels.number(self.half, 2)}"
+        told = labels.number(self.mean, 3)
+        ends = self.estimate.interval
+        return told if ends is None else f"{told} ({' to '.join(labels.number(end, 3) for end in ends)})"
 
 
 def populations(data: Data, **factors: Value) -> list[Population]:
@@ -48,19 +59,16 @@ def populations(data: Data, **factors: Value) -> list[Population]:
 
 def point(data: Data, metric: str, population: Population) -> Point | None:
     """The mean of a metric over runs, in its base unit; None if these results do not hold it."""
-    sample = data.measures.sample(metric, population)
-    values = sample.per_run("mean")
-    values = values[np.isfinite(values)]
-    if not len(values):
+    found = data.measures.estimate(metric, population, "mean")
+    if not found.n:
         return None
-    told = t_interval(values)
-    half = float("nan") if told is None else (told[1] - told[0]) / 2
-    return Point(float(np.mean(values)), half, float(np.std(values, ddof=1)) if len(values) > 1 else 0.0)
+    values = list(data.measures.sample(metric, population).by_run("mean").values())
+    return Point(found, float(np.std(values, ddof=1)) if found.n > 1 else 0.0)
 
 
 def scaled(found: Point | None, factor: float) -> Point | None:
     """The same in another unit."""
-    return None if found is None else Point(found.mean * factor, found.half * factor, found.deviation * factor)
+    return None if found is None else Point(found.estimate.scaled(factor), found.deviation * factor)
 
 
 def at(data: Data, metric: str, algorithm: str, **factors: Value) -> Point | None:

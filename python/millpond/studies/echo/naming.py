@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from millpond.measure.estimate import Estimate, mean
 from millpond.measure.evidence import KINDS, Evidence, rightly_named
-from millpond.measure.statistics import t_interval
 from millpond.results.directory import Cell
 from millpond.show.report import style
 from millpond.show.report.data import Data
 from millpond.show.report.figures import marks
 from millpond.show.report.style import Look
-from millpond.show.report.values import Floats, Missing, Rows
+from millpond.show.report.values import Missing, Rows
 
 SERVERS = {"stored": "stored replies", "afresh": "answered afresh"}
 """The kinds of servers, and what they do with further copies."""
@@ -45,12 +45,9 @@ class Answer:
     server: str
     loss: float
     ratio: float
-    shares: Mapping[str, float]
-    intervals: Mapping[str, float]
-    """Half the width of each share's 95 % interval over replications."""
-    error: float
+    shares: Mapping[str, Estimate]
+    error: Estimate
     """By how many round trips those are mistaken that name a wrong copy; NaN if there are none."""
-    error_interval: float
     theory: float
     """The share that names the last copy rightly, in theory; NaN if there is none."""
 
@@ -91,29 +88,28 @@ def named_copies(data: Data) -> Figure:
 
 
 def named_copies_rows(data: Data) -> Rows:
-    """The shares that `named_copies` draws, and all others, with half of each 95 % interval."""
+    """The shares that `named_copies` draws, and all others, each with its 95 % interval."""
     header = ["server", "loss_percent", "ratio"]
-    header += [name for kind in KINDS for name in (kind, f"{kind}_interval")]
-    header += ["naming_error_rtts", "naming_error_interval", "names_last_rightly_theory"]
+    header += [name for kind in (*KINDS, "naming_error_rtts") for name in (kind, f"{kind}_low", f"{kind}_high")]
+    header += ["names_last_rightly_theory"]
     rows = []
     for answer in answers(data):
-        shares = [value for kind in KINDS for value in (answer.shares[kind], answer.intervals[kind])]
-        rows.append(
-            (answer.server, answer.loss, answer.ratio, *shares, answer.error, answer.error_interval, answer.theory)
-        )
+        told = [answer.shares[kind] for kind in KINDS] + [answer.error]
+        values = [value for found in told for value in (found.value, *(found.interval or ("", "")))]
+        rows.append((answer.server, answer.loss, answer.ratio, *values, answer.theory))
     return Rows(tuple(header), tuple(rows))
 
 
 def naming_errors(data: Data) -> Figure:
     """By how many round trips a reply is mistaken that names a wrong copy, over the ratio, a line per loss."""
-    found = [answer for answer in answers(data) if np.isfinite(answer.error)]
+    found = [answer for answer in answers(data) if np.isfinite(answer.error.value)]
     if not found:
         raise Missing("Not drawn: no reply of these runs names a wrong copy.")
     with style.applied():
         figure = Figure(figsize=(style.WIDTH * 0.72, 3.9), layout="constrained")
         panel = figure.subplots()
         for index, loss in enumerate(sorted({answer.loss for answer in found})):
-            line = sorted((a.ratio, a.error, a.error_interval) for a in found if a.loss == loss)
+            line = sorted((a.ratio, a.error.value, a.error.half) for a in found if a.loss == loss)
             ratios, errors, halves = (np.array(values) for values in zip(*line, strict=True))
             panel.errorbar(
                 ratios,
@@ -145,23 +141,11 @@ def naming_errors(data: Data) -> Figure:
 def _answer(evidence: Evidence, cell: Cell) -> Answer:
     loss, ratio = float(cell.columns["error_profile"]), float(cell.columns["ratio"])
     server = str(cell.columns["server"])
-    shares, intervals = {}, {}
-    for name, kind in KINDS.items():
-        shares[name], intervals[name] = _mean(evidence.shares(cell, kind))
-    error, error_interval = _mean(evidence.errors(cell))
+    shares = {name: mean(evidence.shares(cell, kind), within=(0.0, 1.0)) for name, kind in KINDS.items()}
     most = int(cell.scenario["clients"][0]["max_retransmit"])
     knows = server == "stored" and ratio > 1
     theory = rightly_named(loss / 100, most) if knows else np.nan
-    return Answer(server, loss, ratio, shares, intervals, error, error_interval, theory)
-
-
-def _mean(values: Floats) -> tuple[float, float]:
-    """The mean over the runs that have a value, and half of its 95 % interval."""
-    there = values[np.isfinite(values)]
-    if there.size == 0:
-        return np.nan, np.nan
-    interval = t_interval(there)
-    return float(there.mean()), (interval[1] - interval[0]) / 2 if interval is not None else np.nan
+    return Answer(server, loss, ratio, shares, mean(evidence.errors(cell)), theory)
 
 
 def _stack(panel: Axes, found: Sequence[Answer], ratios: Sequence[float]) -> None:
@@ -170,7 +154,7 @@ def _stack(panel: Axes, found: Sequence[Answer], ratios: Sequence[float]) -> Non
     for name, (_, look) in _LOOKS.items():
         bodies = []
         for answer in found:
-            height = 100 * answer.shares[name]
+            height = 100 * answer.shares[name].value
             bodies.append(Rectangle((ratios.index(answer.ratio) - 0.4, ground[answer.ratio]), 0.8, height))
             ground[answer.ratio] += height
         marks.areas(panel, bodies, look)

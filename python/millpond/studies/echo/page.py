@@ -49,7 +49,7 @@ def _summary(data: Data) -> Section:
 
 def _in_short(found: list[Answer]) -> list[str]:
     stored = [answer for answer in found if answer.server == "stored"]
-    last = max(answer.shares["names_last_wrongly"] for answer in found)
+    last = max(answer.shares["names_last_wrongly"].value for answer in found)
     told = [
         "No reply named the last copy wrongly, with either kind of server."
         if last == 0
@@ -57,13 +57,13 @@ def _in_short(found: list[Answer]) -> list[str]:
     ]
     late = [answer for answer in stored if answer.ratio > 1]
     if late:
-        low, high = (f(answer.shares["names_earlier_wrongly"] for answer in late) for f in (min, max))
+        low, high = (f(answer.shares["names_earlier_wrongly"].value for answer in late) for f in (min, max))
         told.append(
             f"With stored replies and a timer later than the round trip, {labels.percent(low)} to "
             f"{labels.percent(high)} of the replies after a retransmission name a wrong copy, at every loss rate: half "
             "of them, as theory has it."
         )
-    wrong = [answer.error / answer.ratio for answer in stored if np.isfinite(answer.error) and answer.ratio >= 1]
+    wrong = [answer.error.value / answer.ratio for answer in stored if answer.error.n and answer.ratio >= 1]
     if wrong:
         told.append(
             f"They are mistaken by {min(wrong):.1f} to {max(wrong):.1f} first waits in the mean, the more the more is "
@@ -133,7 +133,8 @@ def _table(data: Data) -> tuple[Listing, ...]:
         rows.append((words,))
         for answer in (a for a in found if a.server == server):
             shares = [_share(answer, kind) for kind in KINDS]
-            error = "" if np.isnan(answer.error) else f"{answer.error:.2f} ± {answer.error_interval:.2f}"
+            ends = "" if answer.error.interval is None else " ({:.2f} to {:.2f})".format(*answer.error.interval)
+            error = "" if np.isnan(answer.error.value) else f"{answer.error.value:.2f}{ends}"
             rows.append((f"{answer.loss:g} %", f"{answer.ratio:g}", *shares, error))
     return (
         Listing(
@@ -215,8 +216,9 @@ def _narrow(data: Data) -> Section:
 
 
 def _share(answer: Answer, kind: str) -> str:
-    share, half = answer.shares[kind], answer.intervals[kind]
-    return "0" if share == 0 else f"{100 * share:.1f} ± {100 * half:.1f} %"
+    found = answer.shares[kind]
+    ends = "" if found.interval is None else f" ({' to '.join(f'{100 * end:.1f}' for end in found.interval)})"
+    return "0" if found.value == 0 else f"{100 * found.value:.1f} %{ends}"
 
 
 def _exchanges(data: Data) -> int:

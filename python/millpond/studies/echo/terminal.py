@@ -92,13 +92,13 @@ def _only(populations: Sequence[Population], column: str, value: Value) -> Popul
 def _wrong(measures: Measures, population: Population | None) -> str:
     if population is None:
         return ""
-    share = measures.sample("names_earlier_wrongly", population).take("mean")
-    error = measures.sample("naming_error", population).take("mean")
+    share = measures.estimate("names_earlier_wrongly", population).value
+    error = measures.estimate("naming_error", population).value
     return "-" if math.isnan(share) else f"{100 * share:.1f}%/{error:.1f}"
 
 
 def _timer(measures: Measures, population: Population | None) -> str:
     if population is None:
         return ""
-    wait = measures.sample("rto_in_rtts", population).take("median")
-    return f"{wait:.3g}/{measures.sample('fct', population).take('median'):.4g}"
+    wait, took = (measures.estimate(name, population).value for name in ("rto_in_rtts", "fct"))
+    return f"{wait:.3g}/{took:.4g}"

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from millpond.measure.statistics import t_interval
+from millpond.measure import estimate
 from millpond.results.directory import Cell, Value
 from millpond.show import labels
 from millpond.show.report import style
@@ -36,9 +36,9 @@ class Quantity:
         means = values.reshape(cell.replications, -1).mean(axis=1) if values.size else values
         if means.size == 0 or not np.all(np.isfinite(means)):
             return None
-        mean = float(means.mean())
-        low, high = t_interval(means) or (mean, mean)
-        return Spread(int(means.size), float(means.min()), low, low, mean, high, high, float(means.max()))
+        found = estimate.mean(means, within=estimate.AMOUNT)
+        low, high = found.interval or (found.value, found.value)
+        return Spread(int(means.size), float(means.min()), low, low, found.value, high, high, float(means.max()))
 
 
 def first_waits(data: Data, cell: Cell) -> Floats:

@@ -67,7 +67,7 @@ def medians(measures: Measures, found: Sequence[Population]) -> list[RenderableT
             for size in sorted({p.column("buffer_bytes") for p in here if p.algorithm == name}):
                 line = [_one(here, algorithm=name, buffer_bytes=size, error=error) for error in errors]
                 missing = sum(measures.sample("fct", p).missing for p in line if p is not None)
-                told = [_seconds(measures.sample("fct", p).take("median")) if p is not None else "" for p in line]
+                told = [_seconds(measures.estimate("fct", p).value) if p is not None else "" for p in line]
                 lines.setdefault((*told, str(missing)), []).append(size)
             for cells, sizes in lines.items():
                 table.add_row(name, "any" if len(lines) == 1 < len(sizes) else ", ".join(map(str, sizes)), *cells)
@@ -133,7 +133,7 @@ def dwells(measures: Measures, found: Sequence[Population]) -> list[RenderableTy
             for turn in sorted(turns, key=_length):
                 wanted = error if turn == _USUAL else f"{error}-{turn}"
                 population = _one(here, algorithm=name, buffer_bytes=size, error=wanted, clients=clients)
-                cells.append("" if population is None else _seconds(measures.sample("fct", population).take("median")))
+                cells.append("" if population is None else _seconds(measures.estimate("fct", population).value))
             table.add_row(name.removeprefix("tcp_"), f"{size}", *cells)
         made.append(table)
     return made
@@ -199,10 +199,9 @@ def _one(found: Sequence[Population], *, error: str, **columns: object) -> Popul
 
 
 def _spread(measures: Measures, metric: str, population: Population) -> str:
-    sample = measures.sample(metric, population)
-    if sample.n == 0:
+    if measures.sample(metric, population).n == 0:
         return "-"
-    return "/".join(_short(sample.take(statistic)) for statistic in ("median", "max"))
+    return "/".join(_short(measures.estimate(metric, population, name).value) for name in ("median", "max"))
 
 
 def _short(value: float) -> str:

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from millpond.errors import UsageError, unknown
+from millpond.measure.estimate import Estimate
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import Population
-from millpond.measure.statistics import t_interval
 from millpond.results.directory import Results, Value
 from millpond.show.factors import LOGARITHMIC, SERIES
 from millpond.show.report import style
@@ -63,14 +63,6 @@ class Layout:
         return tuple(name for name in (self.rows, self.columns, self.across) if name)
 
 
-@dataclass(frozen=True)
-class Point:
-    """The metric of one population: its usual statistic, and a 95 % interval over runs."""
-
-    value: float
-    interval: tuple[float, float] | None
-
-
 def small_multiples(
     results: Results | Data, metric: str = "fct", *, rows: str = "", columns: str = "", across: str = "",
     lines: bool = True,
@@ -88,7 +80,7 @@ def small_multiples(
     measures, layout = Measures(data.results), Layout.of(data, rows, columns, across)
     known = METRICS[_metric(metric)]
     shown, note = _shown(data, measures, layout)
-    points = {population: _point(measures, known.name, population) for population in shown}
+    points = {population: measures.estimate(known.name, population) for population in shown}
     if not any(np.isfinite(point.value) for point in points.values()):
         raise Missing(f"{known.title}: not drawn, these results do not hold it.")
     down, beside = _values(data, layout.rows), _values(data, layout.columns)
@@ -134,7 +126,7 @@ def small_multiples_rows(results: Results | Data, metric: str = "fct") -> Rows:
     measures, name = Measures(data.results), _metric(metric)
     rows = []
     for population in measures.populations():
-        point = _point(measures, name, population)
+        point = measures.estimate(name, population)
         low, high = point.interval or ("", "")
         where = (measures.cell(population).columns.get(factor, "") for factor in data.columns)
         rows.append((*where, population.algorithm, population.partner, point.value, low, high))
@@ -165,12 +157,6 @@ def _shown(data: Data, measures: Measures, layout: Layout) -> tuple[list[Populat
         and all(measures.cell(population).columns.get(name, "") == value for name, value in fixed.items())
     ]
     return shown, ", ".join(word for name, value in fixed.items() if (word := data.factors[name].say(value)))
-
-
-def _point(measures: Measures, metric: str, population: Population) -> Point:
-    sample = measures.sample(metric, population)
-    usual = METRICS[metric].usual
-    return Point(sample.take(usual), t_interval(sample.per_run(usual)))
 
 
 def _values(data: Data, factor: str) -> list[Value]:
@@ -204,7 +190,7 @@ def _axis(panel: Axes, data: Data, factor: str, lines: bool) -> None:
 
 def _paint(
     panel: Axes, data: Data, measures: Measures, metric: str, across: str, mine: Sequence[Population],
-    points: dict[Population, Point], name: str, names: Sequence[str], lines: bool,
+    points: dict[Population, Estimate], name: str, names: Sequence[str], lines: bool,
 ) -> None:  # fmt: skip
     """One controller in one panel: its points along the axis, joined where the axis is one of numbers."""
     values, look = _values(data, across), data.looks[name]
