@@ -143,6 +143,8 @@ def sweep(
     if isinstance(controllers, str | Mapping) or not isinstance(controllers, Sequence):
         controllers = (controllers,)
     known, names = guests.invited(known, controllers, engine, own)
+    for line in guests.stand_ins(known, controllers, own):
+        (watcher or Watcher()).say(line)
     known = known.narrowed(controllers=names, factors=factors, replications=replications, seed=seed, changes=changes)
     program = replace(study.unfold(known, engine, own), shard=_shard(shard))
     name = f"{known.name}-quick" if quick else known.name

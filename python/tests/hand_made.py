@@ -18,7 +18,7 @@ FLOW = {
 LINK = {
     "offered_packets": 100, "offered_bytes": 10_000, "dropped_queue_packets": 0, "dropped_queue_bytes": 0,
     "dropped_radio_packets": 0, "dropped_radio_bytes": 0, "delivered_bytes": 10_000, "useful_bytes": 10_000,
-    "busy_us": 1_000_000, "queue_mean_bytes": 0.0,
+    "busy_us": 1_000_000, "queue_mean_bytes": 0.0, "queue_mean_packets": 0.1,
 }  # fmt: skip
 RUN = {"simulated_us": 10_000_000, "makespan_us": 1_000_000, "unfinished": 0}
 

@@ -60,7 +60,7 @@ def told(place: Path) -> dict[tuple[str, str], tuple[float, ...]]:
                 continue  # nothing here has a single client
             sample = measures.sample(name, population)
             found[name, measures.place(population) + population.algorithm] = (
-                sample.take(metric.usual), float(sample.n), *sample.per_run(metric.usual).tolist()
+                sample.take(metric.usual), float(sample.n), *sample.by_run(metric.usual).values()
             )  # fmt: skip
     return found
 

@@ -205,6 +205,19 @@ class Forgetful(Careful):  # type: ignore[misc]
         super().on_reply(exchange, sample, cx)
 
 
+class Largest(Careful):  # type: ignore[misc]
+    """Thrice half the longest round trip that there ever was: a shorter sample moves nothing."""
+
+    def on_reply(self, exchange: Any, sample: Any, cx: Any) -> None:
+        longest: Any = self.srtt_us or 0
+        super().on_reply(exchange, sample, cx)
+        self.srtt_us: Any = max(longest, self.srtt_us or 0)
+
+    @property
+    def rto_us(self) -> Any:
+        return 2 * SECOND if self.srtt_us is None else 3 * self.srtt_us // 2
+
+
 class Mean(Careful):  # type: ignore[misc]
     """Thrice the mean round trip, however much they vary."""
 
@@ -366,6 +379,7 @@ VICES: list[tuple[type, str, str]] = [
     (Hasty, "C1", "not met"),
     (Forgetful, "C2", "not met"),
     (Mean, "C2", "partly"),
+    (Largest, "C2", "partly"),
     (Unlearned, "C2", "not applicable"),
     (EverySecond, "C3", "partly"),
     (Unlearned, "C3", "not applicable"),

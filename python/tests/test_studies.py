@@ -17,6 +17,7 @@ from millpond.judge.compare import Comparison
 from millpond.judge.published import read
 from millpond.measure.measures import Measures
 from millpond.plan import study
+from millpond.run.campaign import Watcher
 from millpond.studies import reproduction
 
 #: Claims of each study that no run can judge.
@@ -126,3 +127,23 @@ def test_rows_of_the_thesis_are_kept_as_they_were() -> None:
         rows = list(csv.DictReader(stream))
     assert {row["category"] for row in rows} == {"cited"}
     assert {row["claim_id"] for row in rows} == {f"tcp20-c{number}" for number in range(10, 27)}
+
+
+def test_a_preset_that_a_study_gives_settings_is_told_and_known_by_its_name(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    class Told(Watcher):
+        def say(self, line: str) -> None:
+            said.append(line)
+
+    few: Any = {"clients": [1], "buffer_bytes": [2500], "workload": ["continuous"]}
+    done = millpond.reproduce(
+        "anrw18", controllers=["cocoa-03", "rfc7252"], factors=few, replications=1, out=tmp_path / "out", report=False,
+        watcher=Told(),
+    )  # fmt: skip
+    assert said == [
+        "cocoa-03 runs as cocoa of the study, which is cocoa-03 with ageing = none",
+        "rfc7252 runs as default of the study, which is rfc7252 with max-wait = 60 s",
+    ]
+    found = millpond.compare(done.results, "cocoa-03", "rfc7252", metrics="fct")
+    assert (found.one, found.other) == ("cocoa", "default")

@@ -200,9 +200,10 @@ impl World<'_> {
         }
         if let Some(sample) = answer {
             let tag = Tag { flow, exchange: number, ..tag };
+            let counts = self.ledger.counts(&tag);
             self.ledger.accepted(&tag, now);
             let group = self.server.callers.get(flow).map_or(0, |caller| caller.group);
-            let judged = sample.and_then(|sample| self.evidence.take(group, &sample, &tag, now));
+            let judged = sample.and_then(|sample| self.evidence.take(group, &sample, &tag, now, counts));
             if let Some(judged) = judged.filter(|_| self.rec.exchanges) {
                 self.rec.judged(&tag, judged, self.server.below.endpoint().view(client).and_then(|view| view.rto));
             }

@@ -233,13 +233,14 @@ impl World<'_> {
             true => tag,
             false => Tag { exchange: number, ..tag },
         };
+        let counts = self.ledger.counts(&tag);
         self.ledger.accepted(&tag, now);
         if answered.sample.is_some_and(|sample| sample.retransmissions() > 0)
             && let Some(variation) = client.view().and_then(|view| view.weak_rttvar)
         {
             self.ledger.varied(flow, tag.sent, variation);
         }
-        let judged = answered.sample.and_then(|sample| self.evidence.take(client.group(), &sample, &tag, now));
+        let judged = answered.sample.and_then(|sample| self.evidence.take(client.group(), &sample, &tag, now, counts));
         if let Some(judged) = judged.filter(|_| self.rec.exchanges) {
             self.rec.judged(&tag, judged, client.view().and_then(|view| view.rto));
         }

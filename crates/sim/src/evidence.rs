@@ -57,8 +57,16 @@ impl Evidence {
     }
 
     /// Judges the sample of a reply that the copy `cause` caused and that was accepted `now`. Nothing if it is no sample.
+    /// It is added up if it `counts`: if its exchange was begun after the warm-up.
     #[inline]
-    pub(crate) fn take(&mut self, group: u32, sample: &Sample, cause: &Tag, now: Instant) -> Option<Judged> {
+    pub(crate) fn take(
+        &mut self,
+        group: u32,
+        sample: &Sample,
+        cause: &Tag,
+        now: Instant,
+        counts: bool,
+    ) -> Option<Judged> {
         let (grade, span) = match sample.evidence() {
             Graded::Exact(rtt) => (Grade::Exact, rtt.span()),
             Graded::Echoed { at_most } => (Grade::Echoed, at_most),
@@ -72,6 +80,10 @@ impl Evidence {
         };
         let sample_us = u64::from(span.as_micros());
         let true_us = now.as_micros() - cause.sent.as_micros();
+        let judged = Judged { grade, named, sample_us, true_us };
+        if !counts {
+            return Some(judged);
+        }
         let error = sample_us as i64 - true_us as i64;
         let tallies = self.groups.get_mut(group as usize)?;
         if tallies.len() <= retransmissions {
@@ -83,7 +95,7 @@ impl Evidence {
         if error != 0 && true_us > 0 {
             tally.error_rtts += error as f64 / true_us as f64;
         }
-        Some(Judged { grade, named, sample_us, true_us })
+        Some(judged)
     }
 
     /// Every kind of sample that there was.

@@ -94,6 +94,21 @@ fn the_rows_of_exchanges_add_up_to_the_table() {
 }
 
 #[test]
+fn traced_exchanges_are_judged_in_the_warm_up_too_and_counted_after_it() {
+    let rest = "controller = \"rfc7252\"\nworkload = { kind = \"poisson\", interval = \"5 s\" }\n[run]\nfor = \"100 s\"";
+    let warm = format!("{rest}\nwarm_up = \"40 s\"");
+    let (all, counted) = (go(&scenario(0.1, rest, "")), go(&scenario(0.1, &warm, "")));
+    assert!(all.exchanges.iter().any(|row| row.first_send_us < 40_000_000 && row.grade.is_some()));
+    // The warm-up changes nothing of what happens, and a trace has all of that.
+    assert_eq!(counted.exchanges, all.exchanges);
+    let answered = counted.exchanges.iter().filter(|row| row.accepted_us.is_some());
+    assert!(answered.clone().all(|row| row.grade.is_some() && row.sample_us.is_some() && row.true_us.is_some()));
+    let late = answered.filter(|row| row.first_send_us >= 40_000_000).count() as u64;
+    assert_eq!(counted.evidence.iter().map(|row| row.exchanges).sum::<u64>(), late);
+    assert!(late > 0 && late < all.evidence.iter().map(|row| row.exchanges).sum());
+}
+
+#[test]
 fn the_controller_s_timeout_stands_beside_each_sample() {
     let outcome = go(&scenario(0.0, "controller = \"cocoa-03\"", ""));
     let mut last = None;

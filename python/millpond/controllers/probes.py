@@ -64,17 +64,19 @@ def initial_wait(make: Make) -> Found:
 
 
 def samples_and_variance(make: Make) -> Found:
-    """C2: in a steady state, change one sample of the past, and let samples swing."""
-    steady, other = SECOND, 7 * SECOND // 10
+    """C2: in a steady state, make one sample of the past shorter or longer, and let samples swing."""
+    steady = SECOND
 
-    def past(changed: int | None) -> int:
+    def past(changed: int | None, other: int = steady) -> int:
         peer = Peer(make).steady(STEADY, steady)
         for back in reversed(range(REACH)):
             peer.ask(other if back == changed else steady)
         return peer.first_us()
 
     plain = past(None)
-    counting = [back for back in range(REACH) if past(back) != plain]
+    # a controller that keeps a maximum hears nothing of a shorter one
+    others = (7 * SECOND // 10, 13 * SECOND // 10)
+    counting = [back for back in range(REACH) if any(past(back, other) != plain for other in others)]
     if not counting:
         return "not applicable", f"no sample changes a first wait: it stays at {seconds(plain)}"
     swinging = Peer(make)

@@ -179,11 +179,14 @@ def _empty(check: Check, point: Point, measures: Measures) -> str:
 
 def _points(check: Check, measures: Measures, of: Population, against: Population | None) -> list[Point]:
     points = []
-    for statistic in check.statistics or (usual(check.metric),):
-        mine = _number(check, measures, statistic, of, check.pick)
+    # one that no check names is the metric's usual one
+    for name in check.statistics or ("",):
+        statistic = name or usual(check.metric)
+        mine = _number(check, measures, name, of, check.pick)
         theirs, other = None, check.statistic_against or statistic
         if against is not None:
-            theirs = _number(check, measures, other, against, check.pick_against or check.pick)
+            beside_name = check.statistic_against or name
+            theirs = _number(check, measures, beside_name, against, check.pick_against or check.pick)
         limits = within(check.metric, statistic) if check.over is None else AMOUNT
         if theirs is not None:
             of_pairs = in_pairs(mine.taken, theirs.taken)

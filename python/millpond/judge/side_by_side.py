@@ -128,6 +128,8 @@ def _factor(measures: Measures, one: str, other: str) -> tuple[str, str, str]:
             raise UsageError(f"{one} and {other}: values of two factors: compare two values of one")
         names, one, other = [told[0][0]], told[0][2], told[1][2]
     values = {name: [str(value) for value in measures.values(name)] for name in names}
+    if names[0] == ALGORITHM:
+        one, other = (_algorithm(measures, word) for word in (one, other))
     if one == other:
         raise UsageError(f"{one} and {other}: the same: compare two of {', '.join(values[names[0]])}")
     found = [name for name in names if one in values[name] and other in values[name]]
@@ -143,6 +145,14 @@ def _factor(measures: Measures, one: str, other: str) -> tuple[str, str, str]:
         if word not in known:
             raise UsageError(unknown("algorithm or value", word, known))
     raise UsageError(f"{one} and {other}: no values of one factor: compare two of {', '.join(values[names[0]])}")
+
+
+def _algorithm(measures: Measures, word: str) -> str:
+    """The algorithm of this name, or the one that stands for the preset of this name; else the word as it is."""
+    if any(word in map(str, measures.values(name)) for name in measures.varying) or word in measures.values(ALGORITHM):
+        return word
+    found = {group.algorithm for cell in measures.cells for group in cell.groups if cell.preset(group) == word}
+    return found.pop() if len(found) == 1 else word
 
 
 def _lines(

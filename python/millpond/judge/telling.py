@@ -113,6 +113,8 @@ def _such_as(points: Sequence[Point], of: int) -> str:
 
 
 def _change(check: Check, value: float) -> str:
+    if math.isinf(value):
+        return "without end"
     if check.quantity == "relative":
         return f"{100 * value:+.3g} %" if value else "0 %"
     if check.quantity == "difference":

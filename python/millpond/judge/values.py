@@ -84,12 +84,12 @@ def number(measures: Measures, metric: str, statistic: str, population: Populati
             for run in range(cell.first_run, cell.first_run + cell.replications)
         }
         return Number(Taken({run: share for run, share in shares.items() if not math.isnan(share)}))
-    statistic = statistic or usual(metric)
+    named, statistic = bool(statistic), statistic or usual(metric)
     sample = measures.sample(metric, population)
     if pick.flows != "all":
         sample = _only(measures, sample, population, pick.flows)
     grain = METRICS[ALIASES.get(metric, metric)].grain
-    found = taken(sample, statistic, cell.origin)
+    found = taken(sample, statistic, cell.origin, named)
     return Number(found, sample.covered if grain == "client" and sample.n else 1.0)
 
 

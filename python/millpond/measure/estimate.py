@@ -11,7 +11,7 @@ so nothing is lost. It takes three runs. Of two that differ by a whole number or
 often that one comparison in seven would find a difference where there is none.
 
 Two kinds of statistics are not of a run but of all values together. Extremes are what they are, and have no interval. A
-percentile that is asked of runs with one value each can only be one over the runs; it has the interval of Woodruff
+percentile that is asked for by name of runs with one value each is one over the runs; it has the interval of Woodruff
 (1952), the percentiles at either end of the interval of the share that lies below.
 """
 
@@ -143,10 +143,12 @@ def mean(values: Floats, confidence: float = CONFIDENCE, within: Range = ANYTHIN
     return _around(middle, 0.0 if same else _half(values, confidence), n, within)
 
 
-def taken(sample: Sample, statistic: str, origin: int = 0) -> Taken:
+def taken(sample: Sample, statistic: str, origin: int = 0, named: bool = False) -> Taken:
     """The statistic of each run by the number of its seed, or of all values together; `origin` is the cell's.
 
-    A variance of values of which a run has but one is parted into what each run adds to it (jackknife pseudo-values).
+    A median that is `named`, of runs with one value each, is that over the runs, as other percentiles are; the usual
+    one of a metric is their mean, so that runs can be compared in pairs. A variance of values of which a run has but
+    one is parted into what each run adds to it (jackknife pseudo-values).
     """
     found = sample.by_run(statistic)
     single = len(found) == len(sample.values)
@@ -155,8 +157,8 @@ def taken(sample: Sample, statistic: str, origin: int = 0) -> Taken:
     by_run = {run - origin: value for run, value in found.items()}
     if statistic in EXTREMES:
         return Taken(by_run, sample.take(statistic))
-    tail = statistic in FRACTIONS and statistic not in _MEDIANS
-    if tail and single and len(by_run) > 1 and sample.weights is None:
+    over_runs = statistic in FRACTIONS and (named or statistic not in _MEDIANS)
+    if over_runs and single and len(by_run) > 1 and sample.weights is None:
         return _pooled(sample, FRACTIONS[statistic], by_run)
     return Taken(by_run)
 
@@ -238,7 +240,7 @@ def _ratio(one: Floats, other: Floats, confidence: float) -> Estimate:
         return Estimate(value, min(max(-1.0, (b - root) / a - 1), value), max((b + root) / a - 1, value), n)
     # amounts have no ratio below zero: what is left of the two outer parts is the upper one, or all
     if a < 0 and b * b > a * c and (b + root) / a < 0:
-        return Estimate(value, (b - root) / a - 1, math.inf, n)
+        return Estimate(value, max(-1.0, (b - root) / a - 1), math.inf, n)
     # beside runs that all have nothing there is just more, or not
     return Estimate(value, math.inf if a == 0 and c > 0 else -1.0, math.inf, n)
 
@@ -255,16 +257,25 @@ def _apart(within: Range) -> Range:
 
 
 def _of_wholes(kind: Quantity, mine: Taken, theirs: Taken, confidence: float, within: Range) -> Estimate:
-    """Two numbers of which one is of all values together: each is sure enough for both to be as sure as asked for."""
+    """Two numbers of which one is of all values together: their intervals combined as variances are (Zou, Donner 2008).
+
+    Seeds that both met alike only make it too wide. Ratios are combined as differences of logarithms.
+    """
     runs = len(mine.by_run)
     value = _quantity(kind, mine.value, theirs.value)
     if mine.by_run == theirs.by_run and mine.whole == theirs.whole and runs >= LEAST_RUNS:
         return Estimate(value, value, value, runs)
-    own, others = (side.estimate((1 + confidence) / 2, within).interval for side in (mine, theirs))
-    if own is None or others is None or (kind == "relative" and others[0] <= 0):
+    one, other = (side.estimate(confidence, within) for side in (mine, theirs))
+    ends = [end for side in (one, other) for end in (side.value, *(side.interval or (math.nan,)))]
+    if any(map(math.isnan, ends)) or (kind == "relative" and min(ends) <= 0):
         return Estimate(value, None, None, runs)
-    (low, high), (other_low, other_high) = own, others
-    return Estimate(value, _quantity(kind, low, other_high), _quantity(kind, high, other_low), runs)
+    if kind == "relative":
+        ends = [math.log(end) for end in ends]
+    a, a_low, a_high, b, b_low, b_high = ends
+    low, high = a - b - math.hypot(a - a_low, b_high - b), a - b + math.hypot(a_high - a, b - b_low)
+    if kind == "relative":
+        low, high = math.expm1(low), math.expm1(high)
+    return Estimate(value, low, high, runs)
 
 
 def _quantity(kind: Quantity, value: float, other: float) -> float:

@@ -123,11 +123,14 @@ def _utilisation(measures: Measures, cell: Cell) -> Floats:
 
 
 def _queueing_delay(measures: Measures, cell: Cell) -> Floats:
-    """By Little's law: what waits on average over what comes in a second."""
-    waiting = _of_bottleneck("queue_mean_bytes")(measures, cell)
-    lasted = measures.counted_us(cell) * 1e-6
-    accepted = _of_bottleneck("offered_bytes")(measures, cell) - _of_bottleneck("dropped_queue_bytes")(measures, cell)
-    return _ratio(waiting * lasted, accepted)
+    """By Little's law: how many packets wait on average, over how many come in a second.
+
+    The queue holds the packet that is being sent as well, and does so for as long as the link is busy.
+    """
+    held = _of_bottleneck("queue_mean_packets")(measures, cell) * measures.counted_us(cell)
+    waited = np.maximum(0.0, held - _of_bottleneck("busy_us")(measures, cell)) * 1e-6
+    offered, dropped = (_of_bottleneck(f"{name}_packets")(measures, cell) for name in ("offered", "dropped_queue"))
+    return _ratio(waited, offered - dropped)
 
 
 def _withheld(measures: Measures, population: Population) -> Sample:
@@ -151,8 +154,8 @@ METRICS = (
            _sample(_loss_rate), "less", "packets dropped at the bottleneck"),
     Metric("queue", "bytes", "link", "mean", "time-weighted mean of the bottleneck's queue",
            _sample(_of_bottleneck("queue_mean_bytes")), "less", "queue in bytes"),
-    Metric("queueing_delay", "s", "link", "mean", "mean time that a byte waits in the bottleneck's queue, by Little's "
-           "law", _sample(_queueing_delay), "less", "queueing delay"),
+    Metric("queueing_delay", "s", "link", "mean", "mean time that a packet waits before the bottleneck begins to "
+           "send it, by Little's law", _sample(_queueing_delay), "less", "queueing delay"),
     Metric("packets_dropped_per_client", "packets", "run", "mean", "packets dropped at the queues, per client",
            _sample(_dropped_per_client), "less"),
     Metric("packet_losses", "packets", "run", "mean", "packets dropped at the queues or lost on the air",

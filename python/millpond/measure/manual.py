@@ -36,12 +36,12 @@ def page() -> str:
         "from which this page is written. A share is written in percent, `1` is its unit. The statistic is the one "
         "that is meant where none is named, taken of each run by itself; the number shown is its mean over the runs, "
         "and the 95 % interval beside it is Student's around that mean, ended where the quantity ends (0 and 1 of a "
-        "share, 0 of a time or a count). It takes three runs. Any of `min`, `p10`, `p25`, `median`, `p75`, `p90`, `p95`, `p99`, "
-        "`max`, `mean`, `max-min`, `spread` (the same in medians), `variance` and `count` can be asked for. Extremes "
-        "(`min`, `max`, `max-min`, `spread`, `count`) are those of all values of all runs and have no interval; a "
-        "percentile of runs that have one value each is one over the runs (with Woodruff's interval); figures beside "
-        "published ones are percentiles of all values together, as printed ones are. Percentiles interpolate between "
-        "order statistics.",
+        "share, 0 of a time or a count). It takes three runs. Any of `min`, `p10`, `p25`, `median`, `p75`, `p90`, "
+        "`p95`, `p99`, `max`, `mean`, `max-min`, `spread` (the same in medians), `variance` and `count` can be "
+        "asked for. Extremes (`min`, `max`, `max-min`, `spread`, `count`) are those of all values of all runs and have "
+        "no interval; a percentile asked for by name of runs that have one value each is one over the runs, with "
+        "Woodruff's interval; figures beside published ones are percentiles of all values together, as printed ones "
+        "are. Percentiles interpolate between order statistics.",
         "Completion times are those of clients that completed; how many of all they cover stands beside them. What "
         "results of an earlier version do not hold is missing, not zero. What the words of the tables mean (born, "
         "answered, failed, never finished, delivered) stands in the [glossary](glossary.md).",

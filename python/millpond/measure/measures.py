@@ -115,8 +115,8 @@ class Measures:
     def estimate(self, metric: str, population: Population, statistic: str = "") -> Estimate:
         """The metric's usual statistic or another one, in its base unit, and how sure it is. Errors as for `sample`."""
         known = METRICS[ALIASES.get(metric, metric)]
-        statistic = statistic or known.usual
-        found = taken(self.sample(metric, population), statistic, self.cell(population).origin)
+        named, statistic = bool(statistic), statistic or known.usual
+        found = taken(self.sample(metric, population), statistic, self.cell(population).origin, named)
         return found.estimate(within=known.within(statistic))
 
     def histogram(self, population: Population, batch: str = "any", run: int | None = None) -> dict[int, int]:

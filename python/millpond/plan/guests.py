@@ -70,3 +70,18 @@ def invited(
         return matrix.but(ALGORITHM, (*algorithms, *guests)) if plain or not algorithms else matrix
 
     return replace(plan, known=known, matrices=tuple(map(host, plan.matrices)) if guests else plan.matrices), names
+
+
+def stand_ins(plan: Plan, controllers: Sequence[AnyController], own: OwnControllers) -> list[str]:
+    """What is run in the place of presets that were asked for by name: those to which the study gives settings."""
+    told = []
+    for controller in controllers:
+        name = overrides.written(own.written(controller))
+        known_as = plan.named(name)
+        if known_as is None or known_as == name:
+            continue
+        table = plan.known[known_as].controller
+        settings = [f"{key} = {value}" for key, value in table.items() if key != "preset"] if table != name else []
+        if settings:
+            told.append(f"{name} runs as {known_as} of the study, which is {name} with {', '.join(settings)}")
+    return told

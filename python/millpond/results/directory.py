@@ -125,6 +125,14 @@ class Cell:
         """The number that a run with the plan's first seed would have here: runs of equal seeds are as far from it."""
         return self.first_run - self.first_seed
 
+    def preset(self, group: Group) -> str:
+        """The preset, or controller of one's own, of a group's clients in the scenario; empty if none is said."""
+        tables = self.scenario.get("clients", ())
+        controller = tables[group.index].get("controller") if group.index < len(tables) else None
+        if isinstance(controller, Mapping):
+            controller = controller.get("own") or controller.get("preset")
+        return "" if controller is None else str(controller)
+
     @property
     def mixed(self) -> bool:
         """Whether clients with different controllers share the bottleneck."""

@@ -30,7 +30,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -42,6 +42,7 @@ from millpond.judge.compare import Figure
 from millpond.judge.figures import match
 from millpond.judge.published import COLUMNS, Row
 from millpond.judge.published import read as read_published
+from millpond.judge.values import usual
 from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import VARIANT
@@ -185,6 +186,8 @@ def _measured(number: Number, measures: Measures, plan: Plan, whole: AbstractSet
     named = (number.check.each, number.check.of, number.check.against or {})
     path = "" if any(VARIANT in factors for factors in named) else plan.paths[0].name
     check = resolved(number.check, measures, path)
+    # a page tells medians beside printed ones: of single clients those over the runs
+    check = replace(check, statistics=check.statistics or tuple(filter(None, (usual(check.metric),))))
     points = carry_out(check, measures).points
     sides = [side for point in points for side in (point.of, point.against) if side is not None]
     over = number.check.over

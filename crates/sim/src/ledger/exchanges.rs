@@ -168,6 +168,13 @@ impl Ledger {
         }
     }
 
+    /// Whether the exchange that this tag belongs to was begun after the warm-up.
+    #[inline]
+    pub(crate) fn counts(&self, tag: &Tag) -> bool {
+        self.warm_up == Instant::ORIGIN
+            || self.place(tag).and_then(|place| self.records.get(place)).is_some_and(|r| r.first_send >= self.warm_up)
+    }
+
     /// The client accepts the response with this tag; gives the request that its exchange was made for.
     #[inline]
     pub(crate) fn accepted(&mut self, tag: &Tag, now: Instant) -> Option<u32> {
@@ -273,9 +280,10 @@ impl Ledger {
             if record.accepted != Instant::NEVER {
                 self.totals.answered(account.group, record.first_batch, record.copies);
             }
-            if let Some(kept) = &mut self.kept {
-                kept.push(record.row(flow));
-            }
+        }
+        // A trace has all, those of the warm-up too.
+        if let Some(kept) = self.kept.as_mut().filter(|_| record.copies > 0) {
+            kept.push(record.row(flow));
         }
         self.release(record.request);
     }

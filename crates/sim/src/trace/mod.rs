@@ -320,9 +320,11 @@ impl Recorder {
     /// Hands over what was recorded. The rows of the exchanges stand in the order of clients and exchanges.
     pub(crate) fn give(mut self, outcome: &mut Outcome) {
         self.judgements.sort_unstable_by_key(|judgement| (judgement.flow, judgement.exchange));
-        let mut rows = outcome.exchanges.iter_mut();
+        let mut rows = outcome.exchanges.iter_mut().peekable();
         for Judgement { flow, exchange, sample, rto } in self.judgements {
-            if let Some(row) = rows.find(|row| (row.flow, row.exchange) == (flow, exchange)) {
+            // Both are sorted; one without a row takes none from those behind it.
+            while rows.next_if(|row| (row.flow, row.exchange) < (flow, exchange)).is_some() {}
+            if let Some(row) = rows.next_if(|row| (row.flow, row.exchange) == (flow, exchange)) {
                 row.grade = Some(sample.grade.name());
                 row.named_copy = sample.named.map(u32::from);
                 row.sample_us = Some(sample.sample_us);
