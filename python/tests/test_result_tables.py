@@ -16,6 +16,7 @@ import small_sweep
 
 import millpond
 from millpond import MillpondError, Results, cli
+from millpond.controllers import own
 from millpond.engine import native
 from millpond.results import provenance, shards
 from millpond.results.cells import cells_table, groups_table
@@ -147,4 +148,73 @@ def test_the_kept_source_of_a_controller_is_what_is_verified(tmp_path: Path, pat
     millpond.run(scenario, out=tmp_path / "out", report=False)
     patient.unlink()
     ((folder, manifest),) = shards.folders_of(tmp_path / "out")
-    assert verify.runs_again(folder, manifest, native()) == [0]
+    assert verify.runs_again(folder, manifest, native(), run_code=True) == [0]
+
+
+@pytest.fixture
+def with_code(tmp_path: Path) -> tuple[Path, Path]:
+    """Results with a controller that leaves a mark wherever it is executed, and the mark."""
+    mark = tmp_path / "executed"
+    source = "import millpond\nfrom pathlib import Path\n" + f"Path({str(mark)!r}).touch()\n" + MARKING
+    (tmp_path / "marking.py").write_text(source, encoding="utf-8")
+    scenario = small_sweep.tree()["scenario"] | {
+        "clients": [{"count": 1, "controller": {"own": f"{tmp_path / 'marking.py'}:Marking"}, "exchanges": 2}]
+    }
+    millpond.run(scenario, out=tmp_path / "out", report=False)
+    mark.unlink()
+    return tmp_path / "out", mark
+
+
+MARKING = """
+class Marking(millpond.Controller):
+    def on_start(self, exchange, length, cx):
+        return 2e6
+
+    def on_timeout(self, exchange, cx):
+        return 4e6
+
+    def on_reply(self, exchange, sample, cx):
+        pass
+"""
+COMMANDS = {
+    "verify": lambda out: ["results", "verify", str(out)],
+    "capture": lambda out: ["capture", str(out), str(out.parent / "again.pcapng")],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_code_that_came_with_results_runs_only_when_told_to(
+    with_code: tuple[Path, Path], command: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out, mark = with_code
+    # the file that the manifest names is still where it was, and is not what is asked for
+    (out.parent / "marking.py").write_text(f"open({str(mark)!r}, 'w')\n", encoding="utf-8")
+    _forget()
+
+    def call(*further: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*COMMANDS[command](out), *further])
+        return int(ended.value.code or 0), capfd.readouterr().err
+
+    code, told = call()
+    assert (code, mark.exists()) == (2, False)
+    assert "code that came with these results: read" in told
+    assert "add --run-code" in told
+    assert len(told.strip().splitlines()) == 1
+    assert call("--run-code")[0] == 0
+    assert mark.exists()
+    mark.unlink()
+    _forget()
+    (kept,) = out.glob("controllers/*/marking.py")
+    kept.write_text(kept.read_text(encoding="utf-8") + "\n# another\n", encoding="utf-8")
+    code, told = call("--run-code")
+    assert (code, mark.exists()) == (2, False)
+    assert "not the code that these results were made with" in told
+    (kept.parent / "random.py").write_text(f"open({str(mark)!r}, 'w')\n", encoding="utf-8")
+    code, told = call("--run-code")
+    assert (code, mark.exists()) == (2, False)
+
+
+def _forget() -> None:
+    """As a fresh process: nothing of these files was loaded before."""
+    own._files.clear()

@@ -122,19 +122,19 @@ def test_what_was_lost_and_never_reached_is_told_in_terminal_and_page(tmp_path: 
 
 
 def test_pairs_of_runs_are_compared_seed_by_seed() -> None:
-    times = {0: 10, 1: 20, 2: 11, 3: 23, 4: 30, 5: 31}
+    times = dict(enumerate([10, 20, 30, 11, 23, 32, 30, 31, 50]))
     made = hand_made.results(
         [({}, ["first"]), ({}, ["second"]), ({}, ["third"])],
         flows=[{"run": run, "flow": 0, "fct_us": seconds * 1_000_000} for run, seconds in times.items()],
-        replications=2,
+        replications=3,
     )
     measures = Measures(made)
     first, second, third = measures.populations()
     assert difference_in_words(measures, "fct", first, first) == "="
-    # 1 s and 3 s more, so 2 s, and half of its interval is t(0.975, 1) times 1 s
-    assert difference_in_words(measures, "fct", first, second) == "= +2 (-10.7 to +14.7)"
-    # 20 s and 11 s more
-    assert difference_in_words(measures, "fct", first, third) == "= +15.5 (-41.7 to +72.7)"
+    # 1, 3 and 2 s more, so 2 s, and half of its interval is t(0.975, 2) times 1 s over the root of 3
+    assert difference_in_words(measures, "fct", first, second) == "= +2 (-0.484 to +4.48)"
+    # 20, 11 and 20 s more
+    assert difference_in_words(measures, "fct", first, third) == "+17 (+4.09 to +29.9)"
     assert difference_in_words(measures, "delivery_ratio", first, second) == "-"
 
 

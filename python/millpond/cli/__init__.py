@@ -13,7 +13,7 @@ import click
 from millpond import _engine, live
 from millpond.cli import arena, controllers, explore, fleet, lab, paths
 from millpond.cli.arguments import Program, examples
-from millpond.cli.output import write_plainly
+from millpond.cli.output import say, write_plainly
 from millpond.errors import MillpondError, without_laboratory
 
 __all__ = ["main", "program"]
@@ -83,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # whoever read the tables has gone: nothing more to say, and nothing to flush at the end
         sys.stdout = None
         raise SystemExit(1) from None
+    except RecursionError:
+        _fail("nested too deep: a file or an argument holds lists or tables in one another without an end in sight", 1)
     except OSError as error:
         # a disk that is full, a directory that vanished: nothing that a traceback would help with
         _fail(f"{error.filename or 'files'}: {error.strerror or error}", 1)
@@ -90,5 +92,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    click.echo(f"millpond: {' '.join(message.split())}", err=True)
+    say(f"millpond: {' '.join(message.split())}", err=True)
     raise SystemExit(code)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from millpond.cli import arguments
-from millpond.cli.output import print_json
+from millpond.cli.output import print_json, say
 
 _PATH = click.Path(path_type=Path)
 
@@ -82,14 +82,14 @@ def arena(
             print_json({"found": [vars(one) for one in found]})
             return
         for one in found:
-            click.echo(f"rung {one.rung}: worst {one.worst:.2f}, mean {one.mean:.3f}: {one.settings}")
+            say(f"rung {one.rung}: worst {one.worst:.2f}, mean {one.mean:.3f}: {one.settings}")
         return
     done = contest.hold(candidates or ("calm",), cells_of=cells, watcher=bar(), command=sys.argv, **options)
     if as_json:
         print_json({"directory": str(done.directory), "summary": [vars(one) for one in done.summaries]})
         return
     terminal.show([page.terminal(done.summaries)])
-    click.echo(f"page: {done.page}")
+    say(f"page: {done.page}")
 
 
 def _fits_search(is_search: bool) -> None:

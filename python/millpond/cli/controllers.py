@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from millpond.cli import arguments
-from millpond.cli.output import print_json
+from millpond.cli.output import print_json, say
 from millpond.errors import UsageError
 
 
@@ -67,7 +67,7 @@ def controllers(name: str | None, out: Path | None, settings: dict[str, object],
             tables.show(terminal.explanation(one, makes))
         if out is not None:
             sheet.write(out, one, makes, native().version())
-            click.echo(f"drawn: {out}", err=as_json)
+            say(f"drawn: {out}", err=as_json)
 
 
 def _list(as_json: bool, markdown: bool) -> None:
@@ -84,6 +84,6 @@ def _list(as_json: bool, markdown: bool) -> None:
             {"version": native().version(), "requirements": told, "controllers": [one.to_json() for one in found]}
         )
     elif markdown:
-        click.echo(catalogue.markdown(found), nl=False)
+        say(catalogue.markdown(found), nl=False)
     else:
         tables.show(terminal.overview(found))

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from millpond.cli import arguments
+from millpond.cli.output import say
 
 
 @click.command(
@@ -31,8 +32,8 @@ def explore(scenario: Path | None, port: int, no_open: bool) -> None:
 
     with server.serve(port) as page:
         address = server.address(page.server_address[1], scenario)
-        click.echo(address)
+        say(address)
         if not no_open and not webbrowser.open(address):
-            click.echo("no browser was found: open that address in one", err=True)
+            say("no browser was found: open that address in one", err=True)
         with contextlib.suppress(KeyboardInterrupt):
             page.serve_forever()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millpond.cli import arguments
-from millpond.cli.output import print_files, print_json
+from millpond.cli.output import print_files, print_json, say
 from millpond.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def fleet(
     from millpond.fleet import description
 
     if example:
-        click.echo(description.example(), nl=False)
+        say(description.example(), nl=False)
         return
     told = {place: flags[flag] for flag, place in _KEYS.items() if flags[flag] is not None}
     options = {place: f"--{flag.replace('_', '-')}" for flag, place in _KEYS.items() if place in told}
@@ -136,8 +136,8 @@ def _print(found: Answer, report: Path | None, as_json: bool, markdown: bool = F
     if as_json:
         print_json(found.to_json())
     elif markdown:
-        click.echo(terminal.markdown(found), nl=False)
+        say(terminal.markdown(found), nl=False)
     else:
         shown.show(terminal.tables(found))
     if report is not None:
-        click.echo(f"report: {report}", err=as_json or markdown)
+        say(f"report: {report}", err=as_json or markdown)

@@ -12,7 +12,7 @@ import click
 from millpond.cli import arguments
 from millpond.cli import fleet as fleets
 from millpond.cli.arguments import F
-from millpond.cli.output import print_files, print_json, print_run
+from millpond.cli.output import print_files, print_json, print_run, say
 from millpond.errors import MillpondError, UsageError
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def run(
     if draw:
         from millpond.show.mesh import sheet
 
-        click.echo(sheet.drawn(scenario, options["changes"], options["seed"], picture))
+        say(sheet.drawn(scenario, options["changes"], options["seed"], picture))
         return
     from millpond import api
 
@@ -208,9 +208,9 @@ def run(
     done = api.run(scenario, report=not no_report, watcher=bar(), command=sys.argv, **options)
     _print(done, as_json, figures, tables)
     if options["capture"] is not None:
-        click.echo(f"captured: {options['capture']}", err=as_json)
+        say(f"captured: {options['capture']}", err=as_json)
     if options["film"] is not None:
-        click.echo(f"filmed: {options['film']}", err=as_json)
+        say(f"filmed: {options['film']}", err=as_json)
 
 
 @click.command(
@@ -316,7 +316,10 @@ def report(
 @click.argument("file", metavar="FILE.pcapng", type=_PATH)
 @click.option("--cell", metavar="NAME", help="Which setting of a study, or enough of its name that only one is meant.")
 @click.option("--replication", type=int, default=0, show_default=True, metavar="N", help="Which run of it.")
-def capture(directory: Path, file: Path, cell: str | None, replication: int) -> None:
+@click.option(
+    "--run-code", is_flag=True, help="Execute controllers that came with the results, after comparing their digests."
+)
+def capture(directory: Path, file: Path, cell: str | None, replication: int, run_code: bool) -> None:
     """Run one run of earlier results again and write its packets.
 
     DIR is any results directory, of a study or of one scenario. The run is the same as it was, packet by packet.
@@ -327,9 +330,9 @@ def capture(directory: Path, file: Path, cell: str | None, replication: int) -> 
     from millpond.run import capture as captures
 
     captures.check(file, "FILE.pcapng")
-    found, seed, content = captures.of_results(Results.open(directory), cell, replication, native())
+    found, seed, content = captures.of_results(Results.open(directory), cell, replication, native(), run_code)
     write_bytes(file, content)
-    click.echo(f"captured: {file}   cell: {found.id}   seed: {seed}")
+    say(f"captured: {file}   cell: {found.id}   seed: {seed}")
 
 
 @click.group(
@@ -359,9 +362,9 @@ def told(directories: Sequence[Path], as_json: bool) -> None:
         print_json(found.to_json())
     else:
         terminal.show([shown.table(found)])
-        click.echo(shown.summary(found))
+        say(shown.summary(found))
     for fault in found.faults:
-        click.echo(f"millpond: {fault}", err=True)
+        say(f"millpond: {fault}", err=True)
     if found.faults:
         raise SystemExit(1)
 
@@ -369,7 +372,10 @@ def told(directories: Sequence[Path], as_json: bool) -> None:
 @results.command(epilog=arguments.examples("millpond results verify results/queues --runs 10"))
 @click.argument("directory", metavar="DIR", type=_PATH)
 @click.option("--runs", type=int, default=3, show_default=True, metavar="N", help="So many runs are run again.")
-def verify(directory: Path, runs: int) -> None:
+@click.option(
+    "--run-code", is_flag=True, help="Execute controllers that came with the results, after comparing their digests."
+)
+def verify(directory: Path, runs: int, run_code: bool) -> None:
     """Compare every table with its digest, and some runs with the same ones run again.
 
     Prints a statement of reproducibility for a paper.
@@ -382,10 +388,10 @@ def verify(directory: Path, runs: int) -> None:
     found = folders_of(directory)
     for folder, manifest in found:
         tables = verifying.tables_unchanged(folder, manifest)
-        again = verifying.runs_again(folder, manifest, native(), runs)
+        again = verifying.runs_again(folder, manifest, native(), runs, run_code)
         told = f"{len(again)} of {manifest['runs']} runs gave the same rows again" if again else "no run was repeated"
-        click.echo(f"{folder}: {tables} tables are as they were written; {told}")
-    click.echo("\n" + statement([manifest for _, manifest in found]))
+        say(f"{folder}: {tables} tables are as they were written; {told}")
+    say("\n" + statement([manifest for _, manifest in found]))
 
 
 def _check_formats(figures: Sequence[str], tables: Sequence[str]) -> None:

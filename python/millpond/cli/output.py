@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from millpond.given_files import printable
 from millpond.show.plain import as_json
 
 if TYPE_CHECKING:
@@ -36,12 +37,18 @@ def write_plainly() -> None:
             stream.reconfigure(errors=_ERRORS)
 
 
+def say(text: str, err: bool = False, nl: bool = True) -> None:
+    """Print a line, whatever stands in it: nothing from a file or a name steers the terminal."""
+    click.echo(printable(text), err=err, nl=nl)
+
+
 def print_json(content: Any) -> None:
     """Print JSON and nothing else."""
     text = as_json(content)
     if not _is_unicode(getattr(sys.stdout, "encoding", None)):
         text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
-    sys.stdout.write(text)
+    # JSON has a way of its own to write them
+    sys.stdout.write(re.sub("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]", lambda found: f"\\u{ord(found[0]):04x}", text))
     sys.stdout.flush()
 
 
@@ -52,21 +59,21 @@ def print_run(done: Run, as_json: bool) -> None:
 
     if done.results.manifest["shard"][1] > 1 and len(done.results.folders) == 1:
         number, of = done.results.manifest["shard"]
-        click.echo(f"results: {done.directory}   shard {number} of {of}: read it together with the others", err=as_json)
+        say(f"results: {done.directory}   shard {number} of {of}: read it together with the others", err=as_json)
         return
     if as_json:
         print_json(done.to_json() if isinstance(done, Reproduction) else _summary(done))
     else:
         terminal.show(done.tables)
     told = f"results: {done.directory}" + (f"   report: {done.report}" if done.report is not None else "")
-    click.echo(told, err=as_json)
+    say(told, err=as_json)
 
 
 def print_files(files: Sequence[Path], as_json: bool) -> None:
     """Say what was written beside the results, a line a folder."""
     folders = {file.parent: [other for other in files if other.parent == file.parent] for file in files}
     for folder, written in folders.items():
-        click.echo(f"written: {len(written)} files in {folder}", err=as_json)
+        say(f"written: {len(written)} files in {folder}", err=as_json)
 
 
 # ----------------------------------------------------------------------------------------------- helpers

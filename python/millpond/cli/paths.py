@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from millpond.cli import arguments
-from millpond.cli.output import print_json
+from millpond.cli.output import print_json, say
 from millpond.errors import UsageError, unknown
 
 
@@ -32,6 +32,6 @@ def paths(name: str | None, as_json: bool) -> None:
     if as_json:
         print_json([dict(zip(("name", "title", "source", "text"), profile, strict=True)) for profile in chosen])
     elif name is not None:
-        click.echo(chosen[0][3], nl=False)
+        say(chosen[0][3], nl=False)
     else:
-        click.echo("\n".join(f"{word}\n    {title}\n    {source}" for word, title, source, _ in chosen))
+        say("\n".join(f"{word}\n    {title}\n    {source}" for word, title, source, _ in chosen))

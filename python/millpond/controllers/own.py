@@ -73,10 +73,19 @@ class OwnControllers:
         }
 
     def know(self, name: str, folder: Path) -> None:
-        """Takes the controller of this name from the files that results keep in a folder. Errors as for `find`."""
+        """Takes the controller of this name from files that were handed over in a folder. Errors as for `find`."""
         place, _, of_class = name.rpartition(":")
         if place.endswith(".py") and (file := folder / kept(name) / Path(place).name).is_file():
             self._known[name] = replace(self.find(f"{file}:{of_class}"), name=name)
+
+    @staticmethod
+    def of_results(directory: Path, code: Mapping[str, Mapping[str, str]], run_code: bool) -> OwnControllers:
+        """Those whose source results keep, and no others; none of them is loaded before it is asked for.
+
+        Results come from anybody: what their manifest names is neither looked for elsewhere nor executed unless the
+        caller says so, and then only if every file in its folder has the digest that was kept of it.
+        """
+        return _Kept(directory, code, run_code)
 
     def find(self, name: str) -> Own:
         """The controller of this name. Raises `UsageError` with one line."""
@@ -116,6 +125,42 @@ class OwnControllers:
             _bind(name, inspect.signature(own.make), keywords)
         self._used[name] = own
         return functools.partial(own.make, **keywords)
+
+
+class _Kept(OwnControllers):
+    """Controllers whose source lies with results."""
+
+    def __init__(self, directory: Path, code: Mapping[str, Mapping[str, str]], run_code: bool) -> None:
+        super().__init__(directory)
+        self._directory, self._digests, self._run_code = directory, code, run_code
+
+    def find(self, name: str) -> Own:
+        """The controller of this name. Raises `UsageError` with one line if it may not, or cannot, be loaded."""
+        if name in self._known:
+            return self._known[name]
+        place, _, of_class = name.rpartition(":")
+        folder = self._directory / kept(name)
+        if not place.endswith(".py") or name not in self._digests:
+            raise UsageError(f"{self._directory}: {name}: no source of it is kept: its runs cannot be run again")
+        if not self._run_code:
+            raise UsageError(
+                f"{self._directory}: its runs execute code that came with these results: read {folder}, then add "
+                "--run-code"
+            )
+        self._check(folder, self._digests[name])
+        self._known[name] = replace(_load(f"{folder / Path(place).name}:{of_class}", (Path(),)), name=name)
+        return self._known[name]
+
+    def _check(self, folder: Path, digests: Mapping[str, str]) -> None:
+        """That the folder holds the files that were kept, and nothing else that could be imported in their place."""
+        there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+        told = {file: digest for file, digest in digests.items() if not file.startswith("(")}
+        for file in sorted(there | told.keys()):
+            path = folder / file
+            if file not in told:
+                raise UsageError(f"{path}: not among the sources that these results name: take it away")
+            if not path.is_file() or path.is_symlink() or _digest_of_file(path) != told[file]:
+                raise UsageError(f"{path}: not the code that these results were made with")
 
 
 def kept(name: str) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from millpond.errors import MillpondError
+from millpond.given_files import read_text
 from millpond.plan.scenario import load
-from millpond.plan.toml_file import read_text
 
 #: Where the page is, if it was built into this installation.
 SITE = Path(__file__).parent / "site"

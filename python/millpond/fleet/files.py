@@ -11,7 +11,7 @@ from millpond.api import HOME
 from millpond.engine import Engine
 from millpond.errors import MillpondError, UsageError
 from millpond.fleet.answer import Answer
-from millpond.plan.toml_file import read_text
+from millpond.given_files import read_text
 from millpond.results.store import write_text
 from millpond.show.plain import as_json
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from millpond.errors import UsageError, unknown
-from millpond.plan.toml_file import read_text
+from millpond.given_files import read_text
 from millpond.results.directory import Value
 
 COLUMNS = (

@@ -13,7 +13,8 @@ from typing import Any
 from millpond.controllers.own import OwnControllers
 from millpond.engine import Engine, EngineScenario, native
 from millpond.errors import UsageError
-from millpond.plan.toml_file import parse, read_text, read_tree
+from millpond.given_files import read_text
+from millpond.plan.toml_file import parse, read_tree
 from millpond.plan.values import plain
 
 #: What a scenario has any number of.

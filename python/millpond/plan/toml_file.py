@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import msgspec
 
 from millpond.errors import UsageError, nearest, unknown
+from millpond.given_files import read_text, shallow
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,20 +35,6 @@ class Declared(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A table whose keys are the fields of the type, and no others."""
 
 
-def read_text(file: Path) -> str:
-    """The text of a file. Raises `UsageError` if there is none or it cannot be read."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"{file}: no such file") from None
-    except IsADirectoryError:
-        raise UsageError(f"{file}: a folder, not a file") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{file}: not UTF-8 text") from None
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror or error}") from None
-
-
 def read_tree(file: Path) -> dict[str, Any]:
     """A TOML file as a tree. Raises `UsageError` with file and line."""
     return parse(read_text(file), str(file))
@@ -56,7 +43,8 @@ def read_tree(file: Path) -> dict[str, Any]:
 def parse(text: str, origin: str) -> dict[str, Any]:
     """TOML text as a tree; `origin` names where it came from. Raises `UsageError` with the line."""
     try:
-        return tomllib.loads(text)
+        with shallow(origin):
+            return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{origin}: {error}") from None
 
@@ -74,7 +62,8 @@ def checked(tree: Any, kind: type[T], file: Path | str, place: str = "") -> T:
         UsageError: one line: file, place, what was expected there and what was found.
     """
     try:
-        return msgspec.convert(tree, kind)
+        with shallow(where(file, place)):
+            return msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
         told, _, path = str(error).partition(" - at ")
         inner = path.strip("`").removeprefix("$").lstrip(".")

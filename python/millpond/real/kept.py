@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from millpond.errors import MillpondError
+from millpond.given_files import LARGEST_MANIFEST, read_bytes
 from millpond.real.description import Setting
 from millpond.results.directory import Value
 from millpond.results.store import write_json
@@ -94,6 +95,6 @@ def _of(setting: Setting) -> tuple[dict[str, Value], str]:
 
 def _read(file: Path, kind: Any) -> Any:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=kind)
+        return msgspec.json.decode(read_bytes(file, LARGEST_MANIFEST), type=kind)
     except (OSError, msgspec.DecodeError) as error:
         raise MillpondError(f"{file}: no run of real programs ({error}): delete it, and resume") from None

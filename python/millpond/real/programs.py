@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from millpond.errors import MillpondError
+from millpond.given_files import read_json
 from millpond.plan.toml_file import Declared
 from millpond.real.kernel_tcp import CLIENT
 from millpond.results.directory import Cell
@@ -161,7 +161,7 @@ def _preset(cell: Cell) -> str:
 
 def _left_by(file: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        found: dict[str, Any] = read_json(file)
     except (OSError, ValueError):
         raise MillpondError(f"{file.name}: the client left no figures") from None
     return found

@@ -24,18 +24,19 @@ Times in tables are integer microseconds (`_us`), sizes bytes. Other tables join
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millpond.errors import MillpondError, UsageError
+from millpond.given_files import LARGEST_MANIFEST, check_values, read_json
 
 MANIFEST = "manifest.json"
 FORMAT = 2
@@ -46,7 +47,18 @@ TRACES = ("queue_trace", "share_trace", "sent_trace", "rto_trace", "packets", "e
 
 Value = str | int | float
 #: What nothing can be read without.
-_NEEDED = ("cells", "files", "kind", "name", "replications", "runs", "seeds", "shard", "state")
+#: What every manifest says, and of what kind it is.
+_NEEDED: Mapping[str, Any] = {
+    "cells": list[dict[str, Any]],
+    "files": dict[str, dict[str, Any]],
+    "kind": str,
+    "name": str,
+    "replications": int,
+    "runs": int,
+    "seeds": list[int],
+    "shard": tuple[int, int],
+    "state": str,
+}
 
 
 @dataclass(frozen=True)
@@ -330,23 +342,23 @@ def shard_faults(found: Sequence[tuple[Path, Mapping[str, Any]]]) -> list[str]:
 def read_manifest(directory: Path) -> dict[str, Any]:
     """Read and check `manifest.json`. Raises `UsageError` if it is missing, `MillpondError` if it is not ours."""
     file = directory / MANIFEST
+    if directory.is_file():
+        raise UsageError(f"{directory}: a file, and no folder with results")
+    if not file.exists():
+        raise UsageError(f"{directory}: no results here (there is no {MANIFEST})")
     try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"{directory}: no results here (there is no {MANIFEST})") from None
-    except NotADirectoryError:
-        raise UsageError(f"{directory}: a file, and no folder with results") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise MillpondError(f"{file}: cannot be read: {error}") from None
-    try:
-        manifest = json.loads(text)
+        manifest = read_json(file, LARGEST_MANIFEST)
     except ValueError:
         raise MillpondError(f"{file}: cut short or damaged (it is not JSON): run the study again") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise MillpondError(f"{file}: not a manifest of this version (expected format {FORMAT})")
-    for key in _NEEDED:
+    for key, kind in _NEEDED.items():
         if key not in manifest:
             raise MillpondError(f"{file}: damaged (it has no {key!r}): run the study again")
+        try:
+            msgspec.convert(manifest[key], kind)
+        except (msgspec.ValidationError, RecursionError) as error:
+            raise MillpondError(f"{file}: damaged ({key}: {error}): run the study again") from None
     return manifest
 
 
@@ -358,6 +370,9 @@ def read_table(
     Raises `MillpondError` if it is missing, cut short or damaged.
     """
     with _readable(file):
+        if not only:
+            told = pq.read_metadata(file)
+            check_values(file, told.num_rows, told.num_columns if columns is None else len(columns))
         return pq.read_table(file, filters=only, columns=columns)
 
 
@@ -370,6 +385,8 @@ def read_names(file: Path) -> list[str]:
 
 @contextmanager
 def _readable(file: Path) -> Iterator[None]:
+    if file.exists() and not file.is_file():
+        raise MillpondError(f"{file}: a device, a pipe or a folder, not a table")
     try:
         yield
     except FileNotFoundError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from millpond.errors import MillpondError
+from millpond.given_files import read_json
 from millpond.results.store import write_table
 
 #: The file that the emulator writes into the folder of `--out`.
@@ -25,7 +25,7 @@ def write_tables(folder: Path) -> list[Path]:
     """
     file = folder / REPORT
     try:
-        report = json.loads(file.read_text(encoding="utf-8"))
+        report = read_json(file)
         tables = {name: _table(report[name]) for name in TABLES}
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise MillpondError(f"{file}: no report of an emulation ({error})") from None

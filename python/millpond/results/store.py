@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from millpond.errors import MillpondError
+from millpond.given_files import check_values, read_json
 from millpond.results.directory import MANIFEST, check_size, in_order, read_manifest, read_table
 
 PARTS = "parts"
@@ -233,7 +234,7 @@ class Parts:
 
     def _check(self, folder: Path) -> list[int]:
         try:
-            told = json.loads((folder / PART).read_text(encoding="utf-8"))
+            told = read_json(folder / PART)
             runs, sizes = [int(run) for run in told["runs"]], dict(told["bytes"])
         except (OSError, ValueError, KeyError, TypeError):
             raise MillpondError(f"{folder / PART}: cut short or damaged") from None
@@ -248,6 +249,7 @@ class Parts:
 def _rows_by_run(file: Path) -> tuple[Integers, Integers]:
     """The runs of a file and how many rows each has."""
     try:
+        check_values(file, pq.read_metadata(file).num_rows, 1)
         column = pq.read_table(file, columns=["run"]).column("run").to_numpy()
     except (pa.ArrowException, OSError):
         raise MillpondError(f"{file}: cut short or damaged: --resume runs its runs again") from None

@@ -55,7 +55,9 @@ def write(file: Path, scenario: EngineScenario, seed: int, engine: Engine) -> in
     return len(content)
 
 
-def of_results(results: Results, cell: str | None, replication: int, engine: Engine) -> tuple[Cell, int, bytes]:
+def of_results(
+    results: Results, cell: str | None, replication: int, engine: Engine, run_code: bool = False
+) -> tuple[Cell, int, bytes]:
     """Run one run of earlier results once more: gives its cell, its seed and its capture.
 
     Args:
@@ -63,6 +65,7 @@ def of_results(results: Results, cell: str | None, replication: int, engine: Eng
         cell: The cell's id, or enough of it that only one is meant; may be left out if there is only one.
         replication: Which of the cell's runs.
         engine: Who runs it.
+        run_code: Whether controllers that came with the results may be executed.
 
     Raises:
         MillpondError: one line that says what is wrong and how to mend it.
@@ -78,7 +81,7 @@ def of_results(results: Results, cell: str | None, replication: int, engine: Eng
         )
     together.refuse_alone([chosen], str(results.manifest["kind"]), chosen.id)
     seed = int(results.manifest["seeds"][chosen.first_seed + replication])
-    own = OwnControllers()
+    own = OwnControllers.of_results(results.directory, results.manifest.get("controllers", {}), run_code)
     scenario = scenarios.build(chosen.scenario, f"{results.directory} ({chosen.id})", engine, own)
     _same_code(results, own.code)
     return chosen, seed, of_run(scenario, seed, engine)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from millpond.given_files import printable
 from millpond.run.campaign import Watcher
 from millpond.run.jobs import Job
 
@@ -50,7 +51,7 @@ class Bar(Watcher):
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""
-        self._console.print(line, markup=False, soft_wrap=True)
+        self._console.print(printable(line), markup=False, soft_wrap=True)
 
     def end(self) -> None:
         """Take the bar away and leave one line."""

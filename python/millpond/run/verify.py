@@ -37,12 +37,17 @@ def tables_unchanged(directory: Path, manifest: Mapping[str, Any]) -> int:
     return len(manifest["files"])
 
 
-def runs_again(directory: Path, manifest: Mapping[str, Any], engine: Engine, sample: int = SAMPLE) -> list[int]:
+def runs_again(
+    directory: Path, manifest: Mapping[str, Any], engine: Engine, sample: int = SAMPLE, run_code: bool = False
+) -> list[int]:
     """Runs some runs of a directory again, evenly spread, and compares every row; gives their numbers.
+
+    Controllers that came with the results are executed only with `run_code`, from the results folder and after their
+    digests were compared.
 
     Raises:
         MillpondError: one line, if this program is another version, or a run gave other rows.
-        UsageError: if `sample` makes no sense.
+        UsageError: if `sample` makes no sense, or code would have to be executed.
     """
     if sample < 0:
         raise UsageError(f"--runs: {sample} makes no sense here: at least 0")
@@ -54,9 +59,7 @@ def runs_again(directory: Path, manifest: Mapping[str, Any], engine: Engine, sam
     results = Results.of(directory, manifest)
     if sample:
         together.refuse_alone(results.cells, str(manifest["kind"]), "--runs: write 0")
-    own = OwnControllers()
-    for name in manifest["controllers"]:
-        own.know(name, directory)
+    own = OwnControllers.of_results(directory, manifest["controllers"], run_code)
     there = results.table("runs").column("run").to_pylist()
     chosen = sorted({there[number * len(there) // sample] for number in range(sample)}) if sample else []
     for run in chosen:

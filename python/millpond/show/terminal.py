@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from millpond.given_files import printable
 from millpond.judge.compare import OUTCOMES, Comparison, Figure, Verdict
 from millpond.measure.measures import Measures
 from millpond.measure.population import VARIANT, path_in_words
@@ -227,8 +229,19 @@ def _told(claim: Verdict) -> Text:
     return text
 
 
+class Plain:
+    """What is printed, with nothing from a file in it that would steer the terminal."""
+
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
 def show(renderables: Iterable[RenderableType] | Sequence[RenderableType], file: IO[str] | None = None) -> None:
     """Print tables, an empty line between two."""
     out = console(file)
     for renderable in renderables:
-        out.print(renderable)
+        out.print(Plain(renderable))

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Literal
 
 from millpond.errors import UsageError, unknown
+from millpond.given_files import read_text
 from millpond.judge.checks import Point, carry_out
 from millpond.judge.claim_file import CheckTable, CheckText, unbounded
 from millpond.judge.claims import resolved
@@ -47,7 +48,7 @@ from millpond.measure.measures import Measures
 from millpond.measure.metrics import ALIASES, METRICS
 from millpond.measure.population import VARIANT
 from millpond.plan.plan import Plan
-from millpond.plan.toml_file import Declared, checked, read_text, read_tree, where
+from millpond.plan.toml_file import Declared, checked, read_tree, where
 
 PAGE, MEASURED = "page.toml", "measured.csv"
 #: Digits of what is kept: more than any page tells.

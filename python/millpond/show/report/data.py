@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from millpond.controllers.own import is_own
-from millpond.measure.estimate import mean
+from millpond.measure.clients import OVER_TCP, of_either_transport
+from millpond.measure.estimate import mean, taken
 from millpond.measure.links import useful_share
 from millpond.measure.measures import Measures
 from millpond.measure.reported import Reported
+from millpond.measure.sample import Sample
 from millpond.plan.quantity import BITS_PER_SECOND
 from millpond.results.directory import Cell, Group, Results, Value
 from millpond.results.rows import RowsByRun
@@ -233,6 +235,11 @@ class Data:
             self._spreads[key] = Spread.of(self.values("flows", column, cell, group))
         return self._spreads[key]
 
+    def estimate(self, column: str, cell: Cell, group: Group | None = None, statistic: str = "median") -> float:
+        """The statistic of a column of `flows` as it is shown everywhere: of each run, its mean over the runs."""
+        values, runs = (self.values("flows", name, cell, group) for name in (column, "run"))
+        return taken(Sample.of(values, runs), statistic).value
+
     def unfinished(self, cell: Cell) -> int:
         """Clients that had not finished when their run ended."""
         return int(np.isnan(self.values("flows", "fct_us", cell)).sum())
@@ -309,6 +316,11 @@ class Data:
         return rows_of(self.results, table)
 
     def _column(self, table: str, column: str, runs: Runs) -> Floats:
+        if table == "flows" and column in OVER_TCP:
+            return of_either_transport(column, lambda name: self._raw(table, name, runs))
+        return self._raw(table, column, runs)
+
+    def _raw(self, table: str, column: str, runs: Runs) -> Floats:
         values = self._cut(table).column(*runs, column).astype(np.float64)
         return values / 1e6 if column.endswith("_us") else values
 

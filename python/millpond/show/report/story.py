@@ -56,7 +56,6 @@ def glances(data: Data) -> list[Glance]:
         total = sum(counts.values())
         share = data.useful_share(cell)
         if np.isfinite(share):
-            completion = data.values("flows", "fct_us", cell)
             found.append(
                 Glance(
                     cell,
@@ -65,9 +64,9 @@ def glances(data: Data) -> list[Glance]:
                     data.spot(cell),
                     share,
                     1 + sum(k * n for k, n in counts.items()) / total if total else float("nan"),
-                    take(completion[np.isfinite(completion)], "median"),
+                    data.estimate("fct_us", cell),
                     _complete(data, cell),
-                    take(data.values("flows", "unnecessary", cell), "median"),
+                    data.estimate("unnecessary", cell),
                 )
             )
     return found
@@ -132,7 +131,7 @@ def scenario_story(data: Data) -> list[str]:
                 f"carries are copies that nobody needs any more."
             )
     for group in cell.groups:
-        sent = take(data.values("flows", "unnecessary", cell, group), "median")
+        sent = data.estimate("unnecessary", cell, group)
         if np.isfinite(sent) and not data.reported.outcome(cell, group).is_silent:
             whose = f" of {data.label(group.algorithm)}" if several else ""
             copies = f"{labels.plain(sent)} unnecessary retransmission{'' if sent == 1 else 's'}"

@@ -153,16 +153,13 @@ def groups(data: Data) -> Listing:
     cell = data.cells[0]
     rows = []
     for group in cell.groups:
-        spread = data.spread("fct_us", cell, group)
-        extra = data.spread("unnecessary", cell, group)
+        values = [data.estimate("fct_us", cell, group, statistic) for statistic in ("median", "p90", "max")]
         rows.append(
             (
                 data.label(group.algorithm),
                 covered(data.values("flows", "fct_us", cell, group)),
-                labels.number(spread.median if spread else None),
-                labels.number(spread.p90 if spread else None),
-                labels.number(spread.maximum if spread else None),
-                labels.plain(extra.median if extra else None),
+                *map(labels.number, values),
+                labels.plain(data.estimate("unnecessary", cell, group)),
             )
         )
     header = (
