@@ -95,7 +95,8 @@ fn the_rows_of_exchanges_add_up_to_the_table() {
 
 #[test]
 fn traced_exchanges_are_judged_in_the_warm_up_too_and_counted_after_it() {
-    let rest = "controller = \"rfc7252\"\nworkload = { kind = \"poisson\", interval = \"5 s\" }\n[run]\nfor = \"100 s\"";
+    let rest =
+        "controller = \"rfc7252\"\nworkload = { kind = \"poisson\", interval = \"5 s\" }\n[run]\nfor = \"100 s\"";
     let warm = format!("{rest}\nwarm_up = \"40 s\"");
     let (all, counted) = (go(&scenario(0.1, rest, "")), go(&scenario(0.1, &warm, "")));
     assert!(all.exchanges.iter().any(|row| row.first_send_us < 40_000_000 && row.grade.is_some()));
