@@ -62,7 +62,6 @@ impl Tolerance {
     }
 
     /// A request that is made so.
-    #[must_use]
     pub fn prepare(&self, mut request: RequestBuilder) -> RequestBuilder {
         if self.one_token {
             request = request.one_token();

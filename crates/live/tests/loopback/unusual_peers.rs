@@ -19,7 +19,7 @@ use tokio::{
 use crate::ANY;
 
 /// What a device answers to a request: a code, options and a payload.
-type Reply = (Code, Vec<(u16, Vec<u8>)>, Vec<u8>);
+type Reply = (Code, Options, Vec<u8>);
 
 /// A device that answers every request so, with this token if not with the request's.
 async fn device(
@@ -56,8 +56,11 @@ async fn device(
     (address, heard)
 }
 
-/// Block `asked` of a body of three blocks of 16 bytes.
-fn block_of_three(request: &Message<'_>) -> (Vec<(u16, Vec<u8>)>, Vec<u8>, bool) {
+/// Options of a message.
+type Options = Vec<(u16, Vec<u8>)>;
+
+/// The block that is asked for, of a body of three blocks of 16 bytes, and whether more follow.
+fn block_of_three(request: &Message<'_>) -> (Options, Vec<u8>, bool) {
     let asked = request.option(number::BLOCK2).map_or(0, |value| value.first().map_or(0, |byte| byte >> 4));
     let more = asked < 2;
     let value = asked << 4 | u8::from(more) << 3;
