@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from pathlib import Path
 
 from millpond import _engine
@@ -36,13 +35,11 @@ _SENTENCE = re.compile(r"(?<=[.:;])\s+|\n\s*\n|\n(?=\s*[*|-] ?)")
 _SPAN = re.compile(r"`[^`]*`")
 _NO_WORDS = re.compile(r"`[^`]*`|\]\([^)]*\)")
 _DEFAULT = re.compile(r"\b[Dd]efaults?\b(?!-fb| CoAP)")
-_WORDS = {Fraction(1, 4): "a quarter", Fraction(1, 3): "a third", Fraction(1, 2): "half"}
 _COUNT = ("no", "one", "two", "three", "four", "five", "six", "seven")
 
 
 def facts() -> Facts:
     """What the code has now."""
-    useful = Fraction(1 - links.COLLAPSE).limit_denominator(12)
     studies = sorted(file.parent.name for file in (ROOT / "scenarios/studies").glob("*/live.toml"))
     sweep = (ROOT / "scenarios/sweeps/queues.toml").read_text(encoding="utf-8")
     example = (ROOT / "crates/ffi/examples/adopt.c").read_text(encoding="utf-8")
@@ -51,7 +48,6 @@ def facts() -> Facts:
         **{f"default.{name}": (f"`{value}`", f'`{name} = "{value}"`', value) for name, value in _engine.defaults()},
         **_naming(),
         "collapse": (links.COLLAPSE_IN_WORDS,),
-        "collapse.useful": (_WORDS[useful],),
         "collapse.others": (_listed([f"{share:g}" for share in links.OTHER_THRESHOLDS], "and"),),
         "verdicts": (_listed([f"*{verdict}*" for verdict in OUTCOMES.values()], "or"),),
         "studies.live": (_listed([f"`{study}`" for study in studies], "and"),),

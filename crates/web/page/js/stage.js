@@ -1,6 +1,6 @@
 // The picture: devices, the queue in front of each link, packets on the link. One canvas shows one run.
 
-import { bytes, count, duration, percent } from "./words.js";
+import { MOSTLY, bytes, count, duration, percent } from "./words.js";
 
 const IN_VAIN = 1;
 const TAU = 2 * Math.PI;
@@ -198,11 +198,11 @@ export class Stage {
     if (!isShown) return;
     const share = film.shareAt(at);
     if (Number.isFinite(share) && !this.small) {
-      const colour = share < film.least ? palette.vain : palette.useful;
+      const colour = share < MOSTLY ? palette.vain : palette.useful;
       this.text(percent(share), x + w / 2, y - 34, { colour, align: "center", size: 26, weight: 650 });
       this.text("of the link is of use", x + w / 2, y - 16, { align: "center" });
     } else if (Number.isFinite(share)) {
-      this.text(percent(share), x + w / 2, y - 14, { colour: share < film.least ? palette.vain : palette.useful, align: "center", size: 15, weight: 650 });
+      this.text(percent(share), x + w / 2, y - 14, { colour: share < MOSTLY ? palette.vain : palette.useful, align: "center", size: 15, weight: 650 });
     }
   }
 

@@ -63,6 +63,9 @@ export const HEADLINES = {
   Strained: "It gets through, and it takes its time.",
 };
 
+/** A link mostly carries what is needed if at least this share of its bytes is of use. */
+export const MOSTLY = 0.5;
+
 /** What became of a run, in one or two sentences. */
 export function verdict(film) {
   const end = film.shareAt(film.seconds, 30, film.bottleneck);
@@ -75,9 +78,9 @@ export function verdict(film) {
   if (finished !== null && !film.endless) {
     const lowest = film.lowest();
     const since = film.event === null ? "" : " after the power cut";
-    const rough = lowest < film.least ? ` It was near: for a while only ${percent(lowest)} were of use.` : "";
+    const rough = lowest < MOSTLY ? ` It was near: for a while only ${percent(lowest)} were of use.` : "";
     return {
-      word: lowest < film.least ? "Recovered" : "Calm",
+      word: lowest < MOSTLY ? "Recovered" : "Calm",
       text: `The last device had all its answers ${duration(finished)}${since}.${rough}`,
     };
   }
