@@ -39,7 +39,7 @@ def directory(tmp_path: Path) -> Path:
 def test_every_client_gets_five_kilobytes(ours: Ours, peer: Peer, hosts: tuple[Host, Host], directory: Path) -> None:
     server, client = hosts
     with serving(ours, server, directory) as log:
-        answer = peer.ask("get", f"coap://{server.address}/body", within=client.within)
+        answer = peer.ask("get", f"coap://{server.address}:5683/body", within=client.within)
     assert answer.payload == BODY
     told = log.read_text()
     assert "the address is not validated: Echo asked; blocks of 64 bytes" in told, told
@@ -47,7 +47,7 @@ def test_every_client_gets_five_kilobytes(ours: Ours, peer: Peer, hosts: tuple[H
 
 def test_our_own_client_goes_on_with_large_blocks(ours: Ours, hosts: tuple[Host, Host], directory: Path) -> None:
     server, client = hosts
-    arguments = [*client.within, ours.program, "get", "--trace", f"coap://{server.address}/body"]
+    arguments = [*client.within, ours.program, "get", "--trace", f"coap://{server.address}:5683/body"]
     with serving(ours, server, directory):
         done = subprocess.run(arguments, capture_output=True, check=True)
     assert done.stdout == BODY
@@ -60,7 +60,7 @@ def test_a_trusted_network_gets_large_blocks_at_once(
 ) -> None:
     server, client = hosts
     with serving(ours, server, directory, "--trust", "192.0.2.0/24") as log:
-        assert peer.ask("get", f"coap://{server.address}/body", within=client.within).payload == BODY
+        assert peer.ask("get", f"coap://{server.address}:5683/body", within=client.within).payload == BODY
     assert "not validated" not in log.read_text()
 
 
@@ -75,5 +75,5 @@ def test_libcoap_sends_small_blocks_non_confirmably_as_fast_as_they_are_answered
     # 313 blocks: with answers 3 s apart it gives up after a minute.
     arguments = [*client.within, program, "-N", "-b", "64", "-B", "60", "-m", "put", "-f", "-"]
     with serving(ours, server, directory, "--write"):
-        subprocess.run([*arguments, f"coap://{server.address}/up"], input=LARGE, capture_output=True, check=True)
+        subprocess.run([*arguments, f"coap://{server.address}:5683/up"], input=LARGE, capture_output=True, check=True)
     assert (directory / "up").read_bytes() == LARGE

@@ -53,6 +53,15 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
         relay = relay.queueing_once(Box::new(Alike));
     }
     let (stop, watch, at) = (relay.stop(), relay.watch(), relay.local_addr().map_err(failed)?);
+    if lends_trust(at, options.to) {
+        // Who is not told relays all the same.
+        let _ = writeln!(
+            anstream::stderr().lock(),
+            "WARNING: to {}, every client of {at} comes from this machine, which a server may trust with long answers: whoever \
+             forges an address gets them sent there; let the server listen at another address of this machine, and relay to that",
+            options.to
+        );
+    }
     if !over.quiet {
         let mut err = anstream::stderr().lock();
         // Where it listens is told even if nobody reads it.
@@ -95,6 +104,11 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
     told::report(over, &report)
 }
 
+/// Whether a server that trusts its own machine trusts clients from elsewhere through this relay.
+fn lends_trust(listen: SocketAddr, to: SocketAddr) -> bool {
+    to.ip().to_canonical().is_loopback() && !listen.ip().to_canonical().is_loopback()
+}
+
 async fn resolved(to: &str) -> Result<SocketAddr, Failure> {
     let refused = |why: &str| Failure::Usage(format!("--to {to}: {why}"));
     if !to.contains(':') {
@@ -109,4 +123,23 @@ async fn resolved(to: &str) -> Result<SocketAddr, Failure> {
         _ => unknown(error.to_string().split(" (os error").next().unwrap_or("no reason was given")),
     })?;
     found.next().ok_or_else(|| unknown("it has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_relay_that_others_reach_lends_the_trust_in_this_machine() {
+        for (listen, to, lends) in [
+            ("0.0.0.0:5684", "127.0.0.1:5683", true),
+            ("[::]:5684", "[::ffff:127.0.0.1]:5683", true),
+            ("192.0.2.1:5684", "[::1]:5683", true),
+            ("127.0.0.1:5684", "127.0.0.1:5683", false),
+            ("0.0.0.0:5684", "192.0.2.1:5683", false),
+        ] {
+            let [listen, to] = [listen, to].map(|text| text.parse().expect("an address"));
+            assert_eq!(lends_trust(listen, to), lends, "{listen} to {to}");
+        }
+    }
 }
