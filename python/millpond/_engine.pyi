@@ -506,8 +506,11 @@ def presets() -> list[tuple[str, str, int, str, list[str], int, list[_SettingRow
 def profiles() -> list[tuple[str, str, str, str]]:
     """List every path that has a name: name, title, source, and its file with the place of every figure."""
 
-def live(arguments: Sequence[str]) -> int:
-    """Run a verb that needs no laboratory: `arguments` begin with the program's name. Gives the exit code."""
+def live(arguments: Sequence[str], further: str | None = None) -> int:
+    """Run a verb that needs no laboratory: `arguments` begin with the program's name. Gives the exit code.
+
+    Completions and manual tell of the `further` verbs of the program, too, which are JSON.
+    """
 
 def defaults() -> list[tuple[str, str]]:
     """What they do unless told otherwise: the controller, its settings, the least wait."""

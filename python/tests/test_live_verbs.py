@@ -4,8 +4,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from millpond.cli import program
 
 
 def millpond(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -20,10 +23,40 @@ def test_help_is_the_programs_own() -> None:
 
 def test_every_verb_stands_in_the_help() -> None:
     verbs = millpond("--help").stdout
-    for verb in ("run", "reproduce", "get", "observe", "serve", "load", "ping"):
+    for verb in ("run", "reproduce", "get", "observe", "serve", "load", "ping", "completions", "manual"):
         assert f"\n  {verb} " in verbs
-    for verb in ("completions", "manual"):
-        assert verb not in verbs
+
+
+@pytest.mark.parametrize("shell", ["bash", "elvish", "fish", "powershell", "zsh"])
+def test_completions_know_every_verb_and_its_flags(shell: str) -> None:
+    said = millpond("completions", shell)
+    assert (said.returncode, said.stderr) == (0, "")
+    for word in (*program.commands, "verify", "replications", "no-open", "observe", "controller"):
+        assert word in said.stdout
+
+
+def test_every_verb_has_a_page_for_man(tmp_path: Path) -> None:
+    said = millpond("manual", str(tmp_path / "man1"))
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.startswith(str(tmp_path))
+    pages = {page.name: page.read_text(encoding="utf-8") for page in (tmp_path / "man1").iterdir()}
+    assert {f"millpond-{verb}.1" for verb in program.commands} < set(pages)
+    sweep = pages["millpond-sweep.1"].replace("\\-", "-")
+    assert "--replications" in sweep
+    assert "PLAN" in sweep
+    assert "millpond-results-verify.1" in pages
+    overview = pages["millpond.1"].replace("\\-", "-")
+    assert "millpond-arena(1)" in overview
+    assert "Not here" not in overview
+
+
+def test_a_shell_takes_the_completions_and_offers_flags_of_the_laboratory(tmp_path: Path) -> None:
+    script = tmp_path / "millpond.bash"
+    script.write_text(millpond("completions", "bash").stdout)
+    asked = "COMP_WORDS=(millpond sweep --repl); COMP_CWORD=2; _millpond millpond --repl sweep"
+    ask = f". {script}; {asked}; echo $COMPREPLY"
+    said = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["--replications"]
 
 
 def test_errors_are_one_line_and_a_code() -> None:

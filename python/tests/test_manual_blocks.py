@@ -22,9 +22,6 @@ _COMMAND = re.compile(r"^(?:    )?(?:\$ )?(?:\.venv/bin/)?millpond (.*?)(?:\s{2,
 #: The same, told as where a number comes from.
 _ORIGIN = re.compile(r"<!-- from: millpond (.*?)(?:, .*)? -->")
 
-#: Verbs that the program has where it was installed without the laboratory.
-STAND_ALONE = {"completions", "manual"}
-
 
 def blocks(page: Path, language: str) -> list[str]:
     text = page.read_text(encoding="utf-8")
@@ -55,8 +52,6 @@ def test_commands_name_verbs_and_flags_that_there_are(page: Path) -> None:
             # it goes on in the next line
             continue
         if not words or not re.fullmatch(r"[a-z]+", words[0]):
-            continue
-        if words[0] in STAND_ALONE:
             continue
         verb = cli.program.commands.get(words[0])
         assert verb is not None, (page.name, line)

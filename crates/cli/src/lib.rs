@@ -1,8 +1,8 @@
 //! The verbs of the program `millpond` that need no laboratory: requests, a server, a load generator, and paths
 //! put between real programs.
 //!
-//! [`main_from`] is the whole program, for any other that wants to have these verbs; [`verbs`] names them, [`defaults`] what
-//! they do unless told otherwise.
+//! [`main_from`] is the whole program, [`main_among`] for another one that has these verbs among its own; [`verbs`] names them,
+//! [`defaults`] what they do unless told otherwise.
 //!
 //! # Words
 //!
@@ -38,4 +38,4 @@ pub mod trace;
 pub mod values;
 
 pub use arguments::{GROUPS, defaults, verbs};
-pub use program::{commit, main_from, version};
+pub use program::{commit, main_among, main_from, version};

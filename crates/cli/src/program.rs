@@ -9,7 +9,7 @@ use clap::{CommandFactory, Parser, error::ErrorKind};
 use crate::arguments::{Program, Verb};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, no_signals};
-use crate::{nearest, shell};
+use crate::{nearest, shell, shell::FurtherVerb};
 
 /// Verbs of the program that the Python package installs, which need the simulator.
 const LABORATORY_VERBS: [&str; 12] = [
@@ -60,9 +60,18 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
+    main_among(arguments, Vec::new())
+}
+
+/// The same as a part of a program that has these verbs, too.
+pub fn main_among<I, T>(arguments: I, further: Vec<FurtherVerb>) -> u8
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let failure = match Program::try_parse_from(&arguments) {
-        Ok(program) => match run(program.verb, &arguments) {
+        Ok(program) => match run(program.verb, &arguments, further) {
             Ok(()) => return 0,
             Err(failure) => failure,
         },
@@ -78,10 +87,10 @@ where
     failure.exit_code()
 }
 
-fn run(verb: Verb, arguments: &[OsString]) -> Result<(), Failure> {
+fn run(verb: Verb, arguments: &[OsString], further: Vec<FurtherVerb>) -> Result<(), Failure> {
     match verb {
-        Verb::Completions { shell } => shell::completions(shell),
-        Verb::Manual { directory } => shell::manual(&directory),
+        Verb::Completions { shell } => shell::completions(shell, further),
+        Verb::Manual { directory } => shell::manual(&directory, further),
         verb => live(verb, arguments),
     }
 }

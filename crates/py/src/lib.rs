@@ -18,7 +18,7 @@ mod scenario;
 mod table;
 mod workers;
 
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyValueError, prelude::*};
 
 /// The native engine of the laboratory. Use it through the package `millpond`.
 #[pymodule]
@@ -74,10 +74,14 @@ mod _engine {
     #[pymodule_export]
     const COLLAPSE: f64 = millpond_sim::COLLAPSE;
 
-    /// Runs one of them: `arguments` begin with the program's name. Gives the exit code.
+    /// Runs one of them: `arguments` begin with the program's name. Completions and manual tell of the `further` verbs of the
+    /// program, too: JSON. Gives the exit code.
     #[pyfunction]
-    fn live(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
-        py.detach(|| millpond_cli::main_from(arguments))
+    #[pyo3(signature = (arguments, further = None))]
+    fn live(py: Python<'_>, arguments: Vec<std::ffi::OsString>, further: Option<&str>) -> PyResult<u8> {
+        let further = further.map_or_else(|| Ok(Vec::new()), serde_json::from_str);
+        let further = further.map_err(|error| PyValueError::new_err(format!("verbs: {error}")))?;
+        Ok(py.detach(|| millpond_cli::main_among(arguments, further)))
     }
 
     /// Runs that call into Python end before the interpreter does.

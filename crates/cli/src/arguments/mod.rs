@@ -220,6 +220,17 @@ fn help_template() -> String {
 fn after_help() -> String {
     format!(
         "{}\n\n\
+         Not here: the laboratory's verbs (run, sweep, fleet, reproduce, compare, report, explore,\n\
+         capture, results, controllers, paths, arena) come with the Python package: `make build` in the\n\
+         source makes .venv/bin/millpond, which has every verb.",
+        after_all_verbs()
+    )
+}
+
+/// What there is to say behind the verbs, also where the laboratory's are among them.
+pub(crate) fn after_all_verbs() -> String {
+    format!(
+        "{}\n\n\
          Examples:\n  \
          millpond serve &\n  \
          millpond get coap://127.0.0.1/hello\n  \
@@ -227,10 +238,7 @@ fn after_help() -> String {
          millpond load --clients 64 coap://127.0.0.1/hello\n\n\
          Exit codes: 0 done (2.xx), 1 failed, 2 usage, 4 and 5 the answer was 4.xx or 5.xx,\n\
          6 no answer in time, 7 no such name or nobody reachable there, 8 no secure session,\n\
-         130 stopped by Ctrl-C before the end; 3 an emulated path was too late to be believed.\n\n\
-         Not here: the laboratory's verbs (run, sweep, fleet, reproduce, compare, report, explore,\n\
-         capture, results, controllers, paths, arena) come with the Python package: `make build` in the\n\
-         source makes .venv/bin/millpond, which has every verb.",
+         130 stopped by Ctrl-C before the end; 3 an emulated path was too late to be believed.",
         defaults::told()
     )
 }
