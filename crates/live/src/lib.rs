@@ -92,8 +92,8 @@ pub use security::PeerIdentity;
 pub use security::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys, ServerSecurity, TrustAnchors};
 #[cfg(feature = "server")]
 pub use server::{
-    AccessOutcome, AccessRecord, AddressRule, HandlerError, IntoResponse, Next, Observable, Request, RequestBody,
-    Resource, Server, ServerBuilder, Unasked,
+    AccessOutcome, AccessRecord, AddressRule, HandlerError, IntoResponse, Next, Observable, Policy, RateLimit, Request,
+    RequestBody, Resource, Rule, Server, ServerBuilder, Unasked, Who,
 };
 pub use stats::{PeerStats, Stats};
 #[cfg(feature = "cbor")]

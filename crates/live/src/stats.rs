@@ -50,6 +50,10 @@ pub struct Stats {
     pub observers: usize,
     /// Requests answered with 5.03 or 4.29 because too much was under way.
     pub overloaded: u64,
+    /// Requests refused with 4.01 or 4.03 because their sender may not make them.
+    pub forbidden: u64,
+    /// Requests answered with 4.29 because their sender, or its network, asks too often.
+    pub limited: u64,
     /// Requests whose sender was asked to show first that it is at its address: it got less than all, or nothing else.
     pub unverified: u64,
     /// Times that a socket's buffer was full.
@@ -143,6 +147,8 @@ impl Stats {
         self.connections += other.connections;
         self.observers += other.observers;
         self.overloaded += other.overloaded;
+        self.forbidden += other.forbidden;
+        self.limited += other.limited;
         self.unverified += other.unverified;
         self.backlogs += other.backlogs;
         self.unsent += other.unsent;

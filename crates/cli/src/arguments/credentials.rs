@@ -40,21 +40,32 @@ pub struct ClientCredentials {
 #[command(next_help_heading = "Security (coaps, coaps+tcp)")]
 #[command(group = ArgGroup::new("secured").args(["cert", "psk_file"]).multiple(true))]
 pub struct ServerCredentials {
-    /// Listen for coaps and coaps+tcp as well, with this certificate, PEM, and those that signed it behind it.
+    /// Listen for coaps and coaps+tcp, with this certificate, PEM, and those that signed it behind it.
     #[arg(long, value_name = "FILE")]
     pub cert: Option<PathBuf>,
     /// Its private key, PEM [in the file of --cert].
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Serve clients that show a certificate of these authorities, PEM, and no others; in the clear, everybody.
+    /// Of clients with certificates serve those that show one of these authorities, PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub client_ca: Option<PathBuf>,
-    /// Listen for coaps as well, with the pre-shared keys in this file, a line IDENTITY:KEY for each.
+    /// Listen for coaps, with the pre-shared keys in this file, a line IDENTITY:KEY for each.
     #[arg(long, value_name = "FILE")]
     pub psk_file: Option<PathBuf>,
     /// The port for security; 0 takes a free one.
     #[arg(long, default_value_t = millpond_live::DEFAULT_SECURE_PORT, value_name = "PORT", requires = "secured")]
     pub secure_port: u16,
+    /// Listen in the clear, too: --port, --tcp and groups. With keys or a certificate nothing is served in the clear
+    /// otherwise.
+    #[arg(long, requires = "secured")]
+    pub also_plain: bool,
+    /// Serve nothing in the clear: the default as soon as there are keys or a certificate.
+    #[arg(long, requires = "secured", conflicts_with = "also_plain")]
+    pub secure_only: bool,
+    /// Who may do what, and how often: a TOML file, read again with the keys. Without it everybody may read, and change
+    /// what --write lets be changed; where clients prove an identity (--psk-file, --client-ca), only those that did.
+    #[arg(long, value_name = "FILE")]
+    pub rights: Option<PathBuf>,
 }
 
 impl ClientCredentials {
@@ -89,6 +100,18 @@ impl ServerCredentials {
     #[must_use]
     pub const fn is_given(&self) -> bool {
         self.cert.is_some() || self.psk_file.is_some()
+    }
+
+    /// Whether to serve in the clear.
+    #[must_use]
+    pub const fn serves_plain(&self) -> bool {
+        self.also_plain || !self.is_given()
+    }
+
+    /// Whether clients can prove who they are.
+    #[must_use]
+    pub const fn tells_clients_apart(&self) -> bool {
+        self.psk_file.is_some() || self.client_ca.is_some()
     }
 
     /// Everything read and checked.

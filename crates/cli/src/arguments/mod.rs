@@ -119,7 +119,8 @@ pub enum Verb {
         millpond serve --write --bind 127.0.0.1 --port 5683 public/\n  \
         millpond serve --multicast --join 239.1.2.3%eth0\n  \
         millpond serve --workers 2 --metrics 127.0.0.1:9100 --quiet\n  \
-        millpond serve --cert server.pem --key server.key --client-ca ca.pem\n\n\
+        millpond serve --cert server.pem --key server.key --client-ca ca.pem\n  \
+        millpond serve --psk-file keys.psk --rights rights.toml --bind 0.0.0.0 --write public/\n\n\
         Resources beside the files (left out with --only-files):\n  \
         /hello           a greeting\n  \
         /time            the time, observable, new every second\n  \

@@ -24,9 +24,9 @@ pub struct Serve {
     /// may be repeated [this machine alone; all addresses with --multicast and --join].
     #[arg(long, value_name = "ADDRESS", value_parser = place)]
     pub bind: Vec<Place>,
-    /// The port where --bind names none; 0 takes a free one.
-    #[arg(long, short, default_value_t = millpond_live::DEFAULT_PORT, value_name = "PORT")]
-    pub port: u16,
+    /// The port where --bind names none; 0 takes a free one [5683].
+    #[arg(long, short, value_name = "PORT")]
+    pub port: Option<u16>,
     /// Listen for coap+tcp as well, at the same addresses and port.
     #[arg(long)]
     pub tcp: bool,
@@ -83,6 +83,12 @@ pub struct Serve {
 }
 
 impl Serve {
+    /// The port in the clear where none is named with an address.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port.unwrap_or(millpond_live::DEFAULT_PORT)
+    }
+
     /// It is to answer what is sent to a group.
     #[must_use]
     pub fn is_in_groups(&self) -> bool {

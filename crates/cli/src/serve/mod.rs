@@ -3,6 +3,7 @@
 mod directory;
 mod files;
 mod requests;
+mod rights;
 mod trials;
 mod unasked;
 
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_live::{Duplicates, Interface, Server, ServerBuilder, Transport};
+use millpond_live::{Code, Duplicates, Interface, Policy, Rule, Server, ServerBuilder, Transport, Who};
 
 pub use directory::{Directory, Stored};
 
@@ -36,19 +37,24 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     let mut termination = Signalled::to_terminate().map_err(no_signals)?;
     let mut builder = Server::builder().workers(flags.workers).longest_body(request::LONGEST_BODY);
     // Without anything to read again a hang-up ends the program, as that of a terminal should.
-    let mut hang_up = match flags.credentials.is_given() {
+    let mut hang_up = match flags.credentials.is_given() || flags.credentials.rights.is_some() {
         true => Some(Signalled::to_reload().map_err(no_signals)?),
         false => None,
     };
+    check_plain(&flags)?;
     let places = places(&flags);
-    let plain = addresses(&places, flags.port, |place| place.port);
+    let credentials = &flags.credentials;
+    let plain = match credentials.serves_plain() {
+        true => addresses(&places, flags.port(), |place| place.port),
+        false => Vec::new(),
+    };
     for address in plain.iter().copied() {
         builder = builder.bind(address);
         if flags.tcp && !is_taken_by_ipv6(address, &plain) {
             builder = builder.bind_tcp(address);
         }
     }
-    let credentials = &flags.credentials;
+    builder = builder.policy(policy(&flags)?);
     if credentials.is_given() {
         let security = credentials.read()?;
         let secure = addresses(&places, credentials.secure_port, |_| None);
@@ -116,21 +122,65 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
     Ok(ended?)
 }
 
-/// Reads certificate and keys again. What cannot be used is told, and what there was stays.
+/// Reads certificate, keys and rights again. What cannot be used is told, and what there was stays.
 async fn reload(server: &Server, flags: &Serve, log: &Log) -> Result<(), Failure> {
-    let read = match flags.credentials.read() {
-        Ok(security) => server.set_security(security).await.map_err(Failure::from),
-        Err(failure) => Err(failure),
+    let read = async {
+        let policy = policy(flags)?;
+        if flags.credentials.is_given() {
+            server.set_security(flags.credentials.read()?).await?;
+        }
+        server.set_policy(policy);
+        Ok::<_, Failure>(())
     };
+    let what = match (flags.credentials.is_given(), flags.credentials.rights.is_some()) {
+        (true, true) => "certificate, keys and rights",
+        (true, false) => "certificate and keys",
+        (false, _) => "rights",
+    };
+    let read = read.await;
     let mut out = std::io::stdout().lock();
     match read {
-        Ok(()) => writeln!(out, "certificate and keys were read again; new sessions are made with them")?,
+        Ok(()) => writeln!(out, "{what} were read again; they hold for new sessions and requests")?,
         Err(failure) => {
             let why = failure.line().unwrap_or_default();
-            log.line(&format!("certificate and keys stay as they were: {why}"));
+            log.line(&format!("{what} stay as they were: {why}"));
         }
     }
     Ok(out.flush()?)
+}
+
+/// Who may do what. Where clients can prove who they are, those alone change anything that did, unless a file says more.
+fn policy(flags: &Serve) -> Result<Policy, Failure> {
+    if let Some(path) = &flags.credentials.rights {
+        return rights::read(path);
+    }
+    if !flags.credentials.tells_clients_apart() {
+        return Ok(Policy::new());
+    }
+    let everything = Rule::of(Who::identified()).allow("/**", [])?;
+    ["0.0.0.0/0", "::/0"].into_iter().try_fold(Policy::new().rule(everything), |policy, network| {
+        Ok(policy.rule(Rule::of(Who::network(network)?).allow("/**", [Code::GET, Code::FETCH])?))
+    })
+}
+
+/// What is asked for in the clear is not dropped without a word.
+fn check_plain(flags: &Serve) -> Result<(), Failure> {
+    if flags.credentials.serves_plain() {
+        return Ok(());
+    }
+    let what = if flags.tcp {
+        "--tcp listens"
+    } else if flags.is_in_groups() {
+        "groups are asked"
+    } else if flags.port.is_some() || flags.bind.iter().any(|place| place.port.is_some()) {
+        "the port (--port, or behind an address of --bind) is one"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!(
+        "{what} in the clear, and with a certificate or keys nothing is served so; add --also-plain, or leave it out \
+         (--secure-port names the port for security)"
+    )))
 }
 
 /// A signal that is listened to; else `None` at once.
@@ -159,15 +209,16 @@ fn in_groups(builder: ServerBuilder, flags: &Serve) -> ServerBuilder {
 
 /// Where to listen: what was asked for, else this machine alone, else, to be reached by groups, everywhere.
 fn places(flags: &Serve) -> Vec<Place> {
+    let port = if flags.credentials.serves_plain() { flags.port() } else { flags.credentials.secure_port };
     let [ipv4, ipv6]: [IpAddr; 2] = match (flags.bind.is_empty(), flags.is_in_groups()) {
-        (false, _) => return with_ipv4(&flags.bind, flags.port),
+        (false, _) => return with_ipv4(&flags.bind, port),
         (true, false) => [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
         (true, true) => [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
     };
     let mut places = vec![Place::at(ipv4)];
     let has_ipv6 = std::net::UdpSocket::bind(SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0)).is_ok();
     // Port 0 would give each family another port.
-    if has_ipv6 && flags.port != 0 {
+    if has_ipv6 && port != 0 {
         places.insert(0, Place::at(ipv6));
     }
     places
@@ -219,19 +270,22 @@ fn announce(server: &Server, flags: &Serve) -> Result<(), Failure> {
     if serves(Transport::Tls) && !serves(Transport::Dtls) {
         writeln!(out, "no coaps: the certificate's key serves coaps+tcp alone; one of ECDSA serves both")?;
     }
+    if !flags.credentials.serves_plain() {
+        writeln!(out, "nothing in the clear; --also-plain serves that, too")?;
+    }
     if let Some(address) = server.metrics_addr() {
         writeln!(out, "metrics at http://{address}/metrics")?;
     }
     if let Some(path) = &flags.directory {
         let how = if flags.write { "clients may change files" } else { "to be read" };
         writeln!(out, "files of {}, {how}", path.display())?;
-        let is_open = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
-        let open = server.local_addrs().iter().find(|(transport, address)| !transport.is_secure() && is_open(address));
-        if let Some((_, address)) = open.filter(|_| flags.write) {
+        let is_open = |(_, address): &&(Transport, SocketAddr)| !address.ip().to_canonical().is_loopback();
+        let is_guarded = flags.credentials.tells_clients_apart() || flags.credentials.rights.is_some();
+        if let Some((_, address)) = server.local_addrs().iter().find(is_open).filter(|_| flags.write && !is_guarded) {
             writeln!(
                 anstream::stderr().lock(),
                 "WARNING: --write with {address}: whoever reaches this address may change and delete the files of {}, \
-                 without a password; leave out --bind, or --write",
+                 without a password; leave out --bind or --write, or say who may (--rights, --psk-file, --client-ca)",
                 path.display()
             )?;
         }
@@ -254,7 +308,7 @@ mod tests {
 
     fn listens(arguments: &[&str]) -> Vec<String> {
         let flags = flags(arguments);
-        let addresses = addresses(&places(&flags), flags.port, |place| place.port);
+        let addresses = addresses(&places(&flags), flags.port(), |place| place.port);
         addresses.iter().map(ToString::to_string).collect()
     }
 

@@ -11,5 +11,6 @@ mod observations;
 mod operations;
 mod program;
 mod relays;
+mod rights;
 mod secure;
 mod unusual;

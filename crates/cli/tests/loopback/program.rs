@@ -57,16 +57,25 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        Self::with_log(Stdio::null(), arguments)
+        Self::with_log(Stdio::null(), "0", arguments)
+    }
+
+    /// The same at this port.
+    pub(crate) fn start_at(port: &str, arguments: &[&str]) -> Self {
+        Self::with_log(Stdio::null(), port, arguments)
     }
 
     /// With a pipe as its standard error, which nobody reads.
     pub(crate) fn with_unread_log(arguments: &[&str]) -> Self {
-        Self::with_log(Stdio::piped(), arguments)
+        Self::with_log(Stdio::piped(), "0", arguments)
     }
 
-    fn with_log(log: Stdio, arguments: &[&str]) -> Self {
-        let mut all = vec!["serve", "--bind", "127.0.0.1", "--port", "0"];
+    fn with_log(log: Stdio, port: &str, arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", "--bind", "127.0.0.1"];
+        // With keys or a certificate the port for security is the only one.
+        if !arguments.iter().any(|argument| matches!(*argument, "--cert" | "--psk-file")) {
+            all.extend(["--port", port]);
+        }
         all.extend(arguments);
         let mut child = command(&all).stderr(log).spawn().expect("the program is built");
         let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
@@ -79,6 +88,17 @@ impl Server {
     /// The URI of a path.
     pub(crate) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.base)
+    }
+
+    /// Where it says that it listens for this scheme.
+    pub(crate) fn listening(&mut self, scheme: &str) -> String {
+        let wanted = format!("{scheme}://127.0.0.1:");
+        let mut base = self.base.clone();
+        while !base.starts_with(&wanted) {
+            let line = self.line();
+            base = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
+        }
+        base
     }
 
     /// The next line that it prints.

@@ -9,12 +9,12 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use crate::program::{Server, fresh_directory, millpond};
 
 /// Files of PEM: an authority, a certificate with its key, and a key of none.
-struct Files {
+pub(crate) struct Files {
     directory: PathBuf,
 }
 
 impl Files {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let files = Self { directory: fresh_directory(name) };
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.distinguished_name.push(DnType::CommonName, name);
@@ -32,34 +32,23 @@ impl Files {
         files
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.directory.join(name), text).expect("written");
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.directory.join(name).to_str().expect("UTF-8").to_owned()
     }
 }
 
 /// A server with these flags beside its certificate, and its URI over TLS.
-fn secure(files: &Files, more: &[&str]) -> (Server, String) {
+pub(crate) fn secure(files: &Files, more: &[&str]) -> (Server, String) {
     let (certificate, key) = (files.path("cert.pem"), files.path("cert.key"));
     let mut flags = vec!["--cert", &certificate, "--key", &key, "--secure-port", "0"];
     flags.extend(more);
     let mut server = Server::start(&flags);
-    let base = listening(&mut server, "coaps+tcp");
+    let base = server.listening("coaps+tcp");
     (server, base)
-}
-
-/// Where it says that it listens for this scheme.
-fn listening(server: &mut Server, scheme: &str) -> String {
-    loop {
-        let line = server.line();
-        let base = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}"));
-        if base.starts_with(&format!("{scheme}://127.0.0.1:")) {
-            return base.to_owned();
-        }
-    }
 }
 
 #[test]
@@ -68,7 +57,7 @@ fn a_pre_shared_key_opens_coaps() {
     files.write("server.psk", "# ours\nme:0x6b6579\n");
     files.write("client.psk", "me:key\n");
     let mut server = Server::start(&["--psk-file", &files.path("server.psk"), "--secure-port", "0"]);
-    let base = listening(&mut server, "coaps");
+    let base = server.listening("coaps");
     let uri = format!("{base}/hello");
     let said = millpond(&["get", "--psk-file", &files.path("client.psk"), &uri]);
     assert_eq!(said.well(), "Hello from Millpond.\n");
@@ -181,7 +170,7 @@ fn what_cannot_be_reached_resolved_or_bound_is_told_as_without_security() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address");
     let (both, port) = (files.path("both.pem"), address.port().to_string());
-    let said = millpond(&["serve", "--bind", "127.0.0.1", "--port", "0", "--cert", &both, "--secure-port", &port]);
+    let said = millpond(&["serve", "--bind", "127.0.0.1", "--cert", &both, "--secure-port", &port]);
     assert!(said.err.contains(&format!("cannot listen on {address}: the port is in use")), "{}", said.err);
     drop(taken);
     let said = millpond(&["get", "--ca", &ca, &format!("coaps+tcp://{address}/")]);

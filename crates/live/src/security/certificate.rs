@@ -7,6 +7,11 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer},
     sign::CertifiedKey,
 };
+use x509_cert::{
+    Certificate,
+    der::Decode,
+    ext::pkix::{SubjectAltName, name::GeneralName},
+};
 use zeroize::Zeroizing;
 
 use super::{algorithms, pem::Source};
@@ -93,6 +98,26 @@ impl KeyedCertificate {
     pub(crate) fn error(&self, why: impl Into<Why>) -> Error {
         Error::credential(&*self.place, why)
     }
+}
+
+/// The names of hosts and the URIs that a certificate (X.509 in DER) is for; without any its common name.
+pub(super) fn names_in(certificate: &[u8]) -> Vec<String> {
+    let Ok(certificate) = Certificate::from_der(certificate) else { return Vec::new() };
+    let certificate = certificate.tbs_certificate();
+    let alternative = certificate.get_extension::<SubjectAltName>().ok().flatten();
+    let alternative = alternative.map(|(_, names)| names.0).unwrap_or_default();
+    let names: Vec<String> = alternative
+        .into_iter()
+        .filter_map(|name| match name {
+            GeneralName::DnsName(name) | GeneralName::UniformResourceIdentifier(name) => Some(name.as_str().to_owned()),
+            _ => None,
+        })
+        .collect();
+    if !names.is_empty() {
+        return names;
+    }
+    let common = certificate.subject().common_name().ok().flatten();
+    common.map(|name| name.value().into_owned()).into_iter().collect()
 }
 
 /// The key is not shown.

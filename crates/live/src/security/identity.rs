@@ -12,6 +12,27 @@ pub enum PeerIdentity {
     Certificate(Vec<Bytes>),
 }
 
+impl PeerIdentity {
+    /// What it is called: the identity of the key; of a certificate the names of hosts and the URIs in its subjectAltName, or
+    /// without any its common name (RFC 7252 §9.1.3.3).
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Self::PreSharedKey(identity) => vec![String::from_utf8_lossy(identity).into_owned()],
+            Self::Certificate(chain) => chain.first().map(|first| names_in(first)).unwrap_or_default(),
+        }
+    }
+}
+
+/// Without security nobody has shown any.
+#[cfg(not(feature = "_secure"))]
+fn names_in(_certificate: &[u8]) -> Vec<String> {
+    Vec::new()
+}
+
+#[cfg(feature = "_secure")]
+use super::certificate::names_in;
+
 #[cfg(all(feature = "server", feature = "tcp"))]
 impl PeerIdentity {
     /// Bytes of it.

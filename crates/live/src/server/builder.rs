@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use millpond_coap::{Duplicates, Limits, Transmission};
 
 use super::{
-    AccessRecord, AddressRule, IntoResponse, Next, Request, Resource,
+    AccessRecord, AddressRule, IntoResponse, Next, Policy, Request, Resource,
     access::AccessHook,
     layer::{Layer, layer},
     memberships::Membership,
@@ -64,6 +64,7 @@ pub struct ServerBuilder {
     pub(super) most_connections: usize,
     pub(super) rule: AddressRule,
     pub(super) trusted: Vec<IpNet>,
+    pub(super) policy: Policy,
     pub(super) security: ServerSecurity,
     pub(super) client_security: ClientSecurity,
     pub(super) groups: Vec<Membership>,
@@ -115,6 +116,7 @@ impl Default for ServerBuilder {
             most_connections: 16_384,
             rule: AddressRule::default(),
             trusted: Vec::new(),
+            policy: Policy::default(),
             security: ServerSecurity::default(),
             client_security: ClientSecurity::default(),
             groups: Vec::new(),
@@ -413,6 +415,14 @@ impl ServerBuilder {
     #[must_use]
     pub const fn verify_addresses(mut self, rule: AddressRule) -> Self {
         self.rule = rule;
+        self
+    }
+
+    /// Who may do what, and how often; everybody everything, without limits, unless something is set. It can be
+    /// [replaced](super::Server::set_policy) while the server runs.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
         self
     }
 

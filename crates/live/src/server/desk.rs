@@ -29,6 +29,7 @@ use super::{
     admission::{Admission, Busy, Held, Place, Standing},
     links,
     observers::Observers,
+    policy::{Policing, Refused},
     reachability::Reachability,
     router::Router,
     running::{start, within},
@@ -48,7 +49,7 @@ pub(crate) struct DeskLimits {
 /// Why somebody gets less than it asked for, as it is told.
 const UNVALIDATED: &str = "the address is not validated: Echo asked";
 /// Seconds after which to ask again, told with 5.03 and 4.29.
-const ASK_AGAIN: u32 = 5;
+pub(crate) const ASK_AGAIN: u32 = 5;
 /// States for groups of observers that are made at a time by handlers that wait.
 const MOST_STATES: usize = 64;
 
@@ -170,6 +171,7 @@ pub(crate) struct Desk {
     /// Where handlers that take their time tell their answers.
     told: mpsc::UnboundedSender<Told>,
     admission: Arc<Admission>,
+    policing: Arc<Policing>,
     /// Handlers that wait. They end with the desk.
     tasks: JoinSet<()>,
     /// The same of requests that want no response (RFC 7967), which are carried out whether who asked is there or not.
@@ -200,6 +202,7 @@ impl Desk {
         limits: DeskLimits,
         reachability: Reachability,
         admission: Arc<Admission>,
+        policing: Arc<Policing>,
         told: mpsc::UnboundedSender<Told>,
         accesses: AccessHook,
     ) -> Self {
@@ -217,6 +220,7 @@ impl Desk {
             limits,
             told,
             admission,
+            policing,
             tasks: JoinSet::new(),
             unheard: JoinSet::new(),
             running: 0,
@@ -281,7 +285,18 @@ impl Desk {
             self.accesses.because(id, "it came to a group and would change something");
             return self.actions.push_back(Action::Reject(id));
         }
-        let (found, handler) = match self.find(&request) {
+        let standing = self.reachability.standing(now, &request);
+        // Who may not ask learns nothing of what there is.
+        if let Err(refused) = self.policing.allows(&request) {
+            return self.refuse_by_policy(&request, id, by_group, refused);
+        }
+        let found = self.find(&request);
+        if !self.goes_on(&found, &request)
+            && let Err(refused) = self.policing.admits(now, &request, standing)
+        {
+            return self.refuse_by_policy(&request, id, by_group, refused);
+        }
+        let (found, handler) = match found {
             Ok(found) => found,
             // Who does not understand a critical option of a non-confirmable message rejects it (RFC 7252 §5.4.1).
             Err(refusal @ Refusal::BadOption(_)) if kind == Kind::NonConfirmable => {
@@ -294,7 +309,6 @@ impl Desk {
             }
         };
         let resource = found.as_ref().map(|found| found.resource);
-        let standing = self.reachability.standing(now, &request);
         request.route(found.map(|found| found.parameters).unwrap_or_default(), &self.router.state);
         if standing == Standing::Proved || self.reachability.trusts(request.peer()) {
             request.prove();

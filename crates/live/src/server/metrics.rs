@@ -141,6 +141,8 @@ impl Collector for Figures {
             ("late", "Messages that nothing waited for", stats.late),
             ("ignored", "Datagrams that were not processed", stats.ignored),
             ("overloaded", "Requests refused because too much was under way", stats.overloaded),
+            ("forbidden", "Requests refused because their sender may not make them", stats.forbidden),
+            ("limited", "Requests refused because their sender, or its network, asks too often", stats.limited),
             ("unverified", "Requests whose sender was told to prove its address first", stats.unverified),
             ("backlogs", "Times that a socket was full", stats.backlogs),
             ("unsent", "Datagrams that the kernel refused", stats.unsent),

@@ -13,6 +13,7 @@ mod memberships;
 mod metrics;
 mod observable;
 mod observers;
+mod policy;
 mod reachability;
 mod request;
 mod resource;
@@ -46,6 +47,7 @@ pub use builder::ServerBuilder;
 pub use into_response::{HandlerError, IntoResponse};
 pub use layer::Next;
 pub use observable::Observable;
+pub use policy::{Policy, RateLimit, Rule, Who};
 pub use reachability::AddressRule;
 pub use request::Request;
 pub use resource::Resource;
@@ -53,7 +55,10 @@ pub use unasked::Unasked;
 
 pub(crate) use access::AccessHook;
 pub(crate) use admission::Admission;
+#[cfg(feature = "tcp")]
+pub(crate) use desk::ASK_AGAIN;
 pub(crate) use desk::{Action, Arrived, Desk, DeskLimits, Hosted, Room};
+pub(crate) use policy::Policing;
 pub(crate) use reachability::Reachability;
 pub(crate) use router::Router;
 pub(crate) use worker::{GRACE, HANDLERS_GRACE, Order};
@@ -168,6 +173,11 @@ impl Server {
             let _ = is_done.await;
         }
         Ok(())
+    }
+
+    /// Who may do what and how often from now on. Observations that stand go on until they register again.
+    pub fn set_policy(&self, policy: Policy) {
+        self.running.policing.replace(policy);
     }
 
     /// A client that asks from one of the addresses at which this server listens: what it asks and what it is asked go through one
@@ -289,6 +299,7 @@ impl Drop for Server {
 pub(crate) struct Running {
     orders: Vec<mpsc::UnboundedSender<Order>>,
     admission: Arc<Admission>,
+    policing: Arc<Policing>,
     #[cfg(feature = "tcp")]
     connections: Arc<crate::tcp::Connections>,
     /// What sessions are made with, also by workers that follow one that panicked.
@@ -302,6 +313,7 @@ impl Running {
     async fn stats(&self) -> Stats {
         let mut all =
             Stats { memory: self.admission.memory(), panics: self.panics.load(Ordering::Relaxed), ..Stats::default() };
+        (all.forbidden, all.limited) = self.policing.refused();
         #[cfg(feature = "tcp")]
         {
             let (connections, memory) = self.connections.figures();

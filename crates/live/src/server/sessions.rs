@@ -128,9 +128,11 @@ mod tests {
         let limits = DeskLimits { handling: Duration::from_secs(9), changes_by_group: false, block: 1_024 };
         let admission = Admission::new(AdmissionLimits { running: 9, running_per_peer: 9, held: 9_999 });
         let reachability = Reachability::new(AddressRule::Never).unwrap();
-        let desk = Desk::new(Arc::default(), limits, reachability, admission, telling, AccessHook::default());
-        let lane = Lane::new(port, host, Some(Sessions::standard(keys, Clock::start().origin())));
-        Worker::new(lane, desk, told, Arc::default(), Watch::new(Some(hook)))
+        let accesses = AccessHook::default();
+        let desk = Desk::new(Arc::default(), limits, reachability, admission, Arc::default(), telling, accesses);
+        let clock = Clock::start();
+        let lane = Lane::new(port, host, Some(Sessions::standard(keys, clock.origin())));
+        Worker::new(clock, lane, desk, told, Arc::default(), Watch::new(Some(hook)))
     }
 
     async fn until(worker: &mut Worker, is: impl Fn(&Worker) -> bool) {

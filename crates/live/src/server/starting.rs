@@ -15,6 +15,7 @@ use super::{
     desk::{Desk, DeskLimits},
     memberships::{Joined, join_all},
     metrics,
+    policy::Policing,
     reachability::Reachability,
     request::State,
     router::Router,
@@ -87,6 +88,8 @@ impl ServerBuilder {
             running_per_peer: self.most_running_per_peer,
             held: MOST_HELD.max(self.longest_body.saturating_mul(4)),
         });
+        // One for all workers: what they share is told the time of each.
+        let clock = Clock::start();
         let mut server = Server {
             addresses: Vec::new(),
             groups: Vec::new(),
@@ -95,6 +98,7 @@ impl ServerBuilder {
             running: Running {
                 orders: Vec::new(),
                 admission,
+                policing: Policing::by(std::mem::take(&mut self.policy)),
                 #[cfg(feature = "tcp")]
                 connections: tcp::Connections::new(tcp::ConnectionLimits {
                     connections: self.most_connections,
@@ -113,9 +117,9 @@ impl ServerBuilder {
             tasks: Vec::new(),
             helpers: Vec::new(),
         };
-        self.start_udp(&router, &mut server)?;
+        self.start_udp(&router, clock, &mut server)?;
         #[cfg(feature = "tcp")]
-        self.start_tcp(&router, &mut server).await?;
+        self.start_tcp(&router, clock, &mut server).await?;
         if let Some(address) = self.metrics {
             let running = server.running.clone();
             let (at, task) = metrics::serve(address, self.metrics_peers, move || {
@@ -129,7 +133,7 @@ impl ServerBuilder {
         Ok(server)
     }
 
-    fn start_udp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
+    fn start_udp(&self, router: &Arc<Router>, clock: Clock, server: &mut Server) -> Result<(), Error> {
         let pattern = self.host()?;
         let controllers = Arc::new(self.controllers.clone());
         let mut node = 0;
@@ -158,6 +162,7 @@ impl ServerBuilder {
             let (orders, ordered) = mpsc::unbounded_channel::<Order>();
             let (port, client_security) = (Arc::new(port), self.client_security.clone());
             let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
+            let policing = Arc::clone(&server.running.policing);
             let (limits, rule, security) = (self.limits()?, self.rule, Arc::clone(&server.running.security));
             let trusted = self.trusted.clone();
             let (controllers, hook, accesses) = (Arc::clone(&controllers), self.hook.clone(), self.accesses.clone());
@@ -172,9 +177,10 @@ impl ServerBuilder {
                 let admission = Arc::clone(&admission);
                 let reachability = Reachability::new(rule)?.trusting(&trusted);
                 let validation = reachability.clone();
-                let desk = Desk::new(Arc::clone(&router), limits, reachability, admission, telling, accesses.clone());
+                let (policing, accesses) = (Arc::clone(&policing), accesses.clone());
+                let desk = Desk::new(Arc::clone(&router), limits, reachability, admission, policing, telling, accesses);
                 let is_plain = keys.is_none();
-                let sessions = keys.map(|keys| Sessions::standard(keys, Clock::start().origin()));
+                let sessions = keys.map(|keys| Sessions::standard(keys, clock.origin()));
                 let mut host = pattern.sibling(number);
                 if let Some(takes_pieces) = takes_pieces() {
                     host.take_pieces(takes_pieces);
@@ -187,7 +193,7 @@ impl ServerBuilder {
                 lane.vet_complaints();
                 lane.shares_by_identity = is_by_identity;
                 number = number.wrapping_add(sockets);
-                let mut worker = Worker::new(lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone()));
+                let mut worker = Worker::new(clock, lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone()));
                 worker.arrivals.unasked = unasked.clone();
                 Ok(worker)
             };
@@ -203,12 +209,14 @@ impl ServerBuilder {
     }
 
     #[cfg(feature = "tcp")]
-    async fn start_tcp(&self, router: &Arc<Router>, server: &mut Server) -> Result<(), Error> {
+    async fn start_tcp(&self, router: &Arc<Router>, clock: Clock, server: &mut Server) -> Result<(), Error> {
         let (limits, longest_body) = (self.limits()?, self.longest_body);
         let (hook, accesses) = (self.hook.clone(), self.accesses.clone());
         let (router, admission) = (Arc::clone(router), Arc::clone(&server.running.admission));
-        let connections = Arc::clone(&server.running.connections);
-        let shared = Arc::new(tcp::Shared { router, admission, connections, limits, longest_body, hook, accesses });
+        let (connections, policing) = (Arc::clone(&server.running.connections), Arc::clone(&server.running.policing));
+        let shared =
+            tcp::Shared { clock, router, admission, policing, connections, limits, longest_body, hook, accesses };
+        let shared = Arc::new(shared);
         let acceptor = if self.tls.is_empty() { None } else { Some(tcp::acceptor(&self.security)?) };
         if !self.tls_clients.is_empty() {
             tcp::client_config(&self.client_security)?;

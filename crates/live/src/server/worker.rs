@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     access::{AccessOutcome, AccessRecord},
     asking::{Asking, sink},
-    desk::{Arrived, Desk, Hosted, Told},
+    desk::{ASK_AGAIN, Arrived, Desk, Hosted, Told},
     running::Caught,
     unasked::UnaskedHook,
 };
@@ -103,15 +103,15 @@ const AT_ONCE: usize = 256;
 
 impl Worker {
     pub(crate) fn new(
+        clock: Clock,
         lane: Lane,
         desk: Desk,
         told: mpsc::UnboundedReceiver<Told>,
         controllers: Arc<BTreeMap<SocketAddr, ControllerChoice>>,
         watch: Watch,
     ) -> Self {
-        let (clock, inbox) = (Clock::start(), Inbox::new());
         let arrivals = Arrivals { is_logged: desk.accesses.hook.is_set(), ..Arrivals::default() };
-        let asking = Asking::default();
+        let (inbox, asking) = (Inbox::new(), Asking::default());
         Self { clock, lane, desk, told, controllers, inbox, watch, arrivals, asking, insecure: 0 }
     }
 
@@ -185,7 +185,7 @@ impl Worker {
                         let now = tokio::time::Instant::now();
                         (patience, end) = (Some(now + HANDLERS_GRACE), Some(now + GRACE));
                         self.desk.is_closing = true;
-                        let last = Response::new(Code::SERVICE_UNAVAILABLE);
+                        let last = Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN);
                         self.desk.end_observers(None, &last);
                     }
                 }

@@ -34,7 +34,7 @@ use crate::{
     Error, Happened, Stats, Transport,
     clock::Clock,
     error::is_out_of_files,
-    server::{AccessHook, AccessOutcome, AccessRecord, Admission, DeskLimits, GRACE, Order, Router},
+    server::{AccessHook, AccessOutcome, AccessRecord, Admission, DeskLimits, GRACE, Order, Policing, Router},
     trace::Hook,
     udp::canonical,
     watch::Watch,
@@ -42,8 +42,10 @@ use crate::{
 
 /// What all connections of a server share.
 pub(crate) struct Shared {
+    pub(crate) clock: Clock,
     pub(crate) router: Arc<Router>,
     pub(crate) admission: Arc<Admission>,
+    pub(crate) policing: Arc<Policing>,
     pub(crate) connections: Arc<Connections>,
     pub(crate) limits: DeskLimits,
     pub(crate) longest_body: usize,
@@ -124,7 +126,7 @@ impl Port {
         // They end with what goes on without them.
         let mut connections = JoinSet::<JoinSet<()>>::new();
         let mut stats = Stats::default();
-        let (clock, watch) = (Clock::start(), Watch::new(shared.hook.clone()));
+        let (clock, watch) = (shared.clock, Watch::new(shared.hook.clone()));
         let mut handshakes = Handshakes::default();
         let counted = Arc::new(Counted::default());
         let visit = |seat| Visit { shared: Arc::clone(&shared), seat, end: end.clone(), counted: Arc::clone(&counted) };

@@ -9,7 +9,7 @@ use millpond_coap::{
 };
 use millpond_control::Instant;
 
-use super::{ASK_AGAIN, Action, Admission, Asked, Busy, Desk, Held, Observed, UNVALIDATED};
+use super::{ASK_AGAIN, Action, Admission, Asked, Busy, Desk, Held, Observed, Refused, UNVALIDATED};
 use crate::{Request, Response};
 
 impl Desk {
@@ -66,6 +66,23 @@ impl Desk {
         let value = self.reachability.challenge(now, asked.request.peer());
         let prove = Response::new(Code::UNAUTHORIZED).with_option(number::ECHO, value.to_vec());
         self.actions.push_back(heeding(&asked.request, asked.id, prove));
+    }
+
+    /// Who asks may not do so, or not so often. A group's members say nothing of that.
+    pub(super) fn refuse_by_policy(&mut self, request: &Request, id: RequestId, by_group: bool, refused: Refused) {
+        let refusal = match refused {
+            Refused::Forbidden => {
+                self.accesses.because(id, "its sender may not do this");
+                // Who has shown who it is, and may not, need not show it again (RFC 7252 §5.9.2.2, §5.9.2.4).
+                let is_known = request.identity().is_some();
+                Response::new(if is_known { Code::FORBIDDEN } else { Code::UNAUTHORIZED })
+            }
+            Refused::TooSoon { again_in } => {
+                self.accesses.because(id, "its sender, or its network, asks too often");
+                Response::new(Code::TOO_MANY_REQUESTS).with_max_age(again_in)
+            }
+        };
+        self.actions.push_back(if by_group { Action::Reject(id) } else { heeding(request, id, refusal) });
     }
 
     /// Too much is under way for a handler to be asked.

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use millpond_coap::message::{Code, Opt, number};
+use millpond_coap::{
+    block::Block,
+    message::{Code, Opt, number},
+};
 
 use super::Desk;
 use crate::{
@@ -12,6 +15,15 @@ use crate::{
 };
 
 impl Desk {
+    /// Whether a request is for a later block of a body that streams: its first one counted for all.
+    pub(super) fn goes_on(&self, found: &Result<(Option<Found>, Option<Which>), Refusal>, request: &Request) -> bool {
+        let Ok((_, Some(Which::Of(resource)))) = found else { return false };
+        let streams = self.router.resources.get(*resource).is_some_and(|(_, resource)| resource.is_streaming);
+        let block = |number| request.value(number).and_then(|value| Block::read(value, true).ok());
+        let is_later = |number| block(number).is_some_and(|block| block.number > 0);
+        streams && (is_later(number::BLOCK1) || is_later(number::BLOCK2))
+    }
+
     /// Who answers a request: `None` as a handler is the list of links.
     pub(super) fn find(&self, request: &Request) -> Result<(Option<Found>, Option<Which>), Refusal> {
         /// Critical options that are understood here or by the host below, or left to handlers that say so.

@@ -34,7 +34,7 @@ use crate::{
     clock::Clock,
     secrets,
     security::Other,
-    server::{AccessRecord, Action, AddressRule, Arrived, Desk, HANDLERS_GRACE, Hosted, Reachability, Room},
+    server::{ASK_AGAIN, AccessRecord, Action, AddressRule, Arrived, Desk, HANDLERS_GRACE, Hosted, Reachability, Room},
 };
 
 /// How long a connection may be silent. Then it ends, unless it observes or waits for an answer: then it is asked whether
@@ -72,12 +72,13 @@ pub(super) async fn serve<S: Stream>(
     let limits = Limits { body: shared.longest_body, bodies, ..Config::STREAM.limits };
     let (telling, mut told) = mpsc::unbounded_channel();
     let (router, admission) = (Arc::clone(&shared.router), Arc::clone(&shared.admission));
+    let policing = Arc::clone(&shared.policing);
     let connection = Connection::new(Settings::default()).with_identities(identities);
     let mut host = Host::over_stream(connection, Config { limits, ..Config::STREAM });
     if router.streams() {
         host.take_pieces(router.takes_pieces());
     }
-    let clock = Clock::start();
+    let clock = shared.clock;
     let is_ours = matches!(orders, Orders::Line(_));
     let mut asking = Asking::new(whom.clone(), clock, WINDOW, is_released);
     // What was for the one before is not asked of whoever comes next at its address.
@@ -89,7 +90,7 @@ pub(super) async fn serve<S: Stream>(
         asking,
         orders,
         is_ours,
-        desk: Desk::new(router, shared.limits, reachability, admission, telling, shared.accesses.clone()),
+        desk: Desk::new(router, shared.limits, reachability, admission, policing, telling, shared.accesses.clone()),
         seat,
         figures: Figures { counted, overloaded: 0, observers: 0, asked: 0 },
         heard: Instant::now(),
@@ -267,7 +268,7 @@ impl<S: Stream> Serving<S> {
         self.desk.is_closing = true;
         self.asking.close();
         // Observers learn of it before the connection is released: who observes nothing more can close it.
-        self.desk.end_observers(None, &Response::new(Code::SERVICE_UNAVAILABLE));
+        self.desk.end_observers(None, &Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN));
         self.drain();
         self.patience = Some(Instant::now() + HANDLERS_GRACE);
         // A connection that is ending anyway needs no release.
