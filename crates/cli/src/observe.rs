@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use millpond_live::{Code, Error};
+use millpond_live::{Code, Error, Observed};
 use tokio::time::{Duration, Instant, sleep_until};
 
 use crate::arguments::Observe;
@@ -13,15 +13,16 @@ use crate::{answer, request};
 /// Long enough to be for ever.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Prints each representation until the count, the time, Ctrl-C or the server ends it. Then the server is told.
+/// Prints each representation until the count, the time or Ctrl-C ends it, and tells of each gap. Then the server is told.
 ///
 /// # Errors
-/// Whatever kept it from being done; a resource that cannot be observed; an answer of class 4 or 5.
+/// Whatever kept it from being done; a resource that cannot be observed; what interrupted it, once it is given up.
 pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failure> {
     let (flags, form) = (&ask.request, answer::Form::wanted(&ask.request));
     let end = Instant::now() + ask.period.unwrap_or(FOR_EVER);
     let client = request::client(flags, &ask.uri).await?;
     let asking = request::prepared(&client, Code::GET, &ask.uri, (None, 0), None, flags);
+    let asking = asking.give_up_after(ask.give_up_after);
     let observation = tokio::select! {
         observation = asking.observe() => observation,
         () = interrupt.heard() => return Err(Failure::Stopped),
@@ -39,12 +40,18 @@ pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failu
     let mut shown = 0_u64;
     loop {
         let next = tokio::select! {
-            next = observation.next() => next,
+            next = observation.event() => next,
             () = sleep_until(end) => break,
             () = interrupt.heard() => break,
         };
-        let Some(answer) = next.transpose()? else {
-            return Err(Failure::Failed(format!("{}: the server ended the observation", ask.uri)));
+        let answer = match next.transpose()? {
+            Some(Observed::State(answer)) => answer,
+            Some(Observed::Interrupted(why)) => {
+                tell(&why.to_string());
+                continue;
+            }
+            Some(_) => continue,
+            None => return Err(Failure::Failed(format!("{}: the server ended the observation", ask.uri))),
         };
         if flags.verbose {
             let _ = writeln!(anstream::stderr(), "{}", answer::headers(&answer, answer.payload().len()));
@@ -58,4 +65,11 @@ pub async fn follow(ask: Observe, interrupt: &mut Interrupt) -> Result<(), Failu
     drop(observation);
     client.shutdown().await;
     Ok(())
+}
+
+/// A gap, in one line on standard error that steers no terminal.
+fn tell(why: &str) {
+    let line = Failure::Failed(format!("interrupted: {why}")).line().unwrap_or_default();
+    // Whoever read it has gone; what is printed goes on.
+    let _ = writeln!(anstream::stderr(), "millpond: {line}");
 }

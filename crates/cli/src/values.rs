@@ -54,6 +54,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The same, or none at all: `0`.
+///
+/// # Errors
+/// What is no length of time.
+pub fn duration_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
+}
+
 /// Classes of responses: `2xx`, or `2xx,5xx`.
 ///
 /// # Errors

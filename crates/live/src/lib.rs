@@ -70,8 +70,8 @@ pub use bytes::Bytes;
 pub use cause::Cause;
 pub(crate) use cause::Why;
 pub use client::{
-    Client, ClientBuilder, GroupAnswers, GroupRequest, IntoPeer, IntoUri, Observation, Outcome, Progress,
-    RequestBuilder,
+    Client, ClientBuilder, GroupAnswers, GroupRequest, Interruption, IntoPeer, IntoUri, Observation, Observed, Outcome,
+    Progress, RequestBuilder,
 };
 pub use content_format::ContentFormat;
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};

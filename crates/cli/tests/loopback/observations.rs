@@ -1,6 +1,7 @@
 //! Following a resource.
 
 use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use crate::program::{Server, command, millpond, signal};
 
@@ -47,4 +48,37 @@ fn what_cannot_be_observed_is_shown_once_and_said() {
     assert!(said.err.contains("/hello cannot be observed"), "{}", said.err);
     let said = millpond(&["observe", &server.at("/nothing")]);
     assert_eq!(said.code, Some(4), "{}", said.err);
+}
+
+#[test]
+fn an_observation_survives_a_restart_of_its_server_and_tells_of_the_gap() {
+    let server = Server::start(&[]);
+    let uri = server.at("/count");
+    let port = uri.rsplit_once(':').and_then(|(_, rest)| rest.split_once('/')).expect("a port").0.to_owned();
+    // Its standard error tells of states and of gaps, in their order.
+    let mut child = command(&["observe", "-v", &uri]).stdout(Stdio::null()).spawn().expect("the program is built");
+    let mut told = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut line_with =
+        |part: &str| told.by_ref().map_while(Result::ok).find(|line| line.contains(part)).expect("a line");
+    line_with("2.05");
+    assert_eq!(server.end().1, Some(0));
+    let gap = line_with("interrupted");
+    assert!(gap.starts_with("millpond: interrupted: the server ended it (5.03"), "{gap}");
+    assert!(gap.contains("registering again in "), "{gap}");
+    let _again = Server::start_at(&port, &[]);
+    line_with("2.05");
+    signal(&child, "INT");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn an_observation_that_is_given_up_ends_with_an_exit_code() {
+    let server = Server::start(&[]);
+    let mut child = command(&["observe", "--give-up-after", "0", &server.at("/count")]).spawn().expect("it is built");
+    let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("a representation");
+    assert_eq!(server.end().1, Some(0));
+    std::io::copy(&mut out, &mut std::io::sink()).expect("its end");
+    assert_eq!(child.wait().expect("it ends").code(), Some(5));
 }

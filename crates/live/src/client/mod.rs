@@ -12,6 +12,7 @@ mod driver;
 mod gathering;
 mod groups;
 mod heard;
+mod lasting;
 mod memory;
 mod names;
 mod observation;
@@ -43,7 +44,7 @@ pub(crate) use asks::{AskSink, Asks, EarlyPing, Ping, failure};
 pub(crate) use beginning::begin;
 pub use builder::ClientBuilder;
 pub use groups::{GroupAnswers, GroupRequest};
-pub use observation::Observation;
+pub use observation::{Interruption, Observation, Observed};
 pub use peer::{IntoPeer, IntoUri};
 pub use progress::Progress;
 pub(crate) use progress::{OnProgress, Watched};
@@ -308,6 +309,20 @@ impl Client {
         for end in ends {
             // An error says that the task is gone: that is what is waited for.
             let _ = end.await;
+        }
+    }
+
+    /// Whether it asks in sessions, or connections, that peers have begun: those that follow may be others'.
+    fn asks_where_peers_begin(&self, transport: Transport) -> bool {
+        match transport {
+            Transport::Udp => false,
+            Transport::Dtls => {
+                self.commands.as_ref().ok().zip(self.secure.get()).is_some_and(|(one, other)| one.same_channel(other))
+            }
+            #[cfg(all(feature = "tcp", feature = "server"))]
+            Transport::Tcp | Transport::Tls => !self.ways.is_empty(),
+            #[cfg(not(all(feature = "tcp", feature = "server")))]
+            Transport::Tcp | Transport::Tls => false,
         }
     }
 

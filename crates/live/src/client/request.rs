@@ -23,6 +23,7 @@ use super::{
     cache::{Kept, Key},
     command::{Command, Reply, RequestNumber, Wanted},
     deadline::{Until, by, within},
+    lasting::{Lasting, Registration},
     observation::{Newest, Observation},
     peer::{IntoUri, Peers, secure_name},
     progress::{OnProgress, Progress},
@@ -54,6 +55,8 @@ pub struct RequestBuilder {
     pub(super) progress: Option<OnProgress>,
     /// Not every response is wanted (RFC 7967).
     pub(super) limits_responses: bool,
+    /// For how long an interrupted observation is tried again.
+    pub(super) give_up_after: Duration,
 }
 
 impl RequestBuilder {
@@ -75,6 +78,7 @@ impl RequestBuilder {
             identity: None,
             progress: None,
             limits_responses: false,
+            give_up_after: Duration::from_secs(86_400),
         }
     }
 
@@ -301,7 +305,8 @@ impl RequestBuilder {
         }
     }
 
-    /// Sends it as the registration of an observer and waits for the first representation.
+    /// Sends it as the registration of an observer and waits for the first representation. Once it stands it
+    /// [lasts](Observation).
     ///
     /// # Errors
     /// No answer came, and why; [`Error::NotObserved`] with the answer of a server that does not let it be observed, or
@@ -311,8 +316,36 @@ impl RequestBuilder {
             let reason = "only GET and FETCH can observe (RFC 7641 §2, RFC 8132 §2.4)".into();
             return Err(Error::Refused { reason });
         }
-        within(self.deadline, async move {
-            let mut peers = Peers::of(&self).await?;
+        let first = self.register().await?;
+        Ok(Observation::kept(first, |first, told, current| {
+            tokio::spawn(Lasting { request: self, told, current }.keep(first)).abort_handle()
+        }))
+    }
+
+    /// For how long an observation that is interrupted is tried again before it ends with what interrupted it; 24 hours, after
+    /// which no server need know it (RFC 7641 §4.5). Zero ends it at the first interruption.
+    pub const fn give_up_after(mut self, longest: Duration) -> Self {
+        self.give_up_after = longest;
+        self
+    }
+
+    /// For how long an observation that was interrupted is tried again. What a server asks in a session that a peer has begun is
+    /// not asked of whoever begins the next one there, unless the request says of whom.
+    pub(super) fn lasts_for(&self) -> Duration {
+        let is_for_whoever_is_there =
+            self.uri.as_ref().is_ok_and(|uri| self.client.asks_where_peers_begin(uri.transport()));
+        if is_for_whoever_is_there && self.identity.is_none() { Duration::ZERO } else { self.give_up_after }
+    }
+
+    /// Whether its registration is kept in the order of datagrams, which nothing but the client's own care keeps up.
+    pub(super) fn is_over_datagrams(&self) -> bool {
+        self.uri.as_ref().is_ok_and(|uri| uri.transport().is_datagram())
+    }
+
+    /// Registers as an observer.
+    pub(super) async fn register(&mut self) -> Result<Registration, Error> {
+        within(self.deadline, async {
+            let mut peers = Peers::of(self).await?;
             let (mut has_proved, mut has_moved) = (false, false);
             loop {
                 let newest = Newest::default();
@@ -321,11 +354,11 @@ impl RequestBuilder {
                     Ok((first, _)) if !has_proved && self.proves(&first) => has_proved = true,
                     Ok((_, true)) => {
                         guard.place = None;
-                        return peers.served(&self, Ok(Observation::new(newest, guard)));
+                        return peers.served(self, Ok(Registration { newest, guard }));
                     }
                     Ok((answer, false)) => return Err(Error::NotObserved { answer: Box::new(answer) }),
                     Err(error) if !has_moved && peers.move_on(&error).await => has_moved = true,
-                    Err(error) if peers.go_on(&self, &error) => {}
+                    Err(error) if peers.go_on(self, &error) => {}
                     Err(error) => return Err(error),
                 }
             }

@@ -19,6 +19,8 @@ pub(crate) enum Turn {
     Stands { before: Option<Address> },
     /// It stood, and is over. Whether it carried any message of the peer.
     Ended { why: Why, was_used: bool },
+    /// It stands still, and was doubted: what waited for another one goes on in it.
+    Resumed,
     /// It did not come about; whether for want of an answer in time.
     Failed { why: Why, timed_out: bool },
 }

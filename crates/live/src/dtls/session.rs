@@ -12,6 +12,7 @@ use super::{
     fault::Fault,
     keys::Keys,
     record::{fatal_alert, has_finished, next_in_clear, renumber},
+    sessions::{LOST, SLOWER, micros},
 };
 use crate::{security::PeerIdentity, udp::Address};
 
@@ -62,6 +63,14 @@ pub(super) struct Session {
     pub(super) heard: Instant,
     /// Since when it was spoken to and said nothing.
     pub(super) unanswered: Option<Instant>,
+    /// When it was spoken to last.
+    spoken: Instant,
+    /// The longest that it took to answer, in microseconds.
+    slowest: u64,
+    /// When another session was begun beside it last.
+    pub(super) doubted: Option<Instant>,
+    /// The session that stands and is doubted, if it was begun beside one.
+    pub(super) beside: Option<u32>,
     /// When the state machine wants to be asked again.
     pub(super) timer: Option<Instant>,
     /// For when it is on the list of those to be woken.
@@ -105,6 +114,10 @@ impl Session {
             is_used: false,
             heard: now,
             unanswered: None,
+            spoken: now,
+            slowest: 0,
+            doubted: None,
+            beside: None,
             timer: None,
             listed: Instant::from_micros(u64::MAX),
         }
@@ -118,6 +131,35 @@ impl Session {
     /// Nothing came from the other side.
     pub(super) const fn is_unheard(&self) -> bool {
         !self.is_heard
+    }
+
+    /// Whose certificate the server must have.
+    pub(super) const fn name(&self) -> Option<&ServerName<'static>> {
+        self.name.as_ref()
+    }
+
+    /// When another session is to be begun beside it if nothing is heard. After one attempt somebody must have spoken again:
+    /// else nobody waits for an answer any more.
+    pub(super) fn lost_at(&self) -> Option<Instant> {
+        let since = self.unanswered.filter(|_| self.stage == Stage::Standing)?;
+        let since = match self.doubted {
+            Some(doubted) if doubted >= since && self.spoken <= doubted => return None,
+            Some(doubted) => since.max(doubted),
+            None => since,
+        };
+        let patience = LOST.max(self.slowest.saturating_mul(SLOWER));
+        Some(Instant::from_micros(since.as_micros().saturating_add(patience)))
+    }
+
+    /// Whether that is now.
+    pub(super) fn is_lost(&self, now: Instant) -> bool {
+        self.lost_at().is_some_and(|at| at <= now)
+    }
+
+    /// Whether somebody who says that there is no such session is looked into.
+    pub(super) fn may_be_doubted(&self, now: Instant) -> bool {
+        let is_known_to_be = self.doubted.is_some_and(|doubted| micros(doubted, now) < LOST);
+        self.stage == Stage::Standing && self.unanswered.is_some() && !is_known_to_be
     }
 
     /// A client brought a cookie back: its second ClientHello. The state machine is told what went before.
@@ -206,7 +248,11 @@ impl Session {
     ) -> Result<(), Fault> {
         let done = self.engine.handle_timeout(self.origin.at(now));
         done.and_then(|()| self.engine.send_application_data(plain).map(drop)).map_err(Fault::Engine)?;
-        self.unanswered = self.unanswered.or(Some(now));
+        // What is no confirmable message need not be answered (RFC 7252 §4.2).
+        let is_confirmable = plain.first().is_some_and(|first| first & 0x30 == 0);
+        if is_confirmable {
+            (self.unanswered, self.spoken) = (self.unanswered.or(Some(now)), now);
+        }
         self.drain(keys, now, room, out)
     }
 
@@ -277,7 +323,9 @@ impl Session {
                     (self.stage, self.heard) = (Stage::Standing, now);
                 }
                 Output::ApplicationData(plain) if self.stage == Stage::Standing => {
-                    (self.heard, self.unanswered, self.is_used) = (now, None, true);
+                    let since = self.unanswered.take().map_or(0, |since| micros(since, now));
+                    (self.heard, self.is_used) = (now, true);
+                    self.slowest = self.slowest.max(since);
                     out(Out::Plain(plain));
                 }
                 Output::CloseNotify => self.stage = Stage::Closed,

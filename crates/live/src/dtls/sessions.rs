@@ -41,6 +41,13 @@ const STANDING: usize = 21_600;
 
 /// Microseconds after which a session that was spoken to and said nothing is doubted: the next request begins another.
 const DOUBT: u64 = 10_000_000;
+/// Microseconds after which another one is begun without a further request, beside the one that is doubted; or so many times what
+/// the other side took to answer in it so far, if that is more. And how long after one such attempt the next may follow.
+pub(super) const LOST: u64 = 20_000_000;
+pub(super) const SLOWER: u64 = 4;
+
+/// The alert unexpected_message (RFC 8446 §6): by this a server says that it knows no such session.
+const UNEXPECTED: u8 = 10;
 
 /// Why a peer is not asked that has no session where sessions are awaited.
 const NONE_BEGUN: &str = "it has begun none with this server, which begins none by itself; ask it once it has, at the address \
@@ -215,17 +222,27 @@ impl Sessions {
             // The keys tell which of the two it is for: the other one cannot read it.
             Shape::Protected => (place.standing, place.rising),
             // Anybody can have sent it.
-            Shape::FatalAlert { .. } => (place.rising, None),
+            Shape::FatalAlert { description } => {
+                self.doubt_alerted(now, place, outbox);
+                // What is sent once more in the session that stands draws such an alert from a server that has lost it, which
+                // says nothing of the one that is begun beside it.
+                let is_of_rising = description != UNEXPECTED || place.standing.is_none();
+                (place.rising.filter(|_| is_of_rising), None)
+            }
             Shape::ClientHello | Shape::Handshake | Shape::Plain => (place.rising.or(place.standing), None),
         };
         if first.or(second).is_none() {
             self.ignored += 1;
+            self.disown(shape, from, datagram, outbox);
         }
         if let (Shape::FatalAlert { description }, Some(number), true) = (shape, first, self.keys.is_client()) {
             return self.end(number, Some(&Fault::Alert(description)), outbox);
         }
         for number in [first, second].into_iter().flatten() {
-            self.on(now, number, outbox, |session, keys, room, out| session.receive(keys, now, datagram, room, out));
+            if self.on(now, number, outbox, |session, keys, room, out| session.receive(keys, now, datagram, room, out))
+            {
+                break;
+            }
         }
     }
 
@@ -263,11 +280,17 @@ impl Sessions {
             let Some(session) = self.sessions.get_mut(&number) else { continue };
             session.listed = Instant::from_micros(u64::MAX);
             let silent = micros(session.heard, now);
+            if self.keys.is_client() && session.is_lost(now) {
+                self.doubt(now, number, outbox);
+            }
+            let Some(session) = self.sessions.get_mut(&number) else { continue };
             match session.stage {
                 Stage::Standing if silent >= self.limits.idle => {
                     self.close(now, number, "the session was idle", outbox)
                 }
-                _ => self.on(now, number, outbox, |session, keys, room, out| session.wake(keys, now, room, out)),
+                _ => {
+                    self.on(now, number, outbox, |session, keys, room, out| session.wake(keys, now, room, out));
+                }
             }
         }
     }
@@ -291,16 +314,17 @@ impl Sessions {
         }
     }
 
-    /// Gives a session an input, and does what follows from it.
+    /// Gives a session an input, and does what follows from it. Whether a message of the other side came of it.
     fn on(
         &mut self,
         now: Instant,
         number: u32,
         outbox: &mut Outbox,
         input: impl FnOnce(&mut Session, &Keys, &mut Vec<u8>, &mut dyn FnMut(Out<'_>)) -> Result<(), Fault>,
-    ) {
-        let Some(session) = self.sessions.get_mut(&number).sure("session that is driven") else { return };
+    ) -> bool {
+        let Some(session) = self.sessions.get_mut(&number).sure("session that is driven") else { return false };
         let (before, peer, inside) = (session.stage, session.peer, session.inside());
+        let known = self.arrived.len();
         let (plain, arrived) = (&mut self.plain, &mut self.arrived);
         let done = input(session, &self.keys, &mut self.room, &mut |out| match out {
             Out::Datagram(datagram) => outbox.push(peer, datagram),
@@ -310,18 +334,21 @@ impl Sessions {
                 arrived.push((inside, start..plain.len()));
             }
         });
-        let after = session.stage;
-        if let Err(fault) = done {
-            return self.end(number, Some(&fault), outbox);
+        let (after, is_heard) = (session.stage, self.arrived.len() > known);
+        if is_heard {
+            self.trust(peer, number);
         }
-        if before != after {
-            match after {
-                Stage::Rising => {}
-                Stage::Standing => self.stands(now, number, outbox),
-                Stage::Closed => return self.end(number, Some(&Fault::Alert(0)), outbox),
+        match (done, after) {
+            (Err(fault), _) => self.end(number, Some(&fault), outbox),
+            (Ok(()), Stage::Closed) if before != after => self.end(number, Some(&Fault::Alert(0)), outbox),
+            (Ok(()), _) => {
+                if before != after && after == Stage::Standing {
+                    self.stands(now, number, outbox);
+                }
+                self.list(number);
             }
         }
-        self.list(number);
+        is_heard
     }
 
     /// Sees to it that a session is woken in time. One that stands is looked at when it may be idle.
@@ -329,7 +356,8 @@ impl Sessions {
         let Some(session) = self.sessions.get_mut(&number).sure("session to be woken") else { return };
         let patience = (session.stage == Stage::Standing).then_some(self.limits.idle);
         let limit = patience.map(|patience| Instant::from_micros(session.heard.as_micros().saturating_add(patience)));
-        let Some(at) = session.timer.into_iter().chain(limit).min() else { return };
+        let doubt = session.lost_at().filter(|_| self.keys.is_client());
+        let Some(at) = session.timer.into_iter().chain(limit).chain(doubt).min() else { return };
         if at < session.listed {
             self.order.remove(&(session.listed, number));
             self.order.insert((at, number));
@@ -338,6 +366,6 @@ impl Sessions {
     }
 }
 
-const fn micros(since: Instant, now: Instant) -> u64 {
+pub(super) const fn micros(since: Instant, now: Instant) -> u64 {
     now.as_micros().saturating_sub(since.as_micros())
 }

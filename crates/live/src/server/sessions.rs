@@ -25,6 +25,7 @@ impl Worker {
                     carried.hand_on(&mut self.lane, now, before, news.inside);
                     next.push(peer);
                 }
+                Turn::Resumed => next.push(peer),
                 Turn::Failed { why, timed_out } => {
                     self.insecure += 1;
                     self.log_insecure(peer, &why.reason);

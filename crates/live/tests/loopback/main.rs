@@ -17,6 +17,7 @@ mod endings;
 mod groups;
 mod handlers;
 mod known_holes;
+mod lasting;
 mod methods;
 mod observing;
 mod one_connection;

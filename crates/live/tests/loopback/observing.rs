@@ -91,7 +91,8 @@ async fn the_end_of_a_resource_is_the_end_of_its_observations() {
     let counter = Counter::new(Observable::confirmable());
     let server = Server::builder().bind(ANY).route("/n", counter.resource()).start().await.unwrap();
     let client = Client::new().await.unwrap();
-    let mut observation = client.get(format!("coap://{}/n", server.local_addr())).observe().await.unwrap();
+    let asking = client.get(format!("coap://{}/n", server.local_addr())).give_up_after(std::time::Duration::ZERO);
+    let mut observation = asking.observe().await.unwrap();
     assert_eq!(observation.next().await.unwrap().unwrap().text(), Ok("0"));
     counter.observed_by(1).await;
     counter.changed.end(Response::not_found());
@@ -127,7 +128,8 @@ async fn a_server_that_ends_says_so() {
     let counter = Counter::new(Observable::confirmable());
     let server = Server::builder().bind(ANY).route("/n", counter.resource()).start().await.unwrap();
     let client = Client::new().await.unwrap();
-    let mut observation = client.get(format!("coap://{}/n", server.local_addr())).observe().await.unwrap();
+    let asking = client.get(format!("coap://{}/n", server.local_addr())).give_up_after(std::time::Duration::ZERO);
+    let mut observation = asking.observe().await.unwrap();
     observation.next().await.unwrap().unwrap();
     counter.observed_by(1).await;
     server.shutdown().await;
@@ -175,7 +177,8 @@ async fn a_server_that_ends_tells_its_observers_over_connections_too() {
     let client = Client::new().await.unwrap();
     let mut observations = Vec::new();
     for (transport, address) in server.local_addrs() {
-        let mut observation = client.get(format!("{transport}://{address}/n")).observe().await.unwrap();
+        let asking = client.get(format!("{transport}://{address}/n")).give_up_after(std::time::Duration::ZERO);
+        let mut observation = asking.observe().await.unwrap();
         assert_eq!(observation.next().await.unwrap().unwrap().text(), Ok("0"));
         observations.push(observation);
     }

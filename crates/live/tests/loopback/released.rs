@@ -75,7 +75,7 @@ async fn an_observation_over_a_connection_that_is_released_ends_and_says_so() {
     let listener = TcpListener::bind(ANY).await.unwrap();
     let uri = format!("coap+tcp://{}/r", listener.local_addr().unwrap());
     let client = Client::new().await.unwrap();
-    let observing = tokio::spawn(client.get(&uri).observe());
+    let observing = tokio::spawn(client.get(&uri).give_up_after(std::time::Duration::ZERO).observe());
     let (mut stream, _) = listener.accept().await.unwrap();
     stream.write_all(SETTINGS).await.unwrap();
     let token = asked(&mut stream).await;

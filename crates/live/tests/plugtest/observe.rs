@@ -93,7 +93,7 @@ async fn td_coap_obs_06_a_reset_ends_an_observation() {
 /// A request that makes the server end the observation with `code`, without Observe.
 async fn ends(delete: bool, code: Code) {
     let bed = Bed::new().await;
-    let mut observation = bed.client.get(bed.uri("/obs")).observe().await.unwrap();
+    let mut observation = bed.client.get(bed.uri("/obs")).give_up_after(Duration::ZERO).observe().await.unwrap();
     observation.next().await.unwrap().unwrap();
     if delete {
         bed.client.delete(bed.uri("/obs")).send().await.unwrap();

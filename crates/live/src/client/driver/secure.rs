@@ -69,6 +69,10 @@ impl Driver {
                     // What was to follow begins another one.
                     next.push(peer);
                 }
+                Turn::Resumed => {
+                    self.launch_pings(peer);
+                    next.push(peer);
+                }
                 Turn::Failed { why, timed_out } => {
                     self.watch.tell(now, peer, || Happened::Insecure { reason: why.reason.clone() });
                     self.end_held(peer, &failed(peer, why, timed_out));

@@ -3,11 +3,12 @@
 use millpond_control::Instant;
 use rustls::pki_types::ServerName;
 
-use super::{Place, Proof, Sessions, Verdict};
+use super::{Place, Proof, Sessions, UNEXPECTED, Verdict};
 use crate::{
     dtls::{
         hello::Hello,
         news::{News, Turn},
+        record::{Shape, fatal_alert},
         session::{Session, Stage},
     },
     udp::{Address, Outbox},
@@ -27,8 +28,8 @@ impl Sessions {
         let is_its = |number: &u32| self.sessions.get(number).is_some_and(|it| it.handshake == Some(proof.handshake));
         if let Some(number) = [place.rising, place.standing].into_iter().flatten().find(is_its) {
             // It came once more.
-            return self
-                .on(now, number, outbox, |session, keys, room, out| session.receive(keys, now, datagram, room, out));
+            self.on(now, number, outbox, |session, keys, room, out| session.receive(keys, now, datagram, room, out));
+            return;
         }
         if let Some(number) = place.rising {
             // The client has begun anew.
@@ -56,6 +57,46 @@ impl Sessions {
         self.sessions.insert(number, Session::new(&self.keys, self.origin, now, (number, peer), name));
         self.places.entry(peer).or_default().rising = Some(number);
         Some(number)
+    }
+
+    /// A client begins another session beside one in which the server has not answered. Whichever is heard first stays.
+    pub(super) fn doubt(&mut self, now: Instant, number: u32, outbox: &mut Outbox) {
+        let Some(session) = self.sessions.get_mut(&number).filter(|it| it.stage == Stage::Standing) else { return };
+        session.doubted = Some(now);
+        let (peer, name) = (session.peer, session.name().cloned());
+        if let Some(rising) = self.raise(now, peer, name) {
+            if let Some(session) = self.sessions.get_mut(&rising) {
+                session.beside = Some(number);
+            }
+            self.on(now, rising, outbox, |session, keys, room, out| session.wake(keys, now, room, out));
+        }
+    }
+
+    /// Somebody says at a client that there is no such session. Anybody can have said so: where an answer is awaited in it,
+    /// that is found out, and not often.
+    pub(super) fn doubt_alerted(&mut self, now: Instant, place: Place, outbox: &mut Outbox) {
+        let Some(number) = place.standing.filter(|_| self.keys.is_client() && place.rising.is_none()) else { return };
+        if self.sessions.get(&number).is_some_and(|session| session.may_be_doubted(now)) {
+            self.doubt(now, number, outbox);
+        }
+    }
+
+    /// A server says that it knows no such session: after a restart its clients would wait long. Never with more than came.
+    pub(super) fn disown(&mut self, shape: Shape, from: Address, datagram: &[u8], outbox: &mut Outbox) {
+        let alert = fatal_alert(0, UNEXPECTED);
+        if shape == Shape::Protected && !self.keys.is_client() && datagram.len() >= alert.len() {
+            outbox.push(from, &alert);
+        }
+    }
+
+    /// The other side has said something in a session: what was begun beside it is not needed.
+    pub(super) fn trust(&mut self, peer: Address, number: u32) {
+        let rising = self.places.get(&peer).and_then(|place| place.rising);
+        let is_beside = |rising: &u32| self.sessions.get(rising).is_some_and(|it| it.beside == Some(number));
+        if let Some(rising) = rising.filter(is_beside) {
+            self.remove(rising);
+            self.news.push(News { peer, inside: peer.in_session(number), what: Turn::Resumed });
+        }
     }
 
     /// A handshake begins with an address that is proved. If there are too many another one gives way.
@@ -86,7 +127,11 @@ impl Sessions {
             // The other side knows it no more.
             let was_used = self.sessions.get(&before).is_some_and(|session| session.is_used);
             self.remove(before);
-            let what = Turn::Ended { why: "the peer began another session".into(), was_used };
+            let why = match self.keys.is_client() {
+                true => "the server knew its session no more, as after a restart; another one stands now",
+                false => "the peer began another session",
+            };
+            let what = Turn::Ended { why: why.into(), was_used };
             self.news.push(News { peer, inside: peer.in_session(before), what });
         }
         let what = Turn::Stands { before: before.map(|before| peer.in_session(before)) };

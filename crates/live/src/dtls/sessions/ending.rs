@@ -37,7 +37,8 @@ impl Sessions {
         if let Some(alert) = why.and_then(|fault| session.refusal(fault)) {
             outbox.push(peer, &alert);
         }
-        let is_last_hope = self.keys.is_client() && stage == Stage::Rising;
+        // What was begun beside a session says nothing of that one if nobody answers.
+        let is_last_hope = self.keys.is_client() && stage == Stage::Rising && session.beside.is_none();
         let doubted =
             self.places.get(&peer).and_then(|place| place.standing).filter(|it| is_last_hope && *it != number);
         self.remove(number);

@@ -24,6 +24,9 @@ const UNDER_WAY: u64 = 50_000;
 
 const SECOND: u64 = 1_000_000;
 
+/// What must be answered: its first byte is that of a confirmable message.
+const QUESTION: &[u8] = b"CON question";
+
 struct Side {
     sessions: Sessions,
     outbox: Outbox,
@@ -51,7 +54,7 @@ impl Side {
     fn ended(&self) -> Vec<String> {
         let why = |news: &'_ Turn| match news {
             Turn::Ended { why, .. } | Turn::Failed { why, .. } => Some(why.reason.clone()),
-            Turn::Stands { .. } => None,
+            Turn::Stands { .. } | Turn::Resumed => None,
         };
         self.news.iter().filter_map(|news| why(&news.what)).collect()
     }
@@ -135,11 +138,11 @@ impl Trial {
     fn talks(&mut self, name: &str) -> bool {
         let Link::Standing(server) = self.link(name) else { return false };
         let (now, known) = (self.at(), self.server.messages.len());
-        assert!(self.client.sessions.send(now, server, b"question", &mut self.client.outbox));
+        assert!(self.client.sessions.send(now, server, QUESTION, &mut self.client.outbox));
         self.run(SECOND);
         let Some((client, question)) = self.server.messages.get(known).cloned() else { return false };
         let (now, known) = (self.at(), self.client.messages.len());
-        assert_eq!((question.as_slice(), client.peer()), (&b"question"[..], self.client.address.peer()));
+        assert_eq!((question.as_slice(), client.peer()), (QUESTION, self.client.address.peer()));
         assert!(self.server.sessions.send(now, client, b"answer", &mut self.server.outbox));
         self.run(SECOND);
         self.client.messages.get(known).is_some_and(|(from, answer)| *from == server && answer == b"answer")

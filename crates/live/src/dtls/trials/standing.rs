@@ -115,7 +115,7 @@ fn copies_of_all_that_was_said_are_not_heard_again() {
                 let Link::Standing(server) = trial.link("x") else { panic!("no session") };
                 let now = trial.at();
                 for _ in 0..5 {
-                    assert!(trial.client.sessions.send(now, server, b"question", &mut trial.client.outbox));
+                    assert!(trial.client.sessions.send(now, server, QUESTION, &mut trial.client.outbox));
                 }
             }
         }

@@ -1,0 +1,153 @@
+//! An observation that outlives the registrations that it stands on.
+//!
+//! The host below renews a registration when the newest state is out of date (Max-Age). What ends one for good is met here:
+//! the server's last answer, a session or connection that is lost, a peer that does not answer.
+
+use std::{sync::PoisonError, time::Duration};
+
+use millpond_coap::message::{Code, number};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{
+    RequestBuilder,
+    observation::{Current, Interruption, Newest, Observed},
+    request::Guard,
+};
+use crate::{Error, Response, secrets};
+
+/// A registration that stands.
+pub(super) struct Registration {
+    pub(super) newest: Newest,
+    pub(super) guard: Guard,
+}
+
+/// What keeps an observation up.
+pub(super) struct Lasting {
+    pub(super) request: RequestBuilder,
+    pub(super) told: Newest,
+    pub(super) current: Current,
+}
+
+/// Why a registration does not stand.
+enum End {
+    /// The server's last answer.
+    Answered(Response),
+    Failed(Error),
+}
+
+/// The pause before a registration follows one that failed, at first and at most. The longest is what a representation
+/// is fresh for where nothing is said (RFC 7252 §5.10.5).
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// No server is believed that wants to be asked again later than this.
+const LATEST: Duration = Duration::from_secs(3_600);
+/// The freshness of what does not tell it.
+const MAX_AGE: u32 = 60;
+/// After how long something ought to have come when a state is out of date: the client registers again 5 to 15 s behind
+/// that (RFC 7641 §3.3.1), and then one answer is on its way.
+const RENEWED_WITHIN: Duration = Duration::from_secs(20);
+
+impl Lasting {
+    /// Keeps the observation up until that is given up.
+    pub(super) async fn keep(mut self, first: Newest) {
+        let mut newest = first;
+        loop {
+            let end = self.follow(&newest).await;
+            self.stands_on(None);
+            let Some(next) = self.register_again(end).await else { return };
+            self.stands_on(Some(next.guard));
+            newest = next.newest;
+        }
+    }
+
+    fn stands_on(&self, guard: Option<Guard>) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = guard;
+    }
+
+    /// Hands states on as long as the registration stands.
+    async fn follow(&self, newest: &Newest) -> End {
+        let (mut last, mut heard, mut is_silent) = (None::<Response>, Instant::now(), false);
+        loop {
+            let next = std::future::poll_fn(|cx| newest.poll(cx));
+            let fresh = last.as_ref().map_or(0, |state| state.options().uint(number::MAX_AGE).unwrap_or(MAX_AGE));
+            let due = heard.checked_add(Duration::from_secs(fresh.into()) + RENEWED_WITHIN);
+            // A connection that stands keeps its observations, and is asked whether it does by its own task.
+            let due = due.filter(|_| last.is_some() && !is_silent && self.request.is_over_datagrams());
+            let came = match due {
+                Some(due) => timeout_at(due, next).await,
+                None => Ok(next.await),
+            };
+            match came {
+                Ok(Some(Ok(Observed::State(state)))) if state.is_success() => {
+                    (heard, is_silent, last) = (Instant::now(), false, Some(state.clone()));
+                    self.told.put(state);
+                }
+                Ok(Some(Ok(Observed::State(answer)))) => return End::Answered(answer),
+                // Registrations have none of their own.
+                Ok(Some(Ok(Observed::Interrupted(_)))) => {}
+                Ok(Some(Err(error))) => return End::Failed(error),
+                Ok(None) => return last.map_or(End::Failed(Error::Closed), End::Answered),
+                Err(_) => {
+                    is_silent = true;
+                    self.told.interrupt(Interruption::Silent { since: heard.elapsed() });
+                }
+            }
+        }
+    }
+
+    /// Registers again, until it stands. None if that was given up, which is told.
+    async fn register_again(&mut self, mut end: End) -> Option<Registration> {
+        let began = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let again_in = end.again_in(pause);
+            let is_hopeless = matches!(end, End::Failed(Error::Closed));
+            if is_hopeless || began.elapsed().saturating_add(again_in) >= self.request.lasts_for() {
+                match end {
+                    // It has been told.
+                    End::Answered(answer) if answer.is_success() => self.told.end(),
+                    End::Answered(answer) => self.told.put_last(answer),
+                    End::Failed(error) => {
+                        self.told.fail(error);
+                        self.told.end();
+                    }
+                }
+                return None;
+            }
+            self.told.interrupt(match &end {
+                End::Answered(answer) => Interruption::Ended { answer: answer.clone(), again_in },
+                End::Failed(why) => Interruption::Lost { why: why.clone(), again_in },
+            });
+            sleep(again_in).await;
+            end = match self.request.register().await {
+                Ok(registration) => return Some(registration),
+                Err(Error::NotObserved { answer }) => {
+                    if answer.is_success() {
+                        self.told.put((*answer).clone());
+                    }
+                    End::Answered(*answer)
+                }
+                Err(error) => End::Failed(error),
+            };
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+impl End {
+    /// When to register again: as the server says, else after this pause. Clients that were interrupted together come apart
+    /// by up to half of it.
+    fn again_in(&self, pause: Duration) -> Duration {
+        let told = match self {
+            Self::Answered(answer) if matches!(answer.code(), Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS) => {
+                let seconds = answer.options().uint(number::MAX_AGE).unwrap_or(MAX_AGE);
+                Some(Duration::from_secs(seconds.into()).min(LATEST))
+            }
+            _ => None,
+        };
+        let pause = told.unwrap_or(Duration::ZERO).max(pause);
+        // Without random bytes they come together.
+        let random = secrets::bytes().map_or(0, u32::from_le_bytes);
+        pause + pause.mul_f64(f64::from(random) / f64::from(u32::MAX) / 2.0)
+    }
+}
