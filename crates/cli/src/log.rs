@@ -8,6 +8,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// The time of day, as lines of a log begin with it: RFC 3339, in UTC, with milliseconds.
+#[expect(clippy::disallowed_methods, reason = "lines of a log are looked up by the time of day")]
+#[must_use]
+pub fn time_of_day() -> String {
+    humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string()
+}
+
 /// Bytes of lines that wait to be written.
 const ROOM: usize = 1 << 20;
 

@@ -50,6 +50,8 @@ pub struct Stats {
     pub observers: usize,
     /// Requests answered with 5.03 or 4.29 because too much was under way.
     pub overloaded: u64,
+    /// When a server's certificate, or one of those behind it, expires, in seconds since 1970.
+    pub certificate_expiry: Option<u64>,
     /// Requests refused with 4.01 or 4.03 because their sender may not make them.
     pub forbidden: u64,
     /// Requests answered with 4.29 because their sender, or its network, asks too often.
@@ -147,6 +149,7 @@ impl Stats {
         self.connections += other.connections;
         self.observers += other.observers;
         self.overloaded += other.overloaded;
+        self.certificate_expiry = self.certificate_expiry.or(other.certificate_expiry);
         self.forbidden += other.forbidden;
         self.limited += other.limited;
         self.unverified += other.unverified;

@@ -22,7 +22,7 @@ pub use emulate::{Emulate, OverPath, Relay};
 pub use load::{Load, Method};
 pub use repeating::Repeating;
 pub use request::{Observe, Ping, Request, WithPayload, WithoutPayload, Writing};
-pub use serve::{Group, Place, Serve};
+pub use serve::{Group, LogFormat, Place, Serve};
 pub use tolerance::Tolerance;
 
 const STYLES: Styles = Styles::styled()

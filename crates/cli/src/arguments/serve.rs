@@ -74,6 +74,9 @@ pub struct Serve {
     /// Tell each transmission as it happens.
     #[arg(long)]
     pub trace: bool,
+    /// How requests are told on standard error, a line for each: text or json.
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true, conflicts_with = "quiet")]
+    pub log: LogFormat,
     /// Do not tell requests as they come.
     #[arg(long, short)]
     pub quiet: bool,
@@ -94,6 +97,15 @@ impl Serve {
     pub fn is_in_groups(&self) -> bool {
         self.multicast || !self.join.is_empty()
     }
+}
+
+/// How a log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs: an object on each line.
+    Json,
 }
 
 /// Where to listen.

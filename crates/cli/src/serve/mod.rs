@@ -20,7 +20,7 @@ pub use directory::{Directory, Stored};
 use crate::arguments::{Place, Serve};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
-use crate::log::Log;
+use crate::log::{self, Log};
 use crate::{request, trace};
 use files::Files;
 
@@ -96,8 +96,8 @@ pub async fn serve(flags: Serve, interrupt: &mut Interrupt) -> Result<(), Failur
         None => builder,
     };
     if !flags.quiet {
-        let log = log.clone();
-        builder = builder.access_log(move |access| log.line(&requests::line(access)));
+        let (log, format) = (log.clone(), flags.log);
+        builder = builder.access_log(move |access| log.line(&requests::line(log::time_of_day(), access, format)));
     }
     let mut server = builder.start().await?;
     announce(&server, &flags)?;

@@ -6,6 +6,7 @@ mod bodies;
 mod failures;
 mod files;
 mod loads;
+mod logs;
 mod methods;
 mod observations;
 mod operations;

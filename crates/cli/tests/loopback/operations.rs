@@ -36,20 +36,23 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
             ["#", "TYPE", family, kind] => {
-                assert!(["counter", "gauge"].contains(&kind), "{line}");
+                assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
                 assert_eq!(types.insert(family.to_owned(), kind.to_owned()), None, "{family} is declared twice");
             }
             ["#", "UNIT", family, unit] => assert!(family.ends_with(&format!("_{unit}")), "{line}"),
             ["#", "HELP", family, ..] => assert!(described.insert(family.to_owned()), "{line}"),
             [name, value] => {
                 let bare = name.split('{').next().expect("a name");
-                let family = bare.strip_suffix("_total").unwrap_or(bare);
+                let is_of = |suffix: &str| bare.strip_suffix(suffix).filter(|family| types.contains_key(*family));
+                let family = ["_total", "_bucket", "_sum", "_count"].into_iter().find_map(is_of).unwrap_or(bare);
                 let kind = types.get(family).unwrap_or_else(|| panic!("{line}: of no declared family"));
                 assert_eq!(kind == "counter", bare.ends_with("_total"), "{line}");
                 assert!(described.contains(family), "{line}");
-                if let Some((_, labels)) = name.split_once('{') {
-                    let label = labels.strip_suffix("\"}").and_then(|label| label.split_once("=\""));
-                    match label {
+                assert_eq!(kind == "histogram", bare != family && kind != "counter", "{line}");
+                for label in name.split_once('{').into_iter().flat_map(|(_, labels)| labels.split("\",")) {
+                    match label.trim_end_matches("\"}").split_once("=\"") {
+                        Some(("le", bound)) => assert!(bound == "+Inf" || bound.parse::<f64>().is_ok(), "{line}"),
+                        Some(("code", code)) => assert!(code.len() == 4 && code.contains('.'), "{line}"),
                         Some(("peer", peer)) => assert!(peer.parse::<std::net::SocketAddr>().is_ok(), "{line}"),
                         Some(("became", fate)) => assert!(fate.starts_with("answered") || fate == "withheld", "{line}"),
                         _ => panic!("{line}: no label of ours"),
@@ -82,6 +85,8 @@ fn the_figures_of_all_workers_are_there_for_prometheus() {
     assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
     let figures = samples(&body);
     assert_eq!(figures["millpond_requests_total"], 7.0);
+    assert_eq!(figures["millpond_response_seconds_count{code=\"2.05\"}"], 7.0);
+    assert!((0.2..60.0).contains(&figures["millpond_response_seconds_sum{code=\"2.05\"}"]), "{body}");
     assert_eq!(figures["millpond_sockets"], 2.0);
     assert_eq!(figures["millpond_repeats_total{became=\"withheld\"}"], 0.0);
     let of_peers: Vec<_> = figures.iter().filter(|(name, _)| name.contains("{peer=")).collect();

@@ -69,6 +69,16 @@ impl KeyedCertificate {
         Ok(Self { certified: Arc::new(certified), key: Arc::new(key_der), place: certificates.place().into() })
     }
 
+    /// When it, or one of those behind it, expires, in seconds since 1970; `None` if that cannot be read.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<u64> {
+        let expires = |certificate: &CertificateDer<'_>| {
+            let certificate = Certificate::from_der(certificate).ok()?;
+            Some(certificate.tbs_certificate().validity().not_after.to_unix_duration().as_secs())
+        };
+        self.chain().iter().filter_map(expires).min()
+    }
+
     /// As TLS wants it.
     pub(crate) fn certified(&self) -> &Arc<CertifiedKey> {
         &self.certified

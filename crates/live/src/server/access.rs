@@ -34,6 +34,8 @@ pub struct AccessRecord {
     pub method: Option<Code>,
     /// Its path as text, as far as it could be read: whoever asks may have put anything into it.
     pub path: String,
+    /// Bytes of its body, all blocks together.
+    pub received: usize,
     /// How it was answered.
     pub outcome: AccessOutcome,
     /// Why, where the server decided that and no handler.
@@ -73,6 +75,16 @@ impl AccessHook {
         Self(Some(Arc::new(hook)))
     }
 
+    /// The same, and before it this one.
+    pub(super) fn behind(self, first: impl Fn(&AccessRecord) + Send + Sync + 'static) -> Self {
+        Self::new(move |record| {
+            first(record);
+            if let Some(hook) = &self.0 {
+                hook(record);
+            }
+        })
+    }
+
     /// Somebody is told.
     pub(crate) const fn is_set(&self) -> bool {
         self.0.is_some()
@@ -110,6 +122,7 @@ impl AccessRecord {
         Self {
             method: Some(message.code),
             path: if path.is_empty() { "/".into() } else { path },
+            received: message.payload().len(),
             outcome: if by_group { AccessOutcome::Unanswered } else { answered },
             ..Self::unread((peer, transport), AccessOutcome::Unanswered, reason)
         }
@@ -121,8 +134,9 @@ impl AccessRecord {
         outcome: AccessOutcome,
         reason: impl Into<Cow<'static, str>>,
     ) -> Self {
-        let (path, took) = (String::new(), Duration::ZERO);
-        Self { peer, transport, identity: None, method: None, path, outcome, reason: Some(reason.into()), took }
+        let reason = Some(reason.into());
+        let (path, received, took) = (String::new(), 0, Duration::ZERO);
+        Self { peer, transport, identity: None, method: None, path, received, outcome, reason, took }
     }
 }
 
@@ -133,11 +147,12 @@ pub(crate) struct Accesses {
     requests: HashMap<RequestId, Access>,
 }
 
+/// A request, without anything that its handler is to have alone.
 #[derive(Debug)]
 struct Access {
-    request: Request,
+    record: AccessRecord,
+    is_for_later_block: bool,
     since: Instant,
-    reason: Option<Cow<'static, str>>,
 }
 
 impl Accesses {
@@ -148,36 +163,38 @@ impl Accesses {
     /// A request came.
     pub(super) fn came(&mut self, id: RequestId, request: &Request) {
         if self.hook.is_set() {
-            let access = Access { request: request.clone(), since: Instant::now(), reason: None };
-            self.requests.insert(id, access);
+            let record = AccessRecord {
+                peer: request.peer(),
+                transport: request.transport(),
+                identity: request.shared_identity(),
+                method: Some(request.method()),
+                path: request.path_text(),
+                received: request.payload().len(),
+                outcome: AccessOutcome::Unanswered,
+                reason: None,
+                took: Duration::ZERO,
+            };
+            let is_for_later_block = request.asks_for_later_block();
+            self.requests.insert(id, Access { record, is_for_later_block, since: Instant::now() });
         }
     }
 
     /// Why no handler decides what becomes of it.
     pub(super) fn because(&mut self, id: RequestId, reason: impl Into<Cow<'static, str>>) {
         if let Some(access) = self.requests.get_mut(&id) {
-            access.reason = Some(reason.into());
+            access.record.reason = Some(reason.into());
         }
     }
 
     /// It was answered, or never will be. A message that merely goes on with a body is not told.
     pub(super) fn ended(&mut self, id: RequestId, outcome: AccessOutcome) {
-        let Some(Access { request, since, reason }) = self.requests.remove(&id) else { return };
+        let Some(Access { record, is_for_later_block, since }) = self.requests.remove(&id) else { return };
         if let AccessOutcome::Answered { code, .. } = outcome
-            && (code == Code::CONTINUE || code.class() == 2 && request.asks_for_later_block())
+            && (code == Code::CONTINUE || code.class() == 2 && is_for_later_block)
         {
             return;
         }
-        self.hook.tell(|| AccessRecord {
-            peer: request.peer(),
-            transport: request.transport(),
-            identity: request.shared_identity(),
-            method: Some(request.method()),
-            path: request.path_text(),
-            outcome,
-            reason,
-            took: since.elapsed(),
-        });
+        self.hook.tell(|| AccessRecord { outcome, took: since.elapsed(), ..record });
     }
 }
 

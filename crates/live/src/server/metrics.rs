@@ -5,7 +5,7 @@ use std::{collections::VecDeque, future::Future, net::SocketAddr, sync::Arc, tim
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, text::encode},
-    metrics::{counter::ConstCounter, gauge::ConstGauge},
+    metrics::{counter::ConstCounter, family::Family, gauge::ConstGauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
 use tokio::{
@@ -14,6 +14,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
+use super::{AccessOutcome, AccessRecord};
 use crate::{Error, Repeats, Stats};
 
 /// How long a client of HTTP may take.
@@ -23,10 +24,32 @@ const MOST: usize = 32;
 /// Bytes of the longest request.
 const LONGEST: usize = 8_192;
 
+/// The one label of a series.
+type Label = Vec<(&'static str, String)>;
+
+/// How long requests took to be answered, by the code of their answers: 256 of these at the most.
+#[derive(Clone, Debug)]
+pub(crate) struct Latencies(Family<Label, Histogram, fn() -> Histogram>);
+
+/// Upper ends of what is told apart, in seconds: from what is at hand to what a separate response takes.
+const TOOK: [f64; 14] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
+
+impl Latencies {
+    pub(crate) fn new() -> Self {
+        Self(Family::new_with_constructor(|| Histogram::new(TOOK)))
+    }
+
+    pub(crate) fn count(&self, access: &AccessRecord) {
+        if let AccessOutcome::Answered { code, .. } = access.outcome {
+            self.0.get_or_create(&vec![("code", code.to_string())]).observe(access.took.as_secs_f64());
+        }
+    }
+}
+
 /// Serves figures until the task is aborted; `most` peers at most have series of their own.
 pub(crate) async fn serve<F, S>(
     address: SocketAddr,
-    most: usize,
+    (most, latencies): (usize, Latencies),
     stats: F,
 ) -> Result<(SocketAddr, JoinHandle<()>), Error>
 where
@@ -48,10 +71,10 @@ where
                     {
                         oldest.abort();
                     }
-                    let stats = Arc::clone(&stats);
+                    let (stats, latencies) = (Arc::clone(&stats), latencies.clone());
                     // Who hangs up or dawdles gets nothing.
                     open.push_back(tasks.spawn(async move {
-                        let _ = tokio::time::timeout(PATIENCE, answer(stream, most, &*stats)).await;
+                        let _ = tokio::time::timeout(PATIENCE, answer(stream, (most, &latencies), &*stats)).await;
                     }));
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -61,7 +84,7 @@ where
     Ok((local, task))
 }
 
-async fn answer<F, S>(mut stream: TcpStream, most: usize, stats: &F) -> std::io::Result<()>
+async fn answer<F, S>(mut stream: TcpStream, series: (usize, &Latencies), stats: &F) -> std::io::Result<()>
 where
     F: Fn() -> S,
     S: Future<Output = Stats>,
@@ -79,7 +102,7 @@ where
     const WORDS: &str = "text/plain; charset=utf-8";
     let (status, kind, body) = match method {
         _ if path != b"/metrics" => ("404 Not Found", WORDS, "figures are at /metrics\n".into()),
-        b"GET" | b"HEAD" => ("200 OK", FIGURES, text(stats().await, most)),
+        b"GET" | b"HEAD" => ("200 OK", FIGURES, text(stats().await, series)),
         // RFC 9110 §15.5.6: what is allowed is told.
         _ => ("405 Method Not Allowed\r\nAllow: GET, HEAD", WORDS, "figures are read by GET\n".into()),
     };
@@ -98,7 +121,7 @@ where
 ///
 /// A series costs Prometheus memory for weeks, and an address costs its forger nothing: so only peers that are validated
 /// have series of their own, and of these the ones with the most round trips. What all did together is in the totals.
-pub(crate) fn text(mut stats: Stats, most: usize) -> String {
+pub(crate) fn text(mut stats: Stats, (most, latencies): (usize, &Latencies)) -> String {
     let known = stats.peers.len();
     stats.peers.retain(|peer| peer.is_validated);
     if stats.peers.len() > most {
@@ -107,6 +130,8 @@ pub(crate) fn text(mut stats: Stats, most: usize) -> String {
         stats.peers.sort_by_key(|peer| peer.address);
     }
     let mut registry = Registry::with_prefix("millpond");
+    let help = "From a request, or its last block, to its answer";
+    registry.register_with_unit("response", help, Unit::Seconds, latencies.0.clone());
     registry.register_collector(Box::new(Figures { stats, known }));
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -177,6 +202,13 @@ impl Collector for Figures {
         let metric =
             encoder.encode_descriptor("memory", "Held by the endpoints", Some(&Unit::Bytes), memory.metric_type())?;
         memory.encode(metric)?;
+        if let Some(expiry) = stats.certificate_expiry {
+            let gauge = ConstGauge::new(i64::try_from(expiry).unwrap_or(i64::MAX));
+            let help = "When the certificate, or one of those behind it, expires: seconds since 1970";
+            let (unit, kind) = (Some(&Unit::Seconds), gauge.metric_type());
+            let metric = encoder.encode_descriptor("certificate_expiry", help, unit, kind)?;
+            gauge.encode(metric)?;
+        }
         self.encode_peers(&mut encoder)
     }
 }
@@ -239,7 +271,7 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PeerStats;
+    use crate::{Code, PeerStats, Transport};
 
     fn peer(address: &str, is_validated: bool, round_trips: u64) -> PeerStats {
         PeerStats {
@@ -265,8 +297,14 @@ mod tests {
     fn figures_are_written_as_open_metrics() {
         let peers = vec![peer("192.0.2.1:5683", true, 7)];
         let repeats = Repeats { due: 5, withheld: 7, ..Repeats::default() };
+        let latencies = Latencies::new();
+        for (code, took) in [(Code::CONTENT, 3), (Code::CONTENT, 300), (Code::NOT_FOUND, 1)] {
+            let outcome = AccessOutcome::Answered { code, bytes: 7 };
+            let record = AccessRecord::unread(("192.0.2.1:5683".parse().unwrap(), Transport::Udp), outcome, "");
+            latencies.count(&AccessRecord { took: Duration::from_millis(took), ..record });
+        }
         let stats = Stats { sent: 12, observers: 3, memory: 4_096, peers, repeats, ..Stats::default() };
-        let text = text(stats, 10);
+        let text = text(Stats { certificate_expiry: Some(1_893_456_000), ..stats }, (10, &latencies));
         for line in [
             "millpond_sent_total 12",
             "millpond_observers 3",
@@ -276,6 +314,11 @@ mod tests {
             "millpond_memory_bytes 4096",
             "millpond_peer_round_trip_seconds{peer=\"192.0.2.1:5683\"} 1.5",
             "millpond_peer_retransmissions_total{peer=\"192.0.2.1:5683\"} 2",
+            "millpond_response_seconds_bucket{le=\"0.005\",code=\"2.05\"} 1",
+            "millpond_response_seconds_bucket{le=\"0.5\",code=\"2.05\"} 2",
+            "millpond_response_seconds_count{code=\"2.05\"} 2",
+            "millpond_response_seconds_count{code=\"4.04\"} 1",
+            "millpond_certificate_expiry_seconds 1893456000",
             "# EOF",
         ] {
             assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
@@ -292,7 +335,7 @@ mod tests {
             unnecessary_retransmissions: 4_050,
             ..Stats::default()
         };
-        let text = text(stats, 10);
+        let text = text(stats, (10, &Latencies::new()));
         let series: Vec<_> = text.lines().filter(|line| line.contains("{peer=")).collect();
         assert_eq!(series.len(), 10 * 4, "{text}");
         let of_the_busiest = |line: &&&str| (40..50).any(|port| line.contains(&format!("\"192.0.2.1:{port}\"")));

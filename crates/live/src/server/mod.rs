@@ -314,6 +314,10 @@ impl Running {
         let mut all =
             Stats { memory: self.admission.memory(), panics: self.panics.load(Ordering::Relaxed), ..Stats::default() };
         (all.forbidden, all.limited) = self.policing.refused();
+        #[cfg(feature = "_secure")]
+        if let Ok(security) = self.security.read() {
+            all.certificate_expiry = security.own_certificate().and_then(|certificate| certificate.expires_at());
+        }
         #[cfg(feature = "tcp")]
         {
             let (connections, memory) = self.connections.figures();

@@ -117,12 +117,17 @@ impl ServerBuilder {
             tasks: Vec::new(),
             helpers: Vec::new(),
         };
+        let latencies = metrics::Latencies::new();
+        if self.metrics.is_some() {
+            let latencies = latencies.clone();
+            self.accesses = std::mem::take(&mut self.accesses).behind(move |access| latencies.count(access));
+        }
         self.start_udp(&router, clock, &mut server)?;
         #[cfg(feature = "tcp")]
         self.start_tcp(&router, clock, &mut server).await?;
         if let Some(address) = self.metrics {
             let running = server.running.clone();
-            let (at, task) = metrics::serve(address, self.metrics_peers, move || {
+            let (at, task) = metrics::serve(address, (self.metrics_peers, latencies), move || {
                 let running = running.clone();
                 async move { running.stats().await }
             })
@@ -193,7 +198,8 @@ impl ServerBuilder {
                 lane.vet_complaints();
                 lane.shares_by_identity = is_by_identity;
                 number = number.wrapping_add(sockets);
-                let mut worker = Worker::new(clock, lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone()));
+                let mut worker =
+                    Worker::new(clock, lane, desk, told, Arc::clone(&controllers), Watch::new(hook.clone()));
                 worker.arrivals.unasked = unasked.clone();
                 Ok(worker)
             };

@@ -193,3 +193,26 @@ async fn what_comes_over_a_connection_is_told_as_well() {
     drop(stream);
     assert_eq!(log.next().await, "coap+tcp 0.01 /waits unanswered: its connection, or the server, ended first");
 }
+
+/// Who logs must not change what is logged: a route's parameters, shared values and bodies that stream reach their handler.
+#[tokio::test]
+async fn what_is_told_of_a_request_takes_nothing_from_its_handler() {
+    let sensor = Resource::new().get(|request: Request| async move {
+        let state = request.state::<u32>().copied().unwrap_or_default();
+        format!("{} {state}", request.parameter("id").unwrap_or("?"))
+    });
+    let upload = Resource::new().streaming().put(|request: Request| async move {
+        let (mut body, mut length) = (request.body(), 0);
+        while let Ok(Some(chunk)) = body.chunk().await {
+            length += chunk.len();
+        }
+        length.to_string()
+    });
+    let (builder, log) = Log::of(Server::builder().state(7_u32).route("/s/{id}", sensor).route("/up", upload));
+    let server = builder.bind(ANY).start().await.unwrap();
+    let client = Client::new().await.unwrap();
+    let uri = |path: &str| format!("coap://{}{path}", server.local_addr());
+    assert_eq!(client.get(uri("/s/x")).await.unwrap().text(), Ok("x 7"));
+    assert_eq!(log.next().await, "coap 0.01 /s/x 2.05 3");
+    assert_eq!(client.put(uri("/up")).payload(vec![0; 10_000]).await.unwrap().text(), Ok("10000"));
+}
