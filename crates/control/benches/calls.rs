@@ -7,9 +7,8 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use millpond_control::{
-    AnyController, BasicRto, BbrCon, Calm, CalmPath, CalmPeer, CalmServer, Chance, ChanceSeed, CoapPlusRate, Cocoa,
-    Controller, Cx, Exchange, Fasor, Instant, LinuxRto, PeakHopper, Preset, Purpose, ReplyKind, Rfc7252, Sample, Span,
-    TfrcNon,
+    AnyController, BasicRto, BbrCon, Calm, CalmPath, CalmPeer, Chance, ChanceSeed, CoapPlusRate, Cocoa, Controller, Cx,
+    Exchange, Fasor, Instant, LinuxRto, PeakHopper, Preset, Purpose, ReplyKind, Rfc7252, Sample, Span, TfrcNon, Voter,
 };
 use std::{hint::black_box, time::Duration};
 
@@ -77,30 +76,31 @@ fn calls(criterion: &mut Criterion) {
 
 /// The calm server's, of a path on which answers wait in a queue and copies come.
 fn server(criterion: &mut Criterion) {
-    let (mut server, mut path, mut peer) = (CalmServer::new(), CalmPath::new(), CalmPeer::new());
+    let (mut path, mut peer) = (CalmPath::new(), CalmPeer::new());
+    let voter = Some(Voter::MIN);
     let mut now = Instant::ORIGIN;
     for number in 0..400 {
-        server.asked(&mut path, &mut peer, now);
-        server.answered(&mut peer, now);
+        path.asked(&mut peer, voter, now);
+        peer.answered(now);
         let copy = now.after(Span::from_millis(500));
-        server.asked_again(&path, &mut peer, copy);
+        path.asked_again(&mut peer, voter, copy);
         now = now.after(Span::from_millis(1_000 + 10 * number));
     }
     let mut group = criterion.benchmark_group("calm server");
     group.warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(300));
     group.bench_function("asked and answered", |bencher| {
-        let (mut server, mut path, mut peer, mut now) = (server, path, peer, now);
+        let (mut path, mut peer, mut now) = (path, peer, now);
         bencher.iter(|| {
             now = now.after(Span::from_millis(4_000));
-            server.asked(black_box(&mut path), black_box(&mut peer), now);
-            server.answered(black_box(&mut peer), now);
+            black_box(&mut path).asked(black_box(&mut peer), voter, now);
+            black_box(&mut peer).answered(now);
         });
     });
     group.bench_function("asked_again", |bencher| {
-        let (mut server, mut peer, mut now) = (server, peer, now);
+        let (mut path, mut peer, mut now) = (path, peer, now);
         bencher.iter(|| {
             now = now.after(Span::from_micros(1));
-            server.asked_again(black_box(&path), black_box(&mut peer), black_box(now))
+            black_box(&mut path).asked_again(black_box(&mut peer), voter, black_box(now))
         });
     });
     group.finish();
@@ -124,8 +124,8 @@ fn sizes(_: &mut Criterion) {
         println!("    with {family} alone: {size}");
     }
     println!("bytes for each exchange: {}", size_of::<Exchange>());
-    let (peer, path, server) = (size_of::<CalmPeer>(), size_of::<CalmPath>(), size_of::<CalmServer>());
-    println!("bytes of a calm server for each peer: {peer}, for each path: {path}, altogether: {server}");
+    let (peer, path) = (size_of::<CalmPeer>(), size_of::<CalmPath>());
+    println!("bytes of a calm server for each peer: {peer}, for each path: {path}");
 }
 
 criterion_group!(benches, sizes, calls, server);

@@ -37,7 +37,7 @@
 //! | [`Setting`] | single parameters of a controller, with legal ranges: [`AnyController::set`], [`AnyController::get`] |
 //! | [`AnyController`] | one type for all of them, without a type parameter and without a pointer |
 //! | [`bulk_pace`] | the pace of bodies in bursts (RFC 9177), from what was delivered and the queue that it made |
-//! | [`CalmServer`] | the other side: which copies of a request a server answers once more |
+//! | [`CalmPath`] | the other side: which copies of a request a server answers once more |
 //! | [`layout`] | which bytes of a state are padding, for the C library |
 //! | [`Checked`] | watches that caller and controller keep the contract; for debug builds and tests |
 //!
@@ -172,7 +172,7 @@ pub use bbr_con::BbrCon;
 pub use bulk_pace::{BulkPace, BulkReport};
 #[cfg(feature = "calm")]
 pub use calm::Calm;
-pub use calm_server::{Again, CalmPath, CalmPeer, CalmServer};
+pub use calm_server::{Again, CalmPath, CalmPeer, Voter};
 pub use chance::{Chance, ChanceSeed, Purpose};
 pub use checked::{Checked, Violation};
 #[cfg(feature = "coap-plus-rate")]

@@ -58,6 +58,11 @@ pub trait Gate: Send {
     /// A datagram for the server came out of the path: is it handed on?
     fn request(&mut self, now: Instant, client: SocketAddr, datagram: &[u8]) -> bool;
 
+    /// A datagram of its own for a client, after each [`request`](Self::request): it goes into the path as those of the server.
+    fn ping(&mut self) -> Option<(SocketAddr, [u8; 4])> {
+        None
+    }
+
     /// A datagram of the server goes into the path.
     fn answer(&mut self, now: Instant, client: SocketAddr, datagram: &[u8]);
 
@@ -207,6 +212,9 @@ impl Links for Between {
             let goes_on = out.lost
                 || out.toward == Toward::Clients
                 || self.gate.as_mut().is_none_or(|gate| gate.request(now, client, &bytes));
+            if out.toward == Toward::Server {
+                self.ping(now, (place, name));
+            }
             if !goes_on {
                 self.passage.leave_out("held back by the gate before the server");
             } else if !out.lost {
@@ -295,6 +303,16 @@ impl Between {
             }
         }
         true
+    }
+
+    /// Offers what the gate has for the client of a way.
+    fn ping(&mut self, now: Instant, (place, name): (usize, u64)) {
+        if let Some((to, ping)) = self.gate.as_mut().and_then(|gate| gate.ping())
+            && let Some(start) = self.scratch.first_chunk_mut()
+        {
+            *start = ping;
+            self.take(now, Toward::Clients, (to, place, name), ping.len());
+        }
     }
 
     /// Offers what was read to a link.

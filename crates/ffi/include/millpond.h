@@ -174,20 +174,16 @@ typedef struct {
 
 /* What it knows of a path that peers share, such as those of one network. */
 typedef struct {
-  uint64_t w[6]; /* opaque */
+  uint64_t w[10]; /* opaque */
 } millpond_calm_path;
-
-/* What it knows of all its peers together. */
-typedef struct {
-  uint64_t w[3]; /* opaque */
-} millpond_calm_server;
 
 /* What millpond_calm_asked_again answers. Only the first one means silence. */
 enum {
   MILLPOND_AGAIN_WITHHOLD = 0, /* stay silent: an answer is on its way */
   MILLPOND_AGAIN_CALM = 1,     /* answer: nothing suggests a queue */
   MILLPOND_AGAIN_DUE = 2,      /* answer: the last answer is likely to be lost */
-  MILLPOND_AGAIN_ALLOWED = 3   /* answer: out of the allowance for copies */
+  MILLPOND_AGAIN_ALLOWED = 3,  /* answer: out of the allowance for copies */
+  MILLPOND_AGAIN_THIRD = 4     /* answer: every third copy of a request is */
 };
 
 /* What a call answers when it refuses. It has changed nothing then (but see millpond_peer_set). */
@@ -282,20 +278,20 @@ int32_t millpond_peer_recall(millpond_peer *peer, uint32_t base_rtt_us);
 
 /* For servers: which copies of a request are answered once more (docs/calm-server.md). */
 
-/* Makes a server that has answered nobody yet. sizes is MILLPOND_SIZES. */
-int32_t millpond_calm_server_init(millpond_calm_server *server, uint32_t sizes);
-
 /* Makes a path of which nothing is known: for the first peer on it, or in place of one that was
- * forgotten. */
-int32_t millpond_calm_path_init(millpond_calm_path *path);
+ * forgotten. sizes is MILLPOND_SIZES. */
+int32_t millpond_calm_path_init(millpond_calm_path *path, uint32_t sizes);
 
 /* Makes a peer that was never answered: for the first request of one, or in place of one that
  * was forgotten. */
 int32_t millpond_calm_peer_init(millpond_calm_peer *peer);
 
-/* A new confirmable request of a peer came. */
-int32_t millpond_calm_asked(millpond_calm_server *server, millpond_calm_path *path,
-                            millpond_calm_peer *peer, uint64_t now_us);
+/* A new confirmable request of a peer came. voter is 0 unless its address is known to be its
+ * own, which a peer shows that has acknowledged or rejected something of ours or has a session
+ * of DTLS: what others tell about the path is not believed. Then it is a number of its own from
+ * 1 to 65535, such as a hash of its address. */
+int32_t millpond_calm_asked(millpond_calm_path *path, millpond_calm_peer *peer, uint32_t voter,
+                            uint64_t now_us);
 
 /* The answer to the newest request of a peer leaves for the first time. */
 int32_t millpond_calm_answered(millpond_calm_peer *peer, uint64_t now_us);
@@ -303,14 +299,15 @@ int32_t millpond_calm_answered(millpond_calm_peer *peer, uint64_t now_us);
 /* A copy of the newest request of a peer came: is it answered once more? Answers a
  * MILLPOND_AGAIN_; unless that is MILLPOND_AGAIN_WITHHOLD, or if the call refuses, the answer
  * leaves now. Compare token and payload with those of the request before you ask: another
- * request under the same message ID is no copy. */
-int32_t millpond_calm_asked_again(millpond_calm_server *server, const millpond_calm_path *path,
-                                  millpond_calm_peer *peer, uint64_t now_us);
+ * request under the same message ID is no copy. voter is as in millpond_calm_asked. */
+int32_t millpond_calm_asked_again(millpond_calm_path *path, millpond_calm_peer *peer,
+                                  uint32_t voter, uint64_t now_us);
 
-/* A copy of an older request of a peer came, which was answered at first_us for the first time.
- * Answers as millpond_calm_asked_again does. */
-int32_t millpond_calm_asked_late(millpond_calm_server *server, const millpond_calm_path *path,
-                                 uint64_t first_us, uint64_t now_us);
+/* A copy of an older request of a peer came, which was answered at first_us for the first time;
+ * how many copies of it came, this one included, or 0 if you do not count them: then the third
+ * is not answered for being the third. Answers as millpond_calm_asked_again does. */
+int32_t millpond_calm_asked_late(millpond_calm_path *path, uint64_t first_us, uint32_t copies,
+                                 uint64_t now_us);
 
 /* For programs with a configuration file or a log; not in a library without the feature "names". */
 

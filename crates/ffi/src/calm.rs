@@ -6,42 +6,27 @@
 use crate::{
     calls::answer,
     header::SIZES,
-    record::{self, CALM_PATH, CALM_PEER, CALM_SERVER, Shape, aligned},
-    types::{millpond_again, millpond_calm_path, millpond_calm_peer, millpond_calm_server, millpond_error},
+    record::{self, CALM_PATH, CALM_PEER, Shape, aligned},
+    types::{millpond_again, millpond_calm_path, millpond_calm_peer, millpond_error},
 };
-use millpond_control::{Again, CalmPath, CalmPeer, CalmServer, Instant};
+use millpond_control::{Again, CalmPath, CalmPeer, Instant, Voter};
 
 const PEER: &Shape = &Shape::of::<CalmPeer, millpond_calm_peer>();
 const PATH: &Shape = &Shape::of::<CalmPath, millpond_calm_path>();
-const SERVER: &Shape = &Shape::of::<CalmServer, millpond_calm_server>();
 
-/// Makes a server that has answered nobody yet. sizes is MILLPOND_SIZES.
+/// Makes a path of which nothing is known: for the first peer on it, or in place of one that was forgotten. sizes is
+/// MILLPOND_SIZES.
 ///
 /// # Safety
 ///
 /// See the module.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn millpond_calm_server_init(server: *mut millpond_calm_server, sizes: u32) -> i32 {
+pub unsafe extern "C" fn millpond_calm_path_init(path: *mut millpond_calm_path, sizes: u32) -> i32 {
     answer(|| {
-        aligned(server)?;
+        aligned(path)?;
         if sizes != SIZES {
             return Err(millpond_error::MILLPOND_E_HEADER);
         }
-        // SAFETY: see the module.
-        unsafe { record::store(server, CALM_SERVER, SERVER, CalmServer::new()) };
-        Ok(0)
-    })
-}
-
-/// Makes a path of which nothing is known: for the first peer on it, or in place of one that was forgotten.
-///
-/// # Safety
-///
-/// See the module.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn millpond_calm_path_init(path: *mut millpond_calm_path) -> i32 {
-    answer(|| {
-        aligned(path)?;
         // SAFETY: see the module.
         unsafe { record::store(path, CALM_PATH, PATH, CalmPath::new()) };
         Ok(0)
@@ -63,26 +48,26 @@ pub unsafe extern "C" fn millpond_calm_peer_init(peer: *mut millpond_calm_peer) 
     })
 }
 
-/// A new confirmable request of a peer came.
+/// A new confirmable request of a peer came. voter is 0 unless its address is known to be its own, which a peer shows that has
+/// acknowledged or rejected something of ours or has a session of DTLS: what others tell about the path is not believed. Then
+/// it is a number of its own from 1 to 65535, such as a hash of its address.
 ///
 /// # Safety
 ///
 /// See the module.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millpond_calm_asked(
-    server: *mut millpond_calm_server,
     path: *mut millpond_calm_path,
     peer: *mut millpond_calm_peer,
+    voter: u32,
     now_us: u64,
 ) -> i32 {
     answer(|| {
         // SAFETY: see the module.
         unsafe {
-            let of_all: &mut CalmServer = record::find(server, CALM_SERVER, SERVER)?;
             let of_path: &mut CalmPath = record::find(path, CALM_PATH, PATH)?;
             let of_peer: &mut CalmPeer = record::find(peer, CALM_PEER, PEER)?;
-            of_all.asked(of_path, of_peer, Instant::from_micros(now_us));
-            record::seal(server, CALM_SERVER, SERVER);
+            of_path.asked(of_peer, voice(voter), Instant::from_micros(now_us));
             record::seal(path, CALM_PATH, PATH);
             record::seal(peer, CALM_PEER, PEER);
         }
@@ -101,7 +86,7 @@ pub unsafe extern "C" fn millpond_calm_answered(peer: *mut millpond_calm_peer, n
         // SAFETY: see the module.
         unsafe {
             let of_peer: &mut CalmPeer = record::find(peer, CALM_PEER, PEER)?;
-            CalmServer::new().answered(of_peer, Instant::from_micros(now_us));
+            of_peer.answered(Instant::from_micros(now_us));
             record::seal(peer, CALM_PEER, PEER);
         }
         Ok(0)
@@ -110,33 +95,33 @@ pub unsafe extern "C" fn millpond_calm_answered(peer: *mut millpond_calm_peer, n
 
 /// A copy of the newest request of a peer came: is it answered once more? Answers a MILLPOND_AGAIN_; unless that is
 /// MILLPOND_AGAIN_WITHHOLD, or if the call refuses, the answer leaves now. Compare token and payload with those of the
-/// request before you ask: another request under the same message ID is no copy.
+/// request before you ask: another request under the same message ID is no copy. voter is as in millpond_calm_asked.
 ///
 /// # Safety
 ///
 /// See the module.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millpond_calm_asked_again(
-    server: *mut millpond_calm_server,
-    path: *const millpond_calm_path,
+    path: *mut millpond_calm_path,
     peer: *mut millpond_calm_peer,
+    voter: u32,
     now_us: u64,
 ) -> i32 {
     answer(|| {
         // SAFETY: see the module.
         unsafe {
-            let of_all: &mut CalmServer = record::find(server, CALM_SERVER, SERVER)?;
-            let of_path: &mut CalmPath = record::find(path.cast_mut(), CALM_PATH, PATH)?;
+            let of_path: &mut CalmPath = record::find(path, CALM_PATH, PATH)?;
             let of_peer: &mut CalmPeer = record::find(peer, CALM_PEER, PEER)?;
-            let verdict = of_all.asked_again(of_path, of_peer, Instant::from_micros(now_us));
-            record::seal(server, CALM_SERVER, SERVER);
+            let verdict = of_path.asked_again(of_peer, voice(voter), Instant::from_micros(now_us));
+            record::seal(path, CALM_PATH, PATH);
             record::seal(peer, CALM_PEER, PEER);
             Ok(told(verdict))
         }
     })
 }
 
-/// A copy of an older request of a peer came, which was answered at first_us for the first time. Answers as
+/// A copy of an older request of a peer came, which was answered at first_us for the first time; how many copies of it came,
+/// this one included, or 0 if you do not count them: then the third is not answered for being the third. Answers as
 /// millpond_calm_asked_again does.
 ///
 /// # Safety
@@ -144,22 +129,25 @@ pub unsafe extern "C" fn millpond_calm_asked_again(
 /// See the module.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millpond_calm_asked_late(
-    server: *mut millpond_calm_server,
-    path: *const millpond_calm_path,
+    path: *mut millpond_calm_path,
     first_us: u64,
+    copies: u32,
     now_us: u64,
 ) -> i32 {
     answer(|| {
         // SAFETY: see the module.
         unsafe {
-            let of_all: &mut CalmServer = record::find(server, CALM_SERVER, SERVER)?;
-            let of_path: &mut CalmPath = record::find(path.cast_mut(), CALM_PATH, PATH)?;
+            let of_path: &mut CalmPath = record::find(path, CALM_PATH, PATH)?;
             let [first, now] = [first_us, now_us].map(Instant::from_micros);
-            let verdict = of_all.asked_late(of_path, first, now);
-            record::seal(server, CALM_SERVER, SERVER);
+            let verdict = of_path.asked_late(first, copies as u8, now);
+            record::seal(path, CALM_PATH, PATH);
             Ok(told(verdict))
         }
     })
+}
+
+const fn voice(voter: u32) -> Option<Voter> {
+    Voter::new(voter as u16)
 }
 
 const fn told(verdict: Again) -> i32 {
@@ -168,6 +156,7 @@ const fn told(verdict: Again) -> i32 {
         Again::Calm => millpond_again::MILLPOND_AGAIN_CALM,
         Again::Due => millpond_again::MILLPOND_AGAIN_DUE,
         Again::Allowed => millpond_again::MILLPOND_AGAIN_ALLOWED,
+        Again::Third => millpond_again::MILLPOND_AGAIN_THIRD,
     };
     again as i32
 }

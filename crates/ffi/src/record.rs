@@ -21,10 +21,9 @@ const UNSETTLED: u8 = 0x51;
 const OPEN: u8 = 0x52;
 /// An exchange that was started and has ended.
 const ENDED: u8 = 0x53;
-/// What a calm server knows of a peer, of a path, and of all.
+/// What a calm server knows of a peer, and of a path.
 pub(crate) const CALM_PEER: u8 = 0x54;
 pub(crate) const CALM_PATH: u8 = 0x55;
-pub(crate) const CALM_SERVER: u8 = 0x56;
 
 /// The one list of algorithms: cargo feature, number in records (never used again for another), type and variant.
 ///
@@ -359,7 +358,7 @@ pub(crate) unsafe fn store<T: Layout, R>(record: *mut R, kind: u8, shape: &Shape
 fn strange(kind: u8) -> millpond_error {
     match kind {
         // All there are.
-        SETTLED..=CALM_SERVER => millpond_error::MILLPOND_E_FOREIGN,
+        SETTLED..=CALM_PATH => millpond_error::MILLPOND_E_FOREIGN,
         _ => millpond_error::MILLPOND_E_BLANK,
     }
 }

@@ -252,15 +252,7 @@ pub struct millpond_calm_peer {
 #[repr(C)]
 pub struct millpond_calm_path {
     /// Opaque.
-    pub w: [u64; 6],
-}
-
-/// What it knows of all its peers together.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct millpond_calm_server {
-    /// Opaque.
-    pub w: [u64; 3],
+    pub w: [u64; 10],
 }
 
 /// What millpond_calm_asked_again answers. Only the first one means silence.
@@ -275,6 +267,8 @@ pub enum millpond_again {
     MILLPOND_AGAIN_DUE = 2,
     /// Answer: out of the allowance for copies.
     MILLPOND_AGAIN_ALLOWED = 3,
+    /// Answer: every third copy of a request is.
+    MILLPOND_AGAIN_THIRD = 4,
 }
 
 /// What a call answers when it refuses. It has changed nothing then (but see millpond_peer_set).

@@ -192,6 +192,7 @@ impl Watch {
             Cause::Reply { repeated: true, .. } => (0, None, "repeated reply"),
             Cause::Ack => (0, None, "acknowledgement"),
             Cause::Reset => (0, None, "reset"),
+            Cause::Ping => (0, None, "ping"),
             _ => (0, None, "plain"),
         };
         self.tell(now, transmit.to.peer(), || Happened::Sent {

@@ -30,17 +30,22 @@ impl Gate for Calm {
         self.0.request(now, client, datagram)
     }
 
+    fn ping(&mut self) -> Option<(SocketAddr, [u8; 4])> {
+        self.0.ping()
+    }
+
     fn answer(&mut self, now: Instant, client: SocketAddr, datagram: &[u8]) {
         self.0.answer(now, client, datagram);
     }
 
     fn rows(&self) -> Vec<GateRow> {
-        let Repeats { calm, due, allowed, unknown, withheld } = self.0.repeats();
+        let Repeats { calm, due, allowed, third, unknown, withheld } = self.0.repeats();
         [
             ("copies held back, their answers being on their way", withheld),
             ("copies handed on, nothing suggesting a queue", calm),
             ("copies handed on, the answer before being likely to be lost", due),
-            ("copies handed on out of the allowance of one a second", allowed),
+            ("copies handed on out of the allowance", allowed),
+            ("copies handed on, being every third of their request", third),
             ("copies handed on, no answer having been seen", unknown),
             ("datagrams handed on that cannot be read, such as those of DTLS", self.0.unreadable()),
         ]

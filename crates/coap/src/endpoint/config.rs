@@ -154,8 +154,11 @@ pub enum Duplicates {
     /// idempotent requests. Nothing is remembered, so nothing tells a copy from a first request.
     Afresh,
     /// As `Stored`, but a copy of a confirmable request is not answered while the answer before is still on its way
-    /// through a queue ([`CalmServer`](millpond_control::CalmServer)). That ends the collapse of clients whose timers
+    /// through a queue ([`CalmPath`](millpond_control::CalmPath)). That ends the collapse of clients whose timers
     /// are too short for the queue. [`Endpoint::with_paths`](super::Endpoint::with_paths) says which peers share a path.
+    /// Only validated peers tell anything about theirs: those that have acknowledged or answered something, those that the
+    /// application knows ([`Endpoint::validated`](super::Endpoint::validated)), and those that reject a ping, which leaves with
+    /// the first answer to a peer.
     Calm,
 }
 

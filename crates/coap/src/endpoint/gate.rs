@@ -2,10 +2,13 @@
 
 use core::{fmt, hash::Hash};
 
-use millpond_control::{Again, CalmPath, CalmPeer, CalmServer, Instant};
+use millpond_control::{CalmPath, CalmPeer, Instant};
 
-use super::{Identities, Repeats, recent::Recent};
+use super::{Identities, Repeats, recent::Recent, validation::Validation};
 use crate::message::{Kind, Message, MessageId};
+
+/// The first byte of an empty confirmable message.
+const PING: u8 = 0x40;
 
 /// Bytes in front of a token, and the bits of the first one that say how long the token is.
 const HEADER: usize = 4;
@@ -19,30 +22,33 @@ struct Newest {
     print: Option<u64>,
     /// The server answered it, inside an acknowledgement.
     answered: bool,
+    validation: Validation,
     state: CalmPeer,
 }
 
-/// The rules of [`CalmServer`] for a gateway before a server that knows nothing of them: it is shown every datagram
+/// The rules of [`CalmPath`] for a gateway before a server that knows nothing of them: it is shown every datagram
 /// both ways, and says which of those to the server go no further.
 ///
 /// Only copies of confirmable requests can be held back, and of these only ones of a peer's newest request that was seen to
 /// be answered in its acknowledgement. Whatever it cannot read, such as DTLS, and whatever it has forgotten is handed
-/// on. It never answers anything itself.
+/// on. It answers no request; each peer is pinged, so that what it tells of its path can be believed,
+/// and the server never sees what that draws.
 pub struct CalmGate<A> {
-    server: CalmServer,
     peers: Recent<A, Newest>,
     paths: Recent<u64, CalmPath>,
     path_of: fn(&A) -> u64,
     identities: Identities,
     /// Bytes that either table may take.
     most: usize,
+    /// A ping that is to leave.
+    ping: Option<(A, MessageId)>,
     repeats: Repeats,
     unreadable: u64,
 }
 
 impl<A> fmt::Debug for CalmGate<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CalmGate").field("server", &self.server).field("repeats", &self.repeats).finish_non_exhaustive()
+        f.debug_struct("CalmGate").field("repeats", &self.repeats).finish_non_exhaustive()
     }
 }
 
@@ -52,12 +58,12 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
     #[must_use]
     pub fn new(path_of: fn(&A) -> u64, identities: Identities, most: usize) -> Self {
         Self {
-            server: CalmServer::new(),
             peers: Recent::new(),
             paths: Recent::new(),
             path_of,
             identities,
             most,
+            ping: None,
             repeats: Repeats::default(),
             unreadable: 0,
         }
@@ -81,17 +87,23 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
             self.unreadable = self.unreadable.saturating_add(1);
             return true;
         };
+        let (identities, most) = (self.identities, self.most);
+        if matches!(message.kind, Kind::Reset | Kind::Acknowledgement) && message.code.is_empty() {
+            let peer = self.peers.get(&from, identities.hash(&from));
+            return !peer.is_some_and(|peer| peer.validation.rejected(message.id));
+        }
         if message.kind != Kind::Confirmable || !message.code.is_request() {
             return true;
         }
-        let (identities, most) = (self.identities, self.most);
-        let print = identities.hash(&without_token(datagram));
+        let (print, hash) = (identities.hash(&without_token(datagram)), identities.hash(&from));
         let path = self.paths.of((self.path_of)(&from), |path| identities.hash(path), most);
         let peer = self.peers.of(from, |from| identities.hash(from), most);
         let (Some(path), Some(peer)) = (path, peer) else { return true };
         if peer.id != message.id || peer.print != Some(print) {
-            self.server.asked(path, &mut peer.state, now);
-            *peer = Newest { id: message.id, print: Some(print), answered: false, state: peer.state };
+            peer.validation.asked(false);
+            path.asked(&mut peer.state, peer.validation.voter(hash), now);
+            *peer = Newest { id: message.id, print: Some(print), answered: false, ..*peer };
+            self.ping = peer.validation.first_ping(&from, message.id, &identities).map(|id| (from, id));
             return true;
         }
         if !peer.answered {
@@ -99,10 +111,17 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
             self.repeats.unknown = self.repeats.unknown.saturating_add(1);
             return true;
         }
-        let again = self.server.asked_again(path, &mut peer.state, now);
-        let count = self.repeats.count_of(again);
-        *count = count.saturating_add(1);
+        self.ping = peer.validation.ping(&from, message.id, &identities).map(|id| (from, id));
+        let again = path.asked_again(&mut peer.state, peer.validation.voter(hash), now);
+        self.repeats.count(again);
         again.answers()
+    }
+
+    /// After each [`request`](Self::request): a datagram that is to leave for a peer, if there is one.
+    pub fn ping(&mut self) -> Option<(A, [u8; 4])> {
+        let (to, id) = self.ping.take()?;
+        let [high, low] = id.0.to_be_bytes();
+        Some((to, [PING, 0, high, low]))
     }
 
     /// A datagram of the server goes to a peer.
@@ -113,20 +132,8 @@ impl<A: Copy + Eq + Hash> CalmGate<A> {
         }
         let Some(peer) = self.peers.get(&to, self.identities.hash(&to)) else { return };
         if peer.id == message.id && !peer.answered {
-            self.server.answered(&mut peer.state, now);
+            peer.state.answered(now);
             peer.answered = true;
-        }
-    }
-}
-
-impl Repeats {
-    /// The counter of what became of a copy.
-    pub(super) const fn count_of(&mut self, again: Again) -> &mut u64 {
-        match again {
-            Again::Calm => &mut self.calm,
-            Again::Due => &mut self.due,
-            Again::Allowed => &mut self.allowed,
-            Again::Withhold => &mut self.withheld,
         }
     }
 }

@@ -32,6 +32,7 @@ enum Use {
     Table = 3,
     Answer = 4,
     Path = 5,
+    Ping = 6,
 }
 
 /// Two endpoints: the number of ours, and that of the peer in the order of first contact.
@@ -74,6 +75,11 @@ impl Identities {
     /// have the same ID, no two answers to it have.
     pub(super) fn answer_id(&self, to: &impl Hash, request: MessageId) -> MessageId {
         MessageId(request.0 ^ self.keyed(to, Use::Answer) as u16)
+    }
+
+    /// The message ID of a ping to somebody of whom nothing else is kept, which no other one can guess.
+    pub(super) fn ping_id(&self, to: &impl Hash, request: MessageId) -> MessageId {
+        MessageId(request.0 ^ self.keyed(to, Use::Ping) as u16)
     }
 
     /// The token of `length` bytes of message number `count` to a peer. Different counts give different tokens until

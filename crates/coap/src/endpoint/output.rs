@@ -51,6 +51,8 @@ pub enum Cause {
     Ack,
     /// A reset.
     Reset,
+    /// A ping of a server that [withholds copies](super::Duplicates::Calm), sent once: who rejects it is where it says.
+    Ping,
     /// A non-confirmable request.
     Plain,
     /// A non-confirmable message that [`send_further`](super::Endpoint::send_further) was asked for, a request to a

@@ -85,6 +85,11 @@ impl<'b> Writer<'b> {
         put_header(buffer, Kind::Acknowledgement, Code::EMPTY, id, Token::EMPTY);
     }
 
+    /// Appends an empty confirmable message with this ID, which is to be rejected (RFC 7252 §4.3).
+    pub fn ping(buffer: &'b mut Vec<u8>, id: MessageId) {
+        put_header(buffer, Kind::Confirmable, Code::EMPTY, id, Token::EMPTY);
+    }
+
     /// Appends a reset for the message with this ID (RFC 7252 §4.2).
     #[inline]
     pub fn reset(buffer: &'b mut Vec<u8>, id: MessageId) {

@@ -39,15 +39,32 @@ fn exchange(gate: &mut CalmGate<u32>, now: u64, peer: u32, id: u16) {
     gate.answer(at(now), peer, &response(id, 7));
 }
 
-/// There is a queue, and the allowance for copies is used up. Now, and the last ID.
+/// The rejection of the ping that leaves now.
+fn rejection(gate: &mut CalmGate<u32>, of: u32) -> Vec<u8> {
+    let (to, [0x40, 0, high, low]) = gate.ping().expect("a ping") else { panic!("no ping") };
+    assert_eq!(to, of);
+    vec![0x70, 0, high, low]
+}
+
+/// A peer that rejects the ping finds a queue. Now, and the last ID.
 fn in_a_queue(gate: &mut CalmGate<u32>, peer: u32) -> (u64, u16) {
     let mut now = 0;
     for (moment, id, is_copied) in queue() {
         now = moment;
         exchange(gate, now, peer, id);
-        for _ in 0..if is_copied { 1 } else { 5 } {
-            assert!(gate.request(at(now), peer, &request(id, 7)));
+        if id == 0 {
+            let rejection = rejection(gate, peer);
+            assert!(!gate.request(at(now), peer, &rejection), "the server never asked");
         }
+        if is_copied {
+            gate.request(at(now), peer, &request(id, 7));
+        }
+        assert_eq!(gate.ping(), None);
+    }
+    // The allowance is used up by a neighbour.
+    exchange(gate, now, peer + 50, 0);
+    for _ in 0..2 {
+        gate.request(at(now), peer + 50, &request(0, 7));
     }
     (now, LAST)
 }
@@ -56,10 +73,22 @@ fn in_a_queue(gate: &mut CalmGate<u32>, peer: u32) -> (u64, u16) {
 fn a_copy_goes_no_further_while_its_answer_is_in_the_queue() {
     let mut gate = gate();
     let (now, id) = in_a_queue(&mut gate, 1);
+    let before = gate.repeats();
     assert!(!gate.request(at(now + SECOND / 2), 1, &request(id, 7)));
     assert!(gate.request(at(now + 12 * SECOND), 1, &request(id, 7)), "overdue");
-    let Repeats { due, withheld, .. } = gate.repeats();
-    assert_eq!((due, withheld), (1, 1));
+    assert!(gate.request(at(now + 12 * SECOND + 1), 1, &request(id, 7)), "every third");
+    let Repeats { due, withheld, third, .. } = gate.repeats();
+    assert_eq!((due, withheld - before.withheld, third), (1, 1, 1));
+}
+
+#[test]
+fn rejections_and_acknowledgements_that_are_the_servers_are_handed_on() {
+    let mut gate = gate();
+    in_a_queue(&mut gate, 1);
+    for datagram in [[0x70, 0, 1, 2], [0x60, 0, 1, 2]] {
+        assert!(gate.request(at(1), 1, &datagram));
+        assert!(gate.request(at(1), 2, &datagram));
+    }
 }
 
 #[test]
@@ -121,8 +150,7 @@ fn copies_of_protected_messages_are_copies_and_messages_protected_anew_are_not()
     let (now, id) = in_a_queue(&mut gate, 1);
     assert!(gate.request(at(now + SECOND), 1, &protected(id + 1, 1)));
     gate.answer(at(now + SECOND), 1, &response(id + 1, 7));
-    assert!(gate.request(at(now + SECOND + 1), 1, &protected(id + 1, 1)), "out of the allowance");
-    assert!(!gate.request(at(now + SECOND + 2), 1, &protected(id + 1, 1)));
+    assert!(!gate.request(at(now + SECOND + 1), 1, &protected(id + 1, 1)));
     assert!(gate.request(at(now + SECOND + 3), 1, &protected(id + 1, 2)), "another sequence number");
 }
 
@@ -151,7 +179,7 @@ fn a_forged_request_under_the_next_id_keeps_nothing_back() {
 
 #[test]
 fn a_flood_of_networks_makes_it_forget_and_hand_on_and_takes_no_more_memory() {
-    let mut gate = CalmGate::new(network, Identities::counted(), 4_096);
+    let mut gate = CalmGate::new(network, Identities::counted(), 16_384);
     let (now, id) = in_a_queue(&mut gate, 1);
     for peer in 0..100_000_u32 {
         assert!(gate.request(at(now + 1), 1_000 + 1_000 * peer, &request(1, 1)));

@@ -239,6 +239,12 @@ impl Worker {
                 }
                 self.choose_controller(now, from);
                 self.desk.arrived(now, arrived);
+                let endpoint = self.lane.host.endpoint_mut();
+                if endpoint.is_calm()
+                    && (from.session().is_some() || self.desk.reachability.is_validated(now, from.peer()))
+                {
+                    endpoint.validated(from);
+                }
                 // Before the next one: of all bodies that a batch of requests asks for, one is held at a time.
                 self.act(now);
             }

@@ -1,28 +1,64 @@
-//! Copies of requests that are not answered, because their answers are on their way ([`CalmServer`]).
+//! Copies of requests that are not answered, because their answers are on their way ([`CalmPath`]).
 
 use core::{fmt, hash::Hash, ops::AddAssign};
 
-use millpond_control::{CalmPath, CalmPeer, CalmServer, Instant};
+use millpond_control::{Again, CalmPath, CalmPeer, Instant};
 
-use crate::endpoint::{Endpoint, Identities, recent::Recent};
-use crate::message::MessageId;
+use crate::endpoint::{Endpoint, Identities, counters::Count, queue::What, recent::Recent, validation::Validation};
+use crate::message::{Kind, MessageId, Writer};
 
 impl<A: Copy + Eq + Hash + fmt::Debug> Endpoint<A> {
     /// A confirmable request came that was not known.
     pub(in crate::endpoint) fn asked_calmly(&mut self, now: Instant, from: A, id: MessageId) {
-        if self.inbox.as_deref().is_none_or(|inbox| inbox.calm.is_none()) {
-            return;
+        if self.calm().is_some() {
+            self.note_calmly(now, from, id);
         }
-        self.note_calmly(now, from, id);
     }
 
     #[inline(never)]
     fn note_calmly(&mut self, now: Instant, from: A, id: MessageId) {
         let crate::endpoint::Limits { bytes, duplicate_bytes, .. } = self.setup.config.limits;
         let room = bytes.saturating_sub(self.memory()).min(duplicate_bytes) / SHARE;
-        if let Some(calm) = self.inbox.as_deref_mut().and_then(|inbox| inbox.calm.as_mut()) {
-            calm.asked((from, id), now, &self.setup.identities, room);
+        let is_validated = self.is_acquainted(from);
+        let identities = self.setup.identities;
+        let ping = self.calm().and_then(|calm| calm.asked((from, id), is_validated, now, &identities, room));
+        if let Some(ping) = ping {
+            self.ping_calmly(from, ping);
         }
+    }
+
+    /// Whether copies may be withheld ([`Duplicates::Calm`](crate::endpoint::Duplicates::Calm)).
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.setup.config.duplicates == crate::endpoint::Duplicates::Calm
+    }
+
+    /// Input: the address of a peer is known to be its own, by what the application asked of it (RFC 9175) or by a secure
+    /// session. What requests of others tell about a path is not believed, see [`Duplicates::Calm`](crate::endpoint::Duplicates::Calm).
+    pub fn validated(&mut self, peer: A) {
+        let identities = self.setup.identities;
+        if let Some(newest) = self.calm().and_then(|calm| calm.peers.get(&peer, identities.hash(&peer))) {
+            newest.validation.is_known();
+        }
+    }
+
+    /// A peer is asked to show that it is where it says.
+    pub(in crate::endpoint) fn ping_calmly(&mut self, to: A, id: MessageId) {
+        let start = self.queue.bytes.len();
+        Writer::ping(&mut self.queue.bytes, id);
+        self.queue.push_written(to, What::Ping, start);
+        self.counts.one_more(Count::Sent(Kind::Confirmable));
+    }
+
+    /// A message of ours was rejected or acknowledged that no exchange knows: says whether that was a ping of a calm server.
+    pub(in crate::endpoint) fn is_pong(&mut self, from: A, id: MessageId) -> bool {
+        let identities = self.setup.identities;
+        let newest = self.calm().and_then(|calm| calm.peers.get(&from, identities.hash(&from)));
+        newest.is_some_and(|newest| newest.validation.rejected(id))
+    }
+
+    fn calm(&mut self) -> Option<&mut Calm<A>> {
+        self.inbox.as_deref_mut()?.calm.as_mut()
     }
 }
 
@@ -35,6 +71,8 @@ pub struct Repeats {
     pub due: u64,
     /// Answered out of the allowance for copies.
     pub allowed: u64,
+    /// Answered, because every third copy of a request is.
+    pub third: u64,
     /// Answered, because their peer or its path was not remembered.
     pub unknown: u64,
     /// Not answered.
@@ -43,10 +81,11 @@ pub struct Repeats {
 
 impl AddAssign for Repeats {
     fn add_assign(&mut self, other: Self) {
-        let Self { calm, due, allowed, unknown, withheld } = other;
+        let Self { calm, due, allowed, third, unknown, withheld } = other;
         self.calm = self.calm.saturating_add(calm);
         self.due = self.due.saturating_add(due);
         self.allowed = self.allowed.saturating_add(allowed);
+        self.third = self.third.saturating_add(third);
         self.unknown = self.unknown.saturating_add(unknown);
         self.withheld = self.withheld.saturating_add(withheld);
     }
@@ -59,13 +98,21 @@ const SHARE: usize = 8;
 #[derive(Clone, Copy, Debug, Default)]
 struct Newest {
     id: MessageId,
+    validation: Validation,
     state: CalmPeer,
+}
+
+/// What is to be done about a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::endpoint) struct Verdict {
+    pub(in crate::endpoint) answers: bool,
+    /// The ID of a ping that is to leave before.
+    pub(in crate::endpoint) ping: Option<MessageId>,
 }
 
 /// What tells which copies to withhold, in bounded memory. Peers and paths that were used least recently are forgotten
 /// first; what is not known is answered.
 pub(in crate::endpoint) struct Calm<A> {
-    server: CalmServer,
     peers: Recent<A, Newest>,
     paths: Recent<u64, CalmPath>,
     /// The path that a peer is on.
@@ -75,19 +122,18 @@ pub(in crate::endpoint) struct Calm<A> {
 
 impl<A> fmt::Debug for Calm<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Calm").field("server", &self.server).field("repeats", &self.repeats).finish_non_exhaustive()
+        f.debug_struct("Calm").field("repeats", &self.repeats).finish_non_exhaustive()
     }
 }
 
 impl<A: Copy + Eq + Hash> Calm<A> {
     /// One that knows nobody, whose peers share paths as this says.
-    pub(in crate::endpoint) fn new(path_of: fn(&A) -> u64) -> Self {
+    pub(in crate::endpoint) const fn new(path_of: fn(&A) -> u64) -> Self {
         Self {
-            server: CalmServer::new(),
             peers: Recent::new(),
             paths: Recent::new(),
             path_of,
-            repeats: Repeats::default(),
+            repeats: Repeats { calm: 0, due: 0, allowed: 0, third: 0, unknown: 0, withheld: 0 },
         }
     }
 
@@ -96,51 +142,68 @@ impl<A: Copy + Eq + Hash> Calm<A> {
         size_of::<Self>().saturating_add(self.peers.memory()).saturating_add(self.paths.memory())
     }
 
-    /// A confirmable request came that was not known. The tables may take so many bytes each.
+    /// A confirmable request came that was not known. The tables may take so many bytes each. Gives the ID of a ping that is to leave.
     #[inline(never)]
     pub(in crate::endpoint) fn asked(
         &mut self,
         (from, id): (A, MessageId),
+        is_validated: bool,
         now: Instant,
         identities: &Identities,
         most: usize,
-    ) {
-        let Some(path) = self.paths.of((self.path_of)(&from), |path| identities.hash(path), most) else { return };
-        let Some(peer) = self.peers.of(from, |from| identities.hash(from), most) else { return };
-        self.server.asked(path, &mut peer.state, now);
+    ) -> Option<MessageId> {
+        let path = self.paths.of((self.path_of)(&from), |path| identities.hash(path), most)?;
+        let peer = self.peers.of(from, |from| identities.hash(from), most)?;
+        peer.validation.asked(is_validated);
+        path.asked(&mut peer.state, peer.validation.voter(identities.hash(&from)), now);
         peer.id = id;
+        peer.validation.first_ping(&from, id, identities)
     }
 
     /// The answer to a request leaves for the first time.
     #[inline(never)]
     pub(in crate::endpoint) fn answered(&mut self, (from, id): (A, MessageId), now: Instant, identities: &Identities) {
         if let Some(peer) = self.peers.get(&from, identities.hash(&from)).filter(|peer| peer.id == id) {
-            self.server.answered(&mut peer.state, now);
+            peer.state.answered(now);
         }
     }
 
-    /// A copy of a request came that was answered before, at `first` for the first time. Says whether it is answered.
+    /// A copy of a request came that was answered before, at `first` for the first time, and of which so many copies came.
     pub(in crate::endpoint) fn asked_again(
         &mut self,
         (from, id): (A, MessageId),
-        first: Instant,
+        (first, copies): (Instant, u8),
         now: Instant,
         identities: &Identities,
-    ) -> bool {
-        let path = (self.path_of)(&from);
-        let known = (self.paths.get(&path, identities.hash(&path)), self.peers.get(&from, identities.hash(&from)));
+    ) -> Verdict {
+        let (path, hash) = ((self.path_of)(&from), identities.hash(&from));
+        let known = (self.paths.get(&path, identities.hash(&path)), self.peers.get(&from, hash));
         let (Some(path), Some(peer)) = known else {
             self.repeats.unknown = self.repeats.unknown.saturating_add(1);
-            return true;
+            return Verdict { answers: true, ping: None };
         };
-        let again = if peer.id == id {
-            self.server.asked_again(path, &mut peer.state, now)
+        let (again, ping) = if peer.id == id {
+            let ping = peer.validation.ping(&from, id, identities);
+            (path.asked_again(&mut peer.state, peer.validation.voter(hash), now), ping)
         } else {
             // Known by how long the answer is kept. Where that has become less since, nothing is known: answer.
-            self.server.asked_late(path, if first <= now { first } else { Instant::ORIGIN }, now)
+            (path.asked_late(if first <= now { first } else { Instant::ORIGIN }, copies, now), None)
         };
-        let count = self.repeats.count_of(again);
+        self.repeats.count(again);
+        Verdict { answers: again.answers(), ping }
+    }
+}
+
+impl Repeats {
+    /// One more copy met this.
+    pub(in crate::endpoint) const fn count(&mut self, again: Again) {
+        let count = match again {
+            Again::Calm => &mut self.calm,
+            Again::Due => &mut self.due,
+            Again::Allowed => &mut self.allowed,
+            Again::Third => &mut self.third,
+            Again::Withhold => &mut self.withheld,
+        };
         *count = count.saturating_add(1);
-        again.answers()
     }
 }

@@ -39,6 +39,8 @@ pub(in crate::endpoint) struct Handled {
     /// Where its stored response begins, counted in all bytes that were ever stored.
     start: u64,
     len: u16,
+    /// Copies of the message that came since, as far as somebody counts them.
+    copies: u8,
 }
 
 #[derive(Debug)]
@@ -154,7 +156,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         let number = self.first.wrapping_add(self.records.len() as u32);
         let start = self.gone.saturating_add(self.bytes.len() as u64);
         self.bytes.extend(response);
-        let handled = Handled { reply, start, len: response.len() as u16 };
+        let handled = Handled { reply, start, len: response.len() as u16, copies: 0 };
         let chain = self.chain(key.hash);
         let before = self.newest.get_mut(chain).map_or(number, |newest| core::mem::replace(newest, number));
         self.records.push_back(Record { from: key.from, id: key.id, before, expires, handled });
@@ -169,6 +171,14 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         if let Ok(entry) = self.pending.find_entry(key.hash, |slot| is_slot_of(*slot, key, requests)) {
             entry.remove();
         }
+    }
+
+    /// One more copy of a handled message came: how many did.
+    pub(in crate::endpoint) fn copy_came(&mut self, key: &Key<A>) -> u8 {
+        let Some(record) = self.place(key).and_then(|place| self.records.get_mut(place)) else { return 1 };
+        let copies = &mut record.handled.copies;
+        *copies = copies.saturating_add(1);
+        *copies
     }
 
     /// Appends the stored response of a handled message.
@@ -258,6 +268,12 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
     /// The newest record of a message.
     #[inline]
     fn record(&self, key: &Key<A>) -> Option<&Record<A>> {
+        self.records.get(self.place(key)?)
+    }
+
+    /// Where that stands.
+    #[inline]
+    fn place(&self, key: &Key<A>) -> Option<usize> {
         let mut number = *self.newest.get(self.chain(key.hash))?;
         // A chain goes to older ones only: also where a number of long ago has come to be that of another record.
         let mut end = self.records.len();
@@ -268,7 +284,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
             }
             let record = self.records.get(place)?;
             if record.id == key.id && record.from == key.from {
-                return Some(record);
+                return Some(place);
             }
             (number, end) = (record.before, place);
         }

@@ -5,3 +5,4 @@ pub(in crate::endpoint) mod duplicates;
 pub(in crate::endpoint) mod inbox;
 pub(in crate::endpoint) mod receive;
 pub(in crate::endpoint) mod requests;
+pub(in crate::endpoint) mod validation;

@@ -244,7 +244,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// RFC 7252 §4.2, §5.2.1, §5.3.2.
     fn acknowledgement_came(&mut self, now: Instant, from: A, message: &Message<'_>, datagram: &[u8]) {
-        let Some(slot) = self.with_id(from, message.id) else { return self.late(from, message, datagram) };
+        let Some(slot) = self.with_id(from, message.id) else {
+            return if message.code.is_empty() && self.is_pong(from, message.id) {
+            } else {
+                self.late(from, message, datagram);
+            };
+        };
         let Some(exchange) = self.exchanges.get(slot) else { return };
         let peer = exchange.peer;
         if message.code.is_empty() {
@@ -311,6 +316,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                     self.queue.push(from, What::Rejected { exchange }, &[]);
                     self.peer_at(from)
                 }
+                None if self.is_pong(from, message.id) => return,
                 None => return self.late(from, message, datagram),
             },
         };
@@ -333,11 +339,17 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 Reply::Acknowledgement => self.acknowledge_to(from, id),
                 Reply::Reset => self.reset(from, id),
                 Reply::Response(request) => {
-                    let first = earlier(until, lifetime);
-                    let identities = &self.setup.identities;
-                    if inbox.calm.as_mut().is_some_and(|calm| !calm.asked_again((from, id), first, now, identities)) {
-                        return true;
+                    if let Some(calm) = &mut inbox.calm {
+                        let before = (earlier(until, lifetime), inbox.duplicates.copy_came(key));
+                        let verdict = calm.asked_again((from, id), before, now, &self.setup.identities);
+                        if let Some(ping) = verdict.ping {
+                            self.ping_calmly(from, ping);
+                        }
+                        if !verdict.answers {
+                            return true;
+                        }
                     }
+                    let Some(inbox) = self.inbox.as_deref() else { return true };
                     let start = self.queue.bytes.len();
                     inbox.duplicates.copy_response(handled, &mut self.queue.bytes);
                     self.queue.push_written(from, What::Reply { request, repeated: true }, start);

@@ -38,6 +38,7 @@ pub(crate) enum What {
     Reply { request: RequestId, repeated: bool },
     Ack,
     Reset,
+    Ping,
     Plain,
     Request { id: RequestId },
     Response { exchange: ExchangeId, sample: Option<Sample>, copies: u8 },
@@ -185,6 +186,7 @@ impl<A: Copy> Queue<A> {
             What::Reply { request, repeated } => transmit(Cause::Reply { request, repeated }),
             What::Ack => transmit(Cause::Ack),
             What::Reset => transmit(Cause::Reset),
+            What::Ping => transmit(Cause::Ping),
             What::Plain => transmit(Cause::Plain),
             What::Request { id } => self.message(entry, |message| Event::Request { from: peer, id, message }),
             What::Response { exchange, sample, copies } => {
