@@ -25,7 +25,7 @@ fn answered(request: &[u8]) -> (u8, bool) {
     server.receive(Instant::ORIGIN, request);
     let (sent, events) = drain(&mut server);
     // Behind the length of what says what is wrong.
-    let extended = usize::from(sent[0] >> 4 == 13);
+    let extended = usize::from(sent.first().is_some_and(|first| first >> 4 == 13));
     let Some(Event::Request { id, .. }) = events.first() else { return (sent[1 + extended], false) };
     server.answer(Instant::ORIGIN, *id, &Answer::new(Code::CONTENT, &[])).unwrap();
     (drain(&mut server).0[1], true)
