@@ -146,8 +146,11 @@ fn echoed(id: u8) -> Vec<u8> {
     with(id, &[b"\xdc\xe4", &ECHO[..]].concat())
 }
 
+/// What makes an answer of one kind.
+type Make = fn(&mut Server);
+
 /// Every kind of answer, each by what makes it.
-const KINDS: &[(&str, fn(&mut Server))] = &[
+const KINDS: &[(&str, Make)] = &[
     ("the shortest request, of 4 bytes, and a long answer", |server| {
         server.take(b"\x40\x01\x00\x01");
         server.content(5_000);
