@@ -31,6 +31,7 @@ mod reader;
 mod relay;
 mod rows;
 mod shaper;
+mod sockets;
 mod stop;
 mod ways;
 
@@ -43,4 +44,4 @@ pub use relay::{Gate, MOST_CLIENTS, Relay, RelayOptions};
 pub use rows::{FlowRow, GateRow, LeftOut, LinkRow, Report, Retransmissions};
 pub use shaper::{Outgoing, Shaper, Toward};
 pub use stop::Stop;
-pub use ways::network;
+pub use ways::{ClientStanding, network};

@@ -11,8 +11,8 @@ use millpond_link::DropReason;
 use millpond_path::Path;
 
 use crate::{
-    Error, Lateness, LatenessBound, LatenessRow, LeftOut, Outgoing, Report, Shaper, Toward, clock::Clock, flows::Flows,
-    priority::Attention, reader::Reading,
+    ClientStanding, Error, Lateness, LatenessBound, LatenessRow, LeftOut, Outgoing, Report, Shaper, Toward,
+    clock::Clock, flows::Flows, priority::Attention, reader::Reading,
 };
 
 /// How often a driver tells how it stands, µs.
@@ -27,6 +27,8 @@ pub struct Standing {
     pub links: [LinkStanding; 2],
     /// Packets and datagrams left out until now, for whatever reason.
     pub left_out: u64,
+    /// The clients of a relay.
+    pub clients: ClientStanding,
     /// How late packets were.
     pub lateness: LatenessRow,
 }
@@ -142,7 +144,7 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
     }
 
     /// Tells how it stands, if it is time. Never waits for whoever reads it.
-    pub(crate) fn tell(&mut self) {
+    pub(crate) fn tell(&mut self, clients: ClientStanding) {
         let now = self.clock.now();
         if now.as_micros() < self.told.as_micros() {
             return;
@@ -162,7 +164,8 @@ impl<K: Copy + Eq + Hash + Display, P> Passage<K, P> {
         self.reading.standing(&mut links);
         let left_out = self.left_out.iter().map(|left_out| left_out.packets).sum();
         if let Ok(mut standing) = self.watch.0.try_lock() {
-            *standing = Some(Standing { elapsed_us: now.as_micros(), links, left_out, lateness: self.lateness.row() });
+            let (elapsed_us, lateness) = (now.as_micros(), self.lateness.row());
+            *standing = Some(Standing { elapsed_us, links, left_out, clients, lateness });
         }
     }
 

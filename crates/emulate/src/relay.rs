@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, ErrorKind},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::SocketAddr,
 };
 
 use millpond_control::Instant;
@@ -16,11 +16,13 @@ use crate::{
     passage::Passage,
     priority::Attention,
     reader::Reading,
+    sockets::{Sockets, room_for},
     ways::Ways,
 };
 
-/// As many clients have a way to the server at a time, unless the options say otherwise: each takes a socket.
-pub const MOST_CLIENTS: usize = 500;
+/// As many clients have a way to the server at a time, unless the options say otherwise: each takes a socket, made when it
+/// comes.
+pub const MOST_CLIENTS: usize = 100_000;
 /// Whoever neither sent nor got anything for so long loses it: longer than EXCHANGE_LIFETIME of CoAP (RFC 7252, section
 /// 4.8.2), 247 s.
 const IDLE: u64 = 300_000_000;
@@ -90,7 +92,7 @@ pub struct Relay {
 struct Between {
     registry: Registry,
     front: UdpSocket,
-    to: SocketAddr,
+    sockets: Sockets,
     header: u32,
     /// The longest packet each way.
     mtus: [Option<u64>; 2],
@@ -107,7 +109,7 @@ impl std::fmt::Debug for Relay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Relay")
             .field("front", &self.between.front)
-            .field("to", &self.between.to)
+            .field("sockets", &self.between.sockets)
             .finish_non_exhaustive()
     }
 }
@@ -134,11 +136,11 @@ impl Relay {
         let between = Between {
             registry: registry.try_clone().map_err(system("sockets cannot be waited for"))?,
             front,
-            to,
+            sockets: Sockets::to(to),
             header: u32::try_from(path.header.0).unwrap_or(u32::MAX),
             mtus: [&path.uplink, &path.downlink].map(|direction| direction.mtu.map(|mtu| mtu.0)),
             passage: Passage::new(driver.clock, path, seed, bound)?,
-            ways: Ways::new(most_clients),
+            ways: Ways::new(room_for(most_clients)),
             looked_at: Instant::ORIGIN,
             spare: Vec::new(),
             scratch: vec![0; LONGEST],
@@ -175,6 +177,12 @@ impl Relay {
     /// The operating system does not tell.
     pub fn local_addr(&self) -> Result<SocketAddr, Error> {
         self.between.front.local_addr().map_err(Error::system("the address of the socket is not told"))
+    }
+
+    /// For so many clients there is room at a time: as many as were asked for, or as files may be open.
+    #[must_use]
+    pub const fn room(&self) -> usize {
+        self.between.ways.room()
     }
 
     /// What ends it.
@@ -247,7 +255,7 @@ impl Links for Between {
 
     fn turned(&mut self) {
         self.forget_idle();
-        self.passage.tell();
+        self.passage.tell(self.ways.standing());
     }
 
     fn lateness(&mut self) -> &mut Lateness {
@@ -360,16 +368,16 @@ impl Between {
         if let Some(known) = self.ways.of(client, now) {
             return Ok(known);
         }
-        let place = self.ways.room_for(client).ok_or("too many clients at a time")?;
-        let socket = self.connected(place).map_err(|_| "no socket left for a further client")?;
+        let found = self.ways.room_for(client).ok_or("too many clients at a time");
+        let found = found
+            .and_then(|place| Ok((place, self.connected(place).map_err(|_| "no socket left for a further client")?)));
+        let (place, socket) = found.inspect_err(|_| self.ways.refused += 1)?;
         Ok((place, self.ways.take(place, client, socket, now)))
     }
 
-    fn connected(&self, place: usize) -> io::Result<UdpSocket> {
-        let any: IpAddr = if self.to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let mut socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+    fn connected(&mut self, place: usize) -> io::Result<UdpSocket> {
+        let mut socket = self.sockets.connected()?;
         let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(KEPT);
-        socket.connect(self.to)?;
         self.registry.register(&mut socket, Token(BACK + place), Interest::READABLE)?;
         Ok(socket)
     }

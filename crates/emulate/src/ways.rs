@@ -7,6 +7,9 @@ use std::{
 
 use millpond_control::Instant;
 
+/// So many ways are looked at for one that gives way: a flood of newcomers finds all taken with each datagram.
+const LOOKED_AT: usize = 256;
+
 /// One client's way to the server.
 #[derive(Debug)]
 pub(crate) struct Way<S> {
@@ -21,12 +24,33 @@ pub(crate) struct Way<S> {
     has_come_back: bool,
 }
 
+/// How the places of clients stand, for whoever watches; zero where clients have none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientStanding {
+    /// Clients that have one.
+    pub clients: usize,
+    /// As many as there is room for.
+    pub room: usize,
+    /// Clients that had to give theirs to others until now.
+    pub gave_way: u64,
+    /// Datagrams until now of clients for which there was none.
+    pub refused: u64,
+}
+
 /// All of them, as many as there is room for.
 #[derive(Debug)]
 pub(crate) struct Ways<S> {
     most: usize,
     places: HashMap<SocketAddr, usize>,
     ways: Vec<Option<Way<S>>>,
+    /// Places that nobody has, among those that somebody had.
+    free: Vec<usize>,
+    /// Where it was last looked for somebody to give way.
+    looked_at: usize,
+    /// Clients that had to give way to others.
+    gave_way: u64,
+    /// Datagrams of clients for which there was no place.
+    pub(crate) refused: u64,
     /// How many each network has.
     crowds: HashMap<u64, usize>,
     named: u64,
@@ -34,7 +58,28 @@ pub(crate) struct Ways<S> {
 
 impl<S> Ways<S> {
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, places: HashMap::new(), ways: Vec::new(), crowds: HashMap::new(), named: 0 }
+        Self {
+            most,
+            places: HashMap::new(),
+            ways: Vec::new(),
+            free: Vec::new(),
+            looked_at: 0,
+            gave_way: 0,
+            refused: 0,
+            crowds: HashMap::new(),
+            named: 0,
+        }
+    }
+
+    /// As many as there is room for.
+    pub(crate) const fn room(&self) -> usize {
+        self.most
+    }
+
+    /// How they stand.
+    pub(crate) fn standing(&self) -> ClientStanding {
+        let Self { most: room, gave_way, refused, .. } = *self;
+        ClientStanding { clients: self.places.len(), room, gave_way, refused }
     }
 
     /// Places that were ever taken.
@@ -62,28 +107,32 @@ impl<S> Ways<S> {
         }
     }
 
-    /// A place for a client that has none: a free one, or that of somebody of a network that has more. Who was seen to come
-    /// back gives it up to networks alone that have fewer even with the newcomer; so a flood takes from itself, and what many
-    /// forged addresses took goes to who comes next.
+    /// A place for a client that has none: a free one, or that of somebody of a network that has at least as many with the
+    /// newcomer, of those that are looked at the one that has most. Who was seen to come back gives it up to networks alone that
+    /// have fewer even with the newcomer; so a flood takes from itself, and what many forged addresses took goes to who comes next.
     pub(crate) fn room_for(&mut self, client: SocketAddr) -> Option<usize> {
-        if let Some(free) = self.ways.iter().position(Option::is_none) {
-            return Some(free);
+        if let Some(free) = self.free.last() {
+            return Some(*free);
         }
         if self.ways.len() < self.most {
             self.ways.push(None);
+            self.free.push(self.ways.len() - 1);
             return Some(self.ways.len() - 1);
         }
         let with_it = self.crowd(client) + 1;
-        let most = self.crowds.values().copied().max().filter(|most| *most >= with_it)?;
         let gives_way = |way: &Way<S>| match way.has_come_back {
-            false => self.crowd(way.client) == most,
-            true => most > with_it && self.crowd(way.client) == most,
+            false => self.crowd(way.client) >= with_it,
+            true => self.crowd(way.client) > with_it,
         };
-        let ways = self.ways.iter().enumerate().filter_map(|(place, way)| Some((place, way.as_ref()?)));
-        let least = ways.filter(|(_, way)| gives_way(way)).min_by_key(|(_, way)| (way.has_come_back, way.used));
-        let (place, _) = least?;
-        self.leave(place);
-        Some(place)
+        let ways = self.ways.iter().enumerate().cycle().skip(self.looked_at).take(self.ways.len().min(LOOKED_AT));
+        let ways = ways.filter_map(|(place, way)| Some((place, way.as_ref()?)));
+        let first = |way: &Way<S>| (std::cmp::Reverse(self.crowd(way.client)), way.has_come_back, way.used);
+        let least = ways.filter(|(_, way)| gives_way(way)).min_by_key(|(_, way)| first(way));
+        let place = least.map(|(place, _)| place);
+        self.looked_at = (self.looked_at + LOOKED_AT) % self.ways.len();
+        self.leave(place?);
+        self.gave_way += 1;
+        place
     }
 
     /// A client takes a place that is free.
@@ -92,6 +141,7 @@ impl<S> Ways<S> {
         if let Some(free) = self.ways.get_mut(place) {
             let (name, is_answered, has_come_back) = (self.named, false, false);
             *free = Some(Way { socket, client, name, used: now, is_answered, has_come_back });
+            self.free.pop_if(|free| *free == place);
             self.places.insert(client, place);
             *self.crowds.entry(network(&client)).or_default() += 1;
         }
@@ -113,6 +163,7 @@ impl<S> Ways<S> {
 
     fn leave(&mut self, place: usize) {
         let Some(way) = self.ways.get_mut(place).and_then(Option::take) else { return };
+        self.free.push(place);
         self.places.remove(&way.client);
         let network = network(&way.client);
         let left = self.crowd(way.client).saturating_sub(1);

@@ -65,8 +65,8 @@ pub struct Relay {
 
 fn clients(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(count @ 1..=20_000) => Ok(count),
-        _ => Err("between 1 and 20000".to_owned()),
+        Ok(count @ 1..=1_000_000) => Ok(count),
+        _ => Err("between 1 and 1000000".to_owned()),
     }
 }
 

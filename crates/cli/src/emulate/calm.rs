@@ -8,19 +8,20 @@ use millpond_emulate::{Gate, GateRow, network};
 
 use crate::failure::Failure;
 
-/// Bytes that the table of peers may take, and that of paths: some ten thousand peers.
-const MOST: usize = 1 << 20;
+/// Bytes that the tables of peers and of paths may take for each client of a relay, and at least.
+const EACH: usize = 256;
+const LEAST: usize = 1 << 20;
 
-/// A gate that knows nobody, with keys that nobody guesses.
+/// A gate that knows nobody, with keys that nobody guesses, for so many clients.
 ///
 /// # Errors
 /// The operating system gives no random bytes.
-pub(super) fn gate() -> Result<Box<dyn Gate>, Failure> {
+pub(super) fn gate(clients: usize) -> Result<Box<dyn Gate>, Failure> {
     let mut key = [0; 16];
     getrandom::fill(&mut key)
         .map_err(|error| Failure::Failed(format!("the operating system gives no random bytes: {error}")))?;
     // A network is taken for the path to those in it.
-    Ok(Box::new(Calm(CalmGate::new(network, Identities::secret(key), MOST))))
+    Ok(Box::new(Calm(CalmGate::new(network, Identities::secret(key), LEAST.max(clients.saturating_mul(EACH))))))
 }
 
 struct Calm(CalmGate<SocketAddr>);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use millpond_emulate::{LatenessBound, RelayOptions};
+use millpond_emulate::{ClientStanding, LatenessBound, RelayOptions, Watch};
 use tokio::sync::oneshot;
 
 use super::{
@@ -15,6 +15,13 @@ use super::{
 use crate::arguments::Relay;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, Signalled, no_signals};
+use crate::log::Log;
+
+/// How long a log may take to be written to the end.
+const A_MOMENT: Duration = Duration::from_secs(1);
+/// How often it is looked whether all places are taken, and after how many looks that is told again.
+const LOOKED_AT_EVERY: Duration = Duration::from_millis(250);
+const TOLD_AGAIN: u32 = 240;
 
 /// Nobody waits for a packet for so long.
 const A_DAY: Duration = Duration::from_secs(86_400);
@@ -47,7 +54,8 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
     let mut relay =
         millpond_emulate::Relay::bind(&path, options).map_err(failed)?.with_reader(Box::<Copies>::default());
     if flags.calm {
-        relay = relay.with_gate(calm::gate()?);
+        let gate = calm::gate(relay.room())?;
+        relay = relay.with_gate(gate);
     }
     if flags.withhold {
         relay = relay.queueing_once(Box::new(Alike));
@@ -75,6 +83,15 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
             let _ = writeln!(err, "calm: copies whose answers are on their way are held back; DTLS passes as it is");
         }
     }
+    let room = relay.room();
+    let log = Log::to_stderr();
+    if room < flags.clients {
+        let wished = flags.clients;
+        log.line(&format!(
+            "room for {room} clients at a time, not for {wished}: each takes an open file; raise that limit (ulimit -n)"
+        ));
+    }
+    let full = tokio::spawn(tell_when_full(watch.clone(), log.clone()));
     let (done, mut ended) = oneshot::channel();
     // A thread of its own, which may get real-time priority and gives it back by ending.
     std::thread::spawn(move || {
@@ -100,6 +117,8 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
         None => ended.await,
     };
     drop(live);
+    full.abort();
+    log.finish(A_MOMENT);
     let report = report.map_err(|_| Failure::Failed("the relay broke off".to_owned()))?.map_err(failed)?;
     told::report(over, &report)
 }
@@ -107,6 +126,26 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
 /// Whether a server that trusts its own machine trusts clients from elsewhere through this relay.
 fn lends_trust(listen: SocketAddr, to: SocketAddr) -> bool {
     to.ip().to_canonical().is_loopback() && !listen.ip().to_canonical().is_loopback()
+}
+
+/// Tells at once that there is no room for a client, and while that goes on once a minute.
+async fn tell_when_full(watch: Watch, log: Log) {
+    let (mut before, mut wait) = (ClientStanding::default(), 0_u32);
+    let mut ticks = tokio::time::interval(LOOKED_AT_EVERY);
+    loop {
+        ticks.tick().await;
+        wait = wait.saturating_sub(1);
+        let Some(now) = watch.standing().map(|standing| standing.clients) else { continue };
+        let (gave_way, refused) = (now.gave_way - before.gave_way, now.refused - before.refused);
+        if wait == 0 && (gave_way, refused) != (0, 0) {
+            let ClientStanding { clients, room, .. } = now;
+            log.line(&format!(
+                "full: {clients} clients and room for {room}; {gave_way} gave way to others, {refused} datagrams of others were \
+                 dropped; raise --clients, and the limit of open files (ulimit -n)"
+            ));
+            (before, wait) = (now, TOLD_AGAIN);
+        }
+    }
 }
 
 async fn resolved(to: &str) -> Result<SocketAddr, Failure> {

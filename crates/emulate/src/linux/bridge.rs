@@ -154,7 +154,7 @@ impl Links for Between {
     }
 
     fn turned(&mut self) {
-        self.passage.tell();
+        self.passage.tell(crate::ClientStanding::default());
     }
 
     fn lateness(&mut self) -> &mut Lateness {
