@@ -369,14 +369,15 @@ impl Between {
             return Ok(known);
         }
         let found = self.ways.room_for(client).ok_or("too many clients at a time");
-        let found = found
-            .and_then(|place| Ok((place, self.connected(place).map_err(|_| "no socket left for a further client")?)));
+        let found = found.and_then(|place| {
+            Ok((place, self.connected(place, client).map_err(|_| "no socket left for a further client")?))
+        });
         let (place, socket) = found.inspect_err(|_| self.ways.refused += 1)?;
         Ok((place, self.ways.take(place, client, socket, now)))
     }
 
-    fn connected(&mut self, place: usize) -> io::Result<UdpSocket> {
-        let mut socket = self.sockets.connected()?;
+    fn connected(&mut self, place: usize, client: SocketAddr) -> io::Result<UdpSocket> {
+        let mut socket = self.sockets.connected(client)?;
         let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(KEPT);
         self.registry.register(&mut socket, Token(BACK + place), Interest::READABLE)?;
         Ok(socket)

@@ -14,6 +14,9 @@ const FIRST_PORT: u32 = 1_024;
 const PORTS: u32 = 65_536 - FIRST_PORT;
 /// Addresses of this machine that can be used towards a server on it: IPv4 has sixteen million.
 const OWN_ADDRESSES: u32 = 64;
+/// The first that stands for clients from elsewhere. A server that trusts its own machine trusts 127.0.0.1, and must not take them
+/// for it: their addresses may be forged.
+const FIRST_FOR_OTHERS: u32 = Ipv4Addr::LOCALHOST.to_bits() + OWN_ADDRESSES;
 /// Ports that are tried for one client; the next one goes on where this one ended.
 const TRIED: u32 = 64;
 
@@ -30,27 +33,36 @@ impl Sockets {
         Self { to, next: 0 }
     }
 
-    /// One that is connected to the server, of any port that is free.
-    pub(crate) fn connected(&mut self) -> io::Result<UdpSocket> {
+    /// One for a client that is connected to the server, of any port that is free.
+    pub(crate) fn connected(&mut self, client: SocketAddr) -> io::Result<UdpSocket> {
         let any: IpAddr = if self.to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let mut bound = UdpSocket::bind(SocketAddr::new(any, 0));
+        let is_from_here = client.ip().to_canonical().is_loopback();
+        let first =
+            if self.has_own_addresses() && !is_from_here { Ipv4Addr::from(FIRST_FOR_OTHERS).into() } else { any };
+        let mut bound = UdpSocket::bind(SocketAddr::new(first, 0));
         for _ in 0..TRIED {
             if !matches!(&bound, Err(error) if is_taken(error)) {
                 break;
             }
-            bound = UdpSocket::bind(self.another(any));
+            bound = UdpSocket::bind(self.another(any, is_from_here));
         }
         let socket = bound?;
         socket.connect(self.to)?;
         Ok(socket)
     }
 
+    /// The server is on this machine, and there are many addresses from which it can be reached.
+    fn has_own_addresses(&self) -> bool {
+        cfg!(target_os = "linux") && self.to.ip().is_loopback() && self.to.is_ipv4()
+    }
+
     /// The next address and port to try.
-    fn another(&mut self, any: IpAddr) -> SocketAddr {
-        let addresses = if self.to.ip().is_loopback() && self.to.is_ipv4() { OWN_ADDRESSES } else { 1 };
+    fn another(&mut self, any: IpAddr, is_from_here: bool) -> SocketAddr {
+        let addresses = if self.has_own_addresses() { OWN_ADDRESSES } else { 1 };
         let (address, port) = (self.next / PORTS, FIRST_PORT + self.next % PORTS);
         self.next = (self.next + 1) % (PORTS * addresses);
-        let ip = if addresses == 1 { any } else { Ipv4Addr::from(Ipv4Addr::LOCALHOST.to_bits() + address).into() };
+        let first = if is_from_here { Ipv4Addr::LOCALHOST.to_bits() } else { FIRST_FOR_OTHERS };
+        let ip = if addresses == 1 { any } else { Ipv4Addr::from(first + address).into() };
         SocketAddr::new(ip, port as u16)
     }
 }
@@ -87,11 +99,28 @@ mod tests {
     #[test]
     fn every_port_is_tried_and_towards_this_machine_those_of_many_of_its_addresses() {
         let any: IpAddr = Ipv4Addr::UNSPECIFIED.into();
-        for (to, ports) in [("127.0.0.1:5683", 64 * 64_512), ("192.0.2.1:5683", 64_512)] {
+        let towards_this_machine = if cfg!(target_os = "linux") { 64 * 64_512 } else { 64_512 };
+        for (to, ports) in [("127.0.0.1:5683", towards_this_machine), ("192.0.2.1:5683", 64_512)] {
             let mut sockets = Sockets::to(to.parse().expect("an address"));
-            let first = sockets.another(any);
-            let until_again = (1_u32..).find(|_| sockets.another(any) == first);
+            let first = sockets.another(any, true);
+            let until_again = (1_u32..).find(|_| sockets.another(any, true) == first);
             assert_eq!(until_again, Some(ports), "{to}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn clients_from_elsewhere_never_reach_this_machine_from_the_address_that_it_trusts() {
+        let mut sockets = Sockets::to("127.0.0.1:5683".parse().expect("an address"));
+        for (client, is_trusted) in
+            [("127.0.0.1:9", true), ("192.0.2.1:9", false), ("[2001:db8::1]:9", false), ("[::ffff:127.0.0.1]:9", true)]
+        {
+            let socket = sockets.connected(client.parse().expect("an address")).expect("a socket");
+            let from = socket.local_addr().expect("an address").ip();
+            assert_eq!(from == Ipv4Addr::LOCALHOST, is_trusted, "{client} comes from {from}");
+        }
+        for _ in 0..OWN_ADDRESSES * PORTS {
+            assert_ne!(sockets.another(Ipv4Addr::UNSPECIFIED.into(), false).ip(), Ipv4Addr::LOCALHOST);
         }
     }
 }

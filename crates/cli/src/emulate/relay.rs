@@ -65,8 +65,8 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
         // Who is not told relays all the same.
         let _ = writeln!(
             anstream::stderr().lock(),
-            "WARNING: to {}, every client of {at} comes from this machine, which a server may trust with long answers: whoever \
-             forges an address gets them sent there; let the server listen at another address of this machine, and relay to that",
+            "WARNING: to {}, every client of {at} comes from the address of this machine, which a server may trust with long answers: \
+             whoever forges an address gets them sent there; relay to another address of this machine, such as {INSTEAD}",
             options.to
         );
     }
@@ -123,9 +123,16 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
     told::report(over, &report)
 }
 
+/// Where a relay does not lend the trust in this machine.
+const INSTEAD: &str = if HAS_OWN_ADDRESSES { "127.0.0.1" } else { "that of its network" };
+
+/// Towards 127.0.0.0/8 clients from elsewhere come from addresses that nobody trusts.
+const HAS_OWN_ADDRESSES: bool = cfg!(target_os = "linux");
+
 /// Whether a server that trusts its own machine trusts clients from elsewhere through this relay.
 fn lends_trust(listen: SocketAddr, to: SocketAddr) -> bool {
-    to.ip().to_canonical().is_loopback() && !listen.ip().to_canonical().is_loopback()
+    let stands_apart = HAS_OWN_ADDRESSES && to.is_ipv4();
+    to.ip().to_canonical().is_loopback() && !listen.ip().to_canonical().is_loopback() && !stands_apart
 }
 
 /// Tells at once that there is no room for a client, and while that goes on once a minute.
@@ -171,7 +178,7 @@ mod tests {
     #[test]
     fn only_a_relay_that_others_reach_lends_the_trust_in_this_machine() {
         for (listen, to, lends) in [
-            ("0.0.0.0:5684", "127.0.0.1:5683", true),
+            ("0.0.0.0:5684", "127.0.0.1:5683", !HAS_OWN_ADDRESSES),
             ("[::]:5684", "[::ffff:127.0.0.1]:5683", true),
             ("192.0.2.1:5684", "[::1]:5683", true),
             ("127.0.0.1:5684", "127.0.0.1:5683", false),

@@ -7,7 +7,7 @@
 use std::{
     collections::HashMap,
     hash::{Hash, Hasher},
-    net::SocketAddr,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -29,11 +29,11 @@ pub enum AddressRule {
     /// Never: everybody gets everything.
     Never,
     /// Before answers of more than 136 bytes of CoAP that are on the wire more than three times as long as their request (RFC 9175
-    /// §2.4). They go in small blocks until then, and with Echo. This machine's own addresses are trusted, and
-    /// [networks](crate::ServerBuilder::trust) that are said to be.
+    /// §2.4). They go in small blocks until then, and with Echo. Trusted are 127.0.0.1 and ::1, but no other address of the
+    /// loopback, from which a relay hands on what came from elsewhere; and [networks](crate::ServerBuilder::trust) that are said to be.
     #[default]
     LargeAnswers,
-    /// The same, with this machine's own addresses.
+    /// The same, 127.0.0.1 and ::1 included.
     LargeAnswersEverywhere,
 }
 
@@ -192,7 +192,7 @@ impl Proofs {
         let ip = peer.ip().to_canonical();
         let by_rule = match self.rule {
             AddressRule::Never => true,
-            AddressRule::LargeAnswers => ip.is_loopback(),
+            AddressRule::LargeAnswers => ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST,
             AddressRule::LargeAnswersEverywhere => false,
         };
         by_rule || self.trusted.iter().any(|network| network.contains(&ip))
@@ -319,6 +319,9 @@ mod tests {
             ("192.0.3.9:5", false),
             ("[2001:db8:8::1]:5", false),
             ("127.0.0.1:5", true),
+            ("[::1]:5", true),
+            ("[::ffff:127.0.0.1]:5", true),
+            ("127.0.0.65:5", false),
         ] {
             let peer = peer.parse().unwrap();
             let address = Address::of(peer);
