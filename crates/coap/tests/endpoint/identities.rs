@@ -76,11 +76,8 @@ fn all_ids_are_used_once_then_the_next_waits_for_the_first_to_be_free() {
 /// later message, whichever of the two was first.
 #[test]
 fn an_acknowledgement_is_for_the_last_message_of_its_id() {
-    let mut client = endpoint(0, |_| {});
-    // PROBING_RATE keeps it under way for more than 1000 s.
-    client.request(Instant::ORIGIN, 1, &get().with_payload(&[b'.'; 1_000])).unwrap();
-    while !matches!(client.poll(Instant::ORIGIN), Output::Sleep(..)) {}
-    client.receive(Instant::ORIGIN, 1, b"\x60\x00\x00\x00");
+    let mut client = endpoint(0, |config| config.transmission.nstart = 2);
+    client.request(Instant::ORIGIN, 1, &get()).unwrap();
     while !matches!(client.poll(Instant::ORIGIN), Output::Sleep(..)) {}
     for count in 1..=u16::MAX {
         let (id, _) = ask(&mut client, 0, 1).unwrap().unwrap();
@@ -88,6 +85,9 @@ fn an_acknowledgement_is_for_the_last_message_of_its_id() {
         client.receive(Instant::ORIGIN, 1, &[&[0x70, 0][..], &id.to_be_bytes()].concat());
         while !matches!(client.poll(Instant::ORIGIN), Output::Sleep(..)) {}
     }
+    // A second later it is acknowledged, so that it is under way for a second longer than its ID is in use.
+    client.receive(Instant::from_micros(SECOND), 1, b"\x60\x00\x00\x00");
+    while !matches!(client.poll(Instant::from_micros(SECOND)), Output::Sleep(..)) {}
     let now = Instant::from_micros(LIFETIME);
     let (id, token) = ask(&mut client, LIFETIME, 1).unwrap().unwrap();
     assert_eq!((id, client.exchanges()), (0, 2));

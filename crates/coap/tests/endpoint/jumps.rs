@@ -4,7 +4,7 @@ use millpond_coap::message::{Code, Kind};
 use millpond_coap::{Cause, Endpoint, Event, Failure, Outgoing, Output, RequestId};
 use millpond_control::{Admit, Chance, Class, Controller, Cx, Instant, Preset};
 
-use crate::pair::{HELLO, SECOND, content, endpoint, get, notification};
+use crate::pair::{HELLO, SECOND, at_any_rate, content, endpoint, get, notification};
 
 const HOUR: u64 = 3_600 * SECOND;
 
@@ -91,7 +91,7 @@ fn after_an_hour_copies_are_new_and_message_ids_free() {
     };
     assert_eq!((ask(0), ask(SECOND), ask(HOUR), ask(HOUR + SECOND)), (1, 0, 1, 0));
 
-    let mut client: Endpoint<u32> = endpoint(0, |_| {});
+    let mut client: Endpoint<u32> = endpoint(0, at_any_rate);
     let plain = Outgoing::non_confirmable(Code::GET, HELLO);
     for _ in 0..65_536 {
         let id = client.request(at(0), 7, &plain).unwrap();

@@ -78,6 +78,11 @@ pub(crate) fn endpoint<A: Copy + Eq + std::hash::Hash + std::fmt::Debug>(
     Endpoint::new(config, steady(), ChanceSeed::new(1), node, Identities::counted()).unwrap()
 }
 
+/// PROBING_RATE holds nothing back.
+pub(crate) fn at_any_rate(config: &mut Config) {
+    config.transmission.probing_rate = u32::MAX;
+}
+
 pub(crate) const HELLO: &[(u16, &[u8])] = &[(number::URI_PATH, b"hello")];
 
 pub(crate) fn get() -> Outgoing<'static> {

@@ -4,7 +4,7 @@ use millpond_coap::message::{Code, Kind};
 use millpond_coap::{Endpoint, Lifetimes, Outgoing, Output, Patience, Refused, Transmission};
 use millpond_control::{Instant, Naming, SettingValue, Span, Wishes};
 
-use crate::pair::{HELLO, Pair, SECOND, Side, endpoint, get, steady};
+use crate::pair::{HELLO, Pair, SECOND, Side, at_any_rate, endpoint, get, steady};
 
 /// The times at which copies of a request leave that nobody answers, and when it fails, in halves of a second.
 fn unanswered(patience: Patience) -> Vec<u64> {
@@ -85,7 +85,7 @@ fn a_message_id_rests_for_as_long_as_its_message_lives() {
     assert_eq!(pair.now, lifetimes.transmit_wait, "as long as was said, and no longer");
 
     // All IDs used at one time: those beside the patient one are free again after the usual lifetime.
-    let mut client = endpoint::<Side>(0, |_| {});
+    let mut client = endpoint::<Side>(0, at_any_rate);
     let start = pair.now();
     let plain = Outgoing::non_confirmable(Code::GET, HELLO);
     let ask = |client: &mut Endpoint<Side>, request: &Outgoing<'_>| {
@@ -107,7 +107,7 @@ fn a_message_id_rests_for_as_long_as_its_message_lives() {
 /// A patient message to one peer costs the others nothing, and what they send is not remembered for longer.
 #[test]
 fn a_patient_message_changes_no_lifetime_but_its_own() {
-    let (mut usual, mut patient) = (endpoint::<u32>(0, |_| {}), endpoint::<u32>(0, |_| {}));
+    let (mut usual, mut patient) = (endpoint::<u32>(0, at_any_rate), endpoint::<u32>(0, at_any_rate));
     let most = Patience { ack_timeout: Span::from_secs(60), ..copies(20) };
     for (client, request) in [(&mut usual, get()), (&mut patient, get().with_patience(most))] {
         client.request(Instant::ORIGIN, 1, &request).unwrap();
