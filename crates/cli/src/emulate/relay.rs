@@ -85,7 +85,7 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
     }
     let room = relay.room();
     let log = Log::to_stderr();
-    if room < flags.clients {
+    if room < flags.clients && !over.quiet {
         let wished = flags.clients;
         log.line(&format!(
             "room for {room} clients at a time, not for {wished}: each takes an open file; raise that limit (ulimit -n)"

@@ -84,10 +84,23 @@ fn hello(id: u16) -> Vec<u8> {
     [0x41, 1, high, low, 7, 0xb5, b'h', b'e', b'l', b'l', b'o'].to_vec()
 }
 
+/// The next answer, if one comes in time. A ping is rejected, as RFC 7252 §4.3 has it, which shows that the address receives.
+fn answer(socket: &UdpSocket) -> Option<usize> {
+    let mut bytes = [0; 1_500];
+    loop {
+        match socket.recv(&mut bytes).ok()? {
+            4 if bytes[..2] == [0x40, 0] => {
+                bytes[0] = 0x70;
+                socket.send(&bytes[..4]).expect("sent");
+            }
+            length => return Some(length),
+        }
+    }
+}
+
 /// Answers that come until there is none for two seconds.
 fn answers(socket: &UdpSocket) -> usize {
-    let mut bytes = [0; 1_500];
-    std::iter::from_fn(|| socket.recv(&mut bytes).ok()).count()
+    std::iter::from_fn(|| answer(socket)).count()
 }
 
 /// The last request of those that find a queue.
@@ -100,15 +113,15 @@ fn a_calm_relay_keeps_copies_from_a_server_that_answers_all_of_them() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a socket");
     socket.connect(&relay.at).expect("an address");
-    // Answers at once, each asked for twice, and then some that seem to take two seconds: a queue, as far as anybody can
-    // see.
+    // Answers at once, every fourth asked for twice, and then some that seem to take two seconds: a queue, as far as anybody
+    // can see.
     for id in 1..=LAST {
         let is_slow = LAST - id < 5;
         // Without a pause, what a busy machine makes of microseconds would seem to be a queue already.
         sleep(Duration::from_millis(if is_slow { 2_000 } else { 20 }));
-        for _ in 0..if is_slow { 1 } else { 2 } {
+        for _ in 0..if is_slow || id % 4 > 0 { 1 } else { 2 } {
             socket.send(&hello(id)).expect("sent");
-            socket.recv(&mut [0; 1_500]).expect("an answer");
+            answer(&socket).expect("an answer");
         }
     }
     for _ in 0..20 {
@@ -119,14 +132,16 @@ fn a_calm_relay_keeps_copies_from_a_server_that_answers_all_of_them() {
     let answered = answers(&socket);
     let report = relay.end("INT").json();
     let counts: Vec<_> = report["gate"].as_array().expect("rows").iter().map(|row| row["datagrams"].as_u64()).collect();
-    let [Some(withheld), Some(calm), Some(due), Some(allowed), Some(unknown), Some(unreadable)] = counts[..] else {
+    let [Some(withheld), Some(calm), Some(due), Some(allowed), Some(third), Some(unknown), Some(unreadable)] =
+        counts[..]
+    else {
         panic!("{report}");
     };
-    // One copy of each of 51 requests, and 20 of the last.
-    assert_eq!((withheld + calm + due + allowed + unknown, unreadable), (71, 1), "{report}");
-    assert!(withheld >= 10 && allowed >= 5, "{report}");
+    // One copy of each of 12 requests, and 20 of the last.
+    assert_eq!((withheld + calm + due + allowed + third + unknown, unreadable), (32, 1), "{report}");
+    assert!(withheld >= 10 && allowed >= 2 && third >= 5, "{report}");
     assert_eq!(answered as u64, 20 - withheld, "the server answers every copy that it sees");
-    assert_eq!(report["left_out"][0]["packets"], withheld);
+    assert_eq!(report["left_out"][0]["packets"], withheld + 1, "and the reset that a ping of the relay drew");
 }
 
 #[test]
