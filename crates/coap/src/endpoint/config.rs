@@ -255,7 +255,9 @@ pub struct Limits {
     pub requests: u32,
     /// Bytes that the endpoint may hold in all.
     pub bytes: usize,
-    /// Bytes of it for what must be known of messages already handled. Oldest go first.
+    /// Bytes of it for what must be known of messages already handled, of which the oldest go first; and as many again for those of
+    /// requests that may change something (neither GET nor FETCH), which nothing else displaces: of these the oldest of a network
+    /// go that has more than others, where it is said which peers are in one ([`Endpoint::with_paths`](super::Endpoint::with_paths)).
     pub duplicate_bytes: usize,
     /// Bytes of the longest datagram that is sent.
     pub datagram: u16,
@@ -265,7 +267,7 @@ pub struct Limits {
 
 impl Limits {
     /// 16 384 peers with 16 exchanges, 64 subscriptions and 64 waiting messages each, 16 384 unanswered requests, 1024
-    /// messages that may be rejected, 64 MiB of which 16 MiB for duplicates, datagrams of 1152 bytes
+    /// messages that may be rejected, 64 MiB of which twice 16 MiB for duplicates, datagrams of 1152 bytes
     /// (RFC 7252 §4.6), and of 1452 bytes received: what a packet of IPv6 of 1500 bytes holds. A judgement: enough for a busy server, little beside
     /// the memory of a machine that runs one.
     pub const DEFAULT: Self = Self {
@@ -305,7 +307,7 @@ impl Limits {
         Self {
             peers: self.peers.max(peers),
             requests: self.requests.max(peers),
-            bytes: self.bytes.max(duplicate_bytes.saturating_add(bytes)),
+            bytes: self.bytes.max(duplicate_bytes.saturating_mul(2).saturating_add(bytes)),
             duplicate_bytes,
             ..self
         }

@@ -262,3 +262,31 @@ fn a_reply_that_cannot_be_stored_is_made_again() {
         assert_eq!(server.counters().forgotten_duplicates, round);
     }
 }
+
+/// Whoever asked for much that only reads had the server forget what it had carried out for others: a copy of their POST was carried
+/// out once more.
+#[test]
+fn no_number_of_requests_that_read_or_of_one_network_has_a_change_carried_out_twice() {
+    const POST: &[u8] = b"\x40\x02\x12\x34\xb5hello";
+    let limits = |config: &mut millpond_coap::Config| config.limits.duplicate_bytes = 10_000;
+    let mut server = endpoint(0, limits).with_paths(|from| u64::from(from >> 16));
+    let first = serve(&mut server, 0, 1, POST);
+    for from in 0..9_000 {
+        serve(&mut server, 1, 0x2_0000 + from, REQUEST);
+    }
+    assert_eq!(serve(&mut server, 2, 1, POST), [(first[0].0.clone(), true)]);
+    for from in 0..9_000 {
+        serve(&mut server, 3, 0x3_0000 + from, POST);
+    }
+    assert_eq!(serve(&mut server, 4, 1, POST), [(first[0].0.clone(), true)]);
+    assert!(serve(&mut server, 5, 0x3_0000 + 8_999, POST)[0].1, "and the newest of all");
+    // Non-confirmable ones likewise.
+    let plain = b"\x50\x02\x12\x35\xb5hello";
+    serve(&mut server, 6, 1, plain);
+    for from in 0..9_000 {
+        serve(&mut server, 7, 0x3_0000 + from, plain);
+    }
+    let asked = server.counters().requests;
+    serve(&mut server, 8, 1, plain);
+    assert_eq!(server.counters().requests, asked);
+}

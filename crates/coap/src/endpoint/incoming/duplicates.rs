@@ -4,6 +4,7 @@ use core::hash::Hash;
 use hashbrown::HashTable;
 use millpond_control::Instant;
 
+use super::changes::Changes;
 use crate::endpoint::{Identities, RequestId, requests::Requests};
 use crate::message::MessageId;
 
@@ -29,13 +30,20 @@ pub(in crate::endpoint) enum Known {
     /// The application has it and owes an acknowledgement; nothing has gone back.
     Pending,
     /// It was handled, and is to be remembered until then.
-    Handled(Handled, Instant),
+    Handled(Reply, Stored, Instant),
+}
+
+/// Where the response is that is to be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::endpoint) enum Stored {
+    Read(Handled),
+    Changed(u32),
 }
 
 /// What is remembered of a handled message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::endpoint) struct Handled {
-    pub(in crate::endpoint) reply: Reply,
+    reply: Reply,
     /// Where its stored response begins, counted in all bytes that were ever stored.
     start: u64,
     len: u16,
@@ -58,7 +66,7 @@ struct Record<A> {
 pub(in crate::endpoint) struct Key<A> {
     pub(in crate::endpoint) from: A,
     pub(in crate::endpoint) id: MessageId,
-    hash: u64,
+    pub(super) hash: u64,
 }
 
 impl<A: Copy + Hash> Key<A> {
@@ -70,7 +78,7 @@ impl<A: Copy + Hash> Key<A> {
 
 /// Messages that came in and must be recognised when they come again (RFC 7252 §4.5), within a budget of bytes.
 ///
-/// Handled ones stand in the order in which they were, their responses likewise in one ring of bytes; the oldest make
+/// Requests that may have changed something have room of their own. Other handled ones stand in the order in which they were, their responses likewise in one ring of bytes; the oldest make
 /// room for the next. They are numbered, modulo 2³², and those whose hashes end alike are chained from the newest to
 /// older ones. A number below that of the oldest that is left ends its chain, so that forgetting touches no chain.
 #[derive(Debug)]
@@ -86,6 +94,7 @@ pub(in crate::endpoint) struct Duplicates<A> {
     /// Bytes ever taken out of `bytes`.
     gone: u64,
     budget: usize,
+    changes: Changes<A>,
 }
 
 impl<A: Copy + Eq + Hash> Duplicates<A> {
@@ -98,6 +107,7 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
             bytes: VecDeque::new(),
             gone: 0,
             budget,
+            changes: Changes::new(budget),
         }
     }
 
@@ -106,7 +116,8 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         let records = self.records.capacity().saturating_mul(size_of::<Record<A>>());
         let chains = self.newest.capacity().saturating_mul(size_of::<u32>());
         let pending = self.pending.allocation_size();
-        pending.saturating_add(chains).saturating_add(records).saturating_add(self.bytes.capacity())
+        let ring = records.saturating_add(chains).saturating_add(self.bytes.capacity());
+        pending.saturating_add(ring).saturating_add(self.changes.memory())
     }
 
     /// What is known of a message.
@@ -115,8 +126,11 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         if !self.pending.is_empty() && self.pending.find(key.hash, |slot| is_slot_of(*slot, key, requests)).is_some() {
             return Some(Known::Pending);
         }
-        let record = self.record(key)?;
-        (record.expires > now).then_some(Known::Handled(record.handled, record.expires))
+        if let Some((reply, until, slot)) = self.changes.find(key, now) {
+            return Some(Known::Handled(reply, Stored::Changed(slot), until));
+        }
+        let Record { handled, expires, .. } = *self.record(key)?;
+        (expires > now).then_some(Known::Handled(handled.reply, Stored::Read(handled), expires))
     }
 
     /// The application has this request and owes its acknowledgement.
@@ -163,6 +177,20 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
         forgotten
     }
 
+    /// A request of this network that may have changed something was handled. Returns how many had to be forgotten before their time.
+    pub(in crate::endpoint) fn changed(
+        &mut self,
+        key: &Key<A>,
+        network: u64,
+        reply: (Reply, &[u8]),
+        times: (Instant, Instant),
+        requests: &Requests<A>,
+        identities: &Identities,
+    ) -> u32 {
+        self.forget(key, requests);
+        self.changes.handled(key, network, reply, times, identities)
+    }
+
     /// The application no longer owes this message an acknowledgement.
     pub(in crate::endpoint) fn forget(&mut self, key: &Key<A>, requests: &Requests<A>) {
         if self.pending.is_empty() {
@@ -183,7 +211,11 @@ impl<A: Copy + Eq + Hash> Duplicates<A> {
 
     /// Appends the stored response of a handled message.
     #[inline]
-    pub(in crate::endpoint) fn copy_response(&self, handled: Handled, to: &mut alloc::vec::Vec<u8>) {
+    pub(in crate::endpoint) fn copy_response(&self, stored: Stored, to: &mut Vec<u8>) {
+        let handled = match stored {
+            Stored::Read(handled) => handled,
+            Stored::Changed(slot) => return to.extend_from_slice(self.changes.response(slot)),
+        };
         let start = handled.start.saturating_sub(self.gone) as usize;
         let end = start.saturating_add(usize::from(handled.len));
         if end <= self.bytes.len() {
@@ -347,7 +379,7 @@ mod tests {
             assert_eq!(duplicates.find(&it, now, &requests), None);
             duplicates.handled(&it, reply, b"", (now, until), &requests, &identities);
             let known = duplicates.find(&it, now, &requests);
-            assert!(matches!(known, Some(Known::Handled(handled, _)) if handled.reply == reply));
+            assert!(matches!(known, Some(Known::Handled(known, ..)) if known == reply));
         }
     }
 }

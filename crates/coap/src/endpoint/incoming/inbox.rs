@@ -150,7 +150,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             let stored = self.queue.bytes.len().saturating_sub(start);
             let until = later(now, self.exchange_lifetime());
             let key = Key::new(request.from, request.id, &self.setup.identities);
-            self.handled(now, &key, Reply::Response(to), stored, until);
+            self.handled(now, &key, request.changes, (Reply::Response(to), stored), until);
         }
         if let Some(calm) = self.inbox.as_deref_mut().and_then(|inbox| inbox.calm.as_mut()) {
             calm.answered((request.from, request.id), now, &self.setup.identities);
@@ -165,7 +165,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
             if self.setup.config.duplicates.stores() {
                 let until = later(now, self.exchange_lifetime());
                 let key = Key::new(request.from, request.id, &self.setup.identities);
-                self.handled(now, &key, Reply::Reset, 0, until);
+                self.handled(now, &key, request.changes, (Reply::Reset, 0), until);
             }
             self.reset(request.from, request.id);
         }
@@ -191,11 +191,12 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[cold]
     pub(in crate::endpoint) fn acknowledge_request(&mut self, slot: u32, now: Instant) {
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
-        let Some(&Request { from, id, .. }) = inbox.requests.get(slot) else { return };
+        let Some(&Request { from, id, changes, .. }) = inbox.requests.get(slot) else { return };
         inbox.requests.acknowledged(slot);
         if self.setup.config.duplicates.stores() {
             let key = Key::new(from, id, &self.setup.identities);
-            self.handled(now, &key, Reply::Acknowledgement, 0, later(now, self.exchange_lifetime()));
+            let until = later(now, self.exchange_lifetime());
+            self.handled(now, &key, changes, (Reply::Acknowledgement, 0), until);
         }
         self.acknowledge_to(from, id);
     }

@@ -139,12 +139,13 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let inbox = self.inbox.as_deref_mut()?;
         let due = by_group.unwrap_or_else(|| now.after(self.setup.config.ack_delay));
         let is_confirmable = message.kind == Kind::Confirmable;
+        let changes = !matches!(message.code, Code::GET | Code::FETCH);
         let owed = match by_group {
             Some(_) => Owed::Leisurely,
             None if is_confirmable => Owed::Acknowledgement,
             None => Owed::Nothing,
         };
-        let slot = inbox.requests.add(from, message.id, message.token, owed, due);
+        let slot = inbox.requests.add(from, message.id, message.token, (owed, changes), due);
         if echo.is_some() {
             inbox.requests.set_echo(slot, echo);
         }
@@ -153,7 +154,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                 inbox.duplicates.pending(&key, slot, &inbox.requests, &self.setup.identities);
             } else {
                 let expires = later(now, self.non_lifetime());
-                self.handled(now, &key, Reply::Silence, 0, expires);
+                self.handled(now, &key, changes, (Reply::Silence, 0), expires);
             }
         }
         if is_confirmable {
@@ -333,8 +334,8 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         let Some(known) = inbox.duplicates.find(key, now, &inbox.requests) else { return false };
         let Key { from, id, .. } = *key;
         self.counts.one_more(Count::Duplicate);
-        if let Known::Handled(handled, until) = known {
-            match handled.reply {
+        if let Known::Handled(reply, stored, until) = known {
+            match reply {
                 Reply::Silence => {}
                 Reply::Acknowledgement => self.acknowledge_to(from, id),
                 Reply::Reset => self.reset(from, id),
@@ -351,7 +352,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
                     }
                     let Some(inbox) = self.inbox.as_deref() else { return true };
                     let start = self.queue.bytes.len();
-                    inbox.duplicates.copy_response(handled, &mut self.queue.bytes);
+                    inbox.duplicates.copy_response(stored, &mut self.queue.bytes);
                     self.queue.push_written(from, What::Reply { request, repeated: true }, start);
                     self.counts.one_more(Count::Sent(Kind::Acknowledgement));
                 }
@@ -365,24 +366,30 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         if self.inbox.is_none() && self.setup.config.limits.duplicate_bytes > 0 {
             self.inbox_or_new();
         }
-        self.handled(now, key, reply, 0, later(now, lifetime));
+        self.handled(now, key, false, (reply, 0), later(now, lifetime));
     }
 
-    /// Remembers that a message was handled. The last `stored` bytes queued are the response to repeat.
+    /// Remembers that a message was handled, which may be a request that changes something. The last `stored` bytes queued are the
+    /// response to repeat.
     #[inline(never)]
     pub(in crate::endpoint) fn handled(
         &mut self,
         now: Instant,
         key: &Key<A>,
-        reply: Reply,
-        stored: usize,
+        changes: bool,
+        (reply, stored): (Reply, usize),
         until: Instant,
     ) {
+        let network = if changes { self.path_of(&key.from).unwrap_or_else(|| self.hash(&key.from)) } else { 0 };
         let Some(inbox) = self.inbox.as_deref_mut() else { return };
         let start = self.queue.bytes.len().saturating_sub(stored);
         let response = self.queue.bytes.get(start..).unwrap_or_default();
         let Inbox { requests, duplicates, .. } = inbox;
-        let forgotten = duplicates.handled(key, reply, response, (now, until), requests, &self.setup.identities);
+        let (times, identities) = ((now, until), &self.setup.identities);
+        let forgotten = match changes {
+            true => duplicates.changed(key, network, (reply, response), times, requests, identities),
+            false => duplicates.handled(key, reply, response, times, requests, identities),
+        };
         for _ in 0..forgotten {
             self.counts.one_more(Count::ForgottenDuplicate);
         }

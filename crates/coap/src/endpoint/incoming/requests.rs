@@ -31,6 +31,8 @@ pub(in crate::endpoint) struct Request<A> {
     pub(in crate::endpoint) token: Token,
     pub(in crate::endpoint) id: MessageId,
     pub(in crate::endpoint) owed: Owed,
+    /// It may change something.
+    pub(in crate::endpoint) changes: bool,
     /// When it must be acknowledged, or is to be answered.
     pub(in crate::endpoint) due: Instant,
 }
@@ -119,8 +121,15 @@ impl<A: Copy> Requests<A> {
 
     /// Adds a request that came in now.
     #[inline]
-    pub(in crate::endpoint) fn add(&mut self, from: A, id: MessageId, token: Token, owed: Owed, due: Instant) -> u32 {
-        let slot = self.slots.put(Request { links: Links::NOWHERE, from, token, id, owed, due });
+    pub(in crate::endpoint) fn add(
+        &mut self,
+        from: A,
+        id: MessageId,
+        token: Token,
+        (owed, changes): (Owed, bool),
+        due: Instant,
+    ) -> u32 {
+        let slot = self.slots.put(Request { links: Links::NOWHERE, from, token, id, owed, changes, due });
         self.order.push(&mut self.slots, slot);
         if self.first_owed == NONE {
             self.first_owed = slot;
@@ -197,7 +206,7 @@ mod tests {
 
     fn add(requests: &mut Requests<u8>, from: u8, owed: Owed) -> u32 {
         let due = Instant::from_micros(u64::from(from));
-        requests.add(from, MessageId(0), Token::EMPTY, owed, due)
+        requests.add(from, MessageId(0), Token::EMPTY, (owed, false), due)
     }
 
     #[test]
