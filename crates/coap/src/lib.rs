@@ -50,6 +50,7 @@ extern crate std;
 mod invariant;
 
 pub mod block;
+mod body;
 pub mod endpoint;
 pub mod layer;
 mod memory;

@@ -44,6 +44,8 @@ mod controller;
 #[cfg_attr(not(feature = "dtls"), path = "dtls/absent.rs")]
 mod dtls;
 mod error;
+#[cfg(feature = "server")]
+mod fair;
 mod invariant;
 mod lane;
 mod least_wait;
@@ -76,6 +78,8 @@ pub use client::{
 pub use content_format::ContentFormat;
 pub use controller::{ControllerChoice, DEFAULT_CONTROLLER, DEFAULT_SETTINGS, UnknownController};
 pub use error::Error;
+#[cfg(feature = "server")]
+pub use fair::{FairPermit, FairSemaphore};
 #[cfg(feature = "server")]
 pub use ipnet::IpNet;
 pub use least_wait::LEAST_WAIT as DEFAULT_LEAST_WAIT;

@@ -14,7 +14,7 @@ use millpond_coap::message::{Code, number};
 use millpond_control::{Evidence, Sample};
 use tokio::io::AsyncRead;
 
-use crate::{ContentFormat, Options, Progress, client::OnProgress};
+use crate::{ContentFormat, Options, Progress, client::OnProgress, transfer::SharedBody};
 
 /// A response with its whole body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Response {
     payload: Bytes,
     exchange: Option<ExchangeReport>,
     stream: Option<Box<ResponseStream>>,
+    /// The payload as a server's hosts hold it.
+    shared: Option<SharedBody>,
 }
 
 /// A body that is read as it is asked for, and who is told how far it has come. Clones share it: whoever takes it first has it.
@@ -61,7 +63,7 @@ impl Response {
     /// One with this code and nothing else.
     #[must_use]
     pub const fn new(code: Code) -> Self {
-        Self { code, options: Options::new(), payload: Bytes::new(), exchange: None, stream: None }
+        Self { code, options: Options::new(), payload: Bytes::new(), exchange: None, stream: None, shared: None }
     }
 
     /// 2.05 with this payload.
@@ -99,6 +101,22 @@ impl Response {
     /// Bytes of its options and what it has of its body, about.
     pub(crate) fn weight(&self) -> usize {
         self.options.weight() + self.payload.len()
+    }
+
+    /// The same with its payload as hosts hold it.
+    #[cfg(feature = "server")]
+    pub(crate) fn with_shared(mut self, shared: SharedBody) -> Self {
+        if shared.as_ptr() != self.payload.as_ptr() {
+            // One with the same bytes, which is in memory anyway.
+            self.payload = Bytes::from_owner(shared.clone());
+        }
+        self.shared = Some(shared);
+        self
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) const fn shared(&self) -> Option<&SharedBody> {
+        self.shared.as_ref()
     }
 
     pub(crate) fn take_stream(&mut self) -> Option<ResponseStream> {
@@ -162,7 +180,7 @@ impl Response {
     /// The same with this payload.
     #[must_use]
     pub fn with_payload(mut self, payload: impl Into<Bytes>) -> Self {
-        self.payload = payload.into();
+        (self.payload, self.shared) = (payload.into(), None);
         self
     }
 
@@ -208,7 +226,7 @@ impl Response {
     }
 
     pub(crate) fn received(code: Code, options: Options, payload: Bytes, exchange: ExchangeReport) -> Self {
-        Self { code, options, payload, exchange: Some(exchange), stream: None }
+        Self { code, options, payload, exchange: Some(exchange), stream: None, shared: None }
     }
 
     /// Its code.

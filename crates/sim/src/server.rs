@@ -7,7 +7,7 @@ use millpond_coap::{
     RequestId, Transmission,
     block::BlockSize,
     message::{Code, Kind, Token, number},
-    transfer::Answer,
+    transfer::{Answer, SharedBody},
 };
 use millpond_control::{ChanceSeed, Instant, PeerController, Preset, Span};
 
@@ -39,7 +39,7 @@ pub(crate) struct Server {
     pub(crate) below: Below,
     pub(crate) host_time: Span,
     pub(crate) content_format: Vec<u8>,
-    payload: Vec<u8>,
+    payload: SharedBody,
     /// The size in which each group gets the body, if not whole.
     sizes: Vec<Option<BlockSize>>,
     /// Requests that the application is working on, and when it is done.
@@ -96,7 +96,7 @@ impl Server {
             below,
             host_time: described.host_time.span(),
             content_format: format[zeros..].to_vec(),
-            payload: vec![b'.'; described.payload.0 as usize],
+            payload: SharedBody::new(vec![b'.'; described.payload.0 as usize]),
             sizes: scenario.clients.iter().map(|group| group.transfer.block_size()).collect(),
             working: VecDeque::new(),
             changes: scenario.timeline.iter().filter_map(change).collect(),
@@ -162,7 +162,7 @@ impl Server {
         let Some(end) = &mut self.streams[place].end else { return Ok(()) };
         let options = [(number::CONTENT_FORMAT, &self.content_format[..])];
         let code = if is_get { Code::CONTENT } else { Code::CHANGED };
-        let answer = Answer::new(code, &options).with_body(&self.payload);
+        let answer = Answer::new(code, &options).with_shared_body(&self.payload);
         end.coap.answer(now, id, &answer).map_err(refused)
     }
 
@@ -183,7 +183,7 @@ impl Server {
             Below::Host(host) => {
                 let size = self.sizes.get(asked.group as usize).copied().flatten();
                 let answer = Answer { block: size, is_piece: size.is_none(), ..Answer::new(code, options) };
-                host.answer(now, asked.id, &answer.with_body(&self.payload)).map_err(refused)
+                host.answer(now, asked.id, &answer.with_shared_body(&self.payload)).map_err(refused)
             }
         }
     }

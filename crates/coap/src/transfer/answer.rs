@@ -1,5 +1,6 @@
 use core::{fmt, num::NonZeroU32};
 
+use super::SharedBody;
 use crate::block::BlockSize;
 use crate::message::{Code, Kind};
 
@@ -17,6 +18,9 @@ pub struct Answer<'a> {
     pub options: &'a [(u16, &'a [u8])],
     /// The body; empty for none.
     pub body: &'a [u8],
+    /// The same as the application and others hold it, if they do: then nothing costs by its length. Else what does not fit a
+    /// message is hashed for its ETag each time, and copied for its later blocks.
+    pub shared: Option<&'a SharedBody>,
     /// The largest blocks for this one, if smaller than the host's.
     pub block: Option<BlockSize>,
     /// The body is one block of a longer one that the application cuts by itself, as asked for by a request in
@@ -31,13 +35,19 @@ impl<'a> Answer<'a> {
     /// Without body, as the request came, in the host's blocks.
     #[must_use]
     pub const fn new(code: Code, options: &'a [(u16, &'a [u8])]) -> Self {
-        Self { kind: None, code, options, body: &[], block: None, is_piece: false, is_proved: false }
+        Self { kind: None, code, options, body: &[], shared: None, block: None, is_piece: false, is_proved: false }
     }
 
     /// The same with this body.
     #[must_use]
     pub const fn with_body(self, body: &'a [u8]) -> Self {
-        Self { body, ..self }
+        Self { body, shared: None, ..self }
+    }
+
+    /// The same with this body, which others may hold too.
+    #[must_use]
+    pub fn with_shared_body(self, body: &'a SharedBody) -> Self {
+        Self { body, shared: Some(body), ..self }
     }
 
     /// The same for somebody who is known to be where it says.

@@ -315,11 +315,11 @@ impl<L: MessageLayer> Host<L> {
         let echo = server.withholds(id, answer.options, answer.body);
         let challenge = echo.as_ref().map(|value| [(number::ECHO, &value[..])]);
         let prove = challenge.as_ref().map(|challenge| Answer::new(Code::UNAUTHORIZED, challenge));
-        let Answer { code, options, body, is_proved, .. } = prove.unwrap_or(*answer);
+        let Answer { code, options, body, shared, is_proved, .. } = prove.unwrap_or(*answer);
         let asks_for_proof = echo.is_some();
         self.sent = Sent { code, payload: body.len(), asks_for_proof, ..Sent::NOTHING };
         self.counts.limited = self.counts.limited.saturating_add(u64::from(asks_for_proof));
-        server.answer(now, id, &BurstAnswer { code, options, body, is_proved }).map_err(|why| match why {
+        server.answer(now, id, &BurstAnswer { code, options, body, shared, is_proved }).map_err(|why| match why {
             AnswerRefused::UnknownRequest => gone,
             AnswerRefused::Code(code) => Refused::Endpoint(endpoint::Refused::Code(code)),
             AnswerRefused::TooLarge { limit, .. } => Refused::LongAnswer { length: body.len(), limit },

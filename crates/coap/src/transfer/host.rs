@@ -397,6 +397,11 @@ impl<L: MessageLayer> Host<L> {
 
     /// Bytes of bodies of asks and of notifications that wait.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.asks.bytes.saturating_add(self.observers.waiting).saturating_add(self.bursts.asked_bytes())
+        self.asked_bytes().saturating_add(self.observers.waiting_bytes())
+    }
+
+    /// Bytes of bodies of asks.
+    pub(super) fn asked_bytes(&self) -> usize {
+        self.asks.bytes.saturating_add(self.bursts.asked_bytes())
     }
 }

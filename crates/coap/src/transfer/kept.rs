@@ -1,17 +1,14 @@
 //! Representations that a server keeps for requests of their later blocks.
 
-// A processor without atomic swaps has no threads to share with.
-#[cfg(not(target_has_atomic = "ptr"))]
-use alloc::rc::Rc as Arc;
-#[cfg(target_has_atomic = "ptr")]
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::{num::NonZeroU32, ops::Deref};
+use core::num::NonZeroU32;
 
 use hashbrown::HashTable;
 use millpond_control::{Instant, Span};
 
+use super::SharedBody;
 use crate::block::{BlockSize, Crowded, GIVEN_FOR, Whose};
+use crate::body::Bodies;
 use crate::endpoint::slots::{Linked, Links, List, Slots};
 use crate::message::Code;
 
@@ -33,27 +30,11 @@ pub(super) struct Kept<A> {
     pub(super) code: Code,
     /// As they stand in a message, ETag included.
     pub(super) options: Vec<u8>,
-    pub(super) body: Shared,
+    pub(super) body: SharedBody,
     pub(super) size: BlockSize,
     whose: Whose,
     made: Instant,
     used: Instant,
-}
-
-/// A body that other representations may have too: many clients fetch the same one.
-#[derive(Clone, Debug)]
-pub(super) struct Shared {
-    /// Of what tells it from others before its bytes are looked at. No two that are kept have the same.
-    content: u64,
-    bytes: Arc<[u8]>,
-}
-
-impl Deref for Shared {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 impl<A> Linked for Kept<A> {
@@ -69,7 +50,7 @@ impl<A> Kept<A> {
     pub(super) fn new(
         key: Key<A>,
         asked: u64,
-        (code, options, body): (Code, Vec<u8>, Shared),
+        (code, options, body): (Code, Vec<u8>, SharedBody),
         size: BlockSize,
         whose: Whose,
     ) -> Self {
@@ -87,18 +68,13 @@ impl<A> Kept<A> {
         self.options.capacity()
     }
 
-    /// The same, with its share of the body.
-    fn weight(&self) -> usize {
-        // One is the shelf's own.
-        let sharers = Arc::strong_count(&self.body.bytes).saturating_sub(1).max(1);
-        let body = self.body.len().checked_div(sharers).unwrap_or(0);
+    /// The same, with its share of a body that so many hold.
+    fn weight(&self, holders: usize) -> usize {
+        let body = self.body.len().checked_div(holders.max(1)).unwrap_or(0);
         size_of::<Self>().saturating_add(self.bytes()).saturating_add(body)
     }
 }
 
-/// 2⁶⁴ divided by the golden ratio: multiples of it are spread over all bits (Knuth, The Art of Computer Programming, volume 3,
-/// §6.4).
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Of those that may make room so many are looked at, the ones that were not asked for the longest: a forged datagram can have it
 /// done. As many as long answers to strangers, of 64 KiB, have room in the default budget.
 const LOOKED_AT: usize = 256;
@@ -109,12 +85,10 @@ const LOOKED_AT: usize = 256;
 pub(super) struct Shelf<A> {
     slots: Slots<Kept<A>>,
     table: HashTable<u32>,
-    /// The bodies of all of them, each once.
-    bodies: HashTable<Shared>,
-    /// Bodies that seemed to be there already and were others.
-    others: u64,
+    /// The bodies of all of them: many clients fetch the same one.
+    bodies: Bodies,
     orders: Orders,
-    /// Bytes of options and bodies.
+    /// Bytes of options.
     bytes: usize,
     budget: usize,
     lifetime: Span,
@@ -144,8 +118,7 @@ impl<A: Copy + Eq> Shelf<A> {
         Self {
             slots: Slots::new(),
             table: HashTable::new(),
-            bodies: HashTable::new(),
-            others: 0,
+            bodies: Bodies::new(),
             orders: Orders { strangers: List::EMPTY, known: List::EMPTY },
             bytes: 0,
             budget,
@@ -159,22 +132,8 @@ impl<A: Copy + Eq> Shelf<A> {
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
-        let tables = self.table.allocation_size().saturating_add(self.bodies.allocation_size());
-        self.slots.memory().saturating_add(tables).saturating_add(self.bytes)
-    }
-
-    /// A body as it is kept already, if it is, else a copy of it.
-    pub(super) fn share(&mut self, content: u64, body: &[u8]) -> Shared {
-        let content = match self.bodies.find(content, |kept| kept.content == content) {
-            Some(kept) if **kept == *body => return kept.clone(),
-            // Who has others made that seem alike would have each new one compared with all of them.
-            Some(_) => {
-                self.others = self.others.wrapping_add(1);
-                content.wrapping_add(self.others.wrapping_mul(SPREAD))
-            }
-            None => content,
-        };
-        Shared { content, bytes: body.into() }
+        let tables = self.slots.memory().saturating_add(self.table.allocation_size());
+        tables.saturating_add(self.bodies.memory()).saturating_add(self.bytes)
     }
 
     /// What is kept under a key, with its slot and that slot's generation, if it may be given without the application.
@@ -215,8 +174,8 @@ impl<A: Copy + Eq> Shelf<A> {
             return;
         }
         loop {
-            // Whoever makes room may have been the last to have the body.
-            let body = if self.has_body(&kept.body) { 0 } else { kept.body.len() };
+            // What makes room may have been the last to have the body.
+            let body = self.bodies.cost(&kept.body);
             // Places are counted as if each took what it takes at most: they double.
             if self.spent().saturating_add(each).saturating_add(body) <= self.budget {
                 break;
@@ -225,10 +184,7 @@ impl<A: Copy + Eq> Shelf<A> {
             self.remove(least, &hash);
         }
         self.bytes = self.bytes.saturating_add(kept.bytes());
-        if !self.has_body(&kept.body) {
-            self.bytes = self.bytes.saturating_add(kept.body.len());
-            self.bodies.insert_unique(kept.body.content, kept.body.clone(), |body| body.content);
-        }
+        self.bodies.hold(&kept.body);
         let order = self.orders.of_mut(kept.whose.is_known);
         let slot = self.slots.put(Kept { made: now, used: now, ..kept });
         order.push(&mut self.slots, slot);
@@ -241,19 +197,17 @@ impl<A: Copy + Eq> Shelf<A> {
         let is_known = comer.whose.is_known;
         let order = self.orders.of(is_known && self.orders.strangers.is_empty());
         let looked_at = || order.iter(&self.slots).take(LOOKED_AT);
-        let weights = looked_at().map(|(_, kept)| kept).chain([comer]).map(|kept| (kept.whose, kept.weight()));
+        let weight = |kept: &Kept<A>| kept.weight(self.bodies.holders(&kept.body));
+        let weights = looked_at().map(|(_, kept)| kept).chain([comer]).map(|kept| (kept.whose, weight(kept)));
         let crowded = Crowded::among(weights);
         let least = crowded.least(looked_at().map(|(slot, kept)| (slot, kept.whose, ())))?;
         let is_less = |kept: &Kept<A>| crowded.worth(comer.whose) < crowded.worth(kept.whose);
         Some(least).filter(|least| is_known || !self.slots.get(*least).is_some_and(is_less))
     }
 
-    fn has_body(&self, body: &Shared) -> bool {
-        self.bodies.find(body.content, |kept| Arc::ptr_eq(&kept.bytes, &body.bytes)).is_some()
-    }
-
     fn spent(&self) -> usize {
-        self.bytes.saturating_add((self.len() as usize).saturating_mul(size_of::<Kept<A>>()))
+        let places = (self.len() as usize).saturating_mul(size_of::<Kept<A>>());
+        self.bytes.saturating_add(self.bodies.bytes()).saturating_add(places)
     }
 
     /// Drops what was not asked for in its lifetime.
@@ -288,46 +242,11 @@ impl<A: Copy + Eq> Shelf<A> {
         let (key, is_known) = (kept.key, kept.whose.is_known);
         self.bytes = self.bytes.saturating_sub(kept.bytes());
         kept.options = Vec::new();
-        let body = core::mem::replace(&mut kept.body, Shared { content: 0, bytes: Arc::from([]) });
-        // Its own and the table's.
-        if Arc::strong_count(&body.bytes) == 2
-            && let Ok(entry) = self.bodies.find_entry(body.content, |kept| Arc::ptr_eq(&kept.bytes, &body.bytes))
-        {
-            entry.remove();
-            self.bytes = self.bytes.saturating_sub(body.len());
-        }
+        self.bodies.release(&kept.body);
         if let Ok(entry) = self.table.find_entry(hash(key), |other| *other == slot) {
             entry.remove();
         }
         self.orders.of_mut(is_known).remove(&mut self.slots, slot);
         self.slots.release(slot);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::collections::BTreeSet;
-
-    use super::*;
-
-    /// Whoever is answered with what he sent can have thousands of bodies kept that begin and end alike.
-    #[test]
-    fn bodies_that_seem_alike_are_not_compared_with_all_of_them() {
-        const ALIKE: u64 = 7;
-        let mut shelf = Shelf::new(1 << 20, Span::from_secs(247));
-        let mut put = |peer: u32, body: &[u8]| {
-            let body = shelf.share(ALIKE, body);
-            let key = Key { peer, request: 0 };
-            let kept = Kept::new(key, 0, (Code::CONTENT, Vec::new(), body), BlockSize::B1024, Whose::default());
-            shelf.put(Instant::ORIGIN, kept, |key| u64::from(key.peer));
-            let contents: BTreeSet<u64> = shelf.bodies.iter().map(|body| body.content).collect();
-            assert_eq!(contents.len(), shelf.bodies.len());
-            shelf.bodies.len()
-        };
-        for number in 0..500_u32 {
-            assert_eq!(put(number, &number.to_be_bytes()), number as usize + 1);
-        }
-        // The first of them is shared as ever.
-        assert_eq!(put(500, &[0; 4]), 500);
     }
 }

@@ -160,6 +160,7 @@ mod told;
 mod unanswered;
 mod unvalidated;
 
+pub use crate::body::{SharedBody, WeakBody};
 pub use answer::{Answer, Gone, ObserverId};
 pub use ask::{Ask, AskFailure, AskId, Piece, Progress};
 pub use config::{Config, ConfigError, Limits};

@@ -91,8 +91,8 @@ impl<L: MessageLayer> Host<L> {
         }
         let waiting = Waiting::of(answer)?;
         let limit = self.config.limits.bytes;
-        let replaced = observer.waiting.as_deref().map_or(0, Waiting::memory);
-        if self.waiting_bytes().saturating_add(waiting.memory()).saturating_sub(replaced) > limit {
+        let waits = self.observers.waiting_bytes_with(&waiting, observer.waiting.as_deref());
+        if self.asked_bytes().saturating_add(waits) > limit {
             return Err(Refused::OutOfBytes { limit });
         }
         self.observers.wait(slot, Some(Box::new(waiting)));

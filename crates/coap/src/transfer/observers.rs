@@ -7,6 +7,7 @@ use millpond_control::Instant;
 
 use super::{Answer, Limit, ObserverId, options};
 use crate::block::{Block, BlockSize};
+use crate::body::{Bodies, HeldBody};
 use crate::endpoint::{ExchangeId, slots::Slots, timers::Timers};
 use crate::invariant::Sure;
 use crate::message::{Code, Kind, Token};
@@ -50,7 +51,7 @@ pub(super) struct Waiting {
     code: Code,
     /// As they stand in a message.
     pub(super) options: Vec<u8>,
-    pub(super) body: Vec<u8>,
+    body: HeldBody,
     block: Option<BlockSize>,
     is_proved: bool,
 }
@@ -61,7 +62,7 @@ impl Waiting {
             kind: answer.kind,
             code: answer.code,
             options: options::encode(answer.options)?,
-            body: answer.body.to_vec(),
+            body: HeldBody::of(answer.body, answer.shared),
             block: answer.block,
             is_proved: answer.is_proved,
         })
@@ -70,11 +71,13 @@ impl Waiting {
     /// It as an answer, with its options as they are read.
     pub(super) fn answer<'a>(&'a self, options: &'a [(u16, &'a [u8])]) -> Answer<'a> {
         let Self { kind, code, block, is_proved, .. } = *self;
-        Answer { kind, block, is_proved, ..Answer::new(code, options).with_body(&self.body) }
+        let shared = self.body.shared();
+        Answer { kind, block, is_proved, shared, body: &self.body, ..Answer::new(code, options) }
     }
 
-    pub(super) fn memory(&self) -> usize {
-        size_of::<Self>().saturating_add(self.options.capacity()).saturating_add(self.body.capacity())
+    /// Bytes that are its alone.
+    fn own_bytes(&self) -> usize {
+        size_of::<Self>().saturating_add(self.options.capacity()).saturating_add(self.body.own_bytes())
     }
 }
 
@@ -105,13 +108,14 @@ pub(super) struct Observers<A> {
     /// By peer.
     table: HashTable<u32>,
     pub(super) timers: Timers,
-    /// Bytes of representations that wait.
-    pub(super) waiting: usize,
+    /// Bytes of representations that wait, without those that several of them may share.
+    waiting: usize,
+    shared: Bodies,
 }
 
 impl<A: Copy + Eq> Observers<A> {
     pub(super) const fn new() -> Self {
-        Self { slots: Slots::new(), table: HashTable::new(), timers: Timers::new(), waiting: 0 }
+        Self { slots: Slots::new(), table: HashTable::new(), timers: Timers::new(), waiting: 0, shared: Bodies::new() }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -161,8 +165,7 @@ impl<A: Copy + Eq> Observers<A> {
         if let Ok(entry) = found.sure("entry of an observer") {
             entry.remove();
         }
-        let waits = observer.waiting.as_ref().map_or(0, |waiting| waiting.memory());
-        self.waiting = self.waiting.saturating_sub(waits);
+        self.waits_no_more(observer.waiting.as_deref());
         self.timers.clear(slot);
         self.slots.release(slot);
         Some(observer)
@@ -170,17 +173,45 @@ impl<A: Copy + Eq> Observers<A> {
 
     /// Has a representation wait in place of the one that did.
     pub(super) fn wait(&mut self, slot: u32, waiting: Option<Box<Waiting>>) -> Option<Box<Waiting>> {
-        let more = waiting.as_ref().map_or(0, |waiting| waiting.memory());
+        let more = waiting.as_deref().map_or(0, Waiting::own_bytes);
+        let body = waiting.as_deref().and_then(|waiting| waiting.body.shared().cloned());
         let before = core::mem::replace(&mut self.get_mut(slot)?.waiting, waiting);
-        let less = before.as_ref().map_or(0, |waiting| waiting.memory());
-        self.waiting = self.waiting.saturating_add(more).saturating_sub(less);
+        self.waiting = self.waiting.saturating_add(more);
+        if let Some(body) = body {
+            self.shared.hold(&body);
+        }
+        self.waits_no_more(before.as_deref());
         before
+    }
+
+    fn waits_no_more(&mut self, waiting: Option<&Waiting>) {
+        let Some(waiting) = waiting else { return };
+        self.waiting = self.waiting.saturating_sub(waiting.own_bytes());
+        if let Some(body) = waiting.body.shared() {
+            self.shared.release(body);
+        }
+    }
+
+    /// Bytes of all representations that wait.
+    pub(super) const fn waiting_bytes(&self) -> usize {
+        self.waiting.saturating_add(self.shared.bytes())
+    }
+
+    /// The same with this one in place of another one.
+    pub(super) fn waiting_bytes_with(&self, waiting: &Waiting, before: Option<&Waiting>) -> usize {
+        let shared = waiting.body.shared().map_or(0, |body| self.shared.cost(body));
+        let more = waiting.own_bytes().saturating_add(shared);
+        self.waiting_bytes().saturating_add(more).saturating_sub(before.map_or(0, Waiting::own_bytes))
     }
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
         let each = (self.len() as usize).saturating_mul(size_of::<Observer<A>>());
         let table = self.slots.memory().saturating_add(self.table.allocation_size());
-        table.saturating_add(self.timers.memory()).saturating_add(each).saturating_add(self.waiting)
+        table
+            .saturating_add(self.timers.memory())
+            .saturating_add(each)
+            .saturating_add(self.waiting)
+            .saturating_add(self.shared.memory())
     }
 }

@@ -1,12 +1,10 @@
 //! Answers and what is cut from them.
 
 use alloc::vec::Vec;
-use core::hash::Hasher;
 
-use siphasher::sip::SipHasher13;
-
-use super::{Answer, options, server::Pending, unvalidated::ECHO_LENGTH};
+use super::{Answer, SharedBody, options, server::Pending, unvalidated::ECHO_LENGTH};
 use crate::block::{Block, BlockSize, PastEnd, Piece, slice_of_blocks};
+use crate::body;
 use crate::endpoint::Outgoing;
 use crate::layer::Room;
 use crate::message::{Uint, number};
@@ -55,8 +53,8 @@ impl Cut {
 pub(super) struct Representation<'a> {
     pub(super) answer: &'a Answer<'a>,
     pub(super) cut: Cut,
-    /// Made for an answer of several blocks that has none, of so many bytes. With four of them one body in four billions has that
-    /// of another one.
+    /// Made of its tag for an answer of several blocks that has none, of so many bytes. With four of them one body in four
+    /// billions has that of another one.
     pub(super) etag: Option<([u8; 8], usize)>,
     /// Its receiver is to send this back.
     pub(super) echo: Option<[u8; ECHO_LENGTH]>,
@@ -66,9 +64,7 @@ impl<'a> Representation<'a> {
     pub(super) fn of(answer: &'a Answer<'a>, cut: Cut, etag_length: u8) -> Self {
         let mut made = Self { answer, cut, etag: None, echo: None };
         if etag_length > 0 && made.is_long() && !answer.options.iter().any(|(number, _)| *number == number::ETAG) {
-            let mut hasher = SipHasher13::new();
-            hasher.write(answer.body);
-            made.etag = Some((hasher.finish().to_be_bytes(), usize::from(etag_length)));
+            made.etag = Some((made.tag().to_be_bytes(), usize::from(etag_length)));
         }
         made
     }
@@ -76,6 +72,17 @@ impl<'a> Representation<'a> {
     /// It needs several blocks. What is no success goes as it is: its body is a word to a human.
     pub(super) fn is_long(&self) -> bool {
         self.answer.code.class() == 2 && self.answer.body.len() > self.cut.whole
+    }
+
+    /// Of its body.
+    fn tag(&self) -> u64 {
+        self.answer.shared.map_or_else(|| body::tag(self.answer.body), SharedBody::tag)
+    }
+
+    /// Its body, to be kept.
+    pub(super) fn body(&self) -> SharedBody {
+        let tag = || self.etag.map_or_else(|| self.tag(), |(tag, _)| u64::from_be_bytes(tag));
+        self.answer.shared.cloned().unwrap_or_else(|| SharedBody::copied(self.answer.body, tag()))
     }
 
     /// Its options with the ETag.

@@ -372,11 +372,7 @@ impl<L: MessageLayer> Host<L> {
         let Ok(options) = options::encode(&representation.options()).sure("way to write what was written") else {
             return;
         };
-        let etag = representation.options().into_iter().find(|(number, _)| *number == number::ETAG);
-        let body = representation.answer.body;
-        let ends = (body.first_chunk::<64>(), body.last_chunk::<64>());
-        let content = self.layer.hash(&(etag.map(|(_, value)| value), body.len(), ends));
-        let body = self.shelf.share(content, body);
+        let body = representation.body();
         let size = representation.cut.size;
         let whose = self.whose(pending.from);
         let whose = Whose { is_known: whose.is_known || representation.answer.is_proved, ..whose };
@@ -406,7 +402,7 @@ impl<L: MessageLayer> Host<L> {
             return;
         }
         let options: Vec<_> = options::decode(&kept.options).collect();
-        let answer = Answer { body: &kept.body, ..Answer::new(kept.code, &options) };
+        let answer = Answer::new(kept.code, &options).with_shared_body(&kept.body);
         let cut = self.layer.room().map_or(Cut::of(kept.size), |room| {
             Cut::within(&room, &options, pending.block2.map_or(self.config.block, |block| block.size))
         });

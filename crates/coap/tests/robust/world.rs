@@ -303,7 +303,11 @@ impl World {
                         let (code, options, body) = (self.application)(code, &body);
                         let options: Vec<(u16, &[u8])> = options.iter().map(|(n, value)| (*n, &value[..])).collect();
                         self.server
-                            .answer(now, id, &BurstAnswer { code, options: &options, body: &body, is_proved: false })
+                            .answer(
+                                now,
+                                id,
+                                &BurstAnswer { code, options: &options, body: &body, shared: None, is_proved: false },
+                            )
                             .unwrap();
                         continue;
                     }

@@ -27,6 +27,7 @@ mod observers;
 mod pair;
 mod properties;
 mod session;
+mod shared;
 mod strangers;
 mod unanswered;
 mod unvalidated;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_coap::block::BlockSize;
 use millpond_coap::message::{Code, Kind, Message, number};
-use millpond_coap::transfer::{Answer, Ask, AskFailure, AskId, Config, Event, Gone, Host, ObserverId, Output};
+use millpond_coap::transfer::{
+    Answer, Ask, AskFailure, AskId, Config, Event, Gone, Host, ObserverId, Output, SharedBody,
+};
 use millpond_coap::{Endpoint, Identities, RequestId};
 use millpond_control::{AnyController, ChanceSeed, Instant, Preset, SettingValue, Span};
 
@@ -78,6 +80,8 @@ pub(crate) enum Told {
 pub(crate) struct Application {
     pub(crate) code: Code,
     pub(crate) body: Vec<u8>,
+    /// In its place, if it is held by many.
+    pub(crate) shared: Option<SharedBody>,
     pub(crate) options: Vec<(u16, Vec<u8>)>,
     pub(crate) block: Option<BlockSize>,
     pub(crate) kind: Option<Kind>,
@@ -123,6 +127,7 @@ impl Pair {
             application: Application {
                 code: Code::CONTENT,
                 body: Vec::new(),
+                shared: None,
                 options: Vec::new(),
                 block: None,
                 kind: None,
@@ -180,15 +185,21 @@ impl Pair {
     /// The server's application says what is new to all observers.
     pub(crate) fn notify(&mut self, body: &[u8]) {
         self.application.body = body.to_vec();
+        self.tell_observers();
+    }
+
+    /// The same of what it has by now.
+    pub(crate) fn tell_observers(&mut self) {
         let now = self.now();
         for id in self.application.observers.clone() {
             let options: Vec<(u16, &[u8])> =
                 self.application.options.iter().map(|(number, value)| (*number, &value[..])).collect();
-            let answer = Answer {
-                kind: self.application.kind,
-                block: self.application.block,
-                ..Answer::new(self.application.code, &options).with_body(body)
+            let Application { code, body, shared, kind, block, .. } = &self.application;
+            let form = match shared {
+                Some(shared) => Answer::new(*code, &options).with_shared_body(shared),
+                None => Answer::new(*code, &options).with_body(body),
             };
+            let answer = Answer { kind: *kind, block: *block, ..form };
             self.hosts[1].notify(now, id, &answer).unwrap();
             self.drain(SERVER);
         }
@@ -327,17 +338,17 @@ impl Pair {
         if !self.application.answers {
             return !asked.is_empty();
         }
-        let Application { code: answer_code, body, options, block, kind, echoes, knows, .. } = &self.application;
+        let Application { code: answer_code, body, shared, options, block, kind, echoes, knows, .. } =
+            &self.application;
         let options: Vec<(u16, &[u8])> = options.iter().map(|(number, value)| (*number, &value[..])).collect();
         let is_put = matches!(code, Code::PUT | Code::POST);
         let body = if *echoes { &came } else { body };
-        let answer_code = if is_put && !*echoes { Code::CHANGED } else { *answer_code };
-        let answer = Answer {
-            kind: *kind,
-            block: *block,
-            is_proved: *knows,
-            ..Answer::new(answer_code, &options).with_body(if is_put && !*echoes { &[] } else { body })
+        let form = match shared {
+            _ if is_put && !*echoes => Answer::new(Code::CHANGED, &options),
+            Some(shared) => Answer::new(*answer_code, &options).with_shared_body(shared),
+            None => Answer::new(*answer_code, &options).with_body(body),
         };
+        let answer = Answer { kind: *kind, block: *block, is_proved: *knows, ..form };
         let now = Instant::from_micros(self.now);
         if wants_to_observe && self.application.accepts {
             let observer = self.hosts[1].accept_observer(now, id, &answer).unwrap();

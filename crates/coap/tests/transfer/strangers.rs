@@ -4,6 +4,7 @@ use millpond_coap::Identities;
 use millpond_coap::block::BlockSize;
 use millpond_coap::block::robust::BurstParameters;
 use millpond_coap::message::{Code, Message};
+use millpond_coap::transfer::SharedBody;
 
 use crate::pair::{CLIENT, Pair, SECOND, SERVER, Told, body, known_by};
 
@@ -74,7 +75,7 @@ fn one_body_that_many_fetch_is_kept_once() {
         config.block = BlockSize::B16;
         config.limits.kept = 150_000;
     });
-    pair.application.body = body(100_000);
+    pair.application.shared = Some(SharedBody::new(body(100_000)));
     for from in 2..=201 {
         pair.inject_from(from, SERVER, b"\x40\x01\x00\x01\xb5large");
     }
@@ -85,7 +86,7 @@ fn one_body_that_many_fetch_is_kept_once() {
     }
     assert_eq!(pair.asked(), 0, "no block asks the application again");
     // Another one makes room for itself, and what nobody has any more is gone.
-    pair.application.body = body(100_001);
+    pair.application.shared = Some(SharedBody::new(body(100_001)));
     for from in 2..=201 {
         pair.inject_from(from, SERVER, b"\x40\x01\x00\x03\xb5large");
         let endpoint = pair.hosts[1].endpoint().memory();

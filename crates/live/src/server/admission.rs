@@ -10,6 +10,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use super::bodies::Bodies;
 use crate::udp::Network;
 
 /// How much a server may have under way.
@@ -47,6 +48,8 @@ pub(crate) enum Busy {
 pub(crate) struct Admission {
     limits: AdmissionLimits,
     taken: Mutex<Taken>,
+    /// The long bodies of answers.
+    pub(super) bodies: Arc<Bodies>,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +57,9 @@ struct Taken {
     all: Share,
     unproved: Share,
     held: usize,
+    /// Of these for who has not proved its address.
+    held_unproved: usize,
+    held_of: HashMap<Network, usize>,
     peers: HashMap<SocketAddr, usize>,
     /// All of a network, and those of them that are not proved.
     networks: HashMap<Network, (Share, Share)>,
@@ -91,16 +97,18 @@ pub(crate) struct Place {
     bytes: usize,
 }
 
-/// Bytes of an answer that is on its way to the host.
+/// Bytes of an answer that is on its way to the host, and the network for which it is.
 #[derive(Debug)]
 pub(crate) struct Held {
     admission: Arc<Admission>,
+    network: Option<Network>,
+    is_unproved: bool,
     bytes: usize,
 }
 
 impl Admission {
     pub(crate) fn new(limits: AdmissionLimits) -> Arc<Self> {
-        Arc::new(Self { limits, taken: Mutex::default() })
+        Arc::new(Self { limits, taken: Mutex::default(), bodies: Arc::default() })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -148,14 +156,29 @@ impl Admission {
         Place { admission: Arc::clone(self), peer, standing, bytes }
     }
 
-    /// Counts an answer until it is taken over; `None` if there is no room for it.
-    pub(crate) fn hold(self: &Arc<Self>, bytes: usize) -> Option<Held> {
-        let mut taken = self.taken();
-        if taken.held.saturating_add(bytes) > self.limits.held {
+    /// Counts an answer until it is taken over; `None` if there is no room for it. Those for a peer's network have three quarters at
+    /// most, and those for all senders that have not proved their addresses a quarter, but for the first of them.
+    pub(crate) fn hold(self: &Arc<Self>, whose: Option<(SocketAddr, Standing)>, bytes: usize) -> Option<Held> {
+        let (most, mut taken) = (self.limits.held, self.taken());
+        if taken.held.saturating_add(bytes) > most {
             return None;
         }
+        let whose = whose.filter(|_| bytes > 0);
+        let is_unproved = whose.is_some_and(|(_, standing)| standing == Standing::Unproved);
+        if is_unproved && taken.held_unproved > 0 && taken.held_unproved.saturating_add(bytes) > most / 4 {
+            return None;
+        }
+        let network = whose.map(|(peer, _)| Network::of(peer));
+        if let Some(network) = network {
+            let held = taken.held_of.get(&network).copied().unwrap_or_default();
+            if held > 0 && held.saturating_add(bytes) > most - most / 4 {
+                return None;
+            }
+            taken.held_of.insert(network, held + bytes);
+        }
         taken.held += bytes;
-        Some(Held { admission: Arc::clone(self), bytes })
+        taken.held_unproved += if is_unproved { bytes } else { 0 };
+        Some(Held { admission: Arc::clone(self), network, is_unproved, bytes })
     }
 
     /// Bytes held.
@@ -165,6 +188,7 @@ impl Admission {
             + taken.all.bytes
             + taken.peers.capacity() * (size_of::<(SocketAddr, usize)>() + 1)
             + taken.networks.capacity() * (size_of::<(Network, (Share, Share))>() + 1)
+            + taken.held_of.capacity() * (size_of::<(Network, usize)>() + 1)
     }
 }
 
@@ -206,6 +230,17 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut taken = self.admission.taken();
         taken.held = taken.held.saturating_sub(self.bytes);
+        if self.is_unproved {
+            taken.held_unproved = taken.held_unproved.saturating_sub(self.bytes);
+        }
+        if let Some(network) = self.network
+            && let Some(held) = taken.held_of.get_mut(&network)
+        {
+            *held = held.saturating_sub(self.bytes);
+            if *held == 0 {
+                taken.held_of.remove(&network);
+            }
+        }
     }
 }
 
@@ -270,10 +305,30 @@ mod tests {
     #[test]
     fn answers_on_their_way_are_bounded() {
         let admission = admission(1);
-        let first = admission.hold(60).unwrap();
-        assert!(admission.hold(41).is_none());
+        let first = admission.hold(None, 60).unwrap();
+        assert!(admission.hold(None, 41).is_none());
         drop(first);
-        assert!(admission.hold(100).is_some());
+        assert!(admission.hold(None, 100).is_some());
+    }
+
+    #[test]
+    fn answers_for_one_network_leave_room_for_those_of_others() {
+        let of = |peer, standing| Some((at(peer), standing));
+        let (one, other) = (of("192.0.2.1", Standing::Proved), of("198.51.100.1", Standing::Proved));
+        let admission = admission(1);
+        let of_one: Vec<_> = (0..9).filter_map(|_| admission.hold(one, 20)).collect();
+        assert_eq!(of_one.len(), 3);
+        let of_other = admission.hold(other, 25).unwrap();
+        drop((of_one, of_other));
+        // Forged addresses, of however many networks, have a quarter.
+        let forged = |host| of(host, Standing::Unproved);
+        let first = admission.hold(forged("203.0.113.1"), 20).unwrap();
+        assert!(admission.hold(forged("192.0.2.1"), 6).is_none() && admission.hold(one, 60).is_some());
+        drop(first);
+        assert_eq!(admission.taken().held_unproved, 0);
+        // A single one may be as long as there is room.
+        assert!(admission.hold(one, 100).is_some());
+        assert!(admission.taken().held_of.is_empty());
     }
 
     /// A body that came in blocks is its handler's as long as that waits, and counted nowhere else by then.

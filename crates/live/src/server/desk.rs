@@ -9,15 +9,15 @@ mod streams;
 use std::{borrow::Cow, collections::VecDeque, net::SocketAddr, sync::Arc, time::Duration};
 
 pub(crate) use acting::Hosted;
-use answering::{heeding, held, wants_none};
+use answering::{heeding, taken_over, wants_none};
 use finding::{Refusal, Which};
 use millpond_coap::{
     RequestId,
-    message::{Code, Kind, Message},
+    message::{Code, Kind, Message, number},
 };
 use millpond_control::Instant;
 pub(crate) use streams::Room;
-use streams::{Name, Pieces, Step, Streams};
+use streams::{Name, OVERHEAD, Pieces, Step, Streams};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -155,12 +155,26 @@ pub(crate) struct Asked {
     place: Option<Place>,
     /// Its resource streams.
     pieces: Option<Pieces>,
+    /// Bytes of the longest answer that leaves in one message.
+    whole: usize,
+    standing: Standing,
 }
 
 impl Asked {
     /// Bytes that it holds as long as its handler waits.
     fn weight(&self) -> usize {
         self.length.max(self.request.weight())
+    }
+
+    /// For whom its answer is held.
+    fn whose(&self) -> (SocketAddr, Standing) {
+        (self.request.peer(), self.standing)
+    }
+
+    /// The answer leaves in several messages, and its body is not yet held as others may hold it.
+    fn is_cut(&self, response: &Response) -> bool {
+        let is_body = response.is_success() && !response.has_stream() && self.pieces.is_none();
+        is_body && response.shared().is_none() && response.payload().len() > self.whole
     }
 }
 
@@ -313,9 +327,24 @@ impl Desk {
         if standing == Standing::Proved || self.reachability.trusts(request.peer()) {
             request.prove();
         }
+        let whole = match room {
+            Some(room) if request.value(number::BLOCK2).is_none() => room.bytes.saturating_sub(OVERHEAD),
+            _ => self.limits.block,
+        };
         let version = resource.filter(|_| wants_to_observe).map_or(0, |resource| self.observers.version(resource));
-        let mut asked =
-            Asked { id, request, length, resource, wants_to_observe, by_group, version, place: None, pieces: None };
+        let mut asked = Asked {
+            id,
+            request,
+            length,
+            resource,
+            wants_to_observe,
+            by_group,
+            version,
+            place: None,
+            pieces: None,
+            whole,
+            standing,
+        };
         let Some(handler) = handler else {
             let response = links::answer(&self.router, &asked.request);
             return self.answered(now, asked, response);
@@ -366,7 +395,7 @@ impl Desk {
                 let admission = Arc::clone(&self.admission);
                 self.tasks_of(wants_none(&asked.request)).spawn(async move {
                     let response = within(limit, answering, giving_up, None).await;
-                    let (response, held) = held(&admission, response);
+                    let (response, held) = taken_over(&admission, &asked, response).await;
                     let _ = told.send(Told::Answered(Box::new(asked), response, held));
                 });
             }

@@ -3,6 +3,7 @@
 mod access;
 mod admission;
 mod asking;
+mod bodies;
 mod body;
 mod builder;
 mod desk;

@@ -57,11 +57,11 @@ impl Desk {
     pub(crate) fn carry_out<H: Hosted>(&mut self, now: Instant, on: &mut H, action: Action) {
         match action {
             Action::Answer { id, response, is_proved } => {
-                let outcome = answer(now, on, id, &response, Answer { is_proved, ..PLAIN });
+                let outcome = answer(now, on, id, &response, |answer| Answer { is_proved, ..answer });
                 self.ended(id, outcome, &on.host().sent());
             }
             Action::Piece(id, response) => {
-                let outcome = answer(now, on, id, &response, PLAIN.as_piece());
+                let outcome = answer(now, on, id, &response, |answer| answer.as_piece());
                 self.ended(id, outcome, &on.host().sent());
             }
             Action::Hush(id) => {
@@ -76,8 +76,7 @@ impl Desk {
             Action::Observe { id, response, observed } => {
                 let accepted = response.options().lend(|options| {
                     let is_proved = observed.is_proved();
-                    let answer =
-                        Answer { is_proved, ..Answer::new(response.code(), options).with_body(response.payload()) };
+                    let answer = Answer { is_proved, ..answer_of(&response, options) };
                     on.input(now, |host| host.accept_observer(now, id, &answer))
                 });
                 let outcome = match accepted {
@@ -94,7 +93,7 @@ impl Desk {
             Action::Notify { observer, response, is_confirmable, is_last } => {
                 let kind = is_confirmable.then_some(Kind::Confirmable);
                 let notified = response.options().lend(|options| {
-                    let answer = Answer { kind, ..Answer::new(response.code(), options).with_body(response.payload()) };
+                    let answer = Answer { kind, ..answer_of(&response, options) };
                     on.input(now, |host| host.notify(now, observer, &answer))
                 });
                 if let Err(error) = notified {
@@ -108,12 +107,24 @@ impl Desk {
     }
 }
 
-/// How an answer leaves that nothing is said of.
-const PLAIN: Answer<'static> = Answer::new(Code::EMPTY, &[]);
+/// A response as a host takes it.
+fn answer_of<'a>(response: &'a Response, options: &'a [(u16, &'a [u8])]) -> Answer<'a> {
+    let answer = Answer::new(response.code(), options);
+    match response.shared() {
+        Some(body) => answer.with_shared_body(body),
+        None => answer.with_body(response.payload()),
+    }
+}
 
-fn answer(now: Instant, on: &mut impl Hosted, id: RequestId, response: &Response, form: Answer<'_>) -> AccessOutcome {
+fn answer(
+    now: Instant,
+    on: &mut impl Hosted,
+    id: RequestId,
+    response: &Response,
+    how: impl FnOnce(Answer<'_>) -> Answer<'_>,
+) -> AccessOutcome {
     let sent = response.options().lend(|options| {
-        let answer = Answer { code: response.code(), options, body: response.payload(), ..form };
+        let answer = how(answer_of(response, options));
         on.input(now, |host| host.answer(now, id, &answer))
     });
     match sent {

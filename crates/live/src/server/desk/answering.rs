@@ -1,6 +1,6 @@
 //! What becomes of a handler's response, and what is said where none is asked.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use millpond_coap::{
     RequestId,
@@ -9,7 +9,7 @@ use millpond_coap::{
 };
 use millpond_control::Instant;
 
-use super::{ASK_AGAIN, Action, Admission, Asked, Busy, Desk, Held, Observed, Refused, UNVALIDATED};
+use super::{ASK_AGAIN, Action, Admission, Asked, Busy, Desk, Held, Observed, Refused, Standing, Told, UNVALIDATED};
 use crate::{Request, Response};
 
 impl Desk {
@@ -41,6 +41,13 @@ impl Desk {
                 Response::new(Code::INTERNAL_SERVER_ERROR),
             ));
         }
+        let response = match asked.is_cut(&response) {
+            true => match self.admission.bodies.at_once(response) {
+                Ok(response) => response,
+                Err(response) => return self.share(now, asked, response),
+            },
+            false => response,
+        };
         let is_observed = |resource: &usize| asked.wants_to_observe && self.observers.has(*resource);
         let observed = asked.resource.filter(is_observed).filter(|_| response.is_success() && !self.is_closing);
         let room = observed.map(|resource| self.observers.room_for(resource, &asked.request));
@@ -54,6 +61,27 @@ impl Desk {
             }
             // Without Observe it says that it will be told of no changes.
             _ => heeding(&request, id, response),
+        });
+    }
+
+    /// To share its body takes longer than others are to wait: the response comes again.
+    fn share(&mut self, now: Instant, mut asked: Asked, response: Response) {
+        let peer = asked.request.peer();
+        if asked.place.is_none() {
+            match self.admission.enter(peer, asked.standing, asked.weight()) {
+                Ok(place) => asked.place = Some(place),
+                Err(busy) => return self.refuse(now, asked, busy),
+            }
+        }
+        let (response, held) = held(&self.admission, asked.whose(), response);
+        self.running += 1;
+        let (told, admission) = (self.told.clone(), Arc::clone(&self.admission));
+        self.tasks_of(wants_none(&asked.request)).spawn(async move {
+            let response = match held {
+                Some(_) => Arc::clone(&admission.bodies).shared(peer, response).await,
+                None => response,
+            };
+            let _ = told.send(Told::Answered(Box::new(asked), response, held));
         });
     }
 
@@ -107,9 +135,28 @@ pub(super) fn heeding(request: &Request, id: RequestId, response: Response) -> A
     }
 }
 
-/// What a handler has answered in a task, until it is taken over; 5.03 if there is no room for it.
-pub(super) fn held(admission: &Arc<Admission>, response: Response) -> (Response, Option<Held>) {
-    match admission.hold(response.payload().len()) {
+/// What a handler has answered in a task, until it is taken over; 5.03 if there is no room for it. A body that costs by its length
+/// to be shared is shared there; who has not proved its address may have to do that first.
+pub(super) async fn taken_over(
+    admission: &Arc<Admission>,
+    asked: &Asked,
+    response: Response,
+) -> (Response, Option<Held>) {
+    let peer = asked.request.peer();
+    let (response, held) = held(admission, asked.whose(), response);
+    match asked.is_cut(&response) && asked.request.is_address_proved() {
+        true => (Arc::clone(&admission.bodies).shared(peer, response).await, held),
+        false => (response, held),
+    }
+}
+
+/// The same as it is.
+pub(super) fn held(
+    admission: &Arc<Admission>,
+    whose: (SocketAddr, Standing),
+    response: Response,
+) -> (Response, Option<Held>) {
+    match admission.hold(Some(whose), response.payload().len()) {
         Some(held) => (response, Some(held)),
         None => (Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(ASK_AGAIN), None),
     }

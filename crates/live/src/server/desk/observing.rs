@@ -1,6 +1,6 @@
 //! What observers are told: one state for all of a group that asked the same.
 
-use std::sync::Arc;
+use std::{future::Future, net::Ipv4Addr, sync::Arc};
 
 use super::{Action, Desk, Observed, Told, start, within};
 use crate::{Response, transfer::ObserverId};
@@ -30,19 +30,42 @@ impl Desk {
             return;
         };
         match start(|| handling.ask(request)) {
-            Ok(response) => self.state(group, response),
+            Ok(response) => match self.with_shared_body(response) {
+                Ok(response) => self.state(group, response),
+                Err(response) => self.later(group, std::future::ready(response)),
+            },
             Err(answering) => {
                 handling.has_waited();
-                self.states += 1;
-                let (told, limit, giving_up) = (self.told.clone(), self.limits.handling, self.giving_up.subscribe());
-                let admission = Arc::clone(&self.admission);
-                self.tasks.spawn(async move {
-                    let response = within(limit, answering, giving_up, None).await;
-                    let state = admission.hold(response.payload().len()).map(|held| (response, held));
-                    let _ = told.send(Told::State(group, state));
-                });
+                let (limit, giving_up) = (self.limits.handling, self.giving_up.subscribe());
+                self.later(group, within(limit, answering, giving_up, None));
             }
         }
+    }
+
+    /// A state whose body all observers are told without it being copied; itself if that takes longer than others are to wait.
+    #[allow(clippy::result_large_err, reason = "it is handed on as it is")]
+    fn with_shared_body(&self, state: Response) -> Result<Response, Response> {
+        if !state.is_success() || state.has_stream() || state.payload().len() <= self.limits.block {
+            return Ok(state);
+        }
+        self.admission.bodies.at_once(state)
+    }
+
+    /// The state for a group of observers comes later.
+    fn later(&mut self, group: u64, state: impl Future<Output = Response> + Send + 'static) {
+        self.states += 1;
+        let (told, admission, longest) = (self.told.clone(), Arc::clone(&self.admission), self.limits.block);
+        self.tasks.spawn(async move {
+            let state = state.await;
+            let told_as = match admission.hold(None, state.payload().len()) {
+                Some(held) if state.is_success() && state.payload().len() > longest => {
+                    let nobody = (Ipv4Addr::UNSPECIFIED, 0).into();
+                    Some((Arc::clone(&admission.bodies).shared(nobody, state).await, held))
+                }
+                held => held.map(|held| (state, held)),
+            };
+            let _ = told.send(Told::State(group, told_as));
+        });
     }
 
     pub(super) fn state(&mut self, group: u64, response: Response) {

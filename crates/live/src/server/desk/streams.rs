@@ -29,7 +29,7 @@ use uploads::Upload;
 const MOST_OVER: usize = 256;
 const MOST_BYTES_OVER: usize = 1 << 20;
 /// Bytes of a message over a connection beside its payload.
-const OVERHEAD: usize = 256;
+pub(super) const OVERHEAD: usize = 256;
 /// Bytes of a block over a connection that carries several in a message.
 const MOST_AT_ONCE: usize = 16 << 10;
 

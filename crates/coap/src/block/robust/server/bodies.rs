@@ -16,6 +16,7 @@ use super::{
     },
     BurstAnswer, BurstServer, Inbound, Outbound, Owed, Reply, Representation, ServerTold, Stage, Step, Wants,
 };
+use crate::body::HeldBody;
 use crate::message::{Code, HEADER, Kind, Message, is_of_transfer, number};
 
 impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
@@ -240,7 +241,7 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
             self.remember(from, tag.as_deref(), &draft);
             return self.reply(from, reply, draft);
         }
-        let is_same = |body: &Outbound<A>| body.is(answer.code, given, answer.body, size);
+        let is_same = |body: &Outbound<A>| body.is(answer, given, size);
         let place = match kept {
             Some(place) if self.outbound.get(place).is_some_and(is_same) => place,
             other => {
@@ -255,8 +256,8 @@ impl<A: Copy + Eq + Hash + Debug> BurstServer<A> {
                 let options = own_options(options.iter().map(|(number, value)| (*number, &**value)), |number| {
                     number == number::ETAG
                 });
-                let representation =
-                    Representation { code: answer.code, options, etag, body: answer.body.to_vec(), size };
+                let body = HeldBody::of(answer.body, answer.shared);
+                let representation = Representation { code: answer.code, options, etag, body, size };
                 let parameters = self.parameters_of(from);
                 let pause = self.pause(&parameters);
                 self.outbound.push(Outbound::new((from, whose), key, representation, parameters, pause, now));

@@ -9,9 +9,11 @@ use super::{
         draft::{Draft, OwnedOptions, Recent, memory_of},
         receiver::waits,
     },
+    BurstAnswer,
     asked::Wants,
 };
 use crate::{
+    body::HeldBody,
     message::{Code, Token, number},
     transfer::ECHO_LENGTH,
 };
@@ -31,7 +33,7 @@ pub(super) struct Outbound<A> {
     pub(super) echo: Option<[u8; ECHO_LENGTH]>,
     code: Code,
     options: OwnedOptions,
-    body: Vec<u8>,
+    body: HeldBody,
     size: BlockSize,
     sender: BurstSender,
     /// The token of what flows: that of the request that it answers, unless that was for the first block alone.
@@ -54,7 +56,7 @@ pub(super) struct Representation {
     /// Without ETag.
     pub(super) options: OwnedOptions,
     pub(super) etag: Vec<u8>,
-    pub(super) body: Vec<u8>,
+    pub(super) body: HeldBody,
     pub(super) size: BlockSize,
 }
 
@@ -120,9 +122,14 @@ impl<A> Outbound<A> {
     }
 
     /// Whether this is the same representation, so that what was sent of it can stay.
-    pub(super) fn is(&self, code: Code, etag: Option<&[u8]>, body: &[u8], size: BlockSize) -> bool {
+    pub(super) fn is(&self, answer: &BurstAnswer<'_>, etag: Option<&[u8]>, size: BlockSize) -> bool {
         let is_tagged = etag.is_none_or(|etag| etag == self.etag);
-        is_tagged && self.code == code && self.size == size && self.body == body
+        let has_body = match (self.body.shared(), answer.shared) {
+            (Some(own), Some(other)) => own.is(other),
+            (None, None) => *self.body == *answer.body,
+            _ => false,
+        };
+        is_tagged && self.code == answer.code && self.size == size && has_body
     }
 
     /// A request for it came with this token. `sent`: its first block is on its way already, in an acknowledgement.
@@ -226,7 +233,7 @@ impl<A> Outbound<A> {
     pub(super) fn memory(&self) -> usize {
         let tags = self.etag.capacity().saturating_add(self.request_tag.as_ref().map_or(0, Vec::capacity));
         self.body
-            .capacity()
+            .len()
             .saturating_add(self.key.capacity())
             .saturating_add(tags)
             .saturating_add(memory_of(&self.options))

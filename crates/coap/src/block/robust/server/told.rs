@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use millpond_control::Instant;
 
-use crate::message::Code;
+use crate::{body::SharedBody, message::Code};
 
 /// Names a request until it was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +30,8 @@ pub(crate) struct BurstAnswer<'a> {
     pub(crate) options: &'a [(u16, &'a [u8])],
     /// The body.
     pub(crate) body: &'a [u8],
+    /// The same, if others hold it too.
+    pub(crate) shared: Option<&'a SharedBody>,
     /// Whoever asks is known to be at its address.
     pub(crate) is_proved: bool,
 }

@@ -65,7 +65,7 @@ impl Desk {
             let _ = telling.send(Told::Step(of.clone(), number, Step::Taken, None));
         });
         asked.request.give_body(body);
-        let (request, place) = (asked.request.clone(), asked.place.take());
+        let (request, place, whose) = (asked.request.clone(), asked.place.take(), asked.whose());
         let is_unheard = wants_none(&request);
         let came = Arc::new(AtomicU64::new(0));
         let mut upload = Upload {
@@ -88,7 +88,7 @@ impl Desk {
                 let admission = Arc::clone(&self.admission);
                 self.tasks_of(is_unheard).spawn(async move {
                     let response = within(limit, answering, giving_up, Some(came)).await;
-                    let (response, held) = held(&admission, response);
+                    let (response, held) = held(&admission, whose, response);
                     drop(place);
                     let _ = told.send(Told::Step(name, number, Step::Answered(response), held));
                 });
