@@ -62,6 +62,8 @@ pub(crate) use desk::{Action, Arrived, Desk, DeskLimits, Hosted, Room};
 pub(crate) use policy::Policing;
 pub(crate) use reachability::Reachability;
 pub(crate) use router::Router;
+#[cfg(all(test, feature = "tcp"))]
+pub(crate) use starting::most_in_connections;
 pub(crate) use worker::{GRACE, HANDLERS_GRACE, Order};
 
 #[cfg(feature = "_secure")]

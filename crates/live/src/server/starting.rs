@@ -41,9 +41,11 @@ use crate::{
 /// quarter of it.
 const MOST_HELD: usize = 64 << 20;
 
-/// Bytes that connections may hold together; more if bodies may be longer than a sixteenth of it.
+/// Bytes that connections may hold together: 256 MiB, or more if bodies may be longer than a sixteenth of it.
 #[cfg(feature = "tcp")]
-const MOST_IN_CONNECTIONS: usize = 256 << 20;
+pub(crate) fn most_in_connections(longest_body: usize) -> usize {
+    (256 << 20).max(longest_body.saturating_mul(16))
+}
 
 /// What the sessions of a port are made with, by who the other side is in them.
 fn keys(other: Option<Other>, server: &ServerSecurity, client: &ClientSecurity) -> Result<Option<Keys>, Error> {
@@ -102,7 +104,7 @@ impl ServerBuilder {
                 #[cfg(feature = "tcp")]
                 connections: tcp::Connections::new(tcp::ConnectionLimits {
                     connections: self.most_connections,
-                    memory: MOST_IN_CONNECTIONS.max(self.longest_body.saturating_mul(16)),
+                    memory: most_in_connections(self.longest_body),
                 }),
                 security: Arc::new(RwLock::new(self.security.clone())),
                 panics: Arc::default(),

@@ -68,8 +68,7 @@ pub(super) async fn serve<S: Stream>(
             return Ended::insecure(error.to_string());
         }
     };
-    let bodies = Limits::DEFAULT.bodies.max(shared.longest_body.saturating_mul(16));
-    let limits = Limits { body: shared.longest_body, bodies, ..Config::STREAM.limits };
+    let limits = limits(shared.longest_body);
     let (telling, mut told) = mpsc::unbounded_channel();
     let (router, admission) = (Arc::clone(&shared.router), Arc::clone(&shared.admission));
     let policing = Arc::clone(&shared.policing);
@@ -140,6 +139,14 @@ pub(super) async fn serve<S: Stream>(
     }
     let insecure = serving.link.broken.as_ref().map(|why| why.reason.clone());
     Ended { insecure, unheard: serving.close().await }
+}
+
+/// What a connection may hold of bodies: a quarter of what all of a server may, or less. What is kept of answers is shared with
+/// whoever else keeps it.
+fn limits(longest_body: usize) -> Limits {
+    let usual = Config::STREAM.limits;
+    let bodies = usual.bodies.max(longest_body.saturating_mul(4));
+    Limits { body: longest_body, bodies, kept: usual.kept.max(longest_body), ..usual }
 }
 
 /// What is left of a connection.
@@ -406,5 +413,20 @@ impl<S: Stream> Serving<S> {
         }
         drop(seat);
         unheard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One connection could hold as much as is promised for all of them.
+    #[test]
+    fn no_connection_may_hold_more_than_a_quarter_of_what_all_may() {
+        for longest_body in [1, 1 << 20, 16 << 20, 100 << 20] {
+            let Limits { body, bodies, kept, .. } = limits(longest_body);
+            assert!(body <= bodies && body <= kept, "{longest_body}");
+            assert!(4 * bodies.max(kept) <= crate::server::most_in_connections(longest_body), "{longest_body}");
+        }
     }
 }
