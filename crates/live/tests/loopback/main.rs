@@ -14,6 +14,7 @@ mod connections;
 mod cut_off;
 mod datagrams_secure;
 mod endings;
+mod examples;
 mod groups;
 mod handlers;
 mod known_holes;

@@ -172,7 +172,7 @@ impl Drop for Body {
 }
 
 #[tokio::test]
-async fn of_the_large_bodies_that_a_burst_of_requests_asks_for_one_is_held_at_a_time() {
+async fn of_the_large_bodies_that_a_burst_of_forged_requests_asks_for_a_quarter_of_the_room_is_held() {
     let alive = Arc::default();
     let making = Arc::clone(&alive);
     let large = Resource::new().get(move |_| {
@@ -185,7 +185,8 @@ async fn of_the_large_bodies_that_a_burst_of_requests_asks_for_one_is_held_at_a_
         forger.send(number, b"\x50\x01\0\x01\xb5large");
     }
     taken_in(&server, 64).await;
-    assert_eq!(alive.1.load(Ordering::Relaxed), 1);
+    // A quarter of 64 MiB while they are hashed, and the one that does not fit.
+    assert!(alive.1.load(Ordering::Relaxed) <= 17, "{}", alive.1.load(Ordering::Relaxed));
     assert!(server.stats().await.memory < 34 << 20);
 }
 
@@ -211,9 +212,9 @@ async fn large_bodies_that_many_handlers_make_at_once_are_bounded_and_beyond_is_
     while server.stats().await.sent < 100 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // 64 MiB, and the one that does not fit.
-    assert_eq!((alive.1.load(Ordering::Relaxed), alive.0.load(Ordering::Relaxed)), (65, 0));
-    assert_eq!(server.stats().await.overloaded, 36);
+    // Three quarters of 64 MiB for one network, and the one that does not fit; all are alike, and one is kept for later blocks.
+    assert_eq!((alive.1.load(Ordering::Relaxed), alive.0.load(Ordering::Relaxed)), (49, 1));
+    assert_eq!(server.stats().await.overloaded, 52);
 }
 
 /// Each answer to a non-confirmable request wants a place for its peer. When there is none left, others go on.
