@@ -15,8 +15,9 @@ use tokio::io::AsyncWrite;
 pub(crate) struct Draft {
     file: PathBuf,
     opened: Option<Opened>,
-    /// Bytes of it.
+    /// Bytes of it, and how many there may be.
     pub(crate) length: usize,
+    limit: usize,
     /// Why it cannot be written.
     pub(crate) failed: Option<io::Error>,
 }
@@ -29,8 +30,9 @@ struct Opened {
 }
 
 impl Draft {
-    pub(crate) fn of(file: &Path) -> Self {
-        Self { file: file.to_owned(), opened: None, length: 0, failed: None }
+    /// For this file, of so many bytes at most.
+    pub(crate) fn of(file: &Path, limit: usize) -> Self {
+        Self { file: file.to_owned(), opened: None, length: 0, limit, failed: None }
     }
 
     /// It is whole with these bytes, and takes its place.
@@ -95,7 +97,11 @@ impl Drop for Draft {
 /// The disk is waited for: nobody else does anything meanwhile in a program that asks once.
 impl AsyncWrite for Draft {
     fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = self.opened().and_then(|file| file.write_all(bytes));
+        let limit = self.limit;
+        let written = match self.length.saturating_add(bytes.len()) > limit {
+            true => Err(io::Error::new(ErrorKind::FileTooLarge, too_long(limit))),
+            false => self.opened().and_then(|file| file.write_all(bytes)),
+        };
         Poll::Ready(match written {
             Ok(()) => {
                 self.length = self.length.saturating_add(bytes.len());
@@ -116,6 +122,11 @@ impl AsyncWrite for Draft {
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
+}
+
+/// What is told of a body that is longer than it may be.
+pub(crate) fn too_long(limit: usize) -> String {
+    format!("the body is longer than {limit} bytes; raise --max-size to take it")
 }
 
 /// Has a draft made beside a file, hidden so that nobody is served half of it, under the first of these numbers that is free:
@@ -148,7 +159,7 @@ mod tests {
         fs::create_dir_all(&directory).expect("a temporary directory");
         let left = directory.join(format!(".millpond-{}-0", std::process::id()));
         fs::write(&left, "half of it").expect("written");
-        Draft::of(&directory.join("file")).put(b"whole").expect("written beside it");
+        Draft::of(&directory.join("file"), 5).put(b"whole").expect("written beside it");
         assert_eq!(fs::read(directory.join("file")).expect("there"), b"whole");
         assert_eq!(fs::read_dir(&directory).expect("there").count(), 2, "what was left, and the file");
         fs::remove_dir_all(&directory).expect("removed");

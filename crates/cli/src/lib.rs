@@ -27,6 +27,7 @@ pub mod load;
 pub mod log;
 pub mod nearest;
 pub mod observe;
+mod opening;
 pub mod ping;
 mod program;
 pub mod progress;

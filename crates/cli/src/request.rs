@@ -9,9 +9,9 @@ use crate::arguments::{Request, WithPayload, WithoutPayload, Writing};
 use crate::draft::Draft;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::{answer, content_format, progress, render, trace, values};
+use crate::{answer, content_format, opening, progress, render, trace, values};
 
-/// Longest body that is sent or taken, bytes.
+/// Longest body that is sent, or that a server takes or gives, bytes.
 pub const LONGEST_BODY: usize = 16 << 20;
 
 /// get and delete.
@@ -58,9 +58,10 @@ enum Body {
 fn streamed(text: &str, ask: &WithPayload) -> Option<(std::fs::File, usize)> {
     let path = text.strip_prefix('@').filter(|path| !path.starts_with('@') && !ask.uri.transport().is_datagram())?;
     // A pipe is not opened twice. What is not there, or cannot be opened, is told when it is read whole.
-    let length = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
-    let length = usize::try_from(length).ok().filter(|length| *length > progress::LONG)?;
-    Some((std::fs::File::open(path).ok()?, length))
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let file = opening::plain(Path::new(path)).ok().flatten()?;
+    let length = usize::try_from(file.metadata().ok()?.len()).ok().filter(|length| *length > progress::LONG)?;
+    Some((file, length))
 }
 
 async fn once(
@@ -95,7 +96,7 @@ async fn once(
         let line = render::options::line(millpond_live::number::NO_RESPONSE, &[classes.value()]);
         let _ = writeln!(anstream::stderr(), ">   {line}");
     }
-    let mut draft = output.map(Draft::of);
+    let mut draft = output.map(|file| Draft::of(file, flags.max_size.unwrap_or(LONGEST_BODY)));
     let asking = async {
         if let Some(unwanted) = unwanted {
             return request.send_no_response(unwanted).await;

@@ -3,68 +3,234 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use millpond_live::{Bytes, Code, Request, Response, number, percent_encoded};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use millpond_live::{Bytes, Code, FairPermit, FairSemaphore, Request, Response, number, percent_encoded};
 use tokio::task::spawn_blocking;
 
-use super::directory::{Directory, Stored, entity_tag};
+use super::directory::{Directory, Draft, Seen, Stored};
+use super::tags::FileBody;
 use crate::content_format::{self, LINKS};
 use crate::request::LONGEST_BODY;
 
 /// Files made by POST in one directory until a free name is found.
 const MOST_NAMES: u32 = 10_000;
 
-/// Bytes of files in memory at a time; whoever asks for more waits.
+/// Bytes of long files that are read at a time; networks that want more take turns.
 const ROOM: usize = 64 << 20;
 
-/// What each request takes of that at the least, so that not too many are at the disk at a time.
-const LEAST: usize = 4 << 20;
+/// The same of short ones, which wait for no long one.
+const ROOM_OF_SHORT: usize = 8 << 20;
 
-/// Bytes of a file, or of a directory's links, that are read before the address of whoever asks is proved.
-const UNPROVED: u64 = 64 << 10;
+/// Bytes of a short file. More than these, or as many of a directory's links, are read only for a proved address.
+const SHORT: usize = 64 << 10;
+
+/// What a long file takes of the room at the least, so that not too many are at the disk at a time.
+const LEAST: usize = 4 << 20;
 
 /// A directory that is served.
 #[derive(Debug)]
 pub(super) struct Files {
     directory: Directory,
     write: bool,
-    room: Arc<Semaphore>,
+    long: FairSemaphore,
+    short: FairSemaphore,
+    /// Changes are made one at a time, each with its condition.
+    change: FairSemaphore,
 }
 
-/// A file's bytes, and the room that they take.
-struct Held(Vec<u8>, #[expect(dead_code, reason = "it is given back with the bytes")] OwnedSemaphorePermit);
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
+/// What a request comes to as far as nothing is changed.
+enum Begun {
+    Answered(Response),
+    /// PUT, to be made if its condition holds.
+    Put(Draft),
+    /// POST, to be made under the first of these names that is free.
+    Post(Draft, Vec<String>),
+    Delete,
 }
 
 impl Files {
     /// Of this directory; if `write`, PUT, POST and DELETE change it.
     pub(super) fn of(directory: Directory, write: bool) -> Self {
-        Self { directory, write, room: Arc::new(Semaphore::new(ROOM >> 10)) }
+        let semaphore = |bytes: usize| FairSemaphore::new(bytes >> 10);
+        let (long, short, change) = (semaphore(ROOM), semaphore(ROOM_OF_SHORT), FairSemaphore::new(1));
+        Self { directory, write, long, short, change }
     }
 
     /// Answers from the directory. Conditions are those of RFC 7252 §5.10.8, entity tags those of §5.10.6.
     pub(super) async fn answer(self: Arc<Self>, request: Request) -> Response {
         let broken = || Response::new(Code::INTERNAL_SERVER_ERROR);
+        let is_get = request.method() == Code::GET;
         let mut length = 0;
         // To say what may be done with it, what is there may have to be read as well.
-        if request.method() == Code::GET || self.write {
+        if is_get || self.write {
             // Files may be slow; other requests are answered meanwhile.
             let (files, asked) = (Arc::clone(&self), request.clone());
-            let looked = spawn_blocking(move || files.directory.length(&path_of(&asked), UNPROVED)).await;
-            length = looked.ok().and_then(Result::ok).flatten().unwrap_or(0);
-            if length > UNPROVED && !request.is_address_proved() {
+            let looked = spawn_blocking(move || files.directory.look(&path_of(&asked), SHORT as u64)).await;
+            let seen = looked.ok().and_then(Result::ok).flatten();
+            let all = match seen {
+                Some(Seen::File { length, .. } | Seen::Directory(length)) => {
+                    usize::try_from(length).unwrap_or(usize::MAX)
+                }
+                None => 0,
+            };
+            if all > SHORT && !request.is_address_proved() {
                 return Response::prove_address();
             }
+            if !is_known(seen, &request) {
+                length = all;
+            }
         }
-        let length = usize::try_from(length).unwrap_or(LONGEST_BODY).clamp(LEAST, LONGEST_BODY.max(LEAST));
-        let permits = u32::try_from(length >> 10).unwrap_or(u32::MAX);
-        let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(permits).await else { return broken() };
-        let work = spawn_blocking(move || answered(&self.directory, self.write, &request, permit));
-        work.await.unwrap_or_else(|_| broken())
+        let room = self.room(&request, length.max(request.payload().len())).await;
+        let (files, asked) = (Arc::clone(&self), request.clone());
+        let begun = spawn_blocking(move || {
+            let begun = files.begin(&asked);
+            drop(room);
+            begun
+        });
+        let begun = match begun.await {
+            Ok(Ok(Begun::Answered(response))) => return response,
+            Ok(Ok(begun)) => begun,
+            Ok(Err(error)) => return failed(&error),
+            Err(_) => return broken(),
+        };
+        let turn = self.change.acquire(request.peer(), 1).await;
+        let changed = spawn_blocking(move || {
+            let changed = self.change(&request, &begun);
+            drop(turn);
+            changed.unwrap_or_else(|error| failed(&error))
+        });
+        changed.await.unwrap_or_else(|_| broken())
+    }
+
+    /// Room for so many bytes, when it is the turn of this client's network.
+    async fn room(&self, request: &Request, length: usize) -> FairPermit {
+        let (room, length) = match length <= SHORT {
+            true => (&self.short, SHORT),
+            false => (&self.long, length.clamp(LEAST, LONGEST_BODY)),
+        };
+        room.acquire(request.peer(), length >> 10).await
+    }
+
+    /// Everything that can be done while others change something.
+    fn begin(&self, request: &Request) -> io::Result<Begun> {
+        let path = path_of(request);
+        Ok(match request.method() {
+            Code::GET => Begun::Answered(self.get(&path, request)?),
+            Code::PUT | Code::POST | Code::DELETE if !self.write => {
+                Begun::Answered(refused(Code::METHOD_NOT_ALLOWED, "this server only reads; start it with --write"))
+            }
+            // What stands there is hashed before it is anybody's turn, if that is needed at all.
+            Code::PUT | Code::DELETE if !self.condition_holds(&path, request)? => {
+                Begun::Answered(Response::new(Code::PRECONDITION_FAILED))
+            }
+            Code::PUT => Begun::Put(self.directory.draft(&path, request.payload())?),
+            Code::POST => self.post(path, request)?,
+            Code::DELETE => Begun::Delete,
+            _ => Begun::Answered(Response::new(Code::METHOD_NOT_ALLOWED)),
+        })
+    }
+
+    /// The rest.
+    fn change(&self, request: &Request, begun: &Begun) -> io::Result<Response> {
+        let path = path_of(request);
+        let holds = || self.condition_holds(&path, request);
+        Ok(match begun {
+            Begun::Answered(response) => response.clone(),
+            Begun::Put(draft) => match self.directory.put_if(draft, holds)? {
+                None => Response::new(Code::PRECONDITION_FAILED),
+                Some(true) => Response::created().with_etag(draft.tag().to_vec()),
+                Some(false) => Response::changed().with_etag(draft.tag().to_vec()),
+            },
+            Begun::Post(draft, names) => self.put_at_free_name(&path, draft, names)?,
+            // What is not there is deleted (RFC 7252 §5.8.4).
+            Begun::Delete => match self.directory.remove_if(&path, holds)? {
+                None => Response::new(Code::PRECONDITION_FAILED),
+                Some(_) => Response::deleted(),
+            },
+        })
+    }
+
+    fn get(&self, path: &[String], request: &Request) -> io::Result<Response> {
+        let seen = self.directory.look(path, 0)?;
+        if let Some(Seen::File { tag: Some(tag), .. }) = seen
+            && is_valid(request, tag)
+            && holds(request, Some(Some(tag)))
+        {
+            return Ok(Response::new(Code::VALID).with_etag(tag.to_vec()));
+        }
+        let stored = self.directory.read(path, LONGEST_BODY)?;
+        if !holds(request, stored.as_ref().map(tag_of)) {
+            return Ok(Response::new(Code::PRECONDITION_FAILED));
+        }
+        let (body, format) = match stored {
+            None => return Ok(Response::not_found()),
+            Some(Stored::File(body)) => (body, content_format::of_file(path.last().map_or("", String::as_str))),
+            Some(Stored::Directory(names)) => (FileBody::of(links(path, &names).into_bytes()), LINKS),
+        };
+        if request.accept().is_some_and(|wanted| wanted.number() != format) {
+            let offered = format!("this is {}", content_format::name(format));
+            return Ok(refused(Code::NOT_ACCEPTABLE, &offered));
+        }
+        let tag = body.tag();
+        if is_valid(request, tag) {
+            return Ok(Response::new(Code::VALID).with_etag(tag.to_vec()));
+        }
+        Ok(Response::content(Bytes::from_owner(body)).with_content_format(format).with_etag(tag.to_vec()))
+    }
+
+    /// A POST to a directory makes a file there whose name is a free number, and says where.
+    fn post(&self, path: Vec<String>, request: &Request) -> io::Result<Begun> {
+        let mut names = match self.directory.look(&path, 0)? {
+            None => return Ok(Begun::Answered(Response::not_found())),
+            Some(Seen::File { .. }) => {
+                let told = "POST is for directories, PUT for files";
+                return Ok(Begun::Answered(refused(Code::METHOD_NOT_ALLOWED, told)));
+            }
+            Some(Seen::Directory(_)) => match self.directory.read(&path, LONGEST_BODY)? {
+                Some(Stored::Directory(names)) => names,
+                _ => return Ok(Begun::Answered(Response::not_found())),
+            },
+        };
+        names.sort();
+        let ending = request.content_format().map_or("bin", |format| content_format::ending(format.number()));
+        let is_free = |name: &String| names.binary_search(name).is_err();
+        let free: Vec<_> = (1..=MOST_NAMES).map(|number| format!("{number}.{ending}")).filter(is_free).collect();
+        let draft = self.directory.draft(&within(&path, "draft"), request.payload())?;
+        Ok(Begun::Post(draft, free))
+    }
+
+    fn put_at_free_name(&self, path: &[String], draft: &Draft, names: &[String]) -> io::Result<Response> {
+        // Others make files, too: a name that they took meanwhile is free no longer.
+        for name in names {
+            let made = within(path, name);
+            match self.directory.put_at(draft, &made) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                done => {
+                    done?;
+                    let located = |response: Response, segment: &String| {
+                        response.with_option(number::LOCATION_PATH, segment.clone().into_bytes())
+                    };
+                    return Ok(made.iter().fold(Response::created(), located));
+                }
+            }
+        }
+        Ok(refused(Code::CONFLICT, "the directory is full"))
+    }
+
+    /// If-Match and If-None-Match (RFC 7252 §5.10.8), of what is there now. A file is read if its tag is not known.
+    fn condition_holds(&self, path: &[String], request: &Request) -> io::Result<bool> {
+        let options = request.options();
+        if options.get(number::IF_MATCH).or_else(|| options.get(number::IF_NONE_MATCH)).is_none() {
+            return Ok(true);
+        }
+        let tag = match self.directory.look(path, 0)? {
+            Some(Seen::File { tag: None, .. }) if options.get(number::IF_MATCH).is_some() => {
+                self.directory.read(path, LONGEST_BODY)?.as_ref().map(tag_of)
+            }
+            Some(Seen::File { tag, .. }) => Some(tag),
+            Some(Seen::Directory(_)) => Some(None),
+            None => None,
+        };
+        Ok(holds(request, tag))
     }
 }
 
@@ -72,124 +238,58 @@ fn path_of(request: &Request) -> Vec<String> {
     request.path().map(str::to_owned).collect()
 }
 
-fn answered(directory: &Directory, write: bool, request: &Request, permit: OwnedSemaphorePermit) -> Response {
-    let path = path_of(request);
-    let answer = match request.method() {
-        Code::GET => get(directory, &path, request, permit),
-        Code::PUT | Code::POST | Code::DELETE if !write => {
-            Ok(refused(Code::METHOD_NOT_ALLOWED, "this server only reads; start it with --write"))
+/// The path of a name in a directory.
+fn within(path: &[String], name: &str) -> Vec<String> {
+    path.iter().filter(|segment| !segment.is_empty()).cloned().chain([name.to_owned()]).collect()
+}
+
+/// Nothing need be read to answer.
+fn is_known(seen: Option<Seen>, request: &Request) -> bool {
+    let options = request.options();
+    match (seen, request.method()) {
+        (Some(Seen::File { tag, is_at_hand, .. }), Code::GET) => {
+            is_at_hand || tag.is_some_and(|tag| is_valid(request, tag))
         }
-        Code::PUT => put(directory, &path, request),
-        Code::POST => post(directory, &path, request),
-        Code::DELETE => delete(directory, &path, request),
-        _ => Ok(Response::new(Code::METHOD_NOT_ALLOWED)),
+        (Some(Seen::File { tag, .. }), _) => tag.is_some() || options.get(number::IF_MATCH).is_none(),
+        (Some(Seen::Directory(_)) | None, method) => method != Code::GET && method != Code::POST,
+    }
+}
+
+/// The client has what has this tag.
+fn is_valid(request: &Request, tag: [u8; 8]) -> bool {
+    request.options().all(number::ETAG).any(|known| known.as_ref() == tag)
+}
+
+/// The tag of what is there; a directory has none.
+fn tag_of(stored: &Stored) -> Option<[u8; 8]> {
+    match stored {
+        Stored::File(body) => Some(body.tag()),
+        Stored::Directory(_) => None,
+    }
+}
+
+/// Whether the conditions hold for what is there, if anything is, with its tag, if it has one.
+fn holds(request: &Request, there: Option<Option<[u8; 8]>>) -> bool {
+    let options = request.options();
+    let mut wanted = options.all(number::IF_MATCH).peekable();
+    let wants_none = options.get(number::IF_NONE_MATCH).is_some();
+    let matches = match there {
+        _ if wanted.peek().is_none() => true,
+        Some(tag) => wanted.any(|wanted| wanted.is_empty() || tag.is_some_and(|tag| wanted.as_ref() == tag)),
+        None => false,
     };
-    answer.unwrap_or_else(|error| match error.kind() {
+    matches && (!wants_none || there.is_none())
+}
+
+fn failed(error: &io::Error) -> Response {
+    match error.kind() {
         ErrorKind::PermissionDenied => refused(Code::FORBIDDEN, "this name cannot be used"),
         ErrorKind::IsADirectory => refused(Code::METHOD_NOT_ALLOWED, "this is a directory"),
         ErrorKind::NotFound | ErrorKind::NotADirectory => refused(Code::CONFLICT, "its directory is not there"),
         ErrorKind::FileTooLarge => refused(Code::INTERNAL_SERVER_ERROR, "it is too large to be served"),
         ErrorKind::StorageFull => refused(Code::INTERNAL_SERVER_ERROR, "the disk is full"),
         _ => refused(Code::INTERNAL_SERVER_ERROR, "the file cannot be read or written"),
-    })
-}
-
-fn get(
-    directory: &Directory,
-    path: &[String],
-    request: &Request,
-    permit: OwnedSemaphorePermit,
-) -> io::Result<Response> {
-    let stored = directory.read(path, LONGEST_BODY)?;
-    if !holds(request, stored.as_ref()) {
-        return Ok(Response::new(Code::PRECONDITION_FAILED));
     }
-    let (bytes, format) = match stored {
-        None => return Ok(Response::not_found()),
-        Some(Stored::File(bytes)) => (bytes, content_format::of_file(path.last().map_or("", String::as_str))),
-        Some(Stored::Directory(names)) => (links(path, &names).into_bytes(), LINKS),
-    };
-    if request.accept().is_some_and(|wanted| wanted.number() != format) {
-        let offered = format!("this is {}", content_format::name(format));
-        return Ok(refused(Code::NOT_ACCEPTABLE, &offered));
-    }
-    let tag = entity_tag(&bytes);
-    if request.options().all(number::ETAG).any(|known| known.as_ref() == tag) {
-        return Ok(Response::new(Code::VALID).with_etag(tag.to_vec()));
-    }
-    let bytes = Bytes::from_owner(Held(bytes, permit));
-    Ok(Response::content(bytes).with_content_format(format).with_etag(tag.to_vec()))
-}
-
-fn put(directory: &Directory, path: &[String], request: &Request) -> io::Result<Response> {
-    let response = match directory.write_if(path, request.payload(), || condition_holds(directory, path, request))? {
-        None => return Ok(Response::new(Code::PRECONDITION_FAILED)),
-        Some(true) => Response::created(),
-        Some(false) => Response::changed(),
-    };
-    Ok(response.with_etag(entity_tag(request.payload()).to_vec()))
-}
-
-/// A POST to a directory makes a file there whose name is a free number, and says where.
-fn post(directory: &Directory, path: &[String], request: &Request) -> io::Result<Response> {
-    let mut names = match directory.read(path, LONGEST_BODY)? {
-        None => return Ok(Response::not_found()),
-        Some(Stored::File(_)) => {
-            return Ok(refused(Code::METHOD_NOT_ALLOWED, "POST is for directories, PUT for files"));
-        }
-        Some(Stored::Directory(names)) => names,
-    };
-    names.sort();
-    let ending = request.content_format().map_or("bin", |format| content_format::ending(format.number()));
-    let is_free = |name: &String| names.binary_search(name).is_err();
-    let mut free = (1..=MOST_NAMES).map(|number| format!("{number}.{ending}")).filter(is_free);
-    let directories = path.iter().filter(|segment| !segment.is_empty()).cloned();
-    let mut made: Vec<String> = directories.chain([String::new()]).collect();
-    // Others make files, too: a name that they took meanwhile is free no longer.
-    loop {
-        let Some(name) = free.next() else { return Ok(refused(Code::CONFLICT, "the directory is full")) };
-        if let Some(last) = made.last_mut() {
-            *last = name;
-        }
-        match directory.create(&made, request.payload()) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            done => break done?,
-        }
-    }
-    let located = |response: Response, segment: &String| {
-        response.with_option(number::LOCATION_PATH, segment.clone().into_bytes())
-    };
-    Ok(made.iter().fold(Response::created(), located))
-}
-
-fn delete(directory: &Directory, path: &[String], request: &Request) -> io::Result<Response> {
-    // What is not there is deleted (RFC 7252 §5.8.4).
-    let gone = directory.remove_if(path, || condition_holds(directory, path, request))?;
-    Ok(gone.map_or_else(|| Response::new(Code::PRECONDITION_FAILED), |_| Response::deleted()))
-}
-
-/// If-Match and If-None-Match (RFC 7252 §5.10.8), of what is there now.
-fn condition_holds(directory: &Directory, path: &[String], request: &Request) -> io::Result<bool> {
-    let options = request.options();
-    let is_conditional = options.get(number::IF_MATCH).or_else(|| options.get(number::IF_NONE_MATCH)).is_some();
-    Ok(!is_conditional || holds(request, directory.read(path, LONGEST_BODY)?.as_ref()))
-}
-
-fn holds(request: &Request, stored: Option<&Stored>) -> bool {
-    let options = request.options();
-    let mut wanted = options.all(number::IF_MATCH).peekable();
-    let wants_none = options.get(number::IF_NONE_MATCH).is_some();
-    let matches = match stored {
-        _ if wanted.peek().is_none() => true,
-        Some(Stored::File(bytes)) => {
-            let tag = entity_tag(bytes);
-            wanted.any(|wanted| wanted.is_empty() || wanted.as_ref() == tag)
-        }
-        // A directory has no entity tag, but is there.
-        Some(Stored::Directory(_)) => wanted.any(|wanted| wanted.is_empty()),
-        None => false,
-    };
-    matches && (!wants_none || stored.is_none())
 }
 
 /// What a directory holds, as links (RFC 6690).
@@ -260,6 +360,35 @@ mod tests {
         assert_eq!(ask(Code::DELETE, b"\x11x\xa4long").await, Code::UNAUTHORIZED);
         assert_eq!(ask(Code::PUT, b"\x11x\xa3few\x010").await, Code::PRECONDITION_FAILED);
         assert!(root.join("long").exists());
+        std::fs::remove_dir_all(&root).expect("removed");
+    }
+
+    /// 48 ports that asked for long files kept everybody's files of 9 bytes for seconds.
+    #[tokio::test]
+    async fn short_files_wait_for_no_long_ones() {
+        let root = std::env::temp_dir().join(format!("millpond-short-{}", std::process::id()));
+        std::fs::create_dir_all(&root).expect("made");
+        std::fs::write(root.join("short"), "123456789").expect("written");
+        std::fs::write(root.join("long"), vec![0; 100_000]).expect("written");
+        let files = Arc::new(Files::of(Directory::open(&root).expect("it is there"), true));
+        // So many are read that there is room for no more.
+        let taken = files.long.acquire(([192, 0, 2, 1], 1).into(), usize::MAX).await;
+        let serving = Arc::clone(&files);
+        let server = Server::builder()
+            .bind(([127, 0, 0, 1], 0).into())
+            .conditional_fallback(move |request| Arc::clone(&serving).answer(request))
+            .start()
+            .await
+            .expect("it starts");
+        let client = millpond_live::Client::builder().build().await.expect("a client");
+        let at = |path: &str| format!("coap://{}/{path}", server.local_addr());
+        let long = tokio::spawn(client.get(at("long")).send());
+        assert_eq!(client.get(at("short")).await.expect("an answer").text(), Ok("123456789"));
+        let put = client.put(at("short")).payload("other").await.expect("an answer");
+        assert_eq!(put.code(), Code::CHANGED);
+        assert!(!long.is_finished());
+        drop(taken);
+        assert_eq!(long.await.expect("no panic").expect("an answer").payload().len(), 100_000);
         std::fs::remove_dir_all(&root).expect("removed");
     }
 

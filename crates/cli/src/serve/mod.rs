@@ -4,6 +4,7 @@ mod directory;
 mod files;
 mod requests;
 mod rights;
+mod tags;
 mod trials;
 mod unasked;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 use millpond_live::{Code, Duplicates, Interface, Policy, Rule, Server, ServerBuilder, Transport, Who};
 
 pub use directory::{Directory, Stored};
+pub use tags::FileBody;
 
 use crate::arguments::{Place, Serve};
 use crate::failure::Failure;

@@ -105,3 +105,24 @@ fn over_tcp_a_long_file_is_sent_and_written_bit_by_bit() {
     assert_eq!(std::fs::read(&back).expect("it is there").len(), 1_000_000);
     assert_eq!(std::fs::read_dir(&directory).expect("ours").count(), 2);
 }
+
+/// A server could fill the disk of who fetched from it over TCP.
+#[test]
+fn no_body_is_longer_than_the_size_that_is_allowed_over_any_transport() {
+    let mut server = Server::start(&["--tcp"]);
+    let tcp = server.line();
+    let tcp = tcp.strip_prefix("listening on ").expect("a URI").to_owned();
+    let directory = fresh_directory("bodies_bounded");
+    let file = directory.join("image.bin");
+    let name = file.to_str().expect("UTF-8");
+    for base in [server.at(""), tcp] {
+        let uri = format!("{base}/large?size=20k");
+        let said = millpond(&["get", "-o", name, "--max-size", "19999", &uri]);
+        assert_eq!(said.code, Some(1), "{}", said.err);
+        assert!(said.err.contains("longer than 19999 bytes; raise --max-size to take it"), "{}", said.err);
+        assert_eq!(std::fs::read_dir(&directory).expect("it is there").count(), 0, "nothing is left of it");
+        millpond(&["get", "-o", name, "--max-size", "20k", &uri]).well();
+        assert_eq!(std::fs::read(&file).expect("it is there").len(), 20_000);
+        std::fs::remove_file(&file).expect("removed");
+    }
+}
