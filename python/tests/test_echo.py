@@ -75,7 +75,7 @@ def test_a_mistake_is_at_least_one_first_wait(fixed: millpond.Reproduction) -> N
     for population in populations(fixed, server="stored"):
         sample = fixed.measures.sample("naming_error", population)
         if population.column("error_profile") == 0:
-            assert (sample.n, sample.missing) == (0, 2)
+            assert (sample.n, sample.missing) == (0, 3)
         else:
             ratio = population.column("ratio")
             assert isinstance(ratio, int | float)

@@ -17,7 +17,7 @@ title = "What they found"
 source = "Author: Title, place, year"
 published = "published.csv"
 claims = "claims.toml"
-replications = 2
+replications = 3
 [matrix]
 devices = [1, 10]
 algorithm = ["rfc7252", "cocoa-03"]

@@ -83,10 +83,3 @@ def test_the_toolchain_asked_for_is_the_newest_that_a_crate_needs() -> None:
     versions = [re.search(r'^rust-version = "([\d.]+)"', file.read_text(), re.MULTILINE) for file in files]
     newest = max((found[1] for found in versions if found), key=lambda text: tuple(map(int, text.split("."))))
     assert f"a Rust toolchain ({newest} or newer)" in WORDS
-
-
-def test_a_sweep_that_is_short_is_as_short_as_told() -> None:
-    text = (ROOT / "scenarios/sweeps/queues.toml").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    assert "twenty lines in all" in WORDS
-    assert len(lines) == pytest.approx(20, abs=5)

@@ -93,10 +93,14 @@ def test_the_manifest_tells_what_made_the_results(swept: Path) -> None:
     assert manifest["factors"]["queue"] == {"label": "buffer", "unit": "", "scale": "linear", "words": {}}
 
 
-def test_no_commit_is_told_where_there_is_no_checkout(tmp_path: Path) -> None:
-    assert provenance.tree_state(tmp_path) is None
+@pytest.mark.parametrize(("built", "told"), [(None, None), (("a" * 40, False), {"commit": "a" * 40, "clean": False})])
+def test_the_commit_is_that_of_the_engine_where_there_is_no_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: tuple[str, bool] | None, told: dict[str, object] | None
+) -> None:
+    monkeypatch.setattr(provenance._engine, "commit", lambda: built)
+    assert provenance.tree_state(tmp_path) == told
     (tmp_path / ".git").mkdir()
-    assert provenance.tree_state(tmp_path) is None
+    assert provenance.tree_state(tmp_path) == told
 
 
 def test_results_are_verified_and_stated(swept: Path, capfd: pytest.CaptureFixture[str]) -> None:
