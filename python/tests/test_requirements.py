@@ -77,7 +77,7 @@ OF_THE_ENDPOINT = {
     "C9": ["every_peer_has_a_controller_of_its_own"],
     "C10": ["probing_rate_makes_what_follows_a_long_message_wait", "probing_rate_is_shared_by_all_that_is_under_way"],
     "C11": [
-        "a_response_held_back_leaves_an_idle_peer",
+        "a_notification_held_back_leaves_an_idle_peer",
         "a_confirmable_response_waits_too_and_a_non_confirmable_one_does_not",
     ],
     "C13": ["as_many_as_nstart_says", "probing_rate_is_shared_by_all_that_is_under_way"],

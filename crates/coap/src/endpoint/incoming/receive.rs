@@ -8,7 +8,7 @@ use crate::endpoint::{
     Endpoint, Failure, Ignored, Outgoing,
     counters::Count,
     duplicates::{Key, Known, Reply},
-    exchanges::{Role, Stage},
+    exchanges::{Returns, Role, Stage},
     inbox::Inbox,
     message_ids::{earlier, later},
     naming::Echo,
@@ -293,7 +293,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     #[cold]
     fn was_misanswered(&mut self, slot: u32) {
         if let Some(exchange) = self.exchanges.get_mut(slot) {
-            exchange.is_misanswered = true;
+            exchange.returns = Returns::WrongToken;
         }
     }
 

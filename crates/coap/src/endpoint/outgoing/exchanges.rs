@@ -32,6 +32,17 @@ pub(in crate::endpoint) enum Stage {
     Subscribed,
 }
 
+/// What comes back for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::endpoint) enum Returns {
+    /// A response, if it is a request.
+    Response,
+    /// It was asked for as non-confirmable, and not every response to it is wanted: nothing need come back.
+    Limited,
+    /// An acknowledgement with its message ID brought a response with another token.
+    WrongToken,
+}
+
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::endpoint) enum Role {
@@ -127,10 +138,7 @@ pub(in crate::endpoint) struct Exchange {
     pub(in crate::endpoint) is_lengthened: bool,
     /// The token was given by the caller, or is the request's.
     pub(in crate::endpoint) own_token: bool,
-    /// It was asked for as non-confirmable, and not every response to it is wanted: nothing need come back.
-    pub(in crate::endpoint) limits_responses: bool,
-    /// An acknowledgement with its message ID brought a response with another token.
-    pub(in crate::endpoint) is_misanswered: bool,
+    pub(in crate::endpoint) returns: Returns,
     /// What tells its copies apart; until the first one leaves, what is wished to.
     pub(in crate::endpoint) mark: Mark,
     /// The peer's controller was told of the start and waits to be told of the end.
@@ -168,8 +176,7 @@ impl Exchange {
             most: 0,
             is_lengthened: false,
             own_token: false,
-            limits_responses: false,
-            is_misanswered: false,
+            returns: Returns::Response,
             mark: Mark::Nothing,
             controlled: false,
             alarm: SleepReason::Retransmission,

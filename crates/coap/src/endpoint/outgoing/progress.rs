@@ -9,7 +9,7 @@ use millpond_control::{
 use crate::endpoint::{
     Endpoint, Failure, SleepReason,
     counters::Count,
-    exchanges::{Role, Stage},
+    exchanges::{Returns, Role, Stage},
     luck::Word,
     naming::Mark,
     queue::What,
@@ -220,7 +220,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
     /// The wait after the last copy of a message is over. Answers with a token that is not the request's may have been forged, so
     /// that they end nothing (RFC 7252 §5.3.1); where nothing else came they are why.
     pub(in crate::endpoint) fn give_up(&mut self, slot: u32, now: Instant) {
-        let is_misanswered = self.exchanges.get(slot).is_some_and(|exchange| exchange.is_misanswered);
+        let is_misanswered = self.exchanges.get(slot).is_some_and(|exchange| exchange.returns == Returns::WrongToken);
         self.fail(slot, now, if is_misanswered { Failure::WrongToken } else { Failure::GaveUp });
     }
 

@@ -9,7 +9,7 @@ use crate::endpoint::{
     Endpoint, ExchangeId, Failure, Lifetimes, Outgoing, Patience, Refused, RequestId, SleepReason, Transmission,
     admission::Gate,
     counters::Count,
-    exchanges::{Role, Stage},
+    exchanges::{Returns, Role, Stage},
     luck::Word,
     message_ids::later,
     naming::Mark,
@@ -138,9 +138,9 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         exchange.role = role;
         exchange.kind = message.kind;
         exchange.own_token = token.is_some();
-        exchange.limits_responses =
+        let limits =
             message.kind == Kind::NonConfirmable && role.asks() && NoResponse::of(message.options) != NoResponse::NONE;
-        exchange.is_misanswered = false;
+        exchange.returns = if limits { Returns::Limited } else { Returns::Response };
         exchange.mark = mark;
         exchange.most = most;
         exchange.wait = message.patience.ack_timeout;
@@ -324,7 +324,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
         path.controller.on_plain_send(exchange.length(), cx);
         self.queue.push(peer.address, What::Plain, exchange.message());
         path.keeps_contract();
-        let (number, length, limits) = (exchange.peer, exchange.length(), exchange.limits_responses);
+        let (number, length, limits) = (exchange.peer, exchange.length(), exchange.returns == Returns::Limited);
         peer.open.push(&mut self.exchanges.slots, slot);
         self.exchanges.enter(slot, &self.setup.identities);
         if limits {

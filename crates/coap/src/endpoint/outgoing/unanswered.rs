@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::endpoint::{
     Endpoint, ExchangeId,
-    exchanges::{Exchange, Stage},
+    exchanges::{Exchange, Returns, Stage},
     message_ids::later,
     peers::Peer,
 };
@@ -62,7 +62,7 @@ impl<A: Copy + Eq + Hash + Debug> Endpoint<A> {
 
     /// Until when a request that does not want all responses may not leave non-confirmably.
     pub(in crate::endpoint) fn pause(&self, exchange: &Exchange) -> Option<Instant> {
-        let beyond = self.beyond.as_deref().filter(|_| exchange.limits_responses)?;
+        let beyond = self.beyond.as_deref().filter(|_| exchange.returns == Returns::Limited)?;
         beyond.unanswered.pauses.get(&exchange.peer).copied()
     }
 
