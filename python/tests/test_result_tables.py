@@ -15,7 +15,7 @@ import pytest
 import small_sweep
 
 import millpond
-from millpond import MillpondError, Results, cli
+from millpond import MillpondError, Results, _engine, cli
 from millpond.controllers import own
 from millpond.engine import native
 from millpond.results import provenance, shards
@@ -97,7 +97,7 @@ def test_the_manifest_tells_what_made_the_results(swept: Path) -> None:
 def test_the_commit_is_that_of_the_engine_where_there_is_no_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: tuple[str, bool] | None, told: dict[str, object] | None
 ) -> None:
-    monkeypatch.setattr(provenance._engine, "commit", lambda: built)
+    monkeypatch.setattr(_engine, "commit", lambda: built)
     assert provenance.tree_state(tmp_path) == told
     (tmp_path / ".git").mkdir()
     assert provenance.tree_state(tmp_path) == told

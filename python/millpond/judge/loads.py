@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from millpond.errors import UsageError
-from millpond.plan.toml_file import read_text
+from millpond.given_files import read_text
 
 #: What must be alike, so that a difference is one of what is compared.
 ALIKE = (
