@@ -13,7 +13,7 @@ pub fn print(event: &TraceEvent, with_peer: bool) {
     let _ = writeln!(anstream::stderr().lock(), "{}", styled(event, with_peer));
 }
 
-/// [`line`] in the colours of a terminal.
+/// [`line()`] in the colours of a terminal.
 #[must_use]
 pub fn styled(event: &TraceEvent, with_peer: bool) -> String {
     let style = style(&event.what);

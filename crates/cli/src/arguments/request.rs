@@ -135,8 +135,8 @@ pub struct Request {
     /// Copies and their timer.
     #[command(flatten)]
     pub repeating: Repeating,
-    /// Take bodies of up to this size [16Mi].
-    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    /// The longest body that is taken.
+    #[arg(long, value_name = "SIZE", value_parser = values::size, help = "Take bodies of up to this size [16Mi]")]
     pub max_size: Option<usize>,
     /// Token of the request, in hexadecimal digits.
     #[arg(long, value_name = "HEX", value_parser = values::token)]

@@ -24,8 +24,8 @@ pub struct Serve {
     /// may be repeated [this machine alone; all addresses with --multicast and --join].
     #[arg(long, value_name = "ADDRESS", value_parser = place)]
     pub bind: Vec<Place>,
-    /// The port where --bind names none; 0 takes a free one [5683].
-    #[arg(long, short, value_name = "PORT")]
+    /// The port where --bind names none.
+    #[arg(long, short, value_name = "PORT", help = "The port where --bind names none; 0 takes a free one [5683]")]
     pub port: Option<u16>,
     /// Listen for coap+tcp as well, at the same addresses and port.
     #[arg(long)]

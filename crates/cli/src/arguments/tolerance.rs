@@ -23,8 +23,9 @@ pub struct Tolerance {
     /// Ask a peer over TCP that does not begin with its settings (CSM).
     #[arg(long)]
     pub no_csm: bool,
-    /// Ask from this port [any]; of a host that is given by its name, over IPv4.
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    /// The port to ask from.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..),
+        help = "Ask from this port [any]; of a host that is given by its name, over IPv4")]
     pub source_port: Option<u16>,
 }
 
