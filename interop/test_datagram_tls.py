@@ -74,7 +74,7 @@ def our_serving(ours: Ours, directory: Path, credentials: Credentials) -> Iterat
     """Our server, with both kinds of credentials."""
     port, secure = free_port(), free_port()
     arguments = [ours.program, "serve", str(directory), "--bind", "127.0.0.1", "--port", str(port), "--write"]
-    arguments += ["--secure-port", str(secure), "--psk-file", str(credentials.shared)]
+    arguments += ["--also-plain", "--secure-port", str(secure), "--psk-file", str(credentials.shared)]
     arguments += ["--cert", str(credentials.certificate), "--key", str(credentials.key)]
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=sys.stderr) as server:
         try:

@@ -197,7 +197,7 @@ def wait_for_connection(port: int, address: str = "127.0.0.1") -> None:
 def our_server(ours: Ours, keys: Keys, directory: Path) -> Iterator[int]:
     """Our server with its test resources, over TLS."""
     port = free_port()
-    flags = ["--bind", "127.0.0.1", "--port", "0", "--secure-port", str(port), "--write", "--quiet"]
+    flags = ["--bind", "127.0.0.1", "--secure-port", str(port), "--write", "--quiet"]
     files = ["--cert", str(keys.certificate), "--key", str(keys.key)]
     with subprocess.Popen(
         [ours.program, "serve", str(directory), *flags, *files], stdout=subprocess.DEVNULL, stderr=sys.stderr
