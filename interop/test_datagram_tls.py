@@ -71,10 +71,13 @@ def libcoap_serving(build: str, credentials: Credentials) -> Iterator[int]:
 
 @contextlib.contextmanager
 def our_serving(ours: Ours, directory: Path, credentials: Credentials) -> Iterator[int]:
-    """Our server, with both kinds of credentials."""
+    """Our server, with both kinds of credentials. A client that shows no certificate of its own may write as well."""
     port, secure = free_port(), free_port()
+    rights = credentials.shared.with_name("rights.toml")
+    rights.write_text('[[rule]]\nnetwork = "127.0.0.0/8"\npaths = { "/**" = ["*"] }\n')
     arguments = [ours.program, "serve", str(directory), "--bind", "127.0.0.1", "--port", str(port), "--write"]
     arguments += ["--also-plain", "--secure-port", str(secure), "--psk-file", str(credentials.shared)]
+    arguments += ["--rights", str(rights)]
     arguments += ["--cert", str(credentials.certificate), "--key", str(credentials.key)]
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=sys.stderr) as server:
         try:
