@@ -68,8 +68,8 @@ def test_nothing_sticks_out_and_a_row_is_a_card(browser: Any, report: Path) -> N
         "width => Array.from(document.querySelectorAll('main *'), e => e.getBoundingClientRect().right > width)"
     )
     assert not any(page.evaluate(sticks_out, WIDTH))
-    cell = page.locator("#remedies td[data-label='copies']").first
-    assert cell.evaluate("e => getComputedStyle(e, '::before').content") == '"copies"'
+    cell = page.locator("#remedies td[data-label='sent per message']").first
+    assert cell.evaluate("e => getComputedStyle(e, '::before').content") == '"sent per message"'
     picture = page.locator("#done img")
     whole = picture.bounding_box()["width"]
     page.locator("#done .wide").focus()
