@@ -20,6 +20,13 @@ const FIRST_FOR_OTHERS: u32 = Ipv4Addr::LOCALHOST.to_bits() + OWN_ADDRESSES;
 /// Ports that are tried for one client; the next one goes on where this one ended.
 const TRIED: u32 = 64;
 
+/// Whether a relay to this server has addresses of its own for clients from elsewhere, which a server on this machine can tell from the
+/// machine's 127.0.0.1. Linux gives the whole of 127.0.0.0/8 to everybody.
+#[must_use]
+pub fn sets_apart(to: SocketAddr) -> bool {
+    cfg!(target_os = "linux") && to.ip().is_loopback() && to.is_ipv4()
+}
+
 /// Where sockets come from.
 #[derive(Debug)]
 pub(crate) struct Sockets {
@@ -37,8 +44,7 @@ impl Sockets {
     pub(crate) fn connected(&mut self, client: SocketAddr) -> io::Result<UdpSocket> {
         let any: IpAddr = if self.to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let is_from_here = client.ip().to_canonical().is_loopback();
-        let first =
-            if self.has_own_addresses() && !is_from_here { Ipv4Addr::from(FIRST_FOR_OTHERS).into() } else { any };
+        let first = if sets_apart(self.to) && !is_from_here { Ipv4Addr::from(FIRST_FOR_OTHERS).into() } else { any };
         let mut bound = UdpSocket::bind(SocketAddr::new(first, 0));
         for _ in 0..TRIED {
             if !matches!(&bound, Err(error) if is_taken(error)) {
@@ -51,14 +57,9 @@ impl Sockets {
         Ok(socket)
     }
 
-    /// The server is on this machine, and there are many addresses from which it can be reached.
-    fn has_own_addresses(&self) -> bool {
-        cfg!(target_os = "linux") && self.to.ip().is_loopback() && self.to.is_ipv4()
-    }
-
     /// The next address and port to try.
     fn another(&mut self, any: IpAddr, is_from_here: bool) -> SocketAddr {
-        let addresses = if self.has_own_addresses() { OWN_ADDRESSES } else { 1 };
+        let addresses = if sets_apart(self.to) { OWN_ADDRESSES } else { 1 };
         let (address, port) = (self.next / PORTS, FIRST_PORT + self.next % PORTS);
         self.next = (self.next + 1) % (PORTS * addresses);
         let first = if is_from_here { Ipv4Addr::LOCALHOST.to_bits() } else { FIRST_FOR_OTHERS };

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use millpond_emulate::{ClientStanding, LatenessBound, RelayOptions, Watch};
+use millpond_emulate::{ClientStanding, LatenessBound, RelayOptions, Watch, sets_apart};
 use tokio::sync::oneshot;
 
 use super::{
@@ -62,11 +62,12 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
     }
     let (stop, watch, at) = (relay.stop(), relay.watch(), relay.local_addr().map_err(failed)?);
     if lends_trust(at, options.to) {
+        let instead = if cfg!(target_os = "linux") { "127.0.0.1" } else { "that of its network" };
         // Who is not told relays all the same.
         let _ = writeln!(
             anstream::stderr().lock(),
             "WARNING: to {}, every client of {at} comes from the address of this machine, which a server may trust with long answers: \
-             whoever forges an address gets them sent there; relay to another address of this machine, such as {INSTEAD}",
+             whoever forges an address gets them sent there; relay to another address of this machine, such as {instead}",
             options.to
         );
     }
@@ -123,16 +124,9 @@ pub async fn relay(flags: Relay, interrupt: &mut Interrupt) -> Result<(), Failur
     told::report(over, &report)
 }
 
-/// Where a relay does not lend the trust in this machine.
-const INSTEAD: &str = if HAS_OWN_ADDRESSES { "127.0.0.1" } else { "that of its network" };
-
-/// Towards 127.0.0.0/8 clients from elsewhere come from addresses that nobody trusts.
-const HAS_OWN_ADDRESSES: bool = cfg!(target_os = "linux");
-
 /// Whether a server that trusts its own machine trusts clients from elsewhere through this relay.
 fn lends_trust(listen: SocketAddr, to: SocketAddr) -> bool {
-    let stands_apart = HAS_OWN_ADDRESSES && to.is_ipv4();
-    to.ip().to_canonical().is_loopback() && !listen.ip().to_canonical().is_loopback() && !stands_apart
+    to.ip().to_canonical().is_loopback() && !listen.ip().to_canonical().is_loopback() && !sets_apart(to)
 }
 
 /// Tells at once that there is no room for a client, and while that goes on once a minute.
@@ -178,7 +172,7 @@ mod tests {
     #[test]
     fn only_a_relay_that_others_reach_lends_the_trust_in_this_machine() {
         for (listen, to, lends) in [
-            ("0.0.0.0:5684", "127.0.0.1:5683", !HAS_OWN_ADDRESSES),
+            ("0.0.0.0:5684", "127.0.0.1:5683", !cfg!(target_os = "linux")),
             ("[::]:5684", "[::ffff:127.0.0.1]:5683", true),
             ("192.0.2.1:5684", "[::1]:5683", true),
             ("127.0.0.1:5684", "127.0.0.1:5683", false),
