@@ -16,7 +16,7 @@ use millpond_coap::{
 };
 use tokio::time::Instant;
 
-use super::Request;
+use super::{Request, request::path_text};
 use crate::{PeerIdentity, Transport, transfer::Refusal};
 
 /// What became of one request. A body that travels in blocks is told once: when it is answered, or as soon as a block of it is
@@ -114,14 +114,12 @@ impl AccessRecord {
         why: Refusal,
         by_group: bool,
     ) -> Self {
-        let segments = message.values(number::URI_PATH).map(String::from_utf8_lossy);
-        let path = segments.fold(String::new(), |path, segment| path + "/" + &segment);
         let reason = why.to_string();
         let bytes = if why.is_explained() { reason.len() } else { 0 };
         let answered = AccessOutcome::Answered { code: why.code(), bytes };
         Self {
             method: Some(message.code),
-            path: if path.is_empty() { "/".into() } else { path },
+            path: path_text(message.values(number::URI_PATH).map(String::from_utf8_lossy)),
             received: message.payload().len(),
             outcome: if by_group { AccessOutcome::Unanswered } else { answered },
             ..Self::unread((peer, transport), AccessOutcome::Unanswered, reason)

@@ -133,12 +133,7 @@ impl Request {
     /// Its path as text: `/a/b`.
     #[must_use]
     pub fn path_text(&self) -> String {
-        let mut text = String::new();
-        for segment in self.path() {
-            text.push('/');
-            text.push_str(segment);
-        }
-        if text.is_empty() { "/".into() } else { text }
+        path_text(self.path())
     }
 
     /// What stands in its path for `{name}` of the route; for `{*name}` all the rest, with slashes.
@@ -315,6 +310,12 @@ impl Request {
     pub(super) fn asks_for_later_block(&self) -> bool {
         self.value(number::BLOCK2).and_then(Uint::read).is_some_and(|block| block >> 4 > 0)
     }
+}
+
+/// A path as text, as it stands in a URI but for what ought to be escaped there.
+pub(super) fn path_text(segments: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let text = segments.fold(String::new(), |text, segment| text + "/" + segment.as_ref());
+    if text.is_empty() { "/".into() } else { text }
 }
 
 /// A GET with these options and this body.
