@@ -21,7 +21,7 @@ from millpond.plan.toml_file import read_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What happened is told as it was then.
-PAGES = [*sorted({*ROOT.glob("*.md")} - {ROOT / "CHANGELOG.md"}), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted({*ROOT.glob("*.md")} - {ROOT / "CHANGELOG.md"}), *sorted((ROOT / "docs").rglob("*.md"))]
 
 #: The spellings of each fact.
 Facts = Mapping[str, tuple[str, ...]]

@@ -6,6 +6,7 @@ other files that pages point at are copied beside them, and folders, of which a 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Collection
@@ -28,38 +29,44 @@ SOURCE = "source"
 EXPLORER, RUST, PYTHON = "explore", "api/rust", "api/python"
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_ENTRY = re.compile(r"^\| \[(?P<title>[^\]]+)\]\((?P<file>[^)]+\.md)\) \|", re.MULTILINE)
+_ENTRY = re.compile(r"^(?:## (?P<part>.+)|\| \[(?P<title>[^\]]+)\]\((?P<file>[^)]+\.md)\) \|.*)$", re.MULTILINE)
 _BLOCK = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Page:
-    """A chapter: its title, and its file in the repository."""
+    """A chapter: the part of the manual that it belongs to, its title, and its file in the repository."""
 
+    part: str
     title: str
     file: Path
 
 
 def pages(root: Path) -> list[Page]:
-    """The chapters, in the order of `docs/index.md`."""
+    """The chapters, in the order of `docs/index.md`, whose headings are the parts."""
     docs = root / "docs"
-    text = (docs / "index.md").read_text(encoding="utf-8")
-    found = [Page(one["title"].replace("`", ""), (docs / one["file"]).resolve()) for one in _ENTRY.finditer(text)]
-    return [page for page in found if page.file.suffix == ".md"]
+    found, part = [], ""
+    for entry in _ENTRY.finditer((docs / "index.md").read_text(encoding="utf-8")):
+        if entry["part"]:
+            part = entry["part"]
+        else:
+            found.append(Page(part, entry["title"].replace("`", ""), (docs / entry["file"]).resolve()))
+    return found
 
 
 def summary(root: Path) -> str:
-    """The table of contents as mdBook reads it."""
-    parts: dict[str, list[str]] = {"Manual": [], "Studies": [], "Project": []}
+    """The table of contents as mdBook reads it: one part for each heading of the list of pages."""
+    lines = ["# Summary", "", f"[Millpond]({OUTSIDE['README.md']})", f"[All pages]({LIST})"]
+    part = ""
     for page in pages(root):
         name = _chapter(page.file, root)
-        part = "Studies" if page.title.startswith("Study ") else "Project" if name in OUTSIDE.values() else "Manual"
-        if name != OUTSIDE["README.md"]:
-            parts[part].append(f"- [{page.title}]({name})")
-    lines = ["# Summary", "", f"[Millpond]({OUTSIDE['README.md']})", f"[All pages]({LIST})", ""]
-    for part, entries in parts.items():
-        lines += [f"# {part}", "", *entries, ""]
-    return "\n".join([*lines, "[The API](api.md)", ""])
+        if name == OUTSIDE["README.md"]:
+            continue
+        if page.part != part:
+            part = page.part
+            lines += ["", f"# {part}", ""]
+        lines.append(f"- [{page.title}]({name})")
+    return "\n".join([*lines, "", "[The API](api.md)", ""])
 
 
 def stage(root: Path, to: Path, there: Collection[str]) -> None:
@@ -71,13 +78,16 @@ def stage(root: Path, to: Path, there: Collection[str]) -> None:
         there: Which of `EXPLORER`, `RUST` and `PYTHON` the site will have.
     """
     to.mkdir(parents=True)
-    shutil.copytree(root / "docs" / "images", to / "images")
-    files = [*(root / "docs").glob("*.md"), *(root / name for name in OUTSIDE)]
+    shutil.copytree(root / "docs" / "images", to / "images", ignore=shutil.ignore_patterns("*.md"))
+    files = [*(root / "docs").rglob("*.md"), *(root / name for name in OUTSIDE)]
     for file in files:
-        text = _linked(file.read_text(encoding="utf-8"), file, root, to)
         name = _chapter(file, root)
+        if not name:
+            continue
+        text = _linked(file.read_text(encoding="utf-8"), file, root, to)
         if name == OUTSIDE["README.md"]:
             text = _with_explorer(text) if EXPLORER in there else text
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
         (to / name).write_text(text, encoding="utf-8")
     (to / "api.md").write_text(_api(there), encoding="utf-8")
     (to / "SUMMARY.md").write_text(summary(root), encoding="utf-8")
@@ -88,13 +98,15 @@ def stage(root: Path, to: Path, there: Collection[str]) -> None:
 
 def _chapter(file: Path, root: Path) -> str:
     """The chapter that a page of the repository is in the book; empty if it is none."""
-    if file.parent == root / "docs" and file.suffix == ".md":
-        return LIST if file.name == "index.md" else file.name
+    docs = root / "docs"
+    if file.is_relative_to(docs) and file.suffix == ".md" and not file.is_relative_to(docs / "images"):
+        return LIST if file == docs / "index.md" else str(file.relative_to(docs))
     return OUTSIDE.get(str(file.relative_to(root)), "") if file.is_relative_to(root) else ""
 
 
 def _linked(text: str, file: Path, root: Path, to: Path) -> str:
     kept: list[str] = []
+    folder = Path(_chapter(file, root)).parent
 
     def hide(block: re.Match[str]) -> str:
         kept.append(block[0])
@@ -106,15 +118,20 @@ def _linked(text: str, file: Path, root: Path, to: Path) -> str:
             return link[0]
         place = (file.parent / target).resolve()
         if chapter := _chapter(place, root):
-            return f"]({chapter}{hash_}{part})"
+            return f"]({_from(folder, chapter)}{hash_}{part})"
         if place.is_relative_to(root / "docs" / "images"):
-            return f"](images/{place.name})"
-        return f"]({_copied(place, root, to)})" if place.is_file() else "\1"
+            return f"]({_from(folder, f'images/{place.name}')})"
+        return f"]({_from(folder, _copied(place, root, to))})" if place.is_file() else "\1"
 
     text = _LINK.sub(follow, _BLOCK.sub(hide, text))
     # a folder has no page: what was the link's text stays
     text = re.sub(r"\[([^\[\]]*)\x01", r"\1", text)
     return re.sub(r"\0(\d+)\0", lambda number: kept[int(number[1])], text)
+
+
+def _from(folder: Path, place: str) -> str:
+    """The link to a place of the book on a page in this folder of it."""
+    return Path(os.path.relpath(place, folder)).as_posix()
 
 
 def _copied(place: Path, root: Path, to: Path) -> str:

@@ -138,7 +138,7 @@ def test_a_load_that_no_matrix_lists_is_run_where_loads_are() -> None:
 
 
 def test_the_manual_counts_the_runs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "burst23.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "studies" / "burst23.md").read_text(encoding="utf-8")
     plan = study.load(study.find("burst23"))
     for run, told in ((plan, "# {} runs of 1000 s"), (plan.quick(), "--quick    # {} runs")):
         runs = sum(planned.cell.replications for planned in study.unfold(run, native()).cells)

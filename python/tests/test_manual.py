@@ -15,7 +15,7 @@ from millpond.judge import manual as words
 from millpond.measure import manual as metrics
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 FIRST = ROOT / "scenarios" / "first.toml"
 
 # Every optional table is there, so that its keys are.

@@ -16,7 +16,7 @@ from millpond import cli
 from millpond.plan.toml_file import parse
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _COMMAND = re.compile(r"^(?:    )?(?:\$ )?(?:\.venv/bin/)?millpond (.*?)(?:\s{2,}#.*|\s+&)?$", re.MULTILINE)
 
 #: The same, told as where a number comes from.

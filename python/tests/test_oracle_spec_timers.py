@@ -1,6 +1,6 @@
 """The oracle against worked examples, exactly: FASOR, and the timers of TCP.
 
-Letters and numbers like D1 or E7 are the readings of `docs/readings.md`.
+Letters and numbers like D1 or E7 are the readings of `docs/appendix/interpretations.md`.
 """
 
 from __future__ import annotations

@@ -22,25 +22,33 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_of_the_manual_is_a_chapter() -> None:
     listed = {page.file for page in stage.pages(ROOT)}
-    there = {page for page in (ROOT / "docs").glob("*.md") if page.name != "index.md"}
+    docs = ROOT / "docs"
+    there = {page for page in docs.rglob("*.md") if page not in (docs / "index.md", docs / "images" / "README.md")}
     assert there - listed == set()
+
+
+def test_the_side_bar_has_the_parts_of_the_manual(staged: Path) -> None:
+    parts = re.findall(r"^# (.+)$", (staged / "SUMMARY.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert parts[1:] == [
+        "Tutorials", "How-to", "Reference", "Explanation", "Studies", "Reports", "Appendix", "Project",
+    ]  # fmt: skip
 
 
 def test_every_chapter_is_there_and_named_once(staged: Path) -> None:
     told = re.findall(r"\]\(([^)]+)\)", (staged / "SUMMARY.md").read_text(encoding="utf-8"))
     assert len(told) == len(set(told))
     assert [name for name in told if not (staged / name).is_file()] == []
-    assert {file.name for file in staged.glob("*.md")} == {*told, "SUMMARY.md"}
+    assert {str(file.relative_to(staged)) for file in staged.rglob("*.md")} == {*told, "SUMMARY.md"}
 
 
 def test_links_of_chapters_stay_within_the_book(staged: Path) -> None:
     found = 0
-    for page in staged.glob("*.md"):
+    for page in staged.rglob("*.md"):
         text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
         for link in re.findall(r"\]\(([^)\s#]+)", text):
             if "://" not in link and not link.startswith("api/"):
-                assert (staged / link).is_file(), (page.name, link)
-                assert (staged / link).resolve().is_relative_to(staged.resolve())
+                assert (page.parent / link).is_file(), (page.name, link)
+                assert (page.parent / link).resolve().is_relative_to(staged.resolve())
                 found += 1
     assert found > 200
 

@@ -25,7 +25,7 @@ ID = re.compile(r"\bc\d+\b")
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_page_has_a_verdict_on_every_claim_and_no_other(study: str) -> None:
-    text = (ROOT / "docs" / f"{study}.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "studies" / f"{study}.md").read_text(encoding="utf-8")
     _, begin, rest = text.partition(manual.BEGIN)
     table, end, _ = rest.partition(manual.END)
     assert begin, "the page has no verdicts of a full run"
@@ -67,7 +67,7 @@ def test_verdicts_stand_where_the_page_has_a_place_for_them() -> None:
 
 # Numbers of ours.
 
-DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MARKED = [page for page in DOCS if "<!--=" in page.read_text(encoding="utf-8")]
 
 
@@ -90,7 +90,7 @@ def test_marked_numbers_are_those_of_a_full_run(page: Path) -> None:
 def test_every_number_that_is_kept_is_told(study: str) -> None:
     folder = studies.find(study)
     assert set(numbers.read(folder, studies.load(folder))) == set(values_of(study))
-    told = marks.marks((ROOT / "docs" / f"{study}.md").read_text(encoding="utf-8"))
+    told = marks.marks((ROOT / "docs" / "studies" / f"{study}.md").read_text(encoding="utf-8"))
     for name, points in values_of(study).items():
         assert {mark.point for mark in told if mark.id == name} == set(range(1, len(points) + 1)), name
 
@@ -110,7 +110,7 @@ def printed(study: str) -> set[str]:
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_no_number_of_ours_is_typed_by_hand(study: str) -> None:
-    text = (ROOT / "docs" / f"{study}.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "studies" / f"{study}.md").read_text(encoding="utf-8")
     assert marks.unmarked(text, printed(study)) == []
 
 

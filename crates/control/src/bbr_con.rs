@@ -6,7 +6,7 @@
 //! round-trip time of the last ten seconds. Messages leave at the one, and at most two products of both are under way. A
 //! message stands for a segment. Bringing it to CoAP is ours, as a stand-in for the family that estimates bandwidth and
 //! delay, of which BDP-CoAP is the published member; that one's details are not public, and this is not it. What had to be
-//! chosen is in `docs/readings.md`, B1 to B6.
+//! chosen is in `docs/appendix/interpretations.md`, B1 to B6.
 //!
 //! Timers are those of RFC 6298, one for each message, with the spread of RFC 7252. How many messages may be under way is the
 //! endpoint's NSTART as well, which has to be raised for a window to mean anything. Messages that nobody acknowledges are

@@ -63,7 +63,7 @@ impl Preset {
         self.text().source
     }
 
-    /// Where its sources are silent or disagree: the headings in `docs/readings.md` that say what was chosen.
+    /// Where its sources are silent or disagree: the headings in `docs/appendix/interpretations.md` that say what was chosen.
     #[must_use]
     pub const fn readings(self) -> &'static [&'static str] {
         self.text().readings

@@ -1,4 +1,4 @@
-//! The presets and `docs/readings.md` name each other.
+//! The presets and `docs/appendix/interpretations.md` name each other.
 
 #![cfg(feature = "all")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test may stop at the first surprise")]
@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 /// The document's sections: number and text.
 fn sections() -> BTreeMap<String, String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/readings.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/appendix/interpretations.md");
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     text.split("\n## ")
         .skip(1)
@@ -46,7 +46,7 @@ fn every_reading_names_its_presets_and_every_preset_its_readings() {
     }
     for preset in Preset::all() {
         for reading in preset.readings() {
-            assert!(sections.contains_key(*reading), "{preset:?} names {reading}, which docs/readings.md has not");
+            assert!(sections.contains_key(*reading), "{preset:?} names {reading}, which the appendix has not");
         }
     }
 }

@@ -1,6 +1,6 @@
 """What a controller written in Python costs: the congestion collapse with the same timer built in and in Python.
 
-Run by `make bench` in the project's environment. Figures of one machine at one time: see docs/benchmarks.md.
+Run by `make bench` in the project's environment. Figures of one machine at one time: see docs/reports/benchmarks.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long the whole study takes on this machine, and what one run of it costs through the native module.
 
-Run by `make bench` in the project's environment. Figures of one machine at one time: see docs/benchmarks.md.
+Run by `make bench` in the project's environment. Figures of one machine at one time: see docs/reports/benchmarks.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a study's page tells of a run: its verdicts, and the numbers of ours in its text and tables.
 
-    python -m millpond.studies.manual upc19-results docs/upc19.md
+    python -m millpond.studies.manual upc19-results docs/studies/upc19.md
 
 writes both anew from a full run: the verdicts between the two comments that mark them, the numbers where `marks` says,
 as `numbers` measures them, and the values into `measured.csv` beside the plan.

@@ -5,7 +5,7 @@
 //! round-trip times messages leave at a fixed rate and are not retransmitted; their answers give the first λ. From then
 //! on λ is additive increase and multiplicative decrease. After a loss no message leaves for the first time until an
 //! answer comes, and λ is halved in every round-trip time that passes without one. What the paper leaves open is in
-//! `docs/readings.md`, P1 to P16; most of it is a setting.
+//! `docs/appendix/interpretations.md`, P1 to P16; most of it is a setting.
 //!
 //! Messages leave when [`admit`](Controller::admit) says so. How many may be under way is the endpoint's NSTART, which has to
 //! be raised for a rate to mean anything. Messages that nobody acknowledges are not governed.

@@ -4,7 +4,7 @@
 //! and reports once per round-trip time; here the sender does both, from the answers to its requests (§7 allows that). From
 //! the loss event rate p and the round-trip time R the throughput equation gives the rate X. Before the first loss X doubles
 //! as long as the answers keep up; X is never above twice their rate; when none comes for four round-trip times it is
-//! halved. What follows from CoAP, and what the RFC leaves open, is in `docs/readings.md`, T1 to T8.
+//! halved. What follows from CoAP, and what the RFC leaves open, is in `docs/appendix/interpretations.md`, T1 to T8.
 //!
 //! Messages leave when [`admit`](Controller::admit) says so. How many requests may be unanswered is the endpoint's NSTART, which
 //! has to be raised for a rate to mean anything. Confirmable messages have the timer of RFC 7252 and are not governed.

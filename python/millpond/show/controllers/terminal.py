@@ -106,7 +106,7 @@ def _facts(one: Entry) -> RenderableType:
     facts = {
         "what": one.summary,
         "source": one.source,
-        "readings": f"{', '.join(one.readings)} (docs/readings.md)" if one.readings else "",
+        "readings": f"{', '.join(one.readings)} (docs/appendix/interpretations.md)" if one.readings else "",
         "keeps": f"{state(one)}{size}",
         "wishes": _wishes(one),
     }

@@ -1,4 +1,4 @@
-"""The picture of docs/echo.md: first waits and completion times of timers that believe a named copy.
+"""The picture of docs/studies/echo.md: first waits and completion times of timers that believe a named copy.
 
     python -m millpond.studies.echo.picture RESULTS_DIR [FILE]
 
