@@ -40,8 +40,6 @@ _COUNT = ("no", "one", "two", "three", "four", "five", "six", "seven")
 
 def facts() -> Facts:
     """What the code has now."""
-    studies = sorted(file.parent.name for file in (ROOT / "scenarios/studies").glob("*/live.toml"))
-    sweep = (ROOT / "scenarios/sweeps/queues.toml").read_text(encoding="utf-8")
     example = (ROOT / "crates/ffi/examples/adopt.c").read_text(encoding="utf-8")
     calls = set(re.findall(r"\b(millpond_\w+)\(&\w+(?:->|\.)peer", example))
     return {
@@ -50,10 +48,8 @@ def facts() -> Facts:
         "collapse": (links.COLLAPSE_IN_WORDS,),
         "collapse.others": (_listed([f"{share:g}" for share in links.OTHER_THRESHOLDS], "and"),),
         "verdicts": (_listed([f"*{verdict}*" for verdict in OUTCOMES.values()], "or"),),
-        "studies.live": (_listed([f"`{study}`" for study in studies], "and"),),
         "arena.lot": (f"`{drawn.LOTS[0]}`",),
         "c.calls": (f"{_COUNT[len(calls)]} calls",),
-        "sweep.lines": (f"{len(sweep.splitlines())} lines",),
         **_versions(),
     }
 
