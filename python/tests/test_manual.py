@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from manual import commands
 from millpond import _engine
 from millpond.judge import manual as words
 from millpond.measure import manual as metrics
@@ -79,6 +80,11 @@ def test_the_first_scenario_shows_what_the_readme_says() -> None:
     assert standard["fct_us_approximate_median"] < cocoa["fct_us_approximate_median"]
     assert standard["retransmissions_sum"] > 4 * cocoa["retransmissions_sum"]
     assert standard["unnecessary_sum"] > standard["retransmissions_sum"] / 2
+
+
+def test_the_list_of_commands_is_what_the_program_tells() -> None:
+    # if not: python -m manual.commands > docs/appendix/commands.md
+    assert (ROOT / "docs" / "appendix" / "commands.md").read_text(encoding="utf-8") == commands.page()
 
 
 def test_the_manual_lists_every_metric_as_the_registry_has_it() -> None:

@@ -1,6 +1,6 @@
 //! What the library costs: bytes of code for each algorithm alone and for all of them, on a small processor and on
 //! this machine, and whether a panic could be left in it. `make sizes` runs this; its tables stand in
-//! `docs/c-library.md`. With `--bounds`, as `make lint-c` runs it, only what is promised there is looked at.
+//! `docs/reports/sizes.md`. With `--bounds`, as `make lint-c` runs it, only what is promised there is looked at.
 //!
 //! Each row is an image of its own: the library built with one set of features, linked without the rest of a program,
 //! every call a root, unused sections dropped. Counted is every section that is loaded (code, constants, unwind

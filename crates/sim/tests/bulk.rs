@@ -86,7 +86,7 @@ fn sensors_hardly_feel_a_body_in_paced_bursts() {
 }
 
 #[test]
-#[ignore = "prints the figures of docs/robust.md"]
+#[ignore = "prints the figures of docs/reports/bursts.md"]
 fn figures_of_a_body_on_the_cell() {
     for size in [128, 256, 1_024] {
         for (name, loss) in [("none", ""), ("high", HIGH)] {

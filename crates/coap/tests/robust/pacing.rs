@@ -149,7 +149,7 @@ fn over(rtt: u32, lost_in_a_million: u32, paced: bool, upload: bool, seeds: u64)
 }
 
 #[test]
-#[ignore = "prints the figures of docs/robust.md"]
+#[ignore = "prints the figures of docs/reports/bursts.md"]
 fn figures_of_bodies_over_lossy_paths() {
     for (rtt, loss) in [(50, 0), (50, 20_000), (50, 50_000), (600, 0), (600, 50_000)] {
         for (upload, paced) in [(true, false), (true, true), (false, false), (false, true)] {

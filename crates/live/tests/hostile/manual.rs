@@ -22,7 +22,7 @@ fn every_attack_in_the_manual_has_its_tests() {
         code(&crates.join(member).join("src"), &mut all);
         code(&crates.join(member).join("tests"), &mut all);
     }
-    let manual = fs::read_to_string(crates.join("../docs/security.md")).unwrap();
+    let manual = fs::read_to_string(crates.join("../docs/appendix/attacks.md")).unwrap();
     let table = manual.split_once("| attack | tests |").unwrap().1;
     let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).collect();
     assert!(rows.len() >= 20, "{} rows", rows.len());
