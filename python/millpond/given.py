@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 from millpond.errors import MillpondError
 from millpond.judge.compare import Comparison
 from millpond.measure import summary
+from millpond.measure.frame import Asked, Frame, measure
 from millpond.measure.measures import Measures
 from millpond.measure.sites import Sites
 from millpond.plan import study
@@ -77,6 +79,10 @@ class Run:
 
     def _live_tables(self) -> list[RenderableType]:
         return real.tables(self.live, self.measures) if self.live is not None else []
+
+    def frame(self, metrics: Asked | Sequence[Asked], by: Sequence[str] | None = None) -> Frame:
+        """Metrics run by run, and what they come to: see `millpond.measure.frame.measure`."""
+        return measure(self.measures, metrics, by)
 
     def table(self, name: str) -> pa.Table:
         """A result table with the scenario columns of each row's cell before its own: times in microseconds."""

@@ -111,6 +111,8 @@ class Taken:
             return self.ends(confidence)
         if self.whole is not None:
             return Estimate(self.whole, None, None, len(self.by_run))
+        if math.inf in self.by_run.values():
+            return Estimate(math.inf, None, None, len(self.by_run))
         return mean(np.array(list(self.by_run.values())), confidence, within)
 
     def of(self, runs: frozenset[int]) -> Taken:

@@ -157,9 +157,9 @@ METRICS = (
     Metric("queueing_delay", "s", "link", "mean", "mean time that a packet waits before the bottleneck begins to "
            "send it, by Little's law", _sample(_queueing_delay), "less", "queueing delay"),
     Metric("packets_dropped_per_client", "packets", "run", "mean", "packets dropped at the queues, per client",
-           _sample(_dropped_per_client), "less"),
+           _sample(_dropped_per_client), "less", table="links"),
     Metric("packet_losses", "packets", "run", "mean", "packets dropped at the queues or lost on the air",
-           _sample(_losses), "less"),
+           _sample(_losses), "less", table="links"),
     Metric("packets_withheld", "packets", "run", "mean", "copies that relays kept back, because the ones before them "
-           "still waited in their queues", _withheld, "less"),
+           "still waited in their queues", _withheld, "less", table="relays"),
 )  # fmt: skip

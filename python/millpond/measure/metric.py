@@ -22,6 +22,9 @@ Compute: TypeAlias = "Callable[[Measures, Population], Sample]"
 #: Statistics that tell no value but an amount, whatever the values are.
 _AMOUNTS = ("variance", "count", "max-min", "spread")
 
+_TABLES: dict[Grain, tuple[str, ...]] = {
+    "client": ("flows",), "run": ("runs",), "link": ("links",), "group": ("delays", "reported", "births"),
+}  # fmt: skip
 #: How many of a unit make the base unit of a metric.
 UNITS: dict[str, dict[str, float]] = {
     "s": {"s": 1.0, "ms": 1e3, "us": 1e6, "min": 1 / 60},
@@ -50,12 +53,19 @@ class Metric:
     label: str = ""
     #: What a value can be; empty: a share from 0 to 1, anything else from 0 on.
     limits: Range | None = None
+    #: The table that has it, if it is not the usual one of what a value belongs to.
+    table: str = ""
 
     def within(self, statistic: str) -> Range:
         """What a statistic of the values can be."""
         if self.limits is not None:
             return self.limits if statistic not in _AMOUNTS else AMOUNT
         return (0.0, 1.0) if self.unit == "1" and statistic not in _AMOUNTS else AMOUNT
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables of which one at least must be there, so that there are values."""
+        return (self.table,) if self.table else _TABLES[self.grain]
 
     @property
     def title(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -121,7 +122,8 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     return found
 
 
-METRICS = (
+_OF_RPL = {"control_share", "parent_switches", *(f"rpl_{kind}" for kind in MESSAGES)}
+_METRICS = (
     Metric("frames_per_message", "frames", "run", "mean",
            "frames on the air, acknowledgements of the link and RPL included, for each request that was delivered",
            _frames_per_message, "less", "frames per message delivered"),
@@ -157,3 +159,4 @@ METRICS = (
     Metric("parent_switches", "switches", "run", "mean", "how often nodes took another parent, of all nodes",
            _of_rpl(("parent_switches",)), "less"),
 )  # fmt: skip
+METRICS = tuple(replace(metric, table="rpl" if metric.name in _OF_RPL else "nodes") for metric in _METRICS)

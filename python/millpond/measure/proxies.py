@@ -73,6 +73,15 @@ def _of_all(figure: Figure) -> Compute:
 
 
 METRICS = tuple(
-    Metric(one.metric, one.unit, "run", "max" if one.is_most else "mean", one.summary, _of_all(one), one.better)
+    Metric(
+        one.metric,
+        one.unit,
+        "run",
+        "max" if one.is_most else "mean",
+        one.summary,
+        _of_all(one),
+        one.better,
+        table="proxies",
+    )
     for one in FIGURES
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from millpond.measure.statistics import Floats, percentile, percentile_weighted, take, take_weighted
+from millpond.measure.statistics import OF_ALL, Floats, percentile, percentile_weighted, take, take_weighted
 
 Ints = NDArray[np.int64]
 
@@ -24,6 +24,8 @@ class Sample:
     missing: int = 0
     #: How often each value was met, if that is more than once: a distribution.
     weights: Ints | None = None
+    #: The run of each of those that do not exist, where that is known.
+    lacking: Ints | None = None
 
     @property
     def n(self) -> int:
@@ -37,12 +39,16 @@ class Sample:
 
     def take(self, statistic: str) -> float:
         """The statistic of all values, pooled over replications; NaN for no values."""
+        if statistic.endswith(OF_ALL):
+            return self._of_all.take(statistic.removesuffix(OF_ALL))
         if self.weights is not None:
             return take_weighted(self.values, self.weights, statistic)
         return take(self.values, statistic)
 
     def by_run(self, statistic: str) -> dict[int, float]:
         """The statistic of each run by itself, by the number of the run, in the order of runs."""
+        if statistic.endswith(OF_ALL):
+            return self._of_all.by_run(statistic.removesuffix(OF_ALL))
         if len(self.values) == 0:
             return {}
         order = np.argsort(self.runs, kind="stable")
@@ -51,8 +57,12 @@ class Sample:
         return {int(name): self._part(part).take(statistic) for name, part in zip(names, parts, strict=True)}
 
     def of_runs(self, runs: Ints) -> Sample:
-        """The values of these runs alone. How many of them are missing is not known of a part."""
-        return self._part(np.flatnonzero(np.isin(self.runs, runs)))
+        """The values of these runs alone."""
+        part = self._part(np.flatnonzero(np.isin(self.runs, runs)))
+        if self.lacking is None:
+            return part
+        lacking = self.lacking[np.isin(self.lacking, runs)]
+        return replace(part, missing=len(lacking), lacking=lacking)
 
     def percentile(self, p: float) -> float:
         """The percentile of all values, 0 <= p <= 1; NaN for no values."""
@@ -71,8 +81,9 @@ class Sample:
     @staticmethod
     def of(values: Floats, runs: NDArray[np.generic]) -> Sample:
         """The values that are numbers; the others are missing."""
-        there = np.isfinite(values)
-        return Sample(values[there], runs[there].astype(np.int64), int(np.count_nonzero(~there)))
+        there, numbers = np.isfinite(values), runs.astype(np.int64)
+        lacking = numbers[~there]
+        return Sample(values[there], numbers[there], len(lacking), lacking=lacking)
 
     @staticmethod
     def none(missing: int) -> Sample:
@@ -95,6 +106,14 @@ class Sample:
             sum(s.missing for s in samples),
             weights,
         )
+
+    @property
+    def _of_all(self) -> Sample:
+        """The same, what does not exist being without end."""
+        if self.lacking is None or not len(self.lacking):
+            return self
+        ends = np.concatenate([self.values, np.full(len(self.lacking), np.inf)])
+        return Sample(ends, np.concatenate([self.runs, self.lacking]))
 
     def _part(self, chosen: Ints) -> Sample:
         weights = None if self.weights is None else self.weights[chosen]

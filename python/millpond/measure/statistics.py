@@ -30,6 +30,9 @@ PERCENTILES = {
 #: The same and a further one, which published tables do not have.
 FRACTIONS = {**PERCENTILES, "p99": 0.99, "typical": 0.50}
 
+#: Behind a percentile: of all, those without a value being later than everybody.
+OF_ALL = "-of-all"
+
 #: Share of the values that an approximate range ("almost all messages 5 to 6 times") must hold.
 ALMOST_ALL = 0.80
 
@@ -47,6 +50,10 @@ def percentile(values: Floats, p: float) -> float:
     if ordered[n - 1] != ordered[n - 1]:
         return math.nan
     low, high = float(ordered[below]), float(ordered[above])
+    if share == 0 or low == high:
+        return low
+    if math.isinf(high):
+        return high
     step = high - low
     return low + step * share if share < 0.5 else high - step * (1 - share)
 
@@ -69,8 +76,8 @@ def take(values: Floats, statistic: str) -> float:
 
 
 def known(statistic: str) -> bool:
-    """Whether `take` knows the statistic."""
-    return statistic in FRACTIONS or statistic in _OTHERS
+    """Whether there is such a statistic."""
+    return statistic.removesuffix(OF_ALL) in FRACTIONS or statistic in _OTHERS
 
 
 def take_weighted(values: Floats, weights: NDArray[np.int64], statistic: str) -> float:
