@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::program::{Server, command, millpond, signal};
+use crate::relays::Relay;
 
 #[test]
 fn a_resource_is_followed_as_often_as_asked() {
@@ -69,6 +70,26 @@ fn an_observation_survives_a_restart_of_its_server_and_tells_of_the_gap() {
     line_with("2.05");
     signal(&child, "INT");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn an_observation_survives_a_restart_of_a_relay_that_is_between() {
+    let server = Server::start(&[]);
+    let relay = Relay::start(&server, &["none"]);
+    let at = relay.at.clone();
+    let mut child = command(&["observe", &format!("coap://{at}/count")]).spawn().expect("the program is built");
+    let mut states = BufReader::new(child.stdout.take().expect("it is piped"))
+        .lines()
+        .map(|line| line.expect("UTF-8").parse::<u64>().expect("a number"));
+    assert!(states.next().is_some());
+    assert_eq!(relay.end("TERM").code, Some(0));
+    let again = Relay::start_at(&at, &server, &["none"]);
+    // Whatever the first one has carried is older. The state is out of date after 1 s, and is asked for 5 to 15 s later.
+    let now: u64 = millpond(&["get", &server.at("/count")]).well().trim().parse().expect("a number");
+    assert!(states.any(|state| state > now));
+    signal(&child, "INT");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    again.end("INT").well();
 }
 
 #[test]

@@ -9,16 +9,20 @@ use std::time::Duration;
 use super::program::{Said, Server, command, fresh_directory, millpond, signal};
 
 /// A relay in front of a server.
-struct Relay {
+pub(crate) struct Relay {
     child: Child,
     err: BufReader<ChildStderr>,
-    at: String,
+    pub(crate) at: String,
 }
 
 impl Relay {
-    fn start(server: &Server, arguments: &[&str]) -> Self {
+    pub(crate) fn start(server: &Server, arguments: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", server, arguments)
+    }
+
+    pub(crate) fn start_at(listen: &str, server: &Server, arguments: &[&str]) -> Self {
         let to = server.at("").replace("coap://", "");
-        let mut all = vec!["relay", "--listen", "127.0.0.1:0", "--to", &to];
+        let mut all = vec!["relay", "--listen", listen, "--to", &to];
         all.extend(arguments);
         let mut child = command(&all).spawn().expect("the program is built");
         let mut err = BufReader::new(child.stderr.take().expect("it is piped"));
@@ -30,7 +34,7 @@ impl Relay {
     }
 
     /// Asks it to end.
-    fn end(mut self, with: &str) -> Said {
+    pub(crate) fn end(mut self, with: &str) -> Said {
         signal(&self.child, with);
         let mut err = String::new();
         self.err.read_to_string(&mut err).expect("UTF-8");
