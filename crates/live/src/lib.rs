@@ -97,7 +97,7 @@ pub use security::{ClientSecurity, KeyedCertificate, PreSharedKey, PreSharedKeys
 #[cfg(feature = "server")]
 pub use server::{
     AccessOutcome, AccessRecord, AddressRule, HandlerError, IntoResponse, Next, Observable, Policy, RateLimit, Request,
-    RequestBody, Resource, Rule, Server, ServerBuilder, Unasked, Who,
+    RequestBody, Resource, Rule, Server, ServerBuilder, Unasked, Who, serve_metrics,
 };
 pub use stats::{PeerStats, Stats};
 #[cfg(feature = "cbor")]

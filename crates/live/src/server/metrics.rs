@@ -46,17 +46,17 @@ impl Latencies {
     }
 }
 
-/// Serves figures until the task is aborted; `most` peers at most have series of their own.
-pub(crate) async fn serve<F, S>(
-    address: SocketAddr,
-    (most, latencies): (usize, Latencies),
-    stats: F,
-) -> Result<(SocketAddr, JoinHandle<()>), Error>
+/// Answers `GET /metrics` at this address by HTTP with what `figures` gives then, in the text format of OpenMetrics, until the task
+/// is aborted: for programs whose figures are not those of a [`Server`](crate::Server). Returns the address, with its port.
+///
+/// # Errors
+/// The address cannot be bound.
+pub async fn serve_metrics<F, T>(address: SocketAddr, figures: F) -> Result<(SocketAddr, JoinHandle<()>), Error>
 where
-    F: Fn() -> S + Send + Sync + 'static,
-    S: Future<Output = Stats> + Send + 'static,
+    F: Fn() -> T + Send + Sync + 'static,
+    T: Future<Output = String> + Send + 'static,
 {
-    let stats = Arc::new(stats);
+    let figures = Arc::new(figures);
     let listener = TcpListener::bind(address).await.map_err(|error| Error::bind(address, &error))?;
     let local = listener.local_addr().map_err(|error| Error::bind(address, &error))?;
     let task = tokio::spawn(async move {
@@ -71,10 +71,10 @@ where
                     {
                         oldest.abort();
                     }
-                    let (stats, latencies) = (Arc::clone(&stats), latencies.clone());
+                    let figures = Arc::clone(&figures);
                     // Who hangs up or dawdles gets nothing.
                     open.push_back(tasks.spawn(async move {
-                        let _ = tokio::time::timeout(PATIENCE, answer(stream, (most, &latencies), &*stats)).await;
+                        let _ = tokio::time::timeout(PATIENCE, answer(stream, &*figures)).await;
                     }));
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -84,10 +84,10 @@ where
     Ok((local, task))
 }
 
-async fn answer<F, S>(mut stream: TcpStream, series: (usize, &Latencies), stats: &F) -> std::io::Result<()>
+async fn answer<F, T>(mut stream: TcpStream, figures: &F) -> std::io::Result<()>
 where
-    F: Fn() -> S,
-    S: Future<Output = Stats>,
+    F: Fn() -> T,
+    T: Future<Output = String>,
 {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -102,7 +102,7 @@ where
     const WORDS: &str = "text/plain; charset=utf-8";
     let (status, kind, body) = match method {
         _ if path != b"/metrics" => ("404 Not Found", WORDS, "figures are at /metrics\n".into()),
-        b"GET" | b"HEAD" => ("200 OK", FIGURES, text(stats().await, series)),
+        b"GET" | b"HEAD" => ("200 OK", FIGURES, figures().await),
         // RFC 9110 §15.5.6: what is allowed is told.
         _ => ("405 Method Not Allowed\r\nAllow: GET, HEAD", WORDS, "figures are read by GET\n".into()),
     };
@@ -117,7 +117,7 @@ where
     stream.shutdown().await
 }
 
-/// Figures in the text format.
+/// A server's figures in the text format; `most` peers at most have series of their own.
 ///
 /// A series costs Prometheus memory for weeks, and an address costs its forger nothing: so only peers that are validated
 /// have series of their own, and of these the ones with the most round trips. What all did together is in the totals.

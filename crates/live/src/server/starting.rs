@@ -128,10 +128,10 @@ impl ServerBuilder {
         #[cfg(feature = "tcp")]
         self.start_tcp(&router, clock, &mut server).await?;
         if let Some(address) = self.metrics {
-            let running = server.running.clone();
-            let (at, task) = metrics::serve(address, (self.metrics_peers, latencies), move || {
-                let running = running.clone();
-                async move { running.stats().await }
+            let (running, most) = (server.running.clone(), self.metrics_peers);
+            let (at, task) = metrics::serve_metrics(address, move || {
+                let (running, latencies) = (running.clone(), latencies.clone());
+                async move { metrics::text(running.stats().await, (most, &latencies)) }
             })
             .await?;
             server.metrics = Some(at);
