@@ -179,9 +179,14 @@ impl Server {
         Ok(())
     }
 
-    /// Who may do what and how often from now on. Observations that stand go on until they register again.
+    /// Who may do what and how often from now on. Observations that are not allowed any more end with 4.03, or with 4.01 where
+    /// the client has proved no identity.
     pub fn set_policy(&self, policy: Policy) {
         self.running.policing.replace(policy);
+        for order in &self.running.orders {
+            // A worker that has ended has no observers.
+            let _ = order.send(Order::Policy);
+        }
     }
 
     /// A client that asks from one of the addresses at which this server listens: what it asks and what it is asked go through one

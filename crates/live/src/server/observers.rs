@@ -241,6 +241,35 @@ impl<O: Copy + Eq + Hash> Observers<O> {
         }
     }
 
+    /// Takes out those that may not observe any more: for each group of which there are such its request, whether its
+    /// notifications are confirmable, and these observers.
+    pub(crate) fn remove_forbidden(
+        &mut self,
+        may: impl Fn(&Request, SocketAddr) -> bool,
+    ) -> Vec<(Request, bool, Vec<O>)> {
+        let mut removed = Vec::new();
+        for number in self.groups(None) {
+            let is_confirmable = self.is_confirmable(number);
+            let Some(group) = self.groups.get_mut(&number) else { continue };
+            let (request, resource) = (group.request.clone(), group.resource);
+            let peer = |observer: &O| self.of.get(observer).map(|member| member.peer);
+            let gone: Vec<O> =
+                group.members.extract_if(.., |member| peer(member).is_some_and(|peer| !may(&request, peer))).collect();
+            let is_empty = group.members.is_empty();
+            for observer in &gone {
+                self.take(*observer);
+                self.count(resource, false);
+            }
+            if is_empty {
+                self.remove_group(number);
+            }
+            if !gone.is_empty() {
+                removed.push((request, is_confirmable, gone));
+            }
+        }
+        removed
+    }
+
     fn count(&mut self, resource: usize, more: bool) {
         let Some(watched) = self.resources.get_mut(&resource).sure("resource that is observed") else { return };
         watched.observable.count(more);

@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -65,8 +65,8 @@ impl Policy {
         self.rules.iter().any(|rule| rule.rights.is_some())
     }
 
-    fn allows(&self, names: &[String], request: &Request) -> bool {
-        !self.has_rights() || self.rules.iter().any(|rule| rule.who.is(names, request) && rule.allows(request))
+    fn allows(&self, names: &[String], request: &Request, peer: SocketAddr) -> bool {
+        !self.has_rights() || self.rules.iter().any(|rule| rule.who.is(names, request, peer) && rule.allows(request))
     }
 }
 
@@ -185,7 +185,7 @@ impl Who {
         Ok(Self(Kind::Network(network)))
     }
 
-    fn is(&self, names: &[String], request: &Request) -> bool {
+    fn is(&self, names: &[String], request: &Request, peer: SocketAddr) -> bool {
         match &self.0 {
             Kind::PreSharedKey(wanted) => match request.identity() {
                 Some(PeerIdentity::PreSharedKey(identity)) => is_like(wanted.as_bytes(), identity),
@@ -198,7 +198,7 @@ impl Who {
                 _ => false,
             },
             Kind::Identified => request.identity().is_some(),
-            Kind::Network(network) => network.contains(&request.peer().ip().to_canonical()),
+            Kind::Network(network) => network.contains(&peer.ip().to_canonical()),
         }
     }
 }
@@ -322,14 +322,19 @@ impl Policing {
         (self.forbidden.load(Ordering::Relaxed), self.limited.load(Ordering::Relaxed))
     }
 
-    /// Whether who asks may do so at all.
+    /// Whether who asks may do so at all. A refusal counts.
     pub(super) fn allows(&self, request: &Request) -> Result<(), Refused> {
-        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
-        if policy.allows(&self.names(&policy, request), request) {
+        if self.permits(request, request.peer()) {
             return Ok(());
         }
         self.forbidden.fetch_add(1, Ordering::Relaxed);
         Err(Refused::Forbidden)
+    }
+
+    /// Whether a request may be made from this address by who has made it.
+    pub(super) fn permits(&self, request: &Request, peer: SocketAddr) -> bool {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
+        policy.allows(&self.names(&policy, request), request, peer)
     }
 
     /// Whether it may do so now, which counts.
@@ -337,7 +342,9 @@ impl Policing {
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner);
         let names = self.names(&policy, request);
         let limited = policy.rules.iter().enumerate().filter_map(|(place, rule)| Some((place, rule, rule.rate?)));
-        let Some((place, rule, rate)) = limited.into_iter().find(|(_, rule, _)| rule.who.is(&names, request)) else {
+        let Some((place, rule, rate)) =
+            limited.into_iter().find(|(_, rule, _)| rule.who.is(&names, request, request.peer()))
+        else {
             return Ok(());
         };
         let whose = match (&rule.who.0, request.identity()) {

@@ -40,6 +40,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Order {
     Stats(oneshot::Sender<Stats>),
+    /// The policy has changed.
+    Policy,
     /// Answer what was asked, tell observers, end.
     Shutdown,
     /// Ask what is wanted here, from the same socket.
@@ -176,6 +178,7 @@ impl Worker {
                 match order {
                     Order::Ask(asked) => from.asked = Some(asked),
                     Order::Stats(reply) => drop(reply.send(self.stats())),
+                    Order::Policy => self.desk.end_forbidden(),
                     Order::Secure(security, done) => {
                         self.lane.secure(&security);
                         let _ = done.send(());

@@ -121,7 +121,7 @@ struct Port {
 impl Port {
     async fn run(self, mut orders: mpsc::UnboundedReceiver<Order>) -> Result<(), Error> {
         let Self { mut source, shared, mut acceptor, standing } = self;
-        let (ending, end) = watch::channel(false);
+        let (telling, tidings) = watch::channel(Tidings::default());
         let (insecure, mut failed) = mpsc::unbounded_channel();
         // They end with what goes on without them.
         let mut connections = JoinSet::<JoinSet<()>>::new();
@@ -129,7 +129,8 @@ impl Port {
         let (clock, watch) = (shared.clock, Watch::new(shared.hook.clone()));
         let mut handshakes = Handshakes::default();
         let counted = Arc::new(Counted::default());
-        let visit = |seat| Visit { shared: Arc::clone(&shared), seat, end: end.clone(), counted: Arc::clone(&counted) };
+        let visit =
+            |seat| Visit { shared: Arc::clone(&shared), seat, tidings: tidings.clone(), counted: Arc::clone(&counted) };
         loop {
             tokio::select! {
                 came = source.next() => match came {
@@ -186,6 +187,7 @@ impl Port {
                 },
                 order = orders.recv() => match order {
                     Some(Order::Stats(reply)) => drop(reply.send(counted.stats(&stats))),
+                    Some(Order::Policy) => telling.send_modify(|tidings| tidings.policies += 1),
                     Some(Order::Secure(security, done)) => {
                         match acceptor.as_ref().map(|_| secure::acceptor(&security)) {
                             Some(Ok(renewed)) => acceptor = Some(renewed),
@@ -200,7 +202,7 @@ impl Port {
                     Some(Order::Ask(_)) => {}
                     Some(Order::Shutdown) => {
                         drop(source);
-                        let _ = ending.send(true);
+                        telling.send_modify(|tidings| tidings.is_ending = true);
                         let all = async {
                             while let Some(ended) = connections.join_next().await {
                                 wait_for(ended.unwrap_or_default(), &mut connections);
@@ -225,6 +227,15 @@ fn wait_for(mut unheard: JoinSet<()>, connections: &mut JoinSet<JoinSet<()>>) {
             unheard
         });
     }
+}
+
+/// What all connections of a port are told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tidings {
+    /// How often the policy has changed.
+    policies: u64,
+    /// The server ends.
+    is_ending: bool,
 }
 
 /// What all connections of a listener have counted.
@@ -254,7 +265,7 @@ impl Counted {
 pub(super) struct Visit {
     shared: Arc<Shared>,
     seat: Seat,
-    end: watch::Receiver<bool>,
+    tidings: watch::Receiver<Tidings>,
     counted: Arc<Counted>,
 }
 
@@ -280,7 +291,7 @@ impl Visit {
             }
             _ = give_way => Err("too many handshakes are under way, and this one is the oldest".into()),
             () = self.seat.give_way.notified() => Err("too many connections are open".into()),
-            _ = self.end.changed() => return Ended::default(),
+            _ = self.tidings.wait_for(|tidings| tidings.is_ending) => return Ended::default(),
         };
         match accepted {
             Ok((stream, identity)) => {

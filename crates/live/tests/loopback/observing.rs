@@ -3,7 +3,10 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use millpond_live::{Bytes, Client, Code, Error, Observable, Request, Resource, Response, Server};
+use millpond_live::{
+    Bytes, Client, ClientSecurity, Code, Error, Interruption, Observable, Observation, Observed, Policy, PreSharedKey,
+    PreSharedKeys, Request, Resource, Response, Rule, Server, ServerSecurity, Who,
+};
 
 use crate::ANY;
 
@@ -191,4 +194,44 @@ async fn a_server_that_ends_tells_its_observers_over_connections_too() {
         assert_eq!(observation.next().await.unwrap().unwrap().code(), Code::SERVICE_UNAVAILABLE);
         assert!(observation.next().await.is_none());
     }
+}
+
+/// Over UDP, TCP and DTLS, each of which keeps its observers apart.
+#[tokio::test]
+async fn who_may_not_observe_any_more_is_told_so_and_who_may_goes_on() {
+    let key = |identity: &str| PreSharedKey::new(identity, "secret").unwrap();
+    let keys = ServerSecurity::new().pre_shared_keys(PreSharedKeys::new(["a", "b"].map(key)).unwrap());
+    let policy = |who| Policy::new().rule(Rule::of(who).allow("/n", [Code::GET]).unwrap());
+    let counter = Counter::new(Observable::confirmable());
+    let builder = Server::builder().bind(ANY).bind_tcp(ANY).bind_dtls(ANY).security(keys);
+    let builder = builder.policy(policy(Who::network("127.0.0.0/8").unwrap())).route("/n", counter.resource());
+    let server = builder.start().await.unwrap();
+    let (mut observations, mut clients) = (Vec::<Observation>::new(), Vec::new());
+    for (transport, at) in server.local_addrs() {
+        for identity in ["a", "b"] {
+            let security = ClientSecurity::new().pre_shared_key(key(identity));
+            let client = Client::builder().security(security).build().await.unwrap();
+            observations.push(client.get(format!("{transport}://{at}/n")).observe().await.unwrap());
+            clients.push(client);
+        }
+    }
+    counter.observed_by(6).await;
+    server.set_policy(policy(Who::pre_shared_key("a")));
+    counter.observed_by(1).await;
+    counter.set(7);
+    let mut told = Vec::new();
+    for (observation, (transport, _)) in observations.iter_mut().zip(server.local_addrs().iter().flat_map(|at| [at; 2]))
+    {
+        let last = loop {
+            match observation.event().await.unwrap().unwrap() {
+                Observed::State(state) if state.text() == Ok("0") => {}
+                Observed::State(state) => break state.code(),
+                Observed::Interrupted(Interruption::Ended { answer, .. }) => break answer.code(),
+                other => panic!("{other:?}"),
+            }
+        };
+        told.push(format!("{transport} {last}"));
+    }
+    told.sort();
+    assert_eq!(told, ["coap 4.01", "coap 4.01", "coap+tcp 4.01", "coap+tcp 4.01", "coaps 2.05", "coaps 4.03"]);
 }

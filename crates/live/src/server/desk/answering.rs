@@ -50,6 +50,8 @@ impl Desk {
         };
         let is_observed = |resource: &usize| asked.wants_to_observe && self.observers.has(*resource);
         let observed = asked.resource.filter(is_observed).filter(|_| response.is_success() && !self.is_closing);
+        // Rights may have been withdrawn while the handler took its time.
+        let observed = observed.filter(|_| self.policing.permits(&asked.request, asked.request.peer()));
         let room = observed.map(|resource| self.observers.room_for(resource, &asked.request));
         if room == Some(Err(Busy::Unproved)) {
             return self.ask_for_proof(now, asked);
@@ -101,9 +103,7 @@ impl Desk {
         let refusal = match refused {
             Refused::Forbidden => {
                 self.accesses.because(id, "its sender may not do this");
-                // Who has shown who it is, and may not, need not show it again (RFC 7252 §5.9.2.2, §5.9.2.4).
-                let is_known = request.identity().is_some();
-                Response::new(if is_known { Code::FORBIDDEN } else { Code::UNAUTHORIZED })
+                forbidden(request)
             }
             Refused::TooSoon { again_in } => {
                 self.accesses.because(id, "its sender, or its network, asks too often");
@@ -125,6 +125,11 @@ impl Desk {
         let refusal = Response::new(code).with_max_age(ASK_AGAIN);
         self.actions.push_back(heeding(&asked.request, asked.id, refusal));
     }
+}
+
+/// Who asked may not. Who has shown who it is, and may not, need not show it again (RFC 7252 §5.9.2.2, §5.9.2.4).
+pub(super) fn forbidden(request: &Request) -> Response {
+    Response::new(if request.identity().is_some() { Code::FORBIDDEN } else { Code::UNAUTHORIZED })
 }
 
 /// An answer, unless who asks wants none of its class.

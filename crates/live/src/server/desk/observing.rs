@@ -2,7 +2,7 @@
 
 use std::{future::Future, net::Ipv4Addr, sync::Arc};
 
-use super::{Action, Desk, Observed, Told, start, within};
+use super::{Action, Desk, Observed, Told, answering::forbidden, start, within};
 use crate::{Response, transfer::ObserverId};
 
 impl Desk {
@@ -79,6 +79,19 @@ impl Desk {
             self.observers.remove_group(group);
         } else if self.observers.finish(group) {
             self.queue(group);
+        }
+    }
+
+    /// Rights have changed: who may not observe any more is told so, and is no observer afterwards.
+    pub(crate) fn end_forbidden(&mut self) {
+        let policing = &self.policing;
+        for (request, is_confirmable, gone) in
+            self.observers.remove_forbidden(|request, peer| policing.permits(request, peer))
+        {
+            for observer in gone {
+                let response = forbidden(&request);
+                self.actions.push_back(Action::Notify { observer, response, is_confirmable, is_last: true });
+            }
         }
     }
 

@@ -57,7 +57,7 @@ pub(super) async fn serve<S: Stream>(
     early: Vec<Command>,
     is_released: Arc<AtomicBool>,
 ) -> Ended {
-    let Visit { shared, seat, mut end, counted } = visit;
+    let Visit { shared, seat, mut tidings, counted } = visit;
     let kept =
         Reachability::new(AddressRule::Never).and_then(|reachability| Ok((reachability, secrets::identities()?)));
     let (reachability, identities) = match kept {
@@ -126,7 +126,10 @@ pub(super) async fn serve<S: Stream>(
                 serving.gives_way = true;
                 serving.end("too many connections are open");
             }
-            _ = end.changed(), if !serving.desk.is_closing => serving.release(),
+            // A port whose task is gone ends its connections.
+            told = tidings.changed(), if !serving.desk.is_closing => {
+                if told.is_err() || tidings.borrow_and_update().is_ending { serving.release() } else { serving.desk.end_forbidden() }
+            }
         }
         if serving.patience.is_some_and(|patience| patience <= Instant::now()) {
             serving.patience = None;
