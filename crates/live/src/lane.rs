@@ -4,6 +4,7 @@ use std::{
     future::Future,
     net::SocketAddr,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -296,8 +297,8 @@ impl Lane {
     }
 
     /// Who the other side of a session has proved to be.
-    pub(crate) fn identity(&self, inside: Address) -> Option<&PeerIdentity> {
-        self.sessions.as_ref()?.identity(inside).map(|identity| &**identity)
+    pub(crate) fn identity(&self, inside: Address) -> Option<&Arc<PeerIdentity>> {
+        self.sessions.as_ref()?.identity(inside)
     }
 
     /// Begins a handshake for requests to a server of this name.

@@ -235,6 +235,16 @@ impl Response {
         self.code
     }
 
+    /// For how many seconds it is fresh: 60 where it does not say (RFC 7252 §5.10.5).
+    pub(crate) fn max_age(&self) -> u32 {
+        self.options.uint(number::MAX_AGE).unwrap_or(60)
+    }
+
+    /// The same as a time.
+    pub(crate) fn freshness(&self) -> Duration {
+        Duration::from_secs(self.max_age().into())
+    }
+
     /// Its code is of class 2.
     #[must_use]
     pub const fn is_success(&self) -> bool {

@@ -33,8 +33,8 @@ pub(crate) struct Pending {
     to: Address,
     reply: Reply,
     started: Instant,
-    /// It is an observation that has begun: no longer among what its peer is asked.
-    is_observing: bool,
+    /// It is an observation that has begun, no longer among what its peer is asked, and for so long its newest state is fresh.
+    observing: Option<Duration>,
     /// Nothing of it is outstanding in the sense of NSTART: it was acknowledged, and its response is awaited.
     is_acknowledged: bool,
 }
@@ -86,7 +86,7 @@ impl Asks {
         started: Instant,
     ) {
         self.numbers.insert(number, (lane, ask));
-        let pending = Pending { number, peer, to, reply, started, is_observing: false, is_acknowledged: false };
+        let pending = Pending { number, peer, to, reply, started, observing: None, is_acknowledged: false };
         self.pending.insert((lane, ask), pending);
     }
 
@@ -105,17 +105,24 @@ impl Asks {
         self.pending.iter().filter(|(_, pending)| !pending.reply.observes()).map(|(place, _)| *place)
     }
 
+    /// For how long the newest state is fresh of the observation for which that is shortest.
+    #[cfg(feature = "tcp")]
+    pub(crate) fn shortest_freshness(&self) -> Option<Duration> {
+        self.pending.values().filter_map(|pending| pending.observing).min()
+    }
+
     /// Requests to a peer that may count for NSTART.
     pub(crate) fn outstanding(&self, peer: SocketAddr) -> usize {
         self.pending
             .values()
-            .filter(|pending| pending.peer == peer && !(pending.is_acknowledged || pending.is_observing))
+            .filter(|pending| pending.peer == peer && !(pending.is_acknowledged || pending.observing.is_some()))
             .count()
     }
 
     /// Requests to a peer that were not acknowledged, observations that have begun not among them.
     pub(crate) fn unheard(&self, peer: SocketAddr) -> Vec<(usize, AskId)> {
-        let is_meant = |pending: &Pending| pending.peer == peer && !pending.is_observing && !pending.is_acknowledged;
+        let is_meant =
+            |pending: &Pending| pending.peer == peer && pending.observing.is_none() && !pending.is_acknowledged;
         self.pending.iter().filter(|(_, pending)| is_meant(pending)).map(|(place, _)| *place).collect()
     }
 
@@ -149,7 +156,7 @@ impl Asks {
         if pending.is_acknowledged {
             self.acknowledged = self.acknowledged.saturating_sub(1);
         }
-        if !pending.is_observing {
+        if pending.observing.is_none() {
             self.ended.push(pending.peer);
         }
         pending.reply.end(outcome);
@@ -161,7 +168,7 @@ impl Asks {
             return self.end(place, Ok(Outcome::Answered(response)));
         }
         let Some(pending) = self.pending.get_mut(&place) else { return };
-        if !std::mem::replace(&mut pending.is_observing, true) {
+        if pending.observing.replace(response.freshness()).is_none() {
             self.ended.push(pending.peer);
         }
         if let Reply::Observed(newest) = &pending.reply {

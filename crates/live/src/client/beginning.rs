@@ -21,6 +21,7 @@ pub(crate) fn begin(
     let Wanted { number, progress, reply, .. } = wanted;
     match asked {
         Ok(ask) => {
+            reply.asked_of(lane.identity(to));
             asks.add(at, ask, number, (peer, to), reply, now);
             Some((ask, progress.map(Watched::new)))
         }

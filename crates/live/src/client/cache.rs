@@ -1,16 +1,13 @@
 //! What a client keeps of representations (RFC 7252 §5.6): fresh ones need no request, stale ones are asked about by their
 //! ETag. Time is an argument.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use millpond_coap::message::{Code, is_cache_key, number};
 use tokio::time::Instant;
 
 use crate::{Options, Response, Uri};
-
-/// Seconds for which a representation without Max-Age is fresh (RFC 7252 §5.10.5).
-const USUAL_MAX_AGE: u32 = 60;
 
 /// What an entry takes beside its bytes, about.
 const OVERHEAD: usize = 200;
@@ -106,8 +103,7 @@ impl Cache {
         }
         let answer = match kept {
             Some(kept) if answer.code() == Code::VALID && is_same(kept, &answer) => {
-                let max_age = answer.options().uint(number::MAX_AGE).unwrap_or(USUAL_MAX_AGE);
-                kept.clone().with_max_age(max_age).with_exchange(answer.exchange().copied())
+                kept.clone().with_max_age(answer.max_age()).with_exchange(answer.exchange().copied())
             }
             _ => answer,
         };
@@ -132,10 +128,9 @@ impl Cache {
 
     fn put(&mut self, now: Instant, key: &Key, answer: &Response) {
         self.remove(key);
-        let seconds = answer.options().uint(number::MAX_AGE).unwrap_or(USUAL_MAX_AGE);
-        let fresh_until = now.checked_add(Duration::from_secs(u64::from(seconds)));
+        let fresh_until = now.checked_add(answer.freshness());
         let bytes = OVERHEAD + 2 * key.bytes() + answer.weight();
-        let is_of_use = seconds > 0 || answer.options().get(number::ETAG).is_some();
+        let is_of_use = answer.max_age() > 0 || answer.options().get(number::ETAG).is_some();
         let (Some(fresh_until), true) = (fresh_until, is_of_use && bytes <= self.limit) else { return };
         self.uses += 1;
         self.bytes += bytes;
@@ -166,6 +161,8 @@ fn is_same(kept: &Response, answer: &Response) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn key(uri: &str) -> Key {

@@ -119,6 +119,13 @@ impl Reply {
         matches!(self, Self::Observed(_))
     }
 
+    /// The request goes to who has proved to be this.
+    pub(crate) fn asked_of(&self, identity: Option<&Arc<PeerIdentity>>) {
+        if let Self::Observed(newest) = self {
+            newest.asked_of(identity);
+        }
+    }
+
     /// The last there is to say.
     pub(crate) fn end(self, outcome: Result<Outcome, Error>) {
         match self {

@@ -5,7 +5,7 @@
 
 use std::{sync::PoisonError, time::Duration};
 
-use millpond_coap::message::{Code, number};
+use millpond_coap::message::Code;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
@@ -41,8 +41,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// No server is believed that wants to be asked again later than this.
 const LATEST: Duration = Duration::from_secs(3_600);
-/// The freshness of what does not tell it.
-const MAX_AGE: u32 = 60;
 /// After how long something ought to have come when a state is out of date: the client registers again 5 to 15 s behind
 /// that (RFC 7641 §3.3.1), and then one answer is on its way.
 const RENEWED_WITHIN: Duration = Duration::from_secs(20);
@@ -69,8 +67,8 @@ impl Lasting {
         let (mut last, mut heard, mut is_silent) = (None::<Response>, Instant::now(), false);
         loop {
             let next = std::future::poll_fn(|cx| newest.poll(cx));
-            let fresh = last.as_ref().map_or(0, |state| state.options().uint(number::MAX_AGE).unwrap_or(MAX_AGE));
-            let due = heard.checked_add(Duration::from_secs(fresh.into()) + RENEWED_WITHIN);
+            let fresh = last.as_ref().map_or(Duration::ZERO, Response::freshness);
+            let due = heard.checked_add(fresh + RENEWED_WITHIN);
             // A connection that stands keeps its observations, and is asked whether it does by its own task.
             let due = due.filter(|_| last.is_some() && !is_silent && self.request.is_over_datagrams());
             let came = match due {
@@ -140,8 +138,7 @@ impl End {
     fn again_in(&self, pause: Duration) -> Duration {
         let told = match self {
             Self::Answered(answer) if matches!(answer.code(), Code::SERVICE_UNAVAILABLE | Code::TOO_MANY_REQUESTS) => {
-                let seconds = answer.options().uint(number::MAX_AGE).unwrap_or(MAX_AGE);
-                Some(Duration::from_secs(seconds.into()).min(LATEST))
+                Some(answer.freshness().min(LATEST))
             }
             _ => None,
         };

@@ -12,7 +12,7 @@ use futures_core::Stream;
 use tokio::task::AbortHandle;
 
 use super::{lasting::Registration, request::Guard};
-use crate::{Error, Response};
+use crate::{Error, PeerIdentity, Response};
 
 /// Representations of an observed resource, the first included (RFC 7641). Who is slow to take them gets the newest
 /// only. Dropping it tells the server that nobody observes any more.
@@ -159,6 +159,8 @@ struct Place {
     is_interrupted_first: bool,
     /// The server has begun to tell of changes.
     has_begun: bool,
+    /// Who the other side of its session has proved to be.
+    identity: Option<Arc<PeerIdentity>>,
     error: Option<Error>,
     is_over: bool,
     waker: Option<Waker>,
@@ -177,6 +179,16 @@ impl Newest {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// It is asked for in a session in which the other side has proved to be this.
+    pub(crate) fn asked_of(&self, identity: Option<&Arc<PeerIdentity>>) {
+        self.lock().identity = identity.cloned();
+    }
+
+    /// Who that was.
+    pub(super) fn identity(&self) -> Option<Arc<PeerIdentity>> {
+        self.lock().identity.clone()
     }
 
     /// A newer state, instead of one that was not taken yet. Others will follow.

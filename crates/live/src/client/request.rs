@@ -206,6 +206,9 @@ impl RequestBuilder {
     /// Only in a session of DTLS or TLS in which the other side has proved this [identity](crate::Request::identity): else nothing is
     /// sent, and it ends as [`Error::Insecure`]. With it a server asks the device that it means, whoever has its address by now.
     /// A server proves its certificate by this, and nothing by a pre-shared key.
+    ///
+    /// What a server [observes](Self::observe) in a session that a peer has begun is for the identity of that session without this, too:
+    /// it is registered again in the next session that the same identity begins from that address, and ends where there is none.
     pub fn identity(mut self, identity: PeerIdentity) -> Self {
         self.identity = Some(Arc::new(identity));
         self
@@ -317,6 +320,10 @@ impl RequestBuilder {
             return Err(Error::Refused { reason });
         }
         let first = self.register().await?;
+        if self.asks_where_peers_begin() && self.identity.is_none() {
+            // What was said to one is asked of no other that has its address later.
+            self.identity = first.newest.identity();
+        }
         Ok(Observation::kept(first, |first, told, current| {
             tokio::spawn(Lasting { request: self, told, current }.keep(first)).abort_handle()
         }))
@@ -329,12 +336,15 @@ impl RequestBuilder {
         self
     }
 
-    /// For how long an observation that was interrupted is tried again. What a server asks in a session that a peer has begun is
-    /// not asked of whoever begins the next one there, unless the request says of whom.
+    /// For how long an observation that was interrupted is tried again. What a server observes in a session that a peer has begun it
+    /// observes of that peer alone: where that has proved no identity, nobody knows who begins the next one there.
     pub(super) fn lasts_for(&self) -> Duration {
-        let is_for_whoever_is_there =
-            self.uri.as_ref().is_ok_and(|uri| self.client.asks_where_peers_begin(uri.transport()));
-        if is_for_whoever_is_there && self.identity.is_none() { Duration::ZERO } else { self.give_up_after }
+        if self.asks_where_peers_begin() && self.identity.is_none() { Duration::ZERO } else { self.give_up_after }
+    }
+
+    /// Whether it is asked in a session, or connection, that a peer has begun.
+    fn asks_where_peers_begin(&self) -> bool {
+        self.uri.as_ref().is_ok_and(|uri| self.client.asks_where_peers_begin(uri.transport()))
     }
 
     /// Whether its registration is kept in the order of datagrams, which nothing but the client's own care keeps up.

@@ -27,7 +27,11 @@ pub(crate) fn session(
     (name, whom): (&ServerName, Option<&PeerIdentity>),
 ) -> Result<Option<Address>, Error> {
     match lane.link(now, peer, name) {
-        Link::Standing(inside) if whom.is_none_or(|whom| lane.identity(inside) == Some(whom)) => Ok(Some(inside)),
+        Link::Standing(inside)
+            if whom.is_none_or(|whom| lane.identity(inside).is_some_and(|known| **known == *whom)) =>
+        {
+            Ok(Some(inside))
+        }
         Link::Standing(_) => Err(Error::insecure(peer, ANOTHER)),
         Link::Rising => Ok(None),
         Link::Unfit(why) => Err(Error::insecure(peer, why)),

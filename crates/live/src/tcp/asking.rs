@@ -31,10 +31,10 @@ use crate::{
 
 /// How long the other side may take until its settings come (RFC 8323 §5.3).
 pub(super) const SETTINGS_WAIT: Duration = Duration::from_secs(10);
-/// How long nothing may come while an answer is awaited before a ping asks whether the other side is there, and while
-/// there are observations alone.
+/// How long nothing may come while an answer is awaited before a ping asks whether the other side is there; while there are
+/// observations alone, as long as their states are fresh, between these two.
 const SILENCE: Duration = Duration::from_secs(30);
-const OBSERVING_SILENCE: Duration = Duration::from_secs(240);
+const LONGEST_SILENCE: Duration = Duration::from_secs(240);
 /// How long a request may be under way while nothing comes but answers to pings: EXCHANGE_LIFETIME (RFC 7252 §4.8.2), for
 /// which one over UDP would wait.
 pub(super) const PATIENCE: Duration = Duration::from_secs(247);
@@ -151,7 +151,9 @@ impl Asking {
         }
         let is_awaited = self.asks.awaited().next().is_some() || !self.held.is_empty() || !self.rooms.is_empty();
         let since = |last: Option<Instant>| self.clock.at(last.map_or(self.asked, |last| last.max(self.asked)));
-        let silence = if is_awaited { SILENCE } else { OBSERVING_SILENCE };
+        let fresh =
+            || self.asks.shortest_freshness().map_or(LONGEST_SILENCE, |fresh| fresh.clamp(SILENCE, LONGEST_SILENCE));
+        let silence = if is_awaited { SILENCE } else { fresh() };
         let late = is_awaited.then(|| since(link.moved) + PATIENCE);
         Some((since(link.heard.max(self.doubted)) + silence, late))
     }
@@ -257,6 +259,7 @@ impl Asking {
             Ok(id) => {
                 self.stats.sent += 1;
                 self.open += 1;
+                wanted.reply.asked_of(self.whom.identity.as_ref());
                 self.asks.add(0, id, wanted.number, (peer, Address::of(peer)), wanted.reply, now);
             }
             // Asked in the moment in which it was released.

@@ -13,7 +13,11 @@ use millpond_live::{
     Client, ClientSecurity, Code, Error, Interruption, Observable, Observation, Observed, PreSharedKey, PreSharedKeys,
     Resource, Response, Server, ServerBuilder, ServerSecurity,
 };
-use tokio::time::Instant;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    time::Instant,
+};
 
 use crate::ANY;
 
@@ -144,6 +148,42 @@ async fn a_connection_that_is_lost_is_followed_by_another_one() {
     let (second, _changed) = serve(at, 2).await;
     until(&mut observation, "2").await;
     assert_eq!(second.stats().await.observers, 1);
+}
+
+/// Carries connections to a server; once told, those that stand carry nothing more, and nobody hears of that.
+async fn carrier(to: SocketAddr) -> (SocketAddr, watch::Sender<()>) {
+    let listener = TcpListener::bind(ANY).await.unwrap();
+    let (at, (going_dead, dead)) = (listener.local_addr().unwrap(), watch::channel(()));
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let mut dead = dead.clone();
+            dead.mark_unchanged();
+            tokio::spawn(async move {
+                let mut far = TcpStream::connect(to).await.unwrap();
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                    _ = dead.changed() => std::future::pending().await,
+                }
+            });
+        }
+    });
+    (at, going_dead)
+}
+
+#[tokio::test]
+async fn a_connection_that_is_dead_is_noticed_once_the_state_is_out_of_date() {
+    let (resource, _changed) = numbered(1);
+    let server = Server::builder().bind_tcp(ANY).route("/n", resource).start().await.unwrap();
+    let (at, going_dead) = carrier(server.local_addr()).await;
+    let (_client, mut observation) = observing(format!("coap+tcp://{at}/n")).await;
+    tokio::time::pause();
+    let since = Instant::now();
+    going_dead.send(()).unwrap();
+    let gaps = until(&mut observation, "1").await;
+    let [Interruption::Lost { why: Error::ConnectionLost { reason, .. }, .. }] = &gaps[..] else { panic!("{gaps:?}") };
+    assert!(reason.contains("not even to a ping"), "{reason}");
+    // Max-Age is 10 s: a ping after 30 s, of which nothing comes in 10 s, and a pause of 1 s or a little more.
+    assert!(since.elapsed() < Duration::from_secs(42), "{:?}", since.elapsed());
 }
 
 fn secure() -> (ClientSecurity, ServerBuilder) {

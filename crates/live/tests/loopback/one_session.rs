@@ -12,8 +12,8 @@ use std::{
 
 use dimpl::{Config, Dtls, Output, PskResolver};
 use millpond_live::{
-    Bytes, Client, ClientSecurity, Code, Error, Observable, PeerIdentity, PreSharedKey, PreSharedKeys, Request,
-    Resource, Response, Server, ServerBuilder, ServerSecurity, Transport,
+    Bytes, Client, ClientSecurity, Code, Error, Interruption, Observable, Observed, PeerIdentity, PreSharedKey,
+    PreSharedKeys, Request, Resource, Response, Server, ServerBuilder, ServerSecurity, Transport,
 };
 use tokio::{net::UdpSocket, sync::mpsc};
 
@@ -343,6 +343,15 @@ fn replies(request: &[u8], payload: &str) -> [Vec<u8>; 3] {
     [answer(0x60, number), answer(0x50, &[0x77, 0x77]), [&[0x70, 0], number].concat()]
 }
 
+/// What answers the registration of an observer.
+fn state(request: &[u8]) -> Vec<u8> {
+    let [mut state, ..] = replies(request, "state");
+    // Before the payload: Observe.
+    let options = state.len() - "state".len() - 1;
+    state.splice(options..options, [0x61, 1]);
+    state
+}
+
 async fn ends() -> (Server, mpsc::UnboundedReceiver<Registered>, [Arc<UdpSocket>; 2]) {
     let (server, registered) = directory();
     let sockets = [UdpSocket::bind(ANY).await.unwrap(), UdpSocket::bind(ANY).await.unwrap()].map(Arc::new);
@@ -385,10 +394,7 @@ async fn who_takes_the_place_of_a_session_is_not_asked_what_was_for_it() {
     device.register(1).await;
     // More than a host is handed, of which one is on its way, and an observation that has begun.
     let observing = tokio::spawn(client.get(format!("coaps://{peer}/observed")).observe());
-    let [mut state, ..] = replies(&device.next(Code::GET).await, "state");
-    // Before the payload: Observe.
-    let options = state.len() - "state".len() - 1;
-    state.splice(options..options, [0x61, 1]);
+    let state = state(&device.next(Code::GET).await);
     device.say(&state);
     let mut observation = observing.await.unwrap().unwrap();
     assert!(observation.next().await.unwrap().is_ok());
@@ -402,7 +408,8 @@ async fn who_takes_the_place_of_a_session_is_not_asked_what_was_for_it() {
         let lost = asked.await.unwrap().unwrap_err();
         assert!(matches!(&lost, Error::ConnectionLost { reason, .. } if reason.contains("another session")), "{lost}");
     }
-    assert!(matches!(observation.next().await, Some(Err(Error::ConnectionLost { .. }))));
+    let told = observation.event().await.unwrap().unwrap();
+    assert!(matches!(told, Observed::Interrupted(Interruption::Lost { why: Error::ConnectionLost { .. }, .. })));
     another.register(2).await;
     while registered.recv().await.unwrap() != (peer, Some(named("b"))) {}
     assert!(another.came.iter().all(|message| message[1] != u8::from(Code::GET)), "{:?}", another.came);
@@ -414,4 +421,31 @@ async fn who_takes_the_place_of_a_session_is_not_asked_what_was_for_it() {
     another.say(&answer);
     assert_eq!(asked.await.unwrap().unwrap().text(), Ok("its own"));
     assert_eq!(server.stats().await.exchanges, 0);
+}
+
+#[tokio::test]
+async fn a_device_is_observed_again_in_the_next_session_of_its_identity_and_of_no_other() {
+    let (server, _registered, [socket, _]) = ends().await;
+    let (client, at, peer) = (only_client(&server), server.local_addr(), socket.local_addr().unwrap());
+    let mut device = End::new(&socket, at, "a").await;
+    device.register(1).await;
+    // Nobody says whom it is for: who is there now.
+    let observing = tokio::spawn(client.get(format!("coaps://{peer}/observed")).observe());
+    let registration = device.next(Code::GET).await;
+    device.say(&state(&registration));
+    let mut observation = observing.await.unwrap().unwrap();
+    assert!(observation.next().await.unwrap().is_ok());
+    let mut gap = async || match observation.event().await.unwrap().unwrap() {
+        Observed::Interrupted(Interruption::Lost { why, .. }) => why.to_string(),
+        told => panic!("{told:?}"),
+    };
+    let mut another = End::new(&socket, at, "b").await;
+    assert!(gap().await.contains("another session"));
+    assert!(gap().await.contains("not of the identity"));
+    another.register(2).await;
+    assert!(another.came.iter().all(|message| message[1] != u8::from(Code::GET)), "{:?}", another.came);
+    let mut back = End::new(&socket, at, "a").await;
+    let registration = back.next(Code::GET).await;
+    back.say(&state(&registration));
+    while !matches!(observation.event().await.unwrap().unwrap(), Observed::State(_)) {}
 }
