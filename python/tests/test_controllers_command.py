@@ -96,10 +96,10 @@ def check_entry(one: dict[str, Any]) -> None:
 
 
 def test_the_page_of_the_manual_is_what_the_command_prints(program: Millpond) -> None:
-    page = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "appendix" / "controllers.md").read_text(encoding="utf-8")
     marker = "<!-- From here on: millpond controllers --markdown -->\n\n"
-    refresh = "sed -i '/^<!-- From here on/q' docs/controllers.md && "
-    refresh += "(echo; .venv/bin/millpond controllers --markdown) >> docs/controllers.md"
+    refresh = "sed -i '/^<!-- From here on/q' docs/appendix/controllers.md && "
+    refresh += "(echo; .venv/bin/millpond controllers --markdown) >> docs/appendix/controllers.md"
     assert page.partition(marker)[2] == program("--markdown").out, refresh
 
 

@@ -88,7 +88,7 @@ def test_the_list_of_commands_is_what_the_program_tells() -> None:
 
 
 def test_the_manual_lists_every_metric_as_the_registry_has_it() -> None:
-    assert (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8") == metrics.page()
+    assert (ROOT / "docs" / "appendix" / "metrics.md").read_text(encoding="utf-8") == metrics.page()
 
 
 def test_the_glossary_has_every_word_of_claims() -> None:

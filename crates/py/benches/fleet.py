@@ -1,7 +1,7 @@
 """What a fleet costs: from ten thousand to a million devices of `scenarios/sweeps/fleet.toml`, time and peak memory.
 
 Run by `make bench` in the project's environment, or with numbers of sites: `python crates/py/benches/fleet.py 25 250`.
-Figures of one machine at one time: see docs/cluster.md.
+Figures of one machine at one time: see docs/reports/benchmarks.md.
 """
 
 from __future__ import annotations

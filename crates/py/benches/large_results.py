@@ -2,7 +2,7 @@
 
 The results are made up: one run of each of two controllers, kept again and again under other numbers with other
 completion times. By hand: `python crates/py/benches/large_results.py [ROWS]` (some GB of disk, some minutes).
-Figures of one machine at one time: see docs/cluster.md.
+Figures of one machine at one time: see docs/reports/benchmarks.md.
 """
 
 from __future__ import annotations

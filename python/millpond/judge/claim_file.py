@@ -3,7 +3,7 @@
 A check reads, for instance::
 
     [[claim.check]]
-    metric = "fct"                      # see docs/metrics.md
+    metric = "fct"                      # see docs/appendix/metrics.md
     statistic = "median"                # or a list; left out: the usual one of the metric
     each = { clients = [200, 400], buffer_bytes = 2500, workload = ["continuous", "random"] }   # every combination
     of = { algorithm = "default" }      # whose number ...

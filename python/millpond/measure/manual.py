@@ -31,20 +31,17 @@ def page() -> str:
     """The page, in Markdown."""
     parts = [
         "# Metrics",
-        "Every number that a claim, a table or a figure shows is one of these: claims of a study, the terminal, "
-        "the report and `millpond.evaluate(metrics=...)` read one registry (`python/millpond/measure/metrics.py`), "
-        "from which this page is written. A share is written in percent, `1` is its unit. The statistic is the one "
-        "that is meant where none is named, taken of each run by itself; the number shown is its mean over the runs, "
-        "and the 95 % interval beside it is Student's around that mean, ended where the quantity ends (0 and 1 of a "
-        "share, 0 of a time or a count). It takes three runs. Any of `min`, `p10`, `p25`, `median`, `p75`, `p90`, "
-        "`p95`, `p99`, `max`, `mean`, `max-min`, `spread` (the same in medians), `variance` and `count` can be "
-        "asked for. Extremes (`min`, `max`, `max-min`, `spread`, `count`) are those of all values of all runs and have "
-        "no interval; a percentile asked for by name of runs that have one value each is one over the runs, with "
-        "Woodruff's interval; figures beside published ones are percentiles of all values together, as printed ones "
-        "are. Percentiles interpolate between order statistics.",
-        "Completion times are those of clients that completed; how many of all they cover stands beside them. What "
-        "results of an earlier version do not hold is missing, not zero. What the words of the tables mean (born, "
-        "answered, failed, never finished, delivered) stands in the [glossary](glossary.md).",
+        "Claims, the terminal, reports and `millpond.evaluate(metrics=...)` take every number from one registry "
+        "(`python/millpond/measure/metrics.py`), from which this page is written. A share is in percent, `1` is its "
+        "unit. The statistic is the one that is meant where none is named, taken of each run; shown is its mean over "
+        "the runs, with Student's 95 % interval, limited to the range of the quantity (three runs at least). "
+        "`min`, `p10`, `p25`, `median`, `p75`, `p90`, `p95`, `p99`, `max`, `mean`, `max-min`, `spread` (the same in "
+        "medians), `variance` and `count` can be asked for. Extremes (`min`, `max`, `max-min`, `spread`, `count`) are "
+        "those of all values of all runs and have no interval; a percentile of runs that have one value each has "
+        "Woodruff's; figures beside published ones are percentiles of all values together. Percentiles interpolate "
+        "between order statistics.",
+        "Completion times are those of clients that completed. What results do not hold is missing, not zero. The "
+        "words of the tables are in the [glossary](../glossary.md).",
     ]
     for grain, (title, told) in _GRAINS.items():
         rows = {name: metric for name, metric in METRICS.items() if metric.grain == grain}
@@ -60,7 +57,7 @@ def page() -> str:
 
 def _wrapped(part: str) -> str:
     """Prose in lines of readable length; tables and headings as they are."""
-    return part if part[0] in "|#" else textwrap.fill(part, 138, break_long_words=False, break_on_hyphens=False)
+    return part if part[0] in "|#" else textwrap.fill(part, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _table(metrics: Mapping[str, Metric]) -> str:
